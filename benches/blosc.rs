@@ -1,0 +1,49 @@
+//! Throughput of decoding 1 MiB chunks, in plain bytes: float64 with noisy low bits, byte shuffled.
+//!
+//! The block sizes and splits are those that C-Blosc chooses at Bloscpack's usual settings.
+
+use arrayfs::codec::blosc::{ChunkHeader, Codec, Decoder, Filter};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+
+#[path = "../src/codec/blosc/encode.rs"]
+mod encode;
+
+const CHUNK: usize = 1 << 20;
+
+fn decode(c: &mut Criterion) {
+    let plain = encode::floats(CHUNK / 8);
+    let mut group = c.benchmark_group("blosc/decode");
+    group.throughput(Throughput::Bytes(CHUNK as u64));
+    for (name, codec, filter, blocksize) in [
+        ("lz4", Codec::Lz4, Filter::Shuffle, CHUNK),
+        ("blosclz", Codec::BloscLz, Filter::Shuffle, CHUNK),
+        ("zstd", Codec::Zstd, Filter::Shuffle, 64 << 10),
+        ("zlib", Codec::Zlib, Filter::Shuffle, CHUNK),
+        ("lz4-bitshuffle", Codec::Lz4, Filter::Bitshuffle, CHUNK),
+    ] {
+        let split = codec != Codec::Zstd;
+        let chunk = encode::Plan {
+            codec,
+            filter,
+            typesize: 8,
+            blocksize,
+            split,
+        }
+        .chunk(&plain);
+        let header = ChunkHeader::parse(chunk.first_chunk().unwrap()).unwrap();
+        let (mut decoder, mut out) = (Decoder::new(), vec![0; CHUNK]);
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                decoder
+                    .decode_chunk(&header, black_box(&chunk), &mut out)
+                    .unwrap()
+            })
+        });
+        assert!(out == plain, "{name}");
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decode);
+criterion_main!(benches);

@@ -1,0 +1,98 @@
+//! Element types, spelled as NumPy spells them.
+//!
+//! `arrays.json`, the xattrs and the `.npy` headers of the views all take their spelling from here.
+
+use std::borrow::Cow;
+
+/// Type of an array's elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dtype {
+    U8,
+    U32,
+    U64,
+    F32,
+    F64,
+    /// Any other type, by its NumPy `descr`: `<i2`, `|b1`, `>f8`, `<M8[ns]`, `|S9`, or the list of a
+    /// structure with the item size in bytes.
+    Descr { descr: String, itemsize: u64 },
+    /// Lines of text, one value each.
+    Text,
+}
+
+impl Dtype {
+    /// Name for `arrays.json` and the xattrs: `uint32`, `float64`; `str` for text.
+    pub fn name(&self) -> Cow<'_, str> {
+        match self {
+            Dtype::U8 => "uint8".into(),
+            Dtype::U32 => "uint32".into(),
+            Dtype::U64 => "uint64".into(),
+            Dtype::F32 => "float32".into(),
+            Dtype::F64 => "float64".into(),
+            Dtype::Text => "str".into(),
+            Dtype::Descr { descr, .. } => descr_name(descr),
+        }
+    }
+
+    /// Size of an element in bytes; none for text.
+    pub fn itemsize(&self) -> Option<u64> {
+        match self {
+            Dtype::U8 => Some(1),
+            Dtype::U32 | Dtype::F32 => Some(4),
+            Dtype::U64 | Dtype::F64 => Some(8),
+            Dtype::Descr { itemsize, .. } => Some(*itemsize),
+            Dtype::Text => None,
+        }
+    }
+
+    /// The `descr` of a `.npy` header, as a Python literal.
+    pub fn npy_descr(&self) -> String {
+        match self {
+            Dtype::U8 | Dtype::Text => "'|u1'".into(),
+            Dtype::U32 => "'<u4'".into(),
+            Dtype::U64 => "'<u8'".into(),
+            Dtype::F32 => "'<f4'".into(),
+            Dtype::F64 => "'<f8'".into(),
+            Dtype::Descr { descr, .. } if descr.starts_with('[') => descr.clone(),
+            Dtype::Descr { descr, .. } => format!("'{descr}'"),
+        }
+    }
+}
+
+/// `<i2` is `int16` in NumPy's own words; what has no such name (other byte order, strings, dates,
+/// structures) stays as it is.
+fn descr_name(descr: &str) -> Cow<'_, str> {
+    let name = match descr {
+        "|b1" => "bool",
+        "|i1" => "int8",
+        "|u1" => "uint8",
+        "<i2" => "int16",
+        "<u2" => "uint16",
+        "<f2" => "float16",
+        "<i4" => "int32",
+        "<u4" => "uint32",
+        "<f4" => "float32",
+        "<i8" => "int64",
+        "<u8" => "uint64",
+        "<f8" => "float64",
+        "<c8" => "complex64",
+        "<c16" => "complex128",
+        _ => return Cow::Borrowed(descr),
+    };
+    Cow::Borrowed(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numpy_names() {
+        let dtype = |descr: &str, itemsize| Dtype::Descr { descr: descr.into(), itemsize };
+        assert_eq!(dtype("<i2", 2).name(), "int16");
+        assert_eq!(dtype("|b1", 1).name(), "bool");
+        assert_eq!(dtype(">f8", 8).name(), ">f8");
+        assert_eq!(dtype(">f8", 8).npy_descr(), "'>f8'");
+        assert_eq!(dtype("[('a', '<f4')]", 4).npy_descr(), "[('a', '<f4')]");
+        assert_eq!(Dtype::U32.npy_descr(), "'<u4'");
+    }
+}

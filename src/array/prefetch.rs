@@ -1,0 +1,176 @@
+//! Read-ahead for sequential readers: the next blocks are decoded by worker threads while the reader
+//! still copies the last ones.
+//!
+//! A [`Stream`] belongs to an open file and recognises sequential reading; [`Workers`] decode. Nobody
+//! waits for read-ahead and nothing depends on it: tasks are dropped when the queue or memory is full.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender};
+
+use super::read::CachedArray;
+
+/// The kernel's own read-ahead asks out of order, by about this much.
+const DISORDER: u64 = 1 << 20;
+
+/// A task for one worker: about as much as one request.
+const TASK: u64 = 512 << 10;
+
+/// Largest distance ahead of the reader, before the cache's size limits it.
+const FARTHEST: u64 = 8 << 20;
+
+/// Recognises sequential reading of one open file.
+pub struct Stream {
+    state: Mutex<State>,
+    farthest: u64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Where the reader is expected next.
+    next: u64,
+    /// Where read-ahead has been ordered up to.
+    ordered: u64,
+    /// How far ahead to go; 0 until the second read in sequence.
+    window: u64,
+}
+
+impl Stream {
+    /// `cache_limit`: one stream keeps at most an eighth of the cache busy.
+    pub fn new(cache_limit: u64) -> Self {
+        Stream { state: Mutex::default(), farthest: FARTHEST.min(cache_limit / 8) }
+    }
+
+    /// Notes a read and says which bytes to decode ahead, if any.
+    pub fn advance(&self, range: Range<u64>, size: u64) -> Option<Range<u64>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let sequential = range.start <= state.next.saturating_add(DISORDER)
+            && range.end.saturating_add(DISORDER) >= state.next
+            && state.next > 0;
+        if !sequential {
+            *state = State { next: range.end, ordered: range.end, window: 0 };
+            return None;
+        }
+        if range.end <= state.next {
+            return None;
+        }
+        state.next = range.end;
+        state.window = (state.window * 2).clamp(2 * TASK, self.farthest.max(TASK));
+        let ahead = (state.next + state.window).min(size);
+        let from = state.ordered.max(state.next);
+        // Half a window at a time: fewer, larger orders.
+        if ahead <= from || (ahead - from < state.window / 2 && ahead < size) {
+            return None;
+        }
+        state.ordered = ahead;
+        Some(from..ahead)
+    }
+}
+
+struct Task {
+    array: Weak<CachedArray>,
+    range: Range<u64>,
+}
+
+/// The threads that decode ahead. Dropping them ends the threads.
+pub struct Workers {
+    queue: Option<Sender<Task>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    pub fn new(threads: usize) -> std::io::Result<Self> {
+        let (queue, tasks) = crossbeam_channel::bounded(256);
+        let threads = (0..threads)
+            .map(|i| {
+                let tasks = tasks.clone();
+                std::thread::Builder::new()
+                    .name(format!("readahead-{i}"))
+                    .spawn(move || work(&tasks))
+            })
+            .collect::<std::io::Result<_>>()?;
+        Ok(Workers { queue: Some(queue), threads })
+    }
+
+    /// Orders a range of the array's own bytes.
+    pub fn order(&self, array: &Arc<CachedArray>, range: Range<u64>) {
+        let Some(queue) = &self.queue else { return };
+        let mut at = range.start;
+        while at < range.end {
+            let end = (at - at % TASK + TASK).min(range.end);
+            let task = Task { array: Arc::downgrade(array), range: at..end };
+            if queue.try_send(task).is_err() {
+                return;
+            }
+            at = end;
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.queue = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(tasks: &Receiver<Task>) {
+    while let Ok(task) = tasks.recv() {
+        // The file may have been closed meanwhile.
+        if let Some(array) = task.array.upgrade() {
+            let range = task.range;
+            // A panic in a decoder must not cost the worker; the reader will meet it and report it.
+            let decode = std::panic::AssertUnwindSafe(|| array.prefetch(range));
+            let _ = std::panic::catch_unwind(decode);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn sequential_reading_is_recognised_and_ordered_once() {
+        let stream = Stream::new(1 << 30);
+        let size = 64 * MIB;
+        let mut ordered = 0;
+        for i in 0..512u64 {
+            let at = i * (size / 512);
+            if let Some(range) = stream.advance(at..at + size / 512, size) {
+                assert!(range.start >= ordered && range.end > range.start);
+                assert!(range.end <= at + size / 512 + FARTHEST);
+                ordered = range.end;
+            }
+        }
+        assert_eq!(ordered, size);
+    }
+
+    #[test]
+    fn disorder_of_the_kernel_does_not_disturb() {
+        let stream = Stream::new(1 << 30);
+        let mut orders = 0;
+        for pair in 0..100u64 {
+            for at in [2 * pair + 1, 2 * pair] {
+                let at = at * (MIB / 8);
+                orders += u32::from(stream.advance(at..at + MIB / 8, 64 * MIB).is_some());
+            }
+        }
+        assert!(orders > 3);
+    }
+
+    #[test]
+    fn random_reading_orders_nothing() {
+        let stream = Stream::new(1 << 30);
+        for i in 0..100u64 {
+            let at = (i * 37 % 100) * 16 * MIB;
+            assert_eq!(stream.advance(at..at + 4096, 2000 * MIB), None);
+        }
+    }
+}

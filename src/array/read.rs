@@ -1,0 +1,174 @@
+//! From a byte range to bytes: pieces, cache, codec, reply.
+//!
+//! [`CachedArray`] joins an array with the cache and with its place in the mount; it is what an open
+//! file, a view and `arrayfs cat` read from. A view's header is the `prefix` before the array's bytes.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Array, BlockId, Piece};
+use crate::cache::buffer::Block;
+use crate::cache::{ArrayIndex, BlockCache, Cost, Key, VersionId};
+use crate::error::{Error, Fault, Result};
+
+pub struct CachedArray {
+    pub array: Arc<dyn Array>,
+    pub cache: Arc<BlockCache>,
+    pub version: VersionId,
+    pub index: ArrayIndex,
+    /// For messages.
+    pub container: PathBuf,
+    /// Bytes shown before the array's own.
+    pub prefix: Arc<[u8]>,
+    /// Decoded size of the array, without the prefix.
+    pub bytes: u64,
+}
+
+/// What to do with a range whose end cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// All or an error: a short answer to the page cache would be taken for zeros.
+    Whole,
+    /// The good bytes before the fault, as read(2) does; the next read gets the error.
+    GoodPart,
+}
+
+thread_local! {
+    /// Where ranges that span blocks are put together; at most one request long.
+    static ASSEMBLY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl CachedArray {
+    /// Size as shown.
+    pub fn size(&self) -> u64 {
+        self.prefix.len() as u64 + self.bytes
+    }
+
+    /// Gives the bytes of `offset..offset + len`, cut at the end, to `reply`. A range within one block
+    /// is not copied.
+    pub fn read<R>(
+        &self,
+        offset: u64,
+        len: usize,
+        tail: Tail,
+        reply: impl FnOnce(Result<&[u8]>) -> R,
+    ) -> R {
+        let end = offset.saturating_add(len as u64).min(self.size());
+        if offset >= end {
+            return reply(Ok(&[]));
+        }
+        let before = self.prefix.len() as u64;
+        let mut pieces = Vec::new();
+        let range = offset.max(before) - before..end.max(before) - before;
+        if let Err(e) = self.pieces(range, &mut pieces) {
+            return reply(Err(e));
+        }
+        if let (true, [Piece::Block { id, block_len, skip, take }]) = (offset >= before, &pieces[..])
+        {
+            return match self.block(*id, *block_len) {
+                Ok(block) => reply(slice(&block, *skip, *take)),
+                Err(e) => reply(Err(e)),
+            };
+        }
+        self.assemble(offset..end, &pieces, tail, reply)
+    }
+
+    /// Puts the prefix and the pieces together.
+    fn assemble<R>(
+        &self,
+        range: Range<u64>,
+        pieces: &[Piece],
+        tail: Tail,
+        reply: impl FnOnce(Result<&[u8]>) -> R,
+    ) -> R {
+        ASSEMBLY.with_borrow_mut(|buf| {
+            let len = (range.end - range.start) as usize;
+            if buf.len() < len {
+                buf.resize(len, 0);
+            }
+            let out = &mut buf[..len];
+            let mut done = self.copy_prefix(range.start, out);
+            for piece in pieces {
+                let part = &mut out[done..done + piece.take() as usize];
+                if let Err(e) = self.copy_piece(piece, part) {
+                    return match tail {
+                        Tail::GoodPart if done > 0 => reply(Ok(&out[..done])),
+                        _ => reply(Err(e)),
+                    };
+                }
+                done += piece.take() as usize;
+            }
+            reply(Ok(&out[..done]))
+        })
+    }
+
+    fn copy_prefix(&self, offset: u64, out: &mut [u8]) -> usize {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.prefix.len());
+        let rest = &self.prefix[from..];
+        let n = rest.len().min(out.len());
+        out[..n].copy_from_slice(&rest[..n]);
+        n
+    }
+
+    fn copy_piece(&self, piece: &Piece, out: &mut [u8]) -> Result<()> {
+        match *piece {
+            Piece::Block { id, block_len, skip, take } => {
+                let block = self.block(id, block_len)?;
+                out.copy_from_slice(slice(&block, skip, take)?);
+                Ok(())
+            }
+            Piece::Stored { at, .. } => {
+                self.array.read_stored(at, out).map_err(|e| self.locate(e))
+            }
+        }
+    }
+
+    /// Pieces of a range of the array's own bytes.
+    pub fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        if range.start >= range.end {
+            return Ok(());
+        }
+        self.array.pieces(range, out).map_err(|e| self.locate(e))
+    }
+
+    /// One decoded block, from the cache if it is there.
+    pub fn block(&self, id: BlockId, len: u64) -> Result<Arc<Block>> {
+        self.cache.get(self.key(id), self.cost(id, len), |out| {
+            self.array.decode(id, out).map_err(|e| self.locate(e))
+        })
+    }
+
+    /// Decodes the blocks of a range of the array's own bytes into the cache, as far as memory permits.
+    pub fn prefetch(&self, range: Range<u64>) {
+        let mut pieces = Vec::new();
+        if self.pieces(range, &mut pieces).is_err() {
+            return;
+        }
+        for piece in pieces {
+            if let Piece::Block { id, block_len, .. } = piece {
+                let decode = |out: &mut [u8]| self.array.decode(id, out).map_err(|e| self.locate(e));
+                self.cache.prefetch(self.key(id), self.cost(id, block_len), decode);
+            }
+        }
+    }
+
+    fn key(&self, block: BlockId) -> Key {
+        Key { version: self.version, array: self.index, block }
+    }
+
+    fn cost(&self, id: BlockId, len: u64) -> Cost {
+        Cost { len, scratch: self.array.scratch(id) }
+    }
+
+    /// Adds what only this layer knows: which array of which container.
+    fn locate(&self, error: Error) -> Error {
+        error.map_fault(|fault| fault.array(self.array.name()).container(&self.container))
+    }
+}
+
+fn slice(block: &Block, skip: u64, take: u64) -> Result<&[u8]> {
+    let range = skip as usize..(skip + take) as usize;
+    block.bytes().get(range).ok_or_else(|| Fault::new("a block is shorter than its array says").into())
+}

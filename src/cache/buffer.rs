@@ -1,0 +1,120 @@
+//! Memory of decoded blocks.
+//!
+//! Large blocks live in anonymous mappings of their own, so that freed memory returns to the system
+//! (an allocator would keep it, and the budget would bound nothing); a few recently freed mappings are
+//! kept for the next decode, whose pages are then already there. Small blocks come from the allocator.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use memmap2::MmapMut;
+
+use super::budget::Hold;
+
+/// Blocks of at least this size are mapped.
+const MAPPED_FROM: u64 = 64 << 10;
+
+/// Mapped sizes are rounded up to this, so that blocks of about the same size can take each other's place.
+const MAPPED_STEP: u64 = 64 << 10;
+
+/// Most bytes kept in freed mappings, beside the budget.
+const KEEP: u64 = 8 << 20;
+
+/// Freed mappings by size, ready to be used again.
+pub struct Pool {
+    free: Mutex<Freed>,
+    keep: u64,
+}
+
+#[derive(Default)]
+struct Freed {
+    by_size: HashMap<usize, Vec<MmapMut>>,
+    bytes: u64,
+}
+
+enum Memory {
+    Heap(Box<[u8]>),
+    Mapped(MmapMut),
+    Returned,
+}
+
+/// A decoded block: its bytes and the part of the budget that they take.
+pub struct Block {
+    memory: Memory,
+    len: usize,
+    pool: Arc<Pool>,
+    _charge: Hold,
+}
+
+impl Pool {
+    pub fn new(limit: u64) -> Self {
+        Pool { free: Mutex::default(), keep: KEEP.min(limit / 8) }
+    }
+
+    /// A mapping of at least `len` bytes; its contents are arbitrary.
+    fn take(&self, len: u64) -> Option<MmapMut> {
+        let size = usize::try_from(len.checked_next_multiple_of(MAPPED_STEP)?).ok()?;
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mapping) = free.by_size.get_mut(&size).and_then(Vec::pop) {
+            free.bytes -= size as u64;
+            return Some(mapping);
+        }
+        drop(free);
+        MmapMut::map_anon(size).ok()
+    }
+
+    fn put_back(&self, mapping: MmapMut) {
+        let size = mapping.len() as u64;
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if size > self.keep {
+            return;
+        }
+        if free.bytes + size > self.keep {
+            if free.by_size.get(&mapping.len()).is_some_and(|same| !same.is_empty()) {
+                return;
+            }
+            // Sizes change with the container that is read: start over with the new one.
+            *free = Freed::default();
+        }
+        free.bytes += size;
+        free.by_size.entry(mapping.len()).or_default().push(mapping);
+    }
+}
+
+impl Block {
+    /// A block of `len` bytes of arbitrary content. Falls back to the allocator when no mapping can be
+    /// had, which aborts the process as any allocation does when the system has no memory left.
+    pub fn new(len: u64, charge: Hold, pool: &Arc<Pool>) -> Self {
+        let size = usize::try_from(len).unwrap_or(usize::MAX);
+        let mapped = if len >= MAPPED_FROM { pool.take(len) } else { None };
+        let memory = match mapped {
+            Some(mapping) => Memory::Mapped(mapping),
+            None => Memory::Heap(vec![0; size].into_boxed_slice()),
+        };
+        Block { memory, len: size, pool: Arc::clone(pool), _charge: charge }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Heap(bytes) => &bytes[..self.len],
+            Memory::Mapped(mapping) => &mapping[..self.len],
+            Memory::Returned => &[],
+        }
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.memory {
+            Memory::Heap(bytes) => &mut bytes[..self.len],
+            Memory::Mapped(mapping) => &mut mapping[..self.len],
+            Memory::Returned => &mut [],
+        }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Memory::Mapped(mapping) = std::mem::replace(&mut self.memory, Memory::Returned) {
+            self.pool.put_back(mapping);
+        }
+    }
+}

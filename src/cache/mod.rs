@@ -1,0 +1,305 @@
+//! The block cache: decoded blocks of every container, one byte budget, one decode per block.
+//!
+//! A reader asks for a block by [`Key`] and says how to decode it. If the block is cached it is shared;
+//! if somebody decodes it already, the reader waits for that decode; else it decodes, with no lock
+//! held. Memory is reserved from the [`budget`] before the decode begins, so cached blocks, blocks being
+//! read and decodes in flight together stay below the limit. Used by `array::read` alone.
+
+pub mod budget;
+pub mod buffer;
+mod flight;
+mod shard;
+pub mod stats;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::array::BlockId;
+use crate::error::Result;
+use budget::Budget;
+use buffer::{Block, Pool};
+use flight::Landing;
+use shard::{Found, Shard};
+use stats::Stats;
+
+/// One version of a container, as opened: never reused, so blocks of two versions never mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VersionId(pub u64);
+
+/// Number of an array within its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ArrayIndex(pub u32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub version: VersionId,
+    pub array: ArrayIndex,
+    pub block: BlockId,
+}
+
+const SHARDS: usize = 16;
+
+/// Charged for every block beside its bytes: list node, map entry, reference counts.
+const ENTRY_OVERHEAD: u64 = 256;
+
+pub struct BlockCache {
+    shards: Vec<Shard>,
+    hasher: RandomState,
+    /// Which shard gives up a block next.
+    hand: AtomicUsize,
+    budget: Arc<Budget>,
+    pool: Arc<Pool>,
+    pub stats: Stats,
+}
+
+/// Sizes of a decode: what it yields, and what it takes beside that.
+#[derive(Debug, Clone, Copy)]
+pub struct Cost {
+    pub len: u64,
+    pub scratch: u64,
+}
+
+impl BlockCache {
+    pub fn new(limit: u64) -> Self {
+        BlockCache {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            hasher: RandomState::new(),
+            hand: AtomicUsize::new(0),
+            budget: Arc::new(Budget::new(limit)),
+            pool: Arc::new(Pool::new(limit)),
+            stats: Stats::default(),
+        }
+    }
+
+    pub fn limit(&self) -> u64 {
+        self.budget.limit()
+    }
+
+    /// Bytes in use: cached, being read and being decoded.
+    pub fn used(&self) -> u64 {
+        self.budget.used()
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.shards.iter().map(Shard::len).sum()
+    }
+
+    /// The block, decoded by `decode` if nobody has it.
+    ///
+    /// The caller holds no other block meanwhile: a thread that waits for memory while it keeps some
+    /// from others could wait forever.
+    pub fn get(
+        &self,
+        key: Key,
+        cost: Cost,
+        decode: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Arc<Block>> {
+        match self.shard(&key).find(key) {
+            Found::Cached(block) => {
+                self.stats.hit();
+                Ok(block)
+            }
+            Found::InFlight(flight) => {
+                self.stats.wait();
+                flight.wait()
+            }
+            Found::Nothing(landing) => {
+                self.stats.miss();
+                self.reserve(cost.len + cost.scratch + ENTRY_OVERHEAD);
+                self.decode(key, cost, landing, decode)
+            }
+        }
+    }
+
+    /// Decodes a block that will be wanted soon, unless somebody has it or memory is short.
+    pub fn prefetch(&self, key: Key, cost: Cost, decode: impl FnOnce(&mut [u8]) -> Result<()>) {
+        if let Found::Nothing(landing) = self.shard(&key).find(key) {
+            if self.try_reserve(cost.len + cost.scratch + ENTRY_OVERHEAD) {
+                self.stats.prefetch();
+                // An error is found again, and reported, by the reader that wants the block.
+                let _ = self.decode(key, cost, landing, decode);
+            }
+        }
+    }
+
+    /// Drops every cached block of a version: its container changed underneath.
+    pub fn forget(&self, version: VersionId) {
+        for shard in &self.shards {
+            shard.forget(version);
+        }
+    }
+
+    /// The budget has been charged for `cost`; the block keeps its part, the scratch is returned.
+    fn decode(
+        &self,
+        key: Key,
+        cost: Cost,
+        landing: Landing<'_>,
+        decode: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Arc<Block>> {
+        let scratch = self.budget.hold(cost.scratch.min(self.limit()));
+        let kept = self.budget.clamp(cost.len + cost.scratch + ENTRY_OVERHEAD) - scratch.bytes();
+        let mut block = Block::new(cost.len, self.budget.hold(kept), &self.pool);
+        let outcome = decode(block.bytes_mut()).map(|()| Arc::new(block));
+        drop(scratch);
+        if outcome.is_ok() {
+            self.stats.decoded(cost.len);
+        }
+        landing.land(key, outcome)
+    }
+
+    fn shard(&self, key: &Key) -> &Shard {
+        &self.shards[(self.hasher.hash_one(key) as usize) % SHARDS]
+    }
+
+    /// Takes `bytes` from the budget, evicting and at last waiting for others to finish. A block larger
+    /// than the whole budget gets it alone.
+    fn reserve(&self, bytes: u64) {
+        while !self.try_reserve(bytes) {
+            if self.budget.wait(self.budget.clamp(bytes)) {
+                return;
+            }
+        }
+    }
+
+    fn try_reserve(&self, bytes: u64) -> bool {
+        let bytes = self.budget.clamp(bytes);
+        while !self.budget.try_take(bytes) {
+            if !self.evict_one() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Drops the least recently used block of the next shard that has one.
+    fn evict_one(&self) -> bool {
+        for _ in 0..SHARDS {
+            let next = self.hand.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            if self.shards[next].evict_one() {
+                self.stats.evict();
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Fault;
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicU64;
+
+    fn key(block: u64) -> Key {
+        Key { version: VersionId(1), array: ArrayIndex(0), block: BlockId(block) }
+    }
+
+    fn cost(len: u64) -> Cost {
+        Cost { len, scratch: 0 }
+    }
+
+    fn fill(with: u8) -> impl FnOnce(&mut [u8]) -> Result<()> {
+        move |out| {
+            out.fill(with);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn one_decode_for_many_readers() {
+        let cache = BlockCache::new(1 << 20);
+        let decodes = AtomicU64::new(0);
+        let together = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    together.wait();
+                    let block = cache.get(key(7), cost(1000), |out| {
+                        decodes.fetch_add(1, Ordering::SeqCst);
+                        out.fill(9);
+                        Ok(())
+                    });
+                    assert_eq!(block.unwrap().bytes(), &[9; 1000]);
+                });
+            }
+        });
+        assert_eq!(decodes.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn stays_within_the_budget_and_keeps_what_was_used_last() {
+        let cache = BlockCache::new(100_000);
+        for block in 0..1000 {
+            cache.get(key(block), cost(5000), fill(block as u8)).unwrap();
+            assert!(cache.used() <= cache.limit());
+        }
+        assert!(cache.blocks() >= 10, "{} blocks", cache.blocks());
+        cache.get(key(999), cost(5000), |_| panic!("was just used")).unwrap();
+    }
+
+    #[test]
+    fn a_block_larger_than_the_budget_is_decoded_alone() {
+        let cache = BlockCache::new(1000);
+        cache.get(key(1), cost(500), fill(1)).unwrap();
+        let block = cache.get(key(2), cost(50_000), fill(2)).unwrap();
+        assert_eq!(block.bytes().len(), 50_000);
+        drop(block);
+        cache.get(key(3), cost(500), fill(3)).unwrap();
+        assert!(cache.used() <= 1000);
+    }
+
+    #[test]
+    fn waiting_for_memory_ends_when_others_let_go() {
+        let cache = BlockCache::new(10_000);
+        let held = cache.get(key(1), cost(9000), fill(1)).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| cache.get(key(2), cost(9000), fill(2)).unwrap().bytes()[0]);
+            drop(held);
+            assert_eq!(waiting.join().unwrap(), 2);
+        });
+    }
+
+    #[test]
+    fn errors_are_delivered_and_not_cached() {
+        let cache = BlockCache::new(10_000);
+        let failed = cache.get(key(1), cost(10), |_| Err(Fault::new("bad").into()));
+        assert!(failed.is_err());
+        assert!(cache.get(key(1), cost(10), fill(4)).is_ok());
+        assert!(cache.used() < 1000);
+    }
+
+    #[test]
+    fn a_panicking_decoder_leaves_nothing_behind() {
+        let cache = BlockCache::new(10_000);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _ = cache.get(key(1), cost(10), |_| panic!("decoder"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(cache.used(), 0);
+        assert!(cache.get(key(1), cost(10), fill(4)).is_ok());
+    }
+
+    #[test]
+    fn forgetting_a_version_frees_its_blocks() {
+        let cache = BlockCache::new(100_000);
+        cache.get(key(1), cost(1000), fill(1)).unwrap();
+        let other = Key { version: VersionId(2), ..key(1) };
+        cache.get(other, cost(1000), fill(2)).unwrap();
+        cache.forget(VersionId(1));
+        assert_eq!(cache.blocks(), 1);
+        cache.get(other, cost(1000), |_| panic!("other versions stay")).unwrap();
+    }
+
+    #[test]
+    fn prefetch_never_waits() {
+        let cache = BlockCache::new(10_000);
+        let held = cache.get(key(1), cost(9000), fill(1)).unwrap();
+        cache.prefetch(key(2), cost(9000), |_| panic!("no memory for this"));
+        drop(held);
+        cache.prefetch(key(2), cost(9000), fill(2));
+        cache.get(key(2), cost(9000), |_| panic!("was prefetched")).unwrap();
+    }
+}

@@ -1,0 +1,80 @@
+//! A part of the cache with a lock of its own: the recency list and the decodes under way.
+//!
+//! The lock is held for look-ups only, never while decoding or while freeing blocks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
+
+use super::buffer::Block;
+use super::flight::{Flight, Landing};
+use super::{Key, VersionId};
+
+#[derive(Default)]
+pub(super) struct Shard {
+    state: Mutex<State>,
+}
+
+struct State {
+    blocks: LruCache<Key, Arc<Block>>,
+    flights: HashMap<Key, Arc<Flight>>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State { blocks: LruCache::unbounded(), flights: HashMap::new() }
+    }
+}
+
+pub(super) enum Found<'a> {
+    Cached(Arc<Block>),
+    InFlight(Arc<Flight>),
+    /// The caller must decode the block and land it.
+    Nothing(Landing<'a>),
+}
+
+impl Shard {
+    pub(super) fn find(&self, key: Key) -> Found<'_> {
+        let mut state = self.lock();
+        if let Some(block) = state.blocks.get(&key) {
+            return Found::Cached(Arc::clone(block));
+        }
+        if let Some(flight) = state.flights.get(&key) {
+            return Found::InFlight(Arc::clone(flight));
+        }
+        let flight = Arc::new(Flight::default());
+        state.flights.insert(key, Arc::clone(&flight));
+        Found::Nothing(Landing::new(self, key, flight))
+    }
+
+    pub(super) fn land(&self, key: Key, block: Option<&Arc<Block>>) {
+        let mut state = self.lock();
+        state.flights.remove(&key);
+        let replaced = block.and_then(|block| state.blocks.push(key, Arc::clone(block)));
+        drop(state);
+        drop(replaced);
+    }
+
+    pub(super) fn evict_one(&self) -> bool {
+        let evicted = self.lock().blocks.pop_lru();
+        evicted.is_some()
+    }
+
+    pub(super) fn forget(&self, version: VersionId) {
+        let mut state = self.lock();
+        let keys: Vec<Key> =
+            state.blocks.iter().map(|(key, _)| *key).filter(|k| k.version == version).collect();
+        let dropped: Vec<_> = keys.iter().filter_map(|key| state.blocks.pop(key)).collect();
+        drop(state);
+        drop(dropped);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().blocks.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

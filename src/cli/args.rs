@@ -1,0 +1,193 @@
+//! The command line's shape.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Mounts compressed array containers and shows each as a directory of raw, decoded arrays.
+#[derive(Parser)]
+#[command(name = "arrayfs", version, about, max_term_width = 100)]
+pub(super) struct Main {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// Mount SOURCE at MOUNTPOINT; returns when the mount is usable
+    Mount(MountArgs),
+    /// Unmount; returns when the daemon has ended
+    Umount { mountpoint: PathBuf },
+    /// List the containers and arrays under PATH, without a mount
+    Ls {
+        /// Also type, shape, sizes and codec
+        #[arg(short)]
+        long: bool,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+        #[arg(default_value = ".")]
+        path: PathBuf,
+    },
+    /// Describe a container
+    Info {
+        /// The text of arrays.json
+        #[arg(long)]
+        json: bool,
+        container: PathBuf,
+    },
+    /// Write the decoded bytes of an array to standard output
+    Cat {
+        container: PathBuf,
+        array: String,
+        /// First byte
+        #[arg(long, default_value_t = 0)]
+        offset: u64,
+        /// Number of bytes; up to the end if left out
+        #[arg(long)]
+        length: Option<u64>,
+    },
+    /// Check every rule, checksum and block: exit status 0 sound, 1 faults found
+    Verify {
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+    },
+    /// Show mounts, their processes, cache use and hit rate
+    Status {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+        mountpoint: Option<PathBuf>,
+    },
+}
+
+#[derive(Args, Default)]
+pub(super) struct MountArgs {
+    /// Stay in the foreground, log to standard error
+    #[arg(short)]
+    pub(super) foreground: bool,
+    /// Mount options, separated by commas; each is also a long flag
+    #[arg(short, value_name = "OPTIONS")]
+    pub(super) options: Vec<String>,
+    /// Read-only
+    #[arg(long)]
+    ro: bool,
+    /// Read and write, where it is possible
+    #[arg(long, conflicts_with = "ro")]
+    rw: bool,
+    /// Memory for decoded blocks (default: an eighth of memory, at most 1G)
+    #[arg(long, value_name = "SIZE")]
+    cache: Option<String>,
+    /// Threads that serve requests
+    #[arg(long, value_name = "N")]
+    threads: Option<String>,
+    /// Let other users in; permissions are checked
+    #[arg(long, alias = "allow_other")]
+    allow_other: bool,
+    /// The kernel checks permissions (always on)
+    #[arg(long, alias = "default_permissions")]
+    default_permissions: bool,
+    /// Bypass the kernel's page cache for array files
+    #[arg(long, alias = "direct_io")]
+    direct_io: bool,
+    /// Show every file as owned by this user
+    #[arg(long, value_name = "UID")]
+    uid: Option<String>,
+    /// Show every file as owned by this group
+    #[arg(long, value_name = "GID")]
+    gid: Option<String>,
+    /// Permission bits to hide, octal
+    #[arg(long, value_name = "OCTAL")]
+    umask: Option<String>,
+    /// Log to this file
+    #[arg(long, value_name = "FILE")]
+    log: Option<String>,
+    /// error, warn, info or debug
+    #[arg(long, alias = "log_level", value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// How to read DAPHNE files: spec or daphne
+    #[arg(long, value_name = "DIALECT")]
+    dialect: Option<String>,
+    /// Directory or container file
+    pub(super) source: PathBuf,
+    /// An existing directory
+    pub(super) mountpoint: PathBuf,
+}
+
+impl MountArgs {
+    /// Every option as if it had been given with `-o`, long flags last.
+    pub(super) fn all_options(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.options.iter().flat_map(|o| split(o)).collect();
+        let flags = [
+            ("ro", self.ro),
+            ("rw", self.rw),
+            ("allow_other", self.allow_other),
+            ("default_permissions", self.default_permissions),
+            ("direct_io", self.direct_io),
+        ];
+        all.extend(flags.iter().filter(|(_, on)| *on).map(|(name, _)| (*name).to_owned()));
+        let values = [
+            ("cache", &self.cache),
+            ("threads", &self.threads),
+            ("uid", &self.uid),
+            ("gid", &self.gid),
+            ("umask", &self.umask),
+            ("log", &self.log),
+            ("log_level", &self.log_level),
+            ("dialect", &self.dialect),
+        ];
+        let given = values.iter().filter_map(|(name, value)| value.as_ref().map(|v| (name, v)));
+        all.extend(given.map(|(name, value)| format!("{name}={value}")));
+        all
+    }
+}
+
+fn split(options: &str) -> Vec<String> {
+    options.split(',').filter(|o| !o.is_empty()).map(str::to_owned).collect()
+}
+
+/// How mount(8) calls `mount.fuse.arrayfs`, a link to this program.
+#[derive(Parser)]
+#[command(name = "mount.fuse.arrayfs", version)]
+pub(super) struct MountHelper {
+    source: PathBuf,
+    mountpoint: PathBuf,
+    #[arg(short, value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// Ignored: options that are not known are refused all the same
+    #[arg(short)]
+    sloppy: bool,
+    /// Check everything but do not mount
+    #[arg(short)]
+    fake: bool,
+    /// Ignored: there is no /etc/mtab to write
+    #[arg(short)]
+    no_mtab: bool,
+    /// Ignored
+    #[arg(short)]
+    verbose: bool,
+    /// Ignored: the type is known
+    #[arg(short, value_name = "TYPE")]
+    type_: Option<String>,
+    /// Ignored: mount(8) has entered the name space
+    #[arg(short = 'N', value_name = "NAMESPACE")]
+    namespace: Option<String>,
+}
+
+impl From<MountHelper> for MountArgs {
+    fn from(helper: MountHelper) -> Self {
+        let mut options = helper.options;
+        if helper.fake {
+            options.push(super::options::FAKE.to_owned());
+        }
+        MountArgs {
+            options,
+            source: helper.source,
+            mountpoint: helper.mountpoint,
+            ..MountArgs::default()
+        }
+    }
+}

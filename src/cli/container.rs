@@ -1,0 +1,112 @@
+//! Finding and opening containers for the commands that work without a mount.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Failure;
+use crate::container::{Candidate, Container, Recognised, recognise};
+use crate::error::Error;
+use crate::source::local::LocalStore;
+use crate::source::{Kind, Store};
+
+/// A place in a store.
+pub(super) struct Root {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) path: PathBuf,
+}
+
+/// A container that was found.
+pub(super) struct Found {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) path: PathBuf,
+    pub(super) recognised: Recognised,
+}
+
+/// The store and the path in it of what is to be mounted: a directory, or one container file.
+pub(super) fn root_of(path: &Path) -> Result<Root, Failure> {
+    let root = place_of(path)?;
+    let kind = root.store.stat(&root.path)?.kind;
+    if kind == Kind::Directory || found_at(&root)?.is_some() {
+        return Ok(root);
+    }
+    Err(not_a_container(path))
+}
+
+/// Directories are stores of their own; a file lies in the store of its directory.
+fn place_of(path: &Path) -> Result<Root, Failure> {
+    let canonical =
+        path.canonicalize().map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+    let (directory, name) = match (canonical.is_dir(), canonical.parent(), canonical.file_name()) {
+        (false, Some(parent), Some(name)) => (parent.to_owned(), PathBuf::from(name)),
+        _ => (canonical, PathBuf::new()),
+    };
+    let store = LocalStore::open(&directory)
+        .map_err(|e| Failure::new(format!("{}: {e}", directory.display())))?;
+    Ok(Root { store: Arc::new(store), path: name })
+}
+
+fn found_at(root: &Root) -> Result<Option<Found>, Error> {
+    let kind = root.store.stat(&root.path)?.kind;
+    let recognised = recognise(&Candidate::new(&*root.store, &root.path, kind))?;
+    Ok(recognised.map(|recognised| Found {
+        store: Arc::clone(&root.store),
+        path: root.path.clone(),
+        recognised,
+    }))
+}
+
+/// The container at exactly this path.
+pub(super) fn find(path: &Path) -> Result<Found, Failure> {
+    found_at(&place_of(path)?)?.ok_or_else(|| not_a_container(path))
+}
+
+fn not_a_container(path: &Path) -> Failure {
+    Failure::new(format!(
+        "{} is not a container of a known format (BPCells directory, Bloscpack file)",
+        path.display()
+    ))
+}
+
+/// Every container at or below a path, in the order of names; none lie inside another. What cannot be
+/// looked at is passed to `failed`.
+pub(super) fn walk(
+    path: &Path,
+    failed: &mut dyn FnMut(Error),
+    visit: &mut dyn FnMut(Found),
+) -> Result<(), Failure> {
+    walk_place(place_of(path)?, failed, visit);
+    Ok(())
+}
+
+fn walk_place(root: Root, failed: &mut dyn FnMut(Error), visit: &mut dyn FnMut(Found)) {
+    match found_at(&root) {
+        Ok(Some(found)) => return visit(found),
+        Ok(None) => {}
+        Err(e) => return failed(e),
+    }
+    if !matches!(root.store.stat(&root.path).map(|stat| stat.kind), Ok(Kind::Directory)) {
+        return;
+    }
+    match root.store.list(&root.path) {
+        Ok(mut entries) => {
+            entries.sort_by(|a, b| a.name.cmp(&b.name));
+            for entry in entries {
+                if matches!(entry.kind, Kind::File | Kind::Directory) {
+                    let path = root.path.join(&entry.name);
+                    walk_place(Root { store: Arc::clone(&root.store), path }, failed, visit);
+                }
+            }
+        }
+        Err(e) => failed(e),
+    }
+}
+
+impl Found {
+    pub(super) fn open(&self) -> Result<Container, Error> {
+        self.recognised.open(&self.store, &self.path)
+    }
+
+    pub(super) fn shown(&self) -> PathBuf {
+        self.store.display(&self.path)
+    }
+}

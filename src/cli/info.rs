@@ -1,0 +1,48 @@
+//! `arrayfs info`: what `arrays.json` says, for people.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::{Failure, Outcome, container, size};
+use crate::container::describe::{ArrayDescription, Description, arrays_json, describe};
+
+pub(super) fn run(path: &Path, json: bool) -> Outcome {
+    let opened = container::find(path)?.open()?;
+    let printed = if json {
+        io::stdout().write_all(&arrays_json(&opened)?)
+    } else {
+        print(path, &describe(&opened)?)
+    };
+    match printed {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(Failure::new),
+    }
+}
+
+fn print(path: &Path, container: &Description) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}: {} {}", path.display(), container.format, container.version)?;
+    for (name, value) in &container.attributes {
+        writeln!(out, "  {name}: {value}")?;
+    }
+    for array in &container.arrays {
+        print_array(&mut out, array)?;
+    }
+    for fault in &container.faults {
+        writeln!(out, "fault: {fault}")?;
+    }
+    Ok(())
+}
+
+fn print_array(out: &mut impl Write, array: &ArrayDescription) -> io::Result<()> {
+    let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
+    writeln!(out, "{}", array.name)?;
+    writeln!(out, "  type    {} ({}), order {}", array.dtype, shape.join(", "), array.order)?;
+    let ratio = match array.stored_bytes {
+        0 => String::new(),
+        stored => format!(", ratio {:.2}", array.bytes as f64 / stored as f64),
+    };
+    let (bytes, stored) = (size::show(array.bytes), size::show(array.stored_bytes));
+    writeln!(out, "  size    {bytes}, stored {stored}{ratio}")?;
+    writeln!(out, "  codec   {}, {} blocks", array.codec, array.blocks)
+}

@@ -1,0 +1,79 @@
+//! `arrayfs ls`: containers and their arrays, without a mount.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::json;
+
+use super::container::{self, Found};
+use super::{Failure, Outcome, size};
+use crate::container::describe::{Description, describe};
+use crate::error::Error;
+
+pub(super) fn run(path: &Path, long: bool, json: bool) -> Outcome {
+    let mut errors = Vec::new();
+    let mut listed = Vec::new();
+    let mut found = Vec::new();
+    container::walk(path, &mut |e| errors.push(e), &mut |f| found.push(f))?;
+    for container in found {
+        match described(&container) {
+            Ok(description) => listed.push((container.shown(), description)),
+            Err(e) => errors.push(e),
+        }
+    }
+    let printed = if json { print_json(&listed) } else { print(&listed, long) };
+    match printed {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+        other => other.map_err(Failure::new)?,
+    }
+    for e in &errors {
+        eprintln!("arrayfs: {e}");
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Failure::silent()) }
+}
+
+type Listed = (std::path::PathBuf, Description);
+
+fn described(found: &Found) -> Result<Description, Error> {
+    describe(&found.open()?)
+}
+
+fn print_json(listed: &[Listed]) -> io::Result<()> {
+    let all: Vec<_> = listed
+        .iter()
+        .map(|(path, description)| json!({ "path": path.to_string_lossy(), "container": description }))
+        .collect();
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &all)?;
+    writeln!(out)
+}
+
+fn print(listed: &[Listed], long: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for (path, description) in listed {
+        if long {
+            writeln!(out, "{}  {} {}", path.display(), description.format, description.version)?;
+        }
+        for array in &description.arrays {
+            if long {
+                let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
+                writeln!(
+                    out,
+                    "  {:<12} {:<10} {:<16} {:>10} stored {:>10}  {}",
+                    array.name,
+                    array.dtype,
+                    format!("({})", shape.join(", ")),
+                    size::show(array.bytes),
+                    size::show(array.stored_bytes),
+                    array.codec
+                )?;
+            } else {
+                writeln!(out, "{}/{}", path.display(), array.name)?;
+            }
+        }
+        for fault in &description.faults {
+            writeln!(out, "{}! {fault}", if long { "  " } else { "" })?;
+        }
+    }
+    Ok(())
+}

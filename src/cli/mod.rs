@@ -1,0 +1,85 @@
+//! The commands: one file each. They parse, call and print; what they do lies elsewhere.
+//!
+//! Exit status: 0 done, 1 failed (a message on standard error), 2 wrong usage.
+
+mod args;
+mod cat;
+mod container;
+mod info;
+mod ls;
+mod mount;
+mod options;
+mod preconditions;
+mod size;
+mod status;
+mod umount;
+mod verify;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Command, Main, MountHelper};
+
+/// Why a command failed, in words for its user: what, where, and what to do.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    status: u8,
+}
+
+type Outcome = Result<(), Failure>;
+
+impl Failure {
+    fn new(message: impl fmt::Display) -> Self {
+        Failure { message: message.to_string(), status: 1 }
+    }
+
+    fn usage(message: impl fmt::Display) -> Self {
+        Failure { message: message.to_string(), status: 2 }
+    }
+
+    /// Everything has been said already.
+    fn silent() -> Self {
+        Failure { message: String::new(), status: 1 }
+    }
+}
+
+impl From<crate::error::Error> for Failure {
+    fn from(e: crate::error::Error) -> Self {
+        Failure::new(e)
+    }
+}
+
+/// Runs the command line, `mount.fuse.arrayfs` included.
+pub fn run(argv: Vec<OsString>) -> ExitCode {
+    match dispatch(argv) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                eprintln!("arrayfs: {}", failure.message);
+            }
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+fn dispatch(argv: Vec<OsString>) -> Outcome {
+    let program = argv.first().and_then(|arg| std::path::Path::new(arg).file_name());
+    if program.is_some_and(|name| name.as_encoded_bytes().starts_with(b"mount.")) {
+        return mount::run(MountHelper::parse_from(argv).into());
+    }
+    match Main::parse_from(argv).command {
+        Command::Mount(args) => mount::run(args),
+        Command::Umount { mountpoint } => umount::run(&mountpoint),
+        Command::Ls { long, json, path } => ls::run(&path, long, json),
+        Command::Info { json, container } => info::run(&container, json),
+        Command::Cat { container, array, offset, length } => {
+            cat::run(&container, &array, offset, length)
+        }
+        Command::Verify { json, paths } => verify::run(&paths, json),
+        Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
+    }
+}

@@ -1,0 +1,155 @@
+//! `arrayfs mount`: check, go to the background, serve, unmount.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use log::LevelFilter;
+
+use super::args::MountArgs;
+use super::options::MountOptions;
+use super::preconditions::{self, Places};
+use super::{Failure, Outcome, container};
+use crate::array::prefetch::Workers;
+use crate::cache::BlockCache;
+use crate::cache::budget::default_limit;
+use crate::daemon::background::{self, Readiness, Side};
+use crate::daemon::signals::{self, Request};
+use crate::kernel::session::{self, Mount};
+use crate::tree::{Settings, Tree};
+
+/// After this long a mount that is still in use is detached and the daemon ends.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) fn run(args: MountArgs) -> Outcome {
+    let options = MountOptions::parse(&args.all_options())?;
+    let places = preconditions::check(&args.source, &args.mountpoint, options.allow_other)?;
+    // Found out before the fork, where the terminal still listens.
+    container::root_of(&places.source)?;
+    if options.fake {
+        return Ok(());
+    }
+    if args.foreground {
+        return serve(&places, &options, Readiness::nobody());
+    }
+    match background::detach() {
+        Ok(Side::Parent(outcome)) => outcome.map_err(Failure::new),
+        Ok(Side::Child(readiness)) => serve_as_child(&places, &options, readiness),
+        Err(e) => Err(Failure::new(format!("cannot start the daemon: {e}"))),
+    }
+}
+
+/// The child's failures are the parent's to print.
+fn serve_as_child(places: &Places, options: &MountOptions, readiness: Readiness) -> Outcome {
+    let mut readiness = Some(readiness);
+    let served = start(places, options).and_then(|running| {
+        if let Some(readiness) = readiness.take() {
+            readiness.ready().map_err(Failure::new)?;
+        }
+        Ok(running)
+    });
+    match (served, readiness) {
+        (Ok(running), _) => running.until_ended(),
+        (Err(failure), Some(mut readiness)) => {
+            let told = readiness.failed(&failure.message);
+            Err(if told { Failure::silent() } else { failure })
+        }
+        (Err(failure), None) => Err(failure),
+    }
+}
+
+fn serve(places: &Places, options: &MountOptions, readiness: Readiness) -> Outcome {
+    let running = start(places, options)?;
+    readiness.ready().map_err(Failure::new)?;
+    running.until_ended()
+}
+
+/// A served mount and the signals that end it.
+struct Running<'a> {
+    mount: Mount,
+    signals: crossbeam_channel::Receiver<Request>,
+    source: &'a Path,
+    mountpoint: &'a Path,
+}
+
+fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, Failure> {
+    let level = options.log_level.unwrap_or(LevelFilter::Info);
+    crate::daemon::log::start(options.log.clone(), level).map_err(|e| {
+        let path = options.log.as_deref().unwrap_or(Path::new("standard error"));
+        Failure::new(format!("cannot log to {}: {e}", path.display()))
+    })?;
+    raise_descriptor_limit();
+    let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
+    let signals = signals::receive().map_err(failed)?;
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let threads = options.threads.unwrap_or(cores.clamp(4, 16));
+    let cache = Arc::new(BlockCache::new(options.cache.unwrap_or_else(default_limit)));
+    let workers = Workers::new(cores.min(threads)).map_err(failed)?;
+    let root = container::root_of(&places.source)?;
+    let settings = Settings { uid: options.uid, gid: options.gid, umask: options.umask };
+    let (tree, invalidations) = Tree::new(root.store, &root.path, cache, workers, settings)?;
+    let session = session_options(places, options, threads);
+    let mount = Mount::start(Arc::new(tree), invalidations, &places.mountpoint, &session)
+        .map_err(|e| Failure::new(format!("cannot mount {}: {e}", places.mountpoint.display())))?;
+    Ok(Running { mount, signals, source: &places.source, mountpoint: &places.mountpoint })
+}
+
+fn session_options(places: &Places, options: &MountOptions, threads: usize) -> session::Options {
+    let mut session =
+        session::Options::new(places.source.to_string_lossy().into_owned(), threads);
+    session.allow_other = options.allow_other;
+    session.direct_io = options.direct_io;
+    session.suid = options.suid;
+    session.dev = options.dev;
+    session.exec = !options.noexec;
+    session.atime = !options.noatime;
+    session
+}
+
+/// Every open array keeps its container's files open.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(e) = setrlimit(Resource::Nofile, raised) {
+        log::debug!("the limit of open files stays: {e}");
+    }
+}
+
+impl Running<'_> {
+    /// Serves until the mount is gone: unmounted by somebody, or by us when a signal asks for it.
+    fn until_ended(self) -> Outcome {
+        log::info!("{} mounted at {}", self.source.display(), self.mountpoint.display());
+        loop {
+            crossbeam_channel::select! {
+                recv(self.mount.ended()) -> _ => {
+                    log::info!("{} unmounted", self.mountpoint.display());
+                    end();
+                }
+                recv(self.signals) -> request => match request {
+                    Ok(Request::ReopenLog) => crate::daemon::log::reopen(),
+                    Ok(Request::End) | Err(_) => return self.unmount(),
+                },
+            }
+        }
+    }
+
+    fn unmount(&self) -> Outcome {
+        if let Err(e) = session::unmount(self.mountpoint, false) {
+            log::warn!("{}: {e}; detaching the mount", self.mountpoint.display());
+            if let Err(e) = session::unmount(self.mountpoint, true) {
+                log::error!("{} cannot be unmounted: {e}", self.mountpoint.display());
+                return Err(Failure::silent());
+            }
+        }
+        // A detached mount that is still used ends with the process: its users get an error.
+        let _ = self.mount.ended().recv_timeout(PATIENCE);
+        log::info!("{} unmounted", self.mountpoint.display());
+        end();
+    }
+}
+
+/// Without unwinding what is mounted: fuser's tear-down would unmount the path a second time.
+fn end() -> ! {
+    std::process::exit(0)
+}

@@ -1,0 +1,197 @@
+//! Mount options: `-o a,b=c`, the long flags and the fields of fstab, in one place.
+
+use std::path::PathBuf;
+
+use log::LevelFilter;
+
+use super::{Failure, size};
+
+/// What the options say; what they don't is left to the defaults.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct MountOptions {
+    pub(super) cache: Option<u64>,
+    pub(super) threads: Option<usize>,
+    pub(super) allow_other: bool,
+    pub(super) direct_io: bool,
+    pub(super) uid: Option<u32>,
+    pub(super) gid: Option<u32>,
+    pub(super) umask: Option<u16>,
+    pub(super) log: Option<PathBuf>,
+    pub(super) log_level: Option<LevelFilter>,
+    pub(super) suid: bool,
+    pub(super) dev: bool,
+    pub(super) noexec: bool,
+    pub(super) noatime: bool,
+    /// Writing was asked for.
+    pub(super) writable: bool,
+    pub(super) fake: bool,
+}
+
+/// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
+pub(super) const FAKE: &str = "fake";
+
+const KNOWN: &[&str] = &[
+    "ro", "rw", "cache", "threads", "allow_other", "default_permissions", "direct_io", "uid", "gid",
+    "umask", "log", "log_level", "suid", "nosuid", "dev", "nodev", "exec", "noexec", "atime",
+    "noatime", "dialect", "defaults", "auto", "noauto", "user", "users", "nouser", "owner", "group",
+    "nofail", "_netdev", "relatime", "norelatime", "strictatime", "nodiratime", "diratime", "sync",
+    "async", "dirsync", "scratch", "codec", "level", "chunk", "checksum", "typesize",
+];
+
+impl MountOptions {
+    pub(super) fn parse(options: &[String]) -> Result<Self, Failure> {
+        let mut parsed = MountOptions::default();
+        for option in options {
+            let (name, value) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (option.as_str(), None),
+            };
+            parsed.set(name, value)?;
+        }
+        Ok(parsed)
+    }
+
+    fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Failure> {
+        match (name, value) {
+            (name, _) if name.starts_with("x-") => {}
+            ("comment", Some(_)) => {}
+            ("cache" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level" | "dialect", None) => {
+                return Err(Failure::usage(format!("option '{name}' needs a value: {name}=...")));
+            }
+            ("cache" | "threads" | "uid" | "gid" | "umask", Some(value)) => {
+                self.set_number(name, value)?;
+            }
+            ("log", Some(path)) => self.log = Some(absolute(path)?),
+            ("log_level", Some(level)) => self.log_level = Some(log_level(level)?),
+            ("dialect", Some("spec" | "daphne")) => {}
+            ("dialect", Some(other)) => {
+                return Err(Failure::usage(format!("dialect={other}: expected spec or daphne")));
+            }
+            ("scratch" | "codec" | "level" | "chunk" | "checksum" | "typesize", _) => {
+                return Err(Failure::usage(format!(
+                    "option '{name}': scratch mode is not part of this version"
+                )));
+            }
+            (name, Some(_)) if KNOWN.contains(&name) => {
+                return Err(Failure::usage(format!("option '{name}' takes no value")));
+            }
+            (name, None) => self.set_flag(name)?,
+            (name, Some(_)) => return Err(unknown(name)),
+        }
+        Ok(())
+    }
+
+    fn set_number(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let wrong = |why: String| Failure::usage(format!("option {name}={value}: {why}"));
+        let number = |value: &str| value.parse::<u32>().map_err(|e| wrong(e.to_string()));
+        match name {
+            "cache" => {
+                let bytes = size::parse(value).map_err(wrong)?;
+                if bytes < 1 << 20 {
+                    return Err(wrong("at least 1M is needed".into()));
+                }
+                self.cache = Some(bytes);
+            }
+            "threads" => match number(value)? {
+                n @ 1..=256 => self.threads = Some(n as usize),
+                _ => return Err(wrong("expected 1 to 256".into())),
+            },
+            "uid" => self.uid = Some(number(value)?),
+            "gid" => self.gid = Some(number(value)?),
+            _ => match u16::from_str_radix(value, 8) {
+                Ok(bits) if bits <= 0o777 => self.umask = Some(bits),
+                _ => return Err(wrong("expected an octal number up to 777".into())),
+            },
+        }
+        Ok(())
+    }
+
+    fn set_flag(&mut self, name: &str) -> Result<(), Failure> {
+        match name {
+            "allow_other" => self.allow_other = true,
+            "direct_io" => self.direct_io = true,
+            "suid" => self.suid = true,
+            "nosuid" => self.suid = false,
+            "dev" => self.dev = true,
+            "nodev" => self.dev = false,
+            "exec" => self.noexec = false,
+            "noexec" => self.noexec = true,
+            "atime" => self.noatime = false,
+            "noatime" => self.noatime = true,
+            "ro" => self.writable = false,
+            "rw" => self.writable = true,
+            FAKE => self.fake = true,
+            // Always on, or mount(8)'s and systemd's own business.
+            name if KNOWN.contains(&name) => {}
+            name => return Err(unknown(name)),
+        }
+        Ok(())
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    let nearest = KNOWN
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(name, known), known))
+        .min()
+        .filter(|(distance, _)| *distance <= 2);
+    let hint = nearest.map_or_else(String::new, |(_, known)| format!("; did you mean '{known}'?"));
+    Failure::usage(format!("unknown mount option '{name}'{hint}"))
+}
+
+/// The daemon leaves the directory that it was started in.
+fn absolute(path: &str) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|e| Failure::usage(format!("log={path}: {e}")))
+}
+
+fn log_level(level: &str) -> Result<LevelFilter, Failure> {
+    level.parse().map_err(|_| {
+        Failure::usage(format!("log_level={level}: expected off, error, warn, info, debug or trace"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(options: &str) -> Result<MountOptions, Failure> {
+        let options: Vec<String> = options.split(',').map(str::to_owned).collect();
+        MountOptions::parse(&options)
+    }
+
+    #[test]
+    fn options_of_every_kind() {
+        let parsed = parse("rw,cache=64M,threads=3,allow_other,uid=7,umask=027,x-systemd.automount");
+        let expected = MountOptions {
+            cache: Some(64 << 20),
+            threads: Some(3),
+            allow_other: true,
+            uid: Some(7),
+            umask: Some(0o27),
+            writable: true,
+            ..MountOptions::default()
+        };
+        assert_eq!(parsed.unwrap(), expected);
+        let generic = "defaults,suid,nodev,exec,noatime,nofail,_netdev,default_permissions,ro";
+        assert!(parse(generic).unwrap().noatime);
+        assert!(parse("log=x.log").unwrap().log.unwrap().is_absolute());
+        assert!(parse("dialect=daphne").is_ok());
+    }
+
+    #[test]
+    fn a_misspelt_option_is_named() {
+        let message = |options| parse(options).unwrap_err().message;
+        assert_eq!(message("chace=1G"), "unknown mount option 'chace'; did you mean 'cache'?");
+        assert_eq!(message("allow-other"), "unknown mount option 'allow-other'; did you mean 'allow_other'?");
+        assert_eq!(message("frobnicate"), "unknown mount option 'frobnicate'");
+        assert_eq!(message("cache"), "option 'cache' needs a value: cache=...");
+        assert_eq!(message("ro=1"), "option 'ro' takes no value");
+        assert!(message("cache=lots").starts_with("option cache=lots: 'lots' is not a size"));
+        assert!(message("cache=4K").contains("at least 1M"));
+        assert!(message("threads=0").contains("1 to 256"));
+        assert!(message("umask=9").contains("octal"));
+        assert!(message("dialect=klingon").contains("spec or daphne"));
+        assert!(message("scratch").contains("not part of this version"));
+        assert_eq!(parse("nonsense").unwrap_err().status, 2);
+    }
+}

@@ -1,0 +1,150 @@
+//! What must hold before mounting, each named with what to do when it does not.
+
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+use crate::daemon::mount_table;
+use crate::kernel::session;
+
+/// A source and a mountpoint that can be mounted, as absolute paths.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) source: PathBuf,
+    pub(super) mountpoint: PathBuf,
+}
+
+pub(super) fn check(source: &Path, mountpoint: &Path, allow_other: bool) -> Result<Places, Failure> {
+    let places = Places { source: check_source(source)?, mountpoint: check_mountpoint(mountpoint)? };
+    check_not_nested(&places)?;
+    check_fuse(allow_other)?;
+    Ok(places)
+}
+
+fn check_source(source: &Path) -> Result<PathBuf, Failure> {
+    source.canonicalize().map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Failure::new(format!(
+            "the source {} does not exist; give a directory, or a container file",
+            source.display()
+        )),
+        _ => Failure::new(format!("the source {} cannot be opened: {e}", source.display())),
+    })
+}
+
+fn check_mountpoint(mountpoint: &Path) -> Result<PathBuf, Failure> {
+    let shown = mountpoint.display();
+    let meta = std::fs::metadata(mountpoint).map_err(|e| match e.raw_os_error() {
+        Some(libc::ENOENT) => Failure::new(format!(
+            "the mountpoint {shown} does not exist; make it first: mkdir {shown}"
+        )),
+        Some(libc::ENOTCONN) => Failure::new(format!(
+            "the mountpoint {shown} holds a mount whose daemon has died; \
+             clear it first: arrayfs umount {shown}"
+        )),
+        _ => Failure::new(format!("the mountpoint {shown} cannot be used: {e}")),
+    })?;
+    if !meta.is_dir() {
+        return Err(Failure::new(format!("the mountpoint {shown} is not a directory")));
+    }
+    let canonical = mountpoint
+        .canonicalize()
+        .map_err(|e| Failure::new(format!("the mountpoint {shown} cannot be used: {e}")))?;
+    match mount_table::find(&canonical) {
+        Ok(Some(mounted)) => Err(Failure::new(format!(
+            "{shown} is mounted already, from {}; unmount it first: arrayfs umount {shown}",
+            mounted.source
+        ))),
+        _ => Ok(canonical),
+    }
+}
+
+/// A mount inside its own source would show itself in itself without end. The other way round, a source
+/// below its mountpoint, is hidden from others but not from the daemon, which holds it open.
+fn check_not_nested(places: &Places) -> Result<(), Failure> {
+    let Places { source, mountpoint } = places;
+    if source == mountpoint {
+        return Err(Failure::new(format!(
+            "{} is source and mountpoint at once: the mount would hide the containers from \
+             everybody else; choose another mountpoint",
+            source.display()
+        )));
+    }
+    if mountpoint.starts_with(source) {
+        return Err(Failure::new(format!(
+            "the mountpoint {} lies inside the source {}: the mount would contain itself; \
+             choose a mountpoint outside of it",
+            mountpoint.display(),
+            source.display()
+        )));
+    }
+    Ok(())
+}
+
+fn check_fuse(allow_other: bool) -> Result<(), Failure> {
+    let device = Path::new("/dev/fuse");
+    match std::fs::metadata(device) {
+        Ok(meta) if meta.file_type().is_char_device() => {}
+        _ => {
+            return Err(Failure::new(
+                "/dev/fuse is missing: load the module (modprobe fuse), or in a container pass the \
+                 device in (docker run --device /dev/fuse --cap-add SYS_ADMIN); \
+                 'arrayfs ls' and 'arrayfs cat' work without it",
+            ));
+        }
+    }
+    if rustix::process::geteuid().is_root() {
+        return std::fs::File::options().read(true).write(true).open(device).map(drop).map_err(|e| {
+            Failure::new(format!("/dev/fuse cannot be opened: {e}; may this process mount?"))
+        });
+    }
+    check_user_mount(allow_other)
+}
+
+/// Users who are not root mount through the set-user-id helper of the package fuse3.
+fn check_user_mount(allow_other: bool) -> Result<(), Failure> {
+    let helper = session::fusermount().map_err(|_| {
+        Failure::new(
+            "fusermount3 is missing, which mounts for users other than root; \
+             install it: apt-get install fuse3",
+        )
+    })?;
+    let set_user_id = std::fs::metadata(&helper).is_ok_and(|meta| meta.mode() & 0o4000 != 0);
+    if !set_user_id {
+        log::warn!("{} is not set-user-id root; mounting may fail", helper.display());
+    }
+    let permitted = std::fs::read_to_string("/etc/fuse.conf")
+        .is_ok_and(|conf| conf.lines().any(|line| line.trim() == "user_allow_other"));
+    if allow_other && !permitted {
+        return Err(Failure::new(
+            "allow_other is for root only, unless /etc/fuse.conf says user_allow_other",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(source: &str, mountpoint: &str) -> Places {
+        Places { source: source.into(), mountpoint: mountpoint.into() }
+    }
+
+    #[test]
+    fn nesting_is_refused_one_way() {
+        assert!(check_not_nested(&places("/a", "/b")).is_ok());
+        assert!(check_not_nested(&places("/a/b", "/a")).is_ok());
+        assert!(check_not_nested(&places("/a", "/ab")).is_ok());
+        assert!(check_not_nested(&places("/a", "/a")).unwrap_err().message.contains("at once"));
+        assert!(check_not_nested(&places("/a", "/a/b")).unwrap_err().message.contains("inside"));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let message = |result: Result<PathBuf, Failure>| result.unwrap_err().message;
+        assert!(message(check_source(Path::new("/no/such"))).contains("does not exist"));
+        assert!(message(check_mountpoint(Path::new("/no/such"))).contains("mkdir /no/such"));
+        assert!(message(check_mountpoint(Path::new("/dev/null"))).contains("not a directory"));
+    }
+}

@@ -1,0 +1,107 @@
+//! `arrayfs status`: the mounts, their daemons and caches.
+//!
+//! Every daemon tells its state through an extended attribute of its root, so there is no socket to
+//! find and the mount's own permissions decide who may ask.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Failure, Outcome, size};
+use crate::daemon::mount_table::{self, Mounted};
+use crate::tree::xattr::STATUS;
+
+pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> Outcome {
+    let mut mounts = mount_table::mounts().map_err(Failure::new)?;
+    if let Some(wanted) = mountpoint {
+        let path = wanted.canonicalize().unwrap_or_else(|_| wanted.to_owned());
+        mounts.retain(|mounted| mounted.mountpoint == path);
+        if mounts.is_empty() {
+            return Err(Failure::new(format!("{} is not an arrayfs mount", wanted.display())));
+        }
+    }
+    let states: Vec<(Mounted, io::Result<Value>)> =
+        mounts.into_iter().map(|m| (m.clone(), of(&m.mountpoint))).collect();
+    let printed = if json { print_json(&states) } else { print(&states) };
+    match printed {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(Failure::new),
+    }
+}
+
+/// What the daemon of a mount says.
+pub(super) fn of(mountpoint: &Path) -> io::Result<Value> {
+    let mut value = vec![0; 65536];
+    let n = rustix::fs::getxattr(mountpoint, STATUS, &mut value[..])?;
+    value.truncate(n);
+    serde_json::from_slice(&value).map_err(io::Error::other)
+}
+
+fn print_json(states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
+    let all: Vec<Value> = states
+        .iter()
+        .map(|(mounted, state)| {
+            let mountpoint = mounted.mountpoint.to_string_lossy();
+            match state {
+                Ok(state) => json!({ "mountpoint": mountpoint, "state": "serving", "daemon": state }),
+                Err(e) => json!({
+                    "mountpoint": mountpoint,
+                    "state": describe(e),
+                    "source": mounted.source,
+                }),
+            }
+        })
+        .collect();
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &all)?;
+    writeln!(out)
+}
+
+fn print(states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if states.is_empty() {
+        return writeln!(out, "no arrayfs mounts");
+    }
+    for (mounted, state) in states {
+        writeln!(out, "{}", mounted.mountpoint.display())?;
+        match state {
+            Ok(state) => print_state(&mut out, state)?,
+            Err(e) => writeln!(out, "  {} (from {})", describe(e), mounted.source)?,
+        }
+    }
+    Ok(())
+}
+
+fn print_state(out: &mut impl Write, state: &Value) -> io::Result<()> {
+    let number = |name: &str| state["cache"][name].as_u64().unwrap_or(0);
+    writeln!(out, "  source  {}", state["source"].as_str().unwrap_or("?"))?;
+    writeln!(
+        out,
+        "  daemon  pid {}, version {}, {} open files, {} open containers",
+        state["pid"],
+        state["version"].as_str().unwrap_or("?"),
+        state["open_files"],
+        state["open_containers"]
+    )?;
+    let rate = match state["cache"]["hit_rate"].as_f64() {
+        Some(rate) => format!("{:.1} % hits", rate * 100.0),
+        None => "not used yet".to_owned(),
+    };
+    writeln!(
+        out,
+        "  cache   {} of {} in {} blocks, {rate}, {} decoded",
+        size::show(number("used")),
+        size::show(number("limit")),
+        number("blocks"),
+        size::show(number("decoded_bytes"))
+    )
+}
+
+fn describe(e: &io::Error) -> String {
+    match e.raw_os_error() {
+        Some(libc::ENOTCONN) => "dead: the daemon has ended; clear it with arrayfs umount".into(),
+        Some(libc::EACCES) => "serving another user".into(),
+        _ => format!("unknown: {e}"),
+    }
+}

@@ -1,0 +1,30 @@
+//! Decoder of Blosc-1 chunks: 16-byte header, table of block starts, blocks of codec streams.
+//!
+//! A chunk holds up to 2 GiB of elements cut into blocks. A block is shuffled by byte or by bit, then
+//! compressed whole or, split, one stream per byte of the element. Blocks decode independently and
+//! in any order, so a reader of a few bytes needs the header, the table and one block only.
+//!
+//! Bytes in, bytes out: nothing here does I/O or knows Bloscpack, whose reader is the only user.
+//! Every input byte is taken to be hostile: decoding ends with the plain bytes or a [`BloscError`],
+//! and takes scratch of about the size of the output, which the caller has already accepted.
+//!
+//! Source: "Bloscpack/C-Blosc format", section 8 of the project's fact sheet.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod bitshuffle;
+mod block;
+mod blosclz;
+mod codecs;
+#[cfg(test)]
+mod encode;
+mod error;
+mod header;
+mod lz4;
+mod shuffle;
+mod streams;
+mod window;
+
+pub use block::Decoder;
+pub use error::{BloscError, StreamError};
+pub use header::{ChunkHeader, Codec, Filter};

@@ -1,0 +1,353 @@
+//! The metadata section: a header of its own, JSON text (plain or zlib), room to grow, a digest.
+//!
+//! Its damage does not touch the chunks: whatever is wrong inside becomes a fault of the container while
+//! the data are shown, as long as it is known where the section ends. The real reader refuses the whole
+//! file instead. Used when a file is opened.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::header::{self, hex};
+use crate::codec::checksum::Checksum;
+use crate::error::{Error, Fault, Result};
+use crate::source::Source;
+
+const MAGIC: &[u8; 8] = b"JSON\0\0\0\0";
+const HEADER: usize = 32;
+const AT: u64 = header::LEN as u64;
+const DATA: u64 = AT + HEADER as u64;
+
+const PLAIN: u8 = 0;
+const ZLIB: u8 = 1;
+const MAX_LEVEL: u8 = 9;
+
+/// Longest text that is read. Metadata are small; this bounds what a hostile file can make us hold.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// Deflate gives at most 1032 bytes for one.
+const MAX_RATIO: u64 = 1032;
+
+/// What the section holds.
+#[derive(Debug, Default)]
+pub(super) struct Metadata {
+    /// Where the section ends.
+    pub(super) end: u64,
+    /// The text as it was stored, uncompressed; only if it is sound.
+    pub(super) text: Option<Vec<u8>>,
+    pub(super) value: Option<Value>,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// The section's header.
+struct Section {
+    options: u8,
+    checksum: Checksum,
+    codec: u8,
+    level: u8,
+    plain: u64,
+    room: u64,
+    used: u64,
+}
+
+/// Reads the section. An error means that its end, and so everything behind it, is unknown.
+pub(super) fn read(source: &dyn Source) -> Result<Metadata> {
+    let mut bytes = [0; HEADER];
+    if source.len() < DATA {
+        return Err(cut_short(AT..source.len(), HEADER as u64).into());
+    }
+    source.fetch_one(AT, &mut bytes)?;
+    let section = Section::parse(&bytes)?;
+    let end = DATA + section.room + section.checksum.digest_len() as u64;
+    if end > source.len() {
+        return Err(cut_short(AT..source.len(), end - AT).into());
+    }
+    let mut metadata = Metadata {
+        end,
+        faults: section.faults(),
+        ..Metadata::default()
+    };
+    match section.text(&bytes, source) {
+        Ok((text, value)) => {
+            metadata
+                .faults
+                .extend(section.check_size(text.len() as u64));
+            (metadata.text, metadata.value) = (Some(text), Some(value));
+        }
+        Err(Error::Fault(fault)) => metadata.faults.push(*fault),
+        Err(other) => return Err(other),
+    }
+    Ok(metadata)
+}
+
+impl Section {
+    fn parse(bytes: &[u8; HEADER]) -> Result<Self> {
+        let field = |at: usize| {
+            u64::from(u32::from_le_bytes([
+                bytes[at],
+                bytes[at + 1],
+                bytes[at + 2],
+                bytes[at + 3],
+            ]))
+        };
+        let checksum = Checksum::from_code(bytes[9]).ok_or_else(|| {
+            wrong(
+                "unknown checksum code of the metadata",
+                41..42,
+                "0 to 8",
+                bytes[9],
+            )
+        })?;
+        Ok(Section {
+            options: bytes[8],
+            checksum,
+            codec: bytes[10],
+            level: bytes[11],
+            plain: field(12),
+            room: field(16),
+            used: field(20),
+        })
+    }
+
+    /// Rules of the header that do not keep the text from being read.
+    fn faults(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        if self.options != 0 {
+            faults.push(wrong("unknown metadata options", 40..41, 0, self.options));
+        }
+        if self.level > MAX_LEVEL {
+            faults.push(wrong(
+                "metadata level is out of range",
+                43..44,
+                "0 to 9",
+                self.level,
+            ));
+        }
+        faults
+    }
+
+    /// The real reader does not look at this size, so a wrong one does not make the text unsound.
+    fn check_size(&self, found: u64) -> Option<Fault> {
+        let what = "the metadata has another length than it claims";
+        (found != self.plain).then(|| wrong(what, 44..48, self.plain, found))
+    }
+
+    fn text(&self, header: &[u8; HEADER], source: &dyn Source) -> Result<(Vec<u8>, Value)> {
+        if &header[..8] != MAGIC {
+            let (expected, found) = (hex(MAGIC), hex(&header[..8]));
+            return Err(wrong("unknown format of the metadata", 32..40, expected, found).into());
+        }
+        let stored = self.stored(source)?;
+        let text = match self.codec {
+            PLAIN => stored,
+            ZLIB => self.inflate(&stored)?,
+            other => {
+                let what = "unknown codec of the metadata";
+                return Err(wrong(what, 42..43, "0 (none) or 1 (zlib)", other).into());
+            }
+        };
+        let value = parse(&text)
+            .map_err(|e| Fault::new(format!("the metadata is not JSON: {e}")).bytes(self.data()))?;
+        Ok((text, value))
+    }
+
+    fn data(&self) -> Range<u64> {
+        DATA..DATA + self.used
+    }
+
+    /// The stored bytes, if they are what the digest says.
+    fn stored(&self, source: &dyn Source) -> Result<Vec<u8>> {
+        if self.used > self.room {
+            let what = "the metadata is larger than its room";
+            return Err(wrong(what, 48..56, self.room, self.used).into());
+        }
+        if self.used > MAX_TEXT {
+            let what = "the metadata is too large to be shown";
+            return Err(wrong(what, self.data(), format!("at most {MAX_TEXT}"), self.used).into());
+        }
+        let mut stored = vec![0; self.used as usize];
+        let mut digest = vec![0; self.checksum.digest_len()];
+        source.fetch_one(DATA, &mut stored)?;
+        source.fetch_one(DATA + self.room, &mut digest)?;
+        let found = self.checksum.digest(&stored);
+        if found.as_bytes() != digest {
+            let what = format!("{} mismatch of the metadata", self.checksum.name());
+            return Err(wrong(&what, self.data(), hex(&digest), hex(found.as_bytes())).into());
+        }
+        Ok(stored)
+    }
+
+    /// Tries the claimed size first, as far as it is possible, then the largest possible.
+    fn inflate(&self, stored: &[u8]) -> Result<Vec<u8>> {
+        let most = (stored.len() as u64 * MAX_RATIO + 64).min(MAX_TEXT);
+        let mut decompressor = libdeflater::Decompressor::new();
+        let mut outcome = Err(libdeflater::DecompressionError::InsufficientSpace);
+        for room in [self.plain.min(most), most] {
+            let mut text = vec![0; room as usize];
+            outcome = decompressor.zlib_decompress(stored, &mut text).map(|n| {
+                text.truncate(n);
+                text
+            });
+            if outcome != Err(libdeflater::DecompressionError::InsufficientSpace) {
+                break;
+            }
+        }
+        outcome.map_err(|e| {
+            Fault::new(format!("the metadata is not zlib: {e}"))
+                .bytes(self.data())
+                .into()
+        })
+    }
+}
+
+/// JSON as Python reads it, which has numbers that JSON has not.
+fn parse(text: &[u8]) -> std::result::Result<Value, String> {
+    let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
+    serde_json::from_str(text)
+        .or_else(|e| serde_json::from_str(&without_infinities(text)).map_err(|_| e.to_string()))
+}
+
+/// Puts `null` for the NaN and Infinity that Python's writer makes.
+fn without_infinities(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let (mut rest, mut quoted) = (text, false);
+    while let Some(c) = rest.chars().next() {
+        let word = ["-Infinity", "Infinity", "NaN"]
+            .iter()
+            .find(|w| rest.starts_with(**w));
+        let len = match word {
+            Some(word) if !quoted => {
+                plain.push_str("null");
+                word.len()
+            }
+            _ => {
+                // What an escape stands for is passed on with it, so an escaped quote ends nothing.
+                let escaped = if c == '\\' {
+                    rest[1..].chars().next()
+                } else {
+                    None
+                };
+                let len = c.len_utf8() + escaped.map_or(0, char::len_utf8);
+                quoted ^= c == '"';
+                plain.push_str(&rest[..len]);
+                len
+            }
+        };
+        rest = &rest[len..];
+    }
+    plain
+}
+
+fn cut_short(bytes: Range<u64>, needed: u64) -> Fault {
+    let found = bytes.end.saturating_sub(bytes.start);
+    let bytes = bytes.start.min(bytes.end)..bytes.end;
+    let what = "the metadata section does not fit into the file";
+    wrong(
+        what,
+        bytes,
+        format!("{needed} bytes"),
+        format!("{found} bytes"),
+    )
+}
+
+fn wrong(
+    what: &str,
+    bytes: Range<u64>,
+    expected: impl fmt::Display,
+    found: impl fmt::Display,
+) -> Fault {
+    Fault::new(what)
+        .bytes(bytes)
+        .expected(expected)
+        .found(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::bloscpack::sample::{self, Stored};
+
+    fn read_section(section: &[u8]) -> Result<Metadata> {
+        let mut bytes = sample::header(2, 1, 0, 0, 0, 0).to_vec();
+        bytes.extend_from_slice(section);
+        read(&*Stored::new(&bytes).source())
+    }
+
+    fn zlib(text: &[u8]) -> Vec<u8> {
+        let mut compressor = libdeflater::Compressor::new(Default::default());
+        let mut out = vec![0; compressor.zlib_compress_bound(text.len())];
+        let n = compressor.zlib_compress(text, &mut out).unwrap();
+        out.truncate(n);
+        out
+    }
+
+    const TEXT: &[u8] = br#"{"a": [1, "x"]}"#;
+
+    #[test]
+    fn plain_and_zlib() {
+        for (stored, codec) in [(TEXT.to_vec(), 0), (zlib(TEXT), 1)] {
+            let found = read_section(&sample::metadata(&stored, codec, TEXT.len(), 100)).unwrap();
+            assert_eq!(found.text.as_deref(), Some(TEXT));
+            assert_eq!(found.value.unwrap()["a"][1], "x");
+            assert_eq!((found.faults.len(), found.end), (0, 64 + 100 + 4));
+        }
+    }
+
+    #[test]
+    fn a_wrong_plain_size_is_told_and_the_text_is_shown() {
+        for claimed in [0, 3, u32::MAX as usize] {
+            let found = read_section(&sample::metadata(&zlib(TEXT), 1, claimed, 100)).unwrap();
+            assert_eq!(found.text.as_deref(), Some(TEXT));
+            assert_eq!(found.faults.len(), 1);
+        }
+    }
+
+    #[test]
+    fn damage_inside_is_a_fault() {
+        let good = sample::metadata(TEXT, 0, TEXT.len(), 100);
+        let damage: [(usize, u8, &str); 7] = [
+            (4, b' ', "format"),
+            (8, 1, "options"),
+            (10, 2, "codec"),
+            (10, 1, "not zlib"),
+            (11, 10, "level"),
+            (20, 200, "larger than its room"),
+            (32, 0xff, "adler32 mismatch"),
+        ];
+        for (at, value, what) in damage {
+            let mut section = good.clone();
+            section[at] = value;
+            let found = read_section(&section).unwrap();
+            assert!(found.faults[0].what.contains(what), "{}", found.faults[0]);
+            assert_eq!(found.end, 64 + 100 + 4);
+        }
+        for text in [&b"{"[..], b"\xff\"\"", b""] {
+            let found = read_section(&sample::metadata(text, 0, text.len(), 10)).unwrap();
+            assert!(found.text.is_none() && found.faults[0].what.contains("not JSON"));
+        }
+    }
+
+    #[test]
+    fn an_unknown_end_refuses_the_file() {
+        let good = sample::metadata(TEXT, 0, TEXT.len(), 100);
+        assert!(read_section(&good[..31]).is_err());
+        assert!(read_section(&good[..135]).is_err());
+        let mut section = good.clone();
+        section[9] = 9;
+        assert!(read_section(&section).is_err());
+        section[9] = 1;
+        section[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(read_section(&section).is_err());
+    }
+
+    #[test]
+    fn numbers_of_python() {
+        let value = parse(br#"{"NaN": [NaN, -Infinity, "\"NaN", "a\\", Infinity]}"#).unwrap();
+        assert_eq!(
+            value["NaN"],
+            serde_json::json!([null, null, "\"NaN", "a\\", null])
+        );
+        assert!(parse(b"{NaN}").is_err());
+    }
+}

@@ -1,0 +1,208 @@
+//! Bloscpack files: one array of bytes in Blosc chunks, each with a digest, and metadata about them.
+//!
+//! `[header][metadata section][offsets section][chunk, digest]...`, see the format's fact sheet. A file is
+//! recognised by its magic, and a file named `.blp` without it is a damaged one. Opening reads the header,
+//! the metadata and the first chunk's header; only a file that does not know its own sizes is walked.
+//! Nothing that a file claims is believed before it is checked against the file's length.
+//!
+//! The way of a read: [`chunks`] (which chunk, and where; by [`table`] or [`walk`]), [`units`] (which blocks
+//! of it), [`stored`] (digest and decoding); [`data`] joins them to an array.
+
+mod check;
+mod chunks;
+mod data;
+mod header;
+mod layout;
+mod literal;
+mod metadata;
+mod numpy;
+#[cfg(test)]
+mod sample;
+mod segment;
+mod stored;
+mod table;
+mod units;
+mod walk;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::{Candidate, Container, Format, Text, Verdict};
+use crate::error::{Error, Fault, Result};
+use crate::source::{Source, Store};
+use chunks::{Chunks, Sizes};
+use data::Data;
+use header::{Header, MAGIC};
+use layout::Layout;
+use metadata::Metadata;
+use numpy::Numpy;
+
+const VERSION: &str = "3";
+const EXTENSION: &str = "blp";
+const TEXT_NAME: &str = "metadata.json";
+
+/// Metadata up to this size are also shown in `arrays.json`.
+const MAX_ATTRIBUTE: usize = 64 << 10;
+
+pub struct Bloscpack;
+
+impl Format for Bloscpack {
+    fn name(&self) -> &'static str {
+        "bloscpack"
+    }
+
+    fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {
+        if !candidate.is_file() {
+            return Ok(Verdict::No);
+        }
+        let head = candidate.head()?;
+        if head.starts_with(MAGIC) {
+            return Ok(Verdict::Yes);
+        }
+        if candidate
+            .extension()
+            .is_none_or(|extension| extension != EXTENSION)
+        {
+            return Ok(Verdict::No);
+        }
+        let found = match head.get(..MAGIC.len()) {
+            Some(magic) => header::hex(magic),
+            None => format!("{} bytes", head.len()),
+        };
+        let fault = Fault::new("not a Bloscpack file");
+        Ok(Verdict::Damaged(
+            fault
+                .bytes(0..4)
+                .expected("the magic \"blpk\"")
+                .found(found),
+        ))
+    }
+
+    fn members(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn open(&self, store: &Arc<dyn Store>, path: &Path) -> Result<Container> {
+        let source = store.open(path)?;
+        match open(self.name(), source) {
+            Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
+            other => other,
+        }
+    }
+}
+
+/// A fault here is one that leaves nothing to show.
+fn open(format: &'static str, source: Arc<dyn Source>) -> Result<Container> {
+    let header = read_header(&*source)?;
+    let metadata = match header.has_metadata {
+        true => metadata::read(&*source)?,
+        false => Metadata {
+            end: header::LEN as u64,
+            ..Metadata::default()
+        },
+    };
+    let layout = Layout::new(&header, metadata.end, source.len())?;
+    let sizes = even_sizes(&header)?;
+    let mut container = Container::new(format, VERSION);
+    container.faults.extend(metadata.faults);
+
+    let (chunks, fault) = Chunks::new(Arc::clone(&source), layout, sizes)?;
+    let data = Data::new(source, chunks, header.checksum)?;
+    container.attributes = attributes(&header, &data);
+    let numpy = metadata
+        .value
+        .as_ref()
+        .and_then(|v| Numpy::from_metadata(v, data.bytes()));
+    if let Some(Err(why)) = &numpy {
+        container
+            .attributes
+            .insert("note".into(), format!("shown as bytes: {why}").into());
+    }
+    let short = metadata
+        .text
+        .as_ref()
+        .is_some_and(|text| text.len() <= MAX_ATTRIBUTE);
+    if let (true, Some(value)) = (short, metadata.value) {
+        container.attributes.insert("metadata".into(), value);
+    }
+    container.texts.extend(metadata.text.map(|text| Text {
+        name: TEXT_NAME.to_owned(),
+        content: text.into(),
+    }));
+    show(
+        &mut container,
+        data.with_numpy(numpy.and_then(|n| n.ok())),
+        fault,
+    )?;
+    Ok(container)
+}
+
+fn read_header(source: &dyn Source) -> Result<Header> {
+    let mut bytes = [0; header::LEN];
+    if source.len() < bytes.len() as u64 {
+        return Err(layout::short_header(source.len()).into());
+    }
+    source.fetch_one(0, &mut bytes)?;
+    Ok(Header::parse(&bytes)?)
+}
+
+/// The sizes, if the header knows them all.
+fn even_sizes(header: &Header) -> Result<Option<Sizes>> {
+    if header.plain_len()?.is_none() {
+        return Ok(None);
+    }
+    let size = |bytes: Option<u32>| u64::from(bytes.unwrap_or(0));
+    Ok(Some(Sizes::Even {
+        chunk_size: size(header.chunk_size),
+        last: size(header.last_chunk),
+        chunks: header.nchunks.unwrap_or(0),
+    }))
+}
+
+/// Adds the array. `broken`: where the walk for the sizes broke off. An array of which no chunk was found
+/// is not shown at all: an empty file would look like one.
+fn show(container: &mut Container, data: Data, broken: Option<Fault>) -> Result<()> {
+    let found = data.chunks.sizes();
+    container.faults.extend(data.fault_of_nothing()?);
+    let nothing = Fault::new("the file holds no chunks, and does not say how many it should");
+    let missing = match (found, broken) {
+        (Sizes::Walked { chunks: 0, .. }, None) if data.chunks.layout().chunks.is_none() => {
+            Some(nothing)
+        }
+        (Sizes::Walked { chunks: 0, .. }, broken) => broken,
+        (_, broken) => {
+            let known = |fault: Fault| Fault {
+                what: format!("shown only up to here: {}", fault.what),
+                ..fault
+            };
+            container
+                .faults
+                .extend(broken.map(|fault| known(fault).array("data")));
+            None
+        }
+    };
+    match missing {
+        Some(fault) => container.add("data", Err(fault.into())),
+        None => container.add("data", Ok(Arc::new(data))),
+    }
+}
+
+fn attributes(header: &Header, data: &Data) -> Map<String, Value> {
+    let mut attributes = Map::new();
+    let mut add = |name: &str, value: Value| attributes.insert(name.to_owned(), value);
+    add("typesize", json!(header.typesize));
+    add("chunk_size", json!(header.chunk_size));
+    add("last_chunk", json!(header.last_chunk));
+    add("nchunks", json!(header.nchunks));
+    add("max_app_chunks", json!(header.max_app_chunks));
+    add("checksum", json!(header.checksum.name()));
+    if let Some(codec) = data.codec() {
+        add("codec", json!(codec));
+    }
+    attributes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! The named arrays of a container that is a directory: one file each (fact sheet, section 1).
+//!
+//! Numeric files have a header and are as long as the file; a stray tail of less than one element
+//! is ignored, as by BPCells itself. Files of other names are never looked at.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::fields::{Field, Fields, Number};
+use super::header;
+use super::names::Names;
+use crate::array::Array;
+use crate::error::{Error, Fault, Result};
+use crate::source::{Source, Store};
+
+/// Enough for the one line that is looked at, `storage_order`.
+const LINE: usize = 256;
+
+pub(super) struct Directory<'a> {
+    store: &'a dyn Store,
+    path: &'a Path,
+}
+
+impl<'a> Directory<'a> {
+    pub(super) fn new(store: &'a dyn Store, path: &'a Path) -> Self {
+        Directory { store, path }
+    }
+
+    /// The first bytes of a file.
+    pub(super) fn head(&self, name: &str, most: usize) -> Result<Vec<u8>> {
+        let mut head = vec![0; most];
+        let read = self.store.head(&self.path.join(name), &mut head);
+        head.truncate(read.map_err(|e| unusable(name, e))?);
+        Ok(head)
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
+        self.store
+            .open(&self.path.join(name))
+            .map_err(|e| unusable(name, e))
+    }
+}
+
+impl Fields for Directory<'_> {
+    fn field(&self, name: &str, number: Number) -> Result<Arc<dyn Field>> {
+        let source = self.open(name)?;
+        let Some(bytes) = source.len().checked_sub(header::LEN as u64) else {
+            return Err(Fault::new("the file is too short for its header")
+                .file(name)
+                .bytes(0..header::LEN as u64)
+                .expected(format_args!("{} bytes", header::LEN))
+                .found(source.len())
+                .into());
+        };
+        let mut head = [0; header::LEN];
+        source
+            .fetch_one(0, &mut head)
+            .map_err(|e| e.map_fault(|fault| fault.file(name)))?;
+        header::check(&head, number).map_err(|e| e.map_fault(|fault| fault.file(name)))?;
+        let len = bytes / number.width();
+        Ok(Arc::new(NumericFile {
+            name: name.to_owned(),
+            source,
+            number,
+            len,
+        }))
+    }
+
+    fn names(&self, name: &str) -> Result<Arc<dyn Array>> {
+        Ok(Arc::new(Names::new(name, self.open(name)?)?))
+    }
+
+    fn first_line(&self, name: &str) -> Result<Vec<u8>> {
+        let mut line = self.head(name, LINE)?;
+        line.truncate(memchr::memchr(b'\n', &line).unwrap_or(line.len()));
+        line.truncate(line.strip_suffix(b"\r").unwrap_or(&line).len());
+        Ok(line)
+    }
+}
+
+/// A numeric array in its own file, after a header.
+struct NumericFile {
+    name: String,
+    source: Arc<dyn Source>,
+    number: Number,
+    len: u64,
+}
+
+impl Field for NumericFile {
+    fn number(&self) -> Number {
+        self.number
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.source
+            .fetch_one(at.saturating_add(header::LEN as u64), out)
+            .map_err(|e| e.map_fault(|fault| fault.file(&self.name)))
+    }
+
+    fn locate(&self, fault: Fault, range: Range<u64>) -> Fault {
+        let stored = |at: u64| at.saturating_add(header::LEN as u64);
+        fault
+            .file(&self.name)
+            .bytes(stored(range.start)..stored(range.end))
+    }
+}
+
+/// A member that is missing or no regular file is damage of the container; anything else (no
+/// permission, a failing disk, too many open files) says nothing about it and stays an error.
+fn unusable(name: &str, error: Error) -> Error {
+    if error.is_not_found() {
+        return Fault::new("the file is missing").file(name).into();
+    }
+    match &error {
+        Error::Io { cause, .. } if is_no_file(cause) => {
+            Fault::new("not a regular file").file(name).into()
+        }
+        _ => error,
+    }
+}
+
+/// Errors of opening a directory, a symbolic link, a socket, a pipe or a device as a file.
+fn is_no_file(cause: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory};
+    let odd = [libc::ELOOP, libc::ENXIO, libc::ENODEV, libc::ESPIPE].map(Some);
+    matches!(cause.kind(), InvalidInput | IsADirectory | NotADirectory)
+        || odd.contains(&cause.raw_os_error())
+}

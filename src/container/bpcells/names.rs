@@ -1,0 +1,224 @@
+//! Arrays of strings stored one per line: `row_names`, `col_names`, `cell_names`, `chr_names`.
+//!
+//! Size and number of the shown lines take one pass over the file, made when they are first asked
+//! for and remembered. A file that is shown as it is stored (no CR, a final LF: all but Windows
+//! files) is read straight; another is cut into blocks of equal stored size, which decode to uneven
+//! ones.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::lines::{Measure, Part};
+use crate::array::dtype::Dtype;
+use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// Stored bytes of a block, and what the scan reads at once.
+const BLOCK: u64 = 256 * 1024;
+/// Hundreds of millions of names; bounds the scan in time and memory whatever a sparse file claims.
+const MOST: u64 = 1 << 34;
+
+thread_local! {
+    /// Stored bytes of one block, and the byte after it.
+    static STORED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Converted bytes of one block.
+    static CONVERTED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(super) struct Names {
+    name: String,
+    source: Arc<dyn Source>,
+    layout: OnceLock<Layout>,
+}
+
+/// What the scan found.
+#[derive(Debug, Clone)]
+struct Layout {
+    lines: u64,
+    bytes: u64,
+    /// Where each block begins in the shown bytes, and their end; none if shown as stored.
+    starts: Option<Vec<u64>>,
+}
+
+impl Names {
+    pub(super) fn new(name: &str, source: Arc<dyn Source>) -> Result<Self> {
+        if source.len() > MOST {
+            return Err(Fault::new("too long for names")
+                .file(name)
+                .expected(format_args!("at most {MOST} bytes"))
+                .found(source.len())
+                .into());
+        }
+        Ok(Names {
+            name: name.to_owned(),
+            source,
+            layout: OnceLock::new(),
+        })
+    }
+
+    /// Two readers may scan at once; both find the same.
+    fn layout(&self) -> Result<&Layout> {
+        if self.layout.get().is_none() {
+            let _ = self.layout.set(self.scan()?);
+        }
+        self.layout
+            .get()
+            .ok_or_else(|| Fault::new("the names were not scanned").into())
+    }
+
+    fn scan(&self) -> Result<Layout> {
+        let (mut lines, mut bytes, mut changed) = (0, 0, false);
+        let mut starts = vec![0];
+        for block in 0..self.source.len().div_ceil(BLOCK) {
+            let measure: Measure = self.with_part(block, |part| part.measure())?;
+            lines += measure.lines;
+            bytes += measure.bytes;
+            changed |= measure.changed;
+            starts.push(bytes);
+        }
+        Ok(Layout {
+            lines,
+            bytes,
+            starts: changed.then_some(starts),
+        })
+    }
+
+    /// Reads stored block `block` and the byte after it.
+    fn with_part<R>(&self, block: u64, f: impl FnOnce(Part<'_>) -> R) -> Result<R> {
+        let start = block.saturating_mul(BLOCK).min(self.source.len());
+        let read = (self.source.len() - start).min(BLOCK + 1) as usize;
+        STORED.with_borrow_mut(|buf| {
+            buf.resize(read, 0);
+            self.source
+                .fetch_one(start, buf)
+                .map_err(|e| e.map_fault(|fault| fault.file(&self.name)))?;
+            let next = buf.get(BLOCK as usize).copied();
+            Ok(f(Part {
+                stored: &buf[..read.min(BLOCK as usize)],
+                next,
+            }))
+        })
+    }
+}
+
+/// Appends the pieces of `range` from blocks that begin at `starts`; an empty block gives none.
+fn uneven_pieces(starts: &[u64], range: Range<u64>, out: &mut Vec<Piece>) {
+    let first = starts
+        .partition_point(|&start| start <= range.start)
+        .saturating_sub(1);
+    for (block, ends) in starts.windows(2).enumerate().skip(first) {
+        let (from, to) = (ends[0].max(range.start), ends[1].min(range.end));
+        if ends[0] >= range.end {
+            break;
+        }
+        if from < to {
+            let (id, block_len) = (BlockId(block as u64), ends[1] - ends[0]);
+            out.push(Piece::Block {
+                id,
+                block_len,
+                skip: from - ends[0],
+                take: to - from,
+            });
+        }
+    }
+}
+
+impl Array for Names {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        let layout = self.layout()?;
+        let blocks = match &layout.starts {
+            Some(starts) => starts.len() as u64 - 1,
+            None => u64::from(layout.bytes > 0),
+        };
+        Ok(Info {
+            dtype: Dtype::Text,
+            shape: vec![layout.lines],
+            order: Order::C,
+            bytes: layout.bytes,
+            stored_bytes: self.source.len(),
+            blocks,
+            codec: "none".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        let layout = self.layout()?;
+        let range = range.start..range.end.min(layout.bytes);
+        match &layout.starts {
+            Some(starts) => uneven_pieces(starts, range, out),
+            None if range.start < range.end => {
+                out.push(Piece::Stored {
+                    at: range.start,
+                    take: range.end - range.start,
+                });
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn scratch(&self, _block: BlockId) -> u64 {
+        2 * BLOCK + 2
+    }
+
+    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+        CONVERTED.with_borrow_mut(|converted| {
+            converted.clear();
+            self.with_part(block.0, |part| part.convert(converted))?;
+            if converted.len() != out.len() {
+                return Err(
+                    Fault::new("the names are not as long as when they were counted")
+                        .block(block.0)
+                        .file(&self.name)
+                        .expected(out.len())
+                        .found(converted.len())
+                        .into(),
+                );
+            }
+            out.copy_from_slice(converted);
+            Ok(())
+        })
+    }
+
+    fn read_stored(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let fetched = self.source.fetch_one(at, out);
+        fetched.map_err(|e| e.map_fault(|fault| fault.file(&self.name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn uneven_pieces_cover_the_range(
+            sizes in proptest::collection::vec(0u64..9, 0..12),
+            a in 0u64..60,
+            b in 0u64..60,
+        ) {
+            let mut starts = vec![0];
+            starts.extend(sizes.iter().scan(0, |at, size| { *at += size; Some(*at) }));
+            let bytes = *starts.last().unwrap();
+            let (start, end) = (a.min(b).min(bytes), a.max(b).min(bytes));
+            let mut pieces = Vec::new();
+            uneven_pieces(&starts, start..end, &mut pieces);
+            let mut at = start;
+            for piece in pieces {
+                let Piece::Block { id, block_len, skip, take } = piece else { panic!("no block") };
+                prop_assert_eq!(starts[id.0 as usize] + skip, at);
+                prop_assert_eq!(block_len, starts[id.0 as usize + 1] - starts[id.0 as usize]);
+                prop_assert!(take > 0 && skip + take <= block_len);
+                at += take;
+            }
+            prop_assert_eq!(at, end);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! A BP-128 stream: `X_data`, `X_idx`, `X_idx_offsets` and `X_starts` (fact sheet, section 4).
+//!
+//! [`Stream`] decodes any run of its chunks; [`Packed`] shows one as an array, in blocks of
+//! [`BLOCK_BYTES`]. What a container claims is compared with the lengths of the stored arrays when
+//! the stream is opened, the index of a run when the run is decoded: never all of it, and no memory
+//! is taken by a claimed size. Used by `matrix`, `fragments`, `ends` and `pointers`.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::fields::{Field, Fields, Number, decoded_bytes};
+use super::offsets::Offsets;
+use super::version::Generation;
+use crate::array::dtype::Dtype;
+use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
+use crate::codec::bp128::{self, Bp128Error, CHUNK, Transform};
+use crate::error::{Fault, Result};
+
+/// Decoded bytes of a block: 512 chunks, 65536 values.
+pub(super) const BLOCK_BYTES: u64 = 256 * 1024;
+/// Decoded bytes of a chunk.
+const CHUNK_BYTES: u64 = 4 * CHUNK as u64;
+/// Memory that decoding a block takes: its words at full width, and its share of index and starts.
+pub(super) const SCRATCH_BYTES: u64 = BLOCK_BYTES + BLOCK_BYTES / CHUNK_BYTES * 12 + 8;
+
+/// Buffers of one decode, kept by each thread; never larger than [`SCRATCH_BYTES`] together.
+#[derive(Default)]
+struct Scratch {
+    /// Stored index entries, then stored starts.
+    bytes: Vec<u8>,
+    /// Stored words; never shortened, so that it is cleared only once.
+    words: Vec<u8>,
+    idx: Vec<u32>,
+    starts: Vec<u32>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+pub(super) struct Stream {
+    transform: Transform,
+    /// Values; the stream itself knows its length only up to a chunk.
+    len: u64,
+    data: Arc<dyn Field>,
+    idx: Arc<dyn Field>,
+    starts: Option<Arc<dyn Field>>,
+    offsets: Offsets,
+    stored_bytes: u64,
+}
+
+impl Stream {
+    /// Opens the stream `name` of `len` values and makes sure that it can hold them.
+    pub(super) fn open(
+        fields: &dyn Fields,
+        name: &str,
+        transform: Transform,
+        len: u64,
+        generation: Generation,
+    ) -> Result<Self> {
+        decoded_bytes(len, Number::U32)?;
+        let chunks = len.div_ceil(CHUNK as u64);
+        let field = |part: &str| fields.field(&format!("{name}_{part}"), Number::U32);
+        let data = field("data")?;
+        let idx = field("idx")?;
+        idx.require(chunks + 1)?;
+        let starts = transform
+            .has_starts()
+            .then(|| field("starts"))
+            .transpose()?;
+        starts
+            .as_ref()
+            .map_or(Ok(()), |starts| starts.require(chunks))?;
+        let (offsets, offset_bytes) = match generation {
+            Generation::V1 => (Offsets::none(), 0),
+            _ => {
+                let name = format!("{name}_idx_offsets");
+                Offsets::open(fields, &name, chunks + 1, data.len())?
+            }
+        };
+        let parts = [Some(&data), Some(&idx), starts.as_ref()];
+        let parts = parts
+            .into_iter()
+            .flatten()
+            .map(|field| field.stored_bytes());
+        let stored_bytes = parts.fold(offset_bytes, u64::saturating_add);
+        let stream = Stream {
+            transform,
+            len,
+            data,
+            idx,
+            starts,
+            offsets,
+            stored_bytes,
+        };
+        stream.check_end(chunks)?;
+        Ok(stream)
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.stored_bytes
+    }
+
+    /// Its name as a codec.
+    pub(super) fn codec(&self) -> &'static str {
+        match self.transform {
+            Transform::Plain => "bp128",
+            Transform::MinusOne => "bp128 m1",
+            Transform::Delta => "bp128 d1",
+            Transform::DeltaZigzag => "bp128 d1z",
+        }
+    }
+
+    /// Size of all values.
+    pub(super) fn bytes(&self) -> u64 {
+        4 * self.len
+    }
+
+    /// Decodes one block of [`BLOCK_BYTES`] into `out`.
+    pub(super) fn decode_block(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+        let first = block.0.saturating_mul(BLOCK_BYTES / CHUNK_BYTES);
+        self.decode(first, out)
+            .map_err(|e| e.map_fault(|fault| fault.block(block.0)))
+    }
+
+    /// Decodes chunks from number `first` on until `out` is full, which may be within the last one.
+    fn decode(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        SCRATCH.with_borrow_mut(|scratch| self.decode_by(scratch, first, out))
+    }
+
+    fn decode_by(&self, scratch: &mut Scratch, first: u64, out: &mut [u8]) -> Result<()> {
+        let Scratch {
+            bytes,
+            words: stored,
+            idx,
+            starts,
+        } = scratch;
+        let chunks = out.len().div_ceil(CHUNK_BYTES as usize);
+        self.idx.read_u32s(first, chunks + 1, bytes, idx)?;
+        starts.clear();
+        if let Some(stored) = &self.starts {
+            stored.read_u32s(first, chunks, bytes, starts)?;
+        }
+        let words = self.words(first, idx)?;
+        // At most 128 words for each chunk: `words` has checked the index.
+        let len = 4 * (words.end - words.start) as usize;
+        if stored.len() < len {
+            stored.resize(len, 0);
+        }
+        self.data.read(4 * words.start, &mut stored[..len])?;
+        bp128::decode(self.transform, idx, starts, &stored[..len], out).map_err(|e| {
+            self.data
+                .locate(Fault::new(e.to_string()), byte_range(&words))
+                .into()
+        })
+    }
+
+    /// The value of number `index`, for which one chunk is decoded.
+    pub(super) fn value(&self, index: u64) -> Result<u32> {
+        let (chunk, within) = (index / CHUNK as u64, index % CHUNK as u64);
+        let mut values = [0; CHUNK_BYTES as usize];
+        let end = 4 * (within as usize + 1);
+        self.decode(chunk, &mut values[..end])?;
+        let mut value = [0; 4];
+        value.copy_from_slice(&values[end - 4..end]);
+        Ok(u32::from_le_bytes(value))
+    }
+
+    /// Checks the index entries of consecutive chunks, `first` being the number of the first one,
+    /// and returns where their words lie. Every pair of neighbours in the index is checked in the
+    /// run that has it, and the runs share their outer entries, so all runs together check all of
+    /// it.
+    fn words(&self, first: u64, idx: &[u32]) -> Result<Range<u64>> {
+        let last = first + idx.len().saturating_sub(1) as u64;
+        let count = bp128::check_index(idx).map_err(|e| self.bad_index(first, last, e))?;
+        let position = |entry, low: Option<&u32>| {
+            low.and_then(|&low| self.offsets.position(entry, low))
+                .unwrap_or(u64::MAX)
+        };
+        let words = position(first, idx.first())..position(last, idx.last());
+        if words.end.checked_sub(words.start) != Some(count) {
+            let fault = Fault::new("the index does not agree with its idx_offsets")
+                .expected(format_args!("{count} words"))
+                .found(format_args!("words {}..{}", words.start, words.end));
+            return Err(self.idx.locate(fault, entries(first, last)).into());
+        }
+        self.check_within(last, words.end)?;
+        Ok(words)
+    }
+
+    /// A fault of the index, at the entries of its chunk where that is known.
+    fn bad_index(&self, first: u64, last: u64, error: Bp128Error) -> Fault {
+        let Bp128Error::Step { chunk, step } = error else {
+            return self
+                .idx
+                .locate(Fault::new(error.to_string()), entries(first, last));
+        };
+        let chunk = first + chunk as u64;
+        let fault = Fault::new(format!("the index step of chunk {chunk} is wrong"))
+            .expected("a multiple of 4 words, at most 128")
+            .found(step.cast_signed());
+        self.idx.locate(fault, entries(chunk, chunk + 1))
+    }
+
+    /// The last index entry must lie within the data: told at opening, for all of the stream.
+    fn check_end(&self, chunks: u64) -> Result<()> {
+        let low = self.idx.read_unsigned(chunks)? as u32;
+        let end = self.offsets.position(chunks, low).unwrap_or(u64::MAX);
+        self.check_within(chunks, end)
+    }
+
+    /// Index entry `entry` stands for `position`, which must not be past the data.
+    fn check_within(&self, entry: u64, position: u64) -> Result<()> {
+        if position <= self.data.len() {
+            return Ok(());
+        }
+        let fault = Fault::new("the index points past the end of the data")
+            .expected(format_args!("at most {} words", self.data.len()))
+            .found(position);
+        Err(self.idx.locate(fault, entries(entry, entry)).into())
+    }
+
+    /// The rule of the index that no block sees: it begins with 0.
+    pub(super) fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
+        let first = self.idx.read_unsigned(0)?;
+        if first != 0 {
+            let fault = Fault::new("the first index entry is wrong")
+                .expected(0)
+                .found(first);
+            report(self.idx.locate(fault, entries(0, 0)));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of the index entries `first..=last`.
+fn entries(first: u64, last: u64) -> Range<u64> {
+    first.saturating_mul(4)..last.saturating_add(1).saturating_mul(4)
+}
+
+fn byte_range(words: &Range<u64>) -> Range<u64> {
+    words.start.saturating_mul(4)..words.end.saturating_mul(4)
+}
+
+/// What every array of 32-bit values in even blocks says of itself.
+pub(super) fn describe(stream: &Stream, codec: impl Into<Cow<'static, str>>) -> Info {
+    Info {
+        dtype: Dtype::U32,
+        shape: vec![stream.len()],
+        order: Order::C,
+        bytes: stream.bytes(),
+        stored_bytes: stream.stored_bytes(),
+        blocks: stream.bytes().div_ceil(BLOCK_BYTES),
+        codec: codec.into(),
+    }
+}
+
+/// A stream shown as it is.
+pub(super) struct Packed {
+    name: String,
+    stream: Arc<Stream>,
+}
+
+impl Packed {
+    pub(super) fn new(name: &str, stream: Arc<Stream>) -> Self {
+        Packed {
+            name: name.to_owned(),
+            stream,
+        }
+    }
+}
+
+impl Array for Packed {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(describe(&self.stream, self.stream.codec()))
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        even_pieces(self.stream.bytes(), BLOCK_BYTES, range, out);
+        Ok(())
+    }
+
+    fn scratch(&self, _block: BlockId) -> u64 {
+        SCRATCH_BYTES
+    }
+
+    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+        self.stream.decode_block(block, out)
+    }
+
+    fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
+        self.stream.verify(report)
+    }
+}

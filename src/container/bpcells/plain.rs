@@ -1,0 +1,86 @@
+//! Numbers stored as they are shown: read straight from their field, never decoded nor cached here.
+//!
+//! `shape` and `end_max` always, everything of unpacked containers, and float and double values of
+//! packed ones. Used by `matrix` and `fragments`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::fields::{Field, Fields, Number, decoded_bytes};
+use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::error::{Fault, Result};
+
+pub(super) struct Plain {
+    name: String,
+    field: Arc<dyn Field>,
+    /// Elements shown; the field may be longer.
+    len: u64,
+    bytes: u64,
+}
+
+impl Plain {
+    /// Shows the first `len` elements of `field`.
+    pub(super) fn new(name: &str, field: Arc<dyn Field>, len: u64) -> Result<Self> {
+        field.require(len)?;
+        let bytes = decoded_bytes(len, field.number())?;
+        Ok(Plain {
+            name: name.to_owned(),
+            field,
+            len,
+            bytes,
+        })
+    }
+
+    /// Opens the field of the same name and shows its first `len` elements.
+    pub(super) fn open(
+        fields: &dyn Fields,
+        name: &str,
+        number: Number,
+        len: u64,
+    ) -> Result<Arc<dyn Array>> {
+        Ok(Arc::new(Plain::new(
+            name,
+            fields.field(name, number)?,
+            len,
+        )?))
+    }
+}
+
+impl Array for Plain {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(Info {
+            dtype: self.field.number().dtype(),
+            shape: vec![self.len],
+            order: Order::C,
+            bytes: self.bytes,
+            stored_bytes: self.field.stored_bytes(),
+            blocks: u64::from(self.len > 0),
+            codec: "none".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        let end = range.end.min(self.bytes);
+        if range.start < end {
+            out.push(Piece::Stored {
+                at: range.start,
+                take: end - range.start,
+            });
+        }
+        Ok(())
+    }
+
+    fn decode(&self, block: BlockId, _out: &mut [u8]) -> Result<()> {
+        Err(Fault::new("plainly stored numbers have no blocks")
+            .block(block.0)
+            .into())
+    }
+
+    fn read_stored(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.field.read(at, out)
+    }
+}

@@ -1,0 +1,62 @@
+//! A file or directory that may be a container: what recognising may look at.
+//!
+//! Everything is read at most once however many formats look, and only when one does.
+
+use std::cell::OnceCell;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::error::Result;
+use crate::source::{Kind, Store};
+
+/// Enough for every signature at the start of a file.
+const HEAD: usize = 64;
+
+pub struct Candidate<'a> {
+    pub store: &'a dyn Store,
+    pub path: &'a Path,
+    pub kind: Kind,
+    head: OnceCell<Vec<u8>>,
+}
+
+impl<'a> Candidate<'a> {
+    pub fn new(store: &'a dyn Store, path: &'a Path, kind: Kind) -> Self {
+        Candidate { store, path, kind, head: OnceCell::new() }
+    }
+
+    pub fn is_file(&self) -> bool {
+        self.kind == Kind::File
+    }
+
+    pub fn is_directory(&self) -> bool {
+        self.kind == Kind::Directory
+    }
+
+    pub fn extension(&self) -> Option<&OsStr> {
+        self.path.extension()
+    }
+
+    /// The first bytes of the file.
+    pub fn head(&self) -> Result<&[u8]> {
+        if self.head.get().is_none() {
+            let _ = self.head.set(self.read(self.path, HEAD)?);
+        }
+        Ok(self.head.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// The first bytes of a file in the directory; none if there is no such file.
+    pub fn member_head(&self, name: &str, most: usize) -> Result<Option<Vec<u8>>> {
+        match self.read(&self.path.join(name), most) {
+            Ok(head) => Ok(Some(head)),
+            // Anything but a readable file is not what makes a container.
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn read(&self, path: &Path, most: usize) -> Result<Vec<u8>> {
+        let mut head = vec![0; most];
+        let n = self.store.head(path, &mut head)?;
+        head.truncate(n);
+        Ok(head)
+    }
+}

@@ -1,0 +1,81 @@
+//! `arrays.json`: what a container holds, for programs; and the same for `info --json` and `ls --json`.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::Container;
+use crate::array::Info;
+use crate::error::Result;
+
+#[derive(Serialize)]
+pub struct Description {
+    pub format: &'static str,
+    pub version: String,
+    pub arrays: Vec<ArrayDescription>,
+    pub attributes: Map<String, Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub struct ArrayDescription {
+    pub name: String,
+    pub dtype: String,
+    pub shape: Vec<u64>,
+    pub order: &'static str,
+    pub bytes: u64,
+    pub stored_bytes: u64,
+    pub blocks: u64,
+    pub codec: String,
+}
+
+impl ArrayDescription {
+    pub fn new(name: &str, info: &Info) -> Self {
+        ArrayDescription {
+            name: name.to_owned(),
+            dtype: info.dtype.name().into_owned(),
+            shape: info.shape.clone(),
+            order: info.order.name(),
+            bytes: info.bytes,
+            stored_bytes: info.stored_bytes,
+            blocks: info.blocks,
+            codec: info.codec.to_string(),
+        }
+    }
+}
+
+/// Describes a container. An array whose description fails is left out; its fault is told by the
+/// caller's error list.
+pub fn describe(container: &Container) -> Result<Description> {
+    let mut faults: Vec<String> = container.faults.iter().map(|f| f.to_string()).collect();
+    let mut arrays = Vec::with_capacity(container.arrays.len());
+    for array in &container.arrays {
+        match array.info() {
+            Ok(info) => arrays.push(ArrayDescription::new(array.name(), &info)),
+            Err(crate::error::Error::Fault(fault)) => {
+                faults.push(fault.array(array.name()).to_string());
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(Description {
+        format: container.format,
+        version: container.version.clone(),
+        arrays,
+        attributes: container.attributes.clone(),
+        faults,
+    })
+}
+
+/// Stored bytes over decoded bytes, the other way round: how many times smaller the array is stored.
+pub fn ratio(info: &Info) -> Option<f64> {
+    (info.stored_bytes > 0).then(|| info.bytes as f64 / info.stored_bytes as f64)
+}
+
+/// The text of `arrays.json`.
+pub fn arrays_json(container: &Container) -> Result<Vec<u8>> {
+    let description = describe(container)?;
+    let mut text = serde_json::to_vec_pretty(&description).unwrap_or_default();
+    text.push(b'\n');
+    Ok(text)
+}

@@ -1,0 +1,82 @@
+//! Going to the background, with the outcome told to whoever started us.
+//!
+//! The process forks before it has any thread; the child serves, the parent waits for one message
+//! through a pipe and exits with its outcome. So `arrayfs mount` returns when the mount is usable, and
+//! its exit status can be trusted. A child that dies without a word is a failure.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+
+/// The child's end: tells the parent how it went.
+pub struct Readiness {
+    pipe: Option<File>,
+}
+
+pub enum Side {
+    /// Returned in the process that was started: the child's outcome.
+    Parent(Result<(), String>),
+    /// Returned in the new process.
+    Child(Readiness),
+}
+
+/// Forks. Must be called while the process has one thread.
+pub fn detach() -> io::Result<Side> {
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    // SAFETY: the process has a single thread here (documented above), so the child's copy of every
+    // lock and of the allocator is consistent and it may go on like any process.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            drop(read);
+            rustix::process::setsid()?;
+            Ok(Side::Child(Readiness { pipe: Some(File::from(write)) }))
+        }
+        _ => {
+            drop(write);
+            Ok(Side::Parent(outcome(read)))
+        }
+    }
+}
+
+/// Waits for the child's message: empty for success, else what went wrong.
+fn outcome(pipe: OwnedFd) -> Result<(), String> {
+    let mut message = String::new();
+    match File::from(pipe).read_to_string(&mut message) {
+        Ok(0) => Err("the daemon ended before the mount was usable".into()),
+        Ok(_) if message == READY => Ok(()),
+        Ok(_) => Err(message),
+        Err(e) => Err(format!("the daemon's outcome cannot be read: {e}")),
+    }
+}
+
+const READY: &str = "\n";
+
+impl Readiness {
+    /// For a process that stays in the foreground: nobody waits.
+    pub fn nobody() -> Self {
+        Readiness { pipe: None }
+    }
+
+    /// The mount is usable: releases the parent and the terminal.
+    pub fn ready(mut self) -> io::Result<()> {
+        if let Some(mut pipe) = self.pipe.take() {
+            let null = File::options().read(true).write(true).open("/dev/null")?;
+            rustix::stdio::dup2_stdin(&null)?;
+            rustix::stdio::dup2_stdout(&null)?;
+            rustix::stdio::dup2_stderr(&null)?;
+            std::env::set_current_dir("/")?;
+            pipe.write_all(READY.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The mount failed: the parent prints this.
+    pub fn failed(&mut self, message: &str) -> bool {
+        match self.pipe.take() {
+            Some(mut pipe) => pipe.write_all(message.as_bytes()).is_ok(),
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The log: one line per event, with time and level, to standard error or to a file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use log::{LevelFilter, Log, Metadata, Record};
+
+struct Logger {
+    file: Option<PathBuf>,
+    out: Mutex<Option<File>>,
+}
+
+static LOGGER: OnceLock<Logger> = OnceLock::new();
+
+/// Starts logging, to `file` or to standard error. Once per process.
+pub fn start(file: Option<PathBuf>, level: LevelFilter) -> io::Result<()> {
+    let out = file.as_ref().map(append).transpose()?;
+    let logger = LOGGER.get_or_init(|| Logger { file, out: Mutex::new(out) });
+    if log::set_logger(logger).is_ok() {
+        log::set_max_level(level);
+    }
+    Ok(())
+}
+
+/// Opens the file anew, after it was moved away.
+pub fn reopen() {
+    let Some(logger) = LOGGER.get() else { return };
+    let Some(path) = &logger.file else { return };
+    match append(path) {
+        Ok(file) => {
+            *logger.out.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+            log::info!("log reopened");
+        }
+        Err(e) => log::error!("cannot reopen {}: {e}", path.display()),
+    }
+}
+
+fn append(path: &PathBuf) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
+impl Log for Logger {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        // fuser tells of every mount and option; that is noise unless one looks for it.
+        let own = metadata.target().starts_with("arrayfs");
+        metadata.level() <= log::max_level() && (own || metadata.level() <= log::Level::Warn)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let line = format!("{:.3} {:5} {}\n", jiff::Timestamp::now(), record.level(), record.args());
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where could a failure to log be told?
+        let _ = match out.as_mut() {
+            Some(file) => file.write_all(line.as_bytes()),
+            None => io::stderr().write_all(line.as_bytes()),
+        };
+    }
+
+    fn flush(&self) {}
+}

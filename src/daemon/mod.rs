@@ -1,0 +1,8 @@
+//! Being a daemon: going to the background, signals, the log, the mount table.
+//!
+//! Used by the commands that mount and unmount.
+
+pub mod background;
+pub mod log;
+pub mod mount_table;
+pub mod signals;

@@ -1,0 +1,171 @@
+//! What can go wrong, as data: every error carries where it happened and what was expected, so that
+//! one log line, one line of `error.txt` and one line of `verify` say the same thing.
+//!
+//! Raised by `source`, `codec` users in `container`, and `tree`; turned into an errno and a log level
+//! in one place, `kernel::errno`.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of arrayfs. Cloneable: one failed decode is delivered to every reader that waits for it.
+#[derive(Debug, Clone)]
+pub enum Error {
+    /// The stored bytes break a rule of their format.
+    Fault(Box<Fault>),
+    /// The system refused to read the source.
+    Io { doing: String, cause: Arc<io::Error> },
+    /// The source changed after it was opened; what was read belongs to another version.
+    Changed { path: PathBuf },
+    /// No such entry.
+    NotFound,
+    /// A directory was expected.
+    NotADirectory,
+    /// A directory was found where bytes were expected.
+    IsADirectory,
+    /// The entry is not a symbolic link, or the operation makes no sense for it.
+    Unsuitable,
+    /// The mount is read-only.
+    ReadOnly,
+    /// No such extended attribute.
+    NoAttribute,
+    /// Extended attributes of this namespace are not offered.
+    Unsupported,
+}
+
+/// One broken rule: what, where, expected, found.
+#[derive(Debug, Clone, Default)]
+pub struct Fault {
+    pub container: Option<PathBuf>,
+    pub array: Option<String>,
+    /// Number of the block in its array, counted by the format (a chunk, for formats that have them).
+    pub block: Option<u64>,
+    /// The stored file inside a container that is a directory.
+    pub file: Option<String>,
+    /// Stored bytes concerned.
+    pub bytes: Option<Range<u64>>,
+    pub what: String,
+    pub expected: Option<String>,
+    pub found: Option<String>,
+}
+
+impl Fault {
+    pub fn new(what: impl Into<String>) -> Self {
+        Fault { what: what.into(), ..Fault::default() }
+    }
+
+    pub fn array(mut self, name: &str) -> Self {
+        self.array.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
+    pub fn block(mut self, block: u64) -> Self {
+        self.block.get_or_insert(block);
+        self
+    }
+
+    pub fn file(mut self, file: &str) -> Self {
+        self.file.get_or_insert_with(|| file.to_owned());
+        self
+    }
+
+    pub fn bytes(mut self, bytes: Range<u64>) -> Self {
+        self.bytes.get_or_insert(bytes);
+        self
+    }
+
+    pub fn expected(mut self, expected: impl fmt::Display) -> Self {
+        self.expected = Some(expected.to_string());
+        self
+    }
+
+    pub fn found(mut self, found: impl fmt::Display) -> Self {
+        self.found = Some(found.to_string());
+        self
+    }
+
+    pub fn container(mut self, path: &Path) -> Self {
+        self.container.get_or_insert_with(|| path.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(container) = &self.container {
+            write!(f, "{}: ", container.display())?;
+        }
+        if let Some(array) = &self.array {
+            write!(f, "{array}: ")?;
+        }
+        if let Some(block) = self.block {
+            write!(f, "block {block}: ")?;
+        }
+        if let Some(file) = &self.file {
+            write!(f, "{file}: ")?;
+        }
+        if let Some(bytes) = &self.bytes {
+            write!(f, "bytes {}..{}: ", bytes.start, bytes.end)?;
+        }
+        write!(f, "{}", self.what)?;
+        match (&self.expected, &self.found) {
+            (Some(e), Some(found)) => write!(f, ": expected {e}, found {found}"),
+            (Some(e), None) => write!(f, ": expected {e}"),
+            (None, Some(found)) => write!(f, ": found {found}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl Error {
+    pub fn io(doing: impl Into<String>, cause: impl Into<io::Error>) -> Self {
+        Error::Io { doing: doing.into(), cause: Arc::new(cause.into()) }
+    }
+
+    /// Adds coordinates to a fault that does not have them yet; other errors pass unchanged.
+    pub fn map_fault(self, add: impl FnOnce(Fault) -> Fault) -> Self {
+        match self {
+            Error::Fault(fault) => Error::Fault(Box::new(add(*fault))),
+            other => other,
+        }
+    }
+
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            Error::NotFound => true,
+            Error::Io { cause, .. } => cause.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Error::Fault(Box::new(fault))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Fault(fault) => fault.fmt(f),
+            Error::Io { doing, cause } => write!(f, "{doing}: {cause}"),
+            Error::Changed { path } => {
+                write!(f, "{}: changed while it was being read; open it again", path.display())
+            }
+            Error::NotFound => f.write_str("no such file or directory"),
+            Error::NotADirectory => f.write_str("not a directory"),
+            Error::IsADirectory => f.write_str("is a directory"),
+            Error::Unsuitable => f.write_str("not possible for this kind of file"),
+            Error::ReadOnly => f.write_str("the mount is read-only"),
+            Error::NoAttribute => f.write_str("no such extended attribute"),
+            Error::Unsupported => f.write_str("not supported"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,363 @@
+//! FUSE requests, decoded and passed to the tree.
+//!
+//! Every operation is a few lines: ids in, answer or errno out. Nothing here blocks another request:
+//! fuser calls these methods from several threads. A panic in one of them is caught, logged and
+//! answered with EIO, and costs that request alone.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crossbeam_channel::Sender;
+use fuser::{
+    BackingId, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, KernelConfig,
+    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+};
+
+use super::directory::{self, Directories, Named};
+use super::errno::errno;
+use super::reply::{TTL, file_attr, file_type};
+use super::{config, session::Options};
+use crate::array::read::Tail;
+use crate::error::{Error, Result};
+use crate::tree::{HandleId, InodeId, Tree};
+
+/// The file system that fuser serves.
+pub(super) struct Adapter {
+    pub(super) tree: Arc<Tree>,
+    pub(super) options: Options,
+    pub(super) directories: Directories,
+    pub(super) passthrough: bool,
+    pub(super) backing: Backing,
+    /// Told when the kernel has ended the connection.
+    pub(super) ended: Sender<()>,
+}
+
+/// Files that the kernel reads by itself. It wants the same backing for all opens of an inode.
+#[derive(Default)]
+pub(super) struct Backing {
+    by_inode: Mutex<HashMap<INodeNo, (Arc<BackingId>, u64)>>,
+}
+
+const GENERATION: Generation = Generation(0);
+
+impl Adapter {
+    /// Answers with the result of `work`, or with its errno.
+    fn answer<T, R>(
+        &self,
+        reply: R,
+        work: impl FnOnce() -> Result<T>,
+        ok: impl FnOnce(R, T),
+        error: impl FnOnce(R, Errno),
+    ) {
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(value)) => ok(reply, value),
+            Ok(Err(e)) => error(reply, self.failed(&e)),
+            Err(_) => error(reply, panicked()),
+        }
+    }
+
+    fn failed(&self, e: &Error) -> Errno {
+        let (errno, level) = errno(e);
+        if let Some(level) = level {
+            self.options.faults.log(level, e);
+        }
+        errno
+    }
+
+    fn open_flags(&self, keep_cache: bool) -> FopenFlags {
+        match (self.options.direct_io, keep_cache) {
+            (true, _) => FopenFlags::FOPEN_DIRECT_IO,
+            (false, true) => FopenFlags::FOPEN_KEEP_CACHE,
+            (false, false) => FopenFlags::empty(),
+        }
+    }
+}
+
+/// The panic hook has logged where it was.
+fn panicked() -> Errno {
+    log::error!("a request failed by a bug of arrayfs; it is answered with an I/O error");
+    Errno::EIO
+}
+
+impl Backing {
+    /// Answers an open with a backing file, or gives the reply back if the kernel wants none.
+    fn open(&self, ino: INodeNo, tree: &Tree, handle: HandleId, reply: ReplyOpen) -> Option<ReplyOpen> {
+        let mut table = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = table.get(&ino).map(|(id, _)| Arc::clone(id));
+        let opened = known.or_else(|| {
+            tree.with_fd(handle, |fd| reply.open_backing(fd).ok().map(Arc::new)).flatten()
+        });
+        let Some(id) = opened else { return Some(reply) };
+        let uses = &mut table.entry(ino).or_insert_with(|| (Arc::clone(&id), 0)).1;
+        *uses += 1;
+        drop(table);
+        reply.opened_passthrough(FileHandle(handle.0), FopenFlags::empty(), &id);
+        None
+    }
+
+    fn release(&self, ino: INodeNo) {
+        let mut table = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, uses)) = table.get_mut(&ino) {
+            *uses -= 1;
+            if *uses == 0 {
+                table.remove(&ino);
+            }
+        }
+    }
+}
+
+impl Filesystem for Adapter {
+    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        self.passthrough = config::configure(config, self.options.passthrough);
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        let _ = self.ended.send(());
+    }
+
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.answer(
+            reply,
+            || self.tree.lookup(InodeId(parent.0), name),
+            |reply, attr| reply.entry(&TTL, &file_attr(&attr), GENERATION),
+            ReplyEntry::error,
+        );
+    }
+
+    fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
+        self.tree.forget(InodeId(ino.0), nlookup);
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        self.answer(
+            reply,
+            || self.tree.attr(InodeId(ino.0)),
+            |reply, attr| reply.attr(&TTL, &file_attr(&attr)),
+            ReplyAttr::error,
+        );
+    }
+
+    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
+        self.answer(
+            reply,
+            || self.tree.read_link(InodeId(ino.0)),
+            |reply, target| reply.data(target.as_encoded_bytes()),
+            ReplyData::error,
+        );
+    }
+
+    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        self.answer(
+            reply,
+            || {
+                if flags.0 & libc::O_ACCMODE != libc::O_RDONLY {
+                    return Err(Error::ReadOnly);
+                }
+                self.tree.open(InodeId(ino.0))
+            },
+            |reply, open| {
+                let reply = if self.passthrough && open.ordinary && !self.options.direct_io {
+                    self.backing.open(ino, &self.tree, open.handle, reply)
+                } else {
+                    Some(reply)
+                };
+                if let Some(reply) = reply {
+                    reply.opened(FileHandle(open.handle.0), self.open_flags(open.keep_cache));
+                }
+            },
+            ReplyOpen::error,
+        );
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        size: u32,
+        flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        // The page cache takes a short answer for zeros; a direct reader takes it for what it is.
+        let direct = self.options.direct_io || flags.0 & libc::O_DIRECT != 0;
+        let tail = if direct { Tail::GoodPart } else { Tail::Whole };
+        // Answered inside the closure, while the block is held: its bytes are not copied.
+        let reply = Mutex::new(Some(reply));
+        let take = || reply.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let read = || {
+            self.tree.read(HandleId(fh.0), offset, size as usize, tail, |bytes| match bytes {
+                Ok(bytes) => take().map(|reply| reply.data(bytes)),
+                Err(e) => take().map(|reply| reply.error(self.failed(&e))),
+            })
+        };
+        if catch_unwind(AssertUnwindSafe(read)).is_err() {
+            let errno = panicked();
+            if let Some(reply) = take() {
+                reply.error(errno);
+            }
+        }
+    }
+
+    fn flush(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _lock_owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        // Nothing is written yet; the kernel remembers this and stops asking at every close.
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn release(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.tree.release(HandleId(fh.0));
+        self.backing.release(ino);
+        reply.ok();
+    }
+
+    fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        self.answer(
+            reply,
+            || self.directories.open(&self.tree, InodeId(ino.0)),
+            |reply, handle| reply.opened(FileHandle(handle), FopenFlags::empty()),
+            ReplyOpen::error,
+        );
+    }
+
+    fn readdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let filled = catch_unwind(AssertUnwindSafe(|| {
+            let listing = self.directories.get(fh.0)?;
+            directory::kinds(&self.tree, InodeId(ino.0), &listing, offset, |name, next, kind| {
+                reply.add(ino, next, file_type(kind), name.as_os_str())
+            });
+            Ok(())
+        }));
+        match filled {
+            Ok(Ok(())) => reply.ok(),
+            Ok(Err(e)) => reply.error(self.failed(&e)),
+            Err(_) => reply.error(panicked()),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let filled = catch_unwind(AssertUnwindSafe(|| {
+            let listing = self.directories.get(fh.0)?;
+            let own = file_attr(&self.tree.attr(InodeId(ino.0))?);
+            directory::attributes(&self.tree, InodeId(ino.0), &listing, offset, |name, next, attr| {
+                let attr = attr.map_or(own, file_attr);
+                reply.add(attr.ino, next, name.as_os_str(), &TTL, &attr, GENERATION)
+            });
+            Ok(())
+        }));
+        match filled {
+            Ok(Ok(())) => reply.ok(),
+            Ok(Err(e)) => reply.error(self.failed(&e)),
+            Err(_) => reply.error(panicked()),
+        }
+    }
+
+    fn releasedir(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.directories.close(fh.0);
+        reply.ok();
+    }
+
+    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        self.answer(
+            reply,
+            || self.tree.space(),
+            |reply, s| {
+                reply.statfs(
+                    s.blocks,
+                    s.free,
+                    s.available,
+                    s.files,
+                    s.files_free,
+                    s.block_size,
+                    s.name_max,
+                    s.fragment_size,
+                );
+            },
+            ReplyStatfs::error,
+        );
+    }
+
+    fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        self.answer(
+            reply,
+            || self.tree.xattr(InodeId(ino.0), name),
+            |reply, value| give_xattr(reply, size, &value),
+            ReplyXattr::error,
+        );
+    }
+
+    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        self.answer(
+            reply,
+            || {
+                let names = self.tree.xattr_names(InodeId(ino.0))?;
+                let ended = |name: &std::ffi::OsString| [name.as_encoded_bytes(), b"\0"].concat();
+                Ok(names.iter().flat_map(ended).collect::<Vec<u8>>())
+            },
+            |reply, names| give_xattr(reply, size, &names),
+            ReplyXattr::error,
+        );
+    }
+}
+
+impl Named<'_> {
+    fn as_os_str(&self) -> &OsStr {
+        match self {
+            Named::Dot(name) => OsStr::new(name),
+            Named::Entry(name) => name,
+        }
+    }
+}
+
+/// The caller first asks for the size, then for the value.
+fn give_xattr(reply: ReplyXattr, size: u32, value: &[u8]) {
+    if size == 0 {
+        reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX));
+    } else if value.len() <= size as usize {
+        reply.data(value);
+    } else {
+        reply.error(Errno::ERANGE);
+    }
+}

@@ -1,0 +1,13 @@
+//! The only place that knows FUSE: requests of the kernel in, answers out.
+//!
+//! [`session::Mount`] mounts and serves a [`crate::tree::Tree`]; everything else of arrayfs compiles and
+//! is tested without it. Used by `cli::mount`.
+
+mod adapter;
+mod config;
+mod directory;
+mod errno;
+mod fault_log;
+mod reply;
+mod root_mount;
+pub mod session;

@@ -1,0 +1,66 @@
+//! Our attributes in FUSE's terms.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{FileAttr, FileType, INodeNo};
+
+use crate::source::{Kind, SpecialKind, Timestamp};
+use crate::tree::Attr;
+
+/// How long the kernel believes names and attributes. Opening a file always asks, so this bounds only
+/// how long `stat` may show the container as it was before a change.
+pub(super) const TTL: Duration = Duration::from_secs(1);
+
+/// The unit that `stat` recommends for reading: one request.
+const BLOCK_SIZE: u32 = 1 << 17;
+
+pub(super) fn file_attr(attr: &Attr) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(attr.inode.0),
+        size: attr.size,
+        blocks: attr.blocks,
+        atime: time(attr.atime),
+        mtime: time(attr.mtime),
+        ctime: time(attr.ctime),
+        crtime: UNIX_EPOCH,
+        kind: file_type(attr.kind),
+        perm: attr.mode,
+        nlink: attr.nlink,
+        uid: attr.uid,
+        gid: attr.gid,
+        rdev: attr.rdev,
+        blksize: BLOCK_SIZE,
+        flags: 0,
+    }
+}
+
+pub(super) fn file_type(kind: Kind) -> FileType {
+    match kind {
+        Kind::File => FileType::RegularFile,
+        Kind::Directory => FileType::Directory,
+        Kind::Symlink => FileType::Symlink,
+        Kind::Other(SpecialKind::Fifo) => FileType::NamedPipe,
+        Kind::Other(SpecialKind::Socket) => FileType::Socket,
+        Kind::Other(SpecialKind::CharDevice) => FileType::CharDevice,
+        Kind::Other(SpecialKind::BlockDevice) => FileType::BlockDevice,
+    }
+}
+
+fn time(stamp: Timestamp) -> SystemTime {
+    let nanos = Duration::from_nanos(u64::from(stamp.nanos));
+    let secs = Duration::from_secs(stamp.secs.unsigned_abs());
+    let whole = if stamp.secs < 0 { UNIX_EPOCH.checked_sub(secs) } else { UNIX_EPOCH.checked_add(secs) };
+    whole.and_then(|t| t.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_keep_their_fraction() {
+        let before = time(Timestamp { secs: -2, nanos: 500_000_000 });
+        assert_eq!(UNIX_EPOCH.duration_since(before).unwrap(), Duration::from_millis(1500));
+        assert_eq!(time(Timestamp { secs: i64::MIN, nanos: 0 }), UNIX_EPOCH);
+    }
+}

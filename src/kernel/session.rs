@@ -1,0 +1,181 @@
+//! A mount from beginning to end: mount, serve, unmount.
+//!
+//! fuser's own unmounting is not used: after an unmount from outside it would unmount the same path
+//! again, which may be somebody else's mount by then. The session is never dropped; the process ends.
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crossbeam_channel::Receiver;
+use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
+
+use super::adapter::{Adapter, Backing};
+use super::directory::Directories;
+use super::fault_log::FaultLog;
+use super::root_mount::mount_as_root;
+use crate::tree::{Invalidation, Tree};
+
+/// How the mount is shown to the kernel.
+#[derive(Clone)]
+pub struct Options {
+    /// What the mount table shows as the source.
+    pub source_name: String,
+    pub allow_other: bool,
+    pub direct_io: bool,
+    /// Let the kernel read ordinary files by itself; needs privileges.
+    pub passthrough: bool,
+    /// Threads that serve requests.
+    pub threads: usize,
+    pub suid: bool,
+    pub dev: bool,
+    pub exec: bool,
+    pub atime: bool,
+    pub(super) faults: Arc<FaultLog>,
+}
+
+impl Options {
+    pub fn new(source_name: String, threads: usize) -> Self {
+        Options {
+            source_name,
+            allow_other: false,
+            direct_io: false,
+            passthrough: rustix::process::geteuid().is_root(),
+            threads,
+            suid: false,
+            dev: false,
+            exec: true,
+            atime: true,
+            faults: Arc::default(),
+        }
+    }
+}
+
+/// A mounted tree that is being served.
+pub struct Mount {
+    /// Dropping it would unmount by path.
+    _session: ManuallyDrop<BackgroundSession>,
+    ended: Receiver<()>,
+}
+
+impl Mount {
+    /// Mounts and serves; when this returns, the mount is usable. Starts threads, so it is called after
+    /// the process went to the background.
+    pub fn start(
+        tree: Arc<Tree>,
+        invalidations: Receiver<Invalidation>,
+        mountpoint: &Path,
+        options: &Options,
+    ) -> io::Result<Mount> {
+        let (ended, wait_ended) = crossbeam_channel::bounded(1);
+        let adapter = Adapter {
+            tree,
+            options: options.clone(),
+            directories: Directories::default(),
+            passthrough: false,
+            backing: Backing::default(),
+            ended,
+        };
+        let config = fuser_config(options);
+        let session = if rustix::process::geteuid().is_root() {
+            let device = mount_as_root(mountpoint, options)?;
+            Session::from_fd(adapter, device, config.acl, config)?
+        } else {
+            Session::new(adapter, mountpoint, &config)?
+        };
+        let session = session.spawn()?;
+        let notifier = session.notifier();
+        std::thread::Builder::new()
+            .name("invalidate".into())
+            .spawn(move || invalidate(&notifier, &invalidations))?;
+        Ok(Mount { _session: ManuallyDrop::new(session), ended: wait_ended })
+    }
+
+    /// Receives once when the kernel has ended the connection: the mount is gone.
+    pub fn ended(&self) -> &Receiver<()> {
+        &self.ended
+    }
+}
+
+fn fuser_config(options: &Options) -> Config {
+    // The mount options are fusermount3's; root's own mount makes them up itself.
+    let flag = |on, yes, no| if on { yes } else { no };
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(fs_name(&options.source_name)),
+        MountOption::Subtype("arrayfs".into()),
+        MountOption::RO,
+        MountOption::DefaultPermissions,
+        flag(options.suid, MountOption::Suid, MountOption::NoSuid),
+        flag(options.dev, MountOption::Dev, MountOption::NoDev),
+        flag(options.exec, MountOption::Exec, MountOption::NoExec),
+        flag(options.atime, MountOption::Atime, MountOption::NoAtime),
+    ];
+    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(options.threads.max(1));
+    config.clone_fd = true;
+    config
+}
+
+/// A comma would begin a further option (fuser 0.18 does not escape it), a NUL is a panic.
+pub(super) fn fs_name(source: &str) -> String {
+    let escaped = |c: char| match c {
+        ',' | '\\' | '%' => format!("%{:02X}", u32::from(c)),
+        c if c.is_control() => format!("%{:02X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    source.chars().map(escaped).collect()
+}
+
+/// In a thread of its own: the kernel may hold a directory's lock while it waits for our answer to a
+/// request, and takes the same lock for a notification.
+fn invalidate(notifier: &Notifier, invalidations: &Receiver<Invalidation>) {
+    while let Ok(Invalidation { inode, parent, name }) = invalidations.recv() {
+        let dropped = notifier.inval_inode(INodeNo(inode.0), 0, 0);
+        let unnamed = notifier.inval_entry(INodeNo(parent.0), &name);
+        for e in [dropped, unnamed].into_iter().filter_map(Result::err) {
+            log::debug!("invalidation of inode {}: {e}", inode.0);
+        }
+    }
+}
+
+/// Unmounts `mountpoint`, as root or through fusermount3. `lazily`: the mount disappears at once and its
+/// open files keep working until they are closed.
+pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        let flags = if lazily {
+            rustix::mount::UnmountFlags::DETACH
+        } else {
+            rustix::mount::UnmountFlags::empty()
+        };
+        return Ok(rustix::mount::unmount(mountpoint, flags)?);
+    }
+    let mut command = std::process::Command::new(fusermount()?);
+    command.arg(if lazily { "-uqz" } else { "-uq" }).arg("--").arg(mountpoint);
+    match command.status()?.success() {
+        true => Ok(()),
+        false => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+    }
+}
+
+/// The helper that mounts for users who are not root.
+pub fn fusermount() -> io::Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/bin"), PathBuf::from("/bin")])
+        .flat_map(|dir| [dir.join("fusermount3"), dir.join("fusermount")])
+        .find(|program| program.is_file())
+        .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_name_cannot_smuggle_options() {
+        assert_eq!(fs_name("/data/foo,rw\\x\n"), "/data/foo%2Crw%5Cx%0A");
+        assert_eq!(fs_name("/plain/größe"), "/plain/größe");
+    }
+}

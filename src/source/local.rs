@@ -1,0 +1,283 @@
+//! The local file system as a [`Store`].
+//!
+//! Everything is resolved below a directory descriptor opened once, with `openat2` forbidding symbolic
+//! links and escapes: a mount over the source's own parent keeps working, and nothing outside the
+//! source is opened because a file says so. Files are read with `pread` and never mapped: a file that
+//! shrinks under a mapping would kill the daemon with SIGBUS, a short `pread` is just an error.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::{Entry, Fetch, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp};
+use crate::error::{Error, Result};
+
+/// A directory of the local file system.
+pub struct LocalStore {
+    root: OwnedFd,
+    path: PathBuf,
+}
+
+impl LocalStore {
+    /// Opens `path`, a directory.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = fs::open(path, flags, Mode::empty())?;
+        Ok(LocalStore { root, path: path.to_owned() })
+    }
+
+    fn open_at(&self, path: &Path, flags: OFlags) -> std::result::Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        loop {
+            match fs::openat2(&self.root, here(path), flags, Mode::empty(), resolve) {
+                Err(Errno::INTR | Errno::AGAIN) => continue,
+                // Kernels before 5.6 lack openat2.
+                Err(Errno::NOSYS) => {
+                    return fs::openat(&self.root, here(path), flags, Mode::empty());
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn failed(&self, doing: &str, path: &Path, cause: Errno) -> Error {
+        Error::io(format!("cannot {doing} {}", self.display(path).display()), cause)
+    }
+
+    /// A path by which the kernel finds an entry below `root` for calls that take no descriptor.
+    fn proc_path(&self, path: &Path) -> Result<(OwnedFd, PathBuf)> {
+        let fd = self
+            .open_at(path, OFlags::PATH)
+            .map_err(|e| self.failed("open", path, e))?;
+        let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+        Ok((fd, PathBuf::from(name)))
+    }
+}
+
+/// The root itself is the empty path.
+fn here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+impl Store for LocalStore {
+    fn stat(&self, path: &Path) -> Result<Stat> {
+        fs::statat(&self.root, here(path), AtFlags::SYMLINK_NOFOLLOW)
+            .map(|st| stat(&st))
+            .map_err(|e| self.failed("stat", path, e))
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
+        let failed = |e| self.failed("list", path, e);
+        let fd = self
+            .open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
+            .map_err(failed)?;
+        let mut entries = Vec::new();
+        for entry in fs::Dir::new(fd).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => match self.stat(&path.join(&name)) {
+                    Ok(st) => st.kind,
+                    Err(_) => continue,
+                },
+                known => kind(known),
+            };
+            entries.push(Entry { name, kind });
+        }
+        Ok(entries)
+    }
+
+    fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize> {
+        let fd = self
+            .open_at(path, OFlags::RDONLY)
+            .map_err(|e| self.failed("open", path, e))?;
+        read_full(&fd, 0, buf).map_err(|e| self.failed("read", path, e))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
+        let failed = |e| self.failed("open", path, e);
+        let fd = self.open_at(path, OFlags::RDONLY).map_err(failed)?;
+        let st = fs::fstat(&fd).map_err(failed)?;
+        if !FileType::from_raw_mode(st.st_mode).is_file() {
+            return Err(failed(Errno::INVAL));
+        }
+        Ok(Arc::new(LocalSource { fd, identity: identity(&st), path: self.display(path) }))
+    }
+
+    fn read_link(&self, path: &Path) -> Result<OsString> {
+        fs::readlinkat(&self.root, here(path), Vec::new())
+            .map(|target| OsString::from_vec(target.into_bytes()))
+            .map_err(|e| self.failed("read the link", path, e))
+    }
+
+    fn space(&self) -> Result<Space> {
+        let st = fs::fstatvfs(&self.root)
+            .map_err(|e| self.failed("ask the free space of", Path::new(""), e))?;
+        let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        Ok(Space {
+            blocks: st.f_blocks,
+            free: st.f_bfree,
+            available: st.f_bavail,
+            files: st.f_files,
+            files_free: st.f_ffree,
+            block_size: small(st.f_bsize),
+            fragment_size: small(st.f_frsize),
+            name_max: small(st.f_namemax),
+        })
+    }
+
+    fn xattr(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
+        let (_fd, at) = self.proc_path(path)?;
+        let mut value = vec![0; 65536];
+        match fs::getxattr(&at, name, &mut value[..]) {
+            Ok(n) => {
+                value.truncate(n);
+                Ok(value)
+            }
+            Err(Errno::NODATA) => Err(Error::NoAttribute),
+            Err(Errno::OPNOTSUPP) => Err(Error::Unsupported),
+            Err(e) => Err(self.failed("read an attribute of", path, e)),
+        }
+    }
+
+    fn xattr_names(&self, path: &Path) -> Result<Vec<OsString>> {
+        let (_fd, at) = self.proc_path(path)?;
+        let mut list = vec![0; 65536];
+        let n = match fs::listxattr(&at, &mut list[..]) {
+            Ok(n) => n,
+            Err(Errno::OPNOTSUPP) => 0,
+            Err(e) => return Err(self.failed("list the attributes of", path, e)),
+        };
+        let names = list[..n].split(|&b| b == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| OsString::from_vec(name.to_vec())).collect())
+    }
+
+    fn display(&self, path: &Path) -> PathBuf {
+        if path.as_os_str().is_empty() { self.path.clone() } else { self.path.join(path) }
+    }
+}
+
+/// An opened local file.
+struct LocalSource {
+    fd: OwnedFd,
+    identity: FileIdentity,
+    path: PathBuf,
+}
+
+impl LocalSource {
+    fn failed(&self, cause: Errno) -> Error {
+        Error::io(format!("cannot read {}", self.path.display()), cause)
+    }
+
+    /// Asked after the bytes were read: a writer stamps the time before it changes bytes, so an
+    /// unchanged identity proves that what was read is the version that was opened.
+    fn check_unchanged(&self) -> Result<()> {
+        let now = fs::fstat(&self.fd).map_err(|e| self.failed(e))?;
+        if identity(&now) == self.identity {
+            Ok(())
+        } else {
+            Err(Error::Changed { path: self.path.clone() })
+        }
+    }
+}
+
+impl Source for LocalSource {
+    fn len(&self) -> u64 {
+        self.identity.size
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        for range in ranges.iter_mut() {
+            let n = read_full(&self.fd, range.offset, range.buf).map_err(|e| self.failed(e))?;
+            if n < range.buf.len() {
+                self.check_unchanged()?;
+                let end = range.offset.saturating_add(range.buf.len() as u64);
+                let fault = crate::error::Fault::new("the stored bytes end early")
+                    .bytes(range.offset..end)
+                    .expected(format_args!("{} bytes", range.buf.len()))
+                    .found(n);
+                return Err(fault.into());
+            }
+        }
+        self.check_unchanged()
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        read_full(&self.fd, offset, buf).map_err(|e| self.failed(e))
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
+    }
+}
+
+/// `pread` until `buf` is full or the file ends.
+fn read_full(fd: &OwnedFd, offset: u64, buf: &mut [u8]) -> std::result::Result<usize, Errno> {
+    let mut done = 0;
+    while done < buf.len() {
+        let at = offset.checked_add(done as u64).ok_or(Errno::OVERFLOW)?;
+        match rustix::io::pread(fd, &mut buf[done..], at) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(Errno::INTR) => continue,
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
+fn kind(file_type: FileType) -> Kind {
+    match file_type {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::Other(SpecialKind::Fifo),
+        FileType::Socket => Kind::Other(SpecialKind::Socket),
+        FileType::BlockDevice => Kind::Other(SpecialKind::BlockDevice),
+        FileType::CharacterDevice | FileType::Unknown => Kind::Other(SpecialKind::CharDevice),
+    }
+}
+
+#[expect(clippy::unnecessary_cast, reason = "the field types differ between architectures")]
+fn identity(st: &fs::Stat) -> FileIdentity {
+    FileIdentity {
+        device: st.st_dev as u64,
+        inode: st.st_ino as u64,
+        size: u64::try_from(st.st_size).unwrap_or(0),
+        mtime: timestamp(st.st_mtime as i64, st.st_mtime_nsec as u64),
+    }
+}
+
+fn timestamp(secs: i64, nanos: u64) -> Timestamp {
+    Timestamp { secs, nanos: u32::try_from(nanos).unwrap_or(0) }
+}
+
+#[expect(clippy::unnecessary_cast, reason = "the field types differ between architectures")]
+fn stat(st: &fs::Stat) -> Stat {
+    Stat {
+        kind: kind(FileType::from_raw_mode(st.st_mode)),
+        identity: identity(st),
+        blocks: u64::try_from(st.st_blocks).unwrap_or(0),
+        mode: (st.st_mode & 0o7777) as u16,
+        uid: st.st_uid,
+        gid: st.st_gid,
+        nlink: u32::try_from(st.st_nlink).unwrap_or(u32::MAX),
+        rdev: u32::try_from(st.st_rdev).unwrap_or(0),
+        atime: timestamp(st.st_atime as i64, st.st_atime_nsec as u64),
+        ctime: timestamp(st.st_ctime as i64, st.st_ctime_nsec as u64),
+    }
+}

@@ -1,0 +1,140 @@
+//! Where stored bytes come from: the one seam between formats and storage.
+//!
+//! A [`Store`] is a tree of files that can be listed; a [`Source`] is one opened file that is read by
+//! ranges, several at a time. Today both are local ([`local`]); an object store fits behind the same
+//! two traits, so nothing above them assumes a descriptor, a mapping or low latency.
+//! Used by `container` (to recognise and decode) and by `tree` (to list and to pass files through).
+
+mod identity;
+pub mod local;
+
+pub use identity::{FileIdentity, Identity};
+
+use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Result;
+
+/// One range to fetch: `buf.len()` bytes from `offset` on.
+pub struct Fetch<'a> {
+    pub offset: u64,
+    pub buf: &'a mut [u8],
+}
+
+/// An opened file of fixed identity. Reading fails with [`crate::error::Error::Changed`] when the file
+/// is no longer what was opened, so bytes of two versions never mix; it never signals.
+pub trait Source: Send + Sync {
+    /// Length in bytes when it was opened.
+    fn len(&self) -> u64;
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn identity(&self) -> FileIdentity;
+
+    /// Fills every range completely, in any order. A range beyond the end is a fault of the caller's
+    /// arithmetic or of the file's claims; it is answered with an error.
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()>;
+
+    /// Fills one range.
+    fn fetch_one(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.fetch(&mut [Fetch { offset, buf }])
+    }
+
+    /// Reads at most `buf.len()` bytes: less only at the end. For files shown as they are.
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
+
+    /// The local descriptor, where there is one: lets the kernel read an unchanged file by itself.
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    File,
+    Directory,
+    Symlink,
+    /// Pipes, sockets and devices: shown, never opened.
+    Other(SpecialKind),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SpecialKind {
+    Fifo,
+    Socket,
+    CharDevice,
+    BlockDevice,
+}
+
+/// What `lstat` says.
+#[derive(Debug, Clone)]
+pub struct Stat {
+    pub kind: Kind,
+    pub identity: FileIdentity,
+    /// 512-byte units.
+    pub blocks: u64,
+    pub mode: u16,
+    pub uid: u32,
+    pub gid: u32,
+    pub nlink: u32,
+    pub rdev: u32,
+    pub atime: Timestamp,
+    pub ctime: Timestamp,
+}
+
+/// Seconds and nanoseconds since 1970 (negative seconds before).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Timestamp {
+    pub secs: i64,
+    pub nanos: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub name: OsString,
+    pub kind: Kind,
+}
+
+/// Free and total space of the file system that holds the store, as `statvfs`.
+#[derive(Debug, Clone, Copy)]
+pub struct Space {
+    pub blocks: u64,
+    pub free: u64,
+    pub available: u64,
+    pub files: u64,
+    pub files_free: u64,
+    pub block_size: u32,
+    pub fragment_size: u32,
+    pub name_max: u32,
+}
+
+/// A tree of files. Paths are relative to its root and never leave it: no symbolic link is followed.
+pub trait Store: Send + Sync {
+    /// Does not follow a symbolic link.
+    fn stat(&self, path: &Path) -> Result<Stat>;
+
+    /// Names without `.` and `..`, in the order of the storage.
+    fn list(&self, path: &Path) -> Result<Vec<Entry>>;
+
+    /// The first bytes of a regular file: less than `buf.len()` only if it is shorter. One round trip.
+    fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize>;
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn Source>>;
+
+    fn read_link(&self, path: &Path) -> Result<OsString>;
+
+    fn space(&self) -> Result<Space>;
+
+    /// Value of an extended attribute of a file shown as it is.
+    fn xattr(&self, path: &Path, name: &std::ffi::OsStr) -> Result<Vec<u8>>;
+
+    /// Names of its extended attributes.
+    fn xattr_names(&self, path: &Path) -> Result<Vec<OsString>>;
+
+    /// What to call `path` in messages.
+    fn display(&self, path: &Path) -> PathBuf;
+}

@@ -1,0 +1,126 @@
+//! Attributes of everything in the mount: owner, mode and times of the source, sizes of the arrays.
+
+use super::{InodeId, Settings};
+use crate::source::{Kind, Stat, Timestamp};
+
+/// What `stat` shows.
+#[derive(Debug, Clone)]
+pub struct Attr {
+    pub inode: InodeId,
+    pub kind: Kind,
+    pub size: u64,
+    /// 512-byte units.
+    pub blocks: u64,
+    pub mode: u16,
+    pub nlink: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub rdev: u32,
+    pub atime: Timestamp,
+    pub mtime: Timestamp,
+    pub ctime: Timestamp,
+}
+
+/// Owner, mode and times that a container's entries share.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner {
+    pub uid: u32,
+    pub gid: u32,
+    /// Permission bits of the stored file.
+    pub mode: u16,
+    pub atime: Timestamp,
+    pub mtime: Timestamp,
+    pub ctime: Timestamp,
+}
+
+impl Owner {
+    pub fn of(stat: &Stat) -> Self {
+        Owner {
+            uid: stat.uid,
+            gid: stat.gid,
+            mode: stat.mode,
+            atime: stat.atime,
+            mtime: stat.identity.mtime,
+            ctime: stat.ctime,
+        }
+    }
+
+    /// An array made of several files may be read by those who may read each of them.
+    pub fn restrict(&mut self, member: &Stat) {
+        if (member.uid, member.gid) != (self.uid, self.gid) {
+            let others = member.mode & 0o7;
+            self.mode &= others << 6 | others << 3 | others;
+        }
+        self.mode &= member.mode;
+        self.mtime = self.mtime.max(member.identity.mtime);
+        self.ctime = self.ctime.max(member.ctime);
+    }
+}
+
+impl Attr {
+    /// An entry of the source; a container that is a file becomes a directory.
+    pub(super) fn of_source(
+        inode: InodeId,
+        stat: &Stat,
+        is_container: bool,
+        settings: &Settings,
+    ) -> Attr {
+        if is_container && stat.kind == Kind::File {
+            return Attr::directory(inode, &Owner::of(stat), settings);
+        }
+        let attr = Attr {
+            inode,
+            kind: stat.kind,
+            size: stat.identity.size,
+            blocks: stat.blocks,
+            mode: stat.mode,
+            nlink: stat.nlink,
+            uid: stat.uid,
+            gid: stat.gid,
+            rdev: stat.rdev,
+            atime: stat.atime,
+            mtime: stat.identity.mtime,
+            ctime: stat.ctime,
+        };
+        attr.shown(settings)
+    }
+
+    /// A directory that is not one in the source: whoever may read may also enter.
+    pub(super) fn directory(inode: InodeId, owner: &Owner, settings: &Settings) -> Attr {
+        let mode = (owner.mode & 0o777) | (owner.mode & 0o444) >> 2;
+        Attr { kind: Kind::Directory, mode, ..Attr::file(inode, owner, 0, 0, settings) }
+            .shown(settings)
+    }
+
+    /// `stored`: bytes in the container, shown as blocks.
+    pub(super) fn file(
+        inode: InodeId,
+        owner: &Owner,
+        size: u64,
+        stored: u64,
+        settings: &Settings,
+    ) -> Attr {
+        let attr = Attr {
+            inode,
+            kind: Kind::File,
+            size,
+            blocks: stored.div_ceil(512),
+            mode: owner.mode & 0o666,
+            nlink: 1,
+            uid: owner.uid,
+            gid: owner.gid,
+            rdev: 0,
+            atime: owner.atime,
+            mtime: owner.mtime,
+            ctime: owner.ctime,
+        };
+        attr.shown(settings)
+    }
+
+    fn shown(mut self, settings: &Settings) -> Attr {
+        self.uid = settings.uid.unwrap_or(self.uid);
+        self.gid = settings.gid.unwrap_or(self.gid);
+        self.mode &= !settings.umask.unwrap_or(0);
+        self
+    }
+}

@@ -1,0 +1,97 @@
+//! Versions of containers: what a container was when it was opened.
+//!
+//! A version is opened when it is first looked into. A bounded number stays open; the others are opened
+//! again when they are wanted, if the source still holds them. Used by `tree`.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use lru::LruCache;
+
+use super::opened::Opened;
+use crate::cache::VersionId;
+use crate::container::Recognised;
+use crate::error::{Error, Result};
+use crate::source::{Identity, Store};
+
+/// Containers kept open beside those that somebody reads: bounds descriptors and memory.
+const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(128).unwrap();
+
+pub(super) struct Version {
+    pub(super) id: VersionId,
+    pub(super) path: PathBuf,
+    pub(super) recognised: Recognised,
+    pub(super) identity: Identity,
+    opened: Mutex<Weak<Opened>>,
+}
+
+pub(super) struct Versions {
+    next: AtomicU64,
+    kept_open: Mutex<LruCache<VersionId, Arc<Opened>>>,
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Versions { next: AtomicU64::new(1), kept_open: Mutex::new(LruCache::new(KEPT_OPEN)) }
+    }
+}
+
+impl Versions {
+    pub(super) fn create(
+        &self,
+        path: &Path,
+        recognised: Recognised,
+        identity: Identity,
+    ) -> Arc<Version> {
+        let id = VersionId(self.next.fetch_add(1, Ordering::Relaxed));
+        let opened = Mutex::new(Weak::new());
+        Arc::new(Version { id, path: path.to_owned(), recognised, identity, opened })
+    }
+
+    /// The opened container of a version. Readers of the same container wait for one opening.
+    pub(super) fn open(&self, version: &Version, store: &Arc<dyn Store>) -> Result<Arc<Opened>> {
+        let mut slot = version.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = match slot.upgrade() {
+            Some(opened) => opened,
+            None => {
+                let opened = Arc::new(open_unchanged(version, store)?);
+                *slot = Arc::downgrade(&opened);
+                opened
+            }
+        };
+        drop(slot);
+        let mut kept = self.kept_open.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = kept.push(version.id, Arc::clone(&opened));
+        drop(kept);
+        drop(closed);
+        Ok(opened)
+    }
+
+    pub(super) fn retire(&self, version: &Version) {
+        let mut kept = self.kept_open.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = kept.pop(&version.id);
+        drop(kept);
+        drop(closed);
+    }
+
+    pub(super) fn kept_open(&self) -> usize {
+        self.kept_open.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// Opens a container and makes sure that it is the version: the sources were opened one after another,
+/// so their identities are compared afterwards.
+fn open_unchanged(version: &Version, store: &Arc<dyn Store>) -> Result<Opened> {
+    let container = version.recognised.open(store, &version.path)?;
+    let opened = Opened::new(version, container, &**store)?;
+    if version.recognised.identity(&**store, &version.path)? == version.identity {
+        for fault in &opened.container.faults {
+            log::warn!("{fault}");
+        }
+        Ok(opened)
+    } else {
+        Err(Error::Changed { path: store.display(&version.path) })
+    }
+}

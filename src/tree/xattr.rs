@@ -1,0 +1,103 @@
+//! Extended attributes: `user.arrayfs.*` of arrays and containers, and those of files shown as they are.
+
+use std::ffi::{OsStr, OsString};
+
+use super::inode::Place;
+use super::opened::{EntryIndex, Opened};
+use super::{InodeId, Tree};
+use crate::array::Info;
+use crate::container::describe::ratio;
+use crate::error::{Error, Result};
+
+const PREFIX: &str = "user.arrayfs.";
+
+/// On the root of the mount: what `arrayfs status` shows.
+pub const STATUS: &str = "user.arrayfs.status";
+
+/// Namespaces with attributes that could exist here. The others are answered with "not supported",
+/// which `ls -l` understands for the whole mount instead of asking for every file.
+fn is_offered(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"user.")
+}
+
+impl Tree {
+    pub fn xattr(&self, inode: InodeId, name: &OsStr) -> Result<Vec<u8>> {
+        if !is_offered(name) {
+            return Err(Error::Unsupported);
+        }
+        if inode == InodeId::ROOT && name == STATUS {
+            return Ok(self.status().to_string().into_bytes());
+        }
+        match self.own_xattrs(inode)? {
+            Some(own) => {
+                let found = own.into_iter().find(|(n, _)| OsStr::new(n) == name);
+                found.map(|(_, value)| value.into_bytes()).ok_or(Error::NoAttribute)
+            }
+            None => match &self.inodes.get(inode)?.place {
+                Place::Source { path } => self.store.xattr(path, name),
+                Place::Inside { .. } => Err(Error::NoAttribute),
+            },
+        }
+    }
+
+    pub fn xattr_names(&self, inode: InodeId) -> Result<Vec<OsString>> {
+        match self.own_xattrs(inode)? {
+            Some(own) => Ok(own.into_iter().map(|(name, _)| name.into()).collect()),
+            None => match &self.inodes.get(inode)?.place {
+                Place::Source { path } => {
+                    let names = self.store.xattr_names(path)?;
+                    Ok(names.into_iter().filter(|name| is_offered(name)).collect())
+                }
+                Place::Inside { .. } => Ok(Vec::new()),
+            },
+        }
+    }
+
+    /// Attributes of an entry that belongs to a container; none for what is shown as it is.
+    fn own_xattrs(&self, inode: InodeId) -> Result<Option<Vec<(String, String)>>> {
+        let node = self.inodes.get(inode)?;
+        match &node.place {
+            Place::Source { .. } if node.is_container() => {
+                let version = self.current(inode, &node)?;
+                Ok(Some(of_container(&*self.open_version(&version)?)))
+            }
+            Place::Source { .. } => Ok(None),
+            Place::Inside { version, entry } => {
+                let opened = self.open_version(version)?;
+                of_entry(&opened, *entry).map(Some)
+            }
+        }
+    }
+}
+
+fn named(pairs: &[(&str, String)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| (format!("{PREFIX}{name}"), value.clone())).collect()
+}
+
+fn of_container(opened: &Opened) -> Vec<(String, String)> {
+    let state = if opened.error_txt().is_empty() { "clean" } else { "damaged: see error.txt" };
+    named(&[
+        ("format", opened.container.format.to_owned()),
+        ("version", opened.container.version.clone()),
+        ("state", state.to_owned()),
+    ])
+}
+
+fn of_entry(opened: &Opened, entry: EntryIndex) -> Result<Vec<(String, String)>> {
+    let Some(info) = opened.described(entry)? else { return Ok(Vec::new()) };
+    Ok(of_array(opened.container.format, &info))
+}
+
+fn of_array(format: &str, info: &Info) -> Vec<(String, String)> {
+    let shape: Vec<String> = info.shape.iter().map(u64::to_string).collect();
+    let ratio = ratio(info).map_or_else(|| "1.00".to_owned(), |ratio| format!("{ratio:.2}"));
+    named(&[
+        ("dtype", info.dtype.name().into_owned()),
+        ("shape", format!("[{}]", shape.join(", "))),
+        ("order", info.order.name().to_owned()),
+        ("codec", info.codec.to_string()),
+        ("stored_bytes", info.stored_bytes.to_string()),
+        ("ratio", ratio),
+        ("format", format.to_owned()),
+    ])
+}

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::{Kind, Store};
 
 /// Enough for every signature at the start of a file.
@@ -48,8 +48,10 @@ impl<'a> Candidate<'a> {
     pub fn member_head(&self, name: &str, most: usize) -> Result<Option<Vec<u8>>> {
         match self.read(&self.path.join(name), most) {
             Ok(head) => Ok(Some(head)),
-            // Anything but a readable file is not what makes a container.
-            Err(_) => Ok(None),
+            // A directory, a link, a device or a secret is not what makes a container; a shortage of
+            // descriptors or a failing disk must not be taken for that.
+            Err(Error::Io { cause, .. }) if is_no_file(&cause) => Ok(None),
+            Err(e) => Err(e),
         }
     }
 
@@ -59,4 +61,10 @@ impl<'a> Candidate<'a> {
         head.truncate(n);
         Ok(head)
     }
+}
+
+fn is_no_file(cause: &std::io::Error) -> bool {
+    use libc::{EACCES, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM};
+    let no_file = [ENOENT, ENOTDIR, EISDIR, ELOOP, EINVAL, ENXIO, EACCES, EPERM];
+    cause.raw_os_error().is_some_and(|code| no_file.contains(&code))
 }

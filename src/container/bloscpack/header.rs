@@ -179,7 +179,8 @@ fn wrong(
     let fault = Fault::new(what)
         .bytes(at as u64..(at + len) as u64)
         .expected(expected)
-        .found(found)
+        .found(found);
+    fault.into()
 }
 
 /// Bytes as messages show them.
@@ -240,7 +241,9 @@ mod tests {
             ),
         ];
         for (at, value, what) in refused {
-            let Error::Fault(fault) = with(at, value).unwrap_err() else { panic!("no fault") };
+            let Error::Fault(fault) = with(at, value).unwrap_err() else {
+                panic!("no fault")
+            };
             assert!(fault.what.contains(what), "{fault}");
             assert!(fault.bytes.is_some() && fault.found.is_some(), "{fault}");
         }
@@ -261,6 +264,12 @@ mod tests {
     #[test]
     fn decoded_size_must_fit() {
         let header = with(16, &(1i64 << 60).to_le_bytes()).unwrap();
-        assert!(header.plain_len().unwrap_err().to_string().contains("too large"));
+        assert!(
+            header
+                .plain_len()
+                .unwrap_err()
+                .to_string()
+                .contains("too large")
+        );
     }
 }

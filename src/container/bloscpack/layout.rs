@@ -132,29 +132,39 @@ mod tests {
         assert!(
             layout(1, 4, 1 << 60, 1000)
                 .unwrap_err()
-                .what
+                .to_string()
                 .contains("offsets")
         );
         assert!(
             layout(1, 1 << 62, 0, 1000)
                 .unwrap_err()
-                .what
+                .to_string()
                 .contains("offsets")
         );
-        assert!(layout(1, 4, 0, 63).unwrap_err().to_string().contains("offsets"));
+        assert!(
+            layout(1, 4, 0, 63)
+                .unwrap_err()
+                .to_string()
+                .contains("offsets")
+        );
         assert!(
             layout(0, 1 << 62, 0, 1000)
                 .unwrap_err()
-                .what
+                .to_string()
                 .contains("chunks")
         );
         assert!(
             layout(0, 4, 0, 32 + 4 * 20 - 1)
                 .unwrap_err()
-                .what
+                .to_string()
                 .contains("chunks")
         );
         assert!(layout(0, 4, 0, 32 + 4 * 20).is_ok());
-        assert!(layout(0, 1, 0, 20).unwrap_err().to_string().contains("chunks"));
+        assert!(
+            layout(0, 1, 0, 20)
+                .unwrap_err()
+                .to_string()
+                .contains("chunks")
+        );
     }
 }

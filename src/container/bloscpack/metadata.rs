@@ -193,10 +193,14 @@ impl Section {
                 break;
             }
         }
+        use libdeflater::DecompressionError::{BadData, InsufficientSpace};
         outcome.map_err(|e| {
-            Fault::new(format!("the metadata is not zlib: {e}"))
-                .bytes(self.data())
-                .into()
+            let found = match e {
+                BadData => "damaged data".to_owned(),
+                InsufficientSpace => format!("more than {most} bytes of text"),
+            };
+            let fault = Fault::new("the metadata is not a zlib stream that can be shown");
+            fault.bytes(self.data()).found(found).into()
         })
     }
 }
@@ -310,7 +314,7 @@ mod tests {
             (4, b' ', "format"),
             (8, 1, "options"),
             (10, 2, "codec"),
-            (10, 1, "not zlib"),
+            (10, 1, "not a zlib"),
             (11, 10, "level"),
             (20, 200, "larger than its room"),
             (32, 0xff, "adler32 mismatch"),

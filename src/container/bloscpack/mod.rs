@@ -145,7 +145,7 @@ fn read_header(source: &dyn Source) -> Result<Header> {
         return Err(layout::short_header(source.len()).into());
     }
     source.fetch_one(0, &mut bytes)?;
-    Ok(Header::parse(&bytes)?)
+    Header::parse(&bytes)
 }
 
 /// The sizes, if the header knows them all.

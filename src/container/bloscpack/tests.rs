@@ -189,7 +189,8 @@ fn offsets_absent_unfilled_or_with_junk_behind() {
 #[test]
 fn wrong_offsets_harm_no_chunk_and_are_reported() {
     let file = || File::new(&plain(), 1000);
-    let changes: [(&str, fn(&mut Vec<i64>)); 8] = [
+    type Change = fn(&mut Vec<i64>);
+    let changes: [(&str, Change); 8] = [
         ("far", |o| o[3] = 1 << 40),
         ("absurd", |o| o[3] = i64::MAX),
         ("negative", |o| o[3] = -7),

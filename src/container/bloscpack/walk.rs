@@ -152,7 +152,11 @@ impl Walk {
                 fault: Some(fault),
                 ..
             }) if chunks == number => fault,
-            Some(End { chunks, fault: Some(fault), .. }) => Fault {
+            Some(End {
+                chunks,
+                fault: Some(fault),
+                ..
+            }) => Fault {
                 what: format!("lost behind chunk {chunks}: {}", fault.what),
                 block: Some(number),
                 ..fault

@@ -18,7 +18,10 @@ pub enum Error {
     /// The stored bytes break a rule of their format.
     Fault(Box<Fault>),
     /// The system refused to read the source.
-    Io { doing: String, cause: Arc<io::Error> },
+    Io {
+        doing: String,
+        cause: Arc<io::Error>,
+    },
     /// The source changed after it was opened; what was read belongs to another version.
     Changed { path: PathBuf },
     /// No such entry.
@@ -55,7 +58,10 @@ pub struct Fault {
 
 impl Fault {
     pub fn new(what: impl Into<String>) -> Self {
-        Fault { what: what.into(), ..Fault::default() }
+        Fault {
+            what: what.into(),
+            ..Fault::default()
+        }
     }
 
     pub fn array(mut self, name: &str) -> Self {
@@ -123,7 +129,10 @@ impl fmt::Display for Fault {
 
 impl Error {
     pub fn io(doing: impl Into<String>, cause: impl Into<io::Error>) -> Self {
-        Error::Io { doing: doing.into(), cause: Arc::new(cause.into()) }
+        Error::Io {
+            doing: doing.into(),
+            cause: Arc::new(cause.into()),
+        }
     }
 
     /// Adds coordinates to a fault that does not have them yet; other errors pass unchanged.
@@ -155,7 +164,11 @@ impl fmt::Display for Error {
             Error::Fault(fault) => fault.fmt(f),
             Error::Io { doing, cause } => write!(f, "{doing}: {cause}"),
             Error::Changed { path } => {
-                write!(f, "{}: changed while it was being read; open it again", path.display())
+                write!(
+                    f,
+                    "{}: changed while it was being read; open it again",
+                    path.display()
+                )
             }
             Error::NotFound => f.write_str("no such file or directory"),
             Error::NotADirectory => f.write_str("not a directory"),

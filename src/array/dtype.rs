@@ -14,7 +14,10 @@ pub enum Dtype {
     F64,
     /// Any other type, by its NumPy `descr`: `<i2`, `|b1`, `>f8`, `<M8[ns]`, `|S9`, or the list of a
     /// structure with the item size in bytes.
-    Descr { descr: String, itemsize: u64 },
+    Descr {
+        descr: String,
+        itemsize: u64,
+    },
     /// Lines of text, one value each.
     Text,
 }
@@ -87,7 +90,10 @@ mod tests {
 
     #[test]
     fn numpy_names() {
-        let dtype = |descr: &str, itemsize| Dtype::Descr { descr: descr.into(), itemsize };
+        let dtype = |descr: &str, itemsize| Dtype::Descr {
+            descr: descr.into(),
+            itemsize,
+        };
         assert_eq!(dtype("<i2", 2).name(), "int16");
         assert_eq!(dtype("|b1", 1).name(), "bool");
         assert_eq!(dtype(">f8", 8).name(), ">f8");

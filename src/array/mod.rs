@@ -53,7 +53,12 @@ pub struct Info {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
     /// Bytes `skip..skip + take` of a block that decodes to `block_len` bytes.
-    Block { id: BlockId, block_len: u64, skip: u64, take: u64 },
+    Block {
+        id: BlockId,
+        block_len: u64,
+        skip: u64,
+        take: u64,
+    },
     /// Bytes stored as they are shown, `take` from `at` on in the array's own numbering; read with
     /// [`Array::read_stored`] and never cached here: the kernel caches both sides already.
     Stored { at: u64, take: u64 },
@@ -106,7 +111,12 @@ pub fn even_pieces(bytes: u64, block_len: u64, range: Range<u64>, out: &mut Vec<
         let start = block * block_len;
         let len = block_len.min(bytes - start);
         let take = (start + len).min(end) - at;
-        out.push(Piece::Block { id: BlockId(block), block_len: len, skip: at - start, take });
+        out.push(Piece::Block {
+            id: BlockId(block),
+            block_len: len,
+            skip: at - start,
+            take,
+        });
         at += take;
     }
 }

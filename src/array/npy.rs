@@ -15,9 +15,15 @@ pub fn header(info: &Info) -> Vec<u8> {
         Dtype::Text => tuple(&[info.bytes]),
         _ => tuple(&info.shape),
     };
-    let fortran = if info.order == Order::Fortran { "True" } else { "False" };
+    let fortran = if info.order == Order::Fortran {
+        "True"
+    } else {
+        "False"
+    };
     let descr = info.dtype.npy_descr();
-    frame(&format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}"))
+    frame(&format!(
+        "{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}"
+    ))
 }
 
 fn tuple(shape: &[u64]) -> String {
@@ -31,7 +37,11 @@ fn tuple(shape: &[u64]) -> String {
 }
 
 fn frame(text: &str) -> Vec<u8> {
-    let (version, length_bytes) = if text.len() + ALIGN < 65536 { (1u8, 2) } else { (2u8, 4) };
+    let (version, length_bytes) = if text.len() + ALIGN < 65536 {
+        (1u8, 2)
+    } else {
+        (2u8, 4)
+    };
     let before = MAGIC.len() + 2 + length_bytes;
     let total = (before + text.len() + 1).next_multiple_of(ALIGN);
     let length = (total - before) as u32;

@@ -3,6 +3,10 @@
 //!
 //! A [`Stream`] belongs to an open file and recognises sequential reading; [`Workers`] decode. Nobody
 //! waits for read-ahead and nothing depends on it: tasks are dropped when the queue or memory is full.
+//!
+//! What such a reader has left behind is in the kernel's page cache; keeping the decoded blocks as well
+//! would only push out others, so a stream also says what it has passed. Their memory is still in the
+//! processor's caches when the next blocks are decoded into it.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -19,7 +23,7 @@ const DISORDER: u64 = 1 << 20;
 const TASK: u64 = 512 << 10;
 
 /// Largest distance ahead of the reader, before the cache's size limits it.
-const FARTHEST: u64 = 8 << 20;
+const FARTHEST: u64 = 4 << 20;
 
 /// Recognises sequential reading of one open file.
 pub struct Stream {
@@ -35,38 +39,74 @@ struct State {
     ordered: u64,
     /// How far ahead to go; 0 until the second read in sequence.
     window: u64,
+    /// Where the reader has been and will not come back to.
+    passed: u64,
+}
+
+/// What a read in sequence calls for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Advance {
+    /// Bytes to decode ahead.
+    pub ahead: Option<Range<u64>>,
+    /// Bytes that have been read.
+    pub passed: Option<Range<u64>>,
 }
 
 impl Stream {
     /// `cache_limit`: one stream keeps at most an eighth of the cache busy.
     pub fn new(cache_limit: u64) -> Self {
-        Stream { state: Mutex::default(), farthest: FARTHEST.min(cache_limit / 8) }
+        Stream {
+            state: Mutex::default(),
+            farthest: FARTHEST.min(cache_limit / 8).max(2 * TASK),
+        }
     }
 
-    /// Notes a read and says which bytes to decode ahead, if any.
-    pub fn advance(&self, range: Range<u64>, size: u64) -> Option<Range<u64>> {
+    /// Notes a read and says what it calls for.
+    pub fn advance(&self, range: Range<u64>, size: u64) -> Advance {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let sequential = range.start <= state.next.saturating_add(DISORDER)
             && range.end.saturating_add(DISORDER) >= state.next
             && state.next > 0;
         if !sequential {
-            *state = State { next: range.end, ordered: range.end, window: 0 };
-            return None;
+            *state = State {
+                next: range.end,
+                ordered: range.end,
+                window: 0,
+                passed: range.start,
+            };
+            return Advance::default();
         }
         if range.end <= state.next {
-            return None;
+            return Advance::default();
         }
         state.next = range.end;
-        state.window = (state.window * 2).clamp(2 * TASK, self.farthest.max(TASK));
-        let ahead = (state.next + state.window).min(size);
+        Advance {
+            ahead: self.order(&mut state, size),
+            passed: pass(&mut state),
+        }
+    }
+
+    /// Half a window at a time: fewer, larger orders.
+    fn order(&self, state: &mut State, size: u64) -> Option<Range<u64>> {
+        state.window = (state.window * 2).clamp(2 * TASK, self.farthest);
+        let ahead = state.next.saturating_add(state.window).min(size);
         let from = state.ordered.max(state.next);
-        // Half a window at a time: fewer, larger orders.
         if ahead <= from || (ahead - from < state.window / 2 && ahead < size) {
             return None;
         }
         state.ordered = ahead;
         Some(from..ahead)
     }
+}
+
+/// At least a task's worth at a time; what the kernel may still ask for out of order stays.
+fn pass(state: &mut State) -> Option<Range<u64>> {
+    let to = state.next.saturating_sub(DISORDER);
+    if to < state.passed.saturating_add(TASK) {
+        return None;
+    }
+    let from = std::mem::replace(&mut state.passed, to);
+    Some(from..to)
 }
 
 struct Task {
@@ -91,7 +131,10 @@ impl Workers {
                     .spawn(move || work(&tasks))
             })
             .collect::<std::io::Result<_>>()?;
-        Ok(Workers { queue: Some(queue), threads })
+        Ok(Workers {
+            queue: Some(queue),
+            threads,
+        })
     }
 
     /// Orders a range of the array's own bytes.
@@ -100,7 +143,10 @@ impl Workers {
         let mut at = range.start;
         while at < range.end {
             let end = (at - at % TASK + TASK).min(range.end);
-            let task = Task { array: Arc::downgrade(array), range: at..end };
+            let task = Task {
+                array: Arc::downgrade(array),
+                range: at..end,
+            };
             if queue.try_send(task).is_err() {
                 return;
             }
@@ -140,16 +186,23 @@ mod tests {
     fn sequential_reading_is_recognised_and_ordered_once() {
         let stream = Stream::new(1 << 30);
         let size = 64 * MIB;
-        let mut ordered = 0;
+        let (mut ordered, mut left_behind) = (0, 0);
         for i in 0..512u64 {
             let at = i * (size / 512);
-            if let Some(range) = stream.advance(at..at + size / 512, size) {
+            let advance = stream.advance(at..at + size / 512, size);
+            if let Some(passed) = advance.passed {
+                assert_eq!(passed.start, left_behind);
+                left_behind = passed.end;
+                assert!(left_behind <= at);
+            }
+            if let Some(range) = advance.ahead {
                 assert!(range.start >= ordered && range.end > range.start);
                 assert!(range.end <= at + size / 512 + FARTHEST);
                 ordered = range.end;
             }
         }
         assert_eq!(ordered, size);
+        assert!(left_behind > size - 3 * MIB);
     }
 
     #[test]
@@ -159,7 +212,7 @@ mod tests {
         for pair in 0..100u64 {
             for at in [2 * pair + 1, 2 * pair] {
                 let at = at * (MIB / 8);
-                orders += u32::from(stream.advance(at..at + MIB / 8, 64 * MIB).is_some());
+                orders += u32::from(stream.advance(at..at + MIB / 8, 64 * MIB).ahead.is_some());
             }
         }
         assert!(orders > 3);
@@ -170,7 +223,10 @@ mod tests {
         let stream = Stream::new(1 << 30);
         for i in 0..100u64 {
             let at = (i * 37 % 100) * 16 * MIB;
-            assert_eq!(stream.advance(at..at + 4096, 2000 * MIB), None);
+            assert_eq!(
+                stream.advance(at..at + 4096, 2000 * MIB),
+                Advance::default()
+            );
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::{Array, BlockId, Piece};
 use crate::cache::buffer::Block;
-use crate::cache::{ArrayIndex, BlockCache, Cost, Key, VersionId};
+use crate::cache::{ArrayIndex, BlockCache, Decode, Key, VersionId};
 use crate::error::{Error, Fault, Result};
 
 pub struct CachedArray {
@@ -65,7 +65,17 @@ impl CachedArray {
         if let Err(e) = self.pieces(range, &mut pieces) {
             return reply(Err(e));
         }
-        if let (true, [Piece::Block { id, block_len, skip, take }]) = (offset >= before, &pieces[..])
+        if let (
+            true,
+            [
+                Piece::Block {
+                    id,
+                    block_len,
+                    skip,
+                    take,
+                },
+            ],
+        ) = (offset >= before, &pieces[..])
         {
             return match self.block(*id, *block_len) {
                 Ok(block) => reply(slice(&block, *skip, *take)),
@@ -105,7 +115,9 @@ impl CachedArray {
     }
 
     fn copy_prefix(&self, offset: u64, out: &mut [u8]) -> usize {
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.prefix.len());
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.prefix.len());
         let rest = &self.prefix[from..];
         let n = rest.len().min(out.len());
         out[..n].copy_from_slice(&rest[..n]);
@@ -114,14 +126,17 @@ impl CachedArray {
 
     fn copy_piece(&self, piece: &Piece, out: &mut [u8]) -> Result<()> {
         match *piece {
-            Piece::Block { id, block_len, skip, take } => {
+            Piece::Block {
+                id,
+                block_len,
+                skip,
+                take,
+            } => {
                 let block = self.block(id, block_len)?;
                 out.copy_from_slice(slice(&block, skip, take)?);
                 Ok(())
             }
-            Piece::Stored { at, .. } => {
-                self.array.read_stored(at, out).map_err(|e| self.locate(e))
-            }
+            Piece::Stored { at, .. } => self.array.read_stored(at, out).map_err(|e| self.locate(e)),
         }
     }
 
@@ -135,9 +150,14 @@ impl CachedArray {
 
     /// One decoded block, from the cache if it is there.
     pub fn block(&self, id: BlockId, len: u64) -> Result<Arc<Block>> {
-        self.cache.get(self.key(id), self.cost(id, len), |out| {
-            self.array.decode(id, out).map_err(|e| self.locate(e))
-        })
+        self.cache.get(
+            self.key(id),
+            &BlockDecode {
+                array: self,
+                id,
+                len,
+            },
+        )
     }
 
     /// Decodes the blocks of a range of the array's own bytes into the cache, as far as memory permits.
@@ -148,18 +168,42 @@ impl CachedArray {
         }
         for piece in pieces {
             if let Piece::Block { id, block_len, .. } = piece {
-                let decode = |out: &mut [u8]| self.array.decode(id, out).map_err(|e| self.locate(e));
-                self.cache.prefetch(self.key(id), self.cost(id, block_len), decode);
+                let decode = BlockDecode {
+                    array: self,
+                    id,
+                    len: block_len,
+                };
+                self.cache.prefetch(self.key(id), &decode);
+            }
+        }
+    }
+
+    /// Lets go of the blocks that end in a range of the array's own bytes: it has been read.
+    pub fn let_go(&self, range: Range<u64>) {
+        let mut pieces = Vec::new();
+        if self.pieces(range, &mut pieces).is_err() {
+            return;
+        }
+        for piece in pieces {
+            if let Piece::Block {
+                id,
+                block_len,
+                skip,
+                take,
+            } = piece
+                && skip + take == block_len
+            {
+                self.cache.let_go(self.key(id));
             }
         }
     }
 
     fn key(&self, block: BlockId) -> Key {
-        Key { version: self.version, array: self.index, block }
-    }
-
-    fn cost(&self, id: BlockId, len: u64) -> Cost {
-        Cost { len, scratch: self.array.scratch(id) }
+        Key {
+            version: self.version,
+            array: self.index,
+            block,
+        }
     }
 
     /// Adds what only this layer knows: which array of which container.
@@ -168,7 +212,34 @@ impl CachedArray {
     }
 }
 
+/// One block of an array, for the cache.
+struct BlockDecode<'a> {
+    array: &'a CachedArray,
+    id: BlockId,
+    len: u64,
+}
+
+impl Decode for BlockDecode<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn scratch(&self) -> u64 {
+        self.array.array.scratch(self.id)
+    }
+
+    fn decode(&self, out: &mut [u8]) -> Result<()> {
+        self.array
+            .array
+            .decode(self.id, out)
+            .map_err(|e| self.array.locate(e))
+    }
+}
+
 fn slice(block: &Block, skip: u64, take: u64) -> Result<&[u8]> {
     let range = skip as usize..(skip + take) as usize;
-    block.bytes().get(range).ok_or_else(|| Fault::new("a block is shorter than its array says").into())
+    block
+        .bytes()
+        .get(range)
+        .ok_or_else(|| Fault::new("a block is shorter than its array says").into())
 }

@@ -19,7 +19,11 @@ pub struct Hold {
 
 impl Budget {
     pub fn new(limit: u64) -> Self {
-        Budget { limit, used: Mutex::new(0), given_back: Condvar::new() }
+        Budget {
+            limit,
+            used: Mutex::new(0),
+            given_back: Condvar::new(),
+        }
     }
 
     pub fn limit(&self) -> u64 {
@@ -45,14 +49,19 @@ impl Budget {
         if take(&mut used, bytes, self.limit) {
             return true;
         }
-        let mut used =
-            self.given_back.wait(used).unwrap_or_else(PoisonError::into_inner);
+        let mut used = self
+            .given_back
+            .wait(used)
+            .unwrap_or_else(PoisonError::into_inner);
         take(&mut used, bytes, self.limit)
     }
 
     /// Names bytes that have been taken, so that they are returned on drop.
     pub fn hold(self: &Arc<Self>, bytes: u64) -> Hold {
-        Hold { bytes, budget: Arc::clone(self) }
+        Hold {
+            bytes,
+            budget: Arc::clone(self),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, u64> {
@@ -86,8 +95,9 @@ const GIB: u64 = 1 << 30;
 /// An eighth of the memory that this process may use, at most 1 GiB.
 pub fn default_limit() -> u64 {
     let machine = rustix::system::sysinfo();
-    #[expect(clippy::unnecessary_cast, reason = "the field type differs between architectures")]
-    let machine = (machine.totalram as u64).saturating_mul(u64::from(machine.mem_unit));
+    let machine = u64::try_from(machine.totalram)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(u64::from(machine.mem_unit));
     (machine.min(control_group_limit().unwrap_or(u64::MAX)) / 8).clamp(1 << 20, GIB)
 }
 
@@ -107,7 +117,9 @@ fn control_group_limit() -> Option<u64> {
         };
         for group in std::path::Path::new(path.trim_start_matches('/')).ancestors() {
             let limit = std::path::Path::new(top).join(group).join(file);
-            let limit = std::fs::read_to_string(limit).ok().and_then(|t| t.trim().parse().ok());
+            let limit = std::fs::read_to_string(limit)
+                .ok()
+                .and_then(|t| t.trim().parse().ok());
             least = [least, limit].into_iter().flatten().min();
         }
     }

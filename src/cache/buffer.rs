@@ -48,7 +48,10 @@ pub struct Block {
 
 impl Pool {
     pub fn new(limit: u64) -> Self {
-        Pool { free: Mutex::default(), keep: KEEP.min(limit / 8) }
+        Pool {
+            free: Mutex::default(),
+            keep: KEEP.min(limit / 8),
+        }
     }
 
     /// A mapping of at least `len` bytes; its contents are arbitrary.
@@ -70,7 +73,11 @@ impl Pool {
             return;
         }
         if free.bytes + size > self.keep {
-            if free.by_size.get(&mapping.len()).is_some_and(|same| !same.is_empty()) {
+            if free
+                .by_size
+                .get(&mapping.len())
+                .is_some_and(|same| !same.is_empty())
+            {
                 return;
             }
             // Sizes change with the container that is read: start over with the new one.
@@ -86,12 +93,21 @@ impl Block {
     /// had, which aborts the process as any allocation does when the system has no memory left.
     pub fn new(len: u64, charge: Hold, pool: &Arc<Pool>) -> Self {
         let size = usize::try_from(len).unwrap_or(usize::MAX);
-        let mapped = if len >= MAPPED_FROM { pool.take(len) } else { None };
+        let mapped = if len >= MAPPED_FROM {
+            pool.take(len)
+        } else {
+            None
+        };
         let memory = match mapped {
             Some(mapping) => Memory::Mapped(mapping),
             None => Memory::Heap(vec![0; size].into_boxed_slice()),
         };
-        Block { memory, len: size, pool: Arc::clone(pool), _charge: charge }
+        Block {
+            memory,
+            len: size,
+            pool: Arc::clone(pool),
+            _charge: charge,
+        }
     }
 
     pub fn bytes(&self) -> &[u8] {

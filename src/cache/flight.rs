@@ -24,7 +24,10 @@ impl Flight {
             match &*outcome {
                 Some(outcome) => return outcome.clone(),
                 None => {
-                    outcome = self.landed.wait(outcome).unwrap_or_else(PoisonError::into_inner);
+                    outcome = self
+                        .landed
+                        .wait(outcome)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }
@@ -46,7 +49,12 @@ pub(super) struct Landing<'a> {
 
 impl<'a> Landing<'a> {
     pub(super) fn new(shard: &'a Shard, key: Key, flight: Arc<Flight>) -> Self {
-        Landing { shard, key, flight, landed: false }
+        Landing {
+            shard,
+            key,
+            flight,
+            landed: false,
+        }
     }
 
     /// Puts a good block into the cache and wakes everybody who waits for it.
@@ -62,7 +70,8 @@ impl Drop for Landing<'_> {
     fn drop(&mut self) {
         if !self.landed {
             self.shard.land(self.key, None);
-            self.flight.deliver(Err(Fault::new("the decoder gave up").into()));
+            self.flight
+                .deliver(Err(Fault::new("the decoder gave up").into()));
         }
     }
 }

@@ -53,11 +53,15 @@ pub struct BlockCache {
     pub stats: Stats,
 }
 
-/// Sizes of a decode: what it yields, and what it takes beside that.
-#[derive(Debug, Clone, Copy)]
-pub struct Cost {
-    pub len: u64,
-    pub scratch: u64,
+/// A decode that may be needed.
+pub trait Decode {
+    /// Bytes that it yields.
+    fn len(&self) -> u64;
+
+    /// Memory that it takes beside that; asked only if it is needed.
+    fn scratch(&self) -> u64;
+
+    fn decode(&self, out: &mut [u8]) -> Result<()>;
 }
 
 impl BlockCache {
@@ -89,12 +93,7 @@ impl BlockCache {
     ///
     /// The caller holds no other block meanwhile: a thread that waits for memory while it keeps some
     /// from others could wait forever.
-    pub fn get(
-        &self,
-        key: Key,
-        cost: Cost,
-        decode: impl FnOnce(&mut [u8]) -> Result<()>,
-    ) -> Result<Arc<Block>> {
+    pub fn get(&self, key: Key, decode: &impl Decode) -> Result<Arc<Block>> {
         match self.shard(&key).find(key) {
             Found::Cached(block) => {
                 self.stats.hit();
@@ -106,21 +105,29 @@ impl BlockCache {
             }
             Found::Nothing(landing) => {
                 self.stats.miss();
-                self.reserve(cost.len + cost.scratch + ENTRY_OVERHEAD);
-                self.decode(key, cost, landing, decode)
+                let scratch = decode.scratch();
+                self.reserve(needed(decode.len(), scratch));
+                self.decode(key, scratch, landing, decode)
             }
         }
     }
 
     /// Decodes a block that will be wanted soon, unless somebody has it or memory is short.
-    pub fn prefetch(&self, key: Key, cost: Cost, decode: impl FnOnce(&mut [u8]) -> Result<()>) {
-        if let Found::Nothing(landing) = self.shard(&key).find(key) {
-            if self.try_reserve(cost.len + cost.scratch + ENTRY_OVERHEAD) {
-                self.stats.prefetch();
-                // An error is found again, and reported, by the reader that wants the block.
-                let _ = self.decode(key, cost, landing, decode);
-            }
+    pub fn prefetch(&self, key: Key, decode: &impl Decode) {
+        let Found::Nothing(landing) = self.shard(&key).find(key) else {
+            return;
+        };
+        let scratch = decode.scratch();
+        if self.try_reserve(needed(decode.len(), scratch)) {
+            self.stats.prefetch();
+            // An error is found again, and reported, by the reader that wants the block.
+            let _ = self.decode(key, scratch, landing, decode);
         }
+    }
+
+    /// Drops a block that will not be asked for again.
+    pub fn let_go(&self, key: Key) {
+        self.shard(&key).let_go(key);
     }
 
     /// Drops every cached block of a version: its container changed underneath.
@@ -130,21 +137,25 @@ impl BlockCache {
         }
     }
 
-    /// The budget has been charged for `cost`; the block keeps its part, the scratch is returned.
+    /// The budget has been charged for both; the block keeps its part, the scratch is returned.
     fn decode(
         &self,
         key: Key,
-        cost: Cost,
+        scratch: u64,
         landing: Landing<'_>,
-        decode: impl FnOnce(&mut [u8]) -> Result<()>,
+        decode: &impl Decode,
     ) -> Result<Arc<Block>> {
-        let scratch = self.budget.hold(cost.scratch.min(self.limit()));
-        let kept = self.budget.clamp(cost.len + cost.scratch + ENTRY_OVERHEAD) - scratch.bytes();
-        let mut block = Block::new(cost.len, self.budget.hold(kept), &self.pool);
-        let outcome = decode(block.bytes_mut()).map(|()| Arc::new(block));
+        let all = self.budget.clamp(needed(decode.len(), scratch));
+        let scratch = self.budget.hold(scratch.min(all));
+        let mut block = Block::new(
+            decode.len(),
+            self.budget.hold(all - scratch.bytes()),
+            &self.pool,
+        );
+        let outcome = decode.decode(block.bytes_mut()).map(|()| Arc::new(block));
         drop(scratch);
         if outcome.is_ok() {
-            self.stats.decoded(cost.len);
+            self.stats.decoded(decode.len());
         }
         landing.land(key, outcome)
     }
@@ -186,6 +197,11 @@ impl BlockCache {
     }
 }
 
+/// What a block of `len` bytes takes from the budget.
+fn needed(len: u64, scratch: u64) -> u64 {
+    len.saturating_add(scratch).saturating_add(ENTRY_OVERHEAD)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,18 +210,39 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     fn key(block: u64) -> Key {
-        Key { version: VersionId(1), array: ArrayIndex(0), block: BlockId(block) }
+        Key {
+            version: VersionId(1),
+            array: ArrayIndex(0),
+            block: BlockId(block),
+        }
     }
 
-    fn cost(len: u64) -> Cost {
-        Cost { len, scratch: 0 }
+    /// A decode made of a length and a function.
+    struct By<F>(u64, F);
+
+    impl<F: Fn(&mut [u8]) -> Result<()>> Decode for By<F> {
+        fn len(&self) -> u64 {
+            self.0
+        }
+
+        fn scratch(&self) -> u64 {
+            0
+        }
+
+        fn decode(&self, out: &mut [u8]) -> Result<()> {
+            (self.1)(out)
+        }
     }
 
-    fn fill(with: u8) -> impl FnOnce(&mut [u8]) -> Result<()> {
-        move |out| {
+    fn fill(len: u64, with: u8) -> impl Decode {
+        By(len, move |out: &mut [u8]| {
             out.fill(with);
             Ok(())
-        }
+        })
+    }
+
+    fn never(len: u64, why: &'static str) -> impl Decode {
+        By(len, move |_: &mut [u8]| panic!("{why}"))
     }
 
     #[test]
@@ -217,11 +254,14 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     together.wait();
-                    let block = cache.get(key(7), cost(1000), |out| {
-                        decodes.fetch_add(1, Ordering::SeqCst);
-                        out.fill(9);
-                        Ok(())
-                    });
+                    let block = cache.get(
+                        key(7),
+                        &By(1000, |out: &mut [u8]| {
+                            decodes.fetch_add(1, Ordering::SeqCst);
+                            out.fill(9);
+                            Ok(())
+                        }),
+                    );
                     assert_eq!(block.unwrap().bytes(), &[9; 1000]);
                 });
             }
@@ -233,30 +273,30 @@ mod tests {
     fn stays_within_the_budget_and_keeps_what_was_used_last() {
         let cache = BlockCache::new(100_000);
         for block in 0..1000 {
-            cache.get(key(block), cost(5000), fill(block as u8)).unwrap();
+            cache.get(key(block), &fill(5000, block as u8)).unwrap();
             assert!(cache.used() <= cache.limit());
         }
         assert!(cache.blocks() >= 10, "{} blocks", cache.blocks());
-        cache.get(key(999), cost(5000), |_| panic!("was just used")).unwrap();
+        cache.get(key(999), &never(5000, "was just used")).unwrap();
     }
 
     #[test]
     fn a_block_larger_than_the_budget_is_decoded_alone() {
         let cache = BlockCache::new(1000);
-        cache.get(key(1), cost(500), fill(1)).unwrap();
-        let block = cache.get(key(2), cost(50_000), fill(2)).unwrap();
+        cache.get(key(1), &fill(500, 1)).unwrap();
+        let block = cache.get(key(2), &fill(50_000, 2)).unwrap();
         assert_eq!(block.bytes().len(), 50_000);
         drop(block);
-        cache.get(key(3), cost(500), fill(3)).unwrap();
+        cache.get(key(3), &fill(500, 3)).unwrap();
         assert!(cache.used() <= 1000);
     }
 
     #[test]
     fn waiting_for_memory_ends_when_others_let_go() {
         let cache = BlockCache::new(10_000);
-        let held = cache.get(key(1), cost(9000), fill(1)).unwrap();
+        let held = cache.get(key(1), &fill(9000, 1)).unwrap();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| cache.get(key(2), cost(9000), fill(2)).unwrap().bytes()[0]);
+            let waiting = scope.spawn(|| cache.get(key(2), &fill(9000, 2)).unwrap().bytes()[0]);
             drop(held);
             assert_eq!(waiting.join().unwrap(), 2);
         });
@@ -265,9 +305,12 @@ mod tests {
     #[test]
     fn errors_are_delivered_and_not_cached() {
         let cache = BlockCache::new(10_000);
-        let failed = cache.get(key(1), cost(10), |_| Err(Fault::new("bad").into()));
+        let failed = cache.get(
+            key(1),
+            &By(10, |_: &mut [u8]| Err(Fault::new("bad").into())),
+        );
         assert!(failed.is_err());
-        assert!(cache.get(key(1), cost(10), fill(4)).is_ok());
+        assert!(cache.get(key(1), &fill(10, 4)).is_ok());
         assert!(cache.used() < 1000);
     }
 
@@ -275,31 +318,36 @@ mod tests {
     fn a_panicking_decoder_leaves_nothing_behind() {
         let cache = BlockCache::new(10_000);
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _ = cache.get(key(1), cost(10), |_| panic!("decoder"));
+            let _ = cache.get(key(1), &never(10, "decoder"));
         }));
         assert!(panicked.is_err());
         assert_eq!(cache.used(), 0);
-        assert!(cache.get(key(1), cost(10), fill(4)).is_ok());
+        assert!(cache.get(key(1), &fill(10, 4)).is_ok());
     }
 
     #[test]
     fn forgetting_a_version_frees_its_blocks() {
         let cache = BlockCache::new(100_000);
-        cache.get(key(1), cost(1000), fill(1)).unwrap();
-        let other = Key { version: VersionId(2), ..key(1) };
-        cache.get(other, cost(1000), fill(2)).unwrap();
+        cache.get(key(1), &fill(1000, 1)).unwrap();
+        let other = Key {
+            version: VersionId(2),
+            ..key(1)
+        };
+        cache.get(other, &fill(1000, 2)).unwrap();
         cache.forget(VersionId(1));
         assert_eq!(cache.blocks(), 1);
-        cache.get(other, cost(1000), |_| panic!("other versions stay")).unwrap();
+        cache
+            .get(other, &never(1000, "other versions stay"))
+            .unwrap();
     }
 
     #[test]
     fn prefetch_never_waits() {
         let cache = BlockCache::new(10_000);
-        let held = cache.get(key(1), cost(9000), fill(1)).unwrap();
-        cache.prefetch(key(2), cost(9000), |_| panic!("no memory for this"));
+        let held = cache.get(key(1), &fill(9000, 1)).unwrap();
+        cache.prefetch(key(2), &never(9000, "no memory for this"));
         drop(held);
-        cache.prefetch(key(2), cost(9000), fill(2));
-        cache.get(key(2), cost(9000), |_| panic!("was prefetched")).unwrap();
+        cache.prefetch(key(2), &fill(9000, 2));
+        cache.get(key(2), &never(9000, "was prefetched")).unwrap();
     }
 }

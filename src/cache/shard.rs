@@ -23,7 +23,10 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        State { blocks: LruCache::unbounded(), flights: HashMap::new() }
+        State {
+            blocks: LruCache::unbounded(),
+            flights: HashMap::new(),
+        }
     }
 }
 
@@ -61,11 +64,23 @@ impl Shard {
         evicted.is_some()
     }
 
+    pub(super) fn let_go(&self, key: Key) {
+        let dropped = self.lock().blocks.pop(&key);
+        drop(dropped);
+    }
+
     pub(super) fn forget(&self, version: VersionId) {
         let mut state = self.lock();
-        let keys: Vec<Key> =
-            state.blocks.iter().map(|(key, _)| *key).filter(|k| k.version == version).collect();
-        let dropped: Vec<_> = keys.iter().filter_map(|key| state.blocks.pop(key)).collect();
+        let keys: Vec<Key> = state
+            .blocks
+            .iter()
+            .map(|(key, _)| *key)
+            .filter(|k| k.version == version)
+            .collect();
+        let dropped: Vec<_> = keys
+            .iter()
+            .filter_map(|key| state.blocks.pop(key))
+            .collect();
         drop(state);
         drop(dropped);
     }

@@ -128,7 +128,12 @@ impl MountArgs {
             ("default_permissions", self.default_permissions),
             ("direct_io", self.direct_io),
         ];
-        all.extend(flags.iter().filter(|(_, on)| *on).map(|(name, _)| (*name).to_owned()));
+        all.extend(
+            flags
+                .iter()
+                .filter(|(_, on)| *on)
+                .map(|(name, _)| (*name).to_owned()),
+        );
         let values = [
             ("cache", &self.cache),
             ("threads", &self.threads),
@@ -139,14 +144,20 @@ impl MountArgs {
             ("log_level", &self.log_level),
             ("dialect", &self.dialect),
         ];
-        let given = values.iter().filter_map(|(name, value)| value.as_ref().map(|v| (name, v)));
+        let given = values
+            .iter()
+            .filter_map(|(name, value)| value.as_ref().map(|v| (name, v)));
         all.extend(given.map(|(name, value)| format!("{name}={value}")));
         all
     }
 }
 
 fn split(options: &str) -> Vec<String> {
-    options.split(',').filter(|o| !o.is_empty()).map(str::to_owned).collect()
+    options
+        .split(',')
+        .filter(|o| !o.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// How mount(8) calls `mount.fuse.arrayfs`, a link to this program.

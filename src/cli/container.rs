@@ -34,15 +34,23 @@ pub(super) fn root_of(path: &Path) -> Result<Root, Failure> {
 
 /// Directories are stores of their own; a file lies in the store of its directory.
 fn place_of(path: &Path) -> Result<Root, Failure> {
-    let canonical =
-        path.canonicalize().map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
-    let (directory, name) = match (canonical.is_dir(), canonical.parent(), canonical.file_name()) {
+    let canonical = path
+        .canonicalize()
+        .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+    let (directory, name) = match (
+        canonical.is_dir(),
+        canonical.parent(),
+        canonical.file_name(),
+    ) {
         (false, Some(parent), Some(name)) => (parent.to_owned(), PathBuf::from(name)),
         _ => (canonical, PathBuf::new()),
     };
     let store = LocalStore::open(&directory)
         .map_err(|e| Failure::new(format!("{}: {e}", directory.display())))?;
-    Ok(Root { store: Arc::new(store), path: name })
+    Ok(Root {
+        store: Arc::new(store),
+        path: name,
+    })
 }
 
 fn found_at(root: &Root) -> Result<Option<Found>, Error> {
@@ -84,7 +92,10 @@ fn walk_place(root: Root, failed: &mut dyn FnMut(Error), visit: &mut dyn FnMut(F
         Ok(None) => {}
         Err(e) => return failed(e),
     }
-    if !matches!(root.store.stat(&root.path).map(|stat| stat.kind), Ok(Kind::Directory)) {
+    if !matches!(
+        root.store.stat(&root.path).map(|stat| stat.kind),
+        Ok(Kind::Directory)
+    ) {
         return;
     }
     match root.store.list(&root.path) {
@@ -93,7 +104,14 @@ fn walk_place(root: Root, failed: &mut dyn FnMut(Error), visit: &mut dyn FnMut(F
             for entry in entries {
                 if matches!(entry.kind, Kind::File | Kind::Directory) {
                     let path = root.path.join(&entry.name);
-                    walk_place(Root { store: Arc::clone(&root.store), path }, failed, visit);
+                    walk_place(
+                        Root {
+                            store: Arc::clone(&root.store),
+                            path,
+                        },
+                        failed,
+                        visit,
+                    );
                 }
             }
         }

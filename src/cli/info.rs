@@ -21,7 +21,13 @@ pub(super) fn run(path: &Path, json: bool) -> Outcome {
 
 fn print(path: &Path, container: &Description) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}: {} {}", path.display(), container.format, container.version)?;
+    writeln!(
+        out,
+        "{}: {} {}",
+        path.display(),
+        container.format,
+        container.version
+    )?;
     for (name, value) in &container.attributes {
         writeln!(out, "  {name}: {value}")?;
     }
@@ -37,7 +43,13 @@ fn print(path: &Path, container: &Description) -> io::Result<()> {
 fn print_array(out: &mut impl Write, array: &ArrayDescription) -> io::Result<()> {
     let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
     writeln!(out, "{}", array.name)?;
-    writeln!(out, "  type    {} ({}), order {}", array.dtype, shape.join(", "), array.order)?;
+    writeln!(
+        out,
+        "  type    {} ({}), order {}",
+        array.dtype,
+        shape.join(", "),
+        array.order
+    )?;
     let ratio = match array.stored_bytes {
         0 => String::new(),
         stored => format!(", ratio {:.2}", array.bytes as f64 / stored as f64),

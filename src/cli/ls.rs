@@ -21,7 +21,11 @@ pub(super) fn run(path: &Path, long: bool, json: bool) -> Outcome {
             Err(e) => errors.push(e),
         }
     }
-    let printed = if json { print_json(&listed) } else { print(&listed, long) };
+    let printed = if json {
+        print_json(&listed)
+    } else {
+        print(&listed, long)
+    };
     match printed {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
         other => other.map_err(Failure::new)?,
@@ -29,7 +33,11 @@ pub(super) fn run(path: &Path, long: bool, json: bool) -> Outcome {
     for e in &errors {
         eprintln!("arrayfs: {e}");
     }
-    if errors.is_empty() { Ok(()) } else { Err(Failure::silent()) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::silent())
+    }
 }
 
 type Listed = (std::path::PathBuf, Description);
@@ -52,7 +60,13 @@ fn print(listed: &[Listed], long: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (path, description) in listed {
         if long {
-            writeln!(out, "{}  {} {}", path.display(), description.format, description.version)?;
+            writeln!(
+                out,
+                "{}  {} {}",
+                path.display(),
+                description.format,
+                description.version
+            )?;
         }
         for array in &description.arrays {
             if long {

@@ -34,16 +34,25 @@ type Outcome = Result<(), Failure>;
 
 impl Failure {
     fn new(message: impl fmt::Display) -> Self {
-        Failure { message: message.to_string(), status: 1 }
+        Failure {
+            message: message.to_string(),
+            status: 1,
+        }
     }
 
     fn usage(message: impl fmt::Display) -> Self {
-        Failure { message: message.to_string(), status: 2 }
+        Failure {
+            message: message.to_string(),
+            status: 2,
+        }
     }
 
     /// Everything has been said already.
     fn silent() -> Self {
-        Failure { message: String::new(), status: 1 }
+        Failure {
+            message: String::new(),
+            status: 1,
+        }
     }
 }
 
@@ -67,7 +76,9 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
 }
 
 fn dispatch(argv: Vec<OsString>) -> Outcome {
-    let program = argv.first().and_then(|arg| std::path::Path::new(arg).file_name());
+    let program = argv
+        .first()
+        .and_then(|arg| std::path::Path::new(arg).file_name());
     if program.is_some_and(|name| name.as_encoded_bytes().starts_with(b"mount.")) {
         return mount::run(MountHelper::parse_from(argv).into());
     }
@@ -76,9 +87,12 @@ fn dispatch(argv: Vec<OsString>) -> Outcome {
         Command::Umount { mountpoint } => umount::run(&mountpoint),
         Command::Ls { long, json, path } => ls::run(&path, long, json),
         Command::Info { json, container } => info::run(&container, json),
-        Command::Cat { container, array, offset, length } => {
-            cat::run(&container, &array, offset, length)
-        }
+        Command::Cat {
+            container,
+            array,
+            offset,
+            length,
+        } => cat::run(&container, &array, offset, length),
         Command::Verify { json, paths } => verify::run(&paths, json),
         Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
     }

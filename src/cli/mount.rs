@@ -75,7 +75,10 @@ struct Running<'a> {
 fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, Failure> {
     let level = options.log_level.unwrap_or(LevelFilter::Info);
     crate::daemon::log::start(options.log.clone(), level).map_err(|e| {
-        let path = options.log.as_deref().unwrap_or(Path::new("standard error"));
+        let path = options
+            .log
+            .as_deref()
+            .unwrap_or(Path::new("standard error"));
         Failure::new(format!("cannot log to {}: {e}", path.display()))
     })?;
     raise_descriptor_limit();
@@ -86,17 +89,25 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
     let cache = Arc::new(BlockCache::new(options.cache.unwrap_or_else(default_limit)));
     let workers = Workers::new(cores.min(threads)).map_err(failed)?;
     let root = container::root_of(&places.source)?;
-    let settings = Settings { uid: options.uid, gid: options.gid, umask: options.umask };
+    let settings = Settings {
+        uid: options.uid,
+        gid: options.gid,
+        umask: options.umask,
+    };
     let (tree, invalidations) = Tree::new(root.store, &root.path, cache, workers, settings)?;
     let session = session_options(places, options, threads);
     let mount = Mount::start(Arc::new(tree), invalidations, &places.mountpoint, &session)
         .map_err(|e| Failure::new(format!("cannot mount {}: {e}", places.mountpoint.display())))?;
-    Ok(Running { mount, signals, source: &places.source, mountpoint: &places.mountpoint })
+    Ok(Running {
+        mount,
+        signals,
+        source: &places.source,
+        mountpoint: &places.mountpoint,
+    })
 }
 
 fn session_options(places: &Places, options: &MountOptions, threads: usize) -> session::Options {
-    let mut session =
-        session::Options::new(places.source.to_string_lossy().into_owned(), threads);
+    let mut session = session::Options::new(places.source.to_string_lossy().into_owned(), threads);
     session.allow_other = options.allow_other;
     session.direct_io = options.direct_io;
     session.suid = options.suid;
@@ -110,7 +121,10 @@ fn session_options(places: &Places, options: &MountOptions, threads: usize) -> s
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
     if let Err(e) = setrlimit(Resource::Nofile, raised) {
         log::debug!("the limit of open files stays: {e}");
     }
@@ -119,7 +133,11 @@ fn raise_descriptor_limit() {
 impl Running<'_> {
     /// Serves until the mount is gone: unmounted by somebody, or by us when a signal asks for it.
     fn until_ended(self) -> Outcome {
-        log::info!("{} mounted at {}", self.source.display(), self.mountpoint.display());
+        log::info!(
+            "{} mounted at {}",
+            self.source.display(),
+            self.mountpoint.display()
+        );
         loop {
             crossbeam_channel::select! {
                 recv(self.mount.ended()) -> _ => {

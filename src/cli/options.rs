@@ -31,11 +31,51 @@ pub(super) struct MountOptions {
 pub(super) const FAKE: &str = "fake";
 
 const KNOWN: &[&str] = &[
-    "ro", "rw", "cache", "threads", "allow_other", "default_permissions", "direct_io", "uid", "gid",
-    "umask", "log", "log_level", "suid", "nosuid", "dev", "nodev", "exec", "noexec", "atime",
-    "noatime", "dialect", "defaults", "auto", "noauto", "user", "users", "nouser", "owner", "group",
-    "nofail", "_netdev", "relatime", "norelatime", "strictatime", "nodiratime", "diratime", "sync",
-    "async", "dirsync", "scratch", "codec", "level", "chunk", "checksum", "typesize",
+    "ro",
+    "rw",
+    "cache",
+    "threads",
+    "allow_other",
+    "default_permissions",
+    "direct_io",
+    "uid",
+    "gid",
+    "umask",
+    "log",
+    "log_level",
+    "suid",
+    "nosuid",
+    "dev",
+    "nodev",
+    "exec",
+    "noexec",
+    "atime",
+    "noatime",
+    "dialect",
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "users",
+    "nouser",
+    "owner",
+    "group",
+    "nofail",
+    "_netdev",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nodiratime",
+    "diratime",
+    "sync",
+    "async",
+    "dirsync",
+    "scratch",
+    "codec",
+    "level",
+    "chunk",
+    "checksum",
+    "typesize",
 ];
 
 impl MountOptions {
@@ -55,8 +95,13 @@ impl MountOptions {
         match (name, value) {
             (name, _) if name.starts_with("x-") => {}
             ("comment", Some(_)) => {}
-            ("cache" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level" | "dialect", None) => {
-                return Err(Failure::usage(format!("option '{name}' needs a value: {name}=...")));
+            (
+                "cache" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level" | "dialect",
+                None,
+            ) => {
+                return Err(Failure::usage(format!(
+                    "option '{name}' needs a value: {name}=..."
+                )));
             }
             ("cache" | "threads" | "uid" | "gid" | "umask", Some(value)) => {
                 self.set_number(name, value)?;
@@ -65,7 +110,9 @@ impl MountOptions {
             ("log_level", Some(level)) => self.log_level = Some(log_level(level)?),
             ("dialect", Some("spec" | "daphne")) => {}
             ("dialect", Some(other)) => {
-                return Err(Failure::usage(format!("dialect={other}: expected spec or daphne")));
+                return Err(Failure::usage(format!(
+                    "dialect={other}: expected spec or daphne"
+                )));
             }
             ("scratch" | "codec" | "level" | "chunk" | "checksum" | "typesize", _) => {
                 return Err(Failure::usage(format!(
@@ -135,7 +182,9 @@ fn unknown(name: &str) -> Failure {
         .map(|known| (strsim::damerau_levenshtein(name, known), known))
         .min()
         .filter(|(distance, _)| *distance <= 2);
-    let hint = nearest.map_or_else(String::new, |(_, known)| format!("; did you mean '{known}'?"));
+    let hint = nearest.map_or_else(String::new, |(_, known)| {
+        format!("; did you mean '{known}'?")
+    });
     Failure::usage(format!("unknown mount option '{name}'{hint}"))
 }
 
@@ -146,7 +195,9 @@ fn absolute(path: &str) -> Result<PathBuf, Failure> {
 
 fn log_level(level: &str) -> Result<LevelFilter, Failure> {
     level.parse().map_err(|_| {
-        Failure::usage(format!("log_level={level}: expected off, error, warn, info, debug or trace"))
+        Failure::usage(format!(
+            "log_level={level}: expected off, error, warn, info, debug or trace"
+        ))
     })
 }
 
@@ -161,7 +212,8 @@ mod tests {
 
     #[test]
     fn options_of_every_kind() {
-        let parsed = parse("rw,cache=64M,threads=3,allow_other,uid=7,umask=027,x-systemd.automount");
+        let parsed =
+            parse("rw,cache=64M,threads=3,allow_other,uid=7,umask=027,x-systemd.automount");
         let expected = MountOptions {
             cache: Some(64 << 20),
             threads: Some(3),
@@ -181,8 +233,14 @@ mod tests {
     #[test]
     fn a_misspelt_option_is_named() {
         let message = |options| parse(options).unwrap_err().message;
-        assert_eq!(message("chace=1G"), "unknown mount option 'chace'; did you mean 'cache'?");
-        assert_eq!(message("allow-other"), "unknown mount option 'allow-other'; did you mean 'allow_other'?");
+        assert_eq!(
+            message("chace=1G"),
+            "unknown mount option 'chace'; did you mean 'cache'?"
+        );
+        assert_eq!(
+            message("allow-other"),
+            "unknown mount option 'allow-other'; did you mean 'allow_other'?"
+        );
         assert_eq!(message("frobnicate"), "unknown mount option 'frobnicate'");
         assert_eq!(message("cache"), "option 'cache' needs a value: cache=...");
         assert_eq!(message("ro=1"), "option 'ro' takes no value");

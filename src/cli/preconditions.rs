@@ -15,8 +15,15 @@ pub(super) struct Places {
     pub(super) mountpoint: PathBuf,
 }
 
-pub(super) fn check(source: &Path, mountpoint: &Path, allow_other: bool) -> Result<Places, Failure> {
-    let places = Places { source: check_source(source)?, mountpoint: check_mountpoint(mountpoint)? };
+pub(super) fn check(
+    source: &Path,
+    mountpoint: &Path,
+    allow_other: bool,
+) -> Result<Places, Failure> {
+    let places = Places {
+        source: check_source(source)?,
+        mountpoint: check_mountpoint(mountpoint)?,
+    };
     check_not_nested(&places)?;
     check_fuse(allow_other)?;
     Ok(places)
@@ -28,7 +35,10 @@ fn check_source(source: &Path) -> Result<PathBuf, Failure> {
             "the source {} does not exist; give a directory, or a container file",
             source.display()
         )),
-        _ => Failure::new(format!("the source {} cannot be opened: {e}", source.display())),
+        _ => Failure::new(format!(
+            "the source {} cannot be opened: {e}",
+            source.display()
+        )),
     })
 }
 
@@ -45,7 +55,9 @@ fn check_mountpoint(mountpoint: &Path) -> Result<PathBuf, Failure> {
         _ => Failure::new(format!("the mountpoint {shown} cannot be used: {e}")),
     })?;
     if !meta.is_dir() {
-        return Err(Failure::new(format!("the mountpoint {shown} is not a directory")));
+        return Err(Failure::new(format!(
+            "the mountpoint {shown} is not a directory"
+        )));
     }
     let canonical = mountpoint
         .canonicalize()
@@ -94,9 +106,16 @@ fn check_fuse(allow_other: bool) -> Result<(), Failure> {
         }
     }
     if rustix::process::geteuid().is_root() {
-        return std::fs::File::options().read(true).write(true).open(device).map(drop).map_err(|e| {
-            Failure::new(format!("/dev/fuse cannot be opened: {e}; may this process mount?"))
-        });
+        return std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open(device)
+            .map(drop)
+            .map_err(|e| {
+                Failure::new(format!(
+                    "/dev/fuse cannot be opened: {e}; may this process mount?"
+                ))
+            });
     }
     check_user_mount(allow_other)
 }
@@ -111,7 +130,10 @@ fn check_user_mount(allow_other: bool) -> Result<(), Failure> {
     })?;
     let set_user_id = std::fs::metadata(&helper).is_ok_and(|meta| meta.mode() & 0o4000 != 0);
     if !set_user_id {
-        log::warn!("{} is not set-user-id root; mounting may fail", helper.display());
+        log::warn!(
+            "{} is not set-user-id root; mounting may fail",
+            helper.display()
+        );
     }
     let permitted = std::fs::read_to_string("/etc/fuse.conf")
         .is_ok_and(|conf| conf.lines().any(|line| line.trim() == "user_allow_other"));
@@ -128,7 +150,10 @@ mod tests {
     use super::*;
 
     fn places(source: &str, mountpoint: &str) -> Places {
-        Places { source: source.into(), mountpoint: mountpoint.into() }
+        Places {
+            source: source.into(),
+            mountpoint: mountpoint.into(),
+        }
     }
 
     #[test]
@@ -136,8 +161,18 @@ mod tests {
         assert!(check_not_nested(&places("/a", "/b")).is_ok());
         assert!(check_not_nested(&places("/a/b", "/a")).is_ok());
         assert!(check_not_nested(&places("/a", "/ab")).is_ok());
-        assert!(check_not_nested(&places("/a", "/a")).unwrap_err().message.contains("at once"));
-        assert!(check_not_nested(&places("/a", "/a/b")).unwrap_err().message.contains("inside"));
+        assert!(
+            check_not_nested(&places("/a", "/a"))
+                .unwrap_err()
+                .message
+                .contains("at once")
+        );
+        assert!(
+            check_not_nested(&places("/a", "/a/b"))
+                .unwrap_err()
+                .message
+                .contains("inside")
+        );
     }
 
     #[test]

@@ -2,19 +2,32 @@
 
 /// Bytes, or a number with K, M, G or T (powers of 1024; `KiB`, `MB` and the like are taken too).
 pub(super) fn parse(text: &str) -> Result<u64, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let shift = match unit.to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
+    let shift = match unit
+        .to_ascii_uppercase()
+        .trim_end_matches('B')
+        .trim_end_matches('I')
+    {
         "" => 0,
         "K" => 10,
         "M" => 20,
         "G" => 30,
         "T" => 40,
-        _ => return Err(format!("'{text}' is not a size: expected a number and K, M, G or T")),
+        _ => {
+            return Err(format!(
+                "'{text}' is not a size: expected a number and K, M, G or T"
+            ));
+        }
     };
-    let number: u64 =
-        number.parse().map_err(|_| format!("'{text}' is not a size: expected a number first"))?;
-    number.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is too large"))
+    let number: u64 = number
+        .parse()
+        .map_err(|_| format!("'{text}' is not a size: expected a number first"))?;
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| format!("'{text}' is too large"))
 }
 
 /// Four significant characters and a unit.

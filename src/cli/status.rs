@@ -18,12 +18,21 @@ pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> Outcome {
         let path = wanted.canonicalize().unwrap_or_else(|_| wanted.to_owned());
         mounts.retain(|mounted| mounted.mountpoint == path);
         if mounts.is_empty() {
-            return Err(Failure::new(format!("{} is not an arrayfs mount", wanted.display())));
+            return Err(Failure::new(format!(
+                "{} is not an arrayfs mount",
+                wanted.display()
+            )));
         }
     }
-    let states: Vec<(Mounted, io::Result<Value>)> =
-        mounts.into_iter().map(|m| (m.clone(), of(&m.mountpoint))).collect();
-    let printed = if json { print_json(&states) } else { print(&states) };
+    let states: Vec<(Mounted, io::Result<Value>)> = mounts
+        .into_iter()
+        .map(|m| (m.clone(), of(&m.mountpoint)))
+        .collect();
+    let printed = if json {
+        print_json(&states)
+    } else {
+        print(&states)
+    };
     match printed {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(Failure::new),
@@ -44,7 +53,9 @@ fn print_json(states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
         .map(|(mounted, state)| {
             let mountpoint = mounted.mountpoint.to_string_lossy();
             match state {
-                Ok(state) => json!({ "mountpoint": mountpoint, "state": "serving", "daemon": state }),
+                Ok(state) => {
+                    json!({ "mountpoint": mountpoint, "state": "serving", "daemon": state })
+                }
                 Err(e) => json!({
                     "mountpoint": mountpoint,
                     "state": describe(e),

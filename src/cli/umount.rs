@@ -14,7 +14,9 @@ pub(super) fn run(mountpoint: &Path) -> Outcome {
     let path = mounted_path(mountpoint)?;
     match status::of(&path) {
         Ok(status) => {
-            let daemon = status["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+            let daemon = status["pid"]
+                .as_i64()
+                .and_then(|pid| i32::try_from(pid).ok());
             let watched = daemon.and_then(watch);
             unmount(&path, false)?;
             watched.map_or(Ok(()), wait)
@@ -33,7 +35,10 @@ fn mounted_path(mountpoint: &Path) -> Result<PathBuf, Failure> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(failed(e)),
         Err(_) => {
             let absolute = std::path::absolute(mountpoint).map_err(failed)?;
-            match (absolute.parent().map(Path::canonicalize), absolute.file_name()) {
+            match (
+                absolute.parent().map(Path::canonicalize),
+                absolute.file_name(),
+            ) {
                 (Some(Ok(parent)), Some(name)) => parent.join(name),
                 _ => absolute,
             }
@@ -54,9 +59,10 @@ fn unmount(path: &Path, lazily: bool) -> Outcome {
             "{} is in use: close the programs that use it and try again (fuser -vm {0} lists them)",
             path.display()
         )),
-        Some(libc::EPERM) => {
-            Failure::new(format!("{}: only root or who mounted it may unmount it", path.display()))
-        }
+        Some(libc::EPERM) => Failure::new(format!(
+            "{}: only root or who mounted it may unmount it",
+            path.display()
+        )),
         _ => Failure::new(format!("cannot unmount {}: {e}", path.display())),
     })
 }
@@ -65,7 +71,9 @@ fn unmount(path: &Path, lazily: bool) -> Outcome {
 fn watch(pid: i32) -> Option<rustix::fd::OwnedFd> {
     let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let is_ours = comm.starts_with("arrayfs") || comm.starts_with("mount.fuse.arra");
-    is_ours.then(|| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()).flatten()
+    is_ours
+        .then(|| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok())
+        .flatten()
 }
 
 /// A process descriptor becomes readable when the process has ended.

@@ -3,6 +3,7 @@
 //! One thread opens containers and cuts their arrays into jobs, the others decode. Faults go to
 //! standard error, a line each, as they are found; the summary goes to standard output.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -40,7 +41,11 @@ pub(super) fn run(paths: &[PathBuf], json: bool) -> Outcome {
         drop(sender);
     });
     report.finish();
-    if missing || report.faults.load(Relaxed) > 0 { Err(Failure::silent()) } else { Ok(()) }
+    if missing || report.faults.load(Relaxed) > 0 {
+        Err(Failure::silent())
+    } else {
+        Ok(())
+    }
 }
 
 fn verify_path(
@@ -82,7 +87,11 @@ fn plan(found: &Found, jobs: &Sender<Job>, report: &Report) {
     }
     let container = Arc::new(found.shown());
     for array in &opened.arrays {
-        let job = |what| Job { array: Arc::clone(array), container: Arc::clone(&container), what };
+        let job = |what| Job {
+            array: Arc::clone(array),
+            container: Arc::clone(&container),
+            what,
+        };
         report.arrays.fetch_add(1, Relaxed);
         match array.info() {
             Ok(info) => {
@@ -101,7 +110,12 @@ fn plan(found: &Found, jobs: &Sender<Job>, report: &Report) {
 
 fn work(jobs: Receiver<Job>, report: &Report) {
     let mut buffer = Vec::new();
-    for Job { array, container, what } in jobs {
+    for Job {
+        array,
+        container,
+        what,
+    } in jobs
+    {
         let checked = match what {
             Check::Range(range) => decode(&*array, range, &mut buffer, &container, report),
             Check::Rules => array.verify(&mut |fault| {
@@ -169,6 +183,7 @@ struct Report {
     blocks: AtomicU64,
     bytes: AtomicU64,
     faults: AtomicU64,
+    told: Mutex<HashSet<String>>,
     lines: Mutex<Vec<String>>,
 }
 
@@ -176,10 +191,10 @@ impl Report {
     fn new(json: bool) -> Self {
         let progress = if std::io::stderr().is_terminal() && !json {
             let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-            ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr())
-                .with_style(ProgressStyle::with_template(style).unwrap_or_else(|_| {
-                    ProgressStyle::default_bar()
-                }))
+            ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr()).with_style(
+                ProgressStyle::with_template(style)
+                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
+            )
         } else {
             ProgressBar::hidden()
         };
@@ -191,6 +206,7 @@ impl Report {
             blocks: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             faults: AtomicU64::new(0),
+            told: Mutex::default(),
             lines: Mutex::default(),
         }
     }
@@ -204,8 +220,17 @@ impl Report {
     }
 
     fn error(&self, e: &Error) {
-        self.faults.fetch_add(1, Relaxed);
-        self.say(&e.to_string());
+        let line = e.to_string();
+        // A bad chunk is met again in each of its blocks.
+        if self
+            .told
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(line.clone())
+        {
+            self.faults.fetch_add(1, Relaxed);
+            self.say(&line);
+        }
     }
 
     fn say(&self, line: &str) {
@@ -213,7 +238,10 @@ impl Report {
         self.progress.suspend(|| {
             let _ = writeln!(std::io::stderr(), "arrayfs: {line}");
         });
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.lines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(line);
     }
 
     fn finish(&self) {

@@ -21,7 +21,12 @@ pub struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     pub fn new(store: &'a dyn Store, path: &'a Path, kind: Kind) -> Self {
-        Candidate { store, path, kind, head: OnceCell::new() }
+        Candidate {
+            store,
+            path,
+            kind,
+            head: OnceCell::new(),
+        }
     }
 
     pub fn is_file(&self) -> bool {
@@ -66,5 +71,7 @@ impl<'a> Candidate<'a> {
 fn is_no_file(cause: &std::io::Error) -> bool {
     use libc::{EACCES, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM};
     let no_file = [ENOENT, ENOTDIR, EISDIR, ELOOP, EINVAL, ENXIO, EACCES, EPERM];
-    cause.raw_os_error().is_some_and(|code| no_file.contains(&code))
+    cause
+        .raw_os_error()
+        .is_some_and(|code| no_file.contains(&code))
 }

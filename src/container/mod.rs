@@ -112,9 +112,17 @@ pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
     for &format in FORMATS {
         match format.recognise(candidate)? {
             Verdict::No => {}
-            Verdict::Yes => return Ok(Some(Recognised { format, damage: None })),
+            Verdict::Yes => {
+                return Ok(Some(Recognised {
+                    format,
+                    damage: None,
+                }));
+            }
             Verdict::Damaged(fault) => {
-                return Ok(Some(Recognised { format, damage: Some(fault) }));
+                return Ok(Some(Recognised {
+                    format,
+                    damage: Some(fault),
+                }));
             }
         }
     }
@@ -134,8 +142,11 @@ impl Recognised {
             },
         };
         let shown: PathBuf = store.display(path);
-        container.faults =
-            container.faults.drain(..).map(|fault| fault.container(&shown)).collect();
+        container.faults = container
+            .faults
+            .drain(..)
+            .map(|fault| fault.container(&shown))
+            .collect();
         Ok(container)
     }
 
@@ -150,6 +161,10 @@ impl Recognised {
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         };
-        members.iter().map(member).collect::<Result<_>>().map(Identity)
+        members
+            .iter()
+            .map(member)
+            .collect::<Result<_>>()
+            .map(Identity)
     }
 }

@@ -31,7 +31,9 @@ pub fn detach() -> io::Result<Side> {
         0 => {
             drop(read);
             rustix::process::setsid()?;
-            Ok(Side::Child(Readiness { pipe: Some(File::from(write)) }))
+            Ok(Side::Child(Readiness {
+                pipe: Some(File::from(write)),
+            }))
         }
         _ => {
             drop(write);

@@ -17,7 +17,10 @@ static LOGGER: OnceLock<Logger> = OnceLock::new();
 /// Starts logging, to `file` or to standard error. Once per process.
 pub fn start(file: Option<PathBuf>, level: LevelFilter) -> io::Result<()> {
     let out = file.as_ref().map(append).transpose()?;
-    let logger = LOGGER.get_or_init(|| Logger { file, out: Mutex::new(out) });
+    let logger = LOGGER.get_or_init(|| Logger {
+        file,
+        out: Mutex::new(out),
+    });
     if log::set_logger(logger).is_ok() {
         log::set_max_level(level);
     }
@@ -52,7 +55,12 @@ impl Log for Logger {
         if !self.enabled(record.metadata()) {
             return;
         }
-        let line = format!("{:.3} {:5} {}\n", jiff::Timestamp::now(), record.level(), record.args());
+        let line = format!(
+            "{:.3} {:5} {}\n",
+            jiff::Timestamp::now(),
+            record.level(),
+            record.args()
+        );
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         // Where could a failure to log be told?
         let _ = match out.as_mut() {

@@ -33,7 +33,10 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     }
     let mountpoint = OsString::from_vec(unescape(fields.get(4)?));
     let source = String::from_utf8_lossy(&unescape(fields.get(dash + 2)?)).into_owned();
-    Some(Mounted { mountpoint: mountpoint.into(), source })
+    Some(Mounted {
+        mountpoint: mountpoint.into(),
+        source,
+    })
 }
 
 /// Space, tab, newline and backslash are written as three octal digits.
@@ -41,8 +44,13 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut at = 0;
     while at < field.len() {
-        let digits = field.get(at + 1..at + 4).and_then(|d| std::str::from_utf8(d).ok());
-        match (field[at], digits.and_then(|d| u8::from_str_radix(d, 8).ok())) {
+        let digits = field
+            .get(at + 1..at + 4)
+            .and_then(|d| std::str::from_utf8(d).ok());
+        match (
+            field[at],
+            digits.and_then(|d| u8::from_str_radix(d, 8).ok()),
+        ) {
             (b'\\', Some(byte)) => {
                 out.push(byte);
                 at += 4;

@@ -18,13 +18,19 @@ pub enum Request {
 pub fn receive() -> io::Result<Receiver<Request>> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let (sender, receiver) = crossbeam_channel::unbounded();
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        for signal in signals.forever() {
-            let request = if signal == SIGHUP { Request::ReopenLog } else { Request::End };
-            if sender.send(request).is_err() {
-                return;
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                let request = if signal == SIGHUP {
+                    Request::ReopenLog
+                } else {
+                    Request::End
+                };
+                if sender.send(request).is_err() {
+                    return;
+                }
             }
-        }
-    })?;
+        })?;
     Ok(receiver)
 }

@@ -21,9 +21,8 @@ use super::directory::{self, Directories, Named};
 use super::errno::errno;
 use super::reply::{TTL, file_attr, file_type};
 use super::{config, session::Options};
-use crate::array::read::Tail;
 use crate::error::{Error, Result};
-use crate::tree::{HandleId, InodeId, Tree};
+use crate::tree::{HandleId, InodeId, Kept, Tree};
 
 /// The file system that fuser serves.
 pub(super) struct Adapter {
@@ -85,11 +84,18 @@ fn panicked() -> Errno {
 
 impl Backing {
     /// Answers an open with a backing file, or gives the reply back if the kernel wants none.
-    fn open(&self, ino: INodeNo, tree: &Tree, handle: HandleId, reply: ReplyOpen) -> Option<ReplyOpen> {
+    fn open(
+        &self,
+        ino: INodeNo,
+        tree: &Tree,
+        handle: HandleId,
+        reply: ReplyOpen,
+    ) -> Option<ReplyOpen> {
         let mut table = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
         let known = table.get(&ino).map(|(id, _)| Arc::clone(id));
         let opened = known.or_else(|| {
-            tree.with_fd(handle, |fd| reply.open_backing(fd).ok().map(Arc::new)).flatten()
+            tree.with_fd(handle, |fd| reply.open_backing(fd).ok().map(Arc::new))
+                .flatten()
         });
         let Some(id) = opened else { return Some(reply) };
         let uses = &mut table.entry(ino).or_insert_with(|| (Arc::clone(&id), 0)).1;
@@ -185,17 +191,26 @@ impl Filesystem for Adapter {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        // The page cache takes a short answer for zeros; a direct reader takes it for what it is.
         let direct = self.options.direct_io || flags.0 & libc::O_DIRECT != 0;
-        let tail = if direct { Tail::GoodPart } else { Tail::Whole };
+        let kept = if direct {
+            Kept::Nowhere
+        } else {
+            Kept::ByKernel
+        };
         // Answered inside the closure, while the block is held: its bytes are not copied.
         let reply = Mutex::new(Some(reply));
         let take = || reply.lock().unwrap_or_else(PoisonError::into_inner).take();
         let read = || {
-            self.tree.read(HandleId(fh.0), offset, size as usize, tail, |bytes| match bytes {
-                Ok(bytes) => take().map(|reply| reply.data(bytes)),
-                Err(e) => take().map(|reply| reply.error(self.failed(&e))),
-            })
+            self.tree.read(
+                HandleId(fh.0),
+                offset,
+                size as usize,
+                kept,
+                |bytes| match bytes {
+                    Ok(bytes) => take().map(|reply| reply.data(bytes)),
+                    Err(e) => take().map(|reply| reply.error(self.failed(&e))),
+                },
+            )
         };
         if catch_unwind(AssertUnwindSafe(read)).is_err() {
             let errno = panicked();
@@ -251,9 +266,13 @@ impl Filesystem for Adapter {
     ) {
         let filled = catch_unwind(AssertUnwindSafe(|| {
             let listing = self.directories.get(fh.0)?;
-            directory::kinds(&self.tree, InodeId(ino.0), &listing, offset, |name, next, kind| {
-                reply.add(ino, next, file_type(kind), name.as_os_str())
-            });
+            directory::kinds(
+                &self.tree,
+                InodeId(ino.0),
+                &listing,
+                offset,
+                |name, next, kind| reply.add(ino, next, file_type(kind), name.as_os_str()),
+            );
             Ok(())
         }));
         match filled {
@@ -274,10 +293,16 @@ impl Filesystem for Adapter {
         let filled = catch_unwind(AssertUnwindSafe(|| {
             let listing = self.directories.get(fh.0)?;
             let own = file_attr(&self.tree.attr(InodeId(ino.0))?);
-            directory::attributes(&self.tree, InodeId(ino.0), &listing, offset, |name, next, attr| {
-                let attr = attr.map_or(own, file_attr);
-                reply.add(attr.ino, next, name.as_os_str(), &TTL, &attr, GENERATION)
-            });
+            directory::attributes(
+                &self.tree,
+                InodeId(ino.0),
+                &listing,
+                offset,
+                |name, next, attr| {
+                    let attr = attr.map_or(own, file_attr);
+                    reply.add(attr.ino, next, name.as_os_str(), &TTL, &attr, GENERATION)
+                },
+            );
             Ok(())
         }));
         match filled {

@@ -37,7 +37,9 @@ pub(super) fn configure(config: &mut KernelConfig, passthrough: bool) -> bool {
         }
     }
     let _ = config.set_max_background(BACKGROUND);
-    let _ = config.set_max_readahead(u32::MAX).map_err(|most| config.set_max_readahead(most));
+    let _ = config
+        .set_max_readahead(u32::MAX)
+        .map_err(|most| config.set_max_readahead(most));
     passthrough
         && offered.contains(InitFlags::FUSE_PASSTHROUGH)
         && config.set_max_stack_depth(1).is_ok()

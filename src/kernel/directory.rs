@@ -99,7 +99,10 @@ fn each(listing: &Listing, offset: u64, mut step: impl FnMut(Step<'_>, u64) -> b
         let full = match at {
             0 => step(Step::Dot("."), 1),
             1 => step(Step::Dot(".."), 2),
-            n => match usize::try_from(n - 2).ok().and_then(|i| listing.entries.get(i)) {
+            n => match usize::try_from(n - 2)
+                .ok()
+                .and_then(|i| listing.entries.get(i))
+            {
                 Some(entry) => step(Step::Entry(entry), n + 1),
                 None => return,
             },

@@ -45,11 +45,19 @@ mod tests {
         let io = |code| Error::io("reading", io::Error::from_raw_os_error(code));
         let changed = Error::Changed { path: "x".into() };
         let table = [
-            (Error::from(Fault::new("bad")), libc::EIO, Some(Level::Error)),
+            (
+                Error::from(Fault::new("bad")),
+                libc::EIO,
+                Some(Level::Error),
+            ),
             (io(libc::ENOENT), libc::ENOENT, None),
             (io(libc::EACCES), libc::EACCES, Some(Level::Info)),
             (io(libc::EIO), libc::EIO, Some(Level::Error)),
-            (Error::io("reading", io::Error::other("?")), libc::EIO, Some(Level::Error)),
+            (
+                Error::io("reading", io::Error::other("?")),
+                libc::EIO,
+                Some(Level::Error),
+            ),
             (changed, libc::ESTALE, Some(Level::Info)),
             (Error::NotFound, libc::ENOENT, None),
             (Error::NotADirectory, libc::ENOTDIR, None),

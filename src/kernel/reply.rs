@@ -49,8 +49,14 @@ pub(super) fn file_type(kind: Kind) -> FileType {
 fn time(stamp: Timestamp) -> SystemTime {
     let nanos = Duration::from_nanos(u64::from(stamp.nanos));
     let secs = Duration::from_secs(stamp.secs.unsigned_abs());
-    let whole = if stamp.secs < 0 { UNIX_EPOCH.checked_sub(secs) } else { UNIX_EPOCH.checked_add(secs) };
-    whole.and_then(|t| t.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
+    let whole = if stamp.secs < 0 {
+        UNIX_EPOCH.checked_sub(secs)
+    } else {
+        UNIX_EPOCH.checked_add(secs)
+    };
+    whole
+        .and_then(|t| t.checked_add(nanos))
+        .unwrap_or(UNIX_EPOCH)
 }
 
 #[cfg(test)]
@@ -59,8 +65,20 @@ mod tests {
 
     #[test]
     fn times_before_1970_keep_their_fraction() {
-        let before = time(Timestamp { secs: -2, nanos: 500_000_000 });
-        assert_eq!(UNIX_EPOCH.duration_since(before).unwrap(), Duration::from_millis(1500));
-        assert_eq!(time(Timestamp { secs: i64::MIN, nanos: 0 }), UNIX_EPOCH);
+        let before = time(Timestamp {
+            secs: -2,
+            nanos: 500_000_000,
+        });
+        assert_eq!(
+            UNIX_EPOCH.duration_since(before).unwrap(),
+            Duration::from_millis(1500)
+        );
+        assert_eq!(
+            time(Timestamp {
+                secs: i64::MIN,
+                nanos: 0
+            }),
+            UNIX_EPOCH
+        );
     }
 }

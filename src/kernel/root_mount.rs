@@ -28,7 +28,13 @@ pub(super) fn mount_as_root(mountpoint: &Path, options: &Options) -> io::Result<
     }
     let data = std::ffi::CString::new(data)?;
     let source = fs_name(&options.source_name);
-    mount(source.as_str(), mountpoint, "fuse.arrayfs", flags(options), data.as_c_str())?;
+    mount(
+        source.as_str(),
+        mountpoint,
+        "fuse.arrayfs",
+        flags(options),
+        data.as_c_str(),
+    )?;
     Ok(device.into())
 }
 

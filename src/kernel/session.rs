@@ -89,7 +89,10 @@ impl Mount {
         std::thread::Builder::new()
             .name("invalidate".into())
             .spawn(move || invalidate(&notifier, &invalidations))?;
-        Ok(Mount { _session: ManuallyDrop::new(session), ended: wait_ended })
+        Ok(Mount {
+            _session: ManuallyDrop::new(session),
+            ended: wait_ended,
+        })
     }
 
     /// Receives once when the kernel has ended the connection: the mount is gone.
@@ -112,7 +115,11 @@ fn fuser_config(options: &Options) -> Config {
         flag(options.exec, MountOption::Exec, MountOption::NoExec),
         flag(options.atime, MountOption::Atime, MountOption::NoAtime),
     ];
-    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+    config.acl = if options.allow_other {
+        SessionACL::All
+    } else {
+        SessionACL::Owner
+    };
     config.n_threads = Some(options.threads.max(1));
     config.clone_fd = true;
     config
@@ -131,7 +138,12 @@ pub(super) fn fs_name(source: &str) -> String {
 /// In a thread of its own: the kernel may hold a directory's lock while it waits for our answer to a
 /// request, and takes the same lock for a notification.
 fn invalidate(notifier: &Notifier, invalidations: &Receiver<Invalidation>) {
-    while let Ok(Invalidation { inode, parent, name }) = invalidations.recv() {
+    while let Ok(Invalidation {
+        inode,
+        parent,
+        name,
+    }) = invalidations.recv()
+    {
         let dropped = notifier.inval_inode(INodeNo(inode.0), 0, 0);
         let unnamed = notifier.inval_entry(INodeNo(parent.0), &name);
         for e in [dropped, unnamed].into_iter().filter_map(Result::err) {
@@ -152,7 +164,10 @@ pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
         return Ok(rustix::mount::unmount(mountpoint, flags)?);
     }
     let mut command = std::process::Command::new(fusermount()?);
-    command.arg(if lazily { "-uqz" } else { "-uq" }).arg("--").arg(mountpoint);
+    command
+        .arg(if lazily { "-uqz" } else { "-uq" })
+        .arg("--")
+        .arg(mountpoint);
     match command.status()?.success() {
         true => Ok(()),
         false => Err(io::Error::from_raw_os_error(libc::EBUSY)),

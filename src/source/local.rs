@@ -29,7 +29,10 @@ impl LocalStore {
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = fs::open(path, flags, Mode::empty())?;
-        Ok(LocalStore { root, path: path.to_owned() })
+        Ok(LocalStore {
+            root,
+            path: path.to_owned(),
+        })
     }
 
     fn open_at(&self, path: &Path, flags: OFlags) -> std::result::Result<OwnedFd, Errno> {
@@ -48,7 +51,10 @@ impl LocalStore {
     }
 
     fn failed(&self, doing: &str, path: &Path, cause: Errno) -> Error {
-        Error::io(format!("cannot {doing} {}", self.display(path).display()), cause)
+        Error::io(
+            format!("cannot {doing} {}", self.display(path).display()),
+            cause,
+        )
     }
 
     /// A path by which the kernel finds an entry below `root` for calls that take no descriptor.
@@ -63,7 +69,11 @@ impl LocalStore {
 
 /// The root itself is the empty path.
 fn here(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+    if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    }
 }
 
 impl Store for LocalStore {
@@ -111,7 +121,11 @@ impl Store for LocalStore {
         if !FileType::from_raw_mode(st.st_mode).is_file() {
             return Err(failed(Errno::INVAL));
         }
-        Ok(Arc::new(LocalSource { fd, identity: identity(&st), path: self.display(path) }))
+        Ok(Arc::new(LocalSource {
+            fd,
+            identity: identity(&st),
+            path: self.display(path),
+        }))
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
@@ -159,11 +173,17 @@ impl Store for LocalStore {
             Err(e) => return Err(self.failed("list the attributes of", path, e)),
         };
         let names = list[..n].split(|&b| b == 0).filter(|name| !name.is_empty());
-        Ok(names.map(|name| OsString::from_vec(name.to_vec())).collect())
+        Ok(names
+            .map(|name| OsString::from_vec(name.to_vec()))
+            .collect())
     }
 
     fn display(&self, path: &Path) -> PathBuf {
-        if path.as_os_str().is_empty() { self.path.clone() } else { self.path.join(path) }
+        if path.as_os_str().is_empty() {
+            self.path.clone()
+        } else {
+            self.path.join(path)
+        }
     }
 }
 
@@ -186,7 +206,9 @@ impl LocalSource {
         if identity(&now) == self.identity {
             Ok(())
         } else {
-            Err(Error::Changed { path: self.path.clone() })
+            Err(Error::Changed {
+                path: self.path.clone(),
+            })
         }
     }
 }
@@ -252,7 +274,10 @@ fn kind(file_type: FileType) -> Kind {
     }
 }
 
-#[expect(clippy::unnecessary_cast, reason = "the field types differ between architectures")]
+#[allow(
+    clippy::unnecessary_cast,
+    reason = "the field types differ between architectures"
+)]
 fn identity(st: &fs::Stat) -> FileIdentity {
     FileIdentity {
         device: st.st_dev as u64,
@@ -263,10 +288,16 @@ fn identity(st: &fs::Stat) -> FileIdentity {
 }
 
 fn timestamp(secs: i64, nanos: u64) -> Timestamp {
-    Timestamp { secs, nanos: u32::try_from(nanos).unwrap_or(0) }
+    Timestamp {
+        secs,
+        nanos: u32::try_from(nanos).unwrap_or(0),
+    }
 }
 
-#[expect(clippy::unnecessary_cast, reason = "the field types differ between architectures")]
+#[allow(
+    clippy::unnecessary_cast,
+    reason = "the field types differ between architectures"
+)]
 fn stat(st: &fs::Stat) -> Stat {
     Stat {
         kind: kind(FileType::from_raw_mode(st.st_mode)),

@@ -88,8 +88,12 @@ impl Attr {
     /// A directory that is not one in the source: whoever may read may also enter.
     pub(super) fn directory(inode: InodeId, owner: &Owner, settings: &Settings) -> Attr {
         let mode = (owner.mode & 0o777) | (owner.mode & 0o444) >> 2;
-        Attr { kind: Kind::Directory, mode, ..Attr::file(inode, owner, 0, 0, settings) }
-            .shown(settings)
+        Attr {
+            kind: Kind::Directory,
+            mode,
+            ..Attr::file(inode, owner, 0, 0, settings)
+        }
+        .shown(settings)
     }
 
     /// `stored`: bytes in the container, shown as blocks.

@@ -15,6 +15,15 @@ use crate::source::Source;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandleId(pub u64);
 
+/// What becomes of the bytes of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// The kernel's page cache keeps them.
+    ByKernel,
+    /// They go straight to the application.
+    Nowhere,
+}
+
 pub(super) enum Handle {
     Array(ArrayHandle),
     Bytes(Arc<[u8]>),
@@ -30,16 +39,26 @@ pub(super) struct ArrayHandle {
 impl ArrayHandle {
     pub(super) fn new(array: CachedArray) -> Self {
         let stream = Stream::new(array.cache.limit());
-        ArrayHandle { array: Arc::new(array), stream }
+        ArrayHandle {
+            array: Arc::new(array),
+            stream,
+        }
     }
 
     /// Orders read-ahead first, so that it runs while this read is served.
-    fn read_ahead(&self, workers: &Workers, offset: u64, len: usize) {
+    fn read_ahead(&self, workers: &Workers, offset: u64, len: usize, kept: Kept) {
         let before = self.array.prefix.len() as u64;
         let start = offset.saturating_sub(before);
-        let end = offset.saturating_add(len as u64).saturating_sub(before).min(self.array.bytes);
-        if let Some(ahead) = self.stream.advance(start..end, self.array.bytes) {
+        let end = offset
+            .saturating_add(len as u64)
+            .saturating_sub(before)
+            .min(self.array.bytes);
+        let advance = self.stream.advance(start..end, self.array.bytes);
+        if let Some(ahead) = advance.ahead {
             workers.order(&self.array, ahead);
+        }
+        if let (Some(passed), Kept::ByKernel) = (advance.passed, kept) {
+            self.array.let_go(passed);
         }
     }
 }
@@ -50,16 +69,23 @@ impl Handle {
         workers: &Workers,
         offset: u64,
         len: usize,
-        tail: Tail,
+        kept: Kept,
         reply: impl FnOnce(Result<&[u8]>) -> R,
     ) -> R {
         match self {
             Handle::Array(handle) => {
-                handle.read_ahead(workers, offset, len);
+                handle.read_ahead(workers, offset, len, kept);
+                let tail = match kept {
+                    // It would take a short answer for zeros.
+                    Kept::ByKernel => Tail::Whole,
+                    Kept::Nowhere => Tail::GoodPart,
+                };
                 handle.array.read(offset, len, tail, reply)
             }
             Handle::Bytes(bytes) => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let start = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
                 let end = start.saturating_add(len).min(bytes.len());
                 reply(Ok(&bytes[start..end]))
             }
@@ -101,6 +127,9 @@ impl Handles {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.table.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.table
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 }

@@ -27,16 +27,31 @@ pub(super) enum Place {
     /// In the source, by its path there; a container or shown as it is.
     Source { path: PathBuf },
     /// In one version of a container.
-    Inside { version: Arc<Version>, entry: EntryIndex },
+    Inside {
+        version: Arc<Version>,
+        entry: EntryIndex,
+    },
 }
 
 /// What makes two look-ups find the same inode.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    Source { path: PathBuf, kind: Kind },
-    File { path: PathBuf, device: u64, inode: u64 },
-    Container { path: PathBuf },
-    Inside { version: VersionId, entry: EntryIndex },
+    Source {
+        path: PathBuf,
+        kind: Kind,
+    },
+    File {
+        path: PathBuf,
+        device: u64,
+        inode: u64,
+    },
+    Container {
+        path: PathBuf,
+    },
+    Inside {
+        version: VersionId,
+        entry: EntryIndex,
+    },
 }
 
 pub(super) struct Node {
@@ -59,7 +74,10 @@ pub(super) struct ContainerState {
 impl Node {
     pub(super) fn new(place: Place, kind: Kind, recognised: Option<Recognised>) -> Self {
         let is_container = recognised.is_some();
-        let state = recognised.map(|recognised| ContainerState { recognised, version: None });
+        let state = recognised.map(|recognised| ContainerState {
+            recognised,
+            version: None,
+        });
         Node {
             place,
             kind,
@@ -75,7 +93,9 @@ impl Node {
     }
 
     pub(super) fn container(&self) -> MutexGuard<'_, Option<ContainerState>> {
-        self.container.lock().unwrap_or_else(PoisonError::into_inner)
+        self.container
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn remember(&self, identity: FileIdentity) {
@@ -90,8 +110,11 @@ impl Node {
 
     fn recall(&self, identity: FileIdentity) -> Option<Option<Recognised>> {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        (seen == Some(identity))
-            .then(|| self.container().as_ref().map(|state| state.recognised.clone()))
+        (seen == Some(identity)).then(|| {
+            self.container()
+                .as_ref()
+                .map(|state| state.recognised.clone())
+        })
     }
 }
 
@@ -115,16 +138,33 @@ pub(super) struct Inodes {
 
 impl Inodes {
     pub(super) fn new(root: Node) -> Self {
-        let mut table = Table { next: InodeId::ROOT.0 + 1, ..Table::default() };
-        let key = Key::Source { path: PathBuf::new(), kind: root.kind };
-        let root = Inode { node: Arc::new(root), key, name: OsString::new(), lookups: 1 };
+        let mut table = Table {
+            next: InodeId::ROOT.0 + 1,
+            ..Table::default()
+        };
+        let key = Key::Source {
+            path: PathBuf::new(),
+            kind: root.kind,
+        };
+        let root = Inode {
+            node: Arc::new(root),
+            key,
+            name: OsString::new(),
+            lookups: 1,
+        };
         table.inodes.insert(InodeId::ROOT, root);
-        Inodes { table: Mutex::new(table) }
+        Inodes {
+            table: Mutex::new(table),
+        }
     }
 
     pub(super) fn get(&self, inode: InodeId) -> Result<Arc<Node>> {
         let table = self.lock();
-        table.inodes.get(&inode).map(|i| Arc::clone(&i.node)).ok_or(Error::NotFound)
+        table
+            .inodes
+            .get(&inode)
+            .map(|i| Arc::clone(&i.node))
+            .ok_or(Error::NotFound)
     }
 
     /// The inode of `key`, made by `node` if there is none; counts one look-up.
@@ -139,14 +179,21 @@ impl Inodes {
         let id = InodeId(table.next);
         table.next += 1;
         table.by_key.insert(key.clone(), id);
-        let inode = Inode { node: Arc::new(node()), key, name: name.to_owned(), lookups: 1 };
+        let inode = Inode {
+            node: Arc::new(node()),
+            key,
+            name: name.to_owned(),
+            lookups: 1,
+        };
         table.inodes.insert(id, inode);
         id
     }
 
     pub(super) fn forget(&self, id: InodeId, count: u64) {
         let mut table = self.lock();
-        let Some(inode) = table.inodes.get_mut(&id) else { return };
+        let Some(inode) = table.inodes.get_mut(&id) else {
+            return;
+        };
         inode.lookups = inode.lookups.saturating_sub(count);
         if inode.lookups == 0 && id != InodeId::ROOT {
             let gone = table.inodes.remove(&id);
@@ -161,7 +208,8 @@ impl Inodes {
     /// Inodes of a version that the kernel knows, with their names.
     pub(super) fn of_version(&self, version: VersionId) -> Vec<(InodeId, OsString)> {
         let table = self.lock();
-        let of = |inode: &Inode| matches!(inode.key, Key::Inside { version: v, .. } if v == version);
+        let of =
+            |inode: &Inode| matches!(inode.key, Key::Inside { version: v, .. } if v == version);
         let known = table.inodes.iter().filter(|(_, inode)| of(inode));
         known.map(|(id, inode)| (*id, inode.name.clone())).collect()
     }
@@ -171,7 +219,14 @@ impl Inodes {
         let table = self.lock();
         let path = path.to_owned();
         let FileIdentity { device, inode, .. } = identity;
-        let keys = [Key::Container { path: path.clone() }, Key::File { path, device, inode }];
+        let keys = [
+            Key::Container { path: path.clone() },
+            Key::File {
+                path,
+                device,
+                inode,
+            },
+        ];
         let id = keys.iter().find_map(|key| table.by_key.get(key))?;
         table.inodes.get(id)?.node.recall(identity)
     }

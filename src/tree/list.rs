@@ -33,7 +33,10 @@ pub struct Listing {
 
 enum ListedPlace {
     Source,
-    Inside { version: Arc<Version>, opened: Arc<Opened> },
+    Inside {
+        version: Arc<Version>,
+        opened: Arc<Opened>,
+    },
 }
 
 impl Tree {
@@ -51,7 +54,10 @@ impl Tree {
             }
             Place::Source { path } if node.kind == Kind::Directory => {
                 let entries = self.source_names(path, |_| true)?;
-                Ok(Listing { entries, place: ListedPlace::Source })
+                Ok(Listing {
+                    entries,
+                    place: ListedPlace::Source,
+                })
             }
             Place::Source { .. } => Err(Error::NotADirectory),
             Place::Inside { version, entry } => {
@@ -108,15 +114,23 @@ impl Tree {
         let mut entries = Vec::new();
         for index in opened.children(directory)? {
             let name = opened.entry(index)?.name.clone();
-            entries.push(DirectoryEntry { name, origin: Origin::Inside(index) });
+            entries.push(DirectoryEntry {
+                name,
+                origin: Origin::Inside(index),
+            });
         }
-        let place = ListedPlace::Inside { version: Arc::clone(version), opened };
+        let place = ListedPlace::Inside {
+            version: Arc::clone(version),
+            opened,
+        };
         Ok(Listing { entries, place })
     }
 
     /// Files that lie in a container's directory without being part of it.
     fn list_beside(&self, path: &Path, listing: &mut Listing) -> Result<()> {
-        let ListedPlace::Inside { opened, .. } = &listing.place else { return Ok(()) };
+        let ListedPlace::Inside { opened, .. } = &listing.place else {
+            return Ok(());
+        };
         let opened = Arc::clone(opened);
         let beside = self.source_names(path, |name| {
             opened.shows_beside(name) && opened.find(EntryIndex::ROOT, name).is_none()
@@ -130,7 +144,16 @@ impl Tree {
         path: &Path,
         wanted: impl Fn(&std::ffi::OsStr) -> bool,
     ) -> Result<Vec<DirectoryEntry>> {
-        let entries = self.store.list(path)?.into_iter().filter(|entry| wanted(&entry.name));
-        Ok(entries.map(|e| DirectoryEntry { name: e.name, origin: Origin::Source }).collect())
+        let entries = self
+            .store
+            .list(path)?
+            .into_iter()
+            .filter(|entry| wanted(&entry.name));
+        Ok(entries
+            .map(|e| DirectoryEntry {
+                name: e.name,
+                origin: Origin::Source,
+            })
+            .collect())
     }
 }

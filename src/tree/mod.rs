@@ -24,14 +24,13 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::array::prefetch::Workers;
-use crate::array::read::Tail;
 use crate::cache::BlockCache;
 use crate::container::{self, Candidate, Recognised};
 use crate::error::{Error, Result};
 use crate::source::{FileIdentity, Kind, Space, Stat, Store};
 
 pub use attr::{Attr, Owner};
-pub use handle::HandleId;
+pub use handle::{HandleId, Kept};
 pub use inode::InodeId;
 pub use list::{DirectoryEntry, Listing};
 
@@ -89,7 +88,13 @@ impl Tree {
         let (invalidations, receiver) = crossbeam_channel::unbounded();
         let stat = store.stat(root)?;
         let recognised = recognise(&*store, root, &stat);
-        let node = Node::new(Place::Source { path: root.to_owned() }, stat.kind, recognised);
+        let node = Node::new(
+            Place::Source {
+                path: root.to_owned(),
+            },
+            stat.kind,
+            recognised,
+        );
         let tree = Tree {
             inodes: Inodes::new(node),
             handles: Handles::default(),
@@ -140,7 +145,9 @@ impl Tree {
             Place::Source { path } => {
                 let stat = self.store.stat(path)?;
                 if stat.kind != node.kind {
-                    return Err(Error::Changed { path: self.store.display(path) });
+                    return Err(Error::Changed {
+                        path: self.store.display(path),
+                    });
                 }
                 Ok(self.source_attr(inode, &node, &stat))
             }
@@ -175,7 +182,11 @@ impl Tree {
                 (opened.open(*entry, &self.cache)?, true, false)
             }
         };
-        Ok(Open { handle: self.handles.insert(handle), keep_cache, ordinary })
+        Ok(Open {
+            handle: self.handles.insert(handle),
+            keep_cache,
+            ordinary,
+        })
     }
 
     /// Gives the bytes of an open file to `reply`.
@@ -184,17 +195,21 @@ impl Tree {
         handle: HandleId,
         offset: u64,
         len: usize,
-        tail: Tail,
+        kept: Kept,
         reply: impl FnOnce(Result<&[u8]>) -> R,
     ) -> R {
         match self.handles.get(handle) {
-            Ok(handle) => handle.read(&self.workers, offset, len, tail, reply),
+            Ok(handle) => handle.read(&self.workers, offset, len, kept, reply),
             Err(e) => reply(Err(e)),
         }
     }
 
     /// Runs `with` on the local descriptor of an open file that is shown as it is.
-    pub fn with_fd<R>(&self, handle: HandleId, with: impl FnOnce(BorrowedFd<'_>) -> R) -> Option<R> {
+    pub fn with_fd<R>(
+        &self,
+        handle: HandleId,
+        with: impl FnOnce(BorrowedFd<'_>) -> R,
+    ) -> Option<R> {
         match &*self.handles.get(handle).ok()? {
             Handle::File(source) => source.fd().map(with),
             _ => None,
@@ -211,9 +226,13 @@ impl Tree {
 
     /// The version of a container that is in the source now. A change retires the old one.
     fn current(&self, inode: InodeId, node: &Node) -> Result<Arc<Version>> {
-        let Place::Source { path } = &node.place else { return Err(Error::Unsuitable) };
+        let Place::Source { path } = &node.place else {
+            return Err(Error::Unsuitable);
+        };
         let mut container = node.container();
-        let Some(known) = container.as_mut() else { return Err(Error::NotADirectory) };
+        let Some(known) = container.as_mut() else {
+            return Err(Error::NotADirectory);
+        };
         let identity = known.recognised.identity(&*self.store, path)?;
         if let Some(version) = &known.version {
             if version.identity == identity {
@@ -222,7 +241,9 @@ impl Tree {
         }
         let stat = self.store.stat(path)?;
         let Some(recognised) = recognise(&*self.store, path, &stat) else {
-            return Err(Error::Changed { path: self.store.display(path) });
+            return Err(Error::Changed {
+                path: self.store.display(path),
+            });
         };
         let identity = recognised.identity(&*self.store, path)?;
         let version = self.versions.create(path, recognised.clone(), identity);
@@ -235,12 +256,19 @@ impl Tree {
 
     /// An old version's blocks go, and the kernel is told to drop its pages and names.
     fn retire(&self, old: &Version, parent: InodeId) {
-        log::info!("{}: changed; showing the new version", self.store.display(&old.path).display());
+        log::info!(
+            "{}: changed; showing the new version",
+            self.store.display(&old.path).display()
+        );
         self.cache.forget(old.id);
         self.versions.retire(old);
         for (inode, name) in self.inodes.of_version(old.id) {
             // Nobody listens once the mount is gone.
-            let _ = self.invalidations.send(Invalidation { inode, parent, name });
+            let _ = self.invalidations.send(Invalidation {
+                inode,
+                parent,
+                name,
+            });
         }
     }
 
@@ -249,7 +277,9 @@ impl Tree {
         let identity = version.recognised.identity(&*self.store, &version.path);
         match identity {
             Ok(identity) if identity == version.identity => Ok(()),
-            Ok(_) => Err(Error::Changed { path: self.store.display(&version.path) }),
+            Ok(_) => Err(Error::Changed {
+                path: self.store.display(&version.path),
+            }),
             Err(e) => Err(e),
         }
     }
@@ -267,9 +297,17 @@ impl Tree {
         name: &OsStr,
     ) -> Result<Attr> {
         let mut attr = opened.attr(entry, InodeId::ROOT, &self.settings)?;
-        let key = Key::Inside { version: version.id, entry };
-        let place = || Place::Inside { version: Arc::clone(version), entry };
-        attr.inode = self.inodes.enter(key, name, || Node::new(place(), attr.kind, None));
+        let key = Key::Inside {
+            version: version.id,
+            entry,
+        };
+        let place = || Place::Inside {
+            version: Arc::clone(version),
+            entry,
+        };
+        attr.inode = self
+            .inodes
+            .enter(key, name, || Node::new(place(), attr.kind, None));
         Ok(attr)
     }
 
@@ -283,7 +321,15 @@ impl Tree {
         let recognised = self.recognise_once(path, stat);
         let key = source_key(path, stat, recognised.as_ref());
         let name = path.file_name().unwrap_or_default();
-        let node = || Node::new(Place::Source { path: path.to_owned() }, stat.kind, recognised);
+        let node = || {
+            Node::new(
+                Place::Source {
+                    path: path.to_owned(),
+                },
+                stat.kind,
+                recognised,
+            )
+        };
         let inode = self.inodes.enter(key, name, node);
         let node = self.inodes.get(inode)?;
         Ok(self.source_attr(inode, &node, stat))
@@ -324,7 +370,11 @@ fn source_key(path: &Path, stat: &Stat, recognised: Option<&Recognised>) -> Key 
         (Some(_), _) => Key::Container { path },
         (None, Kind::File) => {
             let FileIdentity { device, inode, .. } = stat.identity;
-            Key::File { path, device, inode }
+            Key::File {
+                path,
+                device,
+                inode,
+            }
         }
         (None, kind) => Key::Source { path, kind },
     }

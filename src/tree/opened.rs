@@ -8,11 +8,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use super::Settings;
 use super::attr::{Attr, Owner};
 use super::handle::{ArrayHandle, Handle};
 use super::inode::InodeId;
 use super::version::Version;
-use super::Settings;
 use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
@@ -29,7 +29,10 @@ impl EntryIndex {
 }
 
 pub(super) enum Content {
-    Directory { children: Vec<EntryIndex>, by_name: HashMap<OsString, EntryIndex> },
+    Directory {
+        children: Vec<EntryIndex>,
+        by_name: HashMap<OsString, EntryIndex>,
+    },
     /// Index into `container.arrays`.
     Array(usize),
     /// `views/<array>.npy`
@@ -89,13 +92,21 @@ impl Opened {
     fn add_entries(&mut self) {
         self.add_directory("");
         let root = EntryIndex::ROOT;
-        let names: Vec<String> =
-            self.container.arrays.iter().map(|array| array.name().to_owned()).collect();
+        let names: Vec<String> = self
+            .container
+            .arrays
+            .iter()
+            .map(|array| array.name().to_owned())
+            .collect();
         for (index, name) in names.iter().enumerate() {
             self.add(root, name, Content::Array(index));
         }
-        let texts: Vec<(String, Arc<[u8]>)> =
-            self.container.texts.iter().map(|t| (t.name.clone(), Arc::clone(&t.content))).collect();
+        let texts: Vec<(String, Arc<[u8]>)> = self
+            .container
+            .texts
+            .iter()
+            .map(|t| (t.name.clone(), Arc::clone(&t.content)))
+            .collect();
         for (name, content) in texts {
             self.add(root, &name, Content::Text(content));
         }
@@ -109,7 +120,10 @@ impl Opened {
     }
 
     fn add_directory(&mut self, name: &str) -> EntryIndex {
-        let content = Content::Directory { children: Vec::new(), by_name: HashMap::new() };
+        let content = Content::Directory {
+            children: Vec::new(),
+            by_name: HashMap::new(),
+        };
         self.push(name, content)
     }
 
@@ -119,7 +133,10 @@ impl Opened {
     }
 
     fn push(&mut self, name: &str, content: Content) -> EntryIndex {
-        self.entries.push(Entry { name: name.into(), content });
+        self.entries.push(Entry {
+            name: name.into(),
+            content,
+        });
         EntryIndex(u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX))
     }
 
@@ -138,7 +155,9 @@ impl Opened {
 
     pub(super) fn find(&self, parent: EntryIndex, name: &OsStr) -> Option<EntryIndex> {
         match &self.entry(parent).ok()?.content {
-            Content::Directory { by_name, .. } => by_name.get(name).copied().filter(|i| self.shown(*i)),
+            Content::Directory { by_name, .. } => {
+                by_name.get(name).copied().filter(|i| self.shown(*i))
+            }
             _ => None,
         }
     }
@@ -146,9 +165,11 @@ impl Opened {
     /// Entries of a directory that are shown.
     pub(super) fn children(&self, parent: EntryIndex) -> Result<Vec<EntryIndex>> {
         match &self.entry(parent)?.content {
-            Content::Directory { children, .. } => {
-                Ok(children.iter().copied().filter(|i| self.shown(*i)).collect())
-            }
+            Content::Directory { children, .. } => Ok(children
+                .iter()
+                .copied()
+                .filter(|i| self.shown(*i))
+                .collect()),
             _ => Err(Error::NotADirectory),
         }
     }
@@ -173,7 +194,9 @@ impl Opened {
 
     fn info(&self, index: usize) -> Result<Info> {
         let array = self.array(index)?;
-        array.info().map_err(|e| e.map_fault(|f| f.array(array.name()).container(&self.path)))
+        array
+            .info()
+            .map_err(|e| e.map_fault(|f| f.array(array.name()).container(&self.path)))
     }
 
     pub(super) fn kind(&self, index: EntryIndex) -> Result<Kind> {
@@ -267,8 +290,16 @@ impl Opened {
                 Err(Error::Fault(fault)) => Some(*fault),
                 _ => None,
             });
-            let faults: Vec<Fault> = self.container.faults.iter().cloned().chain(described).collect();
-            let lines = faults.into_iter().map(|fault| format!("{}\n", within(fault)));
+            let faults: Vec<Fault> = self
+                .container
+                .faults
+                .iter()
+                .cloned()
+                .chain(described)
+                .collect();
+            let lines = faults
+                .into_iter()
+                .map(|fault| format!("{}\n", within(fault)));
             Arc::from(lines.collect::<String>().into_bytes())
         });
         Arc::clone(text)

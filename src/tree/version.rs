@@ -34,7 +34,10 @@ pub(super) struct Versions {
 
 impl Default for Versions {
     fn default() -> Self {
-        Versions { next: AtomicU64::new(1), kept_open: Mutex::new(LruCache::new(KEPT_OPEN)) }
+        Versions {
+            next: AtomicU64::new(1),
+            kept_open: Mutex::new(LruCache::new(KEPT_OPEN)),
+        }
     }
 }
 
@@ -47,12 +50,21 @@ impl Versions {
     ) -> Arc<Version> {
         let id = VersionId(self.next.fetch_add(1, Ordering::Relaxed));
         let opened = Mutex::new(Weak::new());
-        Arc::new(Version { id, path: path.to_owned(), recognised, identity, opened })
+        Arc::new(Version {
+            id,
+            path: path.to_owned(),
+            recognised,
+            identity,
+            opened,
+        })
     }
 
     /// The opened container of a version. Readers of the same container wait for one opening.
     pub(super) fn open(&self, version: &Version, store: &Arc<dyn Store>) -> Result<Arc<Opened>> {
-        let mut slot = version.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = version
+            .opened
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let opened = match slot.upgrade() {
             Some(opened) => opened,
             None => {
@@ -62,7 +74,10 @@ impl Versions {
             }
         };
         drop(slot);
-        let mut kept = self.kept_open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self
+            .kept_open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let closed = kept.push(version.id, Arc::clone(&opened));
         drop(kept);
         drop(closed);
@@ -70,14 +85,20 @@ impl Versions {
     }
 
     pub(super) fn retire(&self, version: &Version) {
-        let mut kept = self.kept_open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self
+            .kept_open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let closed = kept.pop(&version.id);
         drop(kept);
         drop(closed);
     }
 
     pub(super) fn kept_open(&self) -> usize {
-        self.kept_open.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.kept_open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 }
 
@@ -92,6 +113,8 @@ fn open_unchanged(version: &Version, store: &Arc<dyn Store>) -> Result<Opened> {
         }
         Ok(opened)
     } else {
-        Err(Error::Changed { path: store.display(&version.path) })
+        Err(Error::Changed {
+            path: store.display(&version.path),
+        })
     }
 }

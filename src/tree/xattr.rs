@@ -31,7 +31,9 @@ impl Tree {
         match self.own_xattrs(inode)? {
             Some(own) => {
                 let found = own.into_iter().find(|(n, _)| OsStr::new(n) == name);
-                found.map(|(_, value)| value.into_bytes()).ok_or(Error::NoAttribute)
+                found
+                    .map(|(_, value)| value.into_bytes())
+                    .ok_or(Error::NoAttribute)
             }
             None => match &self.inodes.get(inode)?.place {
                 Place::Source { path } => self.store.xattr(path, name),
@@ -71,11 +73,18 @@ impl Tree {
 }
 
 fn named(pairs: &[(&str, String)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(name, value)| (format!("{PREFIX}{name}"), value.clone())).collect()
+    pairs
+        .iter()
+        .map(|(name, value)| (format!("{PREFIX}{name}"), value.clone()))
+        .collect()
 }
 
 fn of_container(opened: &Opened) -> Vec<(String, String)> {
-    let state = if opened.error_txt().is_empty() { "clean" } else { "damaged: see error.txt" };
+    let state = if opened.error_txt().is_empty() {
+        "clean"
+    } else {
+        "damaged: see error.txt"
+    };
     named(&[
         ("format", opened.container.format.to_owned()),
         ("version", opened.container.version.clone()),
@@ -84,7 +93,9 @@ fn of_container(opened: &Opened) -> Vec<(String, String)> {
 }
 
 fn of_entry(opened: &Opened, entry: EntryIndex) -> Result<Vec<(String, String)>> {
-    let Some(info) = opened.described(entry)? else { return Ok(Vec::new()) };
+    let Some(info) = opened.described(entry)? else {
+        return Ok(Vec::new());
+    };
     Ok(of_array(opened.container.format, &info))
 }
 

@@ -1,0 +1,217 @@
+//! The yardstick of `scripts/bench.sh`: a file system as small as fuser allows, which answers the
+//! files of one directory from memory.
+//!
+//!     minimal-server DIR MOUNTPOINT     stays in the foreground, ends when it is unmounted
+//!
+//! It mounts, asks for capabilities, opens and serves as arrayfs does (`src/kernel`): what arrayfs
+//! needs longer for the same bytes is its own work, not FUSE's. Run as root.
+
+use std::collections::HashMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, Request, Session, SessionACL,
+};
+use rustix::mount::{MountFlags, mount};
+
+const TTL: Duration = Duration::from_secs(1);
+const GENERATION: Generation = Generation(0);
+/// The first file's; the root has 1.
+const FIRST: u64 = 2;
+
+/// Those of `kernel::config` that matter to a read; no passthrough: the server itself must answer.
+const WANTED: &[InitFlags] = &[
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_ASYNC_DIO,
+    InitFlags::FUSE_AUTO_INVAL_DATA,
+    InitFlags::FUSE_CACHE_SYMLINKS,
+    InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+];
+
+struct Minimal {
+    files: Vec<Vec<u8>>,
+    names: Vec<OsString>,
+    by_name: HashMap<OsString, usize>,
+}
+
+impl Minimal {
+    fn load(directory: &Path) -> io::Result<Self> {
+        let mut minimal = Minimal {
+            files: Vec::new(),
+            names: Vec::new(),
+            by_name: HashMap::new(),
+        };
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            if fs::metadata(entry.path())?.is_file() {
+                minimal
+                    .by_name
+                    .insert(entry.file_name(), minimal.files.len());
+                minimal.names.push(entry.file_name());
+                minimal.files.push(fs::read(entry.path())?);
+            }
+        }
+        Ok(minimal)
+    }
+
+    fn file(&self, ino: INodeNo) -> Option<&[u8]> {
+        let index = ino.0.checked_sub(FIRST)?;
+        self.files
+            .get(usize::try_from(index).ok()?)
+            .map(Vec::as_slice)
+    }
+
+    fn attr(&self, ino: INodeNo) -> Option<FileAttr> {
+        let (kind, perm, size) = match self.file(ino) {
+            Some(file) => (FileType::RegularFile, 0o444, file.len() as u64),
+            None if ino == INodeNo::ROOT => (FileType::Directory, 0o555, 0),
+            None => return None,
+        };
+        Some(FileAttr {
+            ino,
+            size,
+            blocks: size.div_ceil(512),
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind,
+            perm,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 1 << 17,
+            flags: 0,
+        })
+    }
+}
+
+impl Filesystem for Minimal {
+    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        for &flag in WANTED {
+            // Refused only when the kernel does not offer it.
+            let _ = config.add_capabilities(flag);
+        }
+        let _ = config.set_max_background(64);
+        let _ = config
+            .set_max_readahead(u32::MAX)
+            .map_err(|most| config.set_max_readahead(most));
+        Ok(())
+    }
+
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let index = self.by_name.get(name).filter(|_| parent == INodeNo::ROOT);
+        match index.and_then(|&index| self.attr(INodeNo(FIRST + index as u64))) {
+            Some(attr) => reply.entry(&TTL, &attr, GENERATION),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attr(ino) {
+            Some(attr) => reply.attr(&TTL, &attr),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let Some(file) = self.file(ino) else {
+            return reply.error(Errno::EISDIR);
+        };
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(file.len());
+        let end = start.saturating_add(size as usize).min(file.len());
+        reply.data(&file[start..end]);
+    }
+
+    fn flush(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _lock_owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn readdir(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+        for (index, name) in self.names.iter().enumerate().skip(skip) {
+            let ino = INodeNo(FIRST + index as u64);
+            if reply.add(ino, index as u64 + 1, FileType::RegularFile, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+}
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let [directory, mountpoint] = arguments.as_slice() else {
+        eprintln!("usage: minimal-server DIR MOUNTPOINT");
+        std::process::exit(2);
+    };
+    let minimal = Minimal::load(Path::new(directory))?;
+    let device = File::options().read(true).write(true).open("/dev/fuse")?;
+    mount_at(Path::new(mountpoint), &device)?;
+    let mut config = Config::default();
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    config.n_threads = Some(cores.clamp(4, 16));
+    config.clone_fd = true;
+    config.acl = SessionACL::Owner;
+    Session::from_fd(minimal, device.into(), config.acl, config)?.run()
+}
+
+/// As `kernel::root_mount`, under another type.
+fn mount_at(mountpoint: &Path, device: &File) -> io::Result<()> {
+    let data = format!(
+        "fd={},rootmode={:o},user_id={},group_id={},default_permissions",
+        device.as_raw_fd(),
+        fs::metadata(mountpoint)?.mode(),
+        rustix::process::getuid(),
+        rustix::process::getgid()
+    );
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    let data = CString::new(data)?;
+    mount(
+        "minimal-server",
+        mountpoint,
+        "fuse.minimal",
+        flags,
+        data.as_c_str(),
+    )?;
+    Ok(())
+}

@@ -1,0 +1,136 @@
+#!/bin/bash
+# Installs what is missing and runs every check and test. The last line is the count.
+#
+#     scripts/test.sh
+#
+# Works without a terminal and without input. A larger golden corpus beside the checkout is used, if there
+# is one. Exit status: 0 when everything passed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/install.sh
+
+passed=0
+failed=0
+failures=()
+
+# check NAME COMMAND...: counts as one test.
+check() {
+    local name=$1
+    shift
+    say "$name: $*"
+    if "$@" </dev/null; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        failures+=("$name")
+    fi
+}
+
+# count NAME STATUS LOG PATTERN: adds up the counts of the lines with this pattern; a command that failed
+# without counting a failure counts as one.
+count() {
+    local name=$1 status=$2 log=$3 pattern=$4 p f
+    p=$(sed -nE "s/$pattern/\\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }')
+    f=$(sed -nE "s/$pattern/\\2/p" "$log" | awk '{ n += $1 } END { print n + 0 }')
+    [ "$status" = 0 ] || [ "$f" -gt 0 ] || f=1
+    [ "$status" != 0 ] || [ "$((p + f))" -gt 0 ] || f=1
+    passed=$((passed + p))
+    failed=$((failed + f))
+    [ "$f" = 0 ] || failures+=("$name")
+}
+
+# logged LOG COMMAND...: shows and keeps the output, gives the status.
+logged() {
+    local log=$1
+    shift
+    "$@" </dev/null 2>&1 | tee "$log"
+    return "${PIPESTATUS[0]}"
+}
+
+# Everything that tests leave behind is found by these two: their directory and a mark in the environment.
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/arrayfs-test.XXXXXX")
+chmod 755 "$scratch"
+export TMPDIR=$scratch
+export ARRAYFS_TEST_RUN=$scratch
+
+mounts_left() { awk -v at="$scratch/" 'index($5, at) == 1 { print $5 }' /proc/self/mountinfo; }
+
+daemons_left() {
+    local pid
+    for pid in $(pgrep -x arrayfs || true); do
+        if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "ARRAYFS_TEST_RUN=$scratch"; then
+            echo "$pid"
+        fi
+    done
+}
+
+# A detached daemon may need a moment to end.
+nothing_left() {
+    local tries=50
+    while [ -n "$(mounts_left)$(daemons_left)" ] && [ $tries -gt 0 ]; do
+        sleep 0.1
+        tries=$((tries - 1))
+    done
+    [ -z "$(mounts_left)$(daemons_left)" ] && return
+    echo "mounts left behind: $(mounts_left | tr '\n' ' ')"
+    echo "daemons left behind: $(daemons_left | tr '\n' ' ')"
+    return 1
+}
+
+clean_up() {
+    local path pid
+    for pid in $(daemons_left); do kill -9 "$pid" 2>/dev/null || true; done
+    for path in $(mounts_left | tac); do
+        umount -l "$path" 2>/dev/null || fusermount3 -uz "$path" 2>/dev/null || true
+    done
+    rm -rf "$scratch"
+}
+trap clean_up EXIT
+
+install_all
+
+if cargo fmt --version >/dev/null 2>&1; then
+    check format cargo fmt --check
+else
+    say "no rustfmt here: the format is not checked"
+fi
+if cargo clippy --version >/dev/null 2>&1; then
+    check lints cargo clippy --release --locked --all-targets -- -D warnings
+else
+    say "no clippy here: lints are not checked"
+fi
+
+# cargo-deny looks only at Cargo.lock and deny.toml, except for advisories, whose database is downloaded.
+command -v cargo-deny >/dev/null || {
+    say "installing cargo-deny"
+    cargo install --quiet cargo-deny --version 0.20.2 --locked </dev/null || say "cargo-deny cannot be installed"
+}
+if command -v cargo-deny >/dev/null; then
+    check dependencies cargo deny --log-level error check bans licenses sources
+    say "advisories: cargo deny check advisories"
+    timeout 60 cargo deny --log-level error check advisories </dev/null >"$scratch/advisories.log" 2>&1 ||
+        say "advisories: not good, or the database cannot be reached; not counted (see cargo deny check advisories)"
+fi
+
+build
+status=0
+logged "$scratch/cargo.log" cargo test --release --locked --no-fail-fast || status=$?
+count "cargo test" $status "$scratch/cargo.log" '^test result: [^0-9]*([0-9]+) passed; ([0-9]+) failed.*'
+
+check "README session" "$ARRAYFS_PYTHON" scripts/readme_session.py
+
+if [ -f ../shared/tools/check_golden.py ] && [ -d ../shared/golden ]; then
+    say "golden corpus beside the checkout"
+    status=0
+    logged "$scratch/golden.log" "$ARRAYFS_PYTHON" ../shared/tools/check_golden.py \
+        --bin target/release/arrayfs --root ../shared/golden --skip h5 bpcells bloscpack || status=$?
+    count "golden corpus" $status "$scratch/golden.log" '^([0-9]+) passed, ([0-9]+) failed.*'
+fi
+
+check "nothing left behind" nothing_left
+
+if [ ${#failures[@]} -gt 0 ]; then
+    say "failed: ${failures[*]}"
+fi
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ]

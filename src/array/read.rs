@@ -220,7 +220,7 @@ struct BlockDecode<'a> {
 }
 
 impl Decode for BlockDecode<'_> {
-    fn len(&self) -> u64 {
+    fn yields(&self) -> u64 {
         self.len
     }
 

@@ -95,9 +95,7 @@ const GIB: u64 = 1 << 30;
 /// An eighth of the memory that this process may use, at most 1 GiB.
 pub fn default_limit() -> u64 {
     let machine = rustix::system::sysinfo();
-    let machine = u64::try_from(machine.totalram)
-        .unwrap_or(u64::MAX)
-        .saturating_mul(u64::from(machine.mem_unit));
+    let machine = machine.totalram.saturating_mul(machine.mem_unit.into());
     (machine.min(control_group_limit().unwrap_or(u64::MAX)) / 8).clamp(1 << 20, GIB)
 }
 

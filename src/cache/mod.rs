@@ -56,7 +56,7 @@ pub struct BlockCache {
 /// A decode that may be needed.
 pub trait Decode {
     /// Bytes that it yields.
-    fn len(&self) -> u64;
+    fn yields(&self) -> u64;
 
     /// Memory that it takes beside that; asked only if it is needed.
     fn scratch(&self) -> u64;
@@ -106,7 +106,7 @@ impl BlockCache {
             Found::Nothing(landing) => {
                 self.stats.miss();
                 let scratch = decode.scratch();
-                self.reserve(needed(decode.len(), scratch));
+                self.reserve(needed(decode.yields(), scratch));
                 self.decode(key, scratch, landing, decode)
             }
         }
@@ -118,7 +118,7 @@ impl BlockCache {
             return;
         };
         let scratch = decode.scratch();
-        if self.try_reserve(needed(decode.len(), scratch)) {
+        if self.try_reserve(needed(decode.yields(), scratch)) {
             self.stats.prefetch();
             // An error is found again, and reported, by the reader that wants the block.
             let _ = self.decode(key, scratch, landing, decode);
@@ -145,17 +145,17 @@ impl BlockCache {
         landing: Landing<'_>,
         decode: &impl Decode,
     ) -> Result<Arc<Block>> {
-        let all = self.budget.clamp(needed(decode.len(), scratch));
+        let all = self.budget.clamp(needed(decode.yields(), scratch));
         let scratch = self.budget.hold(scratch.min(all));
         let mut block = Block::new(
-            decode.len(),
+            decode.yields(),
             self.budget.hold(all - scratch.bytes()),
             &self.pool,
         );
         let outcome = decode.decode(block.bytes_mut()).map(|()| Arc::new(block));
         drop(scratch);
         if outcome.is_ok() {
-            self.stats.decoded(decode.len());
+            self.stats.decoded(decode.yields());
         }
         landing.land(key, outcome)
     }
@@ -221,7 +221,7 @@ mod tests {
     struct By<F>(u64, F);
 
     impl<F: Fn(&mut [u8]) -> Result<()>> Decode for By<F> {
-        fn len(&self) -> u64 {
+        fn yields(&self) -> u64 {
             self.0
         }
 

@@ -17,9 +17,9 @@ use fuser::{
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
 
-use super::directory::{self, Directories, Named};
+use super::directory::{Directories, Snapshot};
 use super::errno::errno;
-use super::reply::{TTL, file_attr, file_type};
+use super::reply::{TTL, dot_attr, file_attr, file_type};
 use super::{config, session::Options};
 use crate::error::{Error, Result};
 use crate::tree::{HandleId, InodeId, Kept, Tree};
@@ -30,6 +30,8 @@ pub(super) struct Adapter {
     pub(super) options: Options,
     pub(super) directories: Directories,
     pub(super) passthrough: bool,
+    /// The kernel lists directories without opening them.
+    pub(super) handle_free: bool,
     pub(super) backing: Backing,
     /// Told when the kernel has ended the connection.
     pub(super) ended: Sender<()>,
@@ -65,6 +67,29 @@ impl Adapter {
             self.options.faults.log(level, e);
         }
         errno
+    }
+
+    /// Lets `tell` fill a reply with the names from `offset` on.
+    fn fill(
+        &self,
+        ino: INodeNo,
+        offset: u64,
+        tell: impl FnOnce(&Snapshot, InodeId) -> bool,
+    ) -> std::result::Result<(), Errno> {
+        let inode = InodeId(ino.0);
+        let filled = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(snapshot) = self.directories.read(&self.tree, inode, offset)? {
+                let finished = tell(&snapshot, inode);
+                if !finished {
+                    self.directories.keep(snapshot);
+                }
+            }
+            Ok(())
+        }));
+        match filled {
+            Ok(result) => result.map_err(|e| self.failed(&e)),
+            Err(_) => Err(panicked()),
+        }
     }
 
     fn open_flags(&self, keep_cache: bool) -> FopenFlags {
@@ -118,7 +143,9 @@ impl Backing {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        self.passthrough = config::configure(config, self.options.passthrough);
+        let granted = config::configure(config, self.options.passthrough);
+        self.passthrough = granted.passthrough;
+        self.handle_free = granted.handle_free_listing;
         Ok(())
     }
 
@@ -247,38 +274,31 @@ impl Filesystem for Adapter {
         reply.ok();
     }
 
-    fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        self.answer(
-            reply,
-            || self.directories.open(&self.tree, InodeId(ino.0)),
-            |reply, handle| reply.opened(FileHandle(handle), FopenFlags::empty()),
-            ReplyOpen::error,
-        );
+    fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        if self.handle_free {
+            // The kernel remembers it and opens directories by itself.
+            reply.error(Errno::ENOSYS);
+        } else {
+            reply.opened(FileHandle(0), FopenFlags::empty());
+        }
     }
 
     fn readdir(
         &self,
         _req: &Request,
         ino: INodeNo,
-        fh: FileHandle,
+        _fh: FileHandle,
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let filled = catch_unwind(AssertUnwindSafe(|| {
-            let listing = self.directories.get(fh.0)?;
-            directory::kinds(
-                &self.tree,
-                InodeId(ino.0),
-                &listing,
-                offset,
-                |name, next, kind| reply.add(ino, next, file_type(kind), name.as_os_str()),
-            );
-            Ok(())
-        }));
+        let filled = self.fill(ino, offset, |snapshot, inode| {
+            snapshot.kinds(&self.tree, inode, |name, next, kind| {
+                reply.add(ino, next, file_type(kind), name.as_os_str())
+            })
+        });
         match filled {
-            Ok(Ok(())) => reply.ok(),
-            Ok(Err(e)) => reply.error(self.failed(&e)),
-            Err(_) => reply.error(panicked()),
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
         }
     }
 
@@ -286,42 +306,21 @@ impl Filesystem for Adapter {
         &self,
         _req: &Request,
         ino: INodeNo,
-        fh: FileHandle,
+        _fh: FileHandle,
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let filled = catch_unwind(AssertUnwindSafe(|| {
-            let listing = self.directories.get(fh.0)?;
-            let own = file_attr(&self.tree.attr(InodeId(ino.0))?);
-            directory::attributes(
-                &self.tree,
-                InodeId(ino.0),
-                &listing,
-                offset,
-                |name, next, attr| {
-                    let attr = attr.map_or(own, file_attr);
-                    reply.add(attr.ino, next, name.as_os_str(), &TTL, &attr, GENERATION)
-                },
-            );
-            Ok(())
-        }));
+        let filled = self.fill(ino, offset, |snapshot, inode| {
+            snapshot.attributes(&self.tree, inode, |name, next, attr| {
+                // The kernel does not look at the attributes of `.` and `..`.
+                let attr = attr.map_or_else(|| dot_attr(ino), file_attr);
+                reply.add(attr.ino, next, name.as_os_str(), &TTL, &attr, GENERATION)
+            })
+        });
         match filled {
-            Ok(Ok(())) => reply.ok(),
-            Ok(Err(e)) => reply.error(self.failed(&e)),
-            Err(_) => reply.error(panicked()),
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
         }
-    }
-
-    fn releasedir(
-        &self,
-        _req: &Request,
-        _ino: INodeNo,
-        fh: FileHandle,
-        _flags: OpenFlags,
-        reply: ReplyEmpty,
-    ) {
-        self.directories.close(fh.0);
-        reply.ok();
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
@@ -364,15 +363,6 @@ impl Filesystem for Adapter {
             |reply, names| give_xattr(reply, size, &names),
             ReplyXattr::error,
         );
-    }
-}
-
-impl Named<'_> {
-    fn as_os_str(&self) -> &OsStr {
-        match self {
-            Named::Dot(name) => OsStr::new(name),
-            Named::Entry(name) => name,
-        }
     }
 }
 

@@ -24,23 +24,33 @@ const WANTED: &[InitFlags] = &[
 /// Requests that the kernel may have outstanding: read-ahead of several readers.
 const BACKGROUND: u16 = 64;
 
-/// Asks for what the kernel offers of the list; says whether it can pass files through.
-pub(super) fn configure(config: &mut KernelConfig, passthrough: bool) -> bool {
+/// What the kernel agreed to.
+pub(super) struct Granted {
+    /// It reads ordinary files by itself.
+    pub(super) passthrough: bool,
+    /// It lists directories without opening them.
+    pub(super) handle_free_listing: bool,
+}
+
+/// Asks for what the kernel offers of the list.
+pub(super) fn configure(config: &mut KernelConfig, passthrough: bool) -> Granted {
     let offered = config.capabilities();
     for &flag in WANTED {
-        if flag == InitFlags::FUSE_PASSTHROUGH && !passthrough {
-            continue;
-        }
-        if offered.contains(flag) {
+        let wanted = flag != InitFlags::FUSE_PASSTHROUGH || passthrough;
+        if wanted && offered.contains(flag) {
             // Refused only when not offered.
             let _ = config.add_capabilities(flag);
         }
     }
     let _ = config.set_max_background(BACKGROUND);
-    let _ = config
-        .set_max_readahead(u32::MAX)
-        .map_err(|most| config.set_max_readahead(most));
-    passthrough
-        && offered.contains(InitFlags::FUSE_PASSTHROUGH)
-        && config.set_max_stack_depth(1).is_ok()
+    // The answer to a refusal is the most that is possible.
+    if let Err(most) = config.set_max_readahead(u32::MAX) {
+        let _ = config.set_max_readahead(most);
+    }
+    Granted {
+        passthrough: passthrough
+            && offered.contains(InitFlags::FUSE_PASSTHROUGH)
+            && config.set_max_stack_depth(1).is_ok(),
+        handle_free_listing: offered.contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT),
+    }
 }

@@ -74,6 +74,7 @@ impl Mount {
             options: options.clone(),
             directories: Directories::default(),
             passthrough: false,
+            handle_free: false,
             backing: Backing::default(),
             ended,
         };
@@ -138,14 +139,12 @@ pub(super) fn fs_name(source: &str) -> String {
 /// In a thread of its own: the kernel may hold a directory's lock while it waits for our answer to a
 /// request, and takes the same lock for a notification.
 fn invalidate(notifier: &Notifier, invalidations: &Receiver<Invalidation>) {
-    while let Ok(Invalidation {
-        inode,
-        parent,
-        name,
-    }) = invalidations.recv()
-    {
+    while let Ok(Invalidation { inode, name }) = invalidations.recv() {
         let dropped = notifier.inval_inode(INodeNo(inode.0), 0, 0);
-        let unnamed = notifier.inval_entry(INodeNo(parent.0), &name);
+        let unnamed = match name {
+            Some((parent, name)) => notifier.inval_entry(INodeNo(parent.0), &name),
+            None => Ok(()),
+        };
         for e in [dropped, unnamed].into_iter().filter_map(Result::err) {
             log::debug!("invalidation of inode {}: {e}", inode.0);
         }

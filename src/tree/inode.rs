@@ -170,11 +170,11 @@ impl Inodes {
     /// The inode of `key`, made by `node` if there is none; counts one look-up.
     pub(super) fn enter(&self, key: Key, name: &OsStr, node: impl FnOnce() -> Node) -> InodeId {
         let mut table = self.lock();
-        if let Some(&id) = table.by_key.get(&key) {
-            if let Some(inode) = table.inodes.get_mut(&id) {
-                inode.lookups += 1;
-                return id;
-            }
+        if let Some(&id) = table.by_key.get(&key)
+            && let Some(inode) = table.inodes.get_mut(&id)
+        {
+            inode.lookups += 1;
+            return id;
         }
         let id = InodeId(table.next);
         table.next += 1;

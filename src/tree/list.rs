@@ -67,6 +67,17 @@ impl Tree {
         }
     }
 
+    /// The kernel has read a listing to its end, and keeps it. What belongs to a version of a container
+    /// stays as it is; a directory of the source is to be asked for again the next time.
+    pub fn listed_to_the_end(&self, inode: InodeId) {
+        if let Ok(node) = self.inodes.get(inode)
+            && let Place::Source { .. } = node.place
+            && (!node.is_container() || node.kind == Kind::Directory)
+        {
+            self.invalidate(inode, None);
+        }
+    }
+
     /// An entry of a listing with its inode; counts one look-up. The entry may have gone meanwhile.
     pub fn enter_listed(
         &self,

@@ -39,12 +39,13 @@ use inode::{Inodes, Key, Node, Place};
 use opened::{EntryIndex, Opened};
 use version::{Version, Versions};
 
-/// What the kernel should forget, because a container changed underneath.
+/// What the kernel should forget, because the source changed or may change underneath.
 #[derive(Debug, Clone)]
 pub struct Invalidation {
+    /// Its attributes and cached pages go,
     pub inode: InodeId,
-    pub parent: InodeId,
-    pub name: OsString,
+    /// and this name of it.
+    pub name: Option<(InodeId, OsString)>,
 }
 
 /// How the tree is shown.
@@ -234,10 +235,10 @@ impl Tree {
             return Err(Error::NotADirectory);
         };
         let identity = known.recognised.identity(&*self.store, path)?;
-        if let Some(version) = &known.version {
-            if version.identity == identity {
-                return Ok(Arc::clone(version));
-            }
+        if let Some(version) = &known.version
+            && version.identity == identity
+        {
+            return Ok(Arc::clone(version));
         }
         let stat = self.store.stat(path)?;
         let Some(recognised) = recognise(&*self.store, path, &stat) else {
@@ -262,14 +263,16 @@ impl Tree {
         );
         self.cache.forget(old.id);
         self.versions.retire(old);
+        // The container's own listing may have lost or gained an error.txt.
+        self.invalidate(parent, None);
         for (inode, name) in self.inodes.of_version(old.id) {
-            // Nobody listens once the mount is gone.
-            let _ = self.invalidations.send(Invalidation {
-                inode,
-                parent,
-                name,
-            });
+            self.invalidate(inode, Some((parent, name)));
         }
+    }
+
+    fn invalidate(&self, inode: InodeId, name: Option<(InodeId, OsString)>) {
+        // Nobody listens once the mount is gone.
+        let _ = self.invalidations.send(Invalidation { inode, name });
     }
 
     /// Whether a version is still what the source holds.
@@ -337,10 +340,10 @@ impl Tree {
 
     /// Recognises an entry, or recalls what it was: its first bytes are read once per version.
     fn recognise_once(&self, path: &Path, stat: &Stat) -> Option<Recognised> {
-        if stat.kind == Kind::File {
-            if let Some(known) = self.inodes.recall(path, stat.identity) {
-                return known;
-            }
+        if stat.kind == Kind::File
+            && let Some(known) = self.inodes.recall(path, stat.identity)
+        {
+            return known;
         }
         recognise(&*self.store, path, stat)
     }

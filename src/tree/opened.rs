@@ -141,11 +141,11 @@ impl Opened {
     }
 
     fn link(&mut self, parent: EntryIndex, name: &str, child: EntryIndex) {
-        if let Some(entry) = self.entries.get_mut(parent.0 as usize) {
-            if let Content::Directory { children, by_name } = &mut entry.content {
-                children.push(child);
-                by_name.insert(name.into(), child);
-            }
+        if let Some(entry) = self.entries.get_mut(parent.0 as usize)
+            && let Content::Directory { children, by_name } = &mut entry.content
+        {
+            children.push(child);
+            by_name.insert(name.into(), child);
         }
     }
 

@@ -1,0 +1,14 @@
+#!/bin/bash
+# Measures arrayfs against what it is compared with, and prints each ratio with its target.
+#
+#     scripts/bench.sh [--quick] [--rounds N] [FIGURE ...]       figures: scripts/bench.sh --list
+#
+# Installs what is missing, builds, makes data once (in target/bench, or $ARRAYFS_BENCH_DIR). Needs root and 2 GiB of
+# free memory in /dev/shm. docs/benchmarks.md says what each figure means.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/install.sh
+
+install_all
+build --bins --example minimal-server
+exec "$ARRAYFS_PYTHON" scripts/bench.py "$@"

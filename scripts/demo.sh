@@ -1,0 +1,13 @@
+#!/bin/bash
+# Shows arrayfs at work: installs what is missing, builds, writes real containers, mounts them, looks at them.
+#
+#     scripts/demo.sh
+#
+# The commands are those of the session in README.md. Nothing is left behind but target/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/install.sh
+
+install_all
+build
+exec "$ARRAYFS_PYTHON" scripts/readme_session.py --show

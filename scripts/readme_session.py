@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Runs the session in README.md (its first console block) and compares what it prints.
+
+    readme_session.py           compare: exit status 0 when every line is as printed in the README
+    readme_session.py --show    print each command and its output, without comparing
+    readme_session.py --print   the same on one page, to be put into the README
+
+Lines that begin with "$ " are commands, the others what they print. In the README "..." stands for any text
+in a line, and a line of only "..." for any number of lines. The session runs in a directory of its own with the
+containers of demo_data.py in data/; `arrayfs` is target/release/arrayfs, `python3` has NumPy.
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PYTHON = pathlib.Path(os.environ.get("ARRAYFS_PYTHON", ROOT / "target/venv/bin/python3"))
+
+
+def session():
+    """Pairs of a command and the lines that it prints."""
+    block = re.search(r"^```console\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S).group(1)
+    steps = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            steps.append((line[2:], []))
+        else:
+            steps[-1][1].append(line)
+    return steps
+
+
+def matches(expected, found):
+    """Whether lines are as expected, with "..." as a wildcard."""
+    pattern = ""
+    for line in expected:
+        if line == "...":
+            pattern += r"(?:[^\n]*\n)*"
+        else:
+            pattern += r"[^\n]*".join(re.escape(part.rstrip() if last else part) for part, last in parts(line)) + r"[ \t]*\n"
+    return re.fullmatch(pattern, "".join(line + "\n" for line in found)) is not None
+
+
+def parts(line):
+    split = line.split("...")
+    return [(part, i == len(split) - 1) for i, part in enumerate(split)]
+
+
+def environment():
+    paths = [str(ROOT / "target/release"), str(PYTHON.parent), os.environ["PATH"]]
+    return {**os.environ, "PATH": ":".join(paths), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def run(command, directory):
+    return subprocess.run(
+        ["bash", "-c", "umask 022; " + command], cwd=directory, env=environment(), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+
+
+def show(command, result):
+    print(f"$ {command}\n{result.stdout}", end="", flush=True)
+
+
+def compare(command, expected, result):
+    found = result.stdout.splitlines()
+    if result.returncode == 0 and matches(expected, found):
+        return True
+    print(f"$ {command}\nexit status {result.returncode}; the README says:")
+    print("\n".join(expected))
+    print("but it prints:")
+    print("\n".join(found), flush=True)
+    return False
+
+
+def main():
+    mode = sys.argv[1] if len(sys.argv) > 1 else ""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the clean-up below
+    good = True
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="arrayfs-demo."))
+    directory.chmod(0o755)
+    try:
+        if mode == "--show":
+            print(f"Writing a BPCells matrix, BPCells fragments and a Bloscpack file in {directory}/data", flush=True)
+        subprocess.run(["bash", "-c", f"umask 022; '{PYTHON}' '{ROOT}/scripts/demo_data.py' data"],
+                       cwd=directory, check=True)
+        for command, expected in session():
+            if mode == "--show":
+                print(flush=True)
+            result = run(command, directory)
+            if mode:
+                show(command, result)
+                good &= result.returncode == 0
+            else:
+                good &= compare(command, expected, result)
+    finally:
+        if f" {directory}/mnt " in pathlib.Path("/proc/self/mountinfo").read_text():
+            run("arrayfs umount mnt || umount -l mnt || fusermount3 -uz mnt", directory)
+        shutil.rmtree(directory, ignore_errors=True)
+    if mode == "":
+        print("the session is as printed in README.md" if good else "the session is not as printed in README.md")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

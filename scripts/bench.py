@@ -135,12 +135,13 @@ class Bench:
         avx2 = "avx2" in pathlib.Path("/proc/cpuinfo").read_text()
         for name in ["val m1", "index d1z"]:
             for how in ["blocks", "whole"]:
-                ours, scalar = speeds[f"{name}/decode/{how}"], speeds[f"{name}/scalar/{how}"]
+                (ours, best), (scalar, scalar_best) = speeds[f"{name}/decode/{how}"], speeds[f"{name}/scalar/{how}"]
                 place = {"blocks": "into one 256 KiB block", "whole": "into 80 MB"}[how]
                 if avx2:
-                    self.add(f"BP-128 {name}, {place}", f"{ours:.1f} GB/s", ">= 8 GB/s", ours >= 8, "one thread, AVX2")
+                    self.add(f"BP-128 {name}, {place}", f"{ours:.1f} GB/s", ">= 8 GB/s", ours >= 8, "one thread, AVX2",
+                             f"{best:.1f} GB/s")
                 self.add(f"BP-128 {name}, {place}, against scalar", f"{ours / scalar:.1f}", ">= 3", ours / scalar >= 3,
-                         f"{ours:.1f} against {scalar:.1f} GB/s")
+                         f"{ours:.1f} against {scalar:.1f} GB/s", f"{best / scalar_best:.1f}")
 
     def numpy(self):
         """val, index and idxptr in NumPy, against what bpcells makes of them."""
@@ -283,12 +284,14 @@ def show(times):
 
 
 def criterion(directory):
-    """GB/s of each benchmark."""
+    """GB/s of each benchmark: median and best sample."""
     speeds = {}
     for description in directory.rglob("new/benchmark.json"):
         about = json.loads(description.read_text())
-        estimates = json.loads((description.parent / "estimates.json").read_text())
-        speeds[about["full_id"]] = about["throughput"]["Bytes"] / estimates["median"]["point_estimate"]
+        sample = json.loads((description.parent / "sample.json").read_text())
+        times = [time / iterations for time, iterations in zip(sample["times"], sample["iters"])]
+        size = about["throughput"]["Bytes"]
+        speeds[about["full_id"]] = size / statistics.median(times), size / min(times)
     return speeds
 
 

@@ -9,5 +9,5 @@ cd "$(dirname "$0")/.."
 . scripts/install.sh
 
 install_all
-build
+build --bins
 exec "$ARRAYFS_PYTHON" scripts/readme_session.py --show

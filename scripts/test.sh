@@ -58,7 +58,8 @@ mounts_left() { awk -v at="$scratch/" 'index($5, at) == 1 { print $5 }' /proc/se
 daemons_left() {
     local pid
     for pid in $(pgrep -x arrayfs || true); do
-        if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "ARRAYFS_TEST_RUN=$scratch"; then
+        # It may have ended meanwhile.
+        if grep -qzx "ARRAYFS_TEST_RUN=$scratch" "/proc/$pid/environ" 2>/dev/null; then
             echo "$pid"
         fi
     done
@@ -112,7 +113,7 @@ if command -v cargo-deny >/dev/null; then
         say "advisories: not good, or the database cannot be reached; not counted (see cargo deny check advisories)"
 fi
 
-build
+build --bins
 status=0
 logged "$scratch/cargo.log" cargo test --release --locked --no-fail-fast || status=$?
 count "cargo test" $status "$scratch/cargo.log" '^test result: [^0-9]*([0-9]+) passed; ([0-9]+) failed.*'

@@ -46,9 +46,9 @@ fn append(path: &PathBuf) -> io::Result<File> {
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // fuser tells of every mount and option; that is noise unless one looks for it.
+        // fuser tells of every mount, option and unusual request: noise to everybody else.
         let own = metadata.target().starts_with("arrayfs");
-        metadata.level() <= log::max_level() && (own || metadata.level() <= log::Level::Warn)
+        metadata.level() <= log::max_level() && (own || metadata.level() <= log::Level::Error)
     }
 
     fn log(&self, record: &Record<'_>) {

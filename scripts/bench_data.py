@@ -74,7 +74,7 @@ def packed(codec):
 def many(path):
     os.mkdir(path)
     first = os.path.join(path, "00000.blp")
-    bloscpack.pack_ndarray_to_file(np.arange(1000.0), first)
+    bloscpack.pack_bytes_to_file(np.arange(1000.0).tobytes(), first)
     for i in range(1, MANY):
         shutil.copyfile(first, os.path.join(path, f"{i:05}.blp"))
 

@@ -17,3 +17,10 @@ pub struct FileIdentity {
 /// missing is part of the identity too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity(pub Vec<Option<FileIdentity>>);
+
+impl Identity {
+    /// Whether this is the identity of one file, and of that one.
+    pub fn is_of(&self, file: Option<FileIdentity>) -> bool {
+        file.is_some() && self.0 == [file]
+    }
+}

@@ -59,8 +59,9 @@ pub(super) struct Node {
     /// Kind of the stored entry; a container that is a file keeps `File` here.
     pub(super) kind: Kind,
     container: Mutex<Option<ContainerState>>,
-    /// Identity when the kernel last read or asked: tells whether its cached pages still hold.
+    /// Identity when it was last recognised.
     seen: Mutex<Option<FileIdentity>>,
+    /// Identity when it was last opened: tells whether the kernel's cached pages still hold.
     read: Mutex<Option<FileIdentity>>,
     is_container: bool,
 }
@@ -98,7 +99,12 @@ impl Node {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn remember(&self, identity: FileIdentity) {
+    /// Notes what the entry was recognised as, and the identity that it had then.
+    pub(super) fn recognised_as(&self, recognised: Option<Recognised>, identity: FileIdentity) {
+        let mut container = self.container();
+        if let (Some(state), Some(recognised)) = (container.as_mut(), recognised) {
+            state.recognised = recognised;
+        }
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity);
     }
 
@@ -108,9 +114,12 @@ impl Node {
         read.replace(identity) == Some(identity)
     }
 
+    pub(super) fn seen(&self) -> Option<FileIdentity> {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn recall(&self, identity: FileIdentity) -> Option<Option<Recognised>> {
-        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        (seen == Some(identity)).then(|| {
+        (self.seen() == Some(identity)).then(|| {
             self.container()
                 .as_ref()
                 .map(|state| state.recognised.clone())

@@ -234,21 +234,25 @@ impl Tree {
         let Some(known) = container.as_mut() else {
             return Err(Error::NotADirectory);
         };
-        let identity = known.recognised.identity(&*self.store, path)?;
-        if let Some(version) = &known.version
-            && version.identity == identity
-        {
-            return Ok(Arc::clone(version));
+        let mut identity = known.recognised.identity(&*self.store, path)?;
+        match &known.version {
+            Some(version) if version.identity == identity => return Ok(Arc::clone(version)),
+            // Recognised a moment ago, when it was looked up.
+            None if identity.is_of(node.seen()) => {}
+            _ => {
+                let stat = self.store.stat(path)?;
+                let Some(recognised) = recognise(&*self.store, path, &stat) else {
+                    return Err(Error::Changed {
+                        path: self.store.display(path),
+                    });
+                };
+                identity = recognised.identity(&*self.store, path)?;
+                known.recognised = recognised;
+            }
         }
-        let stat = self.store.stat(path)?;
-        let Some(recognised) = recognise(&*self.store, path, &stat) else {
-            return Err(Error::Changed {
-                path: self.store.display(path),
-            });
-        };
-        let identity = recognised.identity(&*self.store, path)?;
-        let version = self.versions.create(path, recognised.clone(), identity);
-        known.recognised = recognised;
+        let version = self
+            .versions
+            .create(path, known.recognised.clone(), identity);
         if let Some(old) = known.version.replace(Arc::clone(&version)) {
             self.retire(&old, inode);
         }
@@ -325,16 +329,14 @@ impl Tree {
         let key = source_key(path, stat, recognised.as_ref());
         let name = path.file_name().unwrap_or_default();
         let node = || {
-            Node::new(
-                Place::Source {
-                    path: path.to_owned(),
-                },
-                stat.kind,
-                recognised,
-            )
+            let place = Place::Source {
+                path: path.to_owned(),
+            };
+            Node::new(place, stat.kind, recognised.clone())
         };
         let inode = self.inodes.enter(key, name, node);
         let node = self.inodes.get(inode)?;
+        node.recognised_as(recognised, stat.identity);
         Ok(self.source_attr(inode, &node, stat))
     }
 
@@ -349,7 +351,6 @@ impl Tree {
     }
 
     fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
-        node.remember(stat.identity);
         Attr::of_source(inode, stat, node.is_container(), &self.settings)
     }
 }

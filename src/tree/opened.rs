@@ -3,7 +3,6 @@
 //! The entries of one version are always the same and in the same order, so an [`EntryIndex`] survives
 //! closing and opening again. Sizes are asked of the arrays when an entry is first described.
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +17,7 @@ use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
-use crate::source::{Kind, Store};
+use crate::source::{Identity, Kind, Store};
 
 /// Number of an entry within its container; 0 is the container's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,10 +28,8 @@ impl EntryIndex {
 }
 
 pub(super) enum Content {
-    Directory {
-        children: Vec<EntryIndex>,
-        by_name: HashMap<OsString, EntryIndex>,
-    },
+    /// In the order of their names.
+    Directory(Vec<EntryIndex>),
     /// Index into `container.arrays`.
     Array(usize),
     /// `views/<array>.npy`
@@ -64,14 +61,26 @@ pub(super) const ERROR_TXT: &str = "error.txt";
 pub(super) const VIEWS: &str = "views";
 
 impl Opened {
-    pub(super) fn new(version: &Version, container: Container, store: &dyn Store) -> Result<Self> {
+    /// Also says which identity the container has now, after everything was opened.
+    pub(super) fn new(
+        version: &Version,
+        container: Container,
+        store: &dyn Store,
+    ) -> Result<(Self, Identity)> {
         let members = version.recognised.format.members();
         let stat = store.stat(&version.path)?;
         let mut owner = Owner::of(&stat);
+        let mut identities = Vec::with_capacity(members.len().max(1));
+        if members.is_empty() {
+            identities.push(Some(stat.identity));
+        }
         for name in members {
             match store.stat(&version.path.join(name)) {
-                Ok(member) => owner.restrict(&member),
-                Err(e) if e.is_not_found() => {}
+                Ok(member) => {
+                    owner.restrict(&member);
+                    identities.push(Some(member.identity));
+                }
+                Err(e) if e.is_not_found() => identities.push(None),
                 Err(e) => return Err(e),
             }
         }
@@ -86,7 +95,7 @@ impl Opened {
             faults: OnceLock::new(),
         };
         opened.add_entries();
-        Ok(opened)
+        Ok((opened, Identity(identities)))
     }
 
     fn add_entries(&mut self) {
@@ -112,24 +121,21 @@ impl Opened {
         }
         self.add(root, ARRAYS_JSON, Content::ArraysJson);
         let views = self.add_directory(VIEWS);
-        self.link(root, VIEWS, views);
+        self.link(root, views);
         for (index, name) in names.iter().enumerate() {
             self.add(views, &format!("{name}.npy"), Content::Npy(index));
         }
         self.add(root, ERROR_TXT, Content::ErrorTxt);
+        self.sort();
     }
 
     fn add_directory(&mut self, name: &str) -> EntryIndex {
-        let content = Content::Directory {
-            children: Vec::new(),
-            by_name: HashMap::new(),
-        };
-        self.push(name, content)
+        self.push(name, Content::Directory(Vec::new()))
     }
 
     fn add(&mut self, parent: EntryIndex, name: &str, content: Content) {
         let index = self.push(name, content);
-        self.link(parent, name, index);
+        self.link(parent, index);
     }
 
     fn push(&mut self, name: &str, content: Content) -> EntryIndex {
@@ -140,13 +146,28 @@ impl Opened {
         EntryIndex(u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX))
     }
 
-    fn link(&mut self, parent: EntryIndex, name: &str, child: EntryIndex) {
+    fn link(&mut self, parent: EntryIndex, child: EntryIndex) {
         if let Some(entry) = self.entries.get_mut(parent.0 as usize)
-            && let Content::Directory { children, by_name } = &mut entry.content
+            && let Content::Directory(children) = &mut entry.content
         {
             children.push(child);
-            by_name.insert(name.into(), child);
         }
+    }
+
+    /// Look-ups search in the order of names.
+    fn sort(&mut self) {
+        for at in 0..self.entries.len() {
+            if let Content::Directory(children) = &mut self.entries[at].content {
+                let mut sorted = std::mem::take(children);
+                sorted.sort_by(|a, b| self.name(*a).cmp(self.name(*b)));
+                self.entries[at].content = Content::Directory(sorted);
+            }
+        }
+    }
+
+    fn name(&self, index: EntryIndex) -> &OsStr {
+        self.entry(index)
+            .map_or(OsStr::new(""), |entry| &entry.name)
     }
 
     pub(super) fn entry(&self, index: EntryIndex) -> Result<&Entry> {
@@ -154,18 +175,19 @@ impl Opened {
     }
 
     pub(super) fn find(&self, parent: EntryIndex, name: &OsStr) -> Option<EntryIndex> {
-        match &self.entry(parent).ok()?.content {
-            Content::Directory { by_name, .. } => {
-                by_name.get(name).copied().filter(|i| self.shown(*i))
-            }
-            _ => None,
-        }
+        let Content::Directory(children) = &self.entry(parent).ok()?.content else {
+            return None;
+        };
+        let at = children
+            .binary_search_by(|child| self.name(*child).cmp(name))
+            .ok()?;
+        Some(children[at]).filter(|index| self.shown(*index))
     }
 
     /// Entries of a directory that are shown.
     pub(super) fn children(&self, parent: EntryIndex) -> Result<Vec<EntryIndex>> {
         match &self.entry(parent)?.content {
-            Content::Directory { children, .. } => Ok(children
+            Content::Directory(children) => Ok(children
                 .iter()
                 .copied()
                 .filter(|i| self.shown(*i))
@@ -201,7 +223,7 @@ impl Opened {
 
     pub(super) fn kind(&self, index: EntryIndex) -> Result<Kind> {
         Ok(match self.entry(index)?.content {
-            Content::Directory { .. } => Kind::Directory,
+            Content::Directory(_) => Kind::Directory,
             _ => Kind::File,
         })
     }
@@ -215,7 +237,7 @@ impl Opened {
         let file = |size, stored| Attr::file(inode, &self.owner, size, stored, settings);
         let text = |bytes: &[u8]| file(bytes.len() as u64, bytes.len() as u64);
         Ok(match &self.entry(index)?.content {
-            Content::Directory { .. } => Attr::directory(inode, &self.owner, settings),
+            Content::Directory(_) => Attr::directory(inode, &self.owner, settings),
             Content::Array(array) => {
                 let info = self.info(*array)?;
                 file(info.bytes, info.stored_bytes)
@@ -237,7 +259,7 @@ impl Opened {
         cache: &Arc<BlockCache>,
     ) -> Result<Handle> {
         Ok(match &self.entry(index)?.content {
-            Content::Directory { .. } => return Err(Error::IsADirectory),
+            Content::Directory(_) => return Err(Error::IsADirectory),
             Content::Array(array) => self.open_array(*array, Arc::from([]), cache)?,
             Content::Npy(array) => {
                 let header = npy::header(&self.info(*array)?);

@@ -106,15 +106,14 @@ impl Versions {
 /// so their identities are compared afterwards.
 fn open_unchanged(version: &Version, store: &Arc<dyn Store>) -> Result<Opened> {
     let container = version.recognised.open(store, &version.path)?;
-    let opened = Opened::new(version, container, &**store)?;
-    if version.recognised.identity(&**store, &version.path)? == version.identity {
-        for fault in &opened.container.faults {
-            log::warn!("{fault}");
-        }
-        Ok(opened)
-    } else {
-        Err(Error::Changed {
+    let (opened, identity) = Opened::new(version, container, &**store)?;
+    if identity != version.identity {
+        return Err(Error::Changed {
             path: store.display(&version.path),
-        })
+        });
     }
+    for fault in &opened.container.faults {
+        log::warn!("{fault}");
+    }
+    Ok(opened)
 }

@@ -27,7 +27,7 @@ use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
 use crate::container::{self, Candidate, Recognised};
 use crate::error::{Error, Result};
-use crate::source::{FileIdentity, Kind, Space, Stat, Store};
+use crate::source::{FileIdentity, Identity, Kind, Space, Stat, Store};
 
 pub use attr::{Attr, Owner};
 pub use handle::{HandleId, Kept};
@@ -35,7 +35,7 @@ pub use inode::InodeId;
 pub use list::{DirectoryEntry, Listing};
 
 use handle::{Handle, Handles};
-use inode::{Inodes, Key, Node, Place};
+use inode::{ContainerState, Inodes, Key, Node, Place};
 use opened::{EntryIndex, Opened};
 use version::{Version, Versions};
 
@@ -239,16 +239,7 @@ impl Tree {
             Some(version) if version.identity == identity => return Ok(Arc::clone(version)),
             // Recognised a moment ago, when it was looked up.
             None if identity.is_of(node.seen()) => {}
-            _ => {
-                let stat = self.store.stat(path)?;
-                let Some(recognised) = recognise(&*self.store, path, &stat) else {
-                    return Err(Error::Changed {
-                        path: self.store.display(path),
-                    });
-                };
-                identity = recognised.identity(&*self.store, path)?;
-                known.recognised = recognised;
-            }
+            _ => identity = self.recognise_anew(path, known)?,
         }
         let version = self
             .versions
@@ -257,6 +248,27 @@ impl Tree {
             self.retire(&old, inode);
         }
         Ok(version)
+    }
+
+    /// Recognises a container that changed. It may be changing still: what it is recognised as and the
+    /// identity that is returned must be of one moment, or half a container would be taken for a version.
+    fn recognise_anew(&self, path: &Path, known: &mut ContainerState) -> Result<Identity> {
+        const TRIES: u32 = 16;
+        for _ in 0..TRIES {
+            let before = known.recognised.identity(&*self.store, path)?;
+            let stat = self.store.stat(path)?;
+            let Some(recognised) = recognise(&*self.store, path, &stat) else {
+                break;
+            };
+            known.recognised = recognised;
+            let after = known.recognised.identity(&*self.store, path)?;
+            if before == after {
+                return Ok(after);
+            }
+        }
+        Err(Error::Changed {
+            path: self.store.display(path),
+        })
     }
 
     /// An old version's blocks go, and the kernel is told to drop its pages and names.

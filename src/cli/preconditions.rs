@@ -105,17 +105,13 @@ fn check_fuse(allow_other: bool) -> Result<(), Failure> {
             ));
         }
     }
+    if let Err(e) = std::fs::File::options().read(true).write(true).open(device) {
+        return Err(Failure::new(format!(
+            "/dev/fuse cannot be opened: {e}; every user needs it to mount (as root: chmod 666 /dev/fuse)"
+        )));
+    }
     if rustix::process::geteuid().is_root() {
-        return std::fs::File::options()
-            .read(true)
-            .write(true)
-            .open(device)
-            .map(drop)
-            .map_err(|e| {
-                Failure::new(format!(
-                    "/dev/fuse cannot be opened: {e}; may this process mount?"
-                ))
-            });
+        return Ok(());
     }
     check_user_mount(allow_other)
 }

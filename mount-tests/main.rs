@@ -1,1 +1,16 @@
-fn main() {}
+//! What only a real mount or a second process can prove: one module per concern.
+//!
+//! Every test starts its own daemon on its own directories, so they run side by side. Containers come
+//! from the golden corpus (`golden/`) or are written here with known content from seeded generators.
+
+#![expect(unreachable_pub, reason = "a test program exports nothing")]
+
+mod change;
+mod golden;
+mod harness;
+mod life_cycle;
+mod many;
+mod memory;
+mod permissions;
+mod reading;
+mod tree;

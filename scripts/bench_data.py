@@ -22,6 +22,7 @@ import blosc
 import numpy as np
 from bpcells.experimental import DirMatrix, import_10x_fragments
 
+sys.dont_write_bytecode = True  # nothing but target/ is left behind
 import demo_data
 
 LEVELS = {"lz4": 5, "blosclz": 7, "zstd": 2}

@@ -81,7 +81,7 @@ nothing_left() {
 clean_up() {
     local path pid
     for pid in $(daemons_left); do kill -9 "$pid" 2>/dev/null || true; done
-    for path in $(mounts_left | tac); do
+    for path in $(mounts_left | sort -r); do
         umount -l "$path" 2>/dev/null || fusermount3 -uz "$path" 2>/dev/null || true
     done
     rm -rf "$scratch"

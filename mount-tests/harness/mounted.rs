@@ -1,0 +1,172 @@
+//! A mount that lives as long as its value: made with `arrayfs mount`, ended with `arrayfs umount`, and
+//! checked to have left nothing behind.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::process::{arrayfs, has_ended};
+use super::{PATIENCE, scratch_directory, wait_until};
+
+pub struct Mounted {
+    mountpoint: PathBuf,
+    daemon: u32,
+    ended: bool,
+    /// The mountpoint, if it was made for this mount; removed after the mount.
+    _made: Option<TempDir>,
+    /// Dropped, it calls the watchdog off.
+    _watchdog: Option<Sender<()>>,
+}
+
+impl Mounted {
+    /// Mounts at a directory of its own. Each option is one of `-o`.
+    pub fn new(source: impl AsRef<Path>, options: &[&str]) -> Self {
+        let made = scratch_directory();
+        let mut mounted = Mounted::at(source.as_ref(), made.path(), options);
+        mounted._made = Some(made);
+        mounted
+    }
+
+    pub fn at(source: &Path, mountpoint: &Path, options: &[&str]) -> Self {
+        let mut arguments: Vec<OsString> = vec!["mount".into()];
+        for option in options {
+            arguments.extend(["-o".into(), option.into()]);
+        }
+        arguments.extend([source.into(), mountpoint.into()]);
+        arrayfs(arguments).success();
+        Mounted::adopt(mountpoint)
+    }
+
+    /// Takes over a mount that somebody else made.
+    pub fn adopt(mountpoint: &Path) -> Self {
+        let mountpoint = mountpoint.to_owned();
+        let mut mounted =
+            Mounted { mountpoint, daemon: 0, ended: false, _made: None, _watchdog: None };
+        mounted.daemon = mounted.status()["pid"].as_u64().unwrap() as u32;
+        mounted._watchdog = Some(watch(mounted.daemon));
+        mounted
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    pub fn join(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.mountpoint.join(path)
+    }
+
+    /// Process number of the daemon.
+    pub fn daemon(&self) -> u32 {
+        self.daemon
+    }
+
+    /// What the daemon says of itself.
+    pub fn status(&self) -> Value {
+        let mut text = vec![0; 1 << 16];
+        let n = rustix::fs::getxattr(&self.mountpoint, "user.arrayfs.status", &mut text[..])
+            .expect("the daemon answers");
+        serde_json::from_slice(&text[..n]).unwrap()
+    }
+
+    /// The mount and its daemon still serve.
+    pub fn assert_alive(&self) {
+        assert!(is_mounted(&self.mountpoint));
+        assert_eq!(self.status()["pid"].as_u64(), Some(u64::from(self.daemon)));
+    }
+
+    /// The mount has been ended by other means: waits until mount and daemon are gone.
+    pub fn assert_ends(mut self) {
+        wait_until("the mount is gone", || !is_mounted(&self.mountpoint));
+        wait_until("the daemon has ended", || has_ended(self.daemon));
+        self.ended = true;
+    }
+
+    /// `arrayfs umount`, and nothing may be left when it returns.
+    fn unmount(&self) -> Result<(), String> {
+        let mut failure = String::new();
+        // Another test that starts a program holds a copy of our descriptors for a moment (between
+        // fork and exec), which keeps the mount busy although everything here is closed.
+        wait_until("the mount is free", || {
+            let ran = arrayfs([OsString::from("umount"), self.mountpoint.clone().into()]);
+            failure = if ran.code() == Some(0) { String::new() } else { ran.stderr.clone() };
+            !failure.contains("is in use")
+        });
+        match (is_mounted(&self.mountpoint), has_ended(self.daemon)) {
+            _ if !failure.is_empty() => Err(failure),
+            (true, _) => Err("arrayfs umount returned, the mount is still there".into()),
+            (_, false) => Err("arrayfs umount returned, the daemon still runs".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        // What failed already must not be hidden by a second panic; nothing may stay mounted.
+        if std::thread::panicking() {
+            return self.clear();
+        }
+        if let Err(why) = self.unmount() {
+            self.clear();
+            panic!("{}: {why}", self.mountpoint.display());
+        }
+    }
+}
+
+impl Mounted {
+    /// The last resort.
+    fn clear(&self) {
+        let _ = unmount(&self.mountpoint, UnmountFlags::DETACH);
+        kill(self.daemon);
+    }
+}
+
+/// Kills a daemon that outlives every deadline: whoever waits for an answer of a daemon that hangs
+/// cannot be interrupted otherwise, and the run would not end.
+fn watch(daemon: u32) -> Sender<()> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        if receiver.recv_timeout(3 * PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("daemon {daemon} hangs and is killed");
+            kill(daemon);
+        }
+    });
+    sender
+}
+
+fn kill(daemon: u32) {
+    if let Some(pid) = Pid::from_raw(daemon as i32).filter(|_| !has_ended(daemon)) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Whether the kernel's table has an arrayfs mount at this path.
+pub fn is_mounted(mountpoint: &Path) -> bool {
+    mount_line(mountpoint).is_some()
+}
+
+/// The line of the kernel's table about an arrayfs mount.
+pub fn mount_line(mountpoint: &Path) -> Option<String> {
+    let path: String = mountpoint.as_os_str().as_bytes().iter().map(|&b| in_table(b)).collect();
+    let table = std::fs::read("/proc/self/mountinfo").unwrap();
+    let table = table.iter().map(|&b| b as char).collect::<String>();
+    let is_it = |line: &&str| line.split(' ').nth(4) == Some(&path[..]);
+    table.lines().filter(|line| line.contains(" fuse.arrayfs ")).find(is_it).map(str::to_owned)
+}
+
+/// How the table writes a byte of a path.
+fn in_table(byte: u8) -> String {
+    match byte {
+        b' ' | b'\t' | b'\n' | b'\\' => format!("\\{byte:03o}"),
+        other => (other as char).to_string(),
+    }
+}

@@ -1,0 +1,130 @@
+//! Programs run to their end, with what they said; one that does not end in time is killed.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use super::PATIENCE;
+
+/// The program under test.
+pub const ARRAYFS: &str = env!("CARGO_BIN_EXE_arrayfs");
+
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub status: ExitStatus,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// The output, if it ended well.
+    pub fn success(self) -> Self {
+        assert_eq!(self.code(), Some(0), "{self:?}");
+        self
+    }
+
+    /// Ended with this status and a message that says all of `parts`.
+    pub fn failed_saying(self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code(), Some(code), "{self:?}");
+        for part in parts {
+            assert!(self.stderr.contains(part), "'{part}' is missing in: {}", self.stderr);
+        }
+    }
+}
+
+/// Runs `arrayfs` with these arguments.
+pub fn arrayfs<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
+    run(Command::new(ARRAYFS).args(arguments))
+}
+
+/// Runs a program until it has ended and both its outputs are closed.
+pub fn run(command: &mut Command) -> Ran {
+    let piped = command.env("LC_ALL", "C").stdin(Stdio::null());
+    let mut child = piped.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stdout = drain(child.stdout.take().unwrap());
+    let stderr = drain(child.stderr.take().unwrap());
+    let status = wait_for_end(&mut child);
+    let closed = |output: Receiver<Vec<u8>>| {
+        output.recv_timeout(PATIENCE).expect("somebody keeps the output open after the end")
+    };
+    let (stdout, stderr) = (closed(stdout), closed(stderr));
+    Ran { status, stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
+}
+
+fn drain(mut output: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        // A broken pipe ends the output as well.
+        let _ = output.read_to_end(&mut all);
+        let _ = sender.send(all);
+    });
+    receiver
+}
+
+/// Waits for a child; one that takes too long is killed, and the test fails.
+pub fn wait_for_end(child: &mut Child) -> ExitStatus {
+    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: 0 };
+        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!("process {} did not end in time", child.id());
+            }
+            Ok(_) => return child.wait().unwrap(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => panic!("waiting for process {}: {e}", child.id()),
+        }
+    }
+}
+
+pub fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
+}
+
+/// Whether a process is there no more, or only as an entry that nobody has collected.
+pub fn has_ended(pid: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => matches!(stat.rsplit(") ").next().map(|rest| rest.as_bytes()[0]), Some(b'Z' | b'X')),
+        Err(_) => true,
+    }
+}
+
+/// A figure of `/proc/PID/status` that is given in kB, as bytes.
+pub fn memory_figure(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kib << 10
+}
+
+/// Descriptors that a process holds open.
+pub fn open_descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// A link to the program under another name, in `directory`.
+pub fn link_to_arrayfs(directory: &Path, name: &str) -> std::path::PathBuf {
+    let link = directory.join(name);
+    std::os::unix::fs::symlink(ARRAYFS, &link).unwrap();
+    link
+}

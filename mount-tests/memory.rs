@@ -1,0 +1,114 @@
+//! The memory bound: whatever is read, and whatever a file claims, the daemon's peak stays below its cache
+//! plus 64 MiB.
+
+use std::path::{Path, PathBuf};
+
+use crate::harness::mounted::Mounted;
+use crate::harness::process::memory_figure;
+use crate::harness::reads::{assert_same, open_direct, walk};
+use crate::harness::seeded::Seeded;
+use crate::harness::writers::{Bloscpack, Matrix, Packing};
+use crate::harness::{copy_directory, golden, scratch_directory};
+
+const CACHE: u64 = 16 << 20;
+const BESIDE: u64 = 64 << 20;
+
+fn assert_bounded(mounted: &Mounted) {
+    mounted.assert_alive();
+    let peak = memory_figure(mounted.daemon(), "VmHWM");
+    let limit = CACHE + BESIDE;
+    assert!(peak <= limit, "{} MiB at the peak, {} are allowed", peak >> 20, limit >> 20);
+    assert!(peak > 1 << 20, "a figure that can be believed: {peak}");
+}
+
+/// Ten times the cache, in both formats, by four readers at once that bypass the page cache.
+#[test]
+fn reading_ten_times_the_cache_stays_within_the_bound() {
+    let source = scratch_directory();
+    let matrix = Matrix::random(1, 10_000_000);
+    matrix.write_packed(&source.path().join("counts"));
+    let plain = Seeded::new(2).rising(80 << 20);
+    let packed = Bloscpack { chunk_size: 1 << 20, ..Bloscpack::default() };
+    packed.write(&source.path().join("small-blocks.blp"), &plain[..40 << 20]);
+    // One block of eight megabytes in each chunk: what decodes at once is half of the cache.
+    let large = Packing::Lz4 { block: 8 << 20, shuffle: true };
+    let packed = Bloscpack { chunk_size: 8 << 20, packing: large, ..packed };
+    packed.write(&source.path().join("large-blocks.blp"), &plain[40 << 20..]);
+    let mounted = Mounted::new(source.path(), &["cache=16M"]);
+    let [val, index, ..] = matrix.arrays().map(|array| array.3);
+    let expected: [(&str, &[u8]); 4] = [
+        ("counts/val", &val),
+        ("counts/index", &index),
+        ("small-blocks.blp/data", &plain[..40 << 20]),
+        ("large-blocks.blp/data", &plain[40 << 20..]),
+    ];
+    let total: usize = expected.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert!(total as u64 >= 9 * CACHE, "{total} bytes");
+    std::thread::scope(|scope| {
+        for reader in 0..4 {
+            let (mounted, expected) = (&mounted, &expected);
+            // Each reads all of them, beginning with another one.
+            scope.spawn(move || {
+                for (path, bytes) in expected.iter().cycle().skip(reader).take(expected.len()) {
+                    read_through(&mounted.join(path), bytes);
+                }
+            });
+        }
+    });
+    assert_bounded(&mounted);
+    let cache = &mounted.status()["cache"];
+    assert!(cache["used"].as_u64() <= Some(CACHE), "{cache}");
+    assert!(cache["evicted"].as_u64() > Some(0), "{cache}");
+}
+
+/// Front to back past the page cache, comparing as it goes.
+fn read_through(path: &Path, expected: &[u8]) {
+    use std::os::unix::fs::FileExt;
+    let file = open_direct(path).unwrap();
+    let mut buffer = memmap2::MmapMut::map_anon(1 << 20).unwrap();
+    let mut at = 0;
+    loop {
+        match file.read_at(&mut buffer, at as u64).unwrap() {
+            0 => break,
+            n => {
+                assert_same(path, &buffer[..n], &expected[at..at + n]);
+                at += n;
+            }
+        }
+    }
+    assert_eq!(at, expected.len(), "{}", path.display());
+}
+
+#[test]
+fn claims_of_gigabytes_cost_no_memory() {
+    let source = scratch_directory();
+    copy_directory(&golden("bloscpack/sources"), &source.path().join("bloscpack"));
+    copy_directory(&golden("bpcells/sources"), &source.path().join("bpcells"));
+    let claims = ["bad-nbytes-2G.blp", "bad-nchunks-2^40-offsets.blp", "bad-meta-comp-4G.blp"];
+    for claim in claims {
+        assert!(source.path().join("bloscpack").join(claim).exists(), "{claim} is in the corpus");
+    }
+    let mounted = Mounted::new(source.path(), &["cache=16M"]);
+    let bad = |path: &PathBuf| path.to_string_lossy().contains("/bad-");
+    let (files, _) = walk(mounted.path());
+    let files: Vec<PathBuf> = files.into_iter().filter(bad).collect();
+    assert!(files.len() > 200, "{} files of bad containers", files.len());
+    std::thread::scope(|scope| {
+        for reader in 0..4 {
+            let files = &files;
+            scope.spawn(move || files.iter().skip(reader).step_by(4).for_each(|file| read_some(file)));
+        }
+    });
+    assert_bounded(&mounted);
+}
+
+/// The beginning, the middle and the end; whether that succeeds does not matter here.
+fn read_some(path: &Path) {
+    use std::os::unix::fs::FileExt;
+    let Ok(file) = open_direct(path) else { return };
+    let size = file.metadata().map_or(0, |meta| meta.len());
+    let mut buffer = memmap2::MmapMut::map_anon(1 << 20).unwrap();
+    for at in [0, size / 2, size.saturating_sub(4096)] {
+        let _ = file.read_at(&mut buffer, at);
+    }
+}

@@ -1,0 +1,195 @@
+//! Who may see what: nobody else without `allow_other`, exactly what the mode bits permit with it, and
+//! `uid`, `gid`, `umask` as they are given. The other user is number 65534 in a child process.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::harness::mounted::Mounted;
+use crate::harness::process::{ARRAYFS, Ran, run};
+use crate::harness::writers::{Bloscpack, Matrix};
+use crate::harness::{is_root, scratch_directory};
+
+const OTHER: u32 = 65534;
+
+/// Runs a program as the other user.
+fn as_other(program: &str, arguments: &[&Path]) -> Ran {
+    run(Command::new(program).args(arguments).uid(OTHER).gid(OTHER))
+}
+
+#[track_caller]
+fn other_may(program: &str, path: &Path) {
+    let ran = as_other(program, &[path]);
+    assert_eq!(ran.code(), Some(0), "{program} {}: {}", path.display(), ran.stderr);
+}
+
+#[track_caller]
+fn other_may_not(program: &str, path: &Path) {
+    let ran = as_other(program, &[path]);
+    assert_ne!(ran.code(), Some(0), "{program} {}: {}", path.display(), ran.text());
+    assert!(ran.stderr.contains("Permission denied"), "{program}: {}", ran.stderr);
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// Containers and files of several modes, all of them root's.
+fn source() -> TempDir {
+    let source = scratch_directory();
+    for (name, mode) in [("open", 0o644), ("group", 0o640), ("closed", 0o600), ("odd", 0o604)] {
+        let (container, file) = (format!("{name}.blp"), format!("{name}.txt"));
+        Bloscpack::default().write(&source.path().join(&container), name.as_bytes());
+        std::fs::write(source.path().join(&file), name).unwrap();
+        set_mode(&source.path().join(container), mode);
+        set_mode(&source.path().join(file), mode);
+    }
+    let counts = source.path().join("counts");
+    Matrix::random(1, 500).write_packed(&counts);
+    set_mode(&counts, 0o755);
+    for member in std::fs::read_dir(&counts).unwrap() {
+        set_mode(&member.unwrap().path(), 0o644);
+    }
+    source
+}
+
+#[test]
+fn without_allow_other_another_user_sees_nothing() {
+    if !is_root("another user without allow_other") {
+        return;
+    }
+    let source = source();
+    let mounted = Mounted::new(source.path(), &[]);
+    other_may_not("ls", mounted.path());
+    other_may_not("cat", &mounted.join("open.txt"));
+    other_may_not("cat", &mounted.join("open.blp/data"));
+}
+
+#[test]
+fn with_allow_other_the_mode_bits_decide() {
+    if !is_root("another user with allow_other") {
+        return;
+    }
+    let source = source();
+    let mounted = Mounted::new(source.path(), &["allow_other"]);
+    other_may("ls", mounted.path());
+    for name in ["open", "odd"] {
+        other_may("ls", &mounted.join(format!("{name}.blp")));
+        for file in ["data", "arrays.json", "views/data.npy"] {
+            other_may("cat", &mounted.join(format!("{name}.blp/{file}")));
+        }
+        other_may("cat", &mounted.join(format!("{name}.txt")));
+    }
+    for name in ["group", "closed"] {
+        other_may_not("ls", &mounted.join(format!("{name}.blp")));
+        other_may_not("cat", &mounted.join(format!("{name}.blp/data")));
+        other_may_not("cat", &mounted.join(format!("{name}.txt")));
+    }
+    let read = as_other("cat", &[&mounted.join("open.blp/data")]);
+    assert_eq!(read.stdout, b"open");
+    other_may("cat", &mounted.join("counts/val"));
+}
+
+#[test]
+fn an_owner_other_than_root_reads_what_is_his_own() {
+    if !is_root("files of another owner") {
+        return;
+    }
+    let source = source();
+    for name in ["closed.blp", "closed.txt", "group.blp"] {
+        chown(source.path().join(name), Some(OTHER), Some(0)).unwrap();
+    }
+    let mounted = Mounted::new(source.path(), &["allow_other"]);
+    other_may("cat", &mounted.join("closed.blp/data"));
+    other_may("cat", &mounted.join("closed.txt"));
+    other_may("cat", &mounted.join("group.blp/data"));
+}
+
+#[test]
+fn a_matrix_with_a_closed_member_is_closed() {
+    if !is_root("another user and a closed member") {
+        return;
+    }
+    let source = source();
+    let counts = source.path().join("counts");
+    set_mode(&counts.join("index_data"), 0o600);
+    let mounted = Mounted::new(source.path(), &["allow_other"]);
+    other_may("ls", &mounted.join("counts"));
+    for array in ["index", "val", "views/index.npy"] {
+        other_may_not("cat", &mounted.join("counts").join(array));
+    }
+    drop(mounted);
+    // A member that is somebody else's: its owner's bits are not the others'.
+    set_mode(&counts.join("index_data"), 0o640);
+    chown(counts.join("index_data"), Some(OTHER), Some(OTHER)).unwrap();
+    chown(&counts, Some(OTHER), Some(OTHER)).unwrap();
+    let mounted = Mounted::new(source.path(), &["allow_other"]);
+    other_may("cat", &source.path().join("counts/index_data"));
+    assert_eq!(mounted.join("counts/index").metadata().unwrap().mode() & 0o004, 0);
+}
+
+#[test]
+fn uid_gid_and_umask_are_shown_as_given() {
+    let source = source();
+    let mounted = Mounted::new(source.path(), &["uid=1234,gid=5678", "umask=027"]);
+    for (path, mode) in [
+        ("open.blp", 0o750),
+        ("open.blp/data", 0o640),
+        ("open.txt", 0o640),
+        ("closed.txt", 0o600),
+        ("closed.blp", 0o700),
+        ("counts", 0o750),
+        ("counts/val", 0o640),
+        ("counts/views", 0o750),
+    ] {
+        let shown = mounted.join(path).metadata().unwrap();
+        assert_eq!((shown.uid(), shown.gid()), (1234, 5678), "{path}");
+        assert_eq!(shown.mode() & 0o777, mode, "{path}: {:o}", shown.mode());
+    }
+}
+
+#[test]
+fn uid_and_umask_decide_who_may_read() {
+    if !is_root("another user with uid=") {
+        return;
+    }
+    let source = source();
+    let theirs = Mounted::new(source.path(), &["allow_other,uid=65534"]);
+    other_may("cat", &theirs.join("closed.blp/data"));
+    other_may("cat", &theirs.join("closed.txt"));
+    let hidden = Mounted::new(source.path(), &["allow_other,umask=077"]);
+    other_may_not("ls", hidden.path());
+    other_may_not("cat", &hidden.join("open.blp/data"));
+}
+
+/// In a mount name space of its own, where `/dev/fuse` is open to everybody as on a desktop.
+#[test]
+fn a_user_mounts_what_he_may_read() {
+    if !is_root("mounting as another user") {
+        return;
+    }
+    let source = source();
+    let mountpoint = scratch_directory();
+    chown(mountpoint.path(), Some(OTHER), Some(OTHER)).unwrap();
+    // A program below root's home cannot be started by others.
+    let program = source.path().join("arrayfs");
+    std::fs::copy(ARRAYFS, &program).unwrap();
+    set_mode(&program, 0o755);
+    let script = r#"set -e
+        mknod -m 666 "$1/fuse" c 10 229
+        mount --bind "$1/fuse" /dev/fuse
+        other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+        other "$1/arrayfs" mount "$1" "$2"
+        other cat "$2/open.blp/data"
+        other cat "$2/closed.txt" || echo " closed"
+        other "$1/arrayfs" umount "$2""#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]);
+    let ran = run(command.args([source.path(), mountpoint.path()])).success();
+    assert_eq!(ran.text(), "open closed\n");
+    assert!(ran.stderr.contains("Permission denied"), "{}", ran.stderr);
+}

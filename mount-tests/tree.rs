@@ -1,0 +1,330 @@
+//! What the mount shows beside the arrays' bytes: ordinary files, links, attributes, `arrays.json`,
+//! extended attributes, views, `error.txt`, and that nothing can be written.
+
+use std::fs::{File, FileTimes, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FileType, Mode, makedev, mknodat, statvfs};
+use serde_json::{Value, json};
+
+use crate::harness::known::KnownTree;
+use crate::harness::mounted::Mounted;
+use crate::harness::reads::{assert_content, walk, xattr};
+use crate::harness::seeded::Seeded;
+use crate::harness::writers::{Bloscpack, Matrix, npy};
+use crate::harness::{copy_directory, golden, is_root, scratch_directory, wait_until};
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn ordinary_files_are_shown_byte_for_byte() {
+    let source = scratch_directory();
+    let deep = source.path().join("a directory/of/directories");
+    std::fs::create_dir_all(&deep).unwrap();
+    let noise = Seeded::new(1).noise(3_000_001);
+    // Also what resembles a container without being one.
+    let files: [(&str, &[u8]); 6] = [
+        ("noise", &noise),
+        ("empty", b""),
+        ("version", b"not a version of BPCells\n"),
+        ("blpk", b"blp"),
+        ("größe 🦀,x=1", "öäü\n".as_bytes()),
+        ("a directory/of/directories/file", b"at the bottom"),
+    ];
+    for (name, content) in files {
+        std::fs::write(source.path().join(name), content).unwrap();
+    }
+    let mounted = Mounted::new(source.path(), &[]);
+    for (name, content) in files {
+        assert_content(&mounted.join(name), content);
+        let size = mounted.join(name).metadata().unwrap().len();
+        assert_eq!(size, content.len() as u64, "{name}");
+    }
+    assert_eq!(names(mounted.path()), names(source.path()));
+    assert_eq!(names(&mounted.join("a directory/of")), ["directories"]);
+    let missing = std::fs::metadata(mounted.join("no-such")).unwrap_err();
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn links_stay_links_and_special_files_stay_special() {
+    let source = scratch_directory();
+    Bloscpack::default().write(&source.path().join("x.blp"), b"decoded");
+    let links = [("to-container", "x.blp"), ("dangling", "no-such"), ("absolute", "/etc/hostname")];
+    for (name, target) in links {
+        symlink(target, source.path().join(name)).unwrap();
+    }
+    let no_device = makedev(0, 0);
+    let fifo = source.path().join("fifo");
+    mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), no_device).unwrap();
+    let mounted = Mounted::new(source.path(), &[]);
+    for (name, target) in links {
+        assert_eq!(std::fs::read_link(mounted.join(name)).unwrap(), Path::new(target));
+        assert!(mounted.join(name).symlink_metadata().unwrap().is_symlink());
+    }
+    assert_content(&mounted.join("to-container/data"), b"decoded");
+    assert!(!mounted.join("dangling").exists());
+    assert!(mounted.join("fifo").symlink_metadata().unwrap().file_type().is_fifo());
+}
+
+#[test]
+fn the_file_system_is_as_large_and_as_full_as_the_source_s() {
+    let source = scratch_directory();
+    let mounted = Mounted::new(source.path(), &[]);
+    let free = |path: &Path| {
+        let s = statvfs(path).unwrap();
+        (s.f_bfree, s.f_bavail, s.f_ffree)
+    };
+    let (shown, stored) = (statvfs(mounted.path()).unwrap(), statvfs(source.path()).unwrap());
+    assert_eq!(shown.f_blocks, stored.f_blocks);
+    assert_eq!((shown.f_bsize, shown.f_frsize), (stored.f_bsize, stored.f_frsize));
+    assert_eq!((shown.f_files, shown.f_namemax), (stored.f_files, stored.f_namemax));
+    // Others write to the same disk: compared between two equal looks at the source.
+    wait_until("free space is the source's", || {
+        let before = free(source.path());
+        let shown = free(mounted.path());
+        before == free(source.path()) && shown == before
+    });
+}
+
+#[test]
+fn owner_mode_and_times_are_the_container_s() {
+    let source = scratch_directory();
+    let (file, matrix) = (source.path().join("x.blp"), source.path().join("counts"));
+    Bloscpack::default().write(&file, b"content");
+    Matrix::random(2, 500).write_packed(&matrix);
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+    let times = FileTimes::new().set_modified(long_ago).set_accessed(long_ago);
+    File::open(&file).unwrap().set_times(times).unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+    std::fs::set_permissions(matrix.join("val_idx"), Permissions::from_mode(0o604)).unwrap();
+    if is_root("files of another owner") {
+        chown(&file, Some(1234), Some(5678)).unwrap();
+    }
+    let stored = file.metadata().unwrap();
+    let mounted = Mounted::new(source.path(), &[]);
+    let shown = |path: &str| mounted.join(path).metadata().unwrap();
+    for path in ["x.blp", "x.blp/data", "x.blp/arrays.json", "x.blp/views", "x.blp/views/data.npy"] {
+        let shown = shown(path);
+        assert_eq!((shown.uid(), shown.gid()), (stored.uid(), stored.gid()), "{path}");
+        assert_eq!(shown.modified().unwrap(), long_ago, "{path}");
+        // Who may read a container may enter the directory that it is shown as.
+        let mode = if shown.is_dir() { 0o750 } else { 0o640 };
+        assert_eq!(shown.mode() & 0o7777, mode, "{path}");
+    }
+    assert_eq!(shown("counts/val").mode() & 0o777, 0o604 & 0o644, "who may read every member");
+    let newest = std::fs::read_dir(&matrix).unwrap().map(|e| e.unwrap().metadata().unwrap());
+    assert_eq!(shown("counts/val").modified().ok(), newest.filter_map(|m| m.modified().ok()).max());
+}
+
+#[test]
+fn sizes_are_decoded_and_blocks_are_stored() {
+    let source = scratch_directory();
+    let plain = vec![7; 3_000_000];
+    let packed = Bloscpack::default().pack(&plain);
+    std::fs::write(source.path().join("x.blp"), &packed).unwrap();
+    let matrix = Matrix::random(3, 100_000);
+    matrix.write_packed(&source.path().join("counts"));
+    let mounted = Mounted::new(source.path(), &[]);
+    let data = mounted.join("x.blp/data").metadata().unwrap();
+    assert_eq!(data.len(), plain.len() as u64);
+    let (blocks, whole) = (data.blocks(), packed.len() as u64);
+    assert!(blocks > 0 && blocks <= whole.div_ceil(512), "{blocks} blocks of {whole} bytes");
+    let index = mounted.join("counts/index").metadata().unwrap();
+    assert_eq!(index.len(), 400_000);
+    let member = |name: &str| source.path().join("counts").join(name).metadata().unwrap().len();
+    let most = ["index_data", "index_idx", "index_idx_offsets", "index_starts"].map(member);
+    let most = most.iter().sum::<u64>().div_ceil(512);
+    assert!(index.blocks() <= most && index.blocks() * 512 >= member("index_data") - 512);
+    let view = mounted.join("counts/views/index.npy").metadata().unwrap();
+    assert_eq!(view.blocks(), 0, "a view stores nothing");
+}
+
+#[test]
+fn arrays_json_describes_every_array() {
+    let source = scratch_directory();
+    let matrix = Matrix::random(4, 1000);
+    matrix.write_packed(&source.path().join("counts"));
+    Bloscpack::default().write(&source.path().join("x.blp"), &[1; 1000]);
+    let mounted = Mounted::new(source.path(), &[]);
+    let read = |path: &str| -> Value {
+        serde_json::from_slice(&std::fs::read(mounted.join(path)).unwrap()).unwrap()
+    };
+    let counts = read("counts/arrays.json");
+    assert_eq!(counts["format"], "bpcells");
+    assert_eq!(counts["version"], "packed-uint-matrix-v2");
+    let described = counts["arrays"].as_array().unwrap();
+    for (name, descr, elements, bytes) in matrix.arrays() {
+        let array = described.iter().find(|array| array["name"] == name).unwrap();
+        let dtype = if descr == "<u4" { "uint32" } else { "uint64" };
+        assert_eq!(array["dtype"], dtype, "{name}");
+        assert_eq!(array["shape"], json!([elements]), "{name}");
+        assert_eq!(array["bytes"], bytes.len(), "{name}");
+        let keys: Vec<&String> = array.as_object().unwrap().keys().collect();
+        let documented = "name dtype shape order bytes stored_bytes blocks codec";
+        assert_eq!(keys, documented.split(' ').collect::<Vec<_>>(), "{name}");
+    }
+    for array in described {
+        let path = mounted.join("counts").join(array["name"].as_str().unwrap());
+        assert_eq!(array["bytes"], path.metadata().unwrap().len(), "{array}");
+    }
+    let x = read("x.blp/arrays.json");
+    assert_eq!(x["format"], "bloscpack");
+    assert_eq!(x["arrays"][0]["name"], "data");
+    assert_eq!(x["arrays"][0]["bytes"], 1000);
+    assert!(x["attributes"].is_object());
+}
+
+#[test]
+fn extended_attributes_say_what_arrays_json_says() {
+    let tree = KnownTree::new(5);
+    let mounted = Mounted::new(tree.source(), &[]);
+    for container in ["packed", "unpacked", "shuffled.blp", "stored.blp"] {
+        let directory = mounted.join(container);
+        let said: Value =
+            serde_json::from_slice(&std::fs::read(directory.join("arrays.json")).unwrap()).unwrap();
+        let of = |path: &Path, name: &str| xattr(path, &format!("user.arrayfs.{name}")).unwrap();
+        assert_eq!(of(&directory, "format"), said["format"]);
+        assert_eq!(of(&directory, "version"), said["version"]);
+        assert_eq!(of(&directory, "state"), "clean");
+        for array in said["arrays"].as_array().unwrap() {
+            let path = directory.join(array["name"].as_str().unwrap());
+            for name in ["dtype", "order", "codec"] {
+                assert_eq!(of(&path, name), array[name], "{}", path.display());
+            }
+            let shape: Value = serde_json::from_str(&of(&path, "shape")).unwrap();
+            assert_eq!(shape, array["shape"]);
+            assert_eq!(of(&path, "stored_bytes"), array["stored_bytes"].to_string());
+            assert_eq!(of(&path, "format"), said["format"]);
+            of(&path, "ratio").parse::<f64>().unwrap();
+            let mut list = vec![0; 4096];
+            let n = rustix::fs::listxattr(&path, &mut list[..]).unwrap();
+            let listed = list[..n].split(|&b| b == 0).filter(|name| !name.is_empty()).count();
+            assert_eq!(listed, 7, "{}", path.display());
+        }
+        let unknown = xattr(&directory, "user.arrayfs.no-such").unwrap_err();
+        assert_eq!(unknown.raw_os_error(), Some(libc::ENODATA));
+    }
+}
+
+#[test]
+#[ignore = "LocalStore::open_at adds O_NONBLOCK to O_PATH, which openat2 refuses with EINVAL"]
+fn extended_attributes_of_ordinary_files_pass_through() {
+    let source = scratch_directory();
+    let file = source.path().join("file");
+    std::fs::write(&file, "content").unwrap();
+    let flags = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(&file, "user.origin", b"elsewhere", flags).unwrap();
+    let mounted = Mounted::new(source.path(), &[]);
+    assert_eq!(xattr(&mounted.join("file"), "user.origin").unwrap(), "elsewhere");
+}
+
+#[test]
+fn a_view_is_a_header_of_numpy_before_the_same_bytes() {
+    let source = scratch_directory();
+    let matrix = Matrix::random(6, 12_345);
+    matrix.write_packed(&source.path().join("counts"));
+    let mounted = Mounted::new(source.path(), &[]);
+    for (name, descr, elements, bytes) in matrix.arrays() {
+        let view = mounted.join(format!("counts/views/{name}.npy"));
+        assert_content(&view, &npy(descr, elements, &bytes));
+    }
+    let arrays = ["col_names", "idxptr", "index", "row_names", "shape", "val"];
+    assert_eq!(names(&mounted.join("counts/views")), arrays.map(|name| format!("{name}.npy")));
+}
+
+#[test]
+fn files_beside_a_matrix_are_shown_and_its_members_are_not() {
+    let source = scratch_directory();
+    let counts = source.path().join("counts");
+    Matrix::random(7, 1000).write_packed(&counts);
+    std::fs::write(counts.join("notes.txt"), "beside").unwrap();
+    std::fs::create_dir(counts.join("deeper")).unwrap();
+    Bloscpack::default().write(&counts.join("deeper/x.blp"), b"inside");
+    let mounted = Mounted::new(source.path(), &[]);
+    let shown = names(&mounted.join("counts"));
+    let expected = "arrays.json col_names deeper idxptr index notes.txt row_names shape \
+                    storage_order val version views";
+    assert_eq!(shown, expected.split_whitespace().collect::<Vec<_>>());
+    assert_content(&mounted.join("counts/notes.txt"), b"beside");
+    assert_content(&mounted.join("counts/deeper/x.blp/data"), b"inside");
+    assert_content(&mounted.join("counts/version"), b"packed-uint-matrix-v2\n");
+    assert!(!mounted.join("counts/val_data").exists());
+}
+
+#[test]
+fn error_txt_says_what_is_wrong_and_the_rest_is_shown() {
+    let source = scratch_directory();
+    let counts = source.path().join("counts");
+    let matrix = Matrix::random(8, 1000);
+    matrix.write_packed(&counts);
+    std::fs::write(counts.join("val_data"), "UINT32v1short").unwrap();
+    copy_directory(&golden("bloscpack/sources"), &source.path().join("golden"));
+    let mounted = Mounted::new(source.path(), &[]);
+    let text = std::fs::read_to_string(mounted.join("counts/error.txt")).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains("val") && text.contains("expected") && text.contains("found"), "{text}");
+    assert!(!mounted.join("counts/val").exists());
+    assert_content(&mounted.join("counts/index"), &matrix.arrays()[1].3);
+    let state = xattr(&mounted.join("counts"), "user.arrayfs.state").unwrap();
+    assert!(state.contains("error.txt"), "{state}");
+    let text = std::fs::read_to_string(mounted.join("golden/bad-magic.blp/error.txt")).unwrap();
+    assert!(text.contains("magic") && text.contains("bytes 0..4"), "{text}");
+    assert_eq!(names(&mounted.join("golden/bad-magic.blp/views")), [""; 0]);
+}
+
+#[test]
+fn nothing_can_be_written() {
+    let source = scratch_directory();
+    Bloscpack::default().write(&source.path().join("x.blp"), b"content");
+    std::fs::write(source.path().join("file"), "content").unwrap();
+    // Asking for rw does not make it so.
+    let mounted = Mounted::new(source.path(), &["rw"]);
+    let refused = |what: &str, done: io::Result<()>| {
+        let errno = done.expect_err(what).raw_os_error();
+        assert_eq!(errno, Some(libc::EROFS), "{what}");
+    };
+    for path in ["file", "x.blp/data", "x.blp/arrays.json", "x.blp/views/data.npy"] {
+        let path = &mounted.join(path);
+        let open = |options: &OpenOptions| options.open(path).map(drop);
+        refused("write", open(OpenOptions::new().write(true)));
+        refused("append", open(OpenOptions::new().append(true)));
+        refused("truncate", open(OpenOptions::new().write(true).truncate(true)));
+        refused("remove", std::fs::remove_file(path));
+        refused("rename", std::fs::rename(path, mounted.join("other")));
+        refused("chmod", std::fs::set_permissions(path, Permissions::from_mode(0o777)));
+        refused("link", std::fs::hard_link(path, mounted.join("other")));
+        let flags = rustix::fs::XattrFlags::empty();
+        let set = rustix::fs::setxattr(path, "user.x", b"", flags);
+        refused("set an attribute", set.map_err(io::Error::from));
+    }
+    for directory in [mounted.path().to_owned(), mounted.join("x.blp")] {
+        refused("create", std::fs::write(directory.join("new"), ""));
+        refused("make a directory", std::fs::create_dir(directory.join("new.blp")));
+    }
+    assert_eq!(walk(source.path()).0.len(), 2);
+    assert_content(&mounted.join("x.blp/data"), b"content");
+}
+
+#[test]
+fn odd_names_of_source_and_mountpoint_change_nothing() {
+    let directory = scratch_directory();
+    for name in ["with space", "größe 🦀", "a,rw,b=c", "back\\slash", "100%", "new\nline"] {
+        let (source, mountpoint) = (directory.path().join(name), directory.path().join("m").join(name));
+        std::fs::create_dir_all(&source).unwrap();
+        std::fs::create_dir_all(&mountpoint).unwrap();
+        Bloscpack::default().write(&source.join(format!("{name}.blp")), name.as_bytes());
+        let mounted = Mounted::at(&source, &mountpoint, &[]);
+        let data = mounted.join(format!("{name}.blp/data"));
+        assert_content(&data, name.as_bytes());
+        assert!(std::fs::write(&data, "").is_err());
+    }
+}

@@ -46,7 +46,10 @@ impl Changing {
 }
 
 fn kind() -> Bloscpack {
-    Bloscpack { chunk_size: 40_000, ..Bloscpack::default() }
+    Bloscpack {
+        chunk_size: 40_000,
+        ..Bloscpack::default()
+    }
 }
 
 /// Content number `n`: the same byte throughout, so that a mixture of two shows.
@@ -66,14 +69,20 @@ fn overwrite(path: &Path, bytes: &[u8]) {
 
 /// What a reader of a changed container may meet instead of its bytes.
 fn assert_is_fair(e: &io::Error) {
-    assert!(matches!(e.raw_os_error(), Some(libc::EIO | libc::ESTALE)), "{e}");
+    assert!(
+        matches!(e.raw_os_error(), Some(libc::EIO | libc::ESTALE)),
+        "{e}"
+    );
 }
 
 #[test]
 fn a_container_replaced_by_rename_is_shown_at_once() {
     let changing = Changing::new(&content(0, 90_000));
     for n in 1..150 {
-        assert_content(&changing.data(), &content(n - 1, 90_000 + (n - 1) % 3 * 1000));
+        assert_content(
+            &changing.data(),
+            &content(n - 1, 90_000 + (n - 1) % 3 * 1000),
+        );
         changing.replace(&content(n, 90_000 + n % 3 * 1000));
         let mut file = File::open(changing.data()).unwrap();
         let len = file.metadata().unwrap().len();
@@ -103,7 +112,11 @@ fn a_container_overwritten_with_another_size_is_shown_at_once() {
         overwrite(&changing.stored(), &kind().pack(&content(n, len)));
         assert_content(&changing.data(), &content(n, len));
         let view = std::fs::read(changing.mounted.join("x.blp/views/data.npy")).unwrap();
-        assert_same("views/data.npy", &view[view.len() - len..], &content(n, len));
+        assert_same(
+            "views/data.npy",
+            &view[view.len() - len..],
+            &content(n, len),
+        );
     }
 }
 
@@ -138,10 +151,14 @@ fn a_reader_never_gets_a_mixture_of_two_contents() {
             for n in 1..100 {
                 let seen = passes.load(Ordering::Relaxed);
                 match in_place {
-                    true => std::fs::write(changing.stored(), kind().pack(&content(n, LEN))).unwrap(),
+                    true => {
+                        std::fs::write(changing.stored(), kind().pack(&content(n, LEN))).unwrap()
+                    }
                     false => changing.replace(&content(n, LEN)),
                 }
-                wait_until("somebody has read", || passes.load(Ordering::Relaxed) > seen);
+                wait_until("somebody has read", || {
+                    passes.load(Ordering::Relaxed) > seen
+                });
             }
             done.store(true, Ordering::Relaxed);
         });
@@ -152,14 +169,20 @@ fn a_reader_never_gets_a_mixture_of_two_contents() {
 /// Reads through one handle, in pieces: one content, or an error. Says whether anything was read.
 fn read_one_content(path: &Path, reader: u64, in_place: bool) -> bool {
     // Past the page cache as well: then every piece is asked of the daemon.
-    let opened = if reader == 0 { File::open(path) } else { open_direct(path) };
+    let opened = if reader == 0 {
+        File::open(path)
+    } else {
+        open_direct(path)
+    };
     let file = match opened {
         Ok(file) => file,
         Err(e) => {
             // The kernel looks the path up once more, and the container may have changed once more;
             // in the middle of a write it may be none, or a damaged one.
             let stale = e.raw_os_error() == Some(libc::ESTALE);
-            let half = [libc::EIO, libc::ENOENT, libc::ENOTDIR].map(Some).contains(&e.raw_os_error());
+            let half = [libc::EIO, libc::ENOENT, libc::ENOTDIR]
+                .map(Some)
+                .contains(&e.raw_os_error());
             assert!(stale || (in_place && half), "{}: {e}", path.display());
             return false;
         }
@@ -187,7 +210,10 @@ fn a_matrix_whose_member_changes_is_another_matrix() {
     let source = scratch_directory();
     let counts = source.path().join("counts");
     let old = Matrix::random(1, 50_000);
-    let new = Matrix { val: old.val.iter().map(|count| count + 1).collect(), ..old.clone() };
+    let new = Matrix {
+        val: old.val.iter().map(|count| count + 1).collect(),
+        ..old.clone()
+    };
     old.write_packed(&counts);
     let mounted = Mounted::new(source.path(), &[]);
     let val = mounted.join("counts/val");
@@ -204,7 +230,9 @@ fn a_matrix_whose_member_changes_is_another_matrix() {
     // The whole directory at once.
     std::fs::rename(&counts, source.path().join("gone")).unwrap();
     old.write_packed(&counts);
-    wait_until("the directory is the new one", || std::fs::read(&val).is_ok());
+    wait_until("the directory is the new one", || {
+        std::fs::read(&val).is_ok()
+    });
     assert_content(&val, &old.arrays()[0].3);
 }
 
@@ -258,7 +286,11 @@ fn a_container_truncated_while_it_is_read_costs_errors_and_nothing_else() {
                         errors.fetch_add(1, Ordering::Relaxed);
                         let gone = e.raw_os_error() == Some(libc::ENOENT);
                         // Cut to less than its header it is a damaged container without an array.
-                        assert!(gone || [Some(libc::EIO), Some(libc::ESTALE)].contains(&e.raw_os_error()), "{e}");
+                        assert!(
+                            gone || [Some(libc::EIO), Some(libc::ESTALE)]
+                                .contains(&e.raw_os_error()),
+                            "{e}"
+                        );
                     }
                 }
             });
@@ -266,9 +298,14 @@ fn a_container_truncated_while_it_is_read_costs_errors_and_nothing_else() {
         let mut random = Seeded::new(8);
         for _ in 0..60 {
             let seen = errors.load(Ordering::Relaxed);
-            let file = OpenOptions::new().write(true).open(changing.stored()).unwrap();
+            let file = OpenOptions::new()
+                .write(true)
+                .open(changing.stored())
+                .unwrap();
             file.set_len(random.below(packed.len()) as u64).unwrap();
-            wait_until("a reader has met it", || errors.load(Ordering::Relaxed) > seen);
+            wait_until("a reader has met it", || {
+                errors.load(Ordering::Relaxed) > seen
+            });
             std::fs::write(changing.stored(), &packed).unwrap();
         }
         done.store(true, Ordering::Relaxed);

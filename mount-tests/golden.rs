@@ -86,7 +86,9 @@ fn bloscpack_files_of_the_whole_corpus_decode_or_are_refused_as_known() {
 
 /// The whole corpus lies beside the clone where the project is developed, and nowhere else.
 fn check_if_there(format: &str) {
-    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden").join(format);
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../shared/golden")
+        .join(format);
     if whole.join("manifest.json").exists() {
         check(&whole);
     } else {
@@ -98,22 +100,45 @@ fn check(corpus: &Path) {
     let manifest = std::fs::read(corpus.join("manifest.json")).unwrap();
     let mut manifest: Manifest = serde_json::from_slice(&manifest).unwrap();
     // BPCells in HDF5 files waits for the HDF5 reader.
-    manifest.cases.retain(|case| case.source.extension().is_none_or(|e| e != "h5"));
-    assert!(manifest.cases.len() > 50, "a corpus of {} cases", manifest.cases.len());
+    manifest
+        .cases
+        .retain(|case| case.source.extension().is_none_or(|e| e != "h5"));
+    assert!(
+        manifest.cases.len() > 50,
+        "a corpus of {} cases",
+        manifest.cases.len()
+    );
     let mounted = Mounted::new(corpus.join("sources"), &["ro"]);
     let mut failures = Vec::new();
     for case in &manifest.cases {
-        let shown = mounted.join(case.source.strip_prefix("sources").unwrap()).join(&case.group);
+        let shown = mounted
+            .join(case.source.strip_prefix("sources").unwrap())
+            .join(&case.group);
         let verified = arrayfs([Path::new("verify"), &corpus.join(&case.source)]);
-        let mut judge = Judge { case, shown, verified, complaints: Vec::new() };
+        let mut judge = Judge {
+            case,
+            shown,
+            verified,
+            complaints: Vec::new(),
+        };
         match case.expect {
             Expect::Ok => judge.must_decode(),
             Expect::Error => judge.must_be_refused(),
         }
-        failures.extend(judge.complaints.iter().map(|said| format!("{}: {said}", case.id)));
+        failures.extend(
+            judge
+                .complaints
+                .iter()
+                .map(|said| format!("{}: {said}", case.id)),
+        );
     }
     mounted.assert_alive();
-    assert!(failures.is_empty(), "{} faults:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} faults:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
 }
 
 /// One case, as it is shown and verified.
@@ -145,7 +170,12 @@ impl Judge<'_> {
 
     /// Every array but those that are harmed.
     fn compare(&mut self, harmed: &[String]) {
-        for array in self.case.arrays.iter().filter(|array| !harmed.contains(&array.name)) {
+        for array in self
+            .case
+            .arrays
+            .iter()
+            .filter(|array| !harmed.contains(&array.name))
+        {
             if let Err(e) = self.compare_array(array) {
                 self.complain(format!("{}: {e}", array.name));
             }
@@ -156,7 +186,10 @@ impl Judge<'_> {
         let path = self.shown.join(&array.name);
         let size = std::fs::metadata(&path)?.len();
         if size != array.bytes {
-            self.complain(format!("{}: size {size}, expected {}", array.name, array.bytes));
+            self.complain(format!(
+                "{}: size {size}, expected {}",
+                array.name, array.bytes
+            ));
         }
         if sha256(&std::fs::read(&path)?) != array.sha256 {
             self.complain(format!("{}: the content differs", array.name));
@@ -194,8 +227,14 @@ impl Judge<'_> {
 
     /// Chunks that are not harmed, to the byte, past the page cache.
     fn compare_good_chunks(&mut self, bad: &[u64], array: &Array) {
-        let size = self.case.header.as_ref().map_or(0, |header| header.chunk_size);
-        let Some(size) = u64::try_from(size).ok().filter(|&size| size > 0) else { return };
+        let size = self
+            .case
+            .header
+            .as_ref()
+            .map_or(0, |header| header.chunk_size);
+        let Some(size) = u64::try_from(size).ok().filter(|&size| size > 0) else {
+            return;
+        };
         for (chunk, hash) in (0..).zip(&self.case.chunk_sha256) {
             if bad.contains(&chunk) {
                 continue;
@@ -218,6 +257,9 @@ impl Judge<'_> {
         }
         let (files, failures) = walk(&self.shown);
         let reads = files.iter().filter_map(|file| std::fs::read(file).err());
-        failures.into_iter().chain(reads).any(|e| e.raw_os_error() == Some(libc::EIO))
+        failures
+            .into_iter()
+            .chain(reads)
+            .any(|e| e.raw_os_error() == Some(libc::EIO))
     }
 }

@@ -29,17 +29,31 @@ const CONTENT: &[u8] = b"as it was written";
 
 fn places() -> Places {
     let directory = scratch_directory();
-    let (source, mountpoint) = (directory.path().join("source"), directory.path().join("mnt"));
+    let (source, mountpoint) = (
+        directory.path().join("source"),
+        directory.path().join("mnt"),
+    );
     std::fs::create_dir(&source).unwrap();
     std::fs::create_dir(&mountpoint).unwrap();
     Bloscpack::default().write(&source.join("x.blp"), CONTENT);
-    Places { _directory: directory, source, mountpoint }
+    Places {
+        _directory: directory,
+        source,
+        mountpoint,
+    }
 }
 
 fn mount(options: &[&str], source: &Path, mountpoint: &Path) -> Ran {
-    let options = options.iter().flat_map(|option| [OsStr::new("-o"), OsStr::new(option)]);
+    let options = options
+        .iter()
+        .flat_map(|option| [OsStr::new("-o"), OsStr::new(option)]);
     let places = [source.as_os_str(), mountpoint.as_os_str()];
-    arrayfs([OsStr::new("mount")].into_iter().chain(options).chain(places))
+    arrayfs(
+        [OsStr::new("mount")]
+            .into_iter()
+            .chain(options)
+            .chain(places),
+    )
 }
 
 fn umount(mountpoint: &Path) -> Ran {
@@ -48,7 +62,9 @@ fn umount(mountpoint: &Path) -> Ran {
 
 #[test]
 fn mount_returns_silently_when_the_mount_is_usable() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let ran = mount(&[], source, mountpoint).success();
     assert_content(&mountpoint.join("x.blp/data"), CONTENT);
     assert_eq!((ran.text(), ran.stderr), (String::new(), String::new()));
@@ -57,7 +73,9 @@ fn mount_returns_silently_when_the_mount_is_usable() {
 
 #[test]
 fn what_is_missing_is_named_with_what_to_do() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let missing = source.join("no-such");
     let name = missing.to_str().unwrap();
     mount(&[], &missing, mountpoint).failed_saying(1, &["source", name, "does not exist"]);
@@ -73,12 +91,17 @@ fn what_is_missing_is_named_with_what_to_do() {
 
 #[test]
 fn a_wrong_option_is_named_with_the_nearest_right_one() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let wrong = |options: &[&str], parts: &[&str]| {
         mount(options, source, mountpoint).failed_saying(2, parts);
     };
     wrong(&["chace=1G"], &["'chace'", "did you mean 'cache'"]);
-    wrong(&["ro,alow_other"], &["'alow_other'", "did you mean 'allow_other'"]);
+    wrong(
+        &["ro,alow_other"],
+        &["'alow_other'", "did you mean 'allow_other'"],
+    );
     wrong(&["frobnicate"], &["unknown mount option 'frobnicate'"]);
     wrong(&["cache=lots"], &["cache=lots"]);
     wrong(&["threads=0"], &["threads=0"]);
@@ -90,9 +113,19 @@ fn a_wrong_option_is_named_with_the_nearest_right_one() {
 
 #[test]
 fn options_are_long_flags_too() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let places = [source.as_os_str(), mountpoint.as_os_str()];
-    let flags = ["mount", "--ro", "--cache", "3M", "--threads=2", "--direct-io"].map(OsStr::new);
+    let flags = [
+        "mount",
+        "--ro",
+        "--cache",
+        "3M",
+        "--threads=2",
+        "--direct-io",
+    ]
+    .map(OsStr::new);
     arrayfs(flags.into_iter().chain(places)).success();
     let mounted = Mounted::adopt(mountpoint);
     assert_eq!(mounted.status()["cache"]["limit"], 3 << 20);
@@ -126,7 +159,9 @@ fn a_mount_over_the_parent_of_its_source_works() {
 
 #[test]
 fn a_second_mount_at_the_same_place_is_refused() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let mounted = Mounted::at(source, mountpoint, &[]);
     mount(&[], source, mountpoint).failed_saying(1, &["mounted already", "arrayfs umount"]);
     mounted.assert_alive();
@@ -137,7 +172,9 @@ fn a_second_mount_at_the_same_place_is_refused() {
 
 #[test]
 fn a_container_file_can_be_the_source() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let mounted = Mounted::at(&source.join("x.blp"), mountpoint, &[]);
     assert_content(&mounted.join("data"), CONTENT);
     assert!(mounted.join("arrays.json").exists());
@@ -145,16 +182,23 @@ fn a_container_file_can_be_the_source() {
 
 fn in_foreground(source: &Path, mountpoint: &Path) -> Child {
     let mut command = Command::new(ARRAYFS);
-    command.args(["mount", "-f", "-o", "log_level=error"]).arg(source).arg(mountpoint);
+    command
+        .args(["mount", "-f", "-o", "log_level=error"])
+        .arg(source)
+        .arg(mountpoint);
     let child = command.spawn().unwrap();
-    wait_until("the mount is there", || mountpoint.join("x.blp/data").exists());
+    wait_until("the mount is there", || {
+        mountpoint.join("x.blp/data").exists()
+    });
     child
 }
 
 #[test]
 fn in_the_foreground_a_signal_unmounts_and_ends_well() {
     for signal in [Signal::TERM, Signal::INT] {
-        let Places { source, mountpoint, .. } = &places();
+        let Places {
+            source, mountpoint, ..
+        } = &places();
         let mut child = in_foreground(source, mountpoint);
         let mounted = Mounted::adopt(mountpoint);
         assert_eq!(mounted.daemon(), child.id());
@@ -167,7 +211,9 @@ fn in_the_foreground_a_signal_unmounts_and_ends_well() {
 #[test]
 fn in_the_background_a_signal_unmounts() {
     for signal in [Signal::TERM, Signal::INT] {
-        let Places { source, mountpoint, .. } = &places();
+        let Places {
+            source, mountpoint, ..
+        } = &places();
         let mounted = Mounted::at(source, mountpoint, &[]);
         send(mounted.daemon(), signal);
         mounted.assert_ends();
@@ -176,7 +222,9 @@ fn in_the_background_a_signal_unmounts() {
 
 #[test]
 fn a_signal_ends_a_mount_that_is_in_use() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let mounted = Mounted::at(source, mountpoint, &[]);
     let open = File::open(mounted.join("x.blp/data")).unwrap();
     send(mounted.daemon(), Signal::TERM);
@@ -186,7 +234,9 @@ fn a_signal_ends_a_mount_that_is_in_use() {
 
 #[test]
 fn a_mount_in_use_is_not_unmounted() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let mounted = Mounted::at(source, mountpoint, &[]);
     let open = File::open(mounted.join("x.blp/data")).unwrap();
     umount(mountpoint).failed_saying(1, &[mountpoint.to_str().unwrap(), "is in use"]);
@@ -197,7 +247,9 @@ fn a_mount_in_use_is_not_unmounted() {
 
 #[test]
 fn umount_returns_when_the_daemon_has_ended() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     for _ in 0..10 {
         let mounted = Mounted::at(source, mountpoint, &[]);
         let daemon = mounted.daemon();
@@ -210,14 +262,18 @@ fn umount_returns_when_the_daemon_has_ended() {
 
 #[test]
 fn umount_of_what_is_no_mount_says_so() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     umount(mountpoint).failed_saying(1, &["not an arrayfs mount"]);
     umount(&source.join("no-such")).failed_saying(1, &["no-such"]);
 }
 
 #[test]
 fn a_killed_daemon_is_told_of_and_cleared() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let mounted = Mounted::at(source, mountpoint, &[]);
     send(mounted.daemon(), Signal::KILL);
     let is_dead = || {
@@ -236,7 +292,9 @@ fn a_killed_daemon_is_told_of_and_cleared() {
 
 #[test]
 fn an_unmount_from_outside_ends_the_daemon() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let mounted = Mounted::at(source, mountpoint, &[]);
     wait_until("umount(8) finds it free", || {
         run(Command::new("umount").arg(mountpoint)).code() == Some(0)
@@ -246,10 +304,15 @@ fn an_unmount_from_outside_ends_the_daemon() {
 
 #[test]
 fn called_as_a_mount_helper_it_takes_the_options_of_mount() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let helper = link_to_arrayfs(source.parent().unwrap(), "mount.fuse.arrayfs");
     let call = |options: &str| {
-        run(Command::new(&helper).arg(source).arg(mountpoint).args(["-o", options]))
+        run(Command::new(&helper)
+            .arg(source)
+            .arg(mountpoint)
+            .args(["-o", options]))
     };
     call("rw,noatime,nodev,nosuid,nofail,_netdev,x-systemd.automount").success();
     let line = mount_line(mountpoint).unwrap();
@@ -268,7 +331,9 @@ fn mount_8_finds_the_helper_and_mounts() {
     if !is_root("mount(8) in a mount name space of its own") {
         return;
     }
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let helpers = source.parent().unwrap().join("sbin");
     std::fs::create_dir(&helpers).unwrap();
     link_to_arrayfs(&helpers, "mount.fuse.arrayfs");
@@ -285,13 +350,19 @@ fn mount_8_finds_the_helper_and_mounts() {
 
 #[test]
 fn the_log_file_has_levels_and_is_reopened_on_sighup() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let log = source.parent().unwrap().join("log");
     let option = format!("log={}", log.display());
     let text = || std::fs::read_to_string(&log).unwrap_or_default();
     let mounted = Mounted::at(source, mountpoint, &[&option]);
     wait_until("the mount is logged", || text().contains("mounted at"));
-    assert!(text().lines().all(|line| line.contains(" INFO ")), "{}", text());
+    assert!(
+        text().lines().all(|line| line.contains(" INFO ")),
+        "{}",
+        text()
+    );
     std::fs::rename(&log, log.with_extension("1")).unwrap();
     send(mounted.daemon(), Signal::HUP);
     wait_until("the log is reopened", || text().contains("log reopened"));
@@ -299,16 +370,26 @@ fn the_log_file_has_levels_and_is_reopened_on_sighup() {
     drop(mounted);
     assert!(text().contains("unmounted"), "{}", text());
     std::fs::remove_file(&log).unwrap();
-    drop(Mounted::at(source, mountpoint, &[&option, "log_level=error"]));
+    drop(Mounted::at(
+        source,
+        mountpoint,
+        &[&option, "log_level=error"],
+    ));
     assert_eq!(text(), "");
 }
 
 /// `run` waits for the end of both outputs; a daemon that kept them open would make it fail.
 #[test]
 fn the_starter_s_outputs_and_directory_are_released() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let mut command = Command::new(ARRAYFS);
-    command.arg("mount").arg(source).arg(mountpoint).current_dir(source.parent().unwrap());
+    command
+        .arg("mount")
+        .arg(source)
+        .arg(mountpoint)
+        .current_dir(source.parent().unwrap());
     run(&mut command).success();
     let mounted = Mounted::adopt(mountpoint);
     let link = |name: &str| std::fs::read_link(format!("/proc/{}/{name}", mounted.daemon()));
@@ -320,16 +401,25 @@ fn the_starter_s_outputs_and_directory_are_released() {
 
 #[test]
 fn status_shows_the_mount() {
-    let Places { source, mountpoint, .. } = &places();
+    let Places {
+        source, mountpoint, ..
+    } = &places();
     let mounted = Mounted::at(source, mountpoint, &["cache=4M"]);
     assert_content(&mounted.join("x.blp/data"), CONTENT);
     let text = arrayfs([Path::new("status"), mountpoint]).success().text();
-    for part in [mountpoint.to_str().unwrap(), source.to_str().unwrap(), "4.0 MiB"] {
+    for part in [
+        mountpoint.to_str().unwrap(),
+        source.to_str().unwrap(),
+        "4.0 MiB",
+    ] {
         assert!(text.contains(part), "'{part}' is missing in {text}");
     }
     let all = arrayfs(["status", "--json"]).success().text();
     let all: Vec<serde_json::Value> = serde_json::from_str(&all).unwrap();
-    let ours = all.iter().find(|m| m["mountpoint"] == mountpoint.to_str().unwrap()).unwrap();
+    let ours = all
+        .iter()
+        .find(|m| m["mountpoint"] == mountpoint.to_str().unwrap())
+        .unwrap();
     assert_eq!(ours["state"], "serving");
     assert_eq!(ours["daemon"]["pid"], mounted.daemon());
     assert_eq!(ours["daemon"]["cache"]["limit"], 4 << 20);

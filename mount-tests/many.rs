@@ -23,9 +23,15 @@ fn name(number: usize) -> String {
 
 fn source() -> TempDir {
     let source = scratch_directory();
-    let kind = Bloscpack { packing: Packing::Stored, ..Bloscpack::default() };
+    let kind = Bloscpack {
+        packing: Packing::Stored,
+        ..Bloscpack::default()
+    };
     for number in 0..MANY {
-        kind.write(&source.path().join(name(number)), content(number).as_bytes());
+        kind.write(
+            &source.path().join(name(number)),
+            content(number).as_bytes(),
+        );
     }
     source
 }
@@ -48,10 +54,18 @@ fn ten_thousand_containers_are_listed_and_walked_in_bounds() {
     }
     let mounted = Mounted::new(source.path(), &[]);
     assert_none_was_read(source.path());
-    assert_eq!(mounted.status()["open_containers"], 0, "mounting opens none");
+    assert_eq!(
+        mounted.status()["open_containers"],
+        0,
+        "mounting opens none"
+    );
 
     assert_all_are_directories(mounted.path());
-    assert_eq!(mounted.status()["open_containers"], 0, "recognising opens none");
+    assert_eq!(
+        mounted.status()["open_containers"],
+        0,
+        "recognising opens none"
+    );
     assert_eq!(mounted.status()["cache"]["decoded_bytes"], 0);
 
     for number in 0..MANY {
@@ -61,8 +75,12 @@ fn ten_thousand_containers_are_listed_and_walked_in_bounds() {
     }
     assert_bounded(&mounted);
 
-    let entries = std::fs::read_dir(mounted.path()).unwrap().map(|entry| entry.unwrap().path());
-    let inside = entries.map(|path| std::fs::read_dir(path).unwrap().count()).sum::<usize>();
+    let entries = std::fs::read_dir(mounted.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let inside = entries
+        .map(|path| std::fs::read_dir(path).unwrap().count())
+        .sum::<usize>();
     assert_eq!(inside, 3 * MANY, "data, arrays.json and views in each");
     assert_bounded(&mounted);
 }
@@ -74,7 +92,10 @@ fn assert_none_was_read(source: &Path) {
     let control = source.join(name(0));
     std::fs::read(&control).unwrap();
     if accessed(&control) == SystemTime::UNIX_EPOCH {
-        eprintln!("not tested: access times are not kept in {}", source.display());
+        eprintln!(
+            "not tested: access times are not kept in {}",
+            source.display()
+        );
     }
 }
 
@@ -83,12 +104,24 @@ fn assert_all_are_directories(mountpoint: &Path) {
     let mut names = Vec::with_capacity(MANY);
     for entry in std::fs::read_dir(mountpoint).unwrap() {
         let entry = entry.unwrap();
-        assert!(entry.file_type().unwrap().is_dir(), "{:?}", entry.file_name());
-        assert!(entry.metadata().unwrap().is_dir(), "{:?}", entry.file_name());
+        assert!(
+            entry.file_type().unwrap().is_dir(),
+            "{:?}",
+            entry.file_name()
+        );
+        assert!(
+            entry.metadata().unwrap().is_dir(),
+            "{:?}",
+            entry.file_name()
+        );
         names.push(entry.file_name().into_string().unwrap());
     }
     names.sort();
-    assert!(names.iter().eq((0..MANY).map(name).collect::<Vec<_>>().iter()));
+    assert!(
+        names
+            .iter()
+            .eq((0..MANY).map(name).collect::<Vec<_>>().iter())
+    );
 }
 
 /// 128 containers stay open; the rest of the daemon takes a few dozen descriptors.

@@ -17,7 +17,12 @@ fn assert_bounded(mounted: &Mounted) {
     mounted.assert_alive();
     let peak = memory_figure(mounted.daemon(), "VmHWM");
     let limit = CACHE + BESIDE;
-    assert!(peak <= limit, "{} MiB at the peak, {} are allowed", peak >> 20, limit >> 20);
+    assert!(
+        peak <= limit,
+        "{} MiB at the peak, {} are allowed",
+        peak >> 20,
+        limit >> 20
+    );
     assert!(peak > 1 << 20, "a figure that can be believed: {peak}");
 }
 
@@ -28,11 +33,21 @@ fn reading_ten_times_the_cache_stays_within_the_bound() {
     let matrix = Matrix::random(1, 10_000_000);
     matrix.write_packed(&source.path().join("counts"));
     let plain = Seeded::new(2).rising(80 << 20);
-    let packed = Bloscpack { chunk_size: 1 << 20, ..Bloscpack::default() };
+    let packed = Bloscpack {
+        chunk_size: 1 << 20,
+        ..Bloscpack::default()
+    };
     packed.write(&source.path().join("small-blocks.blp"), &plain[..40 << 20]);
     // One block of eight megabytes in each chunk: what decodes at once is half of the cache.
-    let large = Packing::Lz4 { block: 8 << 20, shuffle: true };
-    let packed = Bloscpack { chunk_size: 8 << 20, packing: large, ..packed };
+    let large = Packing::Lz4 {
+        block: 8 << 20,
+        shuffle: true,
+    };
+    let packed = Bloscpack {
+        chunk_size: 8 << 20,
+        packing: large,
+        ..packed
+    };
     packed.write(&source.path().join("large-blocks.blp"), &plain[40 << 20..]);
     let mounted = Mounted::new(source.path(), &["cache=16M"]);
     let [val, index, ..] = matrix.arrays().map(|array| array.3);
@@ -82,11 +97,21 @@ fn read_through(path: &Path, expected: &[u8]) {
 #[test]
 fn claims_of_gigabytes_cost_no_memory() {
     let source = scratch_directory();
-    copy_directory(&golden("bloscpack/sources"), &source.path().join("bloscpack"));
+    copy_directory(
+        &golden("bloscpack/sources"),
+        &source.path().join("bloscpack"),
+    );
     copy_directory(&golden("bpcells/sources"), &source.path().join("bpcells"));
-    let claims = ["bad-nbytes-2G.blp", "bad-nchunks-2^40-offsets.blp", "bad-meta-comp-4G.blp"];
+    let claims = [
+        "bad-nbytes-2G.blp",
+        "bad-nchunks-2^40-offsets.blp",
+        "bad-meta-comp-4G.blp",
+    ];
     for claim in claims {
-        assert!(source.path().join("bloscpack").join(claim).exists(), "{claim} is in the corpus");
+        assert!(
+            source.path().join("bloscpack").join(claim).exists(),
+            "{claim} is in the corpus"
+        );
     }
     let mounted = Mounted::new(source.path(), &["cache=16M"]);
     let bad = |path: &PathBuf| path.to_string_lossy().contains("/bad-");
@@ -96,7 +121,13 @@ fn claims_of_gigabytes_cost_no_memory() {
     std::thread::scope(|scope| {
         for reader in 0..4 {
             let files = &files;
-            scope.spawn(move || files.iter().skip(reader).step_by(4).for_each(|file| read_some(file)));
+            scope.spawn(move || {
+                files
+                    .iter()
+                    .skip(reader)
+                    .step_by(4)
+                    .for_each(|file| read_some(file))
+            });
         }
     });
     assert_bounded(&mounted);

@@ -24,14 +24,30 @@ fn as_other(program: &str, arguments: &[&Path]) -> Ran {
 #[track_caller]
 fn other_may(program: &str, path: &Path) {
     let ran = as_other(program, &[path]);
-    assert_eq!(ran.code(), Some(0), "{program} {}: {}", path.display(), ran.stderr);
+    assert_eq!(
+        ran.code(),
+        Some(0),
+        "{program} {}: {}",
+        path.display(),
+        ran.stderr
+    );
 }
 
 #[track_caller]
 fn other_may_not(program: &str, path: &Path) {
     let ran = as_other(program, &[path]);
-    assert_ne!(ran.code(), Some(0), "{program} {}: {}", path.display(), ran.text());
-    assert!(ran.stderr.contains("Permission denied"), "{program}: {}", ran.stderr);
+    assert_ne!(
+        ran.code(),
+        Some(0),
+        "{program} {}: {}",
+        path.display(),
+        ran.text()
+    );
+    assert!(
+        ran.stderr.contains("Permission denied"),
+        "{program}: {}",
+        ran.stderr
+    );
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -41,7 +57,12 @@ fn set_mode(path: &Path, mode: u32) {
 /// Containers and files of several modes, all of them root's.
 fn source() -> TempDir {
     let source = scratch_directory();
-    for (name, mode) in [("open", 0o644), ("group", 0o640), ("closed", 0o600), ("odd", 0o604)] {
+    for (name, mode) in [
+        ("open", 0o644),
+        ("group", 0o640),
+        ("closed", 0o600),
+        ("odd", 0o604),
+    ] {
         let (container, file) = (format!("{name}.blp"), format!("{name}.txt"));
         Bloscpack::default().write(&source.path().join(&container), name.as_bytes());
         std::fs::write(source.path().join(&file), name).unwrap();
@@ -129,7 +150,10 @@ fn a_matrix_with_a_closed_member_is_closed() {
     chown(&counts, Some(OTHER), Some(OTHER)).unwrap();
     let mounted = Mounted::new(source.path(), &["allow_other"]);
     other_may("cat", &source.path().join("counts/index_data"));
-    assert_eq!(mounted.join("counts/index").metadata().unwrap().mode() & 0o004, 0);
+    assert_eq!(
+        mounted.join("counts/index").metadata().unwrap().mode() & 0o004,
+        0
+    );
 }
 
 #[test]

@@ -36,7 +36,11 @@ fn reading_from_front_to_back_gives_every_byte() {
     let (mounted, tree) = mounted(1, &[]);
     for known in &tree.files {
         let path = mounted.join(&known.path);
-        assert_eq!(path.metadata().unwrap().len(), known.content.len() as u64, "{path:?}");
+        assert_eq!(
+            path.metadata().unwrap().len(),
+            known.content.len() as u64,
+            "{path:?}"
+        );
         assert_content(&path, &known.content);
         // Again from the kernel's cache, in odd steps.
         let mut file = File::open(&path).unwrap();
@@ -71,7 +75,10 @@ fn exactly(file: &File, at: usize, len: usize) -> Vec<u8> {
     let mut buffer = vec![0; len];
     let mut done = 0;
     while done < len {
-        match file.read_at(&mut buffer[done..], (at + done) as u64).unwrap() {
+        match file
+            .read_at(&mut buffer[done..], (at + done) as u64)
+            .unwrap()
+        {
             0 => break,
             n => done += n,
         }
@@ -89,11 +96,22 @@ fn reading_at_and_past_the_end_gives_nothing() {
         let end = known.content.len() as u64;
         let mut buffer = [1; 100];
         for past in [0, 1, 4096, 1 << 40] {
-            assert_eq!(file.read_at(&mut buffer, end + past).unwrap(), 0, "{path:?} + {past}");
-            assert_eq!(read_direct(&path, end + past, 100).unwrap(), b"", "{path:?} + {past}");
+            assert_eq!(
+                file.read_at(&mut buffer, end + past).unwrap(),
+                0,
+                "{path:?} + {past}"
+            );
+            assert_eq!(
+                read_direct(&path, end + past, 100).unwrap(),
+                b"",
+                "{path:?} + {past}"
+            );
         }
         let before = end.saturating_sub(3);
-        assert_eq!(file.read_at(&mut buffer, before).unwrap() as u64, end - before);
+        assert_eq!(
+            file.read_at(&mut buffer, before).unwrap() as u64,
+            end - before
+        );
         assert_eq!(file.seek(SeekFrom::End(0)).unwrap(), end);
         assert_eq!(file.read(&mut buffer).unwrap(), 0);
     }
@@ -160,7 +178,11 @@ fn with_direct_io_every_way_of_reading_gives_the_same_bytes() {
 #[test]
 fn many_readers_of_one_file_all_get_its_bytes() {
     let (mounted, tree) = mounted(8, &["cache=2M"]);
-    for known in tree.files.iter().filter(|known| known.content.len() > 1 << 19) {
+    for known in tree
+        .files
+        .iter()
+        .filter(|known| known.content.len() > 1 << 19)
+    {
         let path = mounted.join(&known.path);
         std::thread::scope(|scope| {
             for reader in 0..6 {

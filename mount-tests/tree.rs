@@ -18,7 +18,9 @@ use crate::harness::writers::{Bloscpack, Matrix, npy};
 use crate::harness::{copy_directory, golden, is_root, scratch_directory, wait_until};
 
 fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    let entries = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
     let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
     names.sort();
     names
@@ -58,21 +60,42 @@ fn ordinary_files_are_shown_byte_for_byte() {
 fn links_stay_links_and_special_files_stay_special() {
     let source = scratch_directory();
     Bloscpack::default().write(&source.path().join("x.blp"), b"decoded");
-    let links = [("to-container", "x.blp"), ("dangling", "no-such"), ("absolute", "/etc/hostname")];
+    let links = [
+        ("to-container", "x.blp"),
+        ("dangling", "no-such"),
+        ("absolute", "/etc/hostname"),
+    ];
     for (name, target) in links {
         symlink(target, source.path().join(name)).unwrap();
     }
     let no_device = makedev(0, 0);
     let fifo = source.path().join("fifo");
-    mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), no_device).unwrap();
+    mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        FileType::Fifo,
+        Mode::from_raw_mode(0o600),
+        no_device,
+    )
+    .unwrap();
     let mounted = Mounted::new(source.path(), &[]);
     for (name, target) in links {
-        assert_eq!(std::fs::read_link(mounted.join(name)).unwrap(), Path::new(target));
+        assert_eq!(
+            std::fs::read_link(mounted.join(name)).unwrap(),
+            Path::new(target)
+        );
         assert!(mounted.join(name).symlink_metadata().unwrap().is_symlink());
     }
     assert_content(&mounted.join("to-container/data"), b"decoded");
     assert!(!mounted.join("dangling").exists());
-    assert!(mounted.join("fifo").symlink_metadata().unwrap().file_type().is_fifo());
+    assert!(
+        mounted
+            .join("fifo")
+            .symlink_metadata()
+            .unwrap()
+            .file_type()
+            .is_fifo()
+    );
 }
 
 #[test]
@@ -83,10 +106,19 @@ fn the_file_system_is_as_large_and_as_full_as_the_source_s() {
         let s = statvfs(path).unwrap();
         (s.f_bfree, s.f_bavail, s.f_ffree)
     };
-    let (shown, stored) = (statvfs(mounted.path()).unwrap(), statvfs(source.path()).unwrap());
+    let (shown, stored) = (
+        statvfs(mounted.path()).unwrap(),
+        statvfs(source.path()).unwrap(),
+    );
     assert_eq!(shown.f_blocks, stored.f_blocks);
-    assert_eq!((shown.f_bsize, shown.f_frsize), (stored.f_bsize, stored.f_frsize));
-    assert_eq!((shown.f_files, shown.f_namemax), (stored.f_files, stored.f_namemax));
+    assert_eq!(
+        (shown.f_bsize, shown.f_frsize),
+        (stored.f_bsize, stored.f_frsize)
+    );
+    assert_eq!(
+        (shown.f_files, shown.f_namemax),
+        (stored.f_files, stored.f_namemax)
+    );
     // Others write to the same disk: compared between two equal looks at the source.
     wait_until("free space is the source's", || {
         let before = free(source.path());
@@ -102,7 +134,9 @@ fn owner_mode_and_times_are_the_container_s() {
     Bloscpack::default().write(&file, b"content");
     Matrix::random(2, 500).write_packed(&matrix);
     let long_ago = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
-    let times = FileTimes::new().set_modified(long_ago).set_accessed(long_ago);
+    let times = FileTimes::new()
+        .set_modified(long_ago)
+        .set_accessed(long_ago);
     File::open(&file).unwrap().set_times(times).unwrap();
     std::fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
     std::fs::set_permissions(matrix.join("val_idx"), Permissions::from_mode(0o604)).unwrap();
@@ -112,17 +146,36 @@ fn owner_mode_and_times_are_the_container_s() {
     let stored = file.metadata().unwrap();
     let mounted = Mounted::new(source.path(), &[]);
     let shown = |path: &str| mounted.join(path).metadata().unwrap();
-    for path in ["x.blp", "x.blp/data", "x.blp/arrays.json", "x.blp/views", "x.blp/views/data.npy"] {
+    for path in [
+        "x.blp",
+        "x.blp/data",
+        "x.blp/arrays.json",
+        "x.blp/views",
+        "x.blp/views/data.npy",
+    ] {
         let shown = shown(path);
-        assert_eq!((shown.uid(), shown.gid()), (stored.uid(), stored.gid()), "{path}");
+        assert_eq!(
+            (shown.uid(), shown.gid()),
+            (stored.uid(), stored.gid()),
+            "{path}"
+        );
         assert_eq!(shown.modified().unwrap(), long_ago, "{path}");
         // Who may read a container may enter the directory that it is shown as.
         let mode = if shown.is_dir() { 0o750 } else { 0o640 };
         assert_eq!(shown.mode() & 0o7777, mode, "{path}");
     }
-    assert_eq!(shown("counts/val").mode() & 0o777, 0o604 & 0o644, "who may read every member");
-    let newest = std::fs::read_dir(&matrix).unwrap().map(|e| e.unwrap().metadata().unwrap());
-    assert_eq!(shown("counts/val").modified().ok(), newest.filter_map(|m| m.modified().ok()).max());
+    assert_eq!(
+        shown("counts/val").mode() & 0o777,
+        0o604 & 0o644,
+        "who may read every member"
+    );
+    let newest = std::fs::read_dir(&matrix)
+        .unwrap()
+        .map(|e| e.unwrap().metadata().unwrap());
+    assert_eq!(
+        shown("counts/val").modified().ok(),
+        newest.filter_map(|m| m.modified().ok()).max()
+    );
 }
 
 #[test]
@@ -137,11 +190,28 @@ fn sizes_are_decoded_and_blocks_are_stored() {
     let data = mounted.join("x.blp/data").metadata().unwrap();
     assert_eq!(data.len(), plain.len() as u64);
     let (blocks, whole) = (data.blocks(), packed.len() as u64);
-    assert!(blocks > 0 && blocks <= whole.div_ceil(512), "{blocks} blocks of {whole} bytes");
+    assert!(
+        blocks > 0 && blocks <= whole.div_ceil(512),
+        "{blocks} blocks of {whole} bytes"
+    );
     let index = mounted.join("counts/index").metadata().unwrap();
     assert_eq!(index.len(), 400_000);
-    let member = |name: &str| source.path().join("counts").join(name).metadata().unwrap().len();
-    let most = ["index_data", "index_idx", "index_idx_offsets", "index_starts"].map(member);
+    let member = |name: &str| {
+        source
+            .path()
+            .join("counts")
+            .join(name)
+            .metadata()
+            .unwrap()
+            .len()
+    };
+    let most = [
+        "index_data",
+        "index_idx",
+        "index_idx_offsets",
+        "index_starts",
+    ]
+    .map(member);
     let most = most.iter().sum::<u64>().div_ceil(512);
     assert!(index.blocks() <= most && index.blocks() * 512 >= member("index_data") - 512);
     let view = mounted.join("counts/views/index.npy").metadata().unwrap();
@@ -163,7 +233,10 @@ fn arrays_json_describes_every_array() {
     assert_eq!(counts["version"], "packed-uint-matrix-v2");
     let described = counts["arrays"].as_array().unwrap();
     for (name, descr, elements, bytes) in matrix.arrays() {
-        let array = described.iter().find(|array| array["name"] == name).unwrap();
+        let array = described
+            .iter()
+            .find(|array| array["name"] == name)
+            .unwrap();
         let dtype = if descr == "<u4" { "uint32" } else { "uint64" };
         assert_eq!(array["dtype"], dtype, "{name}");
         assert_eq!(array["shape"], json!([elements]), "{name}");
@@ -207,7 +280,10 @@ fn extended_attributes_say_what_arrays_json_says() {
             of(&path, "ratio").parse::<f64>().unwrap();
             let mut list = vec![0; 4096];
             let n = rustix::fs::listxattr(&path, &mut list[..]).unwrap();
-            let listed = list[..n].split(|&b| b == 0).filter(|name| !name.is_empty()).count();
+            let listed = list[..n]
+                .split(|&b| b == 0)
+                .filter(|name| !name.is_empty())
+                .count();
             assert_eq!(listed, 7, "{}", path.display());
         }
         let unknown = xattr(&directory, "user.arrayfs.no-such").unwrap_err();
@@ -224,7 +300,10 @@ fn extended_attributes_of_ordinary_files_pass_through() {
     let flags = rustix::fs::XattrFlags::empty();
     rustix::fs::setxattr(&file, "user.origin", b"elsewhere", flags).unwrap();
     let mounted = Mounted::new(source.path(), &[]);
-    assert_eq!(xattr(&mounted.join("file"), "user.origin").unwrap(), "elsewhere");
+    assert_eq!(
+        xattr(&mounted.join("file"), "user.origin").unwrap(),
+        "elsewhere"
+    );
 }
 
 #[test]
@@ -238,7 +317,10 @@ fn a_view_is_a_header_of_numpy_before_the_same_bytes() {
         assert_content(&view, &npy(descr, elements, &bytes));
     }
     let arrays = ["col_names", "idxptr", "index", "row_names", "shape", "val"];
-    assert_eq!(names(&mounted.join("counts/views")), arrays.map(|name| format!("{name}.npy")));
+    assert_eq!(
+        names(&mounted.join("counts/views")),
+        arrays.map(|name| format!("{name}.npy"))
+    );
 }
 
 #[test]
@@ -271,13 +353,19 @@ fn error_txt_says_what_is_wrong_and_the_rest_is_shown() {
     let mounted = Mounted::new(source.path(), &[]);
     let text = std::fs::read_to_string(mounted.join("counts/error.txt")).unwrap();
     assert_eq!(text.lines().count(), 1, "{text}");
-    assert!(text.contains("val") && text.contains("expected") && text.contains("found"), "{text}");
+    assert!(
+        text.contains("val") && text.contains("expected") && text.contains("found"),
+        "{text}"
+    );
     assert!(!mounted.join("counts/val").exists());
     assert_content(&mounted.join("counts/index"), &matrix.arrays()[1].3);
     let state = xattr(&mounted.join("counts"), "user.arrayfs.state").unwrap();
     assert!(state.contains("error.txt"), "{state}");
     let text = std::fs::read_to_string(mounted.join("golden/bad-magic.blp/error.txt")).unwrap();
-    assert!(text.contains("magic") && text.contains("bytes 0..4"), "{text}");
+    assert!(
+        text.contains("magic") && text.contains("bytes 0..4"),
+        "{text}"
+    );
     assert_eq!(names(&mounted.join("golden/bad-magic.blp/views")), [""; 0]);
 }
 
@@ -292,15 +380,26 @@ fn nothing_can_be_written() {
         let errno = done.expect_err(what).raw_os_error();
         assert_eq!(errno, Some(libc::EROFS), "{what}");
     };
-    for path in ["file", "x.blp/data", "x.blp/arrays.json", "x.blp/views/data.npy"] {
+    for path in [
+        "file",
+        "x.blp/data",
+        "x.blp/arrays.json",
+        "x.blp/views/data.npy",
+    ] {
         let path = &mounted.join(path);
         let open = |options: &OpenOptions| options.open(path).map(drop);
         refused("write", open(OpenOptions::new().write(true)));
         refused("append", open(OpenOptions::new().append(true)));
-        refused("truncate", open(OpenOptions::new().write(true).truncate(true)));
+        refused(
+            "truncate",
+            open(OpenOptions::new().write(true).truncate(true)),
+        );
         refused("remove", std::fs::remove_file(path));
         refused("rename", std::fs::rename(path, mounted.join("other")));
-        refused("chmod", std::fs::set_permissions(path, Permissions::from_mode(0o777)));
+        refused(
+            "chmod",
+            std::fs::set_permissions(path, Permissions::from_mode(0o777)),
+        );
         refused("link", std::fs::hard_link(path, mounted.join("other")));
         let flags = rustix::fs::XattrFlags::empty();
         let set = rustix::fs::setxattr(path, "user.x", b"", flags);
@@ -308,7 +407,10 @@ fn nothing_can_be_written() {
     }
     for directory in [mounted.path().to_owned(), mounted.join("x.blp")] {
         refused("create", std::fs::write(directory.join("new"), ""));
-        refused("make a directory", std::fs::create_dir(directory.join("new.blp")));
+        refused(
+            "make a directory",
+            std::fs::create_dir(directory.join("new.blp")),
+        );
     }
     assert_eq!(walk(source.path()).0.len(), 2);
     assert_content(&mounted.join("x.blp/data"), b"content");
@@ -317,8 +419,18 @@ fn nothing_can_be_written() {
 #[test]
 fn odd_names_of_source_and_mountpoint_change_nothing() {
     let directory = scratch_directory();
-    for name in ["with space", "größe 🦀", "a,rw,b=c", "back\\slash", "100%", "new\nline"] {
-        let (source, mountpoint) = (directory.path().join(name), directory.path().join("m").join(name));
+    for name in [
+        "with space",
+        "größe 🦀",
+        "a,rw,b=c",
+        "back\\slash",
+        "100%",
+        "new\nline",
+    ] {
+        let (source, mountpoint) = (
+            directory.path().join(name),
+            directory.path().join("m").join(name),
+        );
         std::fs::create_dir_all(&source).unwrap();
         std::fs::create_dir_all(&mountpoint).unwrap();
         Bloscpack::default().write(&source.join(format!("{name}.blp")), name.as_bytes());

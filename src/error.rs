@@ -162,7 +162,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Fault(fault) => fault.fmt(f),
-            Error::Io { doing, cause } => write!(f, "{doing}: {cause}"),
+            Error::Io { doing, cause } => write!(f, "{doing}: {}", plain(cause)),
             Error::Changed { path } => {
                 write!(
                     f,
@@ -182,3 +182,48 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// What the system says, without the number that the standard library adds.
+pub fn plain(cause: &io::Error) -> String {
+    without_numbers(&cause.to_string())
+}
+
+/// A message without the `(os error N)` of the standard library.
+pub fn without_numbers(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_reads_as_a_sentence() {
+        let fault = Fault::new("the index goes back")
+            .file("val_idx")
+            .bytes(8..16)
+            .expected("at least 12")
+            .found(4);
+        let located =
+            Error::from(fault).map_fault(|f| f.block(3).array("val").container(Path::new("m")));
+        assert_eq!(
+            located.to_string(),
+            "m: val: block 3: val_idx: bytes 8..16: the index goes back: expected at least 12, found 4"
+        );
+    }
+
+    #[test]
+    fn system_errors_have_no_numbers() {
+        let error = Error::io("cannot read x", io::Error::from_raw_os_error(libc::ENOENT));
+        assert_eq!(
+            error.to_string(),
+            "cannot read x: No such file or directory"
+        );
+        assert_eq!(without_numbers("a (os error 2); b (os error 17)"), "a; b");
+    }
+}

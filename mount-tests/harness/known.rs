@@ -23,22 +23,34 @@ pub struct KnownFile {
 impl KnownTree {
     /// Matrices packed and unpacked, Bloscpack files packed and stored; about a megabyte an array.
     pub fn new(seed: u64) -> Self {
-        let mut tree = KnownTree { directory: scratch_directory(), files: Vec::new() };
+        let mut tree = KnownTree {
+            directory: scratch_directory(),
+            files: Vec::new(),
+        };
         let matrix = Matrix::random(seed, 250_007);
         matrix.write_packed(&tree.source().join("packed"));
         matrix.write_unpacked(&tree.source().join("unpacked"));
         tree.expect_matrix("packed", &matrix);
         tree.expect_matrix("unpacked", &matrix);
-        let stored = Bloscpack { packing: Packing::Stored, ..Bloscpack::default() };
+        let stored = Bloscpack {
+            packing: Packing::Stored,
+            ..Bloscpack::default()
+        };
         let bare = Bloscpack {
             typesize: 4,
             chunk_size: 100_001,
-            packing: Packing::Lz4 { block: 7001, shuffle: false },
+            packing: Packing::Lz4 {
+                block: 7001,
+                shuffle: false,
+            },
             checksum: false,
             offsets: false,
         };
-        let kinds =
-            [("shuffled.blp", Bloscpack::default()), ("stored.blp", stored), ("bare.blp", bare)];
+        let kinds = [
+            ("shuffled.blp", Bloscpack::default()),
+            ("stored.blp", stored),
+            ("bare.blp", bare),
+        ];
         let mut random = Seeded::new(seed);
         for (name, kind) in kinds {
             let plain = random.rising(1_000_003);
@@ -57,15 +69,31 @@ impl KnownTree {
             self.expect(name, array, descr, elements, bytes);
         }
         let content = matrix.row_names_text().into_bytes();
-        self.files.push(KnownFile { path: Path::new(name).join("row_names"), content });
+        self.files.push(KnownFile {
+            path: Path::new(name).join("row_names"),
+            content,
+        });
     }
 
     /// An array and its view.
-    fn expect(&mut self, container: &str, array: &str, descr: &str, elements: usize, bytes: Vec<u8>) {
+    fn expect(
+        &mut self,
+        container: &str,
+        array: &str,
+        descr: &str,
+        elements: usize,
+        bytes: Vec<u8>,
+    ) {
         let container = Path::new(container);
         let view = npy(descr, elements, &bytes);
-        self.files.push(KnownFile { path: container.join(array), content: bytes });
+        self.files.push(KnownFile {
+            path: container.join(array),
+            content: bytes,
+        });
         let path = container.join("views").join(format!("{array}.npy"));
-        self.files.push(KnownFile { path, content: view });
+        self.files.push(KnownFile {
+            path,
+            content: view,
+        });
     }
 }

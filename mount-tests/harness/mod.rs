@@ -43,12 +43,16 @@ pub fn within_patience<T: Send + 'static>(
 ) -> T {
     let worker = std::thread::spawn(work);
     wait_until(what, || worker.is_finished());
-    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    worker
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The golden containers that lie beside these tests.
 pub fn golden(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("mount-tests/golden").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("mount-tests/golden")
+        .join(path)
 }
 
 /// Some things only root can try: switching users, giving files away. Others are told, not tested.

@@ -46,8 +46,13 @@ impl Mounted {
     /// Takes over a mount that somebody else made.
     pub fn adopt(mountpoint: &Path) -> Self {
         let mountpoint = mountpoint.to_owned();
-        let mut mounted =
-            Mounted { mountpoint, daemon: 0, ended: false, _made: None, _watchdog: None };
+        let mut mounted = Mounted {
+            mountpoint,
+            daemon: 0,
+            ended: false,
+            _made: None,
+            _watchdog: None,
+        };
         mounted.daemon = mounted.status()["pid"].as_u64().unwrap() as u32;
         mounted._watchdog = Some(watch(mounted.daemon));
         mounted
@@ -94,7 +99,11 @@ impl Mounted {
         // fork and exec), which keeps the mount busy although everything here is closed.
         wait_until("the mount is free", || {
             let ran = arrayfs([OsString::from("umount"), self.mountpoint.clone().into()]);
-            failure = if ran.code() == Some(0) { String::new() } else { ran.stderr.clone() };
+            failure = if ran.code() == Some(0) {
+                String::new()
+            } else {
+                ran.stderr.clone()
+            };
             !failure.contains("is in use")
         });
         match (is_mounted(&self.mountpoint), has_ended(self.daemon)) {
@@ -156,11 +165,20 @@ pub fn is_mounted(mountpoint: &Path) -> bool {
 
 /// The line of the kernel's table about an arrayfs mount.
 pub fn mount_line(mountpoint: &Path) -> Option<String> {
-    let path: String = mountpoint.as_os_str().as_bytes().iter().map(|&b| in_table(b)).collect();
+    let path: String = mountpoint
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .map(|&b| in_table(b))
+        .collect();
     let table = std::fs::read("/proc/self/mountinfo").unwrap();
     let table = table.iter().map(|&b| b as char).collect::<String>();
     let is_it = |line: &&str| line.split(' ').nth(4) == Some(&path[..]);
-    table.lines().filter(|line| line.contains(" fuse.arrayfs ")).find(is_it).map(str::to_owned)
+    table
+        .lines()
+        .filter(|line| line.contains(" fuse.arrayfs "))
+        .find(is_it)
+        .map(str::to_owned)
 }
 
 /// How the table writes a byte of a path.

@@ -42,7 +42,11 @@ impl Ran {
     pub fn failed_saying(self, code: i32, parts: &[&str]) {
         assert_eq!(self.code(), Some(code), "{self:?}");
         for part in parts {
-            assert!(self.stderr.contains(part), "'{part}' is missing in: {}", self.stderr);
+            assert!(
+                self.stderr.contains(part),
+                "'{part}' is missing in: {}",
+                self.stderr
+            );
         }
     }
 }
@@ -55,15 +59,25 @@ pub fn arrayfs<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
 /// Runs a program until it has ended and both its outputs are closed.
 pub fn run(command: &mut Command) -> Ran {
     let piped = command.env("LC_ALL", "C").stdin(Stdio::null());
-    let mut child = piped.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = piped
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let stdout = drain(child.stdout.take().unwrap());
     let stderr = drain(child.stderr.take().unwrap());
     let status = wait_for_end(&mut child);
     let closed = |output: Receiver<Vec<u8>>| {
-        output.recv_timeout(PATIENCE).expect("somebody keeps the output open after the end")
+        output
+            .recv_timeout(PATIENCE)
+            .expect("somebody keeps the output open after the end")
     };
     let (stdout, stderr) = (closed(stdout), closed(stderr));
-    Ran { status, stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
+    Ran {
+        status,
+        stdout,
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    }
 }
 
 fn drain(mut output: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
@@ -83,7 +97,10 @@ pub fn wait_for_end(child: &mut Child) -> ExitStatus {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: 0 };
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: 0,
+        };
         match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)) {
             Ok(0) => {
                 let _ = child.kill();
@@ -104,7 +121,10 @@ pub fn send(pid: u32, signal: Signal) {
 /// Whether a process is there no more, or only as an entry that nobody has collected.
 pub fn has_ended(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Ok(stat) => matches!(stat.rsplit(") ").next().map(|rest| rest.as_bytes()[0]), Some(b'Z' | b'X')),
+        Ok(stat) => matches!(
+            stat.rsplit(") ").next().map(|rest| rest.as_bytes()[0]),
+            Some(b'Z' | b'X')
+        ),
         Err(_) => true,
     }
 }
@@ -119,7 +139,9 @@ pub fn memory_figure(pid: u32, name: &str) -> u64 {
 
 /// Descriptors that a process holds open.
 pub fn open_descriptors(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+    std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .count()
 }
 
 /// A link to the program under another name, in `directory`.

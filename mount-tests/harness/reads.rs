@@ -10,7 +10,10 @@ use sha2::{Digest, Sha256};
 
 /// Opens past the page cache.
 pub fn open_direct(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
 }
 
 /// Reads exactly this range past the page cache; less only at the end of the file.
@@ -35,7 +38,12 @@ pub fn read_direct(path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> 
 pub fn assert_same(what: impl AsRef<Path>, found: &[u8], expected: &[u8]) {
     let what = what.as_ref().display();
     let at = found.iter().zip(expected).position(|(a, b)| a != b);
-    assert_eq!(at, None, "{what}: differs at that byte of {}", expected.len());
+    assert_eq!(
+        at,
+        None,
+        "{what}: differs at that byte of {}",
+        expected.len()
+    );
     assert_eq!(found.len(), expected.len(), "{what}: length");
 }
 
@@ -47,7 +55,10 @@ pub fn assert_content(path: &Path, expected: &[u8]) {
 
 /// SHA-256 of bytes, in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Every regular file below a directory, and every failure on the way.

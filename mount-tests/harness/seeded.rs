@@ -23,7 +23,9 @@ impl Seeded {
 
     /// Small counts with a long tail, as in single-cell data.
     pub fn count(&mut self) -> u32 {
-        self.next().trailing_zeros() + 1 + (self.next() % 1000 == 0) as u32 * (self.next() as u32 >> 4)
+        self.next().trailing_zeros()
+            + 1
+            + (self.next() % 1000 == 0) as u32 * (self.next() as u32 >> 4)
     }
 
     /// Bytes without any pattern.

@@ -33,7 +33,9 @@ impl Matrix {
         while matrix.index.len() < entries {
             let len = PER_COLUMN.min(entries - matrix.index.len());
             let step = rows as usize / PER_COLUMN;
-            matrix.index.extend((0..len).map(|i| (i * step + random.below(step)) as u32));
+            matrix
+                .index
+                .extend((0..len).map(|i| (i * step + random.below(step)) as u32));
             matrix.idxptr.push(matrix.index.len() as u64);
         }
         matrix
@@ -104,11 +106,17 @@ fn lines(names: &[String]) -> String {
 }
 
 fn le32(values: &[u32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 fn le64(values: &[u64]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 /// How the chunks of a Bloscpack file hold their bytes.
@@ -136,7 +144,10 @@ impl Default for Bloscpack {
         Bloscpack {
             typesize: 8,
             chunk_size: 1 << 18,
-            packing: Packing::Lz4 { block: 1 << 15, shuffle: true },
+            packing: Packing::Lz4 {
+                block: 1 << 15,
+                shuffle: true,
+            },
             checksum: true,
             offsets: true,
         }
@@ -178,7 +189,12 @@ impl Bloscpack {
     fn header(&self, chunk_size: usize, chunks: &[&[u8]]) -> Vec<u8> {
         let last = chunks.last().map_or(0, |chunk| chunk.len());
         let mut header = b"blpk".to_vec();
-        header.extend([3, u8::from(self.offsets), u8::from(self.checksum), self.typesize as u8]);
+        header.extend([
+            3,
+            u8::from(self.offsets),
+            u8::from(self.checksum),
+            self.typesize as u8,
+        ]);
         header.extend((chunk_size as i32).to_le_bytes());
         header.extend((last as i32).to_le_bytes());
         header.extend((chunks.len() as i64).to_le_bytes());
@@ -208,10 +224,18 @@ impl Bloscpack {
         for (number, plain) in plain.chunks(block).enumerate() {
             let start = (chunk.len() as u32).to_le_bytes();
             chunk[starts + 4 * number..][..4].copy_from_slice(&start);
-            let plain = if shuffle { shuffled(plain, self.typesize) } else { plain.to_vec() };
+            let plain = if shuffle {
+                shuffled(plain, self.typesize)
+            } else {
+                plain.to_vec()
+            };
             let packed = lz4_flex::block::compress(&plain);
             // A stream of the plain length is one that was not worth packing.
-            let stored = if packed.len() < plain.len() { packed } else { plain };
+            let stored = if packed.len() < plain.len() {
+                packed
+            } else {
+                plain
+            };
             chunk.extend((stored.len() as u32).to_le_bytes());
             chunk.extend(stored);
         }

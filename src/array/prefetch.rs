@@ -64,8 +64,10 @@ impl Stream {
     /// Notes a read and says what it calls for.
     pub fn advance(&self, range: Range<u64>, size: u64) -> Advance {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let sequential = range.start <= state.next.saturating_add(DISORDER)
-            && range.end.saturating_add(DISORDER) >= state.next
+        // Small reads are an application's own; two that happen to be near are no sequence.
+        let disorder = DISORDER.min(8 * (range.end - range.start));
+        let sequential = range.start <= state.next.saturating_add(disorder)
+            && range.end.saturating_add(disorder) >= state.next
             && state.next > 0;
         if !sequential {
             *state = State {

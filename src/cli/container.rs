@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Failure;
 use crate::container::{Candidate, Container, Recognised, recognise};
-use crate::error::Error;
+use crate::error::{Error, plain};
 use crate::source::local::LocalStore;
 use crate::source::{Kind, Store};
 
@@ -32,21 +32,25 @@ pub(super) fn root_of(path: &Path) -> Result<Root, Failure> {
     Err(not_a_container(path))
 }
 
-/// Directories are stores of their own; a file lies in the store of its directory.
+/// Directories are stores of their own; a file lies in the store of its directory. Messages spell paths
+/// as they were given.
 fn place_of(path: &Path) -> Result<Root, Failure> {
-    let canonical = path
-        .canonicalize()
-        .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
-    let (directory, name) = match (
+    let failed = |at: &Path, e| Failure::new(format!("{}: {}", at.display(), plain(&e)));
+    let canonical = path.canonicalize().map_err(|e| failed(path, e))?;
+    let split = (
         canonical.is_dir(),
         canonical.parent(),
         canonical.file_name(),
-    ) {
-        (false, Some(parent), Some(name)) => (parent.to_owned(), PathBuf::from(name)),
-        _ => (canonical, PathBuf::new()),
+    );
+    let (directory, shown, name) = match split {
+        (false, Some(parent), Some(name)) => {
+            let given = path.file_name() == Some(name);
+            let shown = path.parent().filter(|_| given).unwrap_or(parent);
+            (parent, shown, PathBuf::from(name))
+        }
+        _ => (canonical.as_path(), path, PathBuf::new()),
     };
-    let store = LocalStore::open(&directory)
-        .map_err(|e| Failure::new(format!("{}: {e}", directory.display())))?;
+    let store = LocalStore::open(directory, shown).map_err(|e| failed(directory, e))?;
     Ok(Root {
         store: Arc::new(store),
         path: name,
@@ -75,7 +79,7 @@ fn not_a_container(path: &Path) -> Failure {
     ))
 }
 
-/// Every container at or below a path, in the order of names; none lie inside another. What cannot be
+/// Every container at or below a path, in the order of names. What cannot be
 /// looked at is passed to `failed`.
 pub(super) fn walk(
     path: &Path,
@@ -87,32 +91,31 @@ pub(super) fn walk(
 }
 
 fn walk_place(root: Root, failed: &mut dyn FnMut(Error), visit: &mut dyn FnMut(Found)) {
+    // Files of a container are not containers; what else lies in its directory may be.
+    let mut members: &[&str] = &[];
     match found_at(&root) {
-        Ok(Some(found)) => return visit(found),
+        Ok(Some(found)) => {
+            members = found.recognised.format.members();
+            visit(found);
+        }
         Ok(None) => {}
         Err(e) => return failed(e),
     }
-    if !matches!(
-        root.store.stat(&root.path).map(|stat| stat.kind),
-        Ok(Kind::Directory)
-    ) {
+    let kind = root.store.stat(&root.path).map(|stat| stat.kind);
+    if !matches!(kind, Ok(Kind::Directory)) {
         return;
     }
     match root.store.list(&root.path) {
         Ok(mut entries) => {
             entries.sort_by(|a, b| a.name.cmp(&b.name));
+            entries.retain(|entry| {
+                let member = members.iter().any(|member| entry.name == *member);
+                !member && matches!(entry.kind, Kind::File | Kind::Directory)
+            });
             for entry in entries {
-                if matches!(entry.kind, Kind::File | Kind::Directory) {
-                    let path = root.path.join(&entry.name);
-                    walk_place(
-                        Root {
-                            store: Arc::clone(&root.store),
-                            path,
-                        },
-                        failed,
-                        visit,
-                    );
-                }
+                let path = root.path.join(&entry.name);
+                let store = Arc::clone(&root.store);
+                walk_place(Root { store, path }, failed, visit);
             }
         }
         Err(e) => failed(e),

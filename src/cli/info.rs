@@ -19,7 +19,7 @@ pub(super) fn run(path: &Path, json: bool) -> Outcome {
     }
 }
 
-fn print(path: &Path, container: &Description) -> io::Result<()> {
+fn print(path: &Path, container: &Description<'_>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
@@ -28,7 +28,7 @@ fn print(path: &Path, container: &Description) -> io::Result<()> {
         container.format,
         container.version
     )?;
-    for (name, value) in &container.attributes {
+    for (name, value) in container.attributes {
         writeln!(out, "  {name}: {value}")?;
     }
     for array in &container.arrays {
@@ -40,7 +40,7 @@ fn print(path: &Path, container: &Description) -> io::Result<()> {
     Ok(())
 }
 
-fn print_array(out: &mut impl Write, array: &ArrayDescription) -> io::Result<()> {
+fn print_array(out: &mut impl Write, array: &ArrayDescription<'_>) -> io::Result<()> {
     let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
     writeln!(out, "{}", array.name)?;
     writeln!(

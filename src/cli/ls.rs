@@ -1,23 +1,29 @@
 //! `arrayfs ls`: containers and their arrays, without a mount.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::container::{self, Found};
-use super::{Failure, Outcome, size};
+use super::{Failure, Outcome, container, size};
+use crate::container::Container;
 use crate::container::describe::{Description, describe};
-use crate::error::Error;
 
 pub(super) fn run(path: &Path, long: bool, json: bool) -> Outcome {
     let mut errors = Vec::new();
-    let mut listed = Vec::new();
+    let mut opened: Vec<(PathBuf, Container)> = Vec::new();
     let mut found = Vec::new();
     container::walk(path, &mut |e| errors.push(e), &mut |f| found.push(f))?;
     for container in found {
-        match described(&container) {
-            Ok(description) => listed.push((container.shown(), description)),
+        match container.open() {
+            Ok(container_opened) => opened.push((container.shown(), container_opened)),
+            Err(e) => errors.push(e),
+        }
+    }
+    let mut listed: Vec<Listed<'_>> = Vec::new();
+    for (path, container) in &opened {
+        match describe(container) {
+            Ok(description) => listed.push((path, description)),
             Err(e) => errors.push(e),
         }
     }
@@ -40,13 +46,9 @@ pub(super) fn run(path: &Path, long: bool, json: bool) -> Outcome {
     }
 }
 
-type Listed = (std::path::PathBuf, Description);
+type Listed<'a> = (&'a PathBuf, Description<'a>);
 
-fn described(found: &Found) -> Result<Description, Error> {
-    describe(&found.open()?)
-}
-
-fn print_json(listed: &[Listed]) -> io::Result<()> {
+fn print_json(listed: &[Listed<'_>]) -> io::Result<()> {
     let all: Vec<_> = listed
         .iter()
         .map(|(path, description)| json!({ "path": path.to_string_lossy(), "container": description }))
@@ -56,7 +58,7 @@ fn print_json(listed: &[Listed]) -> io::Result<()> {
     writeln!(out)
 }
 
-fn print(listed: &[Listed], long: bool) -> io::Result<()> {
+fn print(listed: &[Listed<'_>], long: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (path, description) in listed {
         if long {

@@ -35,7 +35,7 @@ type Outcome = Result<(), Failure>;
 impl Failure {
     fn new(message: impl fmt::Display) -> Self {
         Failure {
-            message: message.to_string(),
+            message: crate::error::without_numbers(&message.to_string()),
             status: 1,
         }
     }

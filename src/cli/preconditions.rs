@@ -48,7 +48,7 @@ fn check_mountpoint(mountpoint: &Path) -> Result<PathBuf, Failure> {
         Some(libc::ENOENT) => Failure::new(format!(
             "the mountpoint {shown} does not exist; make it first: mkdir {shown}"
         )),
-        Some(libc::ENOTCONN) => Failure::new(format!(
+        Some(libc::ENOTCONN | libc::ECONNABORTED) => Failure::new(format!(
             "the mountpoint {shown} holds a mount whose daemon has died; \
              clear it first: arrayfs umount {shown}"
         )),

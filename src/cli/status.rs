@@ -5,11 +5,13 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{Failure, Outcome, size};
 use crate::daemon::mount_table::{self, Mounted};
+use crate::error::plain;
 use crate::tree::xattr::STATUS;
 
 pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> Outcome {
@@ -26,7 +28,10 @@ pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> Outcome {
     }
     let states: Vec<(Mounted, io::Result<Value>)> = mounts
         .into_iter()
-        .map(|m| (m.clone(), of(&m.mountpoint)))
+        .map(|mounted| {
+            let state = of(&mounted.mountpoint);
+            (mounted, state)
+        })
         .collect();
     let printed = if json {
         print_json(&states)
@@ -39,12 +44,32 @@ pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> Outcome {
     }
 }
 
-/// What the daemon of a mount says.
+/// A daemon that does not answer for this long is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the daemon of a mount says. Asked in a thread: a daemon that is stopped would hold us up for good.
 pub(super) fn of(mountpoint: &Path) -> io::Result<Value> {
+    let (sender, answer) = crossbeam_channel::bounded(1);
+    let mountpoint = mountpoint.to_owned();
+    std::thread::Builder::new().spawn(move || {
+        // Nobody listens any more after the time limit.
+        let _ = sender.send(ask(&mountpoint));
+    })?;
+    answer
+        .recv_timeout(PATIENCE)
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+fn ask(mountpoint: &Path) -> io::Result<Value> {
     let mut value = vec![0; 65536];
     let n = rustix::fs::getxattr(mountpoint, STATUS, &mut value[..])?;
     value.truncate(n);
     serde_json::from_slice(&value).map_err(io::Error::other)
+}
+
+/// Whether an error of a mount says that its daemon has ended.
+pub(super) fn is_dead(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
 }
 
 fn print_json(states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
@@ -110,9 +135,10 @@ fn print_state(out: &mut impl Write, state: &Value) -> io::Result<()> {
 }
 
 fn describe(e: &io::Error) -> String {
-    match e.raw_os_error() {
-        Some(libc::ENOTCONN) => "dead: the daemon has ended; clear it with arrayfs umount".into(),
-        Some(libc::EACCES) => "serving another user".into(),
-        _ => format!("unknown: {e}"),
+    match e.kind() {
+        _ if is_dead(e) => "dead: the daemon has ended; clear it with arrayfs umount".into(),
+        io::ErrorKind::PermissionDenied => "serving another user".into(),
+        io::ErrorKind::TimedOut => "not answering".into(),
+        _ => format!("unknown: {}", plain(e)),
     }
 }

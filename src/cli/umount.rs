@@ -22,7 +22,7 @@ pub(super) fn run(mountpoint: &Path) -> Outcome {
             watched.map_or(Ok(()), wait)
         }
         // The daemon has died, or this user may not look into the mount.
-        Err(e) if e.raw_os_error() == Some(libc::ENOTCONN) => unmount(&path, true),
+        Err(e) if status::is_dead(&e) => unmount(&path, true),
         Err(_) => unmount(&path, false),
     }
 }

@@ -3,7 +3,7 @@
 //! Used for chunks and metadata alike. A [`Digest`] has the form in which it is stored: Adler-32 and
 //! CRC-32 little-endian, the others in their usual byte order.
 //!
-//! Source: Bloscpack format, section 3 of the project's fact sheet.
+//! Source: Bloscpack format, docs/formats.md.
 
 use sha2::Digest as _;
 

@@ -25,13 +25,13 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// Opens `path`, a directory.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    /// Opens `path`, a directory; messages call it `shown`.
+    pub fn open(path: &Path, shown: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = fs::open(path, flags, Mode::empty())?;
         Ok(LocalStore {
             root,
-            path: path.to_owned(),
+            path: shown.to_owned(),
         })
     }
 

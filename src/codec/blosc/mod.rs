@@ -8,7 +8,7 @@
 //! Every input byte is taken to be hostile: decoding ends with the plain bytes or a [`BloscError`],
 //! and takes scratch of about the size of the output, which the caller has already accepted.
 //!
-//! Source: "Bloscpack/C-Blosc format", section 8 of the project's fact sheet.
+//! Source: the Bloscpack and C-Blosc formats, docs/formats.md.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

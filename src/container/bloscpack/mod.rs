@@ -1,6 +1,6 @@
 //! Bloscpack files: one array of bytes in Blosc chunks, each with a digest, and metadata about them.
 //!
-//! `[header][metadata section][offsets section][chunk, digest]...`, see the format's fact sheet. A file is
+//! `[header][metadata section][offsets section][chunk, digest]...`, see docs/formats.md. A file is
 //! recognised by its magic, and a file named `.blp` without it is a damaged one. Opening reads the header,
 //! the metadata and the first chunk's header; only a file that does not know its own sizes is walked.
 //! Nothing that a file claims is believed before it is checked against the file's length.

@@ -168,7 +168,7 @@ impl Stored {
     }
 
     pub(super) fn store(&self) -> Arc<dyn Store> {
-        Arc::new(LocalStore::open(self.dir.path()).unwrap())
+        Arc::new(LocalStore::open(self.dir.path(), self.dir.path()).unwrap())
     }
 
     pub(super) fn source(&self) -> Arc<dyn Source> {

@@ -89,7 +89,7 @@ fn bad_chunks(bytes: &[u8], plain: &[u8], size: usize) -> Vec<usize> {
 #[test]
 fn recognised_by_magic_and_by_name() {
     let dir = tempfile::tempdir().unwrap();
-    let store = crate::source::local::LocalStore::open(dir.path()).unwrap();
+    let store = crate::source::local::LocalStore::open(dir.path(), dir.path()).unwrap();
     let verdict = |name: &str, content: &[u8]| {
         std::fs::write(dir.path().join(name), content).unwrap();
         Bloscpack

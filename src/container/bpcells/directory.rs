@@ -1,4 +1,4 @@
-//! The named arrays of a container that is a directory: one file each (fact sheet, section 1).
+//! The named arrays of a container that is a directory: one file each (docs/formats.md).
 //!
 //! Numeric files have a header and are as long as the file; a stray tail of less than one element
 //! is ignored, as by BPCells itself. Files of other names are never looked at.

@@ -1,4 +1,4 @@
-//! `end` of packed fragments: stored as the lengths `end - start` (fact sheet, section 5).
+//! `end` of packed fragments: stored as the lengths `end - start` (docs/formats.md).
 //!
 //! A block of ends is a block of lengths plus the block of starts of the same number, modulo 2^32,
 //! so both streams are decoded for it. Used by `fragments`.

@@ -1,4 +1,4 @@
-//! The arrays of fragments (fact sheet, section 5).
+//! The arrays of fragments (docs/formats.md).
 //!
 //! `chr_ptr` says where each chromosome's fragments begin and end, in any order; its largest entry
 //! is the number of fragments, which is stored nowhere else. So `cell`, `start` and `end` are not

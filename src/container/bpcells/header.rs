@@ -1,4 +1,4 @@
-//! The 8 bytes before the numbers of a file: type and endianness (fact sheet, section 1).
+//! The 8 bytes before the numbers of a file: type and endianness (docs/formats.md).
 //!
 //! Used by `directory` to open numeric files, and to recognise a container that has lost its
 //! version.

@@ -1,4 +1,4 @@
-//! The arrays of a matrix (fact sheet, section 3).
+//! The arrays of a matrix (docs/formats.md).
 //!
 //! A matrix is compressed along its major dimension: `idxptr` has an entry per column (per row, if
 //! `storage_order` is `row`) and one more, and its last entry is the number of stored values, which

@@ -5,8 +5,7 @@
 //! are called and how they hang together is in [`matrix`] and [`fragments`], above the seam
 //! [`fields`], so that the same arrays can be read where they do not lie in files. Opening reads
 //! headers, the last entries of pointers and indices, and `chr_ptr`: kilobytes, however large the
-//! container. An array that cannot be trusted becomes a fault, the others are shown. Section
-//! numbers in this folder are those of the BPCells fact sheet.
+//! container. An array that cannot be trusted becomes a fault, the others are shown.
 
 mod audit;
 mod directory;

@@ -1,5 +1,4 @@
-//! `*_idx_offsets`: how an index of 32-bit word counts reaches past 2^32 words (fact sheet, section
-//! 4).
+//! `*_idx_offsets`: how an index of 32-bit word counts reaches past 2^32 words (docs/formats.md).
 //!
 //! The index entries of numbers `offsets[i]..offsets[i + 1]` count modulo 2^32 and get `i * 2^32`
 //! words added. Version 1 has no such array and reads as if it held `[0, 2^64 - 1]`. Used by

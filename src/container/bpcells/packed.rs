@@ -1,4 +1,4 @@
-//! A BP-128 stream: `X_data`, `X_idx`, `X_idx_offsets` and `X_starts` (fact sheet, section 4).
+//! A BP-128 stream: `X_data`, `X_idx`, `X_idx_offsets` and `X_starts` (docs/formats.md).
 //!
 //! [`Stream`] decodes any run of its chunks; [`Packed`] shows one as an array, in blocks of
 //! [`BLOCK_BYTES`]. What a container claims is compared with the lengths of the stored arrays when

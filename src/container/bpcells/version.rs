@@ -1,4 +1,4 @@
-//! Version strings: the whole description of a container's variant (fact sheet, section 2).
+//! Version strings: the whole description of a container's variant (docs/formats.md).
 //!
 //! Packing, element type and generation come from the string alone. Used by `mod` to recognise, and
 //! by `matrix` and `fragments` to know which arrays there are.

@@ -72,12 +72,13 @@ impl Dir {
     }
 
     fn recognised(&self) -> Option<Recognised> {
-        let store = LocalStore::open(self.0.path()).unwrap();
+        let store = LocalStore::open(self.0.path(), self.0.path()).unwrap();
         recognise(&Candidate::new(&store, Path::new(""), Kind::Directory)).unwrap()
     }
 
     fn open(&self) -> Container {
-        let store: Arc<dyn Store> = Arc::new(LocalStore::open(self.0.path()).unwrap());
+        let store: Arc<dyn Store> =
+            Arc::new(LocalStore::open(self.0.path(), self.0.path()).unwrap());
         self.recognised()
             .expect("a container")
             .open(&store, Path::new(""))

@@ -5,12 +5,18 @@
 
 #![expect(unreachable_pub, reason = "a test program exports nothing")]
 
+mod attributes;
 mod change;
+mod cli;
+mod corrupt;
+mod daemon;
 mod golden;
 mod harness;
 mod life_cycle;
 mod many;
 mod memory;
+mod oracles;
 mod permissions;
 mod reading;
+mod structure;
 mod tree;

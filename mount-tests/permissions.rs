@@ -208,8 +208,10 @@ fn a_user_mounts_what_he_may_read() {
         mount --bind "$1/fuse" /dev/fuse
         other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
         other "$1/arrayfs" mount "$1" "$2"
+        trap 'other "$1/arrayfs" umount "$2"' EXIT
         other cat "$2/open.blp/data"
         other cat "$2/closed.txt" || echo " closed"
+        trap - EXIT
         other "$1/arrayfs" umount "$2""#;
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script, "sh"]);

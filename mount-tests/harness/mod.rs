@@ -3,6 +3,7 @@
 
 pub mod known;
 pub mod mounted;
+pub mod places;
 pub mod process;
 pub mod reads;
 pub mod seeded;

@@ -23,9 +23,11 @@ impl Seeded {
 
     /// Small counts with a long tail, as in single-cell data.
     pub fn count(&mut self) -> u32 {
-        self.next().trailing_zeros()
-            + 1
-            + (self.next() % 1000 == 0) as u32 * (self.next() as u32 >> 4)
+        let small = self.next().trailing_zeros() + 1;
+        match self.below(1000) {
+            0 => small + (self.next() as u32 >> 4),
+            _ => small,
+        }
     }
 
     /// Bytes without any pattern.

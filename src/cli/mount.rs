@@ -82,6 +82,7 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
         Failure::new(format!("cannot log to {}: {e}", path.display()))
     })?;
     raise_descriptor_limit();
+    return_freed_memory();
     let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
     let signals = signals::receive().map_err(failed)?;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -115,6 +116,16 @@ fn session_options(places: &Places, options: &MountOptions, threads: usize) -> s
     session.exec = !options.noexec;
     session.atime = !options.noatime;
     session
+}
+
+/// glibc raises the size from which memory is mapped, and so really freed, with every large block that
+/// it frees; what decoders of large blocks free would then stay in each thread's arena.
+fn return_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: mallopt sets a number of the allocator; no other thread runs yet.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+    }
 }
 
 /// Every open array keeps its container's files open.

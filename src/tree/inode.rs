@@ -237,7 +237,10 @@ impl Inodes {
             },
         ];
         let id = keys.iter().find_map(|key| table.by_key.get(key))?;
-        table.inodes.get(id)?.node.recall(identity)
+        let node = Arc::clone(&table.inodes.get(id)?.node);
+        // The table is a leaf in the order of locks: a node's own are not taken while it is held.
+        drop(table);
+        node.recall(identity)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

@@ -1,0 +1,195 @@
+//! The architecture of `docs/design.md`, kept by reading the sources: who may use whom, and what a file
+//! looks like.
+
+use std::path::{Path, PathBuf};
+
+use crate::harness::reads::walk;
+
+/// A source file, by its path below the package.
+struct SourceFile {
+    path: PathBuf,
+    text: String,
+}
+
+fn sources(directory: &str) -> Vec<SourceFile> {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (files, failures) = walk(&package.join(directory));
+    assert!(failures.is_empty(), "{failures:?}");
+    let is_rust = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    let read = |path: PathBuf| SourceFile {
+        text: std::fs::read_to_string(&path).unwrap(),
+        path: path.strip_prefix(package).unwrap().to_owned(),
+    };
+    let sources: Vec<_> = files.into_iter().filter(is_rust).map(read).collect();
+    assert!(sources.len() > 2, "{directory} has {} files", sources.len());
+    sources
+}
+
+impl SourceFile {
+    /// The text without comments.
+    fn code(&self) -> String {
+        let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned() + "\n";
+        self.text.lines().map(code).collect()
+    }
+
+    /// Modules of this crate that are named, as `crate::name` or in `crate::{...}`.
+    fn used_modules(&self) -> Vec<String> {
+        let code = self.code();
+        let mut used = Vec::new();
+        for (at, found) in code.match_indices("crate::") {
+            let rest = &code[at + found.len()..];
+            match rest.strip_prefix('{') {
+                Some(group) => used.extend(first_names(group)),
+                None => used.push(identifier(rest)),
+            }
+        }
+        used.sort();
+        used.dedup();
+        used
+    }
+}
+
+fn identifier(text: &str) -> String {
+    text.chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
+}
+
+/// The names at the outer level of a group of imports, whose opening brace has been read.
+fn first_names(group: &str) -> Vec<String> {
+    let (mut names, mut depth, mut expected) = (Vec::new(), 0, true);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => expected = true,
+            c if expected && !c.is_whitespace() => {
+                names.push(identifier(&group[at..]));
+                expected = false;
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+#[test]
+fn imports_are_recognised_in_every_form() {
+    let text = "use crate::tree;\nuse crate::{array::{self, Array}, cache};\n// crate::not\n\
+                fn f() -> crate::error::Result<()> {}";
+    let file = SourceFile {
+        path: "x.rs".into(),
+        text: text.into(),
+    };
+    assert_eq!(file.used_modules(), ["array", "cache", "error", "tree"]);
+}
+
+/// Asserts that the files of a directory use nothing of the crate but these modules.
+fn assert_uses_only(directory: &str, allowed: &[&str]) {
+    for file in sources(&format!("src/{directory}")) {
+        for module in file.used_modules() {
+            let fine = module == directory || allowed.contains(&&module[..]);
+            assert!(fine, "{} uses crate::{module}", file.path.display());
+        }
+    }
+}
+
+#[test]
+fn codecs_use_nothing_of_the_crate() {
+    assert_uses_only("codec", &[]);
+}
+
+#[test]
+fn sources_know_errors_alone() {
+    assert_uses_only("source", &["error"]);
+}
+
+#[test]
+fn the_cache_knows_errors_and_block_numbers_alone() {
+    assert_uses_only("cache", &["error", "array"]);
+    for file in sources("src/cache") {
+        for (at, found) in file.code().match_indices("crate::array::") {
+            let rest = &file.code()[at + found.len()..];
+            assert_eq!(identifier(rest), "BlockId", "{}", file.path.display());
+        }
+    }
+}
+
+#[test]
+fn arrays_know_the_cache_and_errors_alone() {
+    assert_uses_only("array", &["cache", "error"]);
+}
+
+#[test]
+fn containers_know_nothing_above_them_and_no_cache() {
+    assert_uses_only("container", &["array", "codec", "error", "source"]);
+}
+
+#[test]
+fn the_tree_does_not_know_who_asks() {
+    assert_uses_only("tree", &["array", "cache", "container", "error", "source"]);
+}
+
+#[test]
+fn the_kernel_s_requests_go_to_the_tree() {
+    assert_uses_only("kernel", &["array", "error", "source", "tree"]);
+}
+
+#[test]
+fn the_daemon_knows_no_file_system() {
+    assert_uses_only("daemon", &["error"]);
+}
+
+#[test]
+fn nobody_but_the_program_uses_the_command_line() {
+    for file in sources("src") {
+        let own = file.path.starts_with("src/cli") || file.path == Path::new("src/main.rs");
+        let uses =
+            file.used_modules().contains(&"cli".to_owned()) || file.text.contains("arrayfs::cli");
+        assert!(own || !uses, "{}", file.path.display());
+    }
+}
+
+#[test]
+fn only_the_kernel_module_knows_fuser() {
+    let mut knows = 0;
+    for file in sources("src") {
+        let code = file.code();
+        let mentions = code.contains("fuser::") || code.contains("use fuser");
+        assert!(
+            !mentions || file.path.starts_with("src/kernel"),
+            "{}",
+            file.path.display()
+        );
+        knows += usize::from(mentions);
+    }
+    assert!(knows > 1, "the words are still those that are looked for");
+}
+
+const LONGEST: usize = 500;
+
+#[test]
+fn every_file_says_what_it_is_and_is_not_long() {
+    for file in sources("src").into_iter().chain(sources("mount-tests")) {
+        let path = file.path.display();
+        assert!(
+            file.text.starts_with("//! "),
+            "{path} does not say what it is"
+        );
+        let lines = file.text.lines().count();
+        assert!(lines <= LONGEST, "{path} has {lines} lines");
+    }
+}
+
+#[test]
+fn no_file_is_named_for_nothing() {
+    for file in sources("src").into_iter().chain(sources("mount-tests")) {
+        for part in file.path.with_extension("").components() {
+            let name = part.as_os_str().to_string_lossy().to_lowercase();
+            for empty in ["util", "helper", "common", "manager", "misc", "_v2"] {
+                assert!(!name.contains(empty), "{}", file.path.display());
+            }
+        }
+    }
+}

@@ -171,7 +171,6 @@ fn extended_attributes_say_what_arrays_json_says() {
 }
 
 #[test]
-#[ignore = "LocalStore::open_at adds O_NONBLOCK to O_PATH, which openat2 refuses with EINVAL"]
 fn extended_attributes_of_ordinary_files_pass_through() {
     let source = scratch_directory();
     let file = source.path().join("file");

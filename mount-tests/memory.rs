@@ -51,7 +51,6 @@ fn reading_ten_times_the_cache_stays_within_the_bound() {
 
 /// Blocks that, with what decoding them takes, are larger than the whole cache.
 #[test]
-#[ignore = "freed decode buffers of megabytes stay in glibc's arenas, one per thread (mmap threshold)"]
 fn blocks_of_half_the_cache_stay_within_the_bound() {
     let source = scratch_directory();
     let plain = Seeded::new(3).rising(80 << 20);

@@ -36,7 +36,13 @@ impl LocalStore {
     }
 
     fn open_at(&self, path: &Path, flags: OFlags) -> std::result::Result<OwnedFd, Errno> {
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        // A pipe must not hold the daemon up; O_PATH opens nothing and refuses to hear of it.
+        let patient = if flags.contains(OFlags::PATH) {
+            OFlags::empty()
+        } else {
+            OFlags::NONBLOCK
+        };
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | patient;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         loop {
             match fs::openat2(&self.root, here(path), flags, Mode::empty(), resolve) {

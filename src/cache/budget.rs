@@ -7,8 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 pub struct Budget {
     limit: u64,
-    used: Mutex<u64>,
-    given_back: Condvar,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    used: u64,
+    /// Counts what may let a waiter go on: bytes given back, blocks that can be evicted now.
+    changes: u64,
 }
 
 /// Bytes taken from the budget, returned on drop.
@@ -21,8 +28,8 @@ impl Budget {
     pub fn new(limit: u64) -> Self {
         Budget {
             limit,
-            used: Mutex::new(0),
-            given_back: Condvar::new(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
         }
     }
 
@@ -31,7 +38,7 @@ impl Budget {
     }
 
     pub fn used(&self) -> u64 {
-        *self.lock()
+        self.lock().used
     }
 
     /// No demand is larger than the whole budget: what is larger gets it all, alone.
@@ -40,20 +47,44 @@ impl Budget {
     }
 
     pub fn try_take(&self, bytes: u64) -> bool {
-        take(&mut self.lock(), bytes, self.limit)
+        let mut state = self.lock();
+        let sum = state
+            .used
+            .checked_add(bytes)
+            .filter(|sum| *sum <= self.limit);
+        if let Some(sum) = sum {
+            state.used = sum;
+        }
+        sum.is_some()
     }
 
-    /// Takes `bytes`, or waits until somebody gives some back and returns false.
-    pub fn wait(&self, bytes: u64) -> bool {
-        let mut used = self.lock();
-        if take(&mut used, bytes, self.limit) {
-            return true;
+    /// To be asked before one looks for memory, and given to [`Budget::wait`] if there was none.
+    pub fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    /// Waits until something has changed since [`Budget::changes`] was asked.
+    pub fn wait(&self, seen: u64) {
+        let mut state = self.lock();
+        while state.changes == seen {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
-        let mut used = self
-            .given_back
-            .wait(used)
-            .unwrap_or_else(PoisonError::into_inner);
-        take(&mut used, bytes, self.limit)
+    }
+
+    /// A block can be evicted that could not before.
+    pub fn announce(&self) {
+        self.change(0);
+    }
+
+    fn change(&self, given_back: u64) {
+        let mut state = self.lock();
+        state.used -= given_back;
+        state.changes = state.changes.wrapping_add(1);
+        drop(state);
+        self.changed.notify_all();
     }
 
     /// Names bytes that have been taken, so that they are returned on drop.
@@ -64,17 +95,9 @@ impl Budget {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, u64> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn take(used: &mut u64, bytes: u64, limit: u64) -> bool {
-    let fits = used.checked_add(bytes).is_some_and(|sum| sum <= limit);
-    if fits {
-        *used += bytes;
-    }
-    fits
 }
 
 impl Hold {
@@ -85,8 +108,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        *self.budget.lock() -= self.bytes;
-        self.budget.given_back.notify_all();
+        self.budget.change(self.bytes);
     }
 }
 

@@ -157,7 +157,10 @@ impl BlockCache {
         if outcome.is_ok() {
             self.stats.decoded(decode.yields());
         }
-        landing.land(key, outcome)
+        let outcome = landing.land(key, outcome);
+        // Whoever waits for memory may take this block's.
+        self.budget.announce();
+        outcome
     }
 
     fn shard(&self, key: &Key) -> &Shard {
@@ -167,10 +170,12 @@ impl BlockCache {
     /// Takes `bytes` from the budget, evicting and at last waiting for others to finish. A block larger
     /// than the whole budget gets it alone.
     fn reserve(&self, bytes: u64) {
-        while !self.try_reserve(bytes) {
-            if self.budget.wait(self.budget.clamp(bytes)) {
+        loop {
+            let seen = self.budget.changes();
+            if self.try_reserve(bytes) {
                 return;
             }
+            self.budget.wait(seen);
         }
     }
 
@@ -300,6 +305,26 @@ mod tests {
             drop(held);
             assert_eq!(waiting.join().unwrap(), 2);
         });
+    }
+
+    /// A block that lands in the cache can be evicted, although nothing is given back: with memory for
+    /// one block and readers of many, somebody always waits.
+    #[test]
+    fn readers_of_more_than_fits_all_come_through() {
+        let cache = BlockCache::new(10_000);
+        std::thread::scope(|scope| {
+            for reader in 0..4u64 {
+                let cache = &cache;
+                scope.spawn(move || {
+                    for n in 0..2000 {
+                        let block = (n * 7 + reader * 13) % 5;
+                        let read = cache.get(key(block), &fill(9000, block as u8)).unwrap();
+                        assert_eq!(read.bytes()[0], block as u8);
+                    }
+                });
+            }
+        });
+        assert!(cache.used() <= cache.limit());
     }
 
     #[test]

@@ -164,7 +164,9 @@ impl Array for Data {
             let fault = Fault::new("the block has another length").block(chunk.number);
             return Err(fault.expected(len).found(out.len()).into());
         }
-        self.stored.decode(&chunk, &part, out)
+        let decoded = self.stored.decode(&chunk, &part, out);
+        stored::give_back(&chunk.header, len);
+        decoded
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {

@@ -247,6 +247,16 @@ pub(super) fn scratch(header: &ChunkHeader, plain: u64) -> u64 {
     stored + 2 * plain
 }
 
+/// Most that a thread keeps for its next decode, beside the budget.
+const KEPT: u64 = 4 << 20;
+
+/// Frees the buffers of a large decode: they were counted against the budget only while it ran.
+pub(super) fn give_back(header: &ChunkHeader, plain: u64) {
+    if scratch(header, plain) > KEPT {
+        WORK.with_borrow_mut(|work| *work = Work::default());
+    }
+}
+
 /// Decodes from a chunk that is wholly at the beginning of the buffer.
 fn decode_whole(work: &mut Work, chunk: &Chunk, part: &Part, out: &mut [u8]) -> Result<()> {
     let Work { stored, decoder } = work;

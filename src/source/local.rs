@@ -11,9 +11,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Entry, Fetch, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp};
 use crate::error::{Error, Result};
@@ -130,6 +133,7 @@ impl Store for LocalStore {
         Ok(Arc::new(LocalSource {
             fd,
             identity: identity(&st),
+            settled: AtomicBool::new(false),
             path: self.display(path),
         }))
     }
@@ -197,12 +201,36 @@ impl Store for LocalStore {
 struct LocalSource {
     fd: OwnedFd,
     identity: FileIdentity,
+    /// Whether every change from now on shows in the identity.
+    settled: AtomicBool,
     path: PathBuf,
 }
+
+/// A file system's clock ticks every 1 to 10 ms.
+const TICK: Duration = Duration::from_millis(1);
+const TICKS_MOST: u32 = 20;
 
 impl LocalSource {
     fn failed(&self, cause: Errno) -> Error {
         Error::io(format!("cannot read {}", self.path.display()), cause)
+    }
+
+    /// File systems stamp changes with a clock that ticks coarsely: a file changed twice within a tick
+    /// keeps its identity if it gets its size back. So a file of this very tick is read after the tick.
+    fn settle(&self) -> Result<()> {
+        if self.settled.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        for _ in 0..TICKS_MOST {
+            let now = clock_gettime(ClockId::RealtimeCoarse);
+            if timestamp(now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0)) > self.identity.mtime {
+                break;
+            }
+            std::thread::sleep(TICK);
+        }
+        self.check_unchanged()?;
+        self.settled.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Asked after the bytes were read: a writer stamps the time before it changes bytes, so an
@@ -229,6 +257,7 @@ impl Source for LocalSource {
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        self.settle()?;
         for range in ranges.iter_mut() {
             let n = read_full(&self.fd, range.offset, range.buf).map_err(|e| self.failed(e))?;
             if n < range.buf.len() {
@@ -316,5 +345,27 @@ fn stat(st: &fs::Stat) -> Stat {
         rdev: u32::try_from(st.st_rdev).unwrap_or(0),
         atime: timestamp(st.st_atime as i64, st.st_atime_nsec as u64),
         ctime: timestamp(st.st_ctime as i64, st.st_ctime_nsec as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without waiting for the clock, the second content passes for the first.
+    #[test]
+    fn a_file_rewritten_within_a_tick_is_never_taken_for_the_old_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(directory.path(), directory.path()).unwrap();
+        for _ in 0..20 {
+            std::fs::write(directory.path().join("x"), [1; 100]).unwrap();
+            let source = store.open(Path::new("x")).unwrap();
+            let mut found = [0; 100];
+            source.fetch_one(0, &mut found).unwrap();
+            assert_eq!(found, [1; 100]);
+            std::fs::write(directory.path().join("x"), [2; 100]).unwrap();
+            let again = source.fetch_one(0, &mut found);
+            assert!(matches!(again, Err(Error::Changed { .. })), "{again:?}");
+        }
     }
 }

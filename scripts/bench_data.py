@@ -8,17 +8,25 @@
     DIR/fragments      BPCells fragments: 2 million
     DIR/CODEC.blp      512 MiB of float64 with twelve noisy low bits: lz4, blosclz, zstd
     DIR/many/          10,000 small Bloscpack files
+    DIR/FORM.h5        Binsparse CSR, 200,000 x 33,000, 20 million counts: shuffle, gzip, chunked, contiguous
+    DIR/many.h5        HDF5: 10,000 small datasets in one group
+    DIR/groups.h5      the same in 100 groups
+    DIR/dense.dbdf     DAPHNE DenseMatrix: 8192 x 8192 float64 in one block
+    DIR/sparse.dbdf    DAPHNE CSRMatrix: 20 million float64 in 1,000 sparse blocks, one below the other
 """
 import collections
 import collections.abc
+import functools
 import os
 import shutil
+import struct
 import sys
 
 collections.MutableMapping = collections.abc.MutableMapping  # bloscpack 0.16 wants it where it was in Python 3.9
 
 import bloscpack
 import blosc
+import h5py
 import numpy as np
 from bpcells.experimental import DirMatrix, import_10x_fragments
 
@@ -27,6 +35,10 @@ import demo_data
 
 LEVELS = {"lz4": 5, "blosclz": 7, "zstd": 2}
 MANY = 10_000
+FORMS = {"shuffle": {"compression": "gzip", "compression_opts": 1, "shuffle": True},
+         "gzip": {"compression": "gzip", "compression_opts": 1},
+         "chunked": {"compression": None},
+         "contiguous": {}}
 
 
 def matrix(path):
@@ -80,12 +92,54 @@ def many(path):
         shutil.copyfile(first, os.path.join(path, f"{i:05}.blp"))
 
 
+@functools.cache
+def single_cell():
+    rng = np.random.default_rng(3)
+    pointers, indices = demo_data.sparse_rows(200_000, 33_000, 100, rng)
+    return pointers, indices, demo_data.small_counts(indices.size, rng).astype(np.float32)
+
+
+def csr(form):
+    def write(path):
+        with h5py.File(path, "w") as file:
+            demo_data.binsparse_csr(file, 33_000, *single_cell(), **FORMS[form])
+    return write
+
+
+def datasets(name):
+    def write(path):
+        with h5py.File(path, "w") as file:
+            for i in range(MANY):
+                file.create_dataset(name.format(i // 100, i), data=np.arange(100, dtype="f4"))
+    return write
+
+
+def dense(path):
+    parts = [struct.pack("<B", demo_data.DBDF_VALUES["float64"]), *floats()]
+    demo_data.dbdf(path, demo_data.DBDF_DENSE, (8192, 8192), "float64", [(0, 0, 8192, 8192, 1, parts)])
+
+
+def sparse(path):
+    rng = np.random.default_rng(3)
+
+    def blocks():
+        for row in range(0, 1_000_000, 1000):
+            pointers, columns = demo_data.sparse_rows(1000, 100_000, 20, rng)
+            values = demo_data.small_counts(columns.size, rng).astype("<f8")
+            yield row, 0, 1000, 100_000, 2, demo_data.dbdf_sparse(pointers, columns, values)
+
+    demo_data.dbdf(path, demo_data.DBDF_CSR, (1_000_000, 100_000), "float64", blocks())
+
+
 def main():
     directory = sys.argv[1]
     os.makedirs(directory, exist_ok=True)
     blosc.set_nthreads(2)
     makers = {"matrix": matrix, "matrix10": matrix10, "fragments": fragments, "many": many}
     makers |= {f"{codec}.blp": packed(codec) for codec in LEVELS}
+    makers |= {f"{form}.h5": csr(form) for form in FORMS}
+    makers |= {"many.h5": datasets("{1:05}"), "groups.h5": datasets("{0:02}/{1:05}")}
+    makers |= {"dense.dbdf": dense, "sparse.dbdf": sparse}
     for name, make in makers.items():
         path = os.path.join(directory, name)
         if not os.path.exists(path):

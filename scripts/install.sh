@@ -5,6 +5,8 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 rust_wanted=1.89
+cmake_wanted=3.26 # of the HDF5 that is linked in
+cmake_pinned=4.4.4 # from PyPI, where apt has an older one
 
 say() { printf '== %s\n' "$*"; }
 die() {
@@ -22,6 +24,11 @@ as_root() {
     fi
 }
 
+# at_least WANTED HAVE: compares version numbers; false when there is none.
+at_least() {
+    [ -n "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]
+}
+
 # install_packages PACKAGE...: those that are not installed yet.
 install_packages() {
     command -v dpkg-query >/dev/null || die "this script installs with apt, which is not here; install by hand: $*"
@@ -36,15 +43,13 @@ install_packages() {
 }
 
 install_system() {
-    # fuse3: mounting; gcc, libc6-dev: the C of zstd and libdeflate; attr: getfattr; python3-venv: the venv.
-    install_packages fuse3 gcc libc6-dev attr python3 python3-venv ca-certificates procps
+    # fuse3: mounting; gcc, libc6-dev, make: the C of HDF5, zstd and libdeflate; attr: getfattr; python3-venv: the venv.
+    install_packages fuse3 gcc libc6-dev make attr python3 python3-venv ca-certificates procps
     [ -c /dev/fuse ] || die "/dev/fuse is missing: load the module (modprobe fuse), or in a container pass the device in"
 }
 
 rust_is_recent() {
-    local have
-    have=$(cargo --version 2>/dev/null | cut -d ' ' -f 2) || return 1
-    [ -n "$have" ] && [ "$(printf '%s\n' "$rust_wanted" "$have" | sort -V | head -n 1)" = "$rust_wanted" ]
+    at_least "$rust_wanted" "$(cargo --version 2>/dev/null | cut -d ' ' -f 2)"
 }
 
 install_rust() {
@@ -63,6 +68,16 @@ install_rust() {
     rust_is_recent || die "cargo is older than Rust $rust_wanted although the stable toolchain is installed; is another one in front in PATH?"
 }
 
+# bpcells_from_source PYTHON: what bpcells needs where it has no wheel, from Python 3.13 on.
+bpcells_from_source() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 13))' || return 0
+    install_packages g++ python3-dev libhdf5-dev libhwy-dev zlib1g-dev
+    export CPATH=/usr/include/hdf5/serial${CPATH:+:$CPATH}
+    local library
+    library=/usr/lib/$(gcc -print-multiarch)/hdf5/serial
+    export LIBRARY_PATH=$library${LIBRARY_PATH:+:$LIBRARY_PATH}
+}
+
 # The real writers and readers, in target/venv.
 install_python() {
     local venv=$root/target/venv wanted=$root/scripts/requirements.txt
@@ -70,10 +85,34 @@ install_python() {
         say "installing Python packages in target/venv"
         rm -rf "$venv"
         python3 -m venv "$venv"
-        "$venv/bin/pip" install -q --disable-pip-version-check -r "$wanted" </dev/null
+        (
+            bpcells_from_source "$venv/bin/python3"
+            "$venv/bin/pip" install -q --disable-pip-version-check -r "$wanted" </dev/null
+        )
         cp "$wanted" "$venv/installed.txt"
     fi
     export ARRAYFS_PYTHON=$venv/bin/python3
+}
+
+cmake_is_recent() {
+    at_least "$cmake_wanted" "$("$1" --version 2>/dev/null | sed -n 's/^cmake version //p')"
+}
+
+# For HDF5's build: one that is there, else apt's, else PyPI's in target/venv.
+install_cmake() {
+    cmake_is_recent "${CMAKE:-cmake}" && return
+    local apt pip=$root/target/venv/bin/cmake
+    apt=$(LC_ALL=C apt-cache policy cmake 2>/dev/null | sed -n 's/^ *Candidate: //p')
+    if at_least "$cmake_wanted" "$apt"; then
+        install_packages cmake
+        unset CMAKE
+        cmake_is_recent cmake && return
+    fi
+    if ! cmake_is_recent "$pip"; then
+        say "installing cmake $cmake_pinned in target/venv: apt has ${apt:-none}, $cmake_wanted is needed"
+        "$root/target/venv/bin/pip" install -q --disable-pip-version-check "cmake==$cmake_pinned" </dev/null
+    fi
+    export CMAKE=$pip
 }
 
 # build [CARGO ARGUMENTS]: the release binary, at $root/target/release.
@@ -87,4 +126,5 @@ install_all() {
     install_system
     install_rust
     install_python
+    install_cmake
 }

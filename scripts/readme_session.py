@@ -84,7 +84,7 @@ def main():
     directory.chmod(0o755)
     try:
         if mode == "--show":
-            print(f"Writing a BPCells matrix, BPCells fragments and a Bloscpack file in {directory}/data", flush=True)
+            print(f"Writing containers of every format in {directory}/data", flush=True)
         subprocess.run(["bash", "-c", f"umask 022; '{PYTHON}' '{ROOT}/scripts/demo_data.py' data"],
                        cwd=directory, check=True)
         for command, expected in session():

@@ -69,6 +69,17 @@ impl Fault {
         self
     }
 
+    /// Places a fault of a container that lies in a group of another.
+    pub fn inside(mut self, group: &str) -> Self {
+        if !group.is_empty() {
+            self.array = Some(match self.array {
+                Some(array) => format!("{group}/{array}"),
+                None => group.to_owned(),
+            });
+        }
+        self
+    }
+
     pub fn block(mut self, block: u64) -> Self {
         self.block.get_or_insert(block);
         self

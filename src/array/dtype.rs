@@ -23,6 +23,19 @@ pub enum Dtype {
 }
 
 impl Dtype {
+    /// The type that NumPy spells so: `<i2`, `|b1`, `[('a', '<f4')]`.
+    pub fn numpy(descr: impl Into<String>, itemsize: u64) -> Dtype {
+        let descr = descr.into();
+        match descr.as_str() {
+            "|u1" => Dtype::U8,
+            "<u4" => Dtype::U32,
+            "<u8" => Dtype::U64,
+            "<f4" => Dtype::F32,
+            "<f8" => Dtype::F64,
+            _ => Dtype::Descr { descr, itemsize },
+        }
+    }
+
     /// Name for `arrays.json` and the xattrs: `uint32`, `float64`; `str` for text.
     pub fn name(&self) -> Cow<'_, str> {
         match self {

@@ -8,6 +8,7 @@ pub mod dtype;
 pub mod npy;
 pub mod prefetch;
 pub mod read;
+pub mod sequential;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -59,15 +60,16 @@ pub enum Piece {
         skip: u64,
         take: u64,
     },
-    /// Bytes stored as they are shown, `take` from `at` on in the array's own numbering; read with
-    /// [`Array::read_stored`] and never cached here: the kernel caches both sides already.
-    Stored { at: u64, take: u64 },
+    /// Bytes that need no decoding, `take` from `at` on in the array's own numbering: stored as they are
+    /// shown, or made up (fill values). Got from [`Array::read_direct`] and never cached here: the
+    /// kernel caches both sides already.
+    Direct { at: u64, take: u64 },
 }
 
 impl Piece {
     pub fn take(&self) -> u64 {
         match *self {
-            Piece::Block { take, .. } | Piece::Stored { take, .. } => take,
+            Piece::Block { take, .. } | Piece::Direct { take, .. } => take,
         }
     }
 }
@@ -78,6 +80,11 @@ pub trait Array: Send + Sync {
 
     /// May read the source the first time (names are counted, chunks are walked), never much memory.
     fn info(&self) -> Result<Info>;
+
+    /// What describing the array finds wrong, for `error.txt`. To be overridden where describing is dear.
+    fn check_structure(&self) -> Result<()> {
+        self.info().map(drop)
+    }
 
     /// Appends the pieces that make up `range`, in order; `range` lies within `0..info().bytes`.
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()>;
@@ -90,9 +97,36 @@ pub trait Array: Send + Sync {
     /// Decodes one block into `out`, which has the `block_len` that [`Array::pieces`] gave.
     fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()>;
 
-    /// Reads bytes of [`Piece::Stored`].
-    fn read_stored(&self, _at: u64, _out: &mut [u8]) -> Result<()> {
+    /// Gives bytes of [`Piece::Direct`].
+    fn read_direct(&self, _at: u64, _out: &mut [u8]) -> Result<()> {
         Err(Fault::new("this array has no plainly stored bytes").into())
+    }
+
+    /// Visits everything that is stored, for a full check: every block once (`skip` is 0, `take` the
+    /// whole block) and every run of direct bytes, but no bytes that are made up. To be overridden where
+    /// a block is not one range of the array, or where most of the array is made up.
+    fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
+        const STEP: u64 = 8 << 20;
+        let bytes = self.info()?.bytes;
+        let mut pieces = Vec::new();
+        for at in (0..bytes).step_by(STEP as usize) {
+            pieces.clear();
+            self.pieces(at..bytes.min(at + STEP), &mut pieces)?;
+            for piece in &pieces {
+                match *piece {
+                    // It began in an earlier step.
+                    Piece::Block { skip, .. } if skip > 0 => {}
+                    Piece::Block { id, block_len, .. } => visit(Piece::Block {
+                        id,
+                        block_len,
+                        skip: 0,
+                        take: block_len,
+                    }),
+                    direct => visit(direct),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Checks what reading every block does not: the rules that only a full check can see. Reports
@@ -121,6 +155,29 @@ pub fn even_pieces(bytes: u64, block_len: u64, range: Range<u64>, out: &mut Vec<
     }
 }
 
+/// Appends the pieces of `range` from blocks that begin at `starts`, whose last entry is their end; an
+/// empty block gives none.
+pub fn uneven_pieces(starts: &[u64], range: Range<u64>, out: &mut Vec<Piece>) {
+    let first = starts
+        .partition_point(|&start| start <= range.start)
+        .saturating_sub(1);
+    for (block, ends) in starts.windows(2).enumerate().skip(first) {
+        let (from, to) = (ends[0].max(range.start), ends[1].min(range.end));
+        if ends[0] >= range.end {
+            break;
+        }
+        if from < to {
+            let (id, block_len) = (BlockId(block as u64), ends[1] - ends[0]);
+            out.push(Piece::Block {
+                id,
+                block_len,
+                skip: from - ends[0],
+                take: to - from,
+            });
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +195,29 @@ mod tests {
                 prop_assert_eq!(id.0 * block_len + skip, at);
                 prop_assert!(take > 0 && skip + take <= len);
                 prop_assert_eq!(len, block_len.min(bytes - id.0 * block_len));
+                at += take;
+            }
+            prop_assert_eq!(at, end);
+        }
+
+        #[test]
+        fn uneven_pieces_cover_the_range(
+            sizes in proptest::collection::vec(0u64..9, 0..12),
+            a in 0u64..60,
+            b in 0u64..60,
+        ) {
+            let mut starts = vec![0];
+            starts.extend(sizes.iter().scan(0, |at, size| { *at += size; Some(*at) }));
+            let bytes = *starts.last().unwrap();
+            let (start, end) = (a.min(b).min(bytes), a.max(b).min(bytes));
+            let mut pieces = Vec::new();
+            uneven_pieces(&starts, start..end, &mut pieces);
+            let mut at = start;
+            for piece in pieces {
+                let Piece::Block { id, block_len, skip, take } = piece else { panic!("no block") };
+                prop_assert_eq!(starts[id.0 as usize] + skip, at);
+                prop_assert_eq!(block_len, starts[id.0 as usize + 1] - starts[id.0 as usize]);
+                prop_assert!(take > 0 && skip + take <= block_len);
                 at += take;
             }
             prop_assert_eq!(at, end);

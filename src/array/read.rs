@@ -20,6 +20,8 @@ pub struct CachedArray {
     pub index: ArrayIndex,
     /// For messages.
     pub container: PathBuf,
+    /// Group of the inner container that the array belongs to; empty for the outermost.
+    pub group: Arc<str>,
     /// Bytes shown before the array's own.
     pub prefix: Arc<[u8]>,
     /// Decoded size of the array, without the prefix.
@@ -99,19 +101,67 @@ impl CachedArray {
                 buf.resize(len, 0);
             }
             let out = &mut buf[..len];
-            let mut done = self.copy_prefix(range.start, out);
-            for piece in pieces {
-                let part = &mut out[done..done + piece.take() as usize];
-                if let Err(e) = self.copy_piece(piece, part) {
-                    return match tail {
-                        Tail::GoodPart if done > 0 => reply(Ok(&out[..done])),
-                        _ => reply(Err(e)),
-                    };
+            let start = self.copy_prefix(range.start, out);
+            match self.copy_pieces(pieces, &mut out[start..]) {
+                Ok(()) => reply(Ok(out)),
+                Err((good, _)) if tail == Tail::GoodPart && start + good > 0 => {
+                    reply(Ok(&out[..start + good]))
                 }
-                done += piece.take() as usize;
+                Err((_, e)) => reply(Err(e)),
             }
-            reply(Ok(&out[..done]))
         })
+    }
+
+    /// Fills `out`; after a fault, says how many bytes before the first bad one are good. The pieces of a
+    /// block are copied together, as it may make up many of them (the rows of an n-dimensional chunk),
+    /// and no two blocks are held at once (see `cache`).
+    fn copy_pieces(
+        &self,
+        pieces: &[Piece],
+        out: &mut [u8],
+    ) -> std::result::Result<(), (usize, Error)> {
+        let mut placed: Vec<(usize, Piece)> = Vec::with_capacity(pieces.len());
+        let mut at = 0;
+        for piece in pieces {
+            placed.push((at, *piece));
+            at += piece.take() as usize;
+        }
+        if pieces.len() > 2 {
+            placed.sort_by_key(|(_, piece)| block_of(piece));
+        }
+        let mut failed: Option<(usize, Error)> = None;
+        for group in placed.chunk_by(|a, b| same_block(&a.1, &b.1)) {
+            if let Err(e) = self.copy_group(group, out) {
+                let first = group.first().map_or(0, |(at, _)| *at);
+                if failed.as_ref().is_none_or(|(at, _)| first < *at) {
+                    failed = Some((first, e));
+                }
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Copies the pieces of one block, or one direct piece.
+    fn copy_group(&self, group: &[(usize, Piece)], out: &mut [u8]) -> Result<()> {
+        match group {
+            [(_, Piece::Block { id, block_len, .. }), ..] => {
+                let block = self.block(*id, *block_len)?;
+                for (at, piece) in group {
+                    if let Piece::Block { skip, take, .. } = *piece {
+                        let part = slice(&block, skip, take)?;
+                        out[*at..*at + part.len()].copy_from_slice(part);
+                    }
+                }
+                Ok(())
+            }
+            [(start, Piece::Direct { at, take })] => {
+                let part = &mut out[*start..*start + *take as usize];
+                self.array
+                    .read_direct(*at, part)
+                    .map_err(|e| self.locate(e))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn copy_prefix(&self, offset: u64, out: &mut [u8]) -> usize {
@@ -122,22 +172,6 @@ impl CachedArray {
         let n = rest.len().min(out.len());
         out[..n].copy_from_slice(&rest[..n]);
         n
-    }
-
-    fn copy_piece(&self, piece: &Piece, out: &mut [u8]) -> Result<()> {
-        match *piece {
-            Piece::Block {
-                id,
-                block_len,
-                skip,
-                take,
-            } => {
-                let block = self.block(id, block_len)?;
-                out.copy_from_slice(slice(&block, skip, take)?);
-                Ok(())
-            }
-            Piece::Stored { at, .. } => self.array.read_stored(at, out).map_err(|e| self.locate(e)),
-        }
     }
 
     /// Pieces of a range of the array's own bytes.
@@ -208,7 +242,10 @@ impl CachedArray {
 
     /// Adds what only this layer knows: which array of which container.
     fn locate(&self, error: Error) -> Error {
-        error.map_fault(|fault| fault.array(self.array.name()).container(&self.container))
+        error.map_fault(|fault| {
+            let fault = fault.array(self.array.name()).inside(&self.group);
+            fault.container(&self.container)
+        })
     }
 }
 
@@ -234,6 +271,18 @@ impl Decode for BlockDecode<'_> {
             .decode(self.id, out)
             .map_err(|e| self.array.locate(e))
     }
+}
+
+/// Direct pieces come first and stay in order; so do the pieces of a block.
+fn block_of(piece: &Piece) -> Option<BlockId> {
+    match piece {
+        Piece::Block { id, .. } => Some(*id),
+        Piece::Direct { .. } => None,
+    }
+}
+
+fn same_block(a: &Piece, b: &Piece) -> bool {
+    block_of(a).is_some() && block_of(a) == block_of(b)
 }
 
 fn slice(block: &Block, skip: u64, take: u64) -> Result<&[u8]> {

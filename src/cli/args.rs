@@ -8,6 +8,9 @@ use clap::{Args, Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "arrayfs", version, about, max_term_width = 100)]
 pub(super) struct Main {
+    /// How to read DAPHNE files: auto, spec or daphne
+    #[arg(long, global = true, value_name = "DIALECT")]
+    pub(super) dialect: Option<String>,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -62,6 +65,9 @@ pub(super) enum Command {
         json: bool,
         mountpoint: Option<PathBuf>,
     },
+    /// Reads the structure of HDF5 files for another arrayfs, on its standard input
+    #[command(name = "hdf5-worker", hide = true)]
+    Hdf5Worker,
 }
 
 #[derive(Args, Default)]
@@ -108,9 +114,6 @@ pub(super) struct MountArgs {
     /// error, warn, info or debug
     #[arg(long, alias = "log_level", value_name = "LEVEL")]
     log_level: Option<String>,
-    /// How to read DAPHNE files: spec or daphne
-    #[arg(long, value_name = "DIALECT")]
-    dialect: Option<String>,
     /// Directory or container file
     pub(super) source: PathBuf,
     /// An existing directory
@@ -142,7 +145,6 @@ impl MountArgs {
             ("umask", &self.umask),
             ("log", &self.log),
             ("log_level", &self.log_level),
-            ("dialect", &self.dialect),
         ];
         let given = values
             .iter()

@@ -7,15 +7,26 @@ use std::sync::Arc;
 use super::{Failure, Outcome, container};
 use crate::array::prefetch::{Stream, Workers};
 use crate::array::read::{CachedArray, Tail};
+use crate::container::inside::Located;
+use crate::container::{Container, Preferences};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 
 const CACHE: u64 = 64 << 20;
 
+/// Names told when none of them was meant.
+const MOST_NAMES: usize = 30;
+
 /// Written at a time.
 const STEP: usize = 1 << 20;
 
-pub(super) fn run(path: &Path, name: &str, offset: u64, length: Option<u64>) -> Outcome {
-    let array = open(path, name)?;
+pub(super) fn run(
+    path: &Path,
+    preferences: Preferences,
+    name: &str,
+    offset: u64,
+    length: Option<u64>,
+) -> Outcome {
+    let array = open(path, preferences, name)?;
     let end = length
         .map_or(array.bytes, |n| offset.saturating_add(n))
         .min(array.bytes);
@@ -55,43 +66,55 @@ fn broken_pipe_is_fine(e: io::Error) -> Option<Failure> {
     (e.kind() != io::ErrorKind::BrokenPipe).then(|| Failure::new(format!("standard output: {e}")))
 }
 
-fn open(path: &Path, name: &str) -> Result<Arc<CachedArray>, Failure> {
-    let found = container::find(path)?;
+fn open(
+    path: &Path,
+    preferences: Preferences,
+    name: &str,
+) -> Result<Arc<CachedArray>, Failure> {
+    let found = container::find(path, preferences)?;
     let opened = found.open()?;
-    let names = || {
-        opened
-            .arrays
-            .iter()
-            .map(|array| array.name())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let (index, array) = opened
-        .arrays
+    let wanted = opened.resolve(name);
+    let arrays = opened.all_arrays();
+    let Some((index, located)) = arrays
         .iter()
         .enumerate()
-        .find(|(_, array)| array.name() == name)
-        .ok_or_else(|| {
-            match opened
-                .faults
-                .iter()
-                .find(|fault| fault.array.as_deref() == Some(name))
-            {
-                Some(fault) => Failure::new(fault),
-                None => Failure::new(format!(
-                    "{} has no array '{name}'; it has: {}",
-                    path.display(),
-                    names()
-                )),
-            }
-        })?;
+        .find(|(_, located)| located.path() == wanted)
+    else {
+        return Err(missing(path, &opened, &wanted));
+    };
+    let info = located.array.info();
     Ok(Arc::new(CachedArray {
-        bytes: array.info()?.bytes,
-        array: Arc::clone(array),
+        bytes: info
+            .map_err(|e| e.map_fault(|fault| located.locate(fault)))?
+            .bytes,
+        array: Arc::clone(&located.array),
         cache: Arc::new(BlockCache::new(CACHE)),
         version: VersionId(0),
         index: ArrayIndex(u32::try_from(index).unwrap_or(u32::MAX)),
         container: found.shown(),
+        group: Arc::clone(&located.group),
         prefix: Arc::from([]),
     }))
+}
+
+/// Why there is no such array.
+fn missing(path: &Path, opened: &Arc<Container>, name: &str) -> Failure {
+    let mut faults = opened.all_faults().into_iter();
+    if let Some(fault) = faults.find(|fault| fault.array.as_deref() == Some(name)) {
+        return Failure::new(fault);
+    }
+    let mut unreadable = opened.all_unreadable().into_iter();
+    if let Some((_, reason)) = unreadable.find(|(unreadable, _)| unreadable == name) {
+        return Failure::new(format!("{}: {name}: {reason}", path.display()));
+    }
+    let arrays = opened.all_arrays();
+    let mut names: Vec<String> = arrays.iter().take(MOST_NAMES).map(Located::path).collect();
+    if arrays.len() > MOST_NAMES {
+        names.push(format!("and {} more", arrays.len() - MOST_NAMES));
+    }
+    Failure::new(format!(
+        "{} has no array '{name}'; it has: {}",
+        path.display(),
+        names.join(", ")
+    ))
 }

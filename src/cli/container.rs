@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Failure;
-use crate::container::{Candidate, Container, Recognised, recognise};
+use crate::container::{Candidate, Container, FORMATS, Preferences, Recognised, recognise};
 use crate::error::{Error, plain};
 use crate::source::local::LocalStore;
 use crate::source::{Kind, Store};
@@ -23,10 +23,10 @@ pub(super) struct Found {
 }
 
 /// The store and the path in it of what is to be mounted: a directory, or one container file.
-pub(super) fn root_of(path: &Path) -> Result<Root, Failure> {
+pub(super) fn root_of(path: &Path, preferences: Preferences) -> Result<Root, Failure> {
     let root = place_of(path)?;
     let kind = root.store.stat(&root.path)?.kind;
-    if kind == Kind::Directory || found_at(&root)?.is_some() {
+    if kind == Kind::Directory || found_at(&root, preferences)?.is_some() {
         return Ok(root);
     }
     Err(not_a_container(path))
@@ -57,9 +57,10 @@ fn place_of(path: &Path) -> Result<Root, Failure> {
     })
 }
 
-fn found_at(root: &Root) -> Result<Option<Found>, Error> {
+fn found_at(root: &Root, preferences: Preferences) -> Result<Option<Found>, Error> {
     let kind = root.store.stat(&root.path)?.kind;
-    let recognised = recognise(&Candidate::new(&*root.store, &root.path, kind))?;
+    let candidate = Candidate::new(&*root.store, &root.path, kind, preferences);
+    let recognised = recognise(&candidate)?;
     Ok(recognised.map(|recognised| Found {
         store: Arc::clone(&root.store),
         path: root.path.clone(),
@@ -68,14 +69,16 @@ fn found_at(root: &Root) -> Result<Option<Found>, Error> {
 }
 
 /// The container at exactly this path.
-pub(super) fn find(path: &Path) -> Result<Found, Failure> {
-    found_at(&place_of(path)?)?.ok_or_else(|| not_a_container(path))
+pub(super) fn find(path: &Path, preferences: Preferences) -> Result<Found, Failure> {
+    found_at(&place_of(path)?, preferences)?.ok_or_else(|| not_a_container(path))
 }
 
 fn not_a_container(path: &Path) -> Failure {
+    let formats: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
     Failure::new(format!(
-        "{} is not a container of a known format (BPCells directory, Bloscpack file)",
-        path.display()
+        "{} is not a container of a known format ({})",
+        path.display(),
+        formats.join(", ")
     ))
 }
 
@@ -83,17 +86,23 @@ fn not_a_container(path: &Path) -> Failure {
 /// looked at is passed to `failed`.
 pub(super) fn walk(
     path: &Path,
+    preferences: Preferences,
     failed: &mut dyn FnMut(Error),
     visit: &mut dyn FnMut(Found),
 ) -> Result<(), Failure> {
-    walk_place(place_of(path)?, failed, visit);
+    walk_place(place_of(path)?, preferences, failed, visit);
     Ok(())
 }
 
-fn walk_place(root: Root, failed: &mut dyn FnMut(Error), visit: &mut dyn FnMut(Found)) {
+fn walk_place(
+    root: Root,
+    preferences: Preferences,
+    failed: &mut dyn FnMut(Error),
+    visit: &mut dyn FnMut(Found),
+) {
     // Files of a container are not containers; what else lies in its directory may be.
     let mut members: &[&str] = &[];
-    match found_at(&root) {
+    match found_at(&root, preferences) {
         Ok(Some(found)) => {
             members = found.recognised.format.members();
             visit(found);
@@ -115,7 +124,7 @@ fn walk_place(root: Root, failed: &mut dyn FnMut(Error), visit: &mut dyn FnMut(F
             for entry in entries {
                 let path = root.path.join(&entry.name);
                 let store = Arc::clone(&root.store);
-                walk_place(Root { store, path }, failed, visit);
+                walk_place(Root { store, path }, preferences, failed, visit);
             }
         }
         Err(e) => failed(e),
@@ -123,8 +132,8 @@ fn walk_place(root: Root, failed: &mut dyn FnMut(Error), visit: &mut dyn FnMut(F
 }
 
 impl Found {
-    pub(super) fn open(&self) -> Result<Container, Error> {
-        self.recognised.open(&self.store, &self.path)
+    pub(super) fn open(&self) -> Result<Arc<Container>, Error> {
+        self.recognised.open(&self.store, &self.path).map(Arc::new)
     }
 
     pub(super) fn shown(&self) -> PathBuf {

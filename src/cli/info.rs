@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::{Failure, Outcome, container, size};
+use crate::container::Preferences;
 use crate::container::describe::{ArrayDescription, Description, arrays_json, describe};
 
-pub(super) fn run(path: &Path, json: bool) -> Outcome {
-    let opened = container::find(path)?.open()?;
+pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> Outcome {
+    let opened = container::find(path, preferences)?.open()?;
     let printed = if json {
         io::stdout().write_all(&arrays_json(&opened)?)
     } else {
@@ -34,13 +35,19 @@ fn print(path: &Path, container: &Description<'_>) -> io::Result<()> {
     for array in &container.arrays {
         print_array(&mut out, array)?;
     }
+    for (name, target) in &container.links {
+        writeln!(out, "{name}\n  link to {target}")?;
+    }
+    for unreadable in &container.unreadable {
+        writeln!(out, "{}\n  not shown: {}", unreadable.name, unreadable.reason)?;
+    }
     for fault in &container.faults {
         writeln!(out, "fault: {fault}")?;
     }
     Ok(())
 }
 
-fn print_array(out: &mut impl Write, array: &ArrayDescription<'_>) -> io::Result<()> {
+fn print_array(out: &mut impl Write, array: &ArrayDescription) -> io::Result<()> {
     let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
     writeln!(out, "{}", array.name)?;
     writeln!(

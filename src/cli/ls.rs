@@ -2,18 +2,24 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::{Failure, Outcome, container, size};
-use crate::container::Container;
+use crate::container::{Container, Preferences};
 use crate::container::describe::{Description, describe};
 
-pub(super) fn run(path: &Path, long: bool, json: bool) -> Outcome {
+pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool) -> Outcome {
     let mut errors = Vec::new();
-    let mut opened: Vec<(PathBuf, Container)> = Vec::new();
+    let mut opened: Vec<(PathBuf, Arc<Container>)> = Vec::new();
     let mut found = Vec::new();
-    container::walk(path, &mut |e| errors.push(e), &mut |f| found.push(f))?;
+    container::walk(
+        path,
+        preferences,
+        &mut |e| errors.push(e),
+        &mut |f| found.push(f),
+    )?;
     for container in found {
         match container.open() {
             Ok(container_opened) => opened.push((container.shown(), container_opened)),

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::container::Preferences;
 use args::{Command, Main, MountHelper};
 
 /// Why a command failed, in words for its user: what, where, and what to do.
@@ -82,18 +83,33 @@ fn dispatch(argv: Vec<OsString>) -> Outcome {
     if program.is_some_and(|name| name.as_encoded_bytes().starts_with(b"mount.")) {
         return mount::run(MountHelper::parse_from(argv).into());
     }
-    match Main::parse_from(argv).command {
-        Command::Mount(args) => mount::run(args),
+    let main = Main::parse_from(argv);
+    let dialect = main.dialect.as_deref().map(options::dialect).transpose()?;
+    let preferences = Preferences {
+        dialect: dialect.unwrap_or_default(),
+    };
+    match main.command {
+        Command::Mount(mut args) => {
+            args.options
+                .extend(main.dialect.map(|value| format!("dialect={value}")));
+            mount::run(args)
+        }
         Command::Umount { mountpoint } => umount::run(&mountpoint),
-        Command::Ls { long, json, path } => ls::run(&path, long, json),
-        Command::Info { json, container } => info::run(&container, json),
+        Command::Ls { long, json, path } => ls::run(&path, preferences, long, json),
+        Command::Info { json, container } => info::run(&container, preferences, json),
         Command::Cat {
             container,
             array,
             offset,
             length,
-        } => cat::run(&container, &array, offset, length),
-        Command::Verify { json, paths } => verify::run(&paths, json),
+        } => cat::run(&container, preferences, &array, offset, length),
+        Command::Verify { json, paths } => verify::run(&paths, preferences, json),
         Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
+        Command::Hdf5Worker => hdf5_worker(),
     }
+}
+
+fn hdf5_worker() -> Outcome {
+    crate::container::hdf5::serve();
+    Ok(())
 }

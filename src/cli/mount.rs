@@ -25,7 +25,7 @@ pub(super) fn run(args: MountArgs) -> Outcome {
     let options = MountOptions::parse(&args.all_options())?;
     let places = preconditions::check(&args.source, &args.mountpoint, options.allow_other)?;
     // Found out before the fork, where the terminal still listens.
-    container::root_of(&places.source)?;
+    container::root_of(&places.source, options.preferences)?;
     if options.fake {
         return Ok(());
     }
@@ -89,11 +89,12 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
     let threads = options.threads.unwrap_or(cores.clamp(4, 16));
     let cache = Arc::new(BlockCache::new(options.cache.unwrap_or_else(default_limit)));
     let workers = Workers::new(cores.min(threads)).map_err(failed)?;
-    let root = container::root_of(&places.source)?;
+    let root = container::root_of(&places.source, options.preferences)?;
     let settings = Settings {
         uid: options.uid,
         gid: options.gid,
         umask: options.umask,
+        preferences: options.preferences,
     };
     let (tree, invalidations) = Tree::new(root.store, &root.path, cache, workers, settings)?;
     let session = session_options(places, options, threads);

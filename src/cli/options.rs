@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use log::LevelFilter;
 
 use super::{Failure, size};
+use crate::container::{Dialect, Preferences};
 
 /// What the options say; what they don't is left to the defaults.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,7 @@ pub(super) struct MountOptions {
     pub(super) umask: Option<u16>,
     pub(super) log: Option<PathBuf>,
     pub(super) log_level: Option<LevelFilter>,
+    pub(super) preferences: Preferences,
     pub(super) suid: bool,
     pub(super) dev: bool,
     pub(super) noexec: bool,
@@ -108,12 +110,7 @@ impl MountOptions {
             }
             ("log", Some(path)) => self.log = Some(absolute(path)?),
             ("log_level", Some(level)) => self.log_level = Some(log_level(level)?),
-            ("dialect", Some("spec" | "daphne")) => {}
-            ("dialect", Some(other)) => {
-                return Err(Failure::usage(format!(
-                    "dialect={other}: expected spec or daphne"
-                )));
-            }
+            ("dialect", Some(value)) => self.preferences.dialect = dialect(value)?,
             ("scratch" | "codec" | "level" | "chunk" | "checksum" | "typesize", _) => {
                 return Err(Failure::usage(format!(
                     "option '{name}': scratch mode is not part of this version"
@@ -193,6 +190,18 @@ fn absolute(path: &str) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|e| Failure::usage(format!("log={path}: {e}")))
 }
 
+/// How DAPHNE files are to be read.
+pub(super) fn dialect(value: &str) -> Result<Dialect, Failure> {
+    match value {
+        "auto" => Ok(Dialect::Auto),
+        "spec" => Ok(Dialect::Spec),
+        "daphne" => Ok(Dialect::Daphne),
+        other => Err(Failure::usage(format!(
+            "dialect={other}: expected auto, spec or daphne"
+        ))),
+    }
+}
+
 fn log_level(level: &str) -> Result<LevelFilter, Failure> {
     level.parse().map_err(|_| {
         Failure::usage(format!(
@@ -227,7 +236,7 @@ mod tests {
         let generic = "defaults,suid,nodev,exec,noatime,nofail,_netdev,default_permissions,ro";
         assert!(parse(generic).unwrap().noatime);
         assert!(parse("log=x.log").unwrap().log.unwrap().is_absolute());
-        assert!(parse("dialect=daphne").is_ok());
+        assert_eq!(parse("dialect=daphne").unwrap().preferences.dialect, Dialect::Daphne);
     }
 
     #[test]
@@ -248,7 +257,7 @@ mod tests {
         assert!(message("cache=4K").contains("at least 1M"));
         assert!(message("threads=0").contains("1 to 256"));
         assert!(message("umask=9").contains("octal"));
-        assert!(message("dialect=klingon").contains("spec or daphne"));
+        assert!(message("dialect=klingon").contains("auto, spec or daphne"));
         assert!(message("scratch").contains("not part of this version"));
         assert_eq!(parse("nonsense").unwrap_err().status, 2);
     }

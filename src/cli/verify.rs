@@ -5,8 +5,7 @@
 
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
-use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,12 +16,14 @@ use serde_json::json;
 use super::container::{self, Found};
 use super::{Failure, Outcome, size};
 use crate::array::{Array, Piece};
+use crate::container::inside::Located;
+use crate::container::{Check, Preferences};
 use crate::error::{Error, Fault, Result};
 
 /// Decoded bytes of one job.
 const JOB: u64 = 8 << 20;
 
-pub(super) fn run(paths: &[PathBuf], json: bool) -> Outcome {
+pub(super) fn run(paths: &[PathBuf], preferences: Preferences, json: bool) -> Outcome {
     let report = Report::new(json);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let (sender, jobs) = crossbeam_channel::bounded(4 * threads);
@@ -32,7 +33,7 @@ pub(super) fn run(paths: &[PathBuf], json: bool) -> Outcome {
             scope.spawn(|| work(jobs, &report));
         }
         for path in paths {
-            if let Err(failure) = verify_path(path, &sender, &report) {
+            if let Err(failure) = verify_path(path, preferences, &sender, &report) {
                 report.faults.fetch_add(1, Relaxed);
                 report.say(&failure.message);
             }
@@ -48,30 +49,34 @@ pub(super) fn run(paths: &[PathBuf], json: bool) -> Outcome {
 }
 
 fn verify_path(
-    path: &std::path::Path,
+    path: &Path,
+    preferences: Preferences,
     jobs: &Sender<Job>,
     report: &Report,
 ) -> std::result::Result<(), Failure> {
     if path.is_dir() {
-        container::walk(path, &mut |e| report.error(&e), &mut |found| {
+        container::walk(path, preferences, &mut |e| report.error(&e), &mut |found| {
             plan(&found, jobs, report);
         })
     } else {
-        plan(&container::find(path)?, jobs, report);
+        plan(&container::find(path, preferences)?, jobs, report);
         Ok(())
     }
 }
 
-/// A part of an array, or the rules of a whole one.
+/// Something to check, and the container that it is of.
 struct Job {
-    array: Arc<dyn Array>,
     container: Arc<PathBuf>,
-    what: Check,
+    what: Work,
 }
 
-enum Check {
-    Range(Range<u64>),
-    Rules,
+enum Work {
+    /// Stored pieces of an array.
+    Decode(Located, Vec<Piece>),
+    /// What an array has beside its blocks.
+    Rules(Located),
+    /// Rules between the arrays of a group.
+    Between(Arc<str>, Arc<dyn Check>),
 }
 
 /// Opens a container and orders the checks of its arrays.
@@ -81,85 +86,93 @@ fn plan(found: &Found, jobs: &Sender<Job>, report: &Report) {
         Err(e) => return report.error(&e),
     };
     report.containers.fetch_add(1, Relaxed);
-    for fault in &opened.faults {
-        report.fault(fault);
+    for fault in opened.all_faults() {
+        report.error(&fault.into());
     }
     let container = Arc::new(found.shown());
-    for array in &opened.arrays {
-        let job = |what| Job {
-            array: Arc::clone(array),
-            container: Arc::clone(&container),
-            what,
-        };
+    let order = |what| {
+        let container = Arc::clone(&container);
+        // The workers live as long as this sender.
+        let _ = jobs.send(Job { container, what });
+    };
+    for located in opened.all_arrays() {
         report.arrays.fetch_add(1, Relaxed);
-        match array.info() {
-            Ok(info) => {
-                report.progress.inc_length(info.bytes);
-                let starts = (0..info.bytes).step_by(JOB as usize);
-                let ranges = starts.map(|at| Check::Range(at..(at + JOB).min(info.bytes)));
-                for check in ranges.chain([Check::Rules]) {
-                    // The workers live as long as this sender.
-                    let _ = jobs.send(job(check));
-                }
-            }
-            Err(e) => report.located(e, array.name(), &container),
+        if let Err(e) = plan_array(&located, report, &order) {
+            report.error(&e.map_fault(|fault| located.locate(fault).container(&container)));
         }
     }
+    for (group, check) in opened.all_checks() {
+        order(Work::Between(group, check));
+    }
+}
+
+fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Work)) -> Result<()> {
+    located.array.info()?;
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    let surveyed = located.array.survey(&mut |piece| {
+        bytes += piece.take();
+        batch.push(piece);
+        if bytes >= JOB {
+            report.progress.inc_length(bytes);
+            let pieces = std::mem::take(&mut batch);
+            order(Work::Decode(located.clone(), pieces));
+            bytes = 0;
+        }
+    });
+    report.progress.inc_length(bytes);
+    order(Work::Decode(located.clone(), batch));
+    order(Work::Rules(located.clone()));
+    surveyed
 }
 
 fn work(jobs: Receiver<Job>, report: &Report) {
     let mut buffer = Vec::new();
-    for Job {
-        array,
-        container,
-        what,
-    } in jobs
-    {
-        let checked = match what {
-            Check::Range(range) => decode(&*array, range, &mut buffer, &container, report),
-            Check::Rules => array.verify(&mut |fault| {
-                report.located(fault.into(), array.name(), &container);
-            }),
+    for Job { container, what } in jobs {
+        let place = |located: &Located, e: Error| {
+            report.error(&e.map_fault(|fault| located.locate(fault).container(&container)));
         };
-        if let Err(e) = checked {
-            report.located(e, array.name(), &container);
+        match what {
+            Work::Decode(located, pieces) => {
+                for piece in pieces {
+                    if let Err(e) = decode(&*located.array, piece, &mut buffer) {
+                        place(&located, e);
+                    }
+                    report.blocks.fetch_add(1, Relaxed);
+                    report.progress.inc(piece.take());
+                    report.bytes.fetch_add(piece.take(), Relaxed);
+                }
+            }
+            Work::Rules(located) => {
+                let mut tell = |fault: Fault| place(&located, fault.into());
+                if let Err(e) = located.array.verify(&mut tell) {
+                    place(&located, e);
+                }
+            }
+            Work::Between(group, check) => {
+                let tell = |e: Error| {
+                    report.error(&e.map_fault(|fault| fault.inside(&group).container(&container)));
+                };
+                if let Err(e) = check.check(&mut |fault| tell(fault.into())) {
+                    tell(e);
+                }
+            }
         }
     }
 }
 
-/// Decodes the blocks that begin in a range; one that began before it is another job's.
-fn decode(
-    array: &dyn Array,
-    range: Range<u64>,
-    buffer: &mut Vec<u8>,
-    container: &std::path::Path,
-    report: &Report,
-) -> Result<()> {
-    let mut pieces = Vec::new();
-    array.pieces(range.clone(), &mut pieces)?;
-    for piece in pieces {
-        let decoded = match piece {
-            Piece::Block { skip, .. } if skip > 0 => Ok(()),
-            Piece::Block { id, block_len, .. } => array.decode(id, sized(buffer, block_len)),
-            Piece::Stored { at, take } => read_stored(array, at, take, buffer),
-        };
-        report.blocks.fetch_add(1, Relaxed);
-        report.progress.inc(piece.take());
-        report.bytes.fetch_add(piece.take(), Relaxed);
-        match decoded {
-            Err(fault @ Error::Fault(_)) => report.located(fault, array.name(), container),
-            other => other?,
-        }
+fn decode(array: &dyn Array, piece: Piece, buffer: &mut Vec<u8>) -> Result<()> {
+    match piece {
+        Piece::Block { id, block_len, .. } => array.decode(id, sized(buffer, block_len)),
+        Piece::Direct { at, take } => read_direct(array, at, take, buffer),
     }
-    Ok(())
 }
 
-fn read_stored(array: &dyn Array, at: u64, take: u64, buffer: &mut Vec<u8>) -> Result<()> {
+fn read_direct(array: &dyn Array, at: u64, take: u64, buffer: &mut Vec<u8>) -> Result<()> {
     const STEP: u64 = 1 << 20;
     let mut done = 0;
     while done < take {
         let n = STEP.min(take - done);
-        array.read_stored(at + done, sized(buffer, n))?;
+        array.read_direct(at + done, sized(buffer, n))?;
         done += n;
     }
     Ok(())
@@ -208,14 +221,6 @@ impl Report {
             told: Mutex::default(),
             lines: Mutex::default(),
         }
-    }
-
-    fn fault(&self, fault: &Fault) {
-        self.error(&Error::from(fault.clone()));
-    }
-
-    fn located(&self, e: Error, array: &str, container: &std::path::Path) {
-        self.error(&e.map_fault(|fault| fault.array(array).container(container)));
     }
 
     fn error(&self, e: &Error) {

@@ -6,3 +6,4 @@
 pub mod blosc;
 pub mod bp128;
 pub mod checksum;
+pub mod filters;

@@ -5,27 +5,34 @@
 use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
+use super::Preferences;
 use crate::error::{Error, Result};
-use crate::source::{Kind, Store};
+use crate::source::{Kind, Source, Store};
 
-/// Enough for every signature at the start of a file.
-const HEAD: usize = 64;
+/// Enough for every signature at the start of a file, and behind the user blocks of HDF5 files; a page
+/// costs no more than its first bytes.
+const HEAD: usize = 4096;
 
 pub struct Candidate<'a> {
     pub store: &'a dyn Store,
     pub path: &'a Path,
     pub kind: Kind,
+    pub preferences: Preferences,
     head: OnceCell<Vec<u8>>,
+    further: OnceCell<Arc<dyn Source>>,
 }
 
 impl<'a> Candidate<'a> {
-    pub fn new(store: &'a dyn Store, path: &'a Path, kind: Kind) -> Self {
+    pub fn new(store: &'a dyn Store, path: &'a Path, kind: Kind, preferences: Preferences) -> Self {
         Candidate {
             store,
             path,
             kind,
+            preferences,
             head: OnceCell::new(),
+            further: OnceCell::new(),
         }
     }
 
@@ -58,6 +65,19 @@ impl<'a> Candidate<'a> {
             Err(Error::Io { cause, .. }) if is_no_file(&cause) => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// Bytes further on in the file; none if it ends before.
+    pub fn bytes_at(&self, offset: u64, len: usize) -> Result<Option<Vec<u8>>> {
+        if self.further.get().is_none() {
+            let _ = self.further.set(self.store.open(self.path)?);
+        }
+        let Some(source) = self.further.get() else {
+            return Ok(None);
+        };
+        let mut bytes = vec![0; len];
+        let read = source.read(offset, &mut bytes)?;
+        Ok((read == len).then_some(bytes))
     }
 
     fn read(&self, path: &Path, most: usize) -> Result<Vec<u8>> {

@@ -9,9 +9,16 @@
 pub mod bloscpack;
 pub mod bpcells;
 mod candidate;
+pub mod daphne;
 pub mod describe;
+pub mod hdf5;
+pub mod inside;
+pub mod names;
+pub mod netcdf;
+mod binsparse;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::array::Array;
@@ -21,7 +28,13 @@ use crate::source::{Identity, Store};
 pub use candidate::Candidate;
 
 /// Every format, in the order in which they are tried.
-pub static FORMATS: &[&dyn Format] = &[&bpcells::BpCells, &bloscpack::Bloscpack];
+pub static FORMATS: &[&dyn Format] = &[
+    &bpcells::BpCells,
+    &bloscpack::Bloscpack,
+    &hdf5::Hdf5,
+    &netcdf::NetCdf,
+    &daphne::Daphne,
+];
 
 /// What a format says about a candidate.
 pub enum Verdict {
@@ -31,6 +44,24 @@ pub enum Verdict {
     Yes,
     /// Meant to be one, by everything but what makes it readable: shown with an `error.txt`.
     Damaged(Fault),
+}
+
+/// What a user may decide about formats (`-o dialect=`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Preferences {
+    pub dialect: Dialect,
+}
+
+/// Which of the two forms of DAPHNE files to read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Tell by the content.
+    #[default]
+    Auto,
+    /// As the specification says.
+    Spec,
+    /// As the program writes them.
+    Daphne,
 }
 
 /// A container format.
@@ -47,20 +78,73 @@ pub trait Format: Send + Sync {
 
     /// Opens a container. Damage goes into [`Container::faults`]; an error means that the source could
     /// not be read at all.
-    fn open(&self, store: &Arc<dyn Store>, path: &Path) -> Result<Container>;
+    fn open(
+        &self,
+        store: &Arc<dyn Store>,
+        path: &Path,
+        preferences: Preferences,
+    ) -> Result<Container>;
 }
 
 /// An opened container.
+///
+/// Names are shown names (see [`names`]): in a container with groups they are paths, components separated
+/// by `/`. They are unique across arrays, texts, groups, links, unreadable members and inner containers.
 pub struct Container {
     pub format: &'static str,
     /// Version of the format, as the container spells it.
     pub version: String,
     pub arrays: Vec<Arc<dyn Array>>,
     pub texts: Vec<Text>,
-    /// For `arrays.json`.
-    pub attributes: serde_json::Map<String, serde_json::Value>,
+    /// Groups that would not exist by the names of their members: empty ones.
+    pub groups: Vec<String>,
+    /// Second ways to a group, shown as symbolic links.
+    pub links: Vec<Link>,
+    /// Members that are not shown, or only as an entry that answers EIO.
+    pub unreadable: Vec<Unreadable>,
+    /// Containers in groups of this one.
+    pub inner: Vec<Inner>,
+    /// Of the container itself, for `arrays.json`.
+    pub attributes: Attributes,
+    /// Of its arrays and groups, by their names.
+    pub described: BTreeMap<String, Attributes>,
     /// What cannot be trusted, one line of `error.txt` each.
     pub faults: Vec<Fault>,
+    /// Whether the faults may pass: a process that failed may do better the next time.
+    pub passing: bool,
+    /// Rules between arrays.
+    pub checks: Vec<Arc<dyn Check>>,
+}
+
+pub type Attributes = serde_json::Map<String, serde_json::Value>;
+
+/// A second way to a group.
+pub struct Link {
+    pub name: String,
+    /// Path of the group, from the root of the outermost container.
+    pub target: String,
+}
+
+/// A member that cannot be shown, with the reason for `arrays.json`.
+pub struct Unreadable {
+    pub name: String,
+    /// "an external link to other.h5:/x; never followed"
+    pub reason: String,
+    /// Whether there is an entry of that name that answers EIO.
+    pub entry: bool,
+}
+
+/// A container in a group of another.
+pub struct Inner {
+    /// Path of the group, relative to the container that it lies in.
+    pub path: String,
+    pub container: Arc<Container>,
+}
+
+/// Rules between the arrays of a container that only a full check can see.
+pub trait Check: Send + Sync {
+    /// Reports every broken rule that it finds; an error means that it could not go on.
+    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<()>;
 }
 
 /// A small file shown beside the arrays.
@@ -76,8 +160,15 @@ impl Container {
             version: version.into(),
             arrays: Vec::new(),
             texts: Vec::new(),
-            attributes: serde_json::Map::new(),
+            groups: Vec::new(),
+            links: Vec::new(),
+            unreadable: Vec::new(),
+            inner: Vec::new(),
+            attributes: Attributes::new(),
+            described: BTreeMap::new(),
             faults: Vec::new(),
+            passing: false,
+            checks: Vec::new(),
         }
     }
 
@@ -86,6 +177,13 @@ impl Container {
         let mut container = Container::new(format, "");
         container.faults.push(fault);
         container
+    }
+
+    /// Notes the attributes of an array or a group.
+    pub fn describe(&mut self, name: &str, attributes: Attributes) {
+        if !attributes.is_empty() {
+            self.described.insert(name.to_owned(), attributes);
+        }
     }
 
     /// Adds an array, or the fault that keeps it from being shown.
@@ -105,26 +203,23 @@ pub struct Recognised {
     pub format: &'static dyn Format,
     /// Why it cannot be opened, if that is known already.
     pub damage: Option<Fault>,
+    pub preferences: Preferences,
 }
 
 /// Tries every format on a file or directory.
 pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
     for &format in FORMATS {
-        match format.recognise(candidate)? {
-            Verdict::No => {}
-            Verdict::Yes => {
-                return Ok(Some(Recognised {
-                    format,
-                    damage: None,
-                }));
-            }
-            Verdict::Damaged(fault) => {
-                return Ok(Some(Recognised {
-                    format,
-                    damage: Some(fault),
-                }));
-            }
-        }
+        let damage = match format.recognise(candidate)? {
+            Verdict::No => continue,
+            Verdict::Yes => None,
+            Verdict::Damaged(fault) => Some(fault),
+        };
+        let preferences = candidate.preferences;
+        return Ok(Some(Recognised {
+            format,
+            damage,
+            preferences,
+        }));
     }
     Ok(None)
 }
@@ -134,19 +229,14 @@ impl Recognised {
     pub fn open(&self, store: &Arc<dyn Store>, path: &Path) -> Result<Container> {
         let mut container = match &self.damage {
             Some(fault) => Container::refused(self.format.name(), fault.clone()),
-            None => match self.format.open(store, path) {
+            None => match self.format.open(store, path, self.preferences) {
                 Err(crate::error::Error::Fault(fault)) => {
                     Container::refused(self.format.name(), *fault)
                 }
                 other => other?,
             },
         };
-        let shown: PathBuf = store.display(path);
-        container.faults = container
-            .faults
-            .drain(..)
-            .map(|fault| fault.container(&shown))
-            .collect();
+        container.place(&store.display(path));
         Ok(container)
     }
 

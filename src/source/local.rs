@@ -223,7 +223,8 @@ impl LocalSource {
         }
         for _ in 0..TICKS_MOST {
             let now = clock_gettime(ClockId::RealtimeCoarse);
-            if timestamp(now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0)) > self.identity.mtime {
+            if timestamp(now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0)) > self.identity.mtime
+            {
                 break;
             }
             std::thread::sleep(TICK);

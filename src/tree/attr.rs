@@ -121,6 +121,15 @@ impl Attr {
         attr.shown(settings)
     }
 
+    /// A symbolic link, whose mode nobody looks at.
+    pub(super) fn link(inode: InodeId, owner: &Owner, len: u64, settings: &Settings) -> Attr {
+        Attr {
+            kind: Kind::Symlink,
+            mode: 0o777,
+            ..Attr::file(inode, owner, len, 0, settings)
+        }
+    }
+
     fn shown(mut self, settings: &Settings) -> Attr {
         self.uid = settings.uid.unwrap_or(self.uid);
         self.gid = settings.gid.unwrap_or(self.gid);

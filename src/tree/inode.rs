@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::opened::EntryIndex;
+use super::entries::EntryIndex;
 use super::version::Version;
 use crate::cache::VersionId;
 use crate::container::Recognised;

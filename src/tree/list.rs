@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::entries::EntryIndex;
 use super::inode::Place;
-use super::opened::{EntryIndex, Opened};
+use super::opened::Opened;
 use super::version::Version;
 use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
@@ -124,7 +125,7 @@ impl Tree {
         let opened = self.open_version(version)?;
         let mut entries = Vec::new();
         for index in opened.children(directory)? {
-            let name = opened.entry(index)?.name.clone();
+            let name = opened.name(index)?.clone();
             entries.push(DirectoryEntry {
                 name,
                 origin: Origin::Inside(index),

@@ -8,6 +8,7 @@
 //! Used by `kernel::adapter`; tests call it without a kernel.
 
 mod attr;
+mod entries;
 mod handle;
 mod inode;
 mod list;
@@ -25,7 +26,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
-use crate::container::{self, Candidate, Recognised};
+use crate::container::{self, Candidate, Preferences, Recognised};
 use crate::error::{Error, Result};
 use crate::source::{FileIdentity, Identity, Kind, Space, Stat, Store};
 
@@ -34,9 +35,10 @@ pub use handle::{HandleId, Kept};
 pub use inode::InodeId;
 pub use list::{DirectoryEntry, Listing};
 
+use entries::EntryIndex;
 use handle::{Handle, Handles};
 use inode::{ContainerState, Inodes, Key, Node, Place};
-use opened::{EntryIndex, Opened};
+use opened::Opened;
 use version::{Version, Versions};
 
 /// What the kernel should forget, because the source changed or may change underneath.
@@ -54,6 +56,7 @@ pub struct Settings {
     pub uid: Option<u32>,
     pub gid: Option<u32>,
     pub umask: Option<u16>,
+    pub preferences: Preferences,
 }
 
 pub struct Tree {
@@ -88,7 +91,7 @@ impl Tree {
     ) -> Result<(Self, Receiver<Invalidation>)> {
         let (invalidations, receiver) = crossbeam_channel::unbounded();
         let stat = store.stat(root)?;
-        let recognised = recognise(&*store, root, &stat);
+        let recognised = recognise(&*store, root, &stat, settings.preferences);
         let node = Node::new(
             Place::Source {
                 path: root.to_owned(),
@@ -162,7 +165,7 @@ impl Tree {
     pub fn read_link(&self, inode: InodeId) -> Result<OsString> {
         match &self.inodes.get(inode)?.place {
             Place::Source { path } => self.store.read_link(path),
-            Place::Inside { .. } => Err(Error::Unsuitable),
+            Place::Inside { version, entry } => self.open_version(version)?.read_link(*entry),
         }
     }
 
@@ -236,7 +239,9 @@ impl Tree {
         };
         let mut identity = known.recognised.identity(&*self.store, path)?;
         match &known.version {
-            Some(version) if version.identity == identity => return Ok(Arc::clone(version)),
+            Some(version) if version.identity == identity && !version.may_have_passed() => {
+                return Ok(Arc::clone(version));
+            }
             // Recognised a moment ago, when it was looked up.
             None if identity.is_of(node.seen()) => {}
             _ => identity = self.recognise_anew(path, known)?,
@@ -257,7 +262,8 @@ impl Tree {
         for _ in 0..TRIES {
             let before = known.recognised.identity(&*self.store, path)?;
             let stat = self.store.stat(path)?;
-            let Some(recognised) = recognise(&*self.store, path, &stat) else {
+            let preferences = self.settings.preferences;
+            let Some(recognised) = recognise(&*self.store, path, &stat, preferences) else {
                 break;
             };
             known.recognised = recognised;
@@ -359,7 +365,7 @@ impl Tree {
         {
             return known;
         }
-        recognise(&*self.store, path, stat)
+        recognise(&*self.store, path, stat, self.settings.preferences)
     }
 
     fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
@@ -368,11 +374,17 @@ impl Tree {
 }
 
 /// An unreadable file is shown as it is; opening it will say why.
-fn recognise(store: &dyn Store, path: &Path, stat: &Stat) -> Option<Recognised> {
+fn recognise(
+    store: &dyn Store,
+    path: &Path,
+    stat: &Stat,
+    preferences: Preferences,
+) -> Option<Recognised> {
     if stat.kind != Kind::File && stat.kind != Kind::Directory {
         return None;
     }
-    container::recognise(&Candidate::new(store, path, stat.kind)).unwrap_or_else(|e| {
+    let candidate = Candidate::new(store, path, stat.kind, preferences);
+    container::recognise(&candidate).unwrap_or_else(|e| {
         log::debug!("{e}");
         None
     })

@@ -7,14 +7,19 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
+use super::entries::Part;
 use super::opened::Opened;
 use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
 use crate::source::{Identity, Store};
+
+/// How long a container is shown with a fault of the moment before it is opened anew.
+const PASSING: Duration = Duration::from_secs(10);
 
 /// Containers kept open beside those that somebody reads: bounds descriptors and memory.
 const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(128).unwrap();
@@ -24,7 +29,24 @@ pub(super) struct Version {
     pub(super) path: PathBuf,
     pub(super) recognised: Recognised,
     pub(super) identity: Identity,
-    opened: Mutex<Weak<Opened>>,
+    opened: Mutex<Slot>,
+}
+
+/// What a version was opened as.
+#[derive(Default)]
+struct Slot {
+    opened: Weak<Opened>,
+    /// Kept open, with the time of opening: opened again it might have other entries.
+    passing: Option<(Arc<Opened>, Instant)>,
+}
+
+impl Version {
+    /// Whether it was opened with a fault that may have passed by now.
+    pub(super) fn may_have_passed(&self) -> bool {
+        let slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = slot.passing.as_ref();
+        opened.is_some_and(|(_, since)| since.elapsed() > PASSING)
+    }
 }
 
 pub(super) struct Versions {
@@ -49,7 +71,7 @@ impl Versions {
         identity: Identity,
     ) -> Arc<Version> {
         let id = VersionId(self.next.fetch_add(1, Ordering::Relaxed));
-        let opened = Mutex::new(Weak::new());
+        let opened = Mutex::default();
         Arc::new(Version {
             id,
             path: path.to_owned(),
@@ -65,11 +87,14 @@ impl Versions {
             .opened
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let opened = match slot.upgrade() {
+        let opened = match slot.opened.upgrade() {
             Some(opened) => opened,
             None => {
                 let opened = Arc::new(open_unchanged(version, store)?);
-                *slot = Arc::downgrade(&opened);
+                slot.opened = Arc::downgrade(&opened);
+                if opened.container(Part(0))?.passing {
+                    slot.passing = Some((Arc::clone(&opened), Instant::now()));
+                }
                 opened
             }
         };
@@ -112,7 +137,7 @@ fn open_unchanged(version: &Version, store: &Arc<dyn Store>) -> Result<Opened> {
             path: store.display(&version.path),
         });
     }
-    for fault in &opened.container.faults {
+    for fault in opened.container(Part(0))?.all_faults() {
         log::warn!("{fault}");
     }
     Ok(opened)

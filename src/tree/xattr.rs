@@ -2,8 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 
+use super::entries::{EntryIndex, Part};
 use super::inode::Place;
-use super::opened::{EntryIndex, Opened};
+use super::opened::Opened;
 use super::{InodeId, Tree};
 use crate::array::Info;
 use crate::container::describe::ratio;
@@ -61,7 +62,7 @@ impl Tree {
         match &node.place {
             Place::Source { .. } if node.is_container() => {
                 let version = self.current(inode, &node)?;
-                Ok(Some(of_container(&*self.open_version(&version)?)))
+                of_container(&*self.open_version(&version)?, Part(0)).map(Some)
             }
             Place::Source { .. } => Ok(None),
             Place::Inside { version, entry } => {
@@ -79,24 +80,28 @@ fn named(pairs: &[(&str, String)]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn of_container(opened: &Opened) -> Vec<(String, String)> {
-    let state = if opened.error_txt().is_empty() {
+fn of_container(opened: &Opened, part: Part) -> Result<Vec<(String, String)>> {
+    let container = opened.container(part)?;
+    let state = if opened.error_txt(part).is_empty() {
         "clean"
     } else {
         "damaged: see error.txt"
     };
-    named(&[
-        ("format", opened.container.format.to_owned()),
-        ("version", opened.container.version.clone()),
+    Ok(named(&[
+        ("format", container.format.to_owned()),
+        ("version", container.version.clone()),
         ("state", state.to_owned()),
-    ])
+    ]))
 }
 
 fn of_entry(opened: &Opened, entry: EntryIndex) -> Result<Vec<(String, String)>> {
-    let Some(info) = opened.described(entry)? else {
-        return Ok(Vec::new());
-    };
-    Ok(of_array(opened.container.format, &info))
+    if let Some(part) = opened.part_at(entry) {
+        return of_container(opened, part);
+    }
+    match opened.described(entry)? {
+        Some((format, info)) => Ok(of_array(format, &info)),
+        None => Ok(Vec::new()),
+    }
 }
 
 fn of_array(format: &str, info: &Info) -> Vec<(String, String)> {

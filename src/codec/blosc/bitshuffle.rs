@@ -15,14 +15,14 @@ use super::shuffle::{Planes, unshuffle};
 const TILE: usize = 256;
 
 /// Bytes of scratch that [`unbitshuffle`] needs for these rows.
-pub(super) fn scratch_len(rows: Planes) -> usize {
+pub(in crate::codec) fn scratch_len(rows: Planes) -> usize {
     rows.width() * rows.count().min(TILE)
 }
 
 /// Turns groups of eight rows into `elements`, which they must fill exactly.
 ///
 /// The number of elements must be a multiple of 8.
-pub(super) fn unbitshuffle(rows: Planes, elements: &mut [u8], scratch: &mut [u8]) {
+pub(in crate::codec) fn unbitshuffle(rows: Planes, elements: &mut [u8], scratch: &mut [u8]) {
     let (width, count) = (rows.width(), rows.count());
     assert!(count.is_multiple_of(8) && elements.len() == width * count);
     let mut first = 0;

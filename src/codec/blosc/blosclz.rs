@@ -19,7 +19,7 @@ const FAR: usize = 8192;
 const FAR_MARK: usize = 0x1fff;
 
 /// Decodes one stream into exactly `plain`.
-pub(super) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), StreamError> {
+pub(in crate::codec) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), StreamError> {
     let (mut input, mut window) = (Input::new(stored), Window::new(plain));
     let mut control = usize::from(input.byte()? & 31);
     loop {

@@ -15,7 +15,7 @@ const MIN_MATCH: usize = 4;
 const EXTENDED: usize = 15;
 
 /// Decodes one block into exactly `plain`.
-pub(super) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), StreamError> {
+pub(in crate::codec) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), StreamError> {
     let (mut input, mut window) = (Input::new(stored), Window::new(plain));
     loop {
         let token = usize::from(input.byte()?);

@@ -12,18 +12,18 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-mod bitshuffle;
+pub(in crate::codec) mod bitshuffle;
 mod block;
-mod blosclz;
+pub(in crate::codec) mod blosclz;
 mod codecs;
 #[cfg(test)]
 mod encode;
 mod error;
 mod header;
-mod lz4;
-mod shuffle;
+pub(in crate::codec) mod lz4;
+pub(in crate::codec) mod shuffle;
 mod streams;
-mod window;
+pub(in crate::codec) mod window;
 
 pub use block::Decoder;
 pub use error::{BloscError, StreamError};

@@ -10,7 +10,7 @@ use super::avx2;
 
 /// Equally long byte planes, where they lie.
 #[derive(Clone, Copy)]
-pub(super) enum Planes<'a> {
+pub(in crate::codec) enum Planes<'a> {
     /// Up to 16 planes, all of one length.
     Apart(&'a [&'a [u8]]),
     /// `width` planes one after another; `width` divides the length.
@@ -53,7 +53,7 @@ impl<'a> Planes<'a> {
 }
 
 /// Interleaves `planes` into `elements`, which they must fill exactly.
-pub(super) fn unshuffle(planes: Planes, elements: &mut [u8]) {
+pub(in crate::codec) fn unshuffle(planes: Planes, elements: &mut [u8]) {
     planes.check();
     assert_eq!(elements.len(), planes.width() * planes.count());
     #[cfg(target_arch = "x86_64")]

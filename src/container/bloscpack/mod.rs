@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, Container, Format, Text, Verdict};
+use super::{Candidate, Container, Format, Preferences, Text, Verdict};
 use crate::error::{Error, Fault, Result};
 use crate::source::{Source, Store};
 use chunks::{Chunks, Sizes};
@@ -84,7 +84,12 @@ impl Format for Bloscpack {
         &[]
     }
 
-    fn open(&self, store: &Arc<dyn Store>, path: &Path) -> Result<Container> {
+    fn open(
+        &self,
+        store: &Arc<dyn Store>,
+        path: &Path,
+        _preferences: Preferences,
+    ) -> Result<Container> {
         let source = store.open(path)?;
         match open(self.name(), source) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),

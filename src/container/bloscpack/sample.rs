@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::header::LEN;
 use crate::codec::checksum::Checksum;
-use crate::container::{Container, Format};
+use crate::container::{Container, Format, Preferences};
 use crate::source::local::LocalStore;
 use crate::source::{Source, Store};
 
@@ -177,7 +177,7 @@ impl Stored {
 
     pub(super) fn open(&self) -> Container {
         super::Bloscpack
-            .open(&self.store(), Path::new("a.blp"))
+            .open(&self.store(), Path::new("a.blp"), Preferences::default())
             .unwrap()
     }
 }

@@ -54,8 +54,8 @@ impl Array for Audited {
         self.array.decode(block, out)
     }
 
-    fn read_stored(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        self.array.read_stored(at, out)
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.array.read_direct(at, out)
     }
 
     fn verify(&self, report: Report<'_>) -> Result<()> {
@@ -186,7 +186,7 @@ fn read_range(array: &dyn Array, at: u64, out: &mut [u8]) -> Result<Option<Block
         let (part, after) = rest.split_at_mut((piece.take() as usize).min(rest.len()));
         rest = after;
         match *piece {
-            Piece::Stored { at, .. } => array.read_stored(at, part)?,
+            Piece::Direct { at, .. } => array.read_direct(at, part)?,
             Piece::Block { id, block_len, .. } if block_len == part.len() as u64 => {
                 array.decode(id, part)?;
             }
@@ -207,6 +207,6 @@ fn read_range(array: &dyn Array, at: u64, out: &mut [u8]) -> Result<Option<Block
     }
     Ok(pieces.first().and_then(|piece| match *piece {
         Piece::Block { id, .. } => Some(id),
-        Piece::Stored { .. } => None,
+        Piece::Direct { .. } => None,
     }))
 }

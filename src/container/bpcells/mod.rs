@@ -27,17 +27,17 @@ pub(crate) mod version;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Candidate, Container, Format, Text, Verdict};
+use super::{Candidate, Container, Format, Preferences, Text, Verdict};
 use crate::error::{Fault, Result};
 use crate::source::Store;
 use directory::Directory;
 use fields::Fields;
 use version::{Content, Seen, Version};
 
-const NAME: &str = "bpcells";
+pub(crate) const NAME: &str = "bpcells";
 
 /// Every file name of any version.
-static MEMBERS: &[&str] = &[
+pub(crate) static MEMBERS: &[&str] = &[
     "version",
     "storage_order",
     "shape",
@@ -99,7 +99,12 @@ impl Format for BpCells {
         MEMBERS
     }
 
-    fn open(&self, store: &Arc<dyn Store>, path: &Path) -> Result<Container> {
+    fn open(
+        &self,
+        store: &Arc<dyn Store>,
+        path: &Path,
+        _preferences: Preferences,
+    ) -> Result<Container> {
         let directory = Directory::new(store.as_ref(), path);
         match version::read(&directory.head("version", version::MOST)?) {
             Seen::Known(version, text) => open(&directory, version, &text),

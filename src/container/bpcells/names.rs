@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::lines::{Measure, Part};
 use crate::array::dtype::Dtype;
-use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::array::{Array, BlockId, Info, Order, Piece, uneven_pieces};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -103,28 +103,6 @@ impl Names {
     }
 }
 
-/// Appends the pieces of `range` from blocks that begin at `starts`; an empty block gives none.
-fn uneven_pieces(starts: &[u64], range: Range<u64>, out: &mut Vec<Piece>) {
-    let first = starts
-        .partition_point(|&start| start <= range.start)
-        .saturating_sub(1);
-    for (block, ends) in starts.windows(2).enumerate().skip(first) {
-        let (from, to) = (ends[0].max(range.start), ends[1].min(range.end));
-        if ends[0] >= range.end {
-            break;
-        }
-        if from < to {
-            let (id, block_len) = (BlockId(block as u64), ends[1] - ends[0]);
-            out.push(Piece::Block {
-                id,
-                block_len,
-                skip: from - ends[0],
-                take: to - from,
-            });
-        }
-    }
-}
-
 impl Array for Names {
     fn name(&self) -> &str {
         &self.name
@@ -153,7 +131,7 @@ impl Array for Names {
         match &layout.starts {
             Some(starts) => uneven_pieces(starts, range, out),
             None if range.start < range.end => {
-                out.push(Piece::Stored {
+                out.push(Piece::Direct {
                     at: range.start,
                     take: range.end - range.start,
                 });
@@ -186,39 +164,8 @@ impl Array for Names {
         })
     }
 
-    fn read_stored(&self, at: u64, out: &mut [u8]) -> Result<()> {
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let fetched = self.source.fetch_one(at, out);
         fetched.map_err(|e| e.map_fault(|fault| fault.file(&self.name)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn uneven_pieces_cover_the_range(
-            sizes in proptest::collection::vec(0u64..9, 0..12),
-            a in 0u64..60,
-            b in 0u64..60,
-        ) {
-            let mut starts = vec![0];
-            starts.extend(sizes.iter().scan(0, |at, size| { *at += size; Some(*at) }));
-            let bytes = *starts.last().unwrap();
-            let (start, end) = (a.min(b).min(bytes), a.max(b).min(bytes));
-            let mut pieces = Vec::new();
-            uneven_pieces(&starts, start..end, &mut pieces);
-            let mut at = start;
-            for piece in pieces {
-                let Piece::Block { id, block_len, skip, take } = piece else { panic!("no block") };
-                prop_assert_eq!(starts[id.0 as usize] + skip, at);
-                prop_assert_eq!(block_len, starts[id.0 as usize + 1] - starts[id.0 as usize]);
-                prop_assert!(take > 0 && skip + take <= block_len);
-                at += take;
-            }
-            prop_assert_eq!(at, end);
-        }
     }
 }

@@ -66,7 +66,7 @@ impl Array for Plain {
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         let end = range.end.min(self.bytes);
         if range.start < end {
-            out.push(Piece::Stored {
+            out.push(Piece::Direct {
                 at: range.start,
                 take: end - range.start,
             });
@@ -80,7 +80,7 @@ impl Array for Plain {
             .into())
     }
 
-    fn read_stored(&self, at: u64, out: &mut [u8]) -> Result<()> {
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
         self.field.read(at, out)
     }
 }

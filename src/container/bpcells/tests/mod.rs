@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::array::{Array, Piece};
 use crate::codec::bp128::{self, Transform};
-use crate::container::{Candidate, Container, Recognised, recognise};
+use crate::container::{Candidate, Container, Preferences, Recognised, recognise};
 use crate::error::{Fault, Result};
 use crate::source::local::LocalStore;
 use crate::source::{Kind, Store};
@@ -73,7 +73,7 @@ impl Dir {
 
     fn recognised(&self) -> Option<Recognised> {
         let store = LocalStore::open(self.0.path(), self.0.path()).unwrap();
-        recognise(&Candidate::new(&store, Path::new(""), Kind::Directory)).unwrap()
+        recognise(&Candidate::new(&store, Path::new(""), Kind::Directory, Preferences::default())).unwrap()
     }
 
     fn open(&self) -> Container {
@@ -100,9 +100,9 @@ fn read(array: &dyn Array, from: u64, to: u64) -> Result<Vec<u8>> {
     array.pieces(from..to, &mut pieces)?;
     for piece in pieces {
         match piece {
-            Piece::Stored { at, take } => {
+            Piece::Direct { at, take } => {
                 let mut part = vec![0; take as usize];
-                array.read_stored(at, &mut part)?;
+                array.read_direct(at, &mut part)?;
                 all.extend(part);
             }
             Piece::Block {

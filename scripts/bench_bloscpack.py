@@ -1,0 +1,122 @@
+"""Figures on Bloscpack, and on all kinds of arrays: against blpk, random reads, memory, listing."""
+import mmap
+import os
+import pathlib
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import time
+
+from bench_measure import DATA, MIB, ROOT, dd, timed, warm
+
+BLPK = ROOT / "scripts/blpk.py"
+
+
+def bloscpack(bench):
+    """512 MiB of float64: the first read through the mount, against blpk d to tmpfs."""
+    out = bench.scratch / "out"
+    for codec, least in [("lz4", 2.0), ("blosclz", 2.0), ("zstd", 1.8)]:
+        file = DATA / f"{codec}.blp"
+        warm(file)
+        ours, theirs = [], []
+        for _ in range(bench.rounds):
+            with bench.mounted(file) as mnt:
+                ours.append(dd(mnt / "data"))
+            theirs.append(timed(sys.executable, BLPK, "-f", "-n", "2", "d", file, out))
+            out.unlink()
+        bench.speed(f"Bloscpack {codec}, first read, against blpk -n 2 d", ours, theirs, least)
+
+
+def random_reads(bench):
+    """Bytes decoded for 4 KiB at random offsets, with a cache that is small against the array."""
+    reads = 500 if bench.quick else 2000
+    for codec in ["lz4", "zstd"]:
+        file = DATA / f"{codec}.blp"
+        block = blosc_block(file)
+        for flag, how in [(os.O_DIRECT, "O_DIRECT"), (0, "POSIX_FADV_RANDOM")]:
+            with bench.mounted(file, "-o", "cache=16M") as mnt:
+                seconds = read_at_random(mnt / "data", reads, flag)
+                decoded = bench.status()["cache"]["decoded_bytes"]
+            ratio, most = decoded / (4096 * reads), block / 4096
+            bench.add(f"Bloscpack {codec}, {reads} random reads of 4 KiB ({how}): decoded / asked", f"{ratio:.1f}",
+                      f"<= {most:g}", ratio <= most, f"block {block >> 10} KiB; {1e6 * seconds / reads:.0f} us a read")
+
+
+def memory(bench):
+    """Peak resident memory while four readers read everything, ten times the cache and more."""
+    copies = bench.scratch / "copies"
+    copies.mkdir()
+    for name in ["matrix", "fragments"]:
+        shutil.copytree(DATA / name, copies / name)
+    for name in ["lz4.blp", "zstd.blp"]:
+        shutil.copyfile(DATA / name, copies / name)
+    for cache in [64, 128]:
+        for option in [[], ["-o", "direct_io"]]:
+            with bench.mounted(copies, "-o", f"cache={cache}M", *option) as mnt:
+                files = [p for p in sorted(mnt.rglob("*")) if p.is_file()]
+                total = sum(p.stat().st_size for p in files)
+                run_readers(files, 4)
+                peak = peak_memory(bench.status()["pid"])
+            name = f"peak memory, cache {cache} MiB, 4 readers of {total / MIB:.0f} MiB" + (", direct_io" if option else "")
+            bench.add(name, f"{peak / MIB:.0f} MiB", f"<= {cache + 64} MiB", peak <= (cache + 64) * MIB, "VmHWM of the daemon")
+    shutil.rmtree(copies)
+
+
+def listing(bench):
+    """ls -l and find over 10,000 Bloscpack files."""
+    warm(DATA / "many")
+    source, mount, find = [], [], []
+    for _ in range(bench.rounds):
+        source.append(timed("ls", "-l", DATA / "many"))
+        with bench.mounted(DATA / "many") as mnt:
+            mount.append(timed("ls", "-l", mnt))
+        with bench.mounted(DATA / "many") as mnt:
+            find.append(timed("find", mnt))
+    bench.slowness("ls -l of 10,000 Bloscpack files, against the source", mount, source, 5)
+    bench.slowness("find through all of them, against ls -l in the mount", find, mount, 10)
+
+
+def blosc_block(path):
+    """Block size of the first chunk of a Bloscpack file without metadata."""
+    with open(path, "rb") as file:
+        header = file.read(40)
+        file.seek(struct.unpack_from("<q", header, 32)[0])
+        return struct.unpack_from("<I", file.read(16), 8)[0]
+
+
+def read_at_random(path, reads, flag):
+    offsets = random.Random(1)
+    buffer = mmap.mmap(-1, 4096)
+    fd = os.open(path, os.O_RDONLY | flag)
+    try:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+        pages = os.fstat(fd).st_size // 4096
+        start = time.perf_counter()
+        for _ in range(reads):
+            os.preadv(fd, [buffer], 4096 * offsets.randrange(pages))
+        return time.perf_counter() - start
+    finally:
+        os.close(fd)
+
+
+def run_readers(files, count):
+    """Each reader reads all files, in an order of its own."""
+    readers = []
+    for number in range(count):
+        order = files[:]
+        random.Random(number).shuffle(order)
+        readers.append(subprocess.Popen(["cat", *map(str, order)], stdout=subprocess.DEVNULL))
+    for reader in readers:
+        if reader.wait() != 0:
+            raise RuntimeError("a reader failed")
+
+
+def peak_memory(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s*(\d+) kB", status).group(1)) << 10
+
+
+FIGURES = {"bloscpack": bloscpack, "random": random_reads, "memory": memory, "listing": listing}

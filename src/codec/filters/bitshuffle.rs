@@ -1,0 +1,158 @@
+//! Bitshuffle (filter 32008): bit `k` of all elements of a block together, then plain, LZ4 or zstd.
+//!
+//! Client values: two of the version, element size, elements per block (0: as many as come near
+//! 8 KiB), compression (0 none, 2 LZ4, 3 zstd), level. Compressed chunks begin with the header of the
+//! LZ4 filter, whose second number is the size of a block in bytes. The last block holds what is left
+//! in multiples of eight elements; up to seven more follow plain.
+
+use super::error::{FilterError, Unsupported};
+use super::lz4::{header, take_block};
+use super::tools::{Tools, room};
+use super::{Filter, libraries};
+use crate::codec::blosc::bitshuffle::{scratch_len, unbitshuffle};
+use crate::codec::blosc::lz4;
+use crate::codec::blosc::shuffle::Planes;
+
+/// Bytes of a block that are aimed at when the writer names none ...
+const TARGET: usize = 8192;
+/// ... and the elements it has at least.
+const LEAST: usize = 128;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Code {
+    Plain,
+    Lz4,
+    Zstd,
+}
+
+/// The filter's client values, checked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bitshuffle {
+    width: usize,
+    /// Elements per block where the chunk does not say; a multiple of 8, not 0.
+    block: usize,
+    code: Code,
+}
+
+impl Bitshuffle {
+    pub(super) fn new(filter: &Filter) -> Result<Self, Unsupported> {
+        let value = |i| filter.values.get(i).copied().unwrap_or(0) as usize;
+        let (width, block) = (value(2), value(3));
+        let refuse = |what: &str| Err(Unsupported::new(filter.id, what));
+        if width == 0 {
+            return refuse("elements of 0 bytes");
+        }
+        if !block.is_multiple_of(8) {
+            return refuse("blocks that are no multiple of 8 elements");
+        }
+        let code = match value(4) {
+            0 => Code::Plain,
+            2 => Code::Lz4,
+            3 => Code::Zstd,
+            _ => return refuse("a compression other than LZ4 and zstd"),
+        };
+        let usual = (TARGET / width / 8 * 8).max(LEAST);
+        let block = if block == 0 { usual } else { block };
+        Ok(Self { width, block, code })
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self.code {
+            Code::Plain => "bitshuffle",
+            Code::Lz4 => "bitshuffle-lz4",
+            Code::Zstd => "bitshuffle-zstd",
+        }
+    }
+
+    /// Whether stored and plain bytes are equally many.
+    pub(super) fn keeps_size(&self) -> bool {
+        self.code == Code::Plain
+    }
+
+    /// Plain bytes that a stored one can stand for at most.
+    pub(super) fn ratio(&self) -> u64 {
+        match self.code {
+            Code::Plain => 1,
+            Code::Lz4 => 255,
+            Code::Zstd => super::stage::ZSTD_RATIO,
+        }
+    }
+
+    /// Decodes into the front of `out`; returns the number of bytes written.
+    pub(super) fn decode(
+        &self,
+        tools: &mut Tools,
+        stored: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, FilterError> {
+        let plain = (stored.len() as u64, self.block, stored);
+        let (size, block, rest) = match self.code {
+            Code::Plain => plain,
+            _ => header(stored).map(|(size, bytes, rest)| (size, bytes / self.width, rest))?,
+        };
+        let room = out.len();
+        let out = usize::try_from(size)
+            .ok()
+            .and_then(|size| out.get_mut(..size));
+        let out = out.ok_or_else(|| FilterError::too_long(room).found(size))?;
+        if block == 0 || !block.is_multiple_of(8) {
+            let fault = FilterError::new("blocks are no multiple of 8 elements");
+            return Err(fault.found(block));
+        }
+        if !out.len().is_multiple_of(self.width) {
+            let fault = FilterError::new("the size is no multiple of the element's");
+            return Err(fault.expected(self.width).found(out.len()));
+        }
+        self.decode_blocks(tools, block, rest, out)?;
+        Ok(out.len())
+    }
+
+    fn decode_blocks(
+        &self,
+        tools: &mut Tools,
+        block: usize,
+        mut rest: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), FilterError> {
+        let tail = out.len() / self.width % 8 * self.width;
+        let (blocks, tail) = out.split_at_mut(out.len() - tail);
+        for elements in blocks.chunks_mut(block.saturating_mul(self.width)) {
+            self.decode_block(tools, &mut rest, elements)?;
+        }
+        let plain = rest.get(..tail.len()).ok_or_else(FilterError::truncated)?;
+        tail.copy_from_slice(plain);
+        Ok(())
+    }
+
+    fn decode_block(
+        &self,
+        tools: &mut Tools,
+        rest: &mut &[u8],
+        elements: &mut [u8],
+    ) -> Result<(), FilterError> {
+        let len = elements.len();
+        let mut planes = std::mem::take(&mut tools.planes);
+        let decoded = match self.code {
+            Code::Plain => rest.split_at_checked(len).map(|(bytes, behind)| {
+                *rest = behind;
+                bytes
+            }),
+            Code::Lz4 => {
+                let planes = room(&mut planes, len);
+                lz4::decode(take_block(rest)?, planes)?;
+                Some(&*planes)
+            }
+            Code::Zstd => {
+                let planes = room(&mut planes, len);
+                let written = libraries::zstd(tools, take_block(rest)?, planes)?;
+                (written == len).then_some(&*planes)
+            }
+        };
+        let bytes = decoded.ok_or_else(FilterError::truncated)?;
+        let width = self.width;
+        let rows = Planes::Joined { bytes, width };
+        unbitshuffle(rows, elements, room(&mut tools.tile, scratch_len(rows)));
+        tools.planes = planes;
+        Ok(())
+    }
+}

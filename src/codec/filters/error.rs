@@ -1,0 +1,130 @@
+//! What can be wrong with a filter pipeline: a filter that is not known, a chunk that does not decode.
+//!
+//! Decoders raise a [`FilterError`] without a name; [`super::Pipeline`] adds that of the filter.
+
+use crate::codec::blosc::{BloscError, StreamError};
+use std::fmt;
+
+/// A filter that cannot be decoded, found before any chunk is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsupported {
+    pub id: u32,
+    pub reason: String,
+}
+
+impl Unsupported {
+    pub(super) fn new(id: u32, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { id, reason }
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match known_name(self.id) {
+            Some(name) => write!(f, "filter {} ({name}): {}", self.id, self.reason),
+            None => write!(f, "filter {}: {}", self.id, self.reason),
+        }
+    }
+}
+
+impl std::error::Error for Unsupported {}
+
+/// Names of registered filters, decoded here or not.
+fn known_name(id: u32) -> Option<&'static str> {
+    Some(match id {
+        1 => "gzip",
+        2 => "shuffle",
+        3 => "fletcher32",
+        4 => "szip",
+        5 => "nbit",
+        6 => "scaleoffset",
+        307 => "bzip2",
+        32000 => "lzf",
+        32001 => "blosc",
+        32004 => "lz4",
+        32008 => "bitshuffle",
+        32013 => "zfp",
+        32015 => "zstd",
+        32017 => "sz",
+        32024 => "sz3",
+        32026 => "blosc2",
+        32028 => "sperr",
+        _ => return None,
+    })
+}
+
+/// Why a stored chunk does not decode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilterError {
+    /// Name of the filter; empty where the fault is that of the chunk as a whole.
+    pub filter: &'static str,
+    pub what: String,
+    pub expected: Option<String>,
+    pub found: Option<String>,
+}
+
+impl FilterError {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self {
+            filter: "",
+            what: what.into(),
+            expected: None,
+            found: None,
+        }
+    }
+
+    pub(super) fn expected(mut self, expected: impl fmt::Display) -> Self {
+        self.expected = Some(expected.to_string());
+        self
+    }
+
+    pub(super) fn found(mut self, found: impl fmt::Display) -> Self {
+        self.found = Some(found.to_string());
+        self
+    }
+
+    /// The stored bytes stop before the decoder has what it needs.
+    pub(super) fn truncated() -> Self {
+        Self::new("the stored bytes end too early")
+    }
+
+    /// More comes out than the chunk can hold.
+    pub(super) fn too_long(room: usize) -> Self {
+        Self::new("it decodes to too many bytes").expected(format_args!("at most {room}"))
+    }
+
+    pub(super) fn of(mut self, filter: &'static str) -> Self {
+        self.filter = filter;
+        self
+    }
+}
+
+impl From<StreamError> for FilterError {
+    fn from(error: StreamError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<BloscError> for FilterError {
+    fn from(error: BloscError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.filter.is_empty() {
+            write!(f, "{}: ", self.filter)?;
+        }
+        write!(f, "{}", self.what)?;
+        match (&self.expected, &self.found) {
+            (Some(e), Some(found)) => write!(f, ": expected {e}, found {found}"),
+            (Some(e), None) => write!(f, ": expected {e}"),
+            (None, Some(found)) => write!(f, ": found {found}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for FilterError {}

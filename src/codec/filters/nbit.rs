@@ -1,0 +1,232 @@
+//! N-bit (filter 5): only the bits of each number that mean something, packed without gaps.
+//!
+//! Client values: their count, a flag that nothing is packed, elements of the chunk, then the type,
+//! as a tree: class (1 number, 2 array, 3 compound, 4 left as it is), size in bytes, and by class
+//! byte order, precision and bit offset; or the element type; or the members, each with its offset.
+//! Bits run from the highest of a number to its lowest, and on into the next number. What is not
+//! stored, padding of compounds too, decodes to 0.
+//!
+//! The tree is checked when it is built, so that decoding stays within an element.
+
+use super::Filter;
+use super::bits::Bits;
+use super::error::{FilterError, Unsupported};
+
+/// Depth of types within types that is followed.
+const DEEPEST: usize = 32;
+
+/// What is known of the elements.
+#[derive(Debug, Clone)]
+pub(super) struct Nbit {
+    /// Elements of the chunk, and their type; none where the chunk is stored as it is.
+    packed: Option<(usize, Type)>,
+}
+
+#[derive(Debug, Clone)]
+struct Type {
+    /// Bytes, at least 1.
+    size: usize,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    /// Bits `offset..offset + precision` of a number.
+    Number {
+        big_endian: bool,
+        precision: u32,
+        offset: u32,
+    },
+    Array(Box<Type>),
+    /// Members and their offsets, each within the compound.
+    Compound(Vec<(usize, Type)>),
+    Bytes,
+}
+
+impl Nbit {
+    pub(super) fn new(filter: &Filter) -> Result<Self, Unsupported> {
+        let refuse = |what| Unsupported::new(filter.id, what);
+        let [_, unpacked, elements, rest @ ..] = filter.values.as_slice() else {
+            return Err(refuse("too few client values"));
+        };
+        if *unpacked != 0 {
+            return Ok(Self { packed: None });
+        }
+        let kind = Values { rest }.element().map_err(refuse)?;
+        Ok(Self {
+            packed: Some((*elements as usize, kind)),
+        })
+    }
+
+    /// Whether the chunk is stored as it is.
+    pub(super) fn keeps_bytes(&self) -> bool {
+        self.packed.is_none()
+    }
+
+    /// Plain bytes that `stored` can stand for at most.
+    pub(super) fn most(&self, stored: u64) -> u64 {
+        match &self.packed {
+            None => stored,
+            Some((elements, kind)) => (*elements as u64).saturating_mul(kind.size as u64),
+        }
+    }
+
+    /// Decodes into the front of `out`; returns the number of bytes written.
+    pub(super) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
+        let Some((elements, kind)) = &self.packed else {
+            return Err(FilterError::new("nothing is packed"));
+        };
+        let room = out.len();
+        let len = elements.checked_mul(kind.size);
+        let out = len.and_then(|len| out.get_mut(..len));
+        let out = out.ok_or_else(|| FilterError::too_long(room))?;
+        out.fill(0);
+        let mut bits = Bits::new(stored);
+        for element in out.chunks_exact_mut(kind.size) {
+            kind.unpack(&mut bits, element)?;
+        }
+        Ok(out.len())
+    }
+}
+
+impl Type {
+    /// Fills one element, which has been zeroed.
+    fn unpack(&self, bits: &mut Bits, element: &mut [u8]) -> Result<(), FilterError> {
+        match &self.kind {
+            Kind::Number {
+                big_endian,
+                precision,
+                offset,
+            } if self.size <= 8 => {
+                let number = bits.take(*precision)? << offset;
+                write(number, *big_endian, element);
+            }
+            Kind::Number {
+                big_endian,
+                precision,
+                offset,
+            } => unpack_wide(bits, *big_endian, *offset, *precision, element)?,
+            Kind::Array(base) => {
+                for item in element.chunks_exact_mut(base.size) {
+                    base.unpack(bits, item)?;
+                }
+            }
+            Kind::Compound(members) => {
+                for (offset, member) in members {
+                    member.unpack(bits, &mut element[*offset..][..member.size])?;
+                }
+            }
+            Kind::Bytes => {
+                for byte in element {
+                    *byte = bits.take(8)? as u8;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Stores a number of at most eight bytes.
+pub(super) fn write(number: u64, big_endian: bool, element: &mut [u8]) {
+    let size = element.len();
+    if big_endian {
+        element.copy_from_slice(&number.to_be_bytes()[8 - size..]);
+    } else {
+        element.copy_from_slice(&number.to_le_bytes()[..size]);
+    }
+}
+
+/// Fills bits of a number of more than eight bytes, from the highest byte that has any.
+fn unpack_wide(
+    bits: &mut Bits,
+    big_endian: bool,
+    offset: u32,
+    precision: u32,
+    element: &mut [u8],
+) -> Result<(), FilterError> {
+    let mut end = offset + precision;
+    while end > offset {
+        let byte = (end - 1) / 8;
+        let low = offset.max(8 * byte);
+        let field = bits.take(end - low)? as u8;
+        let at = match big_endian {
+            true => element.len() - 1 - byte as usize,
+            false => byte as usize,
+        };
+        element[at] = field << (low - 8 * byte);
+        end = low;
+    }
+    Ok(())
+}
+
+/// Client values that are still to be read.
+struct Values<'a> {
+    rest: &'a [u32],
+}
+
+impl Values<'_> {
+    fn next(&mut self) -> Result<u32, &'static str> {
+        let (first, rest) = self.rest.split_first().ok_or("too few client values")?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    fn element(&mut self) -> Result<Type, &'static str> {
+        self.kind(usize::MAX, 0)
+    }
+
+    /// Reads the type of something that has `room` bytes.
+    fn kind(&mut self, room: usize, depth: usize) -> Result<Type, &'static str> {
+        if depth > DEEPEST {
+            return Err("types nested too deeply");
+        }
+        let class = self.next()?;
+        let size = self.next()? as usize;
+        if size == 0 || size > room {
+            return Err("a type that does not fit");
+        }
+        let kind = match class {
+            1 => self.number(size)?,
+            2 => Kind::Array(Box::new(self.base(size, depth)?)),
+            3 => self.compound(size, depth)?,
+            4 => Kind::Bytes,
+            _ => return Err("a type class that is not known"),
+        };
+        Ok(Type { size, kind })
+    }
+
+    fn number(&mut self, size: usize) -> Result<Kind, &'static str> {
+        let (order, precision, offset) = (self.next()?, self.next()?, self.next()?);
+        let bits = u64::from(precision) + u64::from(offset);
+        if order > 1 || precision == 0 || bits > 8 * size as u64 || size > 1 << 16 {
+            return Err("a number with bits outside of itself");
+        }
+        Ok(Kind::Number {
+            big_endian: order == 1,
+            precision,
+            offset,
+        })
+    }
+
+    /// The type of an array's items; of items that are left as they are, the array gives the size.
+    fn base(&mut self, size: usize, depth: usize) -> Result<Type, &'static str> {
+        let mut base = self.kind(size, depth + 1)?;
+        if matches!(base.kind, Kind::Bytes) {
+            base.size = size;
+        }
+        Ok(base)
+    }
+
+    fn compound(&mut self, size: usize, depth: usize) -> Result<Kind, &'static str> {
+        let mut members = Vec::new();
+        let mut left = size;
+        for _ in 0..self.next()? {
+            let offset = self.next()? as usize;
+            let room = size.saturating_sub(offset).min(left);
+            let member = self.kind(room, depth + 1)?;
+            left -= member.size;
+            members.push((offset, member));
+        }
+        Ok(Kind::Compound(members))
+    }
+}

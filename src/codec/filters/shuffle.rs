@@ -1,0 +1,12 @@
+//! Shuffle (filter 2): byte `j` of all elements together, and a tail shorter than an element as it is.
+
+use crate::codec::blosc::shuffle::{Planes, unshuffle as interleave};
+
+/// Puts elements of `width` bytes together again; `out` is as long as `stored`.
+pub(super) fn unshuffle(width: usize, stored: &[u8], out: &mut [u8]) {
+    let whole = stored.len() - stored.len() % width;
+    let (bytes, tail) = stored.split_at(whole);
+    let (elements, rest) = out.split_at_mut(whole);
+    rest.copy_from_slice(tail);
+    interleave(Planes::Joined { bytes, width }, elements);
+}

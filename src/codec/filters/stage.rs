@@ -1,0 +1,198 @@
+//! One filter of a pipeline: its client values checked, its decoder chosen, its sizes bounded.
+
+use super::bitshuffle::Bitshuffle;
+use super::error::{FilterError, Unsupported};
+use super::nbit::Nbit;
+use super::scale_offset::ScaleOffset;
+use super::szip::Szip;
+use super::tools::Tools;
+use super::{Filter, blosc, blosc2, fletcher32, libraries, lz4, lzf, shuffle};
+
+/// Zstandard fills a block of 128 KiB with four bytes.
+pub(super) const ZSTD_RATIO: u64 = (128 << 10) / 4;
+/// Deflate copies 258 bytes with two bits.
+const DEFLATE_RATIO: u64 = 1032;
+/// LZF copies 264 bytes with three.
+const LZF_RATIO: u64 = 264 / 3;
+const LZ4_RATIO: u64 = 255;
+/// Bzip2 puts 45.9 million equal bytes into a block of some 40.
+const BZIP2_RATIO: u64 = 1 << 21;
+
+/// A filter, ready to decode.
+#[derive(Debug, Clone)]
+pub(super) enum Stage {
+    Deflate,
+    Shuffle { width: usize },
+    Fletcher32,
+    Szip(Szip),
+    Nbit(Nbit),
+    ScaleOffset(ScaleOffset),
+    Bzip2,
+    Lzf,
+    Blosc,
+    Lz4,
+    Bitshuffle(Bitshuffle),
+    Zstd,
+    Blosc2,
+}
+
+/// How many bytes a chunk has between two filters.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Size {
+    pub(super) most: usize,
+    /// There are exactly so many.
+    pub(super) exact: bool,
+}
+
+impl Stage {
+    pub(super) fn new(filter: &Filter) -> Result<Self, Unsupported> {
+        Ok(match filter.id {
+            1 => Self::Deflate,
+            2 => Self::Shuffle {
+                width: shuffle_width(filter)?,
+            },
+            3 => Self::Fletcher32,
+            4 => Self::Szip(Szip::new(filter)?),
+            5 => Self::Nbit(Nbit::new(filter)?),
+            6 => Self::ScaleOffset(ScaleOffset::new(filter)?),
+            307 => Self::Bzip2,
+            32000 => Self::Lzf,
+            32001 => Self::Blosc,
+            32004 => Self::Lz4,
+            32008 => Self::Bitshuffle(Bitshuffle::new(filter)?),
+            32015 => Self::Zstd,
+            32026 => Self::Blosc2,
+            id => return Err(Unsupported::new(id, "there is no decoder for it")),
+        })
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Deflate => "gzip",
+            Self::Shuffle { .. } => "shuffle",
+            Self::Fletcher32 => "fletcher32",
+            Self::Szip(_) => "szip",
+            Self::Nbit(_) => "nbit",
+            Self::ScaleOffset(_) => "scaleoffset",
+            Self::Bzip2 => "bzip2",
+            Self::Lzf => "lzf",
+            Self::Blosc => "blosc",
+            Self::Lz4 => "lz4",
+            Self::Bitshuffle(filter) => filter.name(),
+            Self::Zstd => "zstd",
+            Self::Blosc2 => "blosc2",
+        }
+    }
+
+    /// The decoded bytes, where they are stored as they are; otherwise [`Stage::decode`] is needed.
+    pub(super) fn view<'a>(&self, stored: &'a [u8]) -> Result<Option<&'a [u8]>, FilterError> {
+        match self {
+            Self::Fletcher32 => fletcher32::check(stored).map(Some),
+            _ if self.is_view() => Ok(Some(stored)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether [`Stage::view`] is all there is to do.
+    pub(super) fn is_view(&self) -> bool {
+        match self {
+            Self::Fletcher32 | Self::Shuffle { width: 1 } => true,
+            Self::Nbit(filter) => filter.keeps_bytes(),
+            Self::ScaleOffset(filter) => filter.keeps_bytes(),
+            _ => false,
+        }
+    }
+
+    /// Decodes into the front of `out`; returns the number of bytes written. More is an error.
+    pub(super) fn decode(
+        &self,
+        tools: &mut Tools,
+        stored: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, FilterError> {
+        match self {
+            Self::Deflate => libraries::deflate(tools, stored, out),
+            Self::Zstd => libraries::zstd(tools, stored, out),
+            Self::Bzip2 => libraries::bzip2(stored, out),
+            Self::Lzf => lzf::decode(stored, out),
+            Self::Lz4 => lz4::decode(stored, out),
+            Self::Blosc => blosc::decode(tools, stored, out),
+            Self::Blosc2 => blosc2::decode(tools, stored, out),
+            Self::Bitshuffle(filter) => filter.decode(tools, stored, out),
+            Self::Szip(filter) => filter.decode(tools, stored, out),
+            Self::Nbit(filter) => filter.decode(stored, out),
+            Self::ScaleOffset(filter) => filter.decode(stored, out),
+            Self::Shuffle { width } => {
+                let out = same_size(stored, out)?;
+                shuffle::unshuffle(*width, stored, out);
+                Ok(stored.len())
+            }
+            Self::Fletcher32 => {
+                let data = fletcher32::check(stored)?;
+                same_size(data, out)?.copy_from_slice(data);
+                Ok(data.len())
+            }
+        }
+    }
+
+    /// Size of what the filter makes of `plain` bytes.
+    ///
+    /// No writer keeps a chunk that grew by much: HDF5 stores it without the filter.
+    pub(super) fn stored_size(&self, plain: Size) -> Size {
+        let Size { most, exact } = plain;
+        let grown = |by: usize, exact| Size {
+            most: most.saturating_add(by),
+            exact,
+        };
+        match self {
+            Self::Fletcher32 => grown(fletcher32::LEN, exact),
+            Self::Shuffle { .. } => plain,
+            Self::Bitshuffle(filter) if filter.keeps_size() => plain,
+            _ if self.is_view() => plain,
+            _ => grown(most / 4 + (64 << 10), false),
+        }
+    }
+
+    /// The most that `stored` bytes can decode to.
+    pub(super) fn most(&self, stored: u64) -> u64 {
+        let times = |ratio: u64| stored.saturating_mul(ratio);
+        match self {
+            Self::Deflate => times(DEFLATE_RATIO),
+            Self::Lzf => times(LZF_RATIO),
+            Self::Lz4 => times(LZ4_RATIO),
+            Self::Bzip2 => times(BZIP2_RATIO),
+            Self::Blosc | Self::Zstd => times(ZSTD_RATIO),
+            Self::Bitshuffle(filter) => times(filter.ratio()),
+            Self::Szip(_) => times(Szip::RATIO),
+            Self::Nbit(filter) => filter.most(stored),
+            Self::ScaleOffset(filter) if !filter.keeps_bytes() => filter.most(),
+            Self::Blosc2 => u64::MAX,
+            Self::Shuffle { .. } | Self::ScaleOffset(_) => stored,
+            Self::Fletcher32 => stored.saturating_sub(fletcher32::LEN as u64),
+        }
+    }
+
+    /// Memory beside input and output to decode to at most `plain` bytes.
+    pub(super) fn scratch(&self, plain: u64) -> u64 {
+        match self {
+            Self::Bzip2 => 5 << 20,
+            Self::Blosc | Self::Blosc2 => plain.saturating_mul(2) + (1 << 20),
+            Self::Bitshuffle(_) | Self::Szip(_) => plain.saturating_mul(2) + (256 << 10),
+            Self::Deflate | Self::Zstd => 256 << 10,
+            _ => 0,
+        }
+    }
+}
+
+fn shuffle_width(filter: &Filter) -> Result<usize, Unsupported> {
+    match filter.values.first() {
+        None | Some(0) => Err(Unsupported::new(filter.id, "elements of 0 bytes")),
+        Some(width) => Ok(*width as usize),
+    }
+}
+
+fn same_size<'a>(stored: &[u8], out: &'a mut [u8]) -> Result<&'a mut [u8], FilterError> {
+    let room = out.len();
+    out.get_mut(..stored.len())
+        .ok_or_else(|| FilterError::too_long(room).found(stored.len()))
+}

@@ -1,0 +1,36 @@
+//! The full check: every element of the index and pointer arrays, level by level.
+//!
+//! A level's rules concern its own arrays only, so each is one pass over them ([`order`]), with memory for
+//! one block of each. Used by `super`, run by `verify`.
+
+use std::sync::Arc;
+
+use super::lengths::SparseLevel;
+use super::order::Pass;
+use crate::container::Check;
+use crate::error::{Error, Fault, Result};
+
+/// A check of these levels.
+pub(super) fn check(levels: Vec<SparseLevel>) -> Arc<dyn Check> {
+    Arc::new(Content { levels })
+}
+
+struct Content {
+    levels: Vec<SparseLevel>,
+}
+
+impl Check for Content {
+    /// An array that cannot be decoded ends the check of its level only; the first such fault is given back.
+    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
+        let mut first = None;
+        for level in &self.levels {
+            match Pass::new(level, report).and_then(|pass| pass.run(report)) {
+                Err(Error::Fault(fault)) => {
+                    first.get_or_insert(fault);
+                }
+                other => other?,
+            }
+        }
+        first.map_or(Ok(()), |fault| Err(Error::Fault(fault)))
+    }
+}

@@ -1,0 +1,122 @@
+//! Binsparse: a JSON descriptor that says how named arrays make up a sparse matrix, vector or tensor.
+//!
+//! The arrays are members of one group of an HDF5 or NetCDF file; where they lie is not known here, only
+//! their names, types and lengths. [`examine`] checks the descriptor against them (opening a container),
+//! the [`Check`] that it returns streams over the indices (`verify`). Every rule of the specification 0.1
+//! is checked, and every spelling of the descriptor that known writers use is accepted.
+//!
+//! [`descriptor`] reads the JSON, [`levels`] turns formats into levels (from which all rules follow),
+//! [`lengths`] checks the arrays, [`content`] their elements. Used by `container::hdf5` and
+//! `container::netcdf`.
+
+mod content;
+mod declared;
+mod descriptor;
+mod json;
+mod lengths;
+mod levels;
+mod order;
+mod pointers;
+mod report;
+#[cfg(test)]
+mod sample;
+mod triangle;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::Check;
+use crate::array::Array;
+use crate::error::{Fault, Result};
+use descriptor::Descriptor;
+
+/// Name of the attribute, or string dataset, that holds the descriptor.
+pub(crate) const DESCRIPTOR: &str = "binsparse";
+
+/// Name under which the descriptor is shown.
+pub(crate) const TEXT: &str = "binsparse.json";
+
+/// What a group holds under a name.
+pub(crate) struct Member {
+    /// Shown name within the group; faults name arrays by it.
+    pub(crate) name: String,
+    /// The array, or why it cannot be read: "an external link to other.h5:/x; never followed".
+    pub(crate) array: std::result::Result<Arc<dyn Array>, String>,
+}
+
+/// What a descriptor says about the arrays beside it.
+pub(crate) struct Examined {
+    /// Version of the specification as the descriptor spells it; empty if it does not.
+    pub(crate) version: String,
+    /// Rules broken by the descriptor, or by lengths and types of the arrays.
+    pub(crate) faults: Vec<Fault>,
+    /// Checks the elements of all index and pointer arrays that are what they should be so far.
+    pub(crate) check: Option<Arc<dyn Check>>,
+    /// For `arrays.json`: format, shape, number_of_stored_values, data_types and what else there is.
+    pub(crate) attributes: Map<String, Value>,
+}
+
+/// Checks the descriptor and the lengths and types of the arrays; reads no elements. An error means that
+/// the source could not be read.
+pub(crate) fn examine(text: &[u8], members: &[Member]) -> Result<Examined> {
+    let (descriptor, mut faults) = descriptor::parse(text);
+    let Some(descriptor) = descriptor else {
+        return Ok(Examined {
+            version: String::new(),
+            faults,
+            check: None,
+            attributes: Map::new(),
+        });
+    };
+    let found = lengths::examine(&descriptor, members, &mut faults)?;
+    let attributes = attributes(&descriptor, found.count);
+    let check = (!found.levels.is_empty()).then(|| content::check(found.levels));
+    Ok(Examined {
+        version: descriptor.version,
+        faults,
+        check,
+        attributes,
+    })
+}
+
+fn attributes(descriptor: &Descriptor, count: Option<u64>) -> Map<String, Value> {
+    let mut attributes = Map::new();
+    let mut add = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            attributes.insert(name.to_owned(), value);
+        }
+    };
+    add("format", descriptor.format.clone().map(Value::from));
+    add("shape", descriptor.shape.clone().map(Value::from));
+    if let Some(layout) = &descriptor.layout {
+        add("transpose", layout.transpose_to_show().map(Value::from));
+        add("levels", layout.levels_to_show().map(Value::from));
+    }
+    add("number_of_stored_values", count.map(Value::from));
+    add("data_types", descriptor.types.as_ref().map(|t| t.to_show()));
+    add("fill", descriptor.fill.map(Value::from));
+    let structure = descriptor.structure.as_ref().map(|s| s.name());
+    add("structure", structure.map(Value::from));
+    attributes.extend(descriptor.others.clone());
+    attributes
+}
+
+/// Whether arrays of these names look like a container that has lost its descriptor: `values` and others,
+/// and no name that Binsparse does not have.
+pub(crate) fn looks_like(names: &[&str]) -> bool {
+    let one_of_ours = |name: &&str| {
+        let numbered = |prefix: &str| {
+            let number = name.strip_prefix(prefix)?.parse::<u16>().ok()?;
+            // One spelling only: no sign, no leading zeros.
+            (format!("{prefix}{number}") == *name).then_some(())
+        };
+        matches!(*name, "values" | "fill_value")
+            || numbered("indices_").is_some()
+            || numbered("pointers_to_").is_some()
+    };
+    names.len() > 1 && names.contains(&"values") && names.iter().all(one_of_ours)
+}
+
+#[cfg(test)]
+mod tests;

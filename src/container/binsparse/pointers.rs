@@ -1,0 +1,173 @@
+//! The slices of a sparse level, one after the other, from its pointers; and the rules for pointers.
+//!
+//! Pointer `p` is where slice `p` begins, and ends the slice before: the first is 0, none is less than the
+//! one before, the last is the number of indices (specification, section 3.5.2.3). Used by `order`.
+
+use super::lengths::Stored;
+use super::report::Few;
+use crate::array::sequential::Sequential;
+use crate::error::{Fault, Result};
+
+/// Pointers read at a time.
+const STEP: usize = 8 << 10;
+
+type Report<'a> = &'a mut dyn FnMut(Fault);
+
+/// Pointers of one level, as a reader of its slices.
+pub(super) struct Pointers {
+    name: String,
+    reader: Sequential,
+    signed: bool,
+    no_empty_slices: bool,
+    /// Number of indices.
+    length: u64,
+    buffer: Vec<u64>,
+    at: usize,
+    /// Number of the next pointer, and of all.
+    next: u64,
+    count: u64,
+    /// The pointer before, and where that put us: never back, never past the end.
+    before: u64,
+    end: u64,
+    broken: bool,
+    negative: Few,
+    decreasing: Few,
+    empty: Few,
+}
+
+impl Pointers {
+    /// Reads the first pointer.
+    pub(super) fn new(
+        stored: &Stored,
+        no_empty_slices: bool,
+        length: u64,
+        report: Report<'_>,
+    ) -> Result<Self> {
+        let reader = Sequential::new(stored.array.clone())?;
+        let mut pointers = Pointers {
+            name: stored.name.clone(),
+            signed: reader.number().signed,
+            reader,
+            no_empty_slices,
+            length,
+            buffer: Vec::new(),
+            at: 0,
+            next: 0,
+            count: stored.len,
+            before: 0,
+            end: 0,
+            broken: false,
+            negative: Few::default(),
+            decreasing: Few::default(),
+            empty: Few::default(),
+        };
+        pointers.first(report)?;
+        Ok(pointers)
+    }
+
+    fn first(&mut self, report: Report<'_>) -> Result<()> {
+        match self.read()? {
+            Some(0) => {}
+            Some(first) => {
+                self.broken = true;
+                let fault = fault(&self.name, "the first element is not 0".into());
+                report(fault.found(self.show(first)));
+                self.go_to(first);
+            }
+            None => self.broken = true,
+        }
+        Ok(())
+    }
+
+    /// Whether slices can no longer be told apart.
+    pub(super) fn broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Where the slice begins that [`Pointers::advance`] would end.
+    pub(super) fn at(&self) -> u64 {
+        self.end
+    }
+
+    /// The end of the next slice, at most the number of indices; none after the last slice.
+    pub(super) fn advance(&mut self, report: Report<'_>) -> Result<Option<u64>> {
+        let number = self.next;
+        let Some(pointer) = self.read()? else {
+            return Ok(None);
+        };
+        let name = &self.name;
+        if self.signed && (pointer as i64) < 0 {
+            self.broken = true;
+            self.negative.tell(report, || {
+                let fault = fault(name, format!("element {number} is negative"));
+                fault.found(pointer as i64)
+            });
+            return Ok(Some(self.end));
+        }
+        let before = self.before;
+        if pointer < before {
+            self.broken = true;
+            self.decreasing.tell(report, || {
+                let what = format!("element {number} is less than the one before");
+                fault(name, what)
+                    .expected(format!("at least {before}"))
+                    .found(pointer)
+            });
+        } else if pointer == before && self.no_empty_slices {
+            self.empty.tell(report, || {
+                let what = "repeats the one before: an empty slice is stored";
+                fault(name, format!("element {number} {what}")).found(pointer)
+            });
+        }
+        self.go_to(pointer);
+        if self.next == self.count && pointer != self.length {
+            self.broken = true;
+            let what = "the last element is not the number of indices";
+            let fault = fault(&self.name, what.into());
+            report(fault.expected(self.length).found(pointer));
+        }
+        Ok(Some(self.end))
+    }
+
+    fn go_to(&mut self, pointer: u64) {
+        if !(self.signed && (pointer as i64) < 0) {
+            self.before = pointer;
+            self.end = self.end.max(pointer.min(self.length));
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<u64>> {
+        if self.at == self.buffer.len() {
+            self.buffer.resize(STEP, 0);
+            let n = self.reader.read(&mut self.buffer)?;
+            self.buffer.truncate(n);
+            self.at = 0;
+        }
+        let pointer = self.buffer.get(self.at).copied();
+        if pointer.is_some() {
+            self.at += 1;
+            self.next += 1;
+        }
+        Ok(pointer)
+    }
+
+    /// Tells what was only counted.
+    pub(super) fn finish(&self, report: Report<'_>) {
+        self.negative.finish(report, &self.name, "are negative");
+        let less = "are less than the one before";
+        self.decreasing.finish(report, &self.name, less);
+        self.empty
+            .finish(report, &self.name, "repeat the one before");
+    }
+
+    fn show(&self, pointer: u64) -> String {
+        match self.signed {
+            true => (pointer as i64).to_string(),
+            false => pointer.to_string(),
+        }
+    }
+}
+
+fn fault(array: &str, what: String) -> Fault {
+    Fault::new(what).array(array)
+}

@@ -1,0 +1,130 @@
+//! Full checks of the blocks of a DenseMatrix or a Frame that reading tiles would repeat without end.
+//!
+//! A sparse block of a hundred bytes may decode to 2^64 cells, and a block over many columns would be read
+//! once for each. Here every block is passed over once: counts, indices, places that come twice, and
+//! whether each value fits its column.
+
+use std::ops::Range;
+
+use super::cells::Cells;
+use super::convert::convert;
+use super::entries::Batch;
+use super::region::{Part, Region, convert_batch};
+use super::table::{Block, Body};
+use super::tile::inexact;
+use super::value::ValueType;
+use crate::error::{Error, Fault, Result};
+
+/// Entries that are sorted at once: 24 bytes each.
+const SORTED: u64 = 1 << 20;
+/// Stored bytes of a dense block that are looked at together.
+const ROWS: u64 = 1 << 20;
+
+/// Checks every block that begins in the first column of the array; a frame's other columns do the rest.
+pub(super) fn cells(cells: &Cells, report: &mut dyn FnMut(Fault)) -> Result<()> {
+    for block in cells.blocks() {
+        let first = cells.width() != 1 || block.col == cells.cols.start;
+        if !first {
+            continue;
+        }
+        let checked = match block.body {
+            Body::Empty => Ok(()),
+            Body::Dense(own) => dense(cells, &block, own),
+            Body::Sparse(_) | Body::Coo(_) => entries(cells, &block),
+        };
+        match checked {
+            Err(Error::Fault(fault)) => report(*fault),
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+fn entries(cells: &Cells, block: &Block) -> Result<()> {
+    let all = |len: u32| 0..u64::from(len);
+    let (mut before, mut ascends) = (None, true);
+    let mut converted = Vec::new();
+    let stored = &cells.object.stored;
+    stored.scan(block, &all(block.height), &all(block.width), &mut |batch| {
+        for place in batch.rows.iter().zip(&batch.cols) {
+            let place = Some((*place.0, *place.1));
+            ascends &= before < place;
+            before = place;
+        }
+        convertible(cells, block, batch, &mut converted)
+    })?;
+    if ascends {
+        Ok(())
+    } else {
+        places(cells, block)
+    }
+}
+
+/// Whether no place comes twice among entries in any order.
+fn places(cells: &Cells, block: &Block) -> Result<()> {
+    let region = Region {
+        stored: &cells.object.stored,
+        blocks: &[block.number],
+        to: None,
+        most: SORTED,
+    };
+    let part = Part {
+        rows: block.rows(),
+        cols: block.cols(),
+        first: 0,
+        entries: block.entries(),
+    };
+    let checked = region.visit(part, &(0..u64::MAX), &mut |_, _| Ok(()));
+    checked.map_err(|e| e.map_fault(|f| super::stored::in_block(f, block)))
+}
+
+fn convertible(cells: &Cells, block: &Block, batch: &Batch, out: &mut Vec<u8>) -> Result<()> {
+    if block.width == 1 || cells.object.types.len() == 1 {
+        return convert_batch(block, batch, cells.object.target(block, 0), out);
+    }
+    let own = block.value().map_or(1, ValueType::size);
+    let places = batch.rows.iter().zip(&batch.cols);
+    for ((&row, &col), value) in places.zip(batch.values.chunks_exact(own)) {
+        fits(cells, block, (row.into(), col.into()), value)?;
+    }
+    Ok(())
+}
+
+fn fits(cells: &Cells, block: &Block, (row, col): (u64, u64), value: &[u8]) -> Result<()> {
+    let to = cells.object.target(block, col);
+    let own = block.value().unwrap_or(to);
+    convert(own, to, value, &mut [0; 8][..to.size()])
+        .map_err(|_| inexact(block, (row, col), to).into())
+}
+
+/// A dense block over several columns; one of the matrix, or over one column, is decoded by tiles.
+fn dense(cells: &Cells, block: &Block, own: ValueType) -> Result<()> {
+    let width = u64::from(block.width);
+    let other = |col: &u64| cells.object.target(block, *col) != own;
+    let cols: Vec<u64> = (0..width).filter(other).collect();
+    if cells.object.types.len() == 1 || width == 1 || cols.is_empty() {
+        return Ok(());
+    }
+    let step = (ROWS / (width * own.size() as u64)).max(1);
+    let (mut raw, mut column, mut converted) = (Vec::new(), Vec::new(), Vec::new());
+    for top in (0..u64::from(block.height)).step_by(step as usize) {
+        let rows: Range<u64> = top..(top + step).min(block.height.into());
+        raw.resize(
+            (rows.end - rows.start) as usize * block.width as usize * own.size(),
+            0,
+        );
+        let stored = &cells.object.stored;
+        stored.dense(block, &rows, &(0..width), &mut raw)?;
+        for &col in &cols {
+            column.clear();
+            for row in raw.chunks_exact(block.width as usize * own.size()) {
+                column.extend_from_slice(&row[col as usize * own.size()..][..own.size()]);
+            }
+            let to = cells.object.target(block, col);
+            converted.resize(column.len() / own.size() * to.size(), 0);
+            convert(own, to, &column, &mut converted)
+                .map_err(|at| inexact(block, (top + at as u64, col), to))?;
+        }
+    }
+    Ok(())
+}

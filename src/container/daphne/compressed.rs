@@ -1,0 +1,271 @@
+//! `values`, `col_idxs` and `row_offsets` of a CSRMatrix as arrays: how they are cut into blocks.
+//!
+//! Blocks of entries and of rows begin anew at each group and are numbered by their first entry or row;
+//! offsets of rows that are known to be empty are made up. The work is done in `csr`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::cells::push_direct;
+use super::csr::{Csr, Side};
+use super::groups::Groups;
+use super::table::Body;
+use crate::array::dtype::Dtype;
+use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::error::{Fault, Result};
+
+/// Entries, or rows, of a block.
+const BLOCK: u64 = 32 << 10;
+/// Memory beside a block: entries gathered at once, and what is read.
+const SCRATCH: u64 = 4 << 20;
+
+/// `values` or `col_idxs`.
+pub(super) struct Entries {
+    pub(super) csr: Arc<Csr>,
+    pub(super) side: Side,
+    pub(super) stored_bytes: u64,
+}
+
+/// `row_offsets`: one more than there are rows.
+pub(super) struct Offsets {
+    pub(super) csr: Arc<Csr>,
+    pub(super) stored_bytes: u64,
+}
+
+impl Entries {
+    fn size(&self) -> u64 {
+        match self.side {
+            Side::Columns => 8,
+            Side::Values => self.csr.value.size() as u64,
+        }
+    }
+}
+
+/// A block of `BLOCK` items that begins at `start` of a group's `items`, of which `wanted` are wanted.
+fn block(items: &Range<u64>, at: u64, size: u64, wanted: &Range<u64>) -> (Piece, u64) {
+    let skip = at - items.start;
+    let start = at - skip % BLOCK;
+    let end = (start + BLOCK).min(items.end);
+    let bytes = (start * size).max(wanted.start)..(end * size).min(wanted.end);
+    let piece = Piece::Block {
+        id: BlockId(start),
+        block_len: (end - start) * size,
+        skip: bytes.start - start * size,
+        take: bytes.end - bytes.start,
+    };
+    (piece, end)
+}
+
+fn no_block(id: BlockId) -> Fault {
+    Fault::new("no block begins here").found(id.0)
+}
+
+impl Array for Entries {
+    fn name(&self) -> &str {
+        match self.side {
+            Side::Columns => "col_idxs",
+            Side::Values => "values",
+        }
+    }
+
+    fn info(&self) -> Result<Info> {
+        let groups = self.csr.groups()?;
+        let dtype = match self.side {
+            Side::Columns => Dtype::U64,
+            Side::Values => self.csr.value.dtype(),
+        };
+        Ok(Info {
+            dtype,
+            shape: vec![groups.entries()],
+            order: Order::C,
+            bytes: groups.entries() * self.size(),
+            stored_bytes: self.stored_bytes,
+            blocks: self.csr.stored.table.len().max(1) as u64,
+            codec: self.csr.codec().into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        let (groups, size) = (self.csr.groups()?, self.size());
+        let range = range.start..range.end.min(groups.entries() * size);
+        let mut at = range.start / size;
+        while range.start < range.end && at * size < range.end {
+            let (group, next) = groups.get(groups.by_entry(at));
+            let (piece, end) = block(&(group.first..next.first), at, size, &range);
+            out.push(piece);
+            at = end;
+        }
+        Ok(())
+    }
+
+    fn scratch(&self, _block: BlockId) -> u64 {
+        SCRATCH
+    }
+
+    fn decode(&self, id: BlockId, out: &mut [u8]) -> Result<()> {
+        let groups = self.csr.groups()?;
+        if id.0 >= groups.entries() {
+            return Err(no_block(id).into());
+        }
+        let number = groups.by_entry(id.0);
+        let (group, next) = groups.get(number);
+        let (start, len) = (id.0 - group.first, out.len() as u64 / self.size());
+        let most = (next.first - id.0).min(BLOCK);
+        if start % BLOCK != 0 || len != most {
+            return Err(no_block(id).into());
+        }
+        self.csr
+            .entries(number, &(start..start + len), self.side, out)
+    }
+
+    /// The columns lie between the values; offsets are checked with them.
+    fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
+        if self.side == Side::Columns {
+            return Ok(());
+        }
+        let (groups, size) = (self.csr.groups()?, self.size());
+        let mut at = 0;
+        while at < groups.entries() {
+            let (group, next) = groups.get(groups.by_entry(at));
+            let all = 0..groups.entries() * size;
+            let (piece, end) = block(&(group.first..next.first), at, size, &all);
+            visit(piece);
+            at = end;
+        }
+        Ok(())
+    }
+
+    fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
+        match self.side {
+            Side::Columns => Ok(()),
+            Side::Values => self.csr.verify(report),
+        }
+    }
+}
+
+impl Csr {
+    fn codec(&self) -> &'static str {
+        match self.stored.table.len() {
+            0 => "sparse",
+            _ => self.stored.table.codec(),
+        }
+    }
+
+    /// Bytes stored for values, columns and the rest.
+    pub(super) fn stored_bytes(&self) -> (u64, u64, u64) {
+        let (mut values, mut cols, mut rest) = (0, 0, 0);
+        for block in self.stored.table.iter() {
+            let size = block.value().map_or(0, |value| value.size() as u64);
+            let (own, index) = match block.body {
+                Body::Empty => (0, 0),
+                Body::Dense(_) => (block.area() * size, 0),
+                Body::Sparse(_) => (block.entries() * size, 4 * block.entries()),
+                Body::Coo(_) if block.width == 1 => (block.entries() * size, 0),
+                Body::Coo(_) => (block.entries() * size, 4 * block.entries()),
+            };
+            values += own;
+            cols += index;
+            rest += block.stored() - own - index;
+        }
+        (values, cols, rest)
+    }
+}
+
+impl Offsets {
+    fn bytes(&self) -> u64 {
+        (self.csr.rows + 1) * 8
+    }
+}
+
+/// The offset that every row of a group has, if that is known.
+fn made_up(groups: &Groups, row: u64) -> Option<(u64, u64)> {
+    let number = groups.by_row(row);
+    let group = groups.list[number];
+    match groups.list.get(number + 1) {
+        // What follows the last row.
+        None => Some((group.first, group.row + 1)),
+        Some(next) if group.nothing => Some((group.first, next.row)),
+        Some(_) => None,
+    }
+}
+
+impl Array for Offsets {
+    fn name(&self) -> &str {
+        "row_offsets"
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(Info {
+            dtype: Dtype::U64,
+            shape: vec![self.csr.rows + 1],
+            order: Order::C,
+            bytes: self.bytes(),
+            stored_bytes: self.stored_bytes,
+            blocks: self.csr.stored.table.len().max(1) as u64,
+            codec: self.csr.codec().into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        let groups = self.csr.groups()?;
+        let range = range.start..range.end.min(self.bytes());
+        let mut at = range.start / 8;
+        while range.start < range.end && at * 8 < range.end {
+            if let Some((_, end)) = made_up(groups, at) {
+                push_direct(&(at * 8..end * 8), &range, out);
+                at = end;
+                continue;
+            }
+            let (group, next) = groups.get(groups.by_row(at));
+            let (piece, end) = block(&(group.row..next.row), at, 8, &range);
+            out.push(piece);
+            at = end;
+        }
+        Ok(())
+    }
+
+    fn scratch(&self, _block: BlockId) -> u64 {
+        SCRATCH
+    }
+
+    fn decode(&self, id: BlockId, out: &mut [u8]) -> Result<()> {
+        let groups = self.csr.groups()?;
+        if id.0 >= self.csr.rows {
+            return Err(no_block(id).into());
+        }
+        let number = groups.by_row(id.0);
+        let (group, next) = groups.get(number);
+        let len = out.len() as u64 / 8;
+        let most = (next.row - id.0).min(BLOCK);
+        if (id.0 - group.row) % BLOCK != 0 || len != most {
+            return Err(no_block(id).into());
+        }
+        self.csr.offsets(number, &(id.0..id.0 + len), out)
+    }
+
+    /// Gives offsets of rows that are known to be empty, and the last one.
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let groups = self.csr.groups()?;
+        let (mut at, mut rest) = (at, out);
+        while !rest.is_empty() {
+            let known = made_up(groups, at / 8);
+            let not_plain = || Fault::new("these offsets are not known without their rows");
+            let (offset, end) = known.ok_or_else(not_plain)?;
+            let len = (end * 8 - at).min(rest.len() as u64) as usize;
+            let (part, after) = rest.split_at_mut(len);
+            let mut pattern = offset.to_le_bytes();
+            pattern.rotate_left((at % 8) as usize);
+            for part in part.chunks_mut(8) {
+                part.copy_from_slice(&pattern[..part.len()]);
+            }
+            at += len as u64;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Everything that is stored is looked at with the values.
+    fn survey(&self, _visit: &mut dyn FnMut(Piece)) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,344 @@
+//! A CSRMatrix as three arrays: `row_offsets`, `col_idxs` and `values`, sorted by row, then column.
+//!
+//! Opening needs no row: what the arrays' sizes and the first entries depend on comes from `groups`. Blocks
+//! are cut at the groups, so a damaged stored block harms only the rows it crosses. A group of one sparse
+//! block is copied from it (`single`); any other is counted once in bands of about a thousand entries, and
+//! gathered from its blocks (`region`).
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::convert::convert;
+use super::groups::Groups;
+use super::region::{Part, Region};
+use super::rows::{LONG, Layout, Marks};
+use super::single::{Single, Wanted};
+use super::stored::{Stored, in_block};
+use super::table::Body;
+use super::value::ValueType;
+use crate::error::{Fault, Result};
+
+/// Entries of a band.
+const BAND: u64 = 1024;
+/// Stored bytes that weigh as much as an entry.
+const WEIGHT: u64 = 16;
+
+pub(super) struct Csr {
+    pub(super) stored: Stored,
+    pub(super) rows: u64,
+    pub(super) cols: u64,
+    pub(super) value: ValueType,
+    groups: OnceLock<Groups>,
+    bands: Mutex<HashMap<usize, Arc<Bands>>>,
+    /// The program's form of 2022: rows of 64-bit indices, shown as stored.
+    wide: Option<(Layout, OnceLock<Arc<Marks>>)>,
+}
+
+/// Bands of equal height of a group, and the entries before each; the last is their number.
+struct Bands {
+    height: u64,
+    before: Vec<u64>,
+}
+
+/// What part of an entry an array shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Columns,
+    Values,
+}
+
+impl Csr {
+    pub(super) fn new(stored: Stored, rows: u64, cols: u64, value: ValueType) -> Csr {
+        Csr {
+            stored,
+            rows,
+            cols,
+            value,
+            groups: OnceLock::new(),
+            bands: Mutex::default(),
+            wide: None,
+        }
+    }
+
+    /// Rows of 64-bit indices; `stored` has no blocks.
+    pub(super) fn wide(stored: Stored, layout: Layout, value: ValueType) -> Csr {
+        let csr = Csr::new(stored, layout.rows, layout.width, value);
+        let groups = Groups::one(layout.rows, layout.entries, layout.rows == 0);
+        let _ = csr.groups.set(groups);
+        Csr {
+            wide: Some((layout, OnceLock::new())),
+            ..csr
+        }
+    }
+
+    /// Two readers may count at once; both find the same.
+    pub(super) fn groups(&self) -> Result<&Groups> {
+        if self.groups.get().is_none() {
+            let groups = Groups::new(&self.stored, self.rows, self.cols)?;
+            let _ = self.groups.set(groups);
+        }
+        let missing = || Fault::new("the entries were not counted").into();
+        self.groups.get().ok_or_else(missing)
+    }
+
+    fn region<'a>(&'a self, blocks: &'a [u32], side: Side) -> Region<'a> {
+        Region {
+            stored: &self.stored,
+            blocks,
+            to: (side == Side::Values).then_some(self.value),
+            most: LONG,
+        }
+    }
+
+    /// The rows of a group that are stored as rows.
+    fn single<'a>(&'a self, groups: &'a Groups, group: usize) -> Result<Option<Single<'a>>> {
+        let source = &*self.stored.source;
+        if let Some((layout, marks)) = &self.wide {
+            if marks.get().is_none() {
+                let _ = marks.set(Arc::new(layout.mark(source)?));
+            }
+            return Ok(marks.get().map(|marks| Single {
+                source,
+                layout: *layout,
+                marks: Arc::clone(marks),
+                region: None,
+            }));
+        }
+        let blocks = groups.blocks(group);
+        let [number] = blocks else { return Ok(None) };
+        let block = self.stored.table.get(*number);
+        let Body::Sparse(own) = block.body else {
+            return Ok(None);
+        };
+        let region = Region {
+            to: Some(own),
+            ..self.region(blocks, Side::Values)
+        };
+        Ok(Some(Single {
+            source,
+            layout: Layout::of(&block),
+            marks: self.stored.marks(&block)?,
+            region: Some(region),
+        }))
+    }
+
+    /// The type of a single block's values.
+    fn own(&self, groups: &Groups, group: usize) -> ValueType {
+        let block = |&number: &u32| self.stored.table.get(number).value();
+        match (&self.wide, groups.blocks(group).first()) {
+            (None, Some(number)) => block(number).unwrap_or(self.value),
+            _ => self.value,
+        }
+    }
+
+    /// Decodes the entries `want` of a group, counted within it.
+    pub(super) fn entries(
+        &self,
+        group: usize,
+        want: &Range<u64>,
+        side: Side,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let groups = self.groups()?;
+        let decoded = match self.single(groups, group)? {
+            Some(single) => self.copy(&single, self.own(groups, group), want, side, out),
+            None => self.gather(groups, group, want, side, out),
+        };
+        decoded.map_err(|e| e.map_fault(|fault| self.place(fault, groups, group)))
+    }
+
+    fn copy(
+        &self,
+        single: &Single<'_>,
+        own: ValueType,
+        want: &Range<u64>,
+        side: Side,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let mut wanted = Wanted {
+            cols: (side == Side::Columns).then(|| Vec::with_capacity(out.len() / 8)),
+            values: Vec::with_capacity(if side == Side::Values { out.len() } else { 0 }),
+        };
+        single.entries(want, &mut wanted)?;
+        let expected = want.end - want.start;
+        let size = own.size();
+        if let Some(cols) = &wanted.cols {
+            check_number(expected, cols.len())?;
+            for (to, col) in out.chunks_exact_mut(8).zip(cols) {
+                to.copy_from_slice(&col.to_le_bytes());
+            }
+            return Ok(());
+        }
+        check_number(expected, wanted.values.len() / size)?;
+        convert(own, self.value, &wanted.values, out).map_err(|at| {
+            let what = format!(
+                "a value does not fit the type {} exactly",
+                self.value.name()
+            );
+            Fault::new(what)
+                .found(format_args!("entry {}", want.start + at as u64))
+                .into()
+        })
+    }
+
+    fn gather(
+        &self,
+        groups: &Groups,
+        group: usize,
+        want: &Range<u64>,
+        side: Side,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let region = self.region(groups.blocks(group), side);
+        let bands = self.bands(groups, group)?;
+        let rows = groups.get(group).0.row..groups.get(group).1.row;
+        let size = if side == Side::Values {
+            self.value.size()
+        } else {
+            8
+        };
+        let mut band = bands.before.partition_point(|&n| n <= want.start) - 1;
+        while band + 1 < bands.before.len() && bands.before[band] < want.end {
+            let first = bands.before[band];
+            // As many bands as are gathered at once.
+            let fit = bands.before.partition_point(|&n| n <= first + LONG) - 1;
+            let needed = bands.before.partition_point(|&n| n < want.end);
+            let next = fit.min(needed).max(band + 1);
+            let part = Part {
+                rows: rows.start + band as u64 * bands.height
+                    ..rows.end.min(rows.start + next as u64 * bands.height),
+                cols: 0..self.cols,
+                first,
+                entries: bands.before[next] - first,
+            };
+            region.visit(part, want, &mut |first, entries| {
+                for (entry, number) in entries.iter().zip(first..) {
+                    if want.contains(&number) {
+                        let bits = if side == Side::Values {
+                            entry.bits
+                        } else {
+                            entry.col
+                        };
+                        let at = (number - want.start) as usize * size;
+                        out[at..at + size].copy_from_slice(&bits.to_le_bytes()[..size]);
+                    }
+                }
+                Ok(())
+            })?;
+            band = next;
+        }
+        Ok(())
+    }
+
+    /// The bands of a group, counted when first needed; a small group is one.
+    fn bands(&self, groups: &Groups, group: usize) -> Result<Arc<Bands>> {
+        let locked = || self.bands.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bands) = locked().get(&group) {
+            return Ok(Arc::clone(bands));
+        }
+        let (start, end) = groups.get(group);
+        let (rows, entries) = (end.row - start.row, end.first - start.first);
+        let blocks = groups.blocks(group);
+        let stored = blocks.iter().map(|&n| self.stored.table.get(n).stored());
+        let weight = entries.max(stored.sum::<u64>() / WEIGHT);
+        if weight <= LONG {
+            return Ok(Arc::new(Bands {
+                height: rows,
+                before: vec![0, entries],
+            }));
+        }
+        let height = rows.div_ceil(weight / BAND);
+        let counts = self
+            .region(blocks, Side::Columns)
+            .count_rows(&(start.row..end.row), height)?;
+        let mut before = vec![0];
+        let mut sum = 0;
+        before.extend(counts.iter().map(|count| {
+            sum += count;
+            sum
+        }));
+        check_number(entries, sum as usize)?;
+        let bands = Arc::new(Bands { height, before });
+        locked().insert(group, Arc::clone(&bands));
+        Ok(bands)
+    }
+
+    /// Decodes where the entries of rows of a group begin, as numbers of the whole matrix.
+    pub(super) fn offsets(&self, group: usize, rows: &Range<u64>, out: &mut [u8]) -> Result<()> {
+        let groups = self.groups()?;
+        let (start, _) = groups.get(group);
+        let decoded = match self.single(groups, group)? {
+            Some(single) => {
+                let within = rows.start - start.row..rows.end - start.row;
+                single.offsets(&within, start.first, out)
+            }
+            None => self.count_offsets(groups, group, rows, out),
+        };
+        decoded.map_err(|e| e.map_fault(|fault| self.place(fault, groups, group)))
+    }
+
+    fn count_offsets(
+        &self,
+        groups: &Groups,
+        group: usize,
+        rows: &Range<u64>,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let (start, end) = groups.get(group);
+        let bands = self.bands(groups, group)?;
+        let region = self.region(groups.blocks(group), Side::Columns);
+        let band = (rows.start - start.row) / bands.height;
+        let top = start.row + band * bands.height;
+        let mut sum = start.first + bands.before[band as usize];
+        if top < rows.start {
+            let above = region.count_rows(&(top..rows.start), rows.start - top)?;
+            sum += above.iter().sum::<u64>();
+        }
+        let counts = region.count_rows(rows, 1)?;
+        for (out, count) in out.chunks_exact_mut(8).zip(counts) {
+            out.copy_from_slice(&sum.to_le_bytes());
+            sum += count;
+        }
+        // The counts of the heads are what the arrays are made by.
+        let last = end.row == rows.end;
+        if last {
+            check_number(end.first, sum as usize)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The block of a group that has only one.
+    fn place(&self, fault: Fault, groups: &Groups, group: usize) -> Fault {
+        match groups.blocks(group) {
+            [number] if self.wide.is_none() => in_block(fault, &self.stored.table.get(*number)),
+            _ => fault,
+        }
+    }
+
+    /// Checks the counts of blocks that claim to have no entries, which no array shows.
+    pub(super) fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
+        let groups = self.groups()?;
+        for group in 0..groups.len() {
+            let (start, end) = groups.get(group);
+            if start.nothing || start.first < end.first {
+                continue;
+            }
+            let rows = start.row..start.row + 1;
+            match self.offsets(group, &rows, &mut [0; 8]) {
+                Err(crate::error::Error::Fault(fault)) => report(*fault),
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_number(expected: u64, found: usize) -> Result<()> {
+    if expected == found as u64 {
+        return Ok(());
+    }
+    let fault = Fault::new("the rows hold another number of entries");
+    Err(fault.expected(expected).found(found).into())
+}

@@ -1,0 +1,226 @@
+//! The entries of any block in a rectangle of its cells, in the order in which they are stored.
+//!
+//! Given in batches of packed columns and values, whatever the block type; the cells of a dense block that
+//! are not zero count as entries. Indices are checked here, places that come twice are not: see `parts` and
+//! `tile`. Ranges count within the block.
+
+use std::ops::Range;
+
+use super::rows::{self, Layout};
+use super::stored::{Spans, Stored, in_block};
+use super::table::{Block, Body};
+use super::value::ValueType;
+use super::window::Window;
+use crate::error::{Fault, Result};
+
+/// Entries of a batch.
+const BATCH: usize = 4096;
+const WINDOW: usize = 128 << 10;
+
+/// Entries of one block: places within it, and values as they are stored.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) rows: Vec<u32>,
+    pub(super) cols: Vec<u32>,
+    pub(super) values: Vec<u8>,
+}
+
+impl Batch {
+    #[inline(always)]
+    fn push(&mut self, row: u32, col: u32, value: &[u8]) {
+        self.rows.push(row);
+        self.cols.push(col);
+        self.values.extend_from_slice(value);
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.cols.clear();
+        self.values.clear();
+    }
+}
+
+pub(super) type Visit<'a> = dyn FnMut(&Batch) -> Result<()> + 'a;
+
+/// The part of a block that is looked through.
+struct Scan<'a> {
+    stored: &'a Stored,
+    block: &'a Block,
+    rows: Range<u32>,
+    cols: Range<u32>,
+    batch: Batch,
+}
+
+impl Stored {
+    /// Visits the entries of a block in a rectangle.
+    pub(super) fn scan(
+        &self,
+        block: &Block,
+        rows: &Range<u64>,
+        cols: &Range<u64>,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let narrow = |range: &Range<u64>, most: u32| {
+            let most = u64::from(most);
+            range.start.min(most) as u32..range.end.min(most) as u32
+        };
+        let mut scan = Scan {
+            stored: self,
+            block,
+            rows: narrow(rows, block.height),
+            cols: narrow(cols, block.width),
+            batch: Batch::default(),
+        };
+        let done = match block.value().map_or(0, ValueType::size) {
+            1 => scan.run::<1>(visit),
+            2 => scan.run::<2>(visit),
+            4 => scan.run::<4>(visit),
+            8 => scan.run::<8>(visit),
+            _ => Ok(()),
+        };
+        done.map_err(|e| e.map_fault(|fault| in_block(fault, block)))
+    }
+}
+
+impl Scan<'_> {
+    fn run<const S: usize>(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        match self.block.body {
+            Body::Empty => return Ok(()),
+            Body::Dense(value) => self.dense::<S>(value.nonzero_bits(), visit)?,
+            Body::Sparse(_) => self.sparse::<S>(visit)?,
+            Body::Coo(_) => self.coo::<S>(visit)?,
+        }
+        self.flush(visit)
+    }
+
+    fn flush(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        if !self.batch.rows.is_empty() {
+            visit(&self.batch)?;
+            self.batch.clear();
+        }
+        Ok(())
+    }
+
+    fn sparse<const S: usize>(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        let layout = Layout::of(self.block);
+        let marks = self.stored.marks(self.block)?;
+        let mut walk = layout.walk(&*self.stored.source, marks.by_row(self.rows.start.into()));
+        loop {
+            let row = match walk.rest() {
+                0 => return Ok(()),
+                _ => walk.next()?,
+            };
+            if row.number >= u64::from(self.rows.end) {
+                return Ok(());
+            }
+            if row.number < u64::from(self.rows.start) || row.entries == 0 {
+                continue;
+            }
+            walk.entries(&row, 0..row.entries, &mut |bytes| {
+                self.sparse_run::<S>(row.number as u32, bytes, visit)
+            })?;
+        }
+    }
+
+    /// Consecutive entries of one row.
+    fn sparse_run<const S: usize>(
+        &mut self,
+        row: u32,
+        bytes: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let (cols, batch) = (self.cols.clone(), &mut self.batch);
+        let mut most = 0;
+        for entry in bytes.chunks_exact(4 + S) {
+            let col = rows::column(entry);
+            most = most.max(col);
+            if cols.contains(&col) {
+                batch.push(row, col, &entry[4..]);
+            }
+        }
+        self.check_column(most, row)?;
+        self.flush_full(visit)
+    }
+
+    fn flush_full(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        match self.batch.rows.len() >= BATCH {
+            true => self.flush(visit),
+            false => Ok(()),
+        }
+    }
+
+    fn check_column(&self, most: u32, row: u32) -> Result<()> {
+        if most < self.block.width {
+            return Ok(());
+        }
+        Err(Fault::new("an entry's column lies outside the block")
+            .expected(format_args!("less than {}", self.block.width))
+            .found(format_args!("{most} in row {row}"))
+            .into())
+    }
+
+    fn coo<const S: usize>(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        let (run, all) = (Spans::run(self.block), self.block.entries());
+        let entry = self.block.entry();
+        let spans = self.stored.spans(self.block)?;
+        let mut window = Window::eager(&*self.stored.source, self.block.end, WINDOW);
+        for (number, &(least, most)) in spans.spans.iter().enumerate() {
+            if least >= self.rows.end || most < self.rows.start {
+                continue;
+            }
+            let first = number as u64 * run;
+            let len = (run.min(all - first) * entry) as usize;
+            let bytes = window.bytes(self.block.payload() + first * entry, len)?;
+            match self.block.width {
+                1 => self.coo_run::<S, 4>(&bytes[..len])?,
+                _ => self.coo_run::<S, 8>(&bytes[..len])?,
+            }
+            self.flush_full(visit)?;
+        }
+        Ok(())
+    }
+
+    /// Entries whose indices take `I` bytes.
+    fn coo_run<const S: usize, const I: usize>(&mut self, bytes: &[u8]) -> Result<()> {
+        for entry in bytes.chunks_exact(I + S) {
+            let row = rows::column(entry);
+            let col = if I == 8 { rows::column(&entry[4..]) } else { 0 };
+            if col >= self.block.width || row >= self.block.height {
+                return self.check_column(col, row);
+            }
+            if self.rows.contains(&row) && self.cols.contains(&col) {
+                self.batch.push(row, col, &entry[I..]);
+            }
+        }
+        Ok(())
+    }
+
+    fn dense<const S: usize>(&mut self, mask: u64, visit: &mut Visit<'_>) -> Result<()> {
+        let stride = u64::from(self.block.width) * S as u64;
+        let mut window = Window::eager(&*self.stored.source, self.block.end, WINDOW);
+        for row in self.rows.clone() {
+            let start = self.block.payload() + u64::from(row) * stride;
+            let mut col = self.cols.start;
+            while col < self.cols.end {
+                let bytes = window.bytes(start + u64::from(col) * S as u64, S)?;
+                let len = (bytes.len() / S).min((self.cols.end - col) as usize);
+                for (cell, col) in bytes[..len * S].chunks_exact(S).zip(col..) {
+                    if load(cell) & mask != 0 {
+                        self.batch.push(row, col, cell);
+                    }
+                }
+                col += len as u32;
+                self.flush_full(visit)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bits of a value.
+#[inline(always)]
+pub(super) fn load(value: &[u8]) -> u64 {
+    let mut own = [0; 8];
+    own[..value.len()].copy_from_slice(value);
+    u64::from_le_bytes(own)
+}

@@ -1,0 +1,189 @@
+//! The head of a DAPHNE file: version, data type, shape, value types and the labels of a frame.
+//!
+//! Both forms of the format have it; they differ in the codes of the value types, and a program-written
+//! frame's labels are not the labels. Little-endian, unaligned. Used by `spec` and `program`.
+
+use super::value::ValueType;
+use super::window::Window;
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// Columns of a frame that are shown, each as an array of its own.
+const MOST_COLUMNS: u64 = 1 << 20;
+/// Bytes of all labels together.
+const MOST_LABELS: u64 = 128 << 20;
+const WINDOW: usize = 64 << 10;
+
+/// Length of the part that every file has.
+pub(super) const FIXED: u64 = 18;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DataType {
+    DenseMatrix,
+    CsrMatrix,
+    Frame,
+}
+
+impl DataType {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            DataType::DenseMatrix => "DenseMatrix",
+            DataType::CsrMatrix => "CSRMatrix",
+            DataType::Frame => "Frame",
+        }
+    }
+}
+
+pub(super) struct Header {
+    pub(super) data: DataType,
+    pub(super) rows: u64,
+    pub(super) cols: u64,
+    /// One for a matrix, one for each column of a frame.
+    pub(super) types: Vec<ValueType>,
+    /// The code of a matrix's value type.
+    pub(super) code: u8,
+    pub(super) labels: Labels,
+    /// Where the body begins.
+    pub(super) len: u64,
+}
+
+/// Labels of a frame, one after another.
+#[derive(Default)]
+pub(super) struct Labels {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// Where the first one's length is stored.
+    pub(super) at: u64,
+}
+
+impl Labels {
+    pub(super) fn list(&self) -> Vec<&[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        let label = |(&start, &end): (&usize, &usize)| &self.bytes[start..end];
+        starts.zip(&self.ends).map(label).collect()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl Header {
+    /// `types` gives the meaning of the codes.
+    pub(super) fn read(source: &dyn Source, types: fn(u8) -> Option<ValueType>) -> Result<Header> {
+        let mut window = Window::new(source, source.len(), WINDOW);
+        let data = fixed(&mut window, source.len())?;
+        let (rows, cols) = (window.u64(2)?, window.u64(10)?);
+        let mut header = Header {
+            data,
+            rows,
+            cols,
+            types: Vec::new(),
+            code: 0,
+            labels: Labels::default(),
+            len: FIXED,
+        };
+        if data == DataType::Frame {
+            header.read_columns(&mut window, source.len(), types)?;
+        } else {
+            header.code = window.u8(FIXED)?;
+            header.types.push(known(types, header.code, FIXED)?);
+            header.len += 1;
+        }
+        Ok(header)
+    }
+
+    fn read_columns(
+        &mut self,
+        window: &mut Window<'_>,
+        file: u64,
+        types: fn(u8) -> Option<ValueType>,
+    ) -> Result<()> {
+        let most = (file - FIXED) / 3;
+        if self.cols > most || self.cols > MOST_COLUMNS {
+            return Err(Fault::new("too many columns for a frame")
+                .bytes(10..18)
+                .expected(format_args!("at most {}", most.min(MOST_COLUMNS)))
+                .found(self.cols)
+                .into());
+        }
+        for at in FIXED..FIXED + self.cols {
+            self.types.push(known(types, window.u8(at)?, at)?);
+        }
+        self.labels.at = FIXED + self.cols;
+        self.len = self.labels.at;
+        for _ in 0..self.cols {
+            self.read_label(window)?;
+        }
+        Ok(())
+    }
+
+    fn read_label(&mut self, window: &mut Window<'_>) -> Result<()> {
+        let len = window.u16(self.len)?;
+        let label = window.bytes(self.len + 2, usize::from(len))?;
+        self.labels
+            .bytes
+            .extend_from_slice(&label[..usize::from(len)]);
+        self.labels.ends.push(self.labels.bytes.len());
+        self.len += 2 + u64::from(len);
+        if self.len > MOST_LABELS {
+            return Err(Fault::new("the labels are too long to show")
+                .bytes(self.labels.at..self.len)
+                .expected(format_args!("at most {MOST_LABELS} bytes"))
+                .into());
+        }
+        Ok(())
+    }
+
+    /// Bytes of an array of `cells` values, if a file can have that size.
+    pub(super) fn decoded(&self, cells: u128, value: ValueType) -> Result<u64> {
+        let bytes = cells.saturating_mul(value.size() as u128);
+        u64::try_from(bytes)
+            .ok()
+            .filter(|&bytes| bytes < 1 << 63)
+            .ok_or_else(|| {
+                Fault::new("the decoded values are larger than any file")
+                    .bytes(2..FIXED)
+                    .expected("less than 2^63 bytes")
+                    .found(format_args!("{} x {}", self.rows, self.cols))
+                    .into()
+            })
+    }
+
+    pub(super) fn has_cells(&self) -> bool {
+        self.rows > 0 && self.cols > 0
+    }
+}
+
+fn fixed(window: &mut Window<'_>, file: u64) -> Result<DataType> {
+    if file < FIXED {
+        return Err(Fault::new("the file ends within its header")
+            .bytes(0..FIXED)
+            .expected(format_args!("{FIXED} bytes"))
+            .found(format_args!("{file} bytes"))
+            .into());
+    }
+    let version = window.u8(0)?;
+    if version != 1 {
+        let fault = Fault::new("the version is not known").bytes(0..1);
+        return Err(fault.expected(1).found(version).into());
+    }
+    match window.u8(1)? {
+        1 => Ok(DataType::DenseMatrix),
+        2 => Ok(DataType::CsrMatrix),
+        3 => Ok(DataType::Frame),
+        other => {
+            let fault = Fault::new("the data type is not known").bytes(1..2);
+            Err(fault.expected("1 to 3").found(other).into())
+        }
+    }
+}
+
+fn known(types: fn(u8) -> Option<ValueType>, code: u8, at: u64) -> Result<ValueType> {
+    types(code).ok_or_else(|| {
+        Fault::new("the value type is not known")
+            .bytes(at..at + 1)
+            .found(code)
+            .into()
+    })
+}

@@ -1,0 +1,118 @@
+//! The labels of a frame that are too many for a text in memory: read from the file when asked for.
+//!
+//! Stored as a length and bytes each, shown as bytes and a line feed each. Blocks hold whole labels. Used
+//! by `spec`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::header::Labels;
+use super::window::Window;
+use crate::array::dtype::Dtype;
+use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// Shown bytes from which a block ends with the label.
+const BLOCK: u64 = 256 << 10;
+const WINDOW: usize = 64 << 10;
+
+pub(super) struct LabelLines {
+    source: Arc<dyn Source>,
+    labels: u64,
+    /// Of each block: its first label, where that is stored, and where it is shown; then the end.
+    starts: Vec<(u64, u64, u64)>,
+}
+
+impl LabelLines {
+    pub(super) fn new(source: Arc<dyn Source>, labels: &Labels) -> Self {
+        let list = labels.list();
+        let (mut at, mut shown) = (labels.at, 0);
+        let mut starts = vec![(0, at, 0)];
+        for (number, label) in (0..).zip(&list) {
+            if starts.last().is_some_and(|start| shown - start.2 >= BLOCK) {
+                starts.push((number, at, shown));
+            }
+            at += 2 + label.len() as u64;
+            shown += label.len() as u64 + 1;
+        }
+        starts.push((list.len() as u64, at, shown));
+        LabelLines {
+            source,
+            labels: list.len() as u64,
+            starts,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.starts.last().map_or(0, |end| end.2)
+    }
+}
+
+impl Array for LabelLines {
+    fn name(&self) -> &str {
+        "labels"
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(Info {
+            dtype: Dtype::Text,
+            shape: vec![self.labels],
+            order: Order::C,
+            bytes: self.bytes(),
+            stored_bytes: self.bytes() + self.labels,
+            blocks: self.starts.len() as u64 - 1,
+            codec: "none".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        let first = self.starts.partition_point(|start| start.2 <= range.start);
+        for (block, ends) in self
+            .starts
+            .windows(2)
+            .enumerate()
+            .skip(first.saturating_sub(1))
+        {
+            let (start, end) = (ends[0].2, ends[1].2);
+            let (from, to) = (start.max(range.start), end.min(range.end));
+            if from < to {
+                out.push(Piece::Block {
+                    id: BlockId(block as u64),
+                    block_len: end - start,
+                    skip: from - start,
+                    take: to - from,
+                });
+            } else if start >= range.end {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scratch(&self, _block: BlockId) -> u64 {
+        2 * WINDOW as u64
+    }
+
+    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+        let number = usize::try_from(block.0).unwrap_or(usize::MAX);
+        let ends = self
+            .starts
+            .get(number)
+            .zip(self.starts.get(number.saturating_add(1)));
+        let changed = || Fault::new("the labels are not as long as they were").block(block.0);
+        let (start, end) = ends.ok_or_else(changed)?;
+        let mut window = Window::eager(&*self.source, end.1, WINDOW);
+        let (mut at, mut rest) = (start.1, out);
+        for _ in start.0..end.0 {
+            let len = usize::from(window.u16(at)?);
+            let label = &window.bytes(at + 2, len)?[..len];
+            let (line, after) = rest.split_at_mut_checked(len + 1).ok_or_else(changed)?;
+            line[..len].copy_from_slice(label);
+            line[len] = b'\n';
+            rest = after;
+            at += 2 + len as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Numbers that lie in the file as they are shown: the program's matrices.
+//!
+//! Read straight, never cached here. Columns and offsets of a CSRMatrix are checked as they pass: a wrong
+//! one is a fault for the reads that touch it. Used by `program`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::entries::load;
+use crate::array::dtype::Dtype;
+use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// What every number must obey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    None,
+    /// 64-bit numbers below this.
+    Below(u64),
+    /// 64-bit numbers that never fall, from 0 to this.
+    Rises(u64),
+}
+
+pub(super) struct Plain {
+    pub(super) name: &'static str,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) dtype: Dtype,
+    pub(super) shape: Vec<u64>,
+    /// Stored bytes.
+    pub(super) place: Range<u64>,
+    pub(super) rule: Rule,
+}
+
+impl Plain {
+    fn bytes(&self) -> u64 {
+        self.place.end - self.place.start
+    }
+
+    /// Checks the whole numbers of a part of the array that begins at `at`, one before it included.
+    fn check(&self, at: u64, part: &[u8]) -> Result<()> {
+        let skip = (8 - at % 8) as usize % 8;
+        let Some(whole) = part.get(skip..) else {
+            return Ok(());
+        };
+        let numbers = whole.chunks_exact(8).map(load);
+        let (mut least, most) = match self.rule {
+            Rule::None => return Ok(()),
+            Rule::Below(most) => (None, most.saturating_sub(1)),
+            Rule::Rises(most) => (Some(0), most),
+        };
+        let mut wrong = false;
+        match &mut least {
+            None => numbers.clone().for_each(|n| wrong |= n > most),
+            Some(least) => numbers.clone().for_each(|n| {
+                wrong |= n > most || n < *least;
+                *least = n;
+            }),
+        }
+        if wrong || self.rule == Rule::Below(0) && numbers.len() > 0 {
+            return Err(self.wrong(at + skip as u64, numbers).into());
+        }
+        Ok(())
+    }
+
+    /// The fault of the first wrong number.
+    fn wrong(&self, at: u64, numbers: impl Iterator<Item = u64>) -> Fault {
+        let mut least = 0;
+        for (number, element) in numbers.zip(at / 8..) {
+            let stored = self.place.start + element * 8;
+            let (what, expected) = match self.rule {
+                Rule::Rises(most) if number < least || number > most => (
+                    "a row offset falls, or lies beyond the entries",
+                    format!("{least} to {most}"),
+                ),
+                Rule::Below(most) if number >= most => (
+                    "a column lies outside the matrix",
+                    format!("less than {most}"),
+                ),
+                _ => {
+                    least = number;
+                    continue;
+                }
+            };
+            let fault = Fault::new(what).bytes(stored..stored + 8);
+            return fault.expected(expected).found(number);
+        }
+        Fault::new("a number breaks the order of its array")
+    }
+
+    /// Checks the numbers that lie across the ends of a range, and the first against the one before it.
+    fn check_ends(&self, at: u64, len: u64) -> Result<()> {
+        let (first, end) = (at - at % 8, (at + len).next_multiple_of(8));
+        let last = (at + len) / 8 * 8;
+        match self.rule {
+            _ if len == 0 => Ok(()),
+            Rule::None => Ok(()),
+            Rule::Below(_) if first < at || last < end => {
+                self.check_stored(first..end.min(first + 8))?;
+                self.check_stored(last..end)
+            }
+            Rule::Below(_) => Ok(()),
+            Rule::Rises(_) => {
+                self.check_stored(first.saturating_sub(8)..end.min(first + 16))?;
+                self.check_stored(last.saturating_sub(8)..end)
+            }
+        }
+    }
+
+    /// Checks at most three whole numbers.
+    fn check_stored(&self, range: Range<u64>) -> Result<()> {
+        let mut buf = [0; 24];
+        let buf = &mut buf[..(range.end - range.start).min(24) as usize];
+        self.source.fetch_one(self.place.start + range.start, buf)?;
+        self.check(range.start, buf)
+    }
+}
+
+impl Array for Plain {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(Info {
+            dtype: self.dtype.clone(),
+            shape: self.shape.clone(),
+            order: Order::C,
+            bytes: self.bytes(),
+            stored_bytes: self.bytes(),
+            blocks: u64::from(self.bytes() > 0),
+            codec: "none".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        let end = range.end.min(self.bytes());
+        if range.start < end {
+            out.push(Piece::Direct {
+                at: range.start,
+                take: end - range.start,
+            });
+        }
+        Ok(())
+    }
+
+    fn decode(&self, block: BlockId, _out: &mut [u8]) -> Result<()> {
+        let fault = Fault::new("plainly stored numbers have no blocks");
+        Err(fault.block(block.0).into())
+    }
+
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        if at.saturating_add(out.len() as u64) > self.bytes() {
+            let fault = Fault::new("the range lies outside the array");
+            return Err(fault.expected(self.bytes()).found(at).into());
+        }
+        self.source.fetch_one(self.place.start + at, out)?;
+        self.check(at, out)?;
+        self.check_ends(at, out.len() as u64)
+    }
+}

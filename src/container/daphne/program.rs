@@ -1,0 +1,243 @@
+//! The form that the DAPHNE program writes: one implicit block, other codes, three arrays for a CSRMatrix.
+//!
+//! Nothing in the file says that it is this form; it is believed only if every code, position and the
+//! length of the whole file fit (docs/formats.md). Everything is shown where it lies, without decoding, but for
+//! frames and for the rows of 2022. A frame's stored labels are memory contents, so columns have the names
+//! that DAPHNE's own reader gives them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::compressed::{Entries, Offsets};
+use super::csr::{Csr, Side};
+use super::header::{DataType, Header};
+use super::plain::{Plain, Rule};
+use super::records::Column;
+use super::rows::Layout;
+use super::stored::Stored;
+use super::table::Table;
+use super::value::ValueType;
+use super::{Opened, rows_times};
+use crate::array::Array;
+use crate::array::dtype::Dtype;
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// The position 0, 0.
+const POSITION: u64 = 16;
+/// Header, position, block header and value type of a matrix.
+const DENSE: u64 = 45;
+/// The same and the number of entries.
+const CSR: u64 = 53;
+
+/// Opens a file of this form; the fault says why it is none.
+pub(super) fn open(source: &Arc<dyn Source>) -> Result<Opened> {
+    let header = Header::read(&**source, ValueType::program)?;
+    let mut position = [0; POSITION as usize];
+    require(
+        source.len() >= header.len + POSITION,
+        "the file ends within its header",
+    )?;
+    source.fetch_one(header.len, &mut position)?;
+    require(position == [0; 16], "the block is not at row 0, column 0")?;
+    match header.data {
+        DataType::Frame => frame(source, header),
+        _ => matrix(source, header),
+    }
+}
+
+fn require(holds: bool, what: &str) -> Result<()> {
+    match holds {
+        true => Ok(()),
+        false => Err(Fault::new(what).into()),
+    }
+}
+
+/// Whether the file is so long; sizes in 128 bits.
+fn require_length(source: &dyn Source, expected: u128) -> Result<()> {
+    if u128::from(source.len()) == expected {
+        return Ok(());
+    }
+    let fault = Fault::new("the file is not as long as its header says");
+    let found = source.len();
+    Err(fault.bytes(0..found).expected(expected).found(found).into())
+}
+
+fn matrix(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
+    require(
+        source.len() >= DENSE,
+        "the file ends within its block header",
+    )?;
+    let mut head = [0; 10];
+    source.fetch_one(DENSE - 10, &mut head)?;
+    let [r0, r1, r2, r3, c0, c1, c2, c3, kind, code] = head;
+    let size = (
+        u32::from_le_bytes([r0, r1, r2, r3]),
+        u32::from_le_bytes([c0, c1, c2, c3]),
+    );
+    // The program cuts larger sizes.
+    let expected = (header.rows as u32, header.cols as u32);
+    require(size == expected, "the block is not as large as the matrix")?;
+    require(
+        code == header.code,
+        "the block has another value type than the matrix",
+    )?;
+    match (header.data, kind) {
+        (DataType::DenseMatrix, 1) => dense(source, header),
+        (DataType::CsrMatrix, 2) => csr(source, header),
+        _ => Err(Fault::new("the block type is not that of the matrix")
+            .found(kind)
+            .into()),
+    }
+}
+
+fn dense(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
+    let value = header.types[0];
+    let cells = u128::from(header.rows) * u128::from(header.cols);
+    let bytes = header.decoded(cells, value)?;
+    require_length(&**source, u128::from(DENSE) + u128::from(bytes))?;
+    let shape = vec![header.rows, header.cols];
+    let place = DENSE..source.len();
+    let plain = plain(source, "values", value.dtype(), shape, place, Rule::None);
+    Ok(Opened::new(header, "daphne", vec![plain]))
+}
+
+fn plain(
+    source: &Arc<dyn Source>,
+    name: &'static str,
+    dtype: Dtype,
+    shape: Vec<u64>,
+    place: Range<u64>,
+    rule: Rule,
+) -> Arc<dyn Array> {
+    Arc::new(Plain {
+        name,
+        source: Arc::clone(source),
+        dtype,
+        shape,
+        place,
+        rule,
+    })
+}
+
+fn csr(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
+    require(source.len() >= CSR, "the file ends within its block header")?;
+    let mut raw = [0; 8];
+    source.fetch_one(CSR - 8, &mut raw)?;
+    let entries = u64::from_le_bytes(raw);
+    let value = header.types[0];
+    let pairs = u128::from(entries) * (8 + value.size() as u128);
+    let older = u128::from(CSR) + 8 * u128::from(header.rows) + pairs;
+    if u128::from(source.len()) == older {
+        return rows_of_2022(source, header, entries);
+    }
+    require_length(&**source, older + 8)?;
+    let indices = CSR + 8 * (header.rows + 1);
+    let values = indices + 8 * entries;
+    let (mut first, mut last) = ([0; 8], [0; 8]);
+    source.fetch_one(CSR, &mut first)?;
+    source.fetch_one(indices - 8, &mut last)?;
+    let ends = (u64::from_le_bytes(first), u64::from_le_bytes(last));
+    if ends != (0, entries) {
+        let fault =
+            Fault::new("the row offsets do not begin at 0 and end at the number of entries");
+        let found = format!("{} to {}", ends.0, ends.1);
+        return Err(fault
+            .bytes(CSR..indices)
+            .expected(entries)
+            .found(found)
+            .into());
+    }
+    let (cols, rows) = (header.cols, header.rows);
+    let array = |name, dtype, len, place, rule| plain(source, name, dtype, vec![len], place, rule);
+    let arrays = vec![
+        array(
+            "values",
+            value.dtype(),
+            entries,
+            values..source.len(),
+            Rule::None,
+        ),
+        array(
+            "col_idxs",
+            Dtype::U64,
+            entries,
+            indices..values,
+            Rule::Below(cols),
+        ),
+        array(
+            "row_offsets",
+            Dtype::U64,
+            rows + 1,
+            CSR..indices,
+            Rule::Rises(entries),
+        ),
+    ];
+    Ok(Opened::new(header, "daphne", arrays))
+}
+
+/// Written from March 2022 to June 2023.
+fn rows_of_2022(source: &Arc<dyn Source>, header: Header, entries: u64) -> Result<Opened> {
+    let value = header.types[0];
+    let layout = Layout {
+        start: CSR,
+        end: source.len(),
+        rows: header.rows,
+        entries,
+        width: header.cols,
+        index: 8,
+        value: value.size() as u64,
+    };
+    let stored = Stored::new(Arc::clone(source), Table::default());
+    let csr = Csr::wide(stored, layout, value);
+    let stored_bytes = (layout.value * entries, 8 * entries, 8 * header.rows);
+    Ok(Opened::new(
+        header,
+        "daphne-2022",
+        compressed(csr, stored_bytes),
+    ))
+}
+
+/// The three arrays of a CSRMatrix.
+pub(super) fn compressed(csr: Csr, stored: (u64, u64, u64)) -> Vec<Arc<dyn Array>> {
+    let csr = Arc::new(csr);
+    let entries = |side, stored_bytes| -> Arc<dyn Array> {
+        Arc::new(Entries {
+            csr: Arc::clone(&csr),
+            side,
+            stored_bytes,
+        })
+    };
+    let values = entries(Side::Values, stored.0);
+    let cols = entries(Side::Columns, stored.1);
+    let offsets = Arc::new(Offsets {
+        csr: Arc::clone(&csr),
+        stored_bytes: stored.2,
+    });
+    vec![values, cols, offsets]
+}
+
+fn frame(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
+    let record: u64 = header.types.iter().map(|value| value.size() as u64).sum();
+    let body = header.len + POSITION;
+    require_length(&**source, u128::from(body) + rows_times(&header, record))?;
+    let mut first = body;
+    let mut arrays: Vec<Arc<dyn Array>> = Vec::new();
+    for (number, &value) in header.types.iter().enumerate() {
+        let name = format!("columns/col_{number}");
+        arrays.push(Arc::new(Column {
+            name,
+            source: Arc::clone(source),
+            value,
+            rows: header.rows,
+            record,
+            first,
+        }));
+        first += value.size() as u64;
+    }
+    let label = |number| format!("col_{number}\n");
+    let labels: String = (0..header.types.len()).map(label).collect();
+    let mut opened = Opened::new(header, "daphne", arrays);
+    opened.labels = Some(labels.into_bytes().into());
+    Ok(opened)
+}

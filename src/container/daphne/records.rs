@@ -1,0 +1,81 @@
+//! A column of a program-written Frame: one value of every record.
+//!
+//! Records lie row by row, the values of all columns packed; a block is a bounded number of them. A frame
+//! of one column has nothing between its values and is read straight, as `plain`. Used by `program`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::strided;
+use super::value::ValueType;
+use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// Decoded bytes of a block, and the stored bytes that are passed over for it.
+const BLOCK: u64 = 1 << 20;
+const PASSED: u64 = 8 << 20;
+/// What is read at once beside a block.
+const SCRATCH: u64 = 256 << 10;
+
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) value: ValueType,
+    pub(super) rows: u64,
+    /// Bytes of a record.
+    pub(super) record: u64,
+    /// Where the column's value of the first record is stored.
+    pub(super) first: u64,
+}
+
+impl Column {
+    fn bytes(&self) -> u64 {
+        self.rows * self.value.size() as u64
+    }
+
+    fn block_len(&self) -> u64 {
+        let size = self.value.size() as u64;
+        (BLOCK / size).min(PASSED / self.record).max(1) * size
+    }
+}
+
+impl Array for Column {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(Info {
+            dtype: self.value.dtype(),
+            shape: vec![self.rows],
+            order: Order::C,
+            bytes: self.bytes(),
+            stored_bytes: self.bytes(),
+            blocks: self.bytes().div_ceil(self.block_len()),
+            codec: "none".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        even_pieces(self.bytes(), self.block_len(), range, out);
+        Ok(())
+    }
+
+    fn scratch(&self, _block: BlockId) -> u64 {
+        SCRATCH
+    }
+
+    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+        let at = block.0.saturating_mul(self.block_len());
+        let fits = at
+            .checked_add(out.len() as u64)
+            .is_some_and(|end| end <= self.bytes());
+        if !fits {
+            return Err(Fault::new("no such block").block(block.0).into());
+        }
+        let row = at / self.value.size() as u64;
+        let first = self.first + row * self.record;
+        strided::gather(&*self.source, first, self.record, self.value.size(), out)
+    }
+}

@@ -1,0 +1,229 @@
+//! Rows of interleaved entries: a sparse block of the specification, and the program's form of 2022.
+//!
+//! Each row is a count and that many pairs of column and value; where a row begins is known only from the
+//! rows before it. One pass over the counts checks them all and leaves a mark every 64 KiB, so memory is
+//! a small part of the file's size; a walk to any row begins at the mark before it.
+
+use std::ops::Range;
+
+use super::table::{Block, Body};
+use super::window::Window;
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// Stored bytes between marks.
+const SPACING: u64 = 64 << 10;
+const WINDOW: usize = 128 << 10;
+/// Entries of a row that is not read as a whole.
+pub(super) const LONG: u64 = 64 << 10;
+
+/// Where the rows lie.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) rows: u64,
+    pub(super) entries: u64,
+    /// Columns of the block.
+    pub(super) width: u64,
+    /// Bytes of a count, and of a column: 4 or 8.
+    pub(super) index: u64,
+    /// Bytes of a value.
+    pub(super) value: u64,
+}
+
+/// What the pass over the counts found.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    /// Row, and where its count is stored.
+    marks: Vec<(u64, u64)>,
+    /// Long rows whose columns do not ascend.
+    unsorted: Vec<u64>,
+}
+
+impl Marks {
+    pub(super) fn ascends(&self, row: u64) -> bool {
+        self.unsorted.binary_search(&row).is_err()
+    }
+
+    /// The last mark at or before a row.
+    pub(super) fn by_row(&self, row: u64) -> (u64, u64) {
+        let next = self.marks.partition_point(|mark| mark.0 <= row);
+        self.marks[next.saturating_sub(1)]
+    }
+
+    /// The last mark whose row begins at or before an entry.
+    pub(super) fn by_entry(&self, layout: &Layout, entry: u64) -> (u64, u64) {
+        let before = |mark: &(u64, u64)| layout.before(mark.0, mark.1) <= entry;
+        let next = self.marks.partition_point(before);
+        self.marks[next.saturating_sub(1)]
+    }
+}
+
+impl Layout {
+    /// Of a sparse block.
+    pub(super) fn of(block: &Block) -> Layout {
+        let value = match block.body {
+            Body::Sparse(value) => value.size() as u64,
+            _ => 0,
+        };
+        Layout {
+            start: block.payload(),
+            end: block.end,
+            rows: block.height.into(),
+            entries: block.entries(),
+            width: block.width.into(),
+            index: 4,
+            value,
+        }
+    }
+
+    /// Bytes of an entry.
+    pub(super) fn entry(&self) -> u64 {
+        self.index + self.value
+    }
+
+    /// Entries before a row whose count is stored at `at`.
+    pub(super) fn before(&self, row: u64, at: u64) -> u64 {
+        (at - self.start - row * self.index) / self.entry()
+    }
+
+    /// Checks every count.
+    pub(super) fn mark(&self, source: &dyn Source) -> Result<Marks> {
+        let mut marks = Marks {
+            marks: vec![(0, self.start)],
+            unsorted: Vec::new(),
+        };
+        let mut walk = self.walk(source, (0, self.start));
+        let mut last = self.start;
+        while walk.rest() > 0 {
+            if walk.at - last >= SPACING {
+                marks.marks.push((walk.row, walk.at));
+                last = walk.at;
+            }
+            let row = walk.next()?;
+            if row.entries > LONG && self.index == 4 && !walk.row_ascends(&row)? {
+                marks.unsorted.push(row.number);
+            }
+        }
+        if walk.at != self.end {
+            let found = self.before(self.rows, walk.at);
+            return Err(Fault::new("the rows hold another number of entries")
+                .expected(self.entries)
+                .found(found)
+                .into());
+        }
+        Ok(marks)
+    }
+
+    /// Walks rows from a mark on.
+    pub(super) fn walk<'a>(&self, source: &'a dyn Source, mark: (u64, u64)) -> Walk<'a> {
+        Walk {
+            layout: *self,
+            window: Window::new(source, self.end, WINDOW),
+            row: mark.0,
+            at: mark.1,
+        }
+    }
+}
+
+pub(super) struct Walk<'a> {
+    layout: Layout,
+    pub(super) window: Window<'a>,
+    row: u64,
+    at: u64,
+}
+
+/// A row and where it is stored.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) number: u64,
+    /// Its first entry, counted over all rows.
+    pub(super) first: u64,
+    pub(super) entries: u64,
+    /// Where its entries are stored.
+    pub(super) at: u64,
+}
+
+impl Row {
+    pub(super) fn range(&self) -> Range<u64> {
+        self.first..self.first + self.entries
+    }
+}
+
+impl Walk<'_> {
+    /// Rows that follow.
+    pub(super) fn rest(&self) -> u64 {
+        self.layout.rows - self.row
+    }
+
+    /// The next row; there is one.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Row> {
+        let layout = &self.layout;
+        let entries = match layout.index {
+            4 => u64::from(self.window.u32(self.at)?),
+            _ => self.window.u64(self.at)?,
+        };
+        let at = self.at + layout.index;
+        let left = layout.end.saturating_sub(at) / layout.entry();
+        if entries > left || entries > layout.width && layout.index == 4 {
+            return Err(Fault::new("a row has too many entries")
+                .bytes(self.at..at)
+                .expected(format_args!("at most {}", left.min(layout.width)))
+                .found(format_args!("{entries} in row {}", self.row))
+                .into());
+        }
+        let row = Row {
+            number: self.row,
+            first: layout.before(self.row, self.at),
+            entries,
+            at,
+        };
+        self.row += 1;
+        self.at = at + entries * layout.entry();
+        Ok(row)
+    }
+
+    /// Gives the stored entries of a part of a row, several at a time.
+    #[inline]
+    pub(super) fn entries(
+        &mut self,
+        row: &Row,
+        part: Range<u64>,
+        visit: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let entry = self.layout.entry();
+        let (mut at, end) = (row.at + part.start * entry, row.at + part.end * entry);
+        while at < end {
+            let bytes = self.window.bytes(at, entry as usize)?;
+            let len = (bytes.len() as u64).min(end - at);
+            let len = len - len % entry;
+            visit(&bytes[..len as usize])?;
+            at += len;
+        }
+        Ok(())
+    }
+
+    fn row_ascends(&mut self, row: &Row) -> Result<bool> {
+        let entry = self.layout.entry() as usize;
+        let (mut before, mut ascends) = (None, true);
+        self.entries(row, 0..row.entries, &mut |bytes| {
+            for entry in bytes.chunks_exact(entry) {
+                let col = Some(column(entry));
+                ascends &= before < col;
+                before = col;
+            }
+            Ok(())
+        })?;
+        Ok(ascends)
+    }
+}
+
+/// The 32-bit column that an entry begins with.
+#[inline(always)]
+pub(super) fn column(entry: &[u8]) -> u32 {
+    let mut own = [0; 4];
+    own.copy_from_slice(&entry[..4]);
+    u32::from_le_bytes(own)
+}

@@ -1,0 +1,199 @@
+//! The arrays of rows that are stored as rows: one sparse block, or the program's form of 2022.
+//!
+//! Entries already stand in the order of the arrays, so a part is found by the marks and copied; a row
+//! whose columns do not ascend is sorted on the way (not in the program's form, which is shown as stored).
+//! Used by `csr`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::region::{Part, Region};
+use super::rows::{LONG, Layout, Marks, Row, Walk, column};
+use super::tile::twice;
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+pub(super) struct Single<'a> {
+    pub(super) source: &'a dyn Source,
+    pub(super) layout: Layout,
+    pub(super) marks: Arc<Marks>,
+    /// For long rows out of order; none if rows are shown as stored.
+    pub(super) region: Option<Region<'a>>,
+}
+
+/// What is wanted of entries: columns, or packed values as they are stored (converted, where they come
+/// from a long row out of order).
+pub(super) struct Wanted {
+    pub(super) cols: Option<Vec<u64>>,
+    pub(super) values: Vec<u8>,
+}
+
+impl Single<'_> {
+    /// Appends the entries `want`, counted over all rows.
+    pub(super) fn entries(&self, want: &Range<u64>, out: &mut Wanted) -> Result<()> {
+        let mark = self.marks.by_entry(&self.layout, want.start);
+        let mut walk = self.layout.walk(self.source, mark);
+        while walk.rest() > 0 {
+            let row = walk.next()?;
+            if row.first >= want.end {
+                break;
+            }
+            let range = row.range();
+            let part = range.start.max(want.start)..range.end.min(want.end);
+            if part.start < part.end {
+                let part = part.start - row.first..part.end - row.first;
+                self.row(&mut walk, &row, part, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(
+        &self,
+        walk: &mut Walk<'_>,
+        row: &Row,
+        part: Range<u64>,
+        out: &mut Wanted,
+    ) -> Result<()> {
+        match &self.region {
+            None => walk.entries(row, part, &mut |bytes| self.push(row, bytes, out)),
+            Some(_) if row.entries <= LONG => {
+                let entry = self.layout.entry() as usize;
+                let len = row.entries as usize * entry;
+                let bytes = &walk.window.bytes(row.at, len)?[..len];
+                let cut = part.start as usize * entry..part.end as usize * entry;
+                if ascends(bytes, entry) {
+                    self.push_checked(row, bytes, cut, out)
+                } else {
+                    self.push_checked(row, &sorted(row, bytes, entry)?, cut, out)
+                }
+            }
+            Some(_) if self.marks.ascends(row.number) => {
+                walk.entries(row, part, &mut |bytes| self.push(row, bytes, out))
+            }
+            Some(region) => self.long(region, row, &part, out),
+        }
+    }
+
+    /// Checks the greatest column of a whole row; `cut` is pushed.
+    fn push_checked(
+        &self,
+        row: &Row,
+        bytes: &[u8],
+        cut: Range<usize>,
+        out: &mut Wanted,
+    ) -> Result<()> {
+        let last = bytes.len() - self.layout.entry() as usize;
+        self.check(row, column(&bytes[last..]).into())?;
+        self.push(row, &bytes[cut], out)
+    }
+
+    fn push(&self, row: &Row, bytes: &[u8], out: &mut Wanted) -> Result<()> {
+        let entry = self.layout.entry() as usize;
+        let index = self.layout.index as usize;
+        let entries = bytes.chunks_exact(entry);
+        let cols = entries
+            .clone()
+            .map(|entry| super::entries::load(&entry[..index]));
+        let most = match &mut out.cols {
+            Some(out) => {
+                let start = out.len();
+                out.extend(cols);
+                out[start..].iter().copied().max()
+            }
+            None => {
+                let values = &mut out.values;
+                match self.layout.value {
+                    1 => entries.for_each(|entry| values.push(entry[index])),
+                    2 => entries.for_each(|e| values.extend_from_slice(&e[index..index + 2])),
+                    4 => entries.for_each(|e| values.extend_from_slice(&e[index..index + 4])),
+                    _ => entries.for_each(|e| values.extend_from_slice(&e[index..index + 8])),
+                }
+                cols.max()
+            }
+        };
+        self.check(row, most.unwrap_or(0))
+    }
+
+    fn check(&self, row: &Row, col: u64) -> Result<()> {
+        if col < self.layout.width {
+            return Ok(());
+        }
+        Err(Fault::new("an entry's column lies outside")
+            .expected(format_args!("less than {}", self.layout.width))
+            .found(format_args!("{col} in row {}", row.number))
+            .into())
+    }
+
+    /// A long row out of order, part by part.
+    fn long(
+        &self,
+        region: &Region<'_>,
+        row: &Row,
+        part: &Range<u64>,
+        out: &mut Wanted,
+    ) -> Result<()> {
+        let Some(&number) = region.blocks.first() else {
+            return Ok(());
+        };
+        let block = region.stored.table.get(number);
+        let at = block.row + row.number;
+        let whole = Part {
+            rows: at..at + 1,
+            cols: block.cols(),
+            first: 0,
+            entries: row.entries,
+        };
+        let size = self.layout.value as usize;
+        region.visit(whole, part, &mut |first, entries| {
+            for (entry, number) in entries.iter().zip(first..) {
+                if part.contains(&number) {
+                    match &mut out.cols {
+                        Some(cols) => cols.push(entry.col),
+                        None => out
+                            .values
+                            .extend_from_slice(&entry.bits.to_le_bytes()[..size]),
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Numbers of the first entries of rows, as little-endian u64 into `out`; `base` is added.
+    pub(super) fn offsets(&self, rows: &Range<u64>, base: u64, out: &mut [u8]) -> Result<()> {
+        let mut walk = self.layout.walk(self.source, self.marks.by_row(rows.start));
+        while walk.rest() > 0 {
+            let row = walk.next()?;
+            if row.number >= rows.end {
+                break;
+            }
+            if let Some(skip) = row.number.checked_sub(rows.start) {
+                let at = skip as usize * 8;
+                out[at..at + 8].copy_from_slice(&(base + row.first).to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ascends(bytes: &[u8], entry: usize) -> bool {
+    let mut before = None;
+    let mut ascends = true;
+    for entry in bytes.chunks_exact(entry) {
+        let col = Some(column(entry));
+        ascends &= before < col;
+        before = col;
+    }
+    ascends
+}
+
+fn sorted(row: &Row, bytes: &[u8], entry: usize) -> Result<Vec<u8>> {
+    let mut entries: Vec<&[u8]> = bytes.chunks_exact(entry).collect();
+    entries.sort_unstable_by_key(|entry| column(entry));
+    let same = |pair: &&[&[u8]]| column(pair[0]) == column(pair[1]);
+    match entries.windows(2).find(same) {
+        Some(pair) => Err(twice(row.number, column(pair[0]).into()).into()),
+        None => Ok(entries.concat()),
+    }
+}

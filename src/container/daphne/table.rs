@@ -1,0 +1,323 @@
+//! Where the blocks of a specification-form file lie: a compact table, made by reading only their heads.
+//!
+//! `rx` u64, `cx` u64, `#r` u32, `#c` u32, type u8, then by type; the body runs to the end of the file, so
+//! a block ends where the next begins and its entry count follows from its length. Positions, sizes and
+//! counts are checked here; the contents of sparse blocks are not looked at. Used by everything that reads
+//! blocks.
+
+use std::ops::Range;
+
+use super::header::Header;
+use super::value::ValueType;
+use super::window::Window;
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// Position and block header.
+const HEAD: u64 = 25;
+/// Blocks of a file; bounds the memory of the table.
+const MOST: usize = 1 << 24;
+const WINDOW: usize = 64 << 10;
+/// Offsets share a word with the types.
+const FAR: u64 = 1 << 48;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    Empty,
+    Dense(ValueType),
+    Sparse(ValueType),
+    Coo(ValueType),
+}
+
+/// A block and where it is stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    /// In the order of the file.
+    pub(super) number: u32,
+    /// Cells of the object that it holds.
+    pub(super) row: u64,
+    pub(super) col: u64,
+    pub(super) height: u32,
+    pub(super) width: u32,
+    pub(super) body: Body,
+    /// Stored bytes, with position and header.
+    pub(super) at: u64,
+    pub(super) end: u64,
+}
+
+impl Block {
+    pub(super) fn rows(&self) -> Range<u64> {
+        self.row..self.row + u64::from(self.height)
+    }
+
+    pub(super) fn cols(&self) -> Range<u64> {
+        self.col..self.col + u64::from(self.width)
+    }
+
+    pub(super) fn area(&self) -> u64 {
+        u64::from(self.height) * u64::from(self.width)
+    }
+
+    pub(super) fn stored(&self) -> u64 {
+        self.end - self.at
+    }
+
+    pub(super) fn value(&self) -> Option<ValueType> {
+        match self.body {
+            Body::Empty => None,
+            Body::Dense(value) | Body::Sparse(value) | Body::Coo(value) => Some(value),
+        }
+    }
+
+    /// Where the values, rows or entries begin.
+    pub(super) fn payload(&self) -> u64 {
+        self.at + HEAD + payload_skip(self.body)
+    }
+
+    /// Stored bytes of an entry: indices and value.
+    pub(super) fn entry(&self) -> u64 {
+        entry_size(self.body, self.width)
+    }
+
+    /// Stored entries of a sparse or COO block.
+    pub(super) fn entries(&self) -> u64 {
+        let counts = match self.body {
+            Body::Sparse(_) => 4 * u64::from(self.height),
+            _ => 0,
+        };
+        (self.end - self.payload() - counts) / self.entry().max(1)
+    }
+
+    pub(super) fn fault(&self, what: impl Into<String>) -> Fault {
+        let fault = Fault::new(what).block(self.number.into());
+        fault.bytes(self.at..self.end)
+    }
+}
+
+/// Bytes between the block header and the values, rows or entries.
+fn payload_skip(body: Body) -> u64 {
+    match body {
+        Body::Empty => 0,
+        Body::Dense(_) => 1,
+        Body::Sparse(_) => 9,
+        Body::Coo(_) => 5,
+    }
+}
+
+fn entry_size(body: Body, width: u32) -> u64 {
+    match body {
+        Body::Empty => 0,
+        Body::Dense(value) => value.size() as u64,
+        Body::Sparse(value) => 4 + value.size() as u64,
+        Body::Coo(value) if width == 1 => 4 + value.size() as u64,
+        Body::Coo(value) => 8 + value.size() as u64,
+    }
+}
+
+/// 32 bytes for a block that takes at least 25 in the file.
+#[derive(Clone, Copy)]
+struct Packed {
+    row: u64,
+    col: u64,
+    height: u32,
+    width: u32,
+    /// Offset, type and value type.
+    place: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Table {
+    blocks: Vec<Packed>,
+    end: u64,
+}
+
+impl Table {
+    /// Finds every block of the object that `header` describes.
+    pub(super) fn read(source: &dyn Source, header: &Header) -> Result<Table> {
+        let end = source.len();
+        let mut window = Window::new(source, end, WINDOW);
+        let mut table = Table {
+            blocks: Vec::new(),
+            end,
+        };
+        let mut at = header.len;
+        while at < end {
+            if table.blocks.len() >= MOST || at >= FAR {
+                let fault = Fault::new("too many blocks, or too long a file").bytes(at..end);
+                return Err(fault.expected(format_args!("at most {MOST} blocks")).into());
+            }
+            let next = table.read_block(&mut window, header, at, end);
+            let number = table.blocks.len() as u64;
+            at = next.map_err(|e| e.map_fault(|f| f.block(number).bytes(at..end)))?;
+        }
+        Ok(table)
+    }
+
+    /// Adds the block at `at`; gives where it ends.
+    fn read_block(
+        &mut self,
+        window: &mut Window<'_>,
+        header: &Header,
+        at: u64,
+        end: u64,
+    ) -> Result<u64> {
+        let head = window.bytes(at, HEAD as usize)?;
+        let (row, col) = (u64_at(head, 0), u64_at(head, 8));
+        let (height, width) = (u32_at(head, 16), u32_at(head, 20));
+        let kind = head[24];
+        check_place(header, (row, height), (col, width))?;
+        let body = body(window, kind, at + HEAD)?;
+        let size = HEAD + size(window, at + HEAD, body, height, width, end - at - HEAD)?;
+        let value = match body {
+            Body::Empty => 0,
+            Body::Dense(value) | Body::Sparse(value) | Body::Coo(value) => value as u8,
+        };
+        self.blocks.push(Packed {
+            row,
+            col,
+            height,
+            width,
+            place: at << 16 | u64::from(kind) << 8 | u64::from(value),
+        });
+        Ok(at + size)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// `number` is less than [`Table::len`].
+    pub(super) fn get(&self, number: u32) -> Block {
+        let packed = self.blocks[number as usize];
+        let value = ValueType::from_index(packed.place as u8);
+        let next = self.blocks.get(number as usize + 1);
+        Block {
+            number,
+            row: packed.row,
+            col: packed.col,
+            height: packed.height,
+            width: packed.width,
+            body: match packed.place >> 8 & 0xff {
+                1 => Body::Dense(value),
+                2 => Body::Sparse(value),
+                3 => Body::Coo(value),
+                _ => Body::Empty,
+            },
+            at: packed.place >> 16,
+            end: next.map_or(self.end, |next| next.place >> 16),
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
+        (0..self.blocks.len() as u32).map(|number| self.get(number))
+    }
+
+    /// What the blocks are, in one word.
+    pub(super) fn codec(&self) -> &'static str {
+        let mut kinds = self.iter().map(|block| codec(block.body));
+        let first = kinds.next().unwrap_or("none");
+        if kinds.all(|kind| kind == first) {
+            first
+        } else {
+            "mixed"
+        }
+    }
+}
+
+pub(super) fn codec(body: Body) -> &'static str {
+    match body {
+        Body::Empty => "empty",
+        Body::Dense(_) => "none",
+        Body::Sparse(_) => "sparse",
+        Body::Coo(_) => "coo",
+    }
+}
+
+/// Lies within the object, and has cells if the object does.
+fn check_place(header: &Header, rows: (u64, u32), cols: (u64, u32)) -> Result<()> {
+    for (what, (start, len), all) in [("rows", rows, header.rows), ("columns", cols, header.cols)] {
+        let inside = start <= all && u64::from(len) <= all - start;
+        if !inside {
+            return Err(
+                Fault::new(format!("the block's {what} lie outside the object"))
+                    .expected(format_args!("within 0..{all}"))
+                    .found(format_args!("{len} from {start} on"))
+                    .into(),
+            );
+        }
+        if len == 0 && all > 0 {
+            return Err(Fault::new(format!("a block of no {what}")).into());
+        }
+    }
+    Ok(())
+}
+
+fn body(window: &mut Window<'_>, kind: u8, at: u64) -> Result<Body> {
+    let make = match kind {
+        0 => return Ok(Body::Empty),
+        1 => Body::Dense,
+        2 => Body::Sparse,
+        3 => Body::Coo,
+        _ => {
+            let fault = Fault::new("the block type is not known").bytes(at - 1..at);
+            return Err(fault.expected("0 to 3").found(kind).into());
+        }
+    };
+    let code = window.u8(at)?;
+    ValueType::spec(code).map(make).ok_or_else(|| {
+        Fault::new("the block's value type is not known")
+            .bytes(at..at + 1)
+            .expected("1 to 10")
+            .found(code)
+            .into()
+    })
+}
+
+/// Stored bytes after the block header, of the `left` that there are.
+fn size(
+    window: &mut Window<'_>,
+    at: u64,
+    body: Body,
+    height: u32,
+    width: u32,
+    left: u64,
+) -> Result<u64> {
+    let area = u64::from(height) * u64::from(width);
+    let (entries, counts) = match body {
+        Body::Empty => return Ok(0),
+        Body::Dense(_) => (area, 0),
+        Body::Sparse(_) => (window.u64(at + 1)?, 4 * u64::from(height)),
+        Body::Coo(_) => (u64::from(window.u32(at + 1)?), 0),
+    };
+    if entries > area {
+        let fault = Fault::new("more entries than cells");
+        return Err(fault
+            .expected(format_args!("at most {area}"))
+            .found(entries)
+            .into());
+    }
+    let entry = u128::from(entry_size(body, width));
+    let need = u128::from(entries) * entry + u128::from(counts + payload_skip(body));
+    match u64::try_from(need) {
+        Ok(need) if need <= left => Ok(need),
+        _ => {
+            let fault = Fault::new("the block is longer than the rest of the file");
+            Err(fault
+                .expected(format_args!("{need} bytes"))
+                .found(left)
+                .into())
+        }
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut own = [0; 8];
+    own.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(own)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut own = [0; 4];
+    own.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(own)
+}

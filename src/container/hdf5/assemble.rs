@@ -1,0 +1,391 @@
+//! From the index of a file to a container: shown names, groups, links, arrays, and the containers of
+//! other formats that lie in groups. Used by `mod` when a file is opened.
+//!
+//! Every group belongs to a part: the file itself, or the innermost Binsparse or BPCells container around
+//! it. Names within a part are paths from its own group.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::attributes;
+use super::dataset::{self, Opened};
+use super::fault_of;
+use super::fields::GroupFields;
+use super::index::{self, Group, Index, Target};
+use crate::array::Array;
+use crate::container::inside::join;
+use crate::container::{Container, Inner, Link, Text, Unreadable, binsparse, bpcells, names};
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// What a group is beside a group.
+enum Role {
+    Plain,
+    /// With the text of its descriptor; none if it is lost.
+    Binsparse(Option<Vec<u8>>),
+    BpCells(bpcells::version::Version, String),
+}
+
+/// A container while it is put together.
+struct Part {
+    container: Container,
+    /// The part that it lies in; the first lies in itself.
+    parent: usize,
+    /// Path of its group within that part, and from the file's root.
+    path: String,
+    full: String,
+    /// Datasets of the group itself, if it is a Binsparse container.
+    binsparse: Option<(Option<Vec<u8>>, Vec<binsparse::Member>)>,
+}
+
+/// Where a group is shown.
+struct Place {
+    part: usize,
+    /// Path within the part; empty for the part's own group.
+    path: String,
+    full: String,
+}
+
+pub(super) struct Assembly<'a> {
+    index: &'a Index,
+    source: &'a Arc<dyn Source>,
+}
+
+/// Makes the container of a file. What is wrong with parts of it is among its faults.
+pub(super) fn container(index: Index, source: &Arc<dyn Source>) -> Result<Container> {
+    let assembly = Assembly {
+        index: &index,
+        source,
+    };
+    let (mut parts, mut places) = (Vec::new(), Vec::new());
+    for (number, group) in index.groups.iter().enumerate() {
+        assembly.place(number, group, &mut parts, &mut places)?;
+    }
+    for (number, group) in index.groups.iter().enumerate() {
+        assembly.add_group(number, group, &mut parts, &places)?;
+    }
+    if let Some(part) = parts.first_mut() {
+        part.container.faults.extend(problems(&index));
+    }
+    finish(parts)
+}
+
+impl<'a> Assembly<'a> {
+    pub(super) fn dataset(&self, target: &Target) -> Option<&'a index::Dataset> {
+        match target {
+            Target::Dataset(number) => self.index.datasets.get(*number as usize),
+            _ => None,
+        }
+    }
+
+    /// Opens a dataset as an array of this name; what cannot be shown is a fault.
+    pub(super) fn open(&self, name: &str, dataset: &index::Dataset) -> Result<Arc<dyn Array>> {
+        match dataset::open(name, self.source, self.index, dataset)? {
+            Opened::Array { array, trouble: None } => Ok(array),
+            Opened::Array { trouble: Some(fault), .. } => Err(fault.into()),
+            Opened::NotShown(reason) => Err(Fault::new(reason).into()),
+        }
+    }
+
+    fn role(&self, group: &Group) -> Role {
+        if let Some(value) = attributes::find(&group.attributes, b"binsparse") {
+            return Role::Binsparse(match value {
+                index::Value::Text(text) => Some(text.clone()),
+                _ => None,
+            });
+        }
+        if let Some(text) = self.descriptor_dataset(group) {
+            return Role::Binsparse(Some(text.clone()));
+        }
+        let version = attributes::text(&group.attributes, b"version");
+        let version = version.and_then(|text| std::str::from_utf8(text).ok());
+        if let Some(line) = version
+            && let Some(version) = bpcells::version::Version::parse(line)
+        {
+            return Role::BpCells(version, line.to_owned());
+        }
+        let names: Vec<&str> = group
+            .links
+            .iter()
+            .filter_map(|link| std::str::from_utf8(&link.name).ok())
+            .collect();
+        if names.len() == group.links.len() && binsparse::looks_like(&names) {
+            return Role::Binsparse(None);
+        }
+        Role::Plain
+    }
+
+    /// An early writer kept the descriptor in a dataset.
+    fn descriptor_dataset(&self, group: &Group) -> Option<&'a Vec<u8>> {
+        let named = |link: &&index::Link| link.name == binsparse::DESCRIPTOR.as_bytes();
+        let link = group.links.iter().find(named)?;
+        self.dataset(&link.target)?.text.as_ref()
+    }
+
+    /// Finds out where a group is shown; its parent has been placed before.
+    fn place(
+        &self,
+        number: usize,
+        group: &Group,
+        parts: &mut Vec<Part>,
+        places: &mut Vec<Place>,
+    ) -> Result<()> {
+        let (parent, path, full) = match places.get(group.parent as usize) {
+            _ if number == 0 => (0, String::new(), String::new()),
+            Some(place) => {
+                let reserved = place.path.is_empty();
+                let name = self.shown_name(group, reserved);
+                (place.part, join(&place.path, &name), join(&place.full, &name))
+            }
+            None => return Err(Fault::new("a group lies in none").found(number).into()),
+        };
+        let role = self.role(group);
+        if number > 0 && matches!(role, Role::Plain) {
+            places.push(Place { part: parent, path, full });
+            return Ok(());
+        }
+        let part = parts.len();
+        parts.push(self.part(group, role, parent, path, full.clone())?);
+        places.push(Place {
+            part,
+            path: String::new(),
+            full,
+        });
+        Ok(())
+    }
+
+    /// The name of a group in its parent.
+    fn shown_name(&self, group: &Group, reserved: bool) -> String {
+        let siblings = self.index.groups.get(group.parent as usize);
+        let links = siblings.map_or(&[][..], |parent| &parent.links);
+        let at = links.binary_search_by(|link| link.name.cmp(&group.name));
+        let at = at.unwrap_or(0);
+        // Names in a group differ, so each is shown by itself but for its number.
+        names::shown_as(&group.name, at, reserved)
+    }
+
+    fn part(
+        &self,
+        group: &Group,
+        role: Role,
+        parent: usize,
+        path: String,
+        full: String,
+    ) -> Result<Part> {
+        let mut descriptor_of = None;
+        let version = format!("superblock {}", self.index.superblock);
+        let mut container = match role {
+            Role::Plain => Container::new(super::NAME, version),
+            Role::Binsparse(descriptor) => {
+                descriptor_of = Some((descriptor, Vec::new()));
+                Container::new(binsparse::DESCRIPTOR, "")
+            }
+            Role::BpCells(version, text) => {
+                let fields = GroupFields {
+                    assembly: self,
+                    group,
+                };
+                match fault_of(bpcells::open(&fields, version, &text))? {
+                    Ok(container) => container,
+                    Err(fault) => Container::refused(bpcells::NAME, fault),
+                }
+            }
+        };
+        let except: &[u8] = match container.format {
+            bpcells::NAME => b"version",
+            _ => binsparse::DESCRIPTOR.as_bytes(),
+        };
+        let attributes = attributes::json(&group.attributes, except);
+        container.attributes.extend(attributes);
+        Ok(Part {
+            container,
+            parent,
+            path,
+            full,
+            binsparse: descriptor_of,
+        })
+    }
+
+    /// Adds the members of a group to its part.
+    fn add_group(
+        &self,
+        number: usize,
+        group: &Group,
+        parts: &mut [Part],
+        places: &[Place],
+    ) -> Result<()> {
+        let Some(place) = places.get(number) else {
+            return Ok(());
+        };
+        let own = place.path.is_empty();
+        let Some(part) = parts.get_mut(place.part) else {
+            return Ok(());
+        };
+        if !own {
+            part.container.groups.push(place.path.clone());
+            let attributes = attributes::json(&group.attributes, b"");
+            part.container.describe(&place.path, attributes);
+        }
+        let taken = if own { part.shown_already() } else { HashSet::new() };
+        for (at, link) in group.links.iter().enumerate() {
+            let name = names::shown_as(&link.name, at, own);
+            if own && (taken.contains(&name) || part.is_member(&link.name)) {
+                continue;
+            }
+            let path = join(&place.path, &name);
+            match &link.target {
+                Target::Group(to) => {
+                    let here = self.index.groups.get(*to as usize);
+                    let is_place = here.is_some_and(|group| {
+                        *to > 0 && group.parent as usize == number && group.name == link.name
+                    });
+                    if let (false, Some(target)) = (is_place, places.get(*to as usize)) {
+                        let target = target.full.clone();
+                        part.container.links.push(Link { name: path, target });
+                    }
+                }
+                target => self.add_member(part, own, path, target)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a dataset, or what cannot be one.
+    fn add_member(&self, part: &mut Part, own: bool, path: String, target: &Target) -> Result<()> {
+        let (array, entry) = match target {
+            Target::Dataset(_) => match self.dataset(target) {
+                Some(dataset) if attributes::is_dimension_alone(&dataset.attributes) => {
+                    return Ok(());
+                }
+                Some(dataset) => (self.add_dataset(&mut part.container, &path, dataset)?, false),
+                None => (Err("not in the file's index".into()), false),
+            },
+            other => (Err(not_a_dataset(other)), matches!(other, Target::External { .. })),
+        };
+        if let Err(reason) = &array {
+            part.container.unreadable.push(Unreadable {
+                name: path.clone(),
+                reason: reason.clone(),
+                entry,
+            });
+        }
+        if let (true, Some((_, members))) = (own, &mut part.binsparse) {
+            members.push(binsparse::Member { name: path, array });
+        }
+        Ok(())
+    }
+
+    /// The array, or why it cannot be read.
+    fn add_dataset(
+        &self,
+        container: &mut Container,
+        path: &str,
+        dataset: &index::Dataset,
+    ) -> Result<std::result::Result<Arc<dyn Array>, String>> {
+        let opened = dataset::open(path, self.source, self.index, dataset);
+        Ok(match fault_of(opened)? {
+            Ok(Opened::Array { array, trouble }) => {
+                container.arrays.push(Arc::clone(&array));
+                container.describe(path, attributes::json(&dataset.attributes, b""));
+                match trouble {
+                    Some(fault) => {
+                        let reason = fault.to_string();
+                        container.faults.push(fault.array(path));
+                        Err(reason)
+                    }
+                    None => Ok(array),
+                }
+            }
+            Ok(Opened::NotShown(reason)) => Err(reason),
+            Err(fault) => {
+                let reason = fault.to_string();
+                container.faults.push(fault.array(path));
+                Err(reason)
+            }
+        })
+    }
+}
+
+impl Part {
+    /// Names that the part has before its group's own members are added.
+    fn shown_already(&self) -> HashSet<String> {
+        let arrays = self.container.arrays.iter();
+        let texts = self.container.texts.iter();
+        let names = arrays.map(|array| array.name().to_owned());
+        names.chain(texts.map(|text| text.name.clone())).collect()
+    }
+
+    /// Whether a dataset has been used up by the part.
+    fn is_member(&self, name: &[u8]) -> bool {
+        let is = |member: &&str| member.as_bytes() == name;
+        self.container.format == bpcells::NAME && bpcells::MEMBERS.iter().any(|m| is(&m))
+    }
+
+    /// Checks the rules of a Binsparse container, once all its arrays are there.
+    fn examine(&mut self) -> Result<()> {
+        let Some((descriptor, members)) = self.binsparse.take() else {
+            return Ok(());
+        };
+        let Some(text) = descriptor else {
+            let fault = Fault::new("no descriptor of Binsparse, but its arrays");
+            self.container.faults.push(fault.expected("an attribute 'binsparse' with text"));
+            return Ok(());
+        };
+        let examined = binsparse::examine(&text, &members)?;
+        let container = &mut self.container;
+        container.version = examined.version;
+        container.faults.extend(examined.faults);
+        container.checks.extend(examined.check);
+        container.attributes.extend(examined.attributes);
+        container.texts.push(Text {
+            name: binsparse::TEXT.into(),
+            content: text.into(),
+        });
+        Ok(())
+    }
+}
+
+fn not_a_dataset(target: &Target) -> String {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match target {
+        Target::External { file, path } => format!(
+            "an external link to {} in {}; never followed",
+            lossy(path),
+            lossy(file)
+        ),
+        Target::Dangling { path } => {
+            format!("a soft link to {}, which leads nowhere", lossy(path))
+        }
+        Target::Type => "a named datatype, no array".into(),
+        Target::Unknown { reason } => reason.clone(),
+        Target::Group(_) | Target::Dataset(_) => "not in the file's index".into(),
+    }
+}
+
+fn problems(index: &Index) -> impl Iterator<Item = Fault> {
+    index.problems.iter().map(|problem| {
+        let names: Vec<String> = problem.path.iter().map(|name| names::escape(name)).collect();
+        let fault = Fault::new(problem.what.clone());
+        if names.is_empty() {
+            fault
+        } else {
+            fault.array(&names.join("/"))
+        }
+    })
+}
+
+/// Puts the parts into each other, the innermost first: a part comes after the one that it lies in.
+fn finish(mut parts: Vec<Part>) -> Result<Container> {
+    while let Some(mut part) = parts.pop() {
+        part.examine()?;
+        part.container.inner.reverse();
+        let Some(outer) = parts.get_mut(part.parent) else {
+            return Ok(part.container);
+        };
+        outer.container.inner.push(Inner {
+            path: part.path,
+            container: Arc::new(part.container),
+        });
+    }
+    Err(Fault::new("the file has no root group").into())
+}

@@ -1,0 +1,57 @@
+//! Attributes of groups and datasets, as JSON for `arrays.json`. Used by `assemble`.
+
+use serde_json::{Map, Value as Json};
+
+use super::index::{Attribute, Value};
+
+/// Machinery of NetCDF-4 that says nothing to a reader of arrays.
+const HIDDEN: [&[u8]; 8] = [
+    b"_NCProperties",
+    b"_Netcdf4Dimid",
+    b"_Netcdf4Coordinates",
+    b"_nc3_strict",
+    b"DIMENSION_LIST",
+    b"REFERENCE_LIST",
+    b"CLASS",
+    b"NAME",
+];
+
+/// How the NAME of a dimension begins that has no variable.
+const DIMENSION_ALONE: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
+
+pub(super) fn find<'a>(attributes: &'a [Attribute], name: &[u8]) -> Option<&'a Value> {
+    let mut named = attributes.iter().filter(|attribute| attribute.name == name);
+    named.next().map(|attribute| &attribute.value)
+}
+
+pub(super) fn text<'a>(attributes: &'a [Attribute], name: &[u8]) -> Option<&'a [u8]> {
+    match find(attributes, name)? {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether the attributes are of a dimension of NetCDF-4 and nothing else.
+pub(super) fn is_dimension_alone(attributes: &[Attribute]) -> bool {
+    text(attributes, b"NAME").is_some_and(|name| name.starts_with(DIMENSION_ALONE))
+}
+
+/// `except`: the one that is shown elsewhere.
+pub(super) fn json(attributes: &[Attribute], except: &[u8]) -> Map<String, Json> {
+    let shown = attributes
+        .iter()
+        .filter(|a| a.name != except && !HIDDEN.contains(&a.name.as_slice()));
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    shown
+        .map(|attribute| {
+            let value = match &attribute.value {
+                Value::Text(text) => Json::String(lossy(text)),
+                Value::Json(text) => {
+                    serde_json::from_str(text).unwrap_or_else(|_| Json::String(text.clone()))
+                }
+                Value::Omitted(reason) => Json::String(format!("(not shown: {reason})")),
+            };
+            (lossy(&attribute.name), value)
+        })
+        .collect()
+}

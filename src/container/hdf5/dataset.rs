@@ -1,0 +1,260 @@
+//! A dataset as an array: claims checked once, bytes fetched with ranged reads, decoded in our threads.
+//!
+//! What the index says comes from an untrusted file. Here the shape is checked and the kind of storage
+//! chosen: [`plain`] for what lies in one piece (contiguous, compact, never written), [`chunked`] for the
+//! rest. A dataset that cannot be read but described is an array whose bytes are a fault. Datasets of
+//! variable-length strings go to [`super::strings`]. Used by `assemble`.
+
+mod chunked;
+mod expansion;
+mod fill;
+mod plain;
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::element::Element;
+use super::grid::product;
+use super::index::{self, Chunk, Index, Layout, Type};
+use super::heap::Heap;
+use super::strings::{self, Strings};
+use super::worker;
+use crate::array::dtype::Dtype;
+use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::error::{Fault, Result};
+use crate::source::Source;
+use chunked::Chunked;
+use fill::Fill;
+use plain::Plain;
+
+/// What has become of a dataset.
+pub(super) enum Opened {
+    /// `trouble`: it is described, but reading it gives this fault.
+    Array {
+        array: Arc<dyn Array>,
+        trouble: Option<Fault>,
+    },
+    /// Its elements cannot be shown; why.
+    NotShown(String),
+}
+
+/// Asks for the chunk table of the dataset with a token.
+pub(super) type Tables = Arc<dyn Fn(u64) -> Result<Vec<Chunk>> + Send + Sync>;
+
+/// Opens a dataset of `index`, which is `source`'s, as an array of this name. Does not read.
+pub(super) fn open(
+    name: &str,
+    source: &Arc<dyn Source>,
+    index: &Index,
+    dataset: &index::Dataset,
+) -> Result<Opened> {
+    let asked = Arc::clone(source);
+    let tables: Tables = Arc::new(move |token| worker::chunks(&*asked, token));
+    open_with(name, source, index, dataset, tables)
+}
+
+/// The same, with another way to the chunk tables.
+pub(super) fn open_with(
+    name: &str,
+    source: &Arc<dyn Source>,
+    index: &Index,
+    dataset: &index::Dataset,
+    tables: Tables,
+) -> Result<Opened> {
+    if dataset.element == Type::VariableString {
+        let heap = Heap::new(Arc::clone(source), index)?;
+        let element = strings::element(&heap)?;
+        let elements = Dataset::new(name, source, dataset, element, tables)?;
+        let trouble = elements.trouble().cloned();
+        let array = Arc::new(Strings::new(name, heap, Arc::new(elements))?);
+        return Ok(Opened::Array { array, trouble });
+    }
+    let element = match Element::of(&dataset.element) {
+        Ok(element) => element,
+        Err(reason) => return Ok(Opened::NotShown(reason)),
+    };
+    let array = Arc::new(Dataset::new(name, source, dataset, element, tables)?);
+    let trouble = array.trouble().cloned();
+    Ok(Opened::Array { array, trouble })
+}
+
+/// A dataset whose elements have one size.
+struct Dataset {
+    name: String,
+    dtype: Dtype,
+    /// Further dimensions of the element included.
+    shape: Vec<u64>,
+    /// As shown.
+    bytes: u64,
+    stored_bytes: u64,
+    storage: Storage,
+}
+
+enum Storage {
+    Plain(Plain),
+    Chunked(Chunked),
+    Unreadable(Fault),
+}
+
+impl Dataset {
+    fn new(
+        name: &str,
+        source: &Arc<dyn Source>,
+        dataset: &index::Dataset,
+        element: Element,
+        tables: Tables,
+    ) -> Result<Dataset> {
+        let dims = dataset.dims.clone().unwrap_or_else(|| vec![0]);
+        let bytes = size(&dims, element.shown)?;
+        size(&dims, element.stored)?;
+        let dtype = element.dtype.clone();
+        let shape = [&dims[..], &element.dims].concat();
+        let storage = match bytes {
+            0 => Storage::Plain(Plain::empty(&dataset.layout)),
+            _ => storage(source, dataset, &dims, element, tables)?,
+        };
+        Ok(Dataset {
+            name: name.to_owned(),
+            dtype,
+            shape,
+            bytes,
+            stored_bytes: dataset.stored_bytes,
+            storage,
+        })
+    }
+
+    /// Why its bytes cannot be read, if none can.
+    fn trouble(&self) -> Option<&Fault> {
+        match &self.storage {
+            Storage::Unreadable(fault) => Some(fault),
+            Storage::Chunked(chunked) => chunked.trouble(),
+            Storage::Plain(_) => None,
+        }
+    }
+}
+
+/// Bytes of an array, checked: no more than a file can have.
+fn size(dims: &[u64], element: u64) -> Result<u64> {
+    let bytes = product(dims, element).filter(|n| *n <= i64::MAX as u64);
+    bytes.ok_or_else(|| {
+        Fault::new("the dataset is too large")
+            .expected(format_args!("at most {} bytes", i64::MAX))
+            .found(format_args!("{dims:?} elements of {element} bytes"))
+            .into()
+    })
+}
+
+/// How the bytes of a dataset that has some are read.
+fn storage(
+    source: &Arc<dyn Source>,
+    dataset: &index::Dataset,
+    dims: &[u64],
+    element: Element,
+    tables: Tables,
+) -> Result<Storage> {
+    let files = |files: &[Vec<u8>]| {
+        let names: Vec<_> = files.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        names.join(", ")
+    };
+    let unreadable = match &dataset.layout {
+        Layout::External(names) => {
+            format!("raw data in other files ({}); never opened", files(names))
+        }
+        Layout::Virtual(names) => {
+            format!("a virtual dataset over other files ({}); never opened", files(names))
+        }
+        Layout::Unknown(reason) => format!("cannot be read: {reason}"),
+        Layout::Chunked { .. } => {
+            let fill = Fill::new(dataset.fill.as_deref(), &element)?;
+            let chunked = Chunked::new(source, dataset, dims, element, fill, tables)?;
+            return Ok(Storage::Chunked(chunked));
+        }
+        Layout::Compact(_) | Layout::Contiguous { .. } => {
+            let fill = Fill::new(dataset.fill.as_deref(), &element)?;
+            let stored = size(dims, element.stored)?;
+            let cast = element.cast;
+            return Ok(Storage::Plain(Plain::new(source, &dataset.layout, stored, cast, fill)?));
+        }
+    };
+    Ok(Storage::Unreadable(Fault::new(unreadable)))
+}
+
+impl Array for Dataset {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        let (blocks, codec) = match &self.storage {
+            Storage::Plain(plain) => (u64::from(self.bytes > 0), plain.name().into()),
+            Storage::Chunked(chunked) => (chunked.chunks(), chunked.codec()),
+            Storage::Unreadable(_) => (0, Cow::Borrowed("none")),
+        };
+        Ok(Info {
+            dtype: self.dtype.clone(),
+            shape: self.shape.clone(),
+            order: Order::C,
+            bytes: self.bytes,
+            stored_bytes: self.stored_bytes,
+            blocks,
+            codec,
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        let range = range.start..range.end.min(self.bytes);
+        if range.start >= range.end {
+            return Ok(());
+        }
+        match &self.storage {
+            Storage::Plain(_) => {
+                let (at, take) = (range.start, range.end - range.start);
+                out.push(Piece::Direct { at, take });
+                Ok(())
+            }
+            Storage::Chunked(chunked) => chunked.pieces(range, out),
+            Storage::Unreadable(fault) => Err(fault.clone().into()),
+        }
+    }
+
+    fn scratch(&self, block: BlockId) -> u64 {
+        match &self.storage {
+            Storage::Chunked(chunked) => chunked.scratch(block.0),
+            Storage::Plain(_) | Storage::Unreadable(_) => 0,
+        }
+    }
+
+    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+        match &self.storage {
+            Storage::Chunked(chunked) => chunked.decode(block.0, out),
+            Storage::Plain(_) => {
+                let fault = Fault::new("a dataset without chunks has no blocks");
+                Err(fault.block(block.0).into())
+            }
+            Storage::Unreadable(fault) => Err(fault.clone().into()),
+        }
+    }
+
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        match &self.storage {
+            Storage::Plain(plain) => plain.read(at, out),
+            Storage::Chunked(chunked) => chunked.read_direct(at, out),
+            Storage::Unreadable(fault) => Err(fault.clone().into()),
+        }
+    }
+
+    fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
+        match &self.storage {
+            Storage::Plain(plain) => {
+                plain.survey(self.bytes, visit);
+                Ok(())
+            }
+            Storage::Chunked(chunked) => chunked.survey(visit),
+            Storage::Unreadable(fault) => Err(fault.clone().into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

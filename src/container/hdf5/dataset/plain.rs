@@ -1,0 +1,176 @@
+//! What is stored in one piece, element behind element: contiguous and compact datasets, and those never
+//! written.
+//!
+//! Also the way from such bytes to shown ones, which unfiltered chunks share. Any range may be asked
+//! for; where elements are converted, the ones around it are read in steps. Used by [`super`].
+
+use std::sync::Arc;
+
+use super::fill::Fill;
+use crate::array::Piece;
+use crate::container::hdf5::element::cast::Cast;
+use crate::container::hdf5::index::Layout;
+use crate::error::{Fault, Result};
+use crate::source::Source;
+
+/// Bytes converted at a time.
+const STEP: usize = 64 << 10;
+
+/// Bytes visited at a time.
+const SURVEY_STEP: u64 = 8 << 20;
+
+pub(super) struct Plain {
+    place: Place,
+    cast: Cast,
+}
+
+enum Place {
+    /// In the source, from this address on.
+    At(Arc<dyn Source>, u64),
+    /// In the object header; at least as many as the elements take.
+    Compact(Box<[u8]>),
+    /// Nowhere.
+    Unwritten(Fill),
+    /// There are no elements.
+    Empty { compact: bool },
+}
+
+impl Plain {
+    pub(super) fn empty(layout: &Layout) -> Plain {
+        let compact = matches!(layout, Layout::Compact(_));
+        Plain {
+            place: Place::Empty { compact },
+            cast: Cast::same(),
+        }
+    }
+
+    /// `stored`: bytes of all elements. The end of a contiguous dataset is checked when it is read: what
+    /// lies before the end of a truncated file is good.
+    pub(super) fn new(
+        source: &Arc<dyn Source>,
+        layout: &Layout,
+        stored: u64,
+        cast: Cast,
+        fill: Fill,
+    ) -> Result<Plain> {
+        let place = match layout {
+            Layout::Compact(bytes) if (bytes.len() as u64) < stored => {
+                let fault = Fault::new("compact data are too short");
+                return Err(fault.expected(stored).found(bytes.len()).into());
+            }
+            Layout::Compact(bytes) => Place::Compact(bytes.as_slice().into()),
+            Layout::Contiguous {
+                address: Some(address),
+            } => Place::At(Arc::clone(source), *address),
+            _ => Place::Unwritten(fill),
+        };
+        Ok(Plain { place, cast })
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self.place {
+            Place::Compact(_) | Place::Empty { compact: true } => "compact",
+            _ => "none",
+        }
+    }
+
+    /// Shown bytes from `at` on, within the dataset.
+    pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        match &self.place {
+            Place::At(source, address) => {
+                read(&self.cast, at, out, &mut |at, out| fetch(&**source, *address, at, out))
+            }
+            Place::Compact(bytes) => read(&self.cast, at, out, &mut |at, out| copy(bytes, at, out)),
+            Place::Unwritten(fill) => {
+                fill.put(at, out);
+                Ok(())
+            }
+            Place::Empty { .. } => Err(Fault::new("the dataset has no elements").into()),
+        }
+    }
+
+    /// Visits what is stored of `bytes` shown ones.
+    pub(super) fn survey(&self, bytes: u64, visit: &mut dyn FnMut(Piece)) {
+        if let Place::At(..) | Place::Compact(_) = self.place {
+            steps(0, bytes, visit);
+        }
+    }
+}
+
+/// Visits a range of direct bytes, cut into steps.
+pub(super) fn steps(start: u64, end: u64, visit: &mut dyn FnMut(Piece)) {
+    let mut at = start;
+    while at < end {
+        let take = (end - at).min(SURVEY_STEP);
+        visit(Piece::Direct { at, take });
+        at += take;
+    }
+}
+
+/// Fetches stored bytes from `address + at` on; a fault if the source ends before them.
+pub(super) fn fetch(source: &dyn Source, address: u64, at: u64, out: &mut [u8]) -> Result<()> {
+    let start = address.saturating_add(at);
+    let end = start.saturating_add(out.len() as u64);
+    if end > source.len() {
+        return Err(beyond_the_end(start, end, source.len()).into());
+    }
+    source.fetch_one(start, out)
+}
+
+pub(super) fn beyond_the_end(start: u64, end: u64, len: u64) -> Fault {
+    Fault::new("the stored bytes lie beyond the end of the file")
+        .bytes(start..end)
+        .expected(format_args!("at most {len}"))
+}
+
+fn copy(bytes: &[u8], at: u64, out: &mut [u8]) -> Result<()> {
+    let from = usize::try_from(at).ok();
+    let part = from.and_then(|at| bytes.get(at..)?.get(..out.len()));
+    let short = || Fault::new("compact data are too short").expected(at).found(bytes.len());
+    out.copy_from_slice(part.ok_or_else(short)?);
+    Ok(())
+}
+
+/// Reads shown bytes from `at` on, whose stored ones `fetch` gives from any place on.
+pub(super) fn read(
+    cast: &Cast,
+    at: u64,
+    out: &mut [u8],
+    fetch: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    let unit = cast.to();
+    let whole = at % unit as u64 == 0 && out.len() % unit == 0;
+    if whole && cast.in_place() {
+        fetch(at, out)?;
+        cast.apply(out);
+        return Ok(());
+    }
+    read_around(cast, at, out, fetch)
+}
+
+/// The same where units are cut or change their size.
+fn read_around(
+    cast: &Cast,
+    at: u64,
+    out: &mut [u8],
+    fetch: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    let (from, to) = (cast.from(), cast.to());
+    let most = (STEP / from).max(1);
+    let (mut stored, mut shown) = (Vec::new(), Vec::new());
+    let mut unit = at / to as u64;
+    let mut skip = (at % to as u64) as usize;
+    let mut rest = out;
+    while !rest.is_empty() {
+        let units = (skip + rest.len()).div_ceil(to).min(most);
+        stored.resize(units * from, 0);
+        shown.resize(units * to, 0);
+        fetch(unit.saturating_mul(from as u64), &mut stored)?;
+        cast.run(&stored, &mut shown);
+        let n = (shown.len() - skip).min(rest.len());
+        rest[..n].copy_from_slice(&shown[skip..skip + n]);
+        rest = &mut rest[n..];
+        (unit, skip) = (unit + units as u64, 0);
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! From a stored HDF5 type to what is shown: a NumPy type, further dimensions, and the way to convert.
+//!
+//! Shown elements are little-endian and packed, in the order in which they are stored. What NumPy has no
+//! number for but is whole by itself (other float layouts, opaque bytes) is shown as raw bytes; what
+//! points elsewhere (references, sequences of variable length) is refused with a reason. The type comes
+//! from an untrusted file: sizes, offsets and members are checked here. Used by `dataset`.
+
+pub(super) mod cast;
+mod compound;
+mod float;
+
+use super::index::{Integer, TYPE_DEPTH_MOST, Type};
+use crate::array::dtype::Dtype;
+use cast::{Bits, Cast};
+
+/// HDF5 itself has no larger elements.
+const SIZE_MOST: u64 = u32::MAX as u64;
+
+/// Members of a type, all levels together; NumPy gets slow long before.
+const MEMBERS_MOST: usize = 65_536;
+
+/// Dimensions that array types may add: as many as NumPy has.
+const DIMS_MOST: usize = 64;
+
+/// The element of a dataset.
+#[derive(Debug)]
+pub(super) struct Element {
+    /// Without the dimensions below.
+    pub(super) dtype: Dtype,
+    /// Dimensions of array types; they follow the dataset's own.
+    pub(super) dims: Vec<u64>,
+    /// Size in bytes as stored and as shown, further dimensions included; never 0, shown at most stored.
+    pub(super) stored: u64,
+    pub(super) shown: u64,
+    pub(super) cast: Cast,
+}
+
+impl Element {
+    /// Refuses what cannot be shown, with a reason that completes "not shown: ".
+    pub(super) fn of(stored: &Type) -> Result<Element, String> {
+        let part = Describing::default().part(stored, 0)?;
+        let each = part.shown / count(&part.dims).unwrap_or(1).max(1);
+        Ok(Element {
+            dtype: Dtype::numpy(part.descr, each),
+            dims: part.dims,
+            stored: part.stored,
+            shown: part.shown,
+            cast: part.cast,
+        })
+    }
+}
+
+/// A type or a part of one.
+struct Part {
+    /// As NumPy spells it; a list for compounds.
+    descr: String,
+    dims: Vec<u64>,
+    stored: u64,
+    shown: u64,
+    cast: Cast,
+}
+
+impl Part {
+    /// An element that is shown as it is stored.
+    fn same(descr: String, size: u64) -> Result<Part, String> {
+        Part::sized(descr, size, Cast::same())
+    }
+
+    /// An element that is shown in as many bytes as it is stored in.
+    fn sized(descr: String, size: u64, cast: Cast) -> Result<Part, String> {
+        if size == 0 || size > SIZE_MOST {
+            return Err(format!("elements of {size} bytes"));
+        }
+        Ok(Part {
+            descr,
+            dims: Vec::new(),
+            stored: size,
+            shown: size,
+            cast,
+        })
+    }
+}
+
+/// Counts members while a type is described.
+#[derive(Default)]
+struct Describing {
+    members: usize,
+}
+
+impl Describing {
+    fn part(&mut self, stored: &Type, depth: u32) -> Result<Part, String> {
+        if depth > TYPE_DEPTH_MOST {
+            return Err("a type nested too deeply".into());
+        }
+        match stored {
+            Type::Integer(number) => integer(number, number.signed),
+            Type::Bitfield(number) => integer(number, false),
+            Type::Enum { base, values } if is_bool(base, values) => Part::same("|b1".into(), 1),
+            Type::Enum { base, .. } => integer(base, base.signed),
+            Type::Float(number) => float::part(number),
+            Type::Complex(number) => float::complex(number),
+            Type::FixedString { size } => Part::same(format!("|S{size}"), *size),
+            Type::Opaque { size } => Part::same(format!("|V{size}"), *size),
+            Type::Compound { size, members } => self.compound(*size, members, depth),
+            Type::Array { dims, base } => self.array(dims, base, depth),
+            Type::VariableString => Err("variable-length strings as parts of elements".into()),
+            Type::Other { name, .. } => Err(format!("elements of type {name}")),
+        }
+    }
+
+    fn array(&mut self, dims: &[u64], base: &Type, depth: u32) -> Result<Part, String> {
+        let part = self.part(base, depth + 1)?;
+        let size = |each: u64| count(dims)?.checked_mul(each).filter(|&n| 0 < n && n <= SIZE_MOST);
+        let (Some(stored), Some(shown)) = (size(part.stored), size(part.shown)) else {
+            return Err(format!("an array type of dimensions {dims:?}"));
+        };
+        let mut all = dims.to_vec();
+        all.extend(&part.dims);
+        if all.len() > DIMS_MOST {
+            return Err(format!("an array type of {} dimensions", all.len()));
+        }
+        Ok(Part {
+            dims: all,
+            stored,
+            shown,
+            ..part
+        })
+    }
+}
+
+/// Product of dimensions.
+fn count(dims: &[u64]) -> Option<u64> {
+    dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim))
+}
+
+fn integer(number: &Integer, signed: bool) -> Result<Part, String> {
+    let Integer {
+        size,
+        precision,
+        offset,
+        big_endian,
+        ..
+    } = *number;
+    if !matches!(size, 1 | 2 | 4 | 8) {
+        return Err(format!("integers of {size} bytes"));
+    }
+    let width = 8 * size as u32;
+    if precision == 0 || offset.checked_add(precision).is_none_or(|end| end > width) {
+        let bits = format_args!("{precision} bits from bit {offset} on");
+        return Err(format!("integers of {size} bytes with {bits}"));
+    }
+    let cast = match (precision == width, big_endian && size > 1) {
+        (true, false) => Cast::same(),
+        (true, true) => Cast::swap(size as usize),
+        (false, big_endian) => Cast::bits(Bits {
+            size: size as usize,
+            big_endian,
+            signed,
+            precision,
+            offset,
+        }),
+    };
+    let order = if size == 1 { '|' } else { '<' };
+    let kind = if signed { 'i' } else { 'u' };
+    Part::sized(format!("{order}{kind}{size}"), size, cast)
+}
+
+/// How HDF5 users store booleans: an enumeration of exactly FALSE and TRUE in one byte.
+fn is_bool(base: &Integer, values: &[(Vec<u8>, Vec<u8>)]) -> bool {
+    let has = |name: &[u8], value: u8| values.iter().any(|(n, v)| n == name && *v == [value]);
+    let whole = base.size == 1 && base.precision == 8 && base.offset == 0;
+    whole && values.len() == 2 && has(b"FALSE", 0) && has(b"TRUE", 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! BPCells in a group: the named arrays of `container::bpcells` as datasets of an HDF5 file.
+//!
+//! Numbers of another width or kind than BPCells writes are converted when they are read: integers that do
+//! not fit are faults, other floats are rounded (docs/formats.md). Used by `assemble`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::assemble::Assembly;
+use super::index::{self, Group};
+use super::lines::FixedLines;
+use super::recent::Recent;
+use crate::array::Array;
+use crate::array::dtype::Dtype;
+use crate::container::bpcells::fields::{Field, Fields, Number};
+use crate::error::{Fault, Result};
+
+/// Elements converted at a time.
+const STEP: usize = 8192;
+
+pub(super) struct GroupFields<'a> {
+    pub(super) assembly: &'a Assembly<'a>,
+    pub(super) group: &'a Group,
+}
+
+impl GroupFields<'_> {
+    fn dataset(&self, name: &str) -> Result<&index::Dataset> {
+        let stored = name.as_bytes();
+        let link = self.group.links.iter().find(|link| link.name == stored);
+        let dataset = link.and_then(|link| self.assembly.dataset(&link.target));
+        dataset.ok_or_else(|| Fault::new("the dataset is missing").file(name).into())
+    }
+
+    fn array(&self, name: &str) -> Result<Arc<dyn Array>> {
+        let opened = self.assembly.open(name, self.dataset(name)?);
+        let array = opened.map_err(|e| e.map_fault(|fault| fault.file(name)))?;
+        let info = array.info()?;
+        if info.shape.len() != 1 {
+            let fault = Fault::new("the dataset is not a list").file(name);
+            let fault = fault.expected("one dimension").found(info.shape.len());
+            return Err(fault.into());
+        }
+        Ok(array)
+    }
+}
+
+impl Fields for GroupFields<'_> {
+    fn field(&self, name: &str, number: Number) -> Result<Arc<dyn Field>> {
+        let array = self.array(name)?;
+        let info = array.info()?;
+        let Some(stored) = Stored::of(&info.dtype).filter(|stored| stored.converts_to(number))
+        else {
+            return Err(Fault::new("the dataset holds other values")
+                .file(name)
+                .expected(number.dtype().name())
+                .found(info.dtype.name())
+                .into());
+        };
+        Ok(Arc::new(DatasetField {
+            name: name.to_owned(),
+            len: info.shape.first().copied().unwrap_or(0),
+            stored_bytes: info.stored_bytes,
+            stored,
+            number,
+            values: Recent::new(array),
+        }))
+    }
+
+    fn names(&self, name: &str) -> Result<Arc<dyn Array>> {
+        let array = self.array(name)?;
+        match array.info()?.dtype {
+            Dtype::Text => Ok(array),
+            Dtype::Descr { descr, itemsize } if descr.starts_with("|S") => {
+                Ok(Arc::new(FixedLines::new(name, array, itemsize)?))
+            }
+            other => Err(Fault::new("the dataset holds no strings")
+                .file(name)
+                .found(other.name())
+                .into()),
+        }
+    }
+
+    fn first_line(&self, name: &str) -> Result<Vec<u8>> {
+        const MOST: u64 = 256;
+        let names = self.names(name)?;
+        let bytes = names.info()?.bytes.min(MOST);
+        let mut line = vec![0; bytes as usize];
+        Recent::new(names).read(0, &mut line)?;
+        line.truncate(memchr::memchr(b'\n', &line).unwrap_or(line.len()));
+        Ok(line)
+    }
+}
+
+/// Type of the elements of a dataset, as shown: little-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stored {
+    kind: Kind,
+    /// 1, 2, 4 or 8 bytes; 4 or 8 for floats.
+    size: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unsigned,
+    Signed,
+    Float,
+}
+
+impl Stored {
+    fn of(dtype: &Dtype) -> Option<Stored> {
+        let name = dtype.name();
+        let split = name.find(|c: char| c.is_ascii_digit())?;
+        let kind = match &name[..split] {
+            "uint" => Kind::Unsigned,
+            "int" => Kind::Signed,
+            "float" => Kind::Float,
+            _ => return None,
+        };
+        let bits: usize = name[split..].parse().ok()?;
+        let size = bits / 8;
+        (size >= 4 || kind != Kind::Float).then_some(Stored { kind, size })
+    }
+
+    fn converts_to(self, number: Number) -> bool {
+        self.kind != Kind::Float || matches!(number, Number::F32 | Number::F64)
+    }
+
+    fn is(self, number: Number) -> bool {
+        let same_kind = match number {
+            Number::U32 | Number::U64 => self.kind == Kind::Unsigned,
+            Number::F32 | Number::F64 => self.kind == Kind::Float,
+        };
+        same_kind && self.size as u64 == number.width()
+    }
+
+    /// An element as the integer or the float that it is.
+    fn value(self, element: &[u8]) -> Value {
+        let mut wide = [0; 8];
+        wide[..element.len()].copy_from_slice(element);
+        let raw = u64::from_le_bytes(wide);
+        match self.kind {
+            Kind::Unsigned => Value::Integer(i128::from(raw)),
+            Kind::Signed => {
+                let unused = 64 - 8 * self.size as u32;
+                Value::Integer(i128::from((raw << unused).cast_signed() >> unused))
+            }
+            Kind::Float if self.size == 4 => Value::Float(f64::from(f32::from_bits(raw as u32))),
+            Kind::Float => Value::Float(f64::from_bits(raw)),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Value {
+    Integer(i128),
+    Float(f64),
+}
+
+impl Value {
+    /// Appends the value as `number`; says whether it fits.
+    fn put(self, number: Number, out: &mut Vec<u8>) -> bool {
+        match (number, self) {
+            (Number::U32, Value::Integer(n)) => match u32::try_from(n) {
+                Ok(n) => out.extend_from_slice(&n.to_le_bytes()),
+                Err(_) => return false,
+            },
+            (Number::U64, Value::Integer(n)) => match u64::try_from(n) {
+                Ok(n) => out.extend_from_slice(&n.to_le_bytes()),
+                Err(_) => return false,
+            },
+            (Number::F32, Value::Integer(n)) => out.extend_from_slice(&(n as f32).to_le_bytes()),
+            (Number::F64, Value::Integer(n)) => out.extend_from_slice(&(n as f64).to_le_bytes()),
+            (Number::F32, Value::Float(x)) => out.extend_from_slice(&(x as f32).to_le_bytes()),
+            (Number::F64, Value::Float(x)) => out.extend_from_slice(&x.to_le_bytes()),
+            (Number::U32 | Number::U64, Value::Float(_)) => return false,
+        }
+        true
+    }
+}
+
+/// A numeric dataset.
+struct DatasetField {
+    name: String,
+    values: Recent,
+    stored: Stored,
+    number: Number,
+    len: u64,
+    stored_bytes: u64,
+}
+
+impl DatasetField {
+    /// Converts elements `first..first + count`.
+    fn converted(&self, first: u64, count: usize) -> Result<Vec<u8>> {
+        let size = self.stored.size;
+        let mut raw = vec![0; count * size];
+        self.read_stored(first.saturating_mul(size as u64), &mut raw)?;
+        let mut out = Vec::with_capacity(count * self.number.width() as usize);
+        for (at, element) in raw.chunks_exact(size).enumerate() {
+            let value = self.stored.value(element);
+            if !value.put(self.number, &mut out) {
+                return Err(Fault::new("a value does not fit")
+                    .file(&self.name)
+                    .expected(self.number.dtype().name())
+                    .found(format_args!("{value:?} at element {}", first + at as u64))
+                    .into());
+            }
+        }
+        Ok(out)
+    }
+
+    fn read_stored(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let read = self.values.read(at, out);
+        read.map_err(|e| e.map_fault(|fault| fault.file(&self.name)))
+    }
+}
+
+impl Field for DatasetField {
+    fn number(&self) -> Number {
+        self.number
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.stored_bytes
+    }
+
+    fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let width = self.number.width();
+        let end = at.saturating_add(out.len() as u64);
+        if end > self.len.saturating_mul(width) {
+            let fault = Fault::new("the dataset is too short").file(&self.name);
+            return Err(fault.expected(end / width).found(self.len).into());
+        }
+        if self.stored.is(self.number) {
+            return self.read_stored(at, out);
+        }
+        let (mut element, last) = (at / width, end.div_ceil(width));
+        let mut skip = (at % width) as usize;
+        let mut rest = out;
+        while element < last && !rest.is_empty() {
+            let count = (last - element).min(STEP as u64) as usize;
+            let converted = self.converted(element, count)?;
+            let from = &converted[skip..];
+            let n = from.len().min(rest.len());
+            rest[..n].copy_from_slice(&from[..n]);
+            rest = &mut rest[n..];
+            (element, skip) = (element + count as u64, 0);
+        }
+        Ok(())
+    }
+
+    fn locate(&self, fault: Fault, range: Range<u64>) -> Fault {
+        let width = self.number.width();
+        let first = range.start / width;
+        let last = range.end.div_ceil(width);
+        let fault = fault.file(&self.name);
+        match fault.found {
+            None => fault.found(format_args!("elements {first} to {last}")),
+            Some(_) => fault,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn types_are_told_by_their_names() {
+        let stored = |kind, size| Some(Stored { kind, size });
+        let of = |descr: &str, size| Stored::of(&Dtype::numpy(descr, size));
+        assert_eq!(of("<i2", 2), stored(Kind::Signed, 2));
+        assert_eq!(of("|u1", 1), stored(Kind::Unsigned, 1));
+        assert_eq!(of("<f4", 4), stored(Kind::Float, 4));
+        assert_eq!(of("|S4", 4), None);
+        assert_eq!(of("<f2", 2), None);
+        assert_eq!(of("|b1", 1), None);
+    }
+
+    proptest! {
+        #[test]
+        fn integers_keep_their_value_or_are_refused(n in any::<i64>(), size in 0usize..4) {
+            let size = 1 << size;
+            let cut = (n << (64 - 8 * size)) >> (64 - 8 * size);
+            let stored = Stored { kind: Kind::Signed, size };
+            let value = stored.value(&cut.to_le_bytes()[..size]);
+            prop_assert_eq!(value, Value::Integer(i128::from(cut)));
+            let mut out = Vec::new();
+            let fits = value.put(Number::U32, &mut out);
+            prop_assert_eq!(fits, u32::try_from(cut).is_ok());
+            if fits {
+                prop_assert_eq!(out, (cut as u32).to_le_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Where the bytes of an n-dimensional array lie in its chunks: arithmetic alone.
+//!
+//! Everything is counted in bytes: the element is the innermost part of the last dimension, and dimensions
+//! that chunks span entirely are joined with the one before, so that runs are as long as they can be.
+//! Chunks are numbered in C order; chunks at the edges are as large as the others. Used by `dataset`.
+
+use std::ops::Range;
+
+/// Largest chunk: a limit of HDF5.
+const CHUNK_MOST: u64 = u32::MAX as u64;
+
+#[derive(Debug)]
+pub(super) struct Grid {
+    /// The outermost first; at least one, `last` the innermost.
+    axes: Vec<Axis>,
+    last: Axis,
+    bytes: u64,
+    chunks: u64,
+    chunk_bytes: u64,
+}
+
+/// A dimension. The innermost is counted in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    len: u64,
+    /// Length of a chunk.
+    chunk: u64,
+    /// Chunks along it.
+    count: u64,
+    /// From one chunk to the next along this dimension: the difference of their numbers.
+    stride: u64,
+    /// From one place to the next within a chunk, in bytes.
+    step: u64,
+}
+
+/// Bytes of the array that lie behind each other in one chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    /// First byte in the array.
+    pub(super) at: u64,
+    pub(super) chunk: u64,
+    /// First byte in the chunk.
+    pub(super) skip: u64,
+    pub(super) take: u64,
+}
+
+/// Where a row of the array lies along an outer dimension.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    at: u64,
+    chunk: u64,
+    within: u64,
+}
+
+impl Grid {
+    /// `dims` and `chunk`: elements along each dimension, `element`: bytes. Refuses what does not fit
+    /// together or cannot be counted, with a reason.
+    pub(super) fn new(dims: &[u64], chunk: &[u64], element: u64) -> Result<Grid, String> {
+        let fits = dims.len() == chunk.len() && !chunk.contains(&0) && element > 0;
+        let bytes = product(dims, element).filter(|n| *n <= i64::MAX as u64);
+        let chunk_bytes = product(chunk, element).filter(|n| *n <= CHUNK_MOST);
+        let (true, Some(bytes), Some(chunk_bytes)) = (fits, bytes, chunk_bytes) else {
+            return Err(format!("chunks of {chunk:?} in an array of {dims:?}"));
+        };
+        let mut axes = axes(dims, chunk, element);
+        let chunks = number(&mut axes).filter(|_| bytes > 0).unwrap_or(0);
+        let last = axes.pop().unwrap_or(Axis::new(0, 1));
+        Ok(Grid {
+            axes,
+            last,
+            bytes,
+            chunks,
+            chunk_bytes,
+        })
+    }
+
+    /// Bytes of the array.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Chunks, stored or not.
+    pub(super) fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    /// Bytes of a chunk, those outside of the array included.
+    pub(super) fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
+    }
+
+    /// Bytes of the longest run.
+    pub(super) fn longest_run(&self) -> u64 {
+        self.last.chunk.min(self.last.len)
+    }
+
+    /// Visits the runs that make up a range of the array, in order; stops at the first error.
+    pub(super) fn runs<E>(
+        &self,
+        range: Range<u64>,
+        visit: &mut impl FnMut(Run) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let end = range.end.min(self.bytes);
+        if range.start >= end {
+            return Ok(());
+        }
+        let mut at = range.start;
+        let (mut row, mut x) = (at / self.last.len, at % self.last.len);
+        let mut places = self.places(row);
+        loop {
+            let row_end = (at - x + self.last.len).min(end);
+            self.row_runs(&places, x, at..row_end, visit)?;
+            if row_end >= end {
+                return Ok(());
+            }
+            (at, x, row) = (row_end, 0, row + 1);
+            self.next_row(&mut places);
+        }
+    }
+
+    /// The runs of one row, from its byte `x` on, which is byte `range.start` of the array.
+    fn row_runs<E>(
+        &self,
+        places: &[Place],
+        mut x: u64,
+        range: Range<u64>,
+        visit: &mut impl FnMut(Run) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (first, before) = self.row_base(places);
+        let mut at = range.start;
+        while at < range.end {
+            let column = x / self.last.chunk;
+            let within = x - column * self.last.chunk;
+            let take = (self.last.chunk - within).min(range.end - at);
+            visit(Run {
+                at,
+                chunk: first + column,
+                skip: before + within,
+                take,
+            })?;
+            (at, x) = (at + take, x + take);
+        }
+        Ok(())
+    }
+
+    /// Number of the first chunk that a row touches, and where the row begins in each of its chunks.
+    fn row_base(&self, places: &[Place]) -> (u64, u64) {
+        let pairs = self.axes.iter().zip(places);
+        pairs.fold((0, 0), |(number, skip), (axis, place)| {
+            (
+                number + place.chunk * axis.stride,
+                skip + place.within * axis.step,
+            )
+        })
+    }
+
+    fn places(&self, mut row: u64) -> Vec<Place> {
+        let mut places = vec![Place::default(); self.axes.len()];
+        for (place, axis) in places.iter_mut().zip(&self.axes).rev() {
+            let at = row % axis.len;
+            row /= axis.len;
+            *place = Place {
+                at,
+                chunk: at / axis.chunk,
+                within: at % axis.chunk,
+            };
+        }
+        places
+    }
+
+    fn next_row(&self, places: &mut [Place]) {
+        for (place, axis) in places.iter_mut().zip(&self.axes).rev() {
+            place.at += 1;
+            place.within += 1;
+            if place.within == axis.chunk {
+                (place.chunk, place.within) = (place.chunk + 1, 0);
+            }
+            if place.at < axis.len {
+                return;
+            }
+            *place = Place::default();
+        }
+    }
+
+    /// Places of a chunk along a dimension, as far as they are in the array.
+    fn span(&self, axis: &Axis, number: u64) -> Range<u64> {
+        let start = (number / axis.stride) % axis.count * axis.chunk;
+        start..start.saturating_add(axis.chunk).min(axis.len)
+    }
+
+    /// Whether a chunk sticks out of the array.
+    pub(super) fn is_partial(&self, number: u64) -> bool {
+        let sticks_out = |axis: &Axis| {
+            let span = self.span(axis, number);
+            span.end - span.start < axis.chunk
+        };
+        number < self.chunks && (self.axes.iter().any(sticks_out) || sticks_out(&self.last))
+    }
+
+    /// The first byte of the array that lies in a chunk.
+    pub(super) fn first_byte(&self, number: u64) -> u64 {
+        if number >= self.chunks {
+            return 0;
+        }
+        let first_of = |axis: &Axis| self.span(axis, number).start;
+        let outer = self.axes.iter().fold(0, |row, axis| row * axis.len + first_of(axis));
+        outer * self.last.len + first_of(&self.last)
+    }
+
+    /// Visits the ranges of the array that lie in one chunk, in order.
+    pub(super) fn rows(&self, number: u64, visit: &mut dyn FnMut(Range<u64>)) {
+        if number >= self.chunks {
+            return;
+        }
+        let columns = self.span(&self.last, number);
+        let spans: Vec<_> = self.axes.iter().map(|axis| self.span(axis, number)).collect();
+        let mut at: Vec<u64> = spans.iter().map(|span| span.start).collect();
+        loop {
+            let row = self.axes.iter().zip(&at).fold(0, |row, (axis, at)| row * axis.len + at);
+            let start = row * self.last.len;
+            visit(start + columns.start..start + columns.end);
+            let moved = at.iter_mut().zip(&spans).rev().any(|(at, span)| {
+                *at += 1;
+                let stays = *at < span.end;
+                if !stays {
+                    *at = span.start;
+                }
+                stays
+            });
+            if !moved {
+                return;
+            }
+        }
+    }
+}
+
+impl Axis {
+    fn new(len: u64, chunk: u64) -> Axis {
+        Axis {
+            len,
+            chunk,
+            count: len.div_ceil(chunk),
+            stride: 1,
+            step: 1,
+        }
+    }
+}
+
+/// Product of `dims` and `element`; 0 if any of them is, however large the others are.
+pub(super) fn product(dims: &[u64], element: u64) -> Option<u64> {
+    if dims.contains(&0) {
+        return Some(0);
+    }
+    dims.iter().try_fold(element, |n, &dim| n.checked_mul(dim))
+}
+
+/// Dimensions with the element as a part of the last, joined where chunks span them. No product of an
+/// array with elements overflows: its bytes have been counted.
+fn axes(dims: &[u64], chunk: &[u64], element: u64) -> Vec<Axis> {
+    let mut axes: Vec<Axis> = Vec::with_capacity(dims.len() + 1);
+    let elements = [(&element, &element)];
+    for (&len, &chunk) in dims.iter().zip(chunk).chain(elements) {
+        match axes.last_mut() {
+            // The bytes of elements are always joined: no chunk cuts through an element.
+            Some(last) if chunk == len => {
+                let joined = (last.len.saturating_mul(len), last.chunk.saturating_mul(chunk));
+                *last = Axis::new(joined.0, joined.1);
+            }
+            _ => axes.push(Axis::new(len, chunk)),
+        }
+    }
+    axes
+}
+
+/// Sets strides and steps; gives the number of chunks.
+fn number(axes: &mut [Axis]) -> Option<u64> {
+    let (mut chunks, mut bytes) = (1u64, 1u64);
+    for axis in axes.iter_mut().rev() {
+        (axis.stride, axis.step) = (chunks, bytes);
+        chunks = chunks.checked_mul(axis.count)?;
+        bytes = bytes.checked_mul(axis.chunk)?;
+    }
+    Some(chunks)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! The structure of an HDF5 file as the worker process hands it back: groups, links, datasets, types.
+//!
+//! Plain data, serialised by `postcard`. It comes from a process that has parsed an untrusted file, so its
+//! readers check it like any input: object numbers may be out of range, sizes may lie, addresses may
+//! point anywhere. Written by `library`, read by `container`, `dataset` and `element`.
+
+use std::cell::Cell;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Everything but the tables of large chunked datasets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Index {
+    /// Version of the superblock, 0 to 3.
+    pub(super) superblock: u8,
+    /// Size of file addresses and of lengths within the file, in bytes.
+    pub(super) offset_size: u8,
+    pub(super) length_size: u8,
+    /// Where the file's addresses count from (after a user block). Addresses in this index are absolute.
+    pub(super) base: u64,
+    /// The root first; every group once, at the shortest path that leads to it.
+    pub(super) groups: Vec<Group>,
+    /// Every dataset once, however many links lead to it.
+    pub(super) datasets: Vec<Dataset>,
+    /// Something was left out: there is more than can be held, or a part that cannot be read.
+    pub(super) problems: Vec<Problem>,
+}
+
+/// A part of the file that could not be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Problem {
+    /// Stored names from the root; empty for the file itself.
+    pub(super) path: Vec<Vec<u8>>,
+    pub(super) what: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Group {
+    /// Number of the group that it lies in; the root's is itself.
+    pub(super) parent: u32,
+    pub(super) name: Vec<u8>,
+    pub(super) attributes: Vec<Attribute>,
+    /// In the order of names.
+    pub(super) links: Vec<Link>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Link {
+    pub(super) name: Vec<u8>,
+    pub(super) target: Target,
+}
+
+/// Where a link leads, soft links resolved within the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Target {
+    Group(u32),
+    Dataset(u32),
+    /// A named datatype.
+    Type,
+    /// Another file; never followed.
+    External {
+        file: Vec<u8>,
+        path: Vec<u8>,
+    },
+    /// A soft link to nothing, or in a loop.
+    Dangling {
+        path: Vec<u8>,
+    },
+    /// A link or an object of a kind that we don't know, or that cannot be opened.
+    Unknown {
+        reason: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Attribute {
+    pub(super) name: Vec<u8>,
+    pub(super) value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Value {
+    /// One string: scalar or a list of one; fixed-length padding removed, cut at the first NUL.
+    Text(Vec<u8>),
+    /// Anything else, as JSON text: numbers, booleans, lists, lists of strings.
+    Json(String),
+    /// Too long, or of a type that has no JSON; why.
+    Omitted(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Dataset {
+    /// Address of the object header, as the library's token has it: asks for the chunk table.
+    pub(super) token: u64,
+    pub(super) element: Type,
+    /// None for a dataset without space (H5S_NULL).
+    pub(super) dims: Option<Vec<u64>>,
+    pub(super) layout: Layout,
+    /// In the order in which they were applied on writing.
+    pub(super) filters: Vec<Filter>,
+    /// In the stored type; none: zeros.
+    pub(super) fill: Option<Vec<u8>>,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) stored_bytes: u64,
+    /// What it says, if it is one string in a dataset named `binsparse`: a descriptor.
+    pub(super) text: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Layout {
+    /// The stored bytes themselves.
+    Compact(Vec<u8>),
+    /// None: never allocated, all fill values.
+    Contiguous {
+        address: Option<u64>,
+    },
+    Chunked {
+        /// Elements along each dimension.
+        chunk: Vec<u64>,
+        /// Chunks that stick out of the dataset are stored without filters.
+        plain_edges: bool,
+        /// There if it is small; else it is asked for when the array is opened.
+        table: Option<Vec<Chunk>>,
+    },
+    /// Raw data in other files; never opened. Their names.
+    External(Vec<Vec<u8>>),
+    /// Parts of other datasets; never followed. Names of the files.
+    Virtual(Vec<Vec<u8>>),
+    Unknown(String),
+}
+
+/// A stored chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Chunk {
+    /// Its number, counted through the grid of chunks in C order.
+    pub(super) number: u64,
+    /// In the file, absolute.
+    pub(super) address: u64,
+    /// Stored bytes.
+    pub(super) size: u64,
+    /// Bit i: filter i was skipped.
+    pub(super) mask: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Filter {
+    pub(super) id: u32,
+    /// Client values.
+    pub(super) values: Vec<u32>,
+}
+
+/// A datatype as stored. Sizes in bytes, precisions and offsets in bits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Type {
+    Integer(Integer),
+    Float(Float),
+    /// Real and imaginary part (HDF5 2.0; a compound of two floats is a `Compound`).
+    Complex(Float),
+    Bitfield(Integer),
+    FixedString {
+        size: u64,
+    },
+    /// Length (4 bytes), address of a global heap collection, index in it (4 bytes).
+    VariableString,
+    Enum {
+        base: Integer,
+        values: Vec<(Vec<u8>, Vec<u8>)>,
+    },
+    Compound {
+        size: u64,
+        members: Vec<Member>,
+    },
+    Array {
+        dims: Vec<u64>,
+        #[serde(deserialize_with = "nested")]
+        base: Box<Type>,
+    },
+    Opaque {
+        size: u64,
+    },
+    /// References, sequences of variable length, times: what cannot be shown, by name.
+    Other {
+        size: u64,
+        name: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Integer {
+    pub(super) size: u64,
+    pub(super) big_endian: bool,
+    pub(super) signed: bool,
+    /// Significant bits, from bit `offset` on.
+    pub(super) precision: u32,
+    pub(super) offset: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Float {
+    pub(super) size: u64,
+    pub(super) order: FloatOrder,
+    pub(super) precision: u32,
+    pub(super) offset: u32,
+    pub(super) sign_at: u32,
+    pub(super) exponent_at: u32,
+    pub(super) exponent_bits: u32,
+    pub(super) mantissa_at: u32,
+    pub(super) mantissa_bits: u32,
+    pub(super) exponent_bias: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum FloatOrder {
+    Little,
+    Big,
+    Vax,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Member {
+    pub(super) name: Vec<u8>,
+    pub(super) offset: u64,
+    #[serde(deserialize_with = "nested")]
+    pub(super) element: Type,
+}
+
+/// Types within types: more than any real file has, and no more than the stack bears.
+pub(super) const TYPE_DEPTH_MOST: u32 = 32;
+
+thread_local! {
+    static TYPE_DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Decodes a type inside another. The bytes may be hostile, so the recursion is bounded here.
+fn nested<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    let depth = TYPE_DEPTH.get();
+    if depth >= TYPE_DEPTH_MOST {
+        return Err(D::Error::custom("types are nested too deeply"));
+    }
+    TYPE_DEPTH.set(depth + 1);
+    let decoded = T::deserialize(from);
+    TYPE_DEPTH.set(depth);
+    decoded
+}

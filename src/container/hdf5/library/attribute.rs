@@ -1,0 +1,152 @@
+//! Attributes of groups and datasets: strings as text, numbers and lists as JSON.
+//!
+//! What has no JSON (references, compounds, ...) or is too long is named, not shown. Their values go
+//! into `arrays.json` and to the formats that keep descriptors in attributes.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
+
+use hdf5_sys::h5::{H5_index_t, H5_iter_order_t, herr_t};
+use hdf5_sys::h5a::{H5A_info_t, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
+use hdf5_sys::h5i::hid_t;
+use hdf5_sys::h5p::H5P_DEFAULT;
+use serde_json::Value as Json;
+
+use super::handle::{Handle, Outcome, check};
+use super::numbers;
+use super::space::{count, dims};
+use super::text::{self, Readable, done};
+use super::types;
+use crate::container::hdf5::index::{Attribute, Type, Value};
+
+/// Elements of one attribute that is a list.
+const ELEMENTS_MOST: u64 = 65_536;
+/// Bytes of one attribute that is a list.
+const LIST_MOST: usize = 1 << 20;
+/// Bytes of one attribute that is a single string: descriptors may be long.
+const TEXT_MOST: usize = 16 << 20;
+/// Attributes of one object; no writer comes near.
+const COUNT_MOST: usize = 65_536;
+
+/// The attributes of an object in the order of names, and what could not be read.
+pub(super) fn all(of: &Handle, unread: &mut dyn FnMut(&[u8], String)) -> Vec<Attribute> {
+    let mut names: Vec<CString> = Vec::new();
+    let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
+    let (start, found) = (ptr::null_mut(), (&raw mut names).cast());
+    // SAFETY: the handle is an object; the callback gets our `names`, which outlive the call.
+    let listed = check(unsafe { H5Aiterate2(of.id(), by, order, start, Some(note), found) });
+    if let Err(why) = listed {
+        unread(b"", why);
+    }
+    names.sort();
+    let mut attributes = Vec::with_capacity(names.len());
+    for name in &names {
+        match value(of, name) {
+            Ok(value) => attributes.push(Attribute {
+                name: name.as_bytes().to_vec(),
+                value,
+            }),
+            Err(why) => unread(name.as_bytes(), why),
+        }
+    }
+    attributes
+}
+
+unsafe extern "C" fn note(
+    _: hid_t,
+    name: *const c_char,
+    _: *const H5A_info_t,
+    names: *mut c_void,
+) -> herr_t {
+    // SAFETY: `names` is the list of `all`.
+    let names = unsafe { &mut *names.cast::<Vec<CString>>() };
+    // SAFETY: libhdf5 passes a NUL-terminated name that lives through the call.
+    names.push(unsafe { CStr::from_ptr(name) }.to_owned());
+    herr_t::from(names.len() >= COUNT_MOST)
+}
+
+struct Opened(Handle);
+
+impl Readable for Opened {
+    unsafe fn read(&self, memory: &Handle, into: *mut c_void) -> Outcome<()> {
+        // SAFETY: the caller has room for all elements of this type.
+        done(unsafe { H5Aread(self.0.id(), memory.id(), into) })
+    }
+}
+
+fn value(of: &Handle, name: &CStr) -> Outcome<Value> {
+    // SAFETY: the handle is an object and the name is NUL-terminated.
+    let opened = Opened(Handle::new(unsafe {
+        H5Aopen(of.id(), name.as_ptr(), H5P_DEFAULT)
+    })?);
+    // SAFETY: the handle is an attribute.
+    let element = Handle::new(unsafe { H5Aget_type(opened.0.id()) })?;
+    // SAFETY: as above.
+    let space = Handle::new(unsafe { H5Aget_space(opened.0.id()) })?;
+    let Some(dims) = dims(&space)? else {
+        return Ok(Value::Json("null".into()));
+    };
+    let described = types::describe(&element)?;
+    let elements = count(&dims).unwrap_or(u64::MAX);
+    if elements > ELEMENTS_MOST {
+        return Ok(Value::Omitted(format!("{elements} elements")));
+    }
+    let reading = Reading {
+        opened: &opened,
+        element: &element,
+        space: &space,
+        dims: &dims,
+        elements: elements as usize,
+    };
+    match &described {
+        Type::FixedString { .. } | Type::VariableString => reading.strings(),
+        other => reading.numbers(other),
+    }
+}
+
+struct Reading<'a> {
+    opened: &'a Opened,
+    element: &'a Handle,
+    space: &'a Handle,
+    dims: &'a [u64],
+    elements: usize,
+}
+
+impl Reading<'_> {
+    fn strings(&self) -> Outcome<Value> {
+        let single = self.elements == 1 && self.dims.len() <= 1;
+        let most = if single { TEXT_MOST } else { LIST_MOST };
+        let strings = text::read(self.opened, self.element, self.space, self.elements, most)?;
+        let Some(mut strings) = strings else {
+            return Ok(Value::Omitted(format!("more than {} MiB", most >> 20)));
+        };
+        if single {
+            return Ok(Value::Text(strings.pop().unwrap_or_default()));
+        }
+        let strings = strings.iter();
+        let values = strings.map(|s| Json::from(String::from_utf8_lossy(s).into_owned()));
+        Ok(json(self.dims, values.collect()))
+    }
+
+    fn numbers(&self, described: &Type) -> Outcome<Value> {
+        match numbers::read(self.opened, described, self.elements)? {
+            Some(values) => Ok(json(self.dims, values)),
+            None => Ok(Value::Omitted(types::name(described))),
+        }
+    }
+}
+
+/// Values in C order as lists within lists.
+fn json(dims: &[u64], values: Vec<Json>) -> Value {
+    fn nest(dims: &[u64], values: &mut dyn Iterator<Item = Json>) -> Json {
+        match dims.split_first() {
+            None => values.next().unwrap_or_default(),
+            Some((&len, rest)) => (0..len).map(|_| nest(rest, values)).collect(),
+        }
+    }
+    // Empty lists within endless lists say nothing and cost much.
+    if values.is_empty() {
+        return Value::Json("[]".into());
+    }
+    Value::Json(nest(dims, &mut values.into_iter()).to_string())
+}

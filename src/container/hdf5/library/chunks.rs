@@ -1,0 +1,115 @@
+//! The table of a dataset's stored chunks, taken in one pass over its index.
+//!
+//! Whatever kind of index it is (B-trees of both versions, single, implicit, fixed and extensible
+//! arrays), libhdf5 walks it once. The index may claim anything: chunks outside of the dataset, one
+//! chunk twice, more chunks than there can be; those are refused, here or by the reader.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use hdf5_sys::h5::{haddr_t, hsize_t};
+use hdf5_sys::h5d::{H5Dchunk_iter, H5Dget_storage_size};
+use hdf5_sys::h5p::H5P_DEFAULT;
+
+use super::handle::{Handle, Outcome, check};
+use super::space::{count, grid};
+use crate::container::hdf5::index::Chunk;
+
+/// Largest number of chunks in the grid of a dataset whose table comes with the index of the file.
+pub(super) const INLINE_MOST: u64 = 256;
+
+/// Chunks in one table: 256 MiB of them.
+const TABLE_MOST: usize = 8 << 20;
+
+/// The stored chunks of a dataset, by number.
+pub(super) fn table(dataset: &Handle, dims: &[u64], chunk: &[u64]) -> Outcome<Vec<Chunk>> {
+    let grid = grid(dims, chunk).ok_or("the chunks do not fit the dataset")?;
+    let chunks = count(&grid).ok_or("the dataset has more chunks than can be counted")?;
+    let mut walk = Walk {
+        grid: &grid,
+        chunk,
+        most: usize::try_from(chunks).map_or(TABLE_MOST, |n| n.min(TABLE_MOST)),
+        found: Vec::new(),
+        refused: None,
+    };
+    let at: *mut c_void = (&raw mut walk).cast();
+    // SAFETY: the handle is a chunked dataset; the callback gets our `walk`, which outlives the call.
+    let walked = check(unsafe { H5Dchunk_iter(dataset.id(), H5P_DEFAULT, Some(visit), at) });
+    if let Some(why) = walk.refused {
+        return Err(why);
+    }
+    walked?;
+    let mut found = walk.found;
+    found.sort_unstable_by_key(|chunk| chunk.number);
+    if found.is_sorted_by(|a, b| a.number < b.number) {
+        return Ok(found);
+    }
+    Err("the index of the chunks has one chunk twice".into())
+}
+
+/// What the chunks of a dataset occupy, without their table.
+pub(super) fn stored_bytes(dataset: &Handle) -> u64 {
+    // SAFETY: the handle is a dataset. It answers 0 where it cannot tell.
+    unsafe { H5Dget_storage_size(dataset.id()) }
+}
+
+struct Walk<'a> {
+    grid: &'a [u64],
+    chunk: &'a [u64],
+    most: usize,
+    found: Vec<Chunk>,
+    refused: Option<String>,
+}
+
+const GO_ON: c_int = 0;
+const STOP: c_int = 1;
+
+unsafe extern "C" fn visit(
+    offset: *const hsize_t,
+    mask: c_uint,
+    address: haddr_t,
+    size: hsize_t,
+    walk: *mut c_void,
+) -> c_int {
+    // SAFETY: `walk` is the one of `table`.
+    let walk = unsafe { &mut *walk.cast::<Walk<'_>>() };
+    // SAFETY: libhdf5 gives as many offsets as the dataset has dimensions, which `grid` has too.
+    let offset = unsafe { std::slice::from_raw_parts(offset, walk.grid.len()) };
+    match walk.add(offset, mask, address, size) {
+        Ok(()) => GO_ON,
+        Err(why) => {
+            walk.refused = Some(why);
+            STOP
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn add(&mut self, offset: &[u64], mask: u32, address: u64, size: u64) -> Outcome<()> {
+        let number = number(offset, self.grid, self.chunk).ok_or_else(|| {
+            format!("the index has a chunk at {offset:?}, outside of the dataset")
+        })?;
+        if self.found.len() >= self.most {
+            return Err(format!("the index has more than {} chunks", self.most));
+        }
+        self.found.push(Chunk {
+            number,
+            address,
+            size,
+            mask,
+        });
+        Ok(())
+    }
+}
+
+/// The number of the chunk whose first element is at `offset`; none if there is no such chunk.
+fn number(offset: &[u64], grid: &[u64], chunk: &[u64]) -> Option<u64> {
+    let mut number: u64 = 0;
+    for ((&at, &chunks), &len) in offset.iter().zip(grid).zip(chunk) {
+        let place = at / len;
+        if at % len != 0 || place >= chunks {
+            return None;
+        }
+        number = number.checked_mul(chunks)?.checked_add(place)?;
+    }
+    Some(number)
+}

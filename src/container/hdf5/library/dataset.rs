@@ -1,0 +1,315 @@
+//! A dataset as it is stored: type, shape, layout, filters, fill value. Its elements are not read.
+
+use std::ffi::{c_char, c_uint, c_void};
+use std::ptr;
+
+use hdf5_sys::h5::HADDR_UNDEF;
+use hdf5_sys::h5d::{
+    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_fill_value_t, H5D_layout_t, H5Dget_create_plist,
+    H5Dget_offset, H5Dget_space, H5Dget_type, H5Dread,
+};
+use hdf5_sys::h5p::{
+    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external,
+    H5Pget_external_count, H5Pget_fill_value, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
+    H5Pget_virtual_count, H5Pget_virtual_filename,
+};
+use hdf5_sys::h5s::H5S_ALL;
+use hdf5_sys::h5t::H5Tget_size;
+
+use super::chunks::{self, INLINE_MOST};
+use super::handle::{Handle, Outcome, check};
+use super::space::{count, dims, grid};
+use super::text::{self, Readable, done};
+use super::types::{self, is_plain};
+use crate::container::hdf5::index::{Dataset, Filter, Layout, Type};
+
+/// A compact dataset lies in its object header, whose messages have at most 65,535 bytes.
+const COMPACT_MOST: u64 = 65_536;
+/// Largest fill value in bytes.
+const FILL_MOST: usize = 1 << 20;
+/// Largest descriptor in a dataset, in bytes.
+const TEXT_MOST: usize = 1 << 20;
+/// Largest number of client values of one filter.
+const FILTER_VALUES_MOST: usize = 65_536;
+/// Largest rank: a limit of libhdf5.
+const RANK_MOST: usize = 32;
+/// Longest name of another file that is passed on.
+const NAME_MOST: usize = 4096;
+/// Most names of other files that are passed on.
+const FILES_MOST: usize = 16;
+
+/// An opened dataset and what describes it.
+pub(super) struct Opened {
+    dataset: Handle,
+    element: Handle,
+    space: Handle,
+    properties: Handle,
+}
+
+impl Opened {
+    pub(super) fn new(dataset: Handle) -> Outcome<Opened> {
+        // SAFETY: the handle is a dataset.
+        let element = Handle::new(unsafe { H5Dget_type(dataset.id()) })?;
+        // SAFETY: as above.
+        let space = Handle::new(unsafe { H5Dget_space(dataset.id()) })?;
+        // SAFETY: as above.
+        let properties = Handle::new(unsafe { H5Dget_create_plist(dataset.id()) })?;
+        Ok(Opened {
+            dataset,
+            element,
+            space,
+            properties,
+        })
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.dataset
+    }
+
+    /// Everything but attributes and text.
+    pub(super) fn describe(&self, token: u64) -> Outcome<Dataset> {
+        let element = types::describe(&self.element)?;
+        let dims = dims(&self.space)?;
+        let layout = self.layout(&element, dims.as_deref())?;
+        Ok(Dataset {
+            token,
+            stored_bytes: self.stored_bytes(&layout),
+            fill: self.fill(&element)?,
+            filters: self.filters()?,
+            attributes: Vec::new(),
+            text: None,
+            element,
+            dims,
+            layout,
+        })
+    }
+
+    /// The string that the dataset is, if it is a single one.
+    pub(super) fn text(&self, described: &Dataset) -> Outcome<Option<Vec<u8>>> {
+        let string = matches!(
+            described.element,
+            Type::FixedString { .. } | Type::VariableString
+        );
+        let one = described.dims.as_deref().and_then(count) == Some(1);
+        let elsewhere = matches!(described.layout, Layout::External(_) | Layout::Virtual(_));
+        if !string || !one || elsewhere {
+            return Ok(None);
+        }
+        let strings = text::read(self, &self.element, &self.space, 1, TEXT_MOST)?;
+        Ok(strings.and_then(|mut strings| strings.pop()))
+    }
+
+    /// Elements along each dimension of the dataset and of its chunks, if it is chunked.
+    pub(super) fn chunking(&self) -> Outcome<(Vec<u64>, Vec<u64>)> {
+        let dims = dims(&self.space)?.ok_or("the dataset has no elements")?;
+        // SAFETY: the handle is a dataset creation property list.
+        match unsafe { H5Pget_layout(self.properties.id()) } {
+            H5D_layout_t::H5D_CHUNKED => Ok((dims, self.chunk()?)),
+            _ => Err("the dataset is not chunked".into()),
+        }
+    }
+
+    fn layout(&self, element: &Type, dims: Option<&[u64]>) -> Outcome<Layout> {
+        // SAFETY: the handle is a dataset creation property list.
+        Ok(match unsafe { H5Pget_layout(self.properties.id()) } {
+            H5D_layout_t::H5D_COMPACT => self.compact(element, dims)?,
+            H5D_layout_t::H5D_CONTIGUOUS => self.contiguous()?,
+            H5D_layout_t::H5D_CHUNKED => self.chunked(dims)?,
+            H5D_layout_t::H5D_VIRTUAL => Layout::Virtual(self.virtual_files()?),
+            _ => Layout::Unknown("a layout that is not known".into()),
+        })
+    }
+
+    fn compact(&self, element: &Type, dims: Option<&[u64]>) -> Outcome<Layout> {
+        let Some(elements) = dims.and_then(count) else {
+            return Ok(Layout::Compact(Vec::new()));
+        };
+        if !is_plain(element) {
+            let name = types::name(element);
+            return Ok(Layout::Unknown(format!("compact storage of {name}")));
+        }
+        // SAFETY: the handle is a datatype.
+        let size = unsafe { H5Tget_size(self.element.id()) } as u64;
+        let bytes = elements.checked_mul(size).filter(|n| *n <= COMPACT_MOST);
+        let Some(bytes) = bytes else {
+            return Ok(Layout::Unknown("compact storage of too many bytes".into()));
+        };
+        let mut stored = vec![0; bytes as usize];
+        if bytes > 0 {
+            // SAFETY: there is room for all elements in the stored type.
+            unsafe { self.read(&self.element, stored.as_mut_ptr().cast())? };
+        }
+        Ok(Layout::Compact(stored))
+    }
+
+    fn contiguous(&self) -> Outcome<Layout> {
+        // SAFETY: the handle is a dataset creation property list.
+        let files = check(unsafe { H5Pget_external_count(self.properties.id()) })?;
+        if files > 0 {
+            return Ok(Layout::External(self.external_files(files)?));
+        }
+        // Behind a user block the library gives the undefined address as a defined one, so what it
+        // has allocated decides.
+        if chunks::stored_bytes(&self.dataset) == 0 {
+            return Ok(Layout::Contiguous { address: None });
+        }
+        // SAFETY: the handle is a dataset.
+        let address = unsafe { H5Dget_offset(self.dataset.id()) };
+        Ok(Layout::Contiguous {
+            address: (address != HADDR_UNDEF).then_some(address),
+        })
+    }
+
+    fn chunked(&self, dims: Option<&[u64]>) -> Outcome<Layout> {
+        let chunk = self.chunk()?;
+        let mut options: c_uint = 0;
+        // SAFETY: the handle is a dataset creation property list of a chunked dataset.
+        check(unsafe { H5Pget_chunk_opts(self.properties.id(), &mut options) })?;
+        let few = dims
+            .and_then(|dims| grid(dims, &chunk))
+            .and_then(|grid| count(&grid))
+            .is_some_and(|chunks| chunks <= INLINE_MOST);
+        // An index that cannot be read says so when the array is opened and asks for it.
+        let table = match dims {
+            Some(dims) if few => chunks::table(&self.dataset, dims, &chunk).ok(),
+            _ => None,
+        };
+        Ok(Layout::Chunked {
+            chunk,
+            plain_edges: options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS != 0,
+            table,
+        })
+    }
+
+    fn chunk(&self) -> Outcome<Vec<u64>> {
+        let mut chunk = [0; RANK_MOST];
+        let (most, at) = (RANK_MOST as i32, chunk.as_mut_ptr());
+        // SAFETY: the handle is a dataset creation property list; `chunk` has room for `most`.
+        let rank = check(unsafe { H5Pget_chunk(self.properties.id(), most, at) })?;
+        let chunk = chunk.get(..rank).ok_or("chunks of too many dimensions")?;
+        Ok(chunk.to_vec())
+    }
+
+    fn stored_bytes(&self, layout: &Layout) -> u64 {
+        match layout {
+            Layout::Compact(stored) => stored.len() as u64,
+            Layout::Chunked {
+                table: Some(table), ..
+            } => table.iter().fold(0, |sum, c| sum.saturating_add(c.size)),
+            Layout::External(_) | Layout::Virtual(_) => 0,
+            _ => chunks::stored_bytes(&self.dataset),
+        }
+    }
+
+    fn filters(&self) -> Outcome<Vec<Filter>> {
+        // SAFETY: the handle is a dataset creation property list.
+        let filters = check(unsafe { H5Pget_nfilters(self.properties.id()) })?;
+        (0..filters).map(|at| self.filter(at, 32)).collect()
+    }
+
+    fn filter(&self, at: usize, room: usize) -> Outcome<Filter> {
+        let mut values = vec![0; room];
+        let mut found = room;
+        let (mut flags, none) = (0, ptr::null_mut());
+        // SAFETY: there is room for `found` values, none for a name, and nothing else is asked for: in
+        // particular not whether the filter is available, which looks for plugins.
+        let id = check(unsafe {
+            H5Pget_filter2(
+                self.properties.id(),
+                at as c_uint,
+                &mut flags,
+                &mut found,
+                values.as_mut_ptr(),
+                0,
+                none,
+                ptr::null_mut(),
+            )
+        })?;
+        if found > room {
+            if found > FILTER_VALUES_MOST || room > 32 {
+                return Err(format!("filter {id} has {found} values"));
+            }
+            return self.filter(at, found);
+        }
+        values.truncate(found);
+        Ok(Filter {
+            id: id as u32,
+            values,
+        })
+    }
+
+    fn fill(&self, element: &Type) -> Outcome<Option<Vec<u8>>> {
+        let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED;
+        // SAFETY: the handle is a dataset creation property list.
+        check(unsafe { H5Pfill_value_defined(self.properties.id(), &mut defined) })?;
+        if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED || !is_plain(element) {
+            return Ok(None);
+        }
+        // SAFETY: the handle is a datatype.
+        let size = unsafe { H5Tget_size(self.element.id()) };
+        if size > FILL_MOST {
+            return Err(format!("a fill value of {size} bytes"));
+        }
+        let mut fill = vec![0; size];
+        let at = fill.as_mut_ptr().cast();
+        // SAFETY: there is room for one element of the stored type.
+        check(unsafe { H5Pget_fill_value(self.properties.id(), self.element.id(), at) })?;
+        Ok(Some(fill))
+    }
+
+    fn external_files(&self, files: usize) -> Outcome<Vec<Vec<u8>>> {
+        let named = |at: usize| {
+            let mut name: Vec<u8> = vec![0; NAME_MOST];
+            let to = name.as_mut_ptr().cast::<c_char>();
+            // SAFETY: the list has more than `at` files; the name fits or is cut.
+            check(unsafe {
+                H5Pget_external(
+                    self.properties.id(),
+                    at as c_uint,
+                    NAME_MOST,
+                    to,
+                    ptr::null_mut(),
+                    ptr::null_mut(),
+                )
+            })?;
+            Ok(until_nul(name))
+        };
+        (0..files.min(FILES_MOST)).map(named).collect()
+    }
+
+    fn virtual_files(&self) -> Outcome<Vec<Vec<u8>>> {
+        let mut parts = 0;
+        // SAFETY: the handle is a dataset creation property list of a virtual dataset.
+        check(unsafe { H5Pget_virtual_count(self.properties.id(), &mut parts) })?;
+        let mut files: Vec<Vec<u8>> = Vec::new();
+        for at in 0..parts {
+            let mut name: Vec<u8> = vec![0; NAME_MOST];
+            let to = name.as_mut_ptr().cast::<c_char>();
+            // SAFETY: there are more than `at` parts; the name fits or is cut.
+            let len = unsafe { H5Pget_virtual_filename(self.properties.id(), at, to, NAME_MOST) };
+            check(if len < 0 { -1 } else { 0 })?;
+            let name = until_nul(name);
+            if !files.contains(&name) {
+                files.push(name);
+            }
+            if files.len() >= FILES_MOST {
+                break;
+            }
+        }
+        Ok(files)
+    }
+}
+
+impl Readable for Opened {
+    unsafe fn read(&self, memory: &Handle, into: *mut c_void) -> Outcome<()> {
+        let (dataset, memory) = (self.dataset.id(), memory.id());
+        // SAFETY: the caller has room for all elements of this type.
+        done(unsafe { H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) })
+    }
+}
+
+fn until_nul(mut name: Vec<u8>) -> Vec<u8> {
+    let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+    name.truncate(end);
+    name
+}

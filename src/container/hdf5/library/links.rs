@@ -1,0 +1,179 @@
+//! The links of one group, as they are stored: nothing is opened and nothing is followed.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::mem;
+use std::ptr;
+
+use hdf5_sys::h5::{H5_index_t, H5_iter_order_t, herr_t};
+use hdf5_sys::h5i::hid_t;
+use hdf5_sys::h5l::{H5L_info2_t, H5Lget_val, H5Literate2, H5Lunpack_elink_val};
+use hdf5_sys::h5o::H5O_token_t;
+use hdf5_sys::h5p::H5P_DEFAULT;
+
+use super::handle::{Handle, Outcome, check};
+
+/// Longest name of a link, in bytes.
+const NAME_MOST: usize = 64 << 10;
+/// Longest target of a soft or external link, in bytes.
+const VALUE_MOST: usize = 64 << 10;
+
+/// A link and what it holds.
+pub(super) struct Stored {
+    pub(super) name: CString,
+    pub(super) to: To,
+}
+
+pub(super) enum To {
+    /// An object of the file, by its token.
+    Object(u64),
+    /// A soft link, with this many bytes of path.
+    Path(usize),
+    /// Another file, with this many bytes of name and path.
+    Elsewhere(usize),
+    /// A link of a class that only some program knows, by its number.
+    Foreign(i32),
+}
+
+/// The links of a group, sorted by name; at most `most`. The flag says whether some were left out.
+pub(super) fn of(group: &Handle, most: usize) -> Outcome<(Vec<Stored>, bool)> {
+    let mut listing = Listing {
+        links: Vec::new(),
+        most,
+        cut: false,
+    };
+    let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
+    let (start, at) = (ptr::null_mut(), (&raw mut listing).cast());
+    // SAFETY: the handle is a group; the callback gets our `listing`, which outlives the call.
+    check(unsafe { H5Literate2(group.id(), by, order, start, Some(note), at) })?;
+    let Listing { mut links, cut, .. } = listing;
+    let found = links.len();
+    links.sort_by(|a, b| a.name.cmp(&b.name));
+    links.dedup_by(|a, b| a.name == b.name);
+    let cut = cut || links.len() < found;
+    Ok((links, cut))
+}
+
+struct Listing {
+    links: Vec<Stored>,
+    most: usize,
+    cut: bool,
+}
+
+/// `H5L_info2_t`, with plain numbers: a link's class may be one that the crate's enumeration lacks.
+#[repr(C)]
+struct Info {
+    class: i32,
+    order_valid: u8,
+    order: i64,
+    encoding: i32,
+    value: Value,
+}
+
+/// The union of a token and a size.
+#[repr(C, align(8))]
+struct Value([u8; 16]);
+
+const _: () = assert!(mem::size_of::<Info>() == mem::size_of::<H5L_info2_t>());
+
+impl Info {
+    /// The address of an object's header: what tokens are in files of libhdf5's own format.
+    fn token(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.value.0;
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    fn size(&self) -> usize {
+        let size: [u8; mem::size_of::<usize>()] = *self.value.0.first_chunk().unwrap_or(&[0; _]);
+        // The union holds a number of this machine.
+        #[allow(clippy::host_endian_bytes)]
+        usize::from_ne_bytes(size)
+    }
+}
+
+const HARD: i32 = 0;
+const SOFT: i32 = 1;
+const EXTERNAL: i32 = 64;
+
+extern "C" fn note(
+    _: hid_t,
+    name: *const c_char,
+    info: *const H5L_info2_t,
+    listing: *mut c_void,
+) -> herr_t {
+    // SAFETY: `listing` is the one of `of`; `Info` has the layout of what `info` points to.
+    let (listing, info) = unsafe { (&mut *listing.cast::<Listing>(), &*info.cast::<Info>()) };
+    // SAFETY: libhdf5 passes a NUL-terminated name that lives through the call.
+    let name = unsafe { CStr::from_ptr(name) };
+    if listing.links.len() >= listing.most {
+        listing.cut = true;
+        return 1;
+    }
+    if name.count_bytes() > NAME_MOST {
+        listing.cut = true;
+        return 0;
+    }
+    let to = match info.class {
+        HARD => To::Object(info.token()),
+        SOFT => To::Path(info.size()),
+        EXTERNAL => To::Elsewhere(info.size()),
+        other => To::Foreign(other),
+    };
+    listing.links.push(Stored {
+        name: name.to_owned(),
+        to,
+    });
+    0
+}
+
+/// The path that a soft link holds.
+pub(super) fn path(group: &Handle, name: &CStr, size: usize) -> Outcome<Vec<u8>> {
+    let mut value = stored(group, name, size)?;
+    let end = value.iter().position(|&b| b == 0).unwrap_or(value.len());
+    value.truncate(end);
+    Ok(value)
+}
+
+/// The name of the file and the path in it that an external link holds.
+pub(super) fn elsewhere(group: &Handle, name: &CStr, size: usize) -> Outcome<(Vec<u8>, Vec<u8>)> {
+    let value = stored(group, name, size)?;
+    let (mut file, mut path, mut flags) = (ptr::null(), ptr::null(), 0);
+    // SAFETY: the value and its length are ours; the two strings will point into it.
+    check(unsafe {
+        H5Lunpack_elink_val(
+            value.as_ptr().cast(),
+            value.len(),
+            &mut flags,
+            &mut file,
+            &mut path,
+        )
+    })?;
+    // SAFETY: the call succeeded, so both point to NUL-terminated strings within the value.
+    let text = |at: *const c_char| unsafe { CStr::from_ptr(at) }.to_bytes().to_vec();
+    Ok((text(file), text(path)))
+}
+
+fn stored(group: &Handle, name: &CStr, size: usize) -> Outcome<Vec<u8>> {
+    if size > VALUE_MOST {
+        return Err(format!("a link of {size} bytes"));
+    }
+    let mut value: Vec<u8> = vec![0; size];
+    let at = value.as_mut_ptr().cast();
+    // SAFETY: the handle is a group, the name is NUL-terminated, the value has room for `size` bytes.
+    check(unsafe { H5Lget_val(group.id(), name.as_ptr(), at, size, H5P_DEFAULT) })?;
+    Ok(value)
+}
+
+/// A token as the library has it.
+pub(super) fn token(address: u64) -> H5O_token_t {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&address.to_le_bytes());
+    // SAFETY: a token is 16 bytes without invariants.
+    unsafe { mem::transmute::<[u8; 16], H5O_token_t>(bytes) }
+}
+
+/// The address in a token.
+pub(super) fn address(token: H5O_token_t) -> u64 {
+    // SAFETY: a token is 16 bytes without invariants.
+    let [a, b, c, d, e, f, g, h, ..] = unsafe { mem::transmute::<H5O_token_t, [u8; 16]>(token) };
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}

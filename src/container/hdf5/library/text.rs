@@ -1,0 +1,134 @@
+//! Single strings, however they are stored: of variable or fixed length, with any padding.
+//!
+//! Used for attributes (the descriptors of Binsparse among them) and for descriptors in datasets.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+
+use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::h5t::{H5T_str_t, H5Tget_size, H5Tget_strpad, H5Treclaim};
+
+use super::handle::{Handle, Outcome, check};
+use super::types::is_variable;
+
+/// Values of string type that can be read: an attribute or a dataset.
+pub(super) trait Readable {
+    /// Reads every element in the type given.
+    ///
+    /// # Safety
+    /// `into` has room for all elements of type `memory`.
+    unsafe fn read(&self, memory: &Handle, into: *mut c_void) -> Outcome<()>;
+}
+
+/// The strings of a value of `count` elements, at most `most` bytes together; none if there is more.
+pub(super) fn read(
+    from: &dyn Readable,
+    element: &Handle,
+    space: &Handle,
+    count: usize,
+    most: usize,
+) -> Outcome<Option<Vec<Vec<u8>>>> {
+    if is_variable(element)? {
+        variable(from, element, space, count, most)
+    } else {
+        fixed(from, element, count, most)
+    }
+}
+
+fn fixed(
+    from: &dyn Readable,
+    element: &Handle,
+    count: usize,
+    most: usize,
+) -> Outcome<Option<Vec<Vec<u8>>>> {
+    // SAFETY: the handle is a string type.
+    let (size, pad) = unsafe { (H5Tget_size(element.id()), H5Tget_strpad(element.id())) };
+    let Some(bytes) = size.checked_mul(count).filter(|n| *n <= most) else {
+        return Ok(None);
+    };
+    let mut stored = vec![0; bytes];
+    // SAFETY: there is room for `count` elements of the type's own size.
+    unsafe { from.read(element, stored.as_mut_ptr().cast())? };
+    let strings = stored.chunks_exact(size.max(1));
+    Ok(Some(strings.map(|s| unpadded(s, pad).to_vec()).collect()))
+}
+
+/// A string without its padding. Not every writer leaves room for a NUL.
+fn unpadded(stored: &[u8], pad: H5T_str_t) -> &[u8] {
+    let end = stored.iter().position(|&b| b == 0).unwrap_or(stored.len());
+    let text = &stored[..end];
+    if pad == H5T_str_t::H5T_STR_SPACEPAD {
+        return text.trim_ascii_end();
+    }
+    text
+}
+
+/// Strings that libhdf5 allocates while it reads; given back when dropped.
+struct Lent<'a> {
+    at: Vec<*mut c_char>,
+    element: &'a Handle,
+    space: &'a Handle,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let at = self.at.as_mut_ptr().cast();
+        // SAFETY: the pointers are null or were set by a read of this type and space.
+        unsafe { H5Treclaim(self.element.id(), self.space.id(), H5P_DEFAULT, at) };
+    }
+}
+
+fn variable(
+    from: &dyn Readable,
+    element: &Handle,
+    space: &Handle,
+    count: usize,
+    most: usize,
+) -> Outcome<Option<Vec<Vec<u8>>>> {
+    if count > most {
+        return Ok(None);
+    }
+    let mut lent = Lent {
+        at: vec![ptr::null_mut(); count],
+        element,
+        space,
+    };
+    // SAFETY: there is room for `count` pointers, which is what elements of this type are in memory.
+    unsafe { from.read(element, lent.at.as_mut_ptr().cast())? };
+    let mut left = most;
+    let mut strings = Vec::with_capacity(count);
+    for &at in &lent.at {
+        let text: &[u8] = if at.is_null() {
+            b""
+        } else {
+            // SAFETY: libhdf5 sets pointers to NUL-terminated strings.
+            unsafe { CStr::from_ptr(at) }.to_bytes()
+        };
+        let Some(rest) = left.checked_sub(text.len()) else {
+            return Ok(None);
+        };
+        left = rest;
+        strings.push(text.to_vec());
+    }
+    Ok(Some(strings))
+}
+
+/// Checks what `H5Aread` and `H5Dread` return.
+pub(super) fn done(status: i32) -> Outcome<()> {
+    check(status).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_goes_and_text_without_room_for_a_nul_stays() {
+        let nul = H5T_str_t::H5T_STR_NULLTERM;
+        assert_eq!(unpadded(b"abc", nul), b"abc");
+        assert_eq!(unpadded(b"ab\0\0", nul), b"ab");
+        assert_eq!(unpadded(b"ab\0c", H5T_str_t::H5T_STR_NULLPAD), b"ab");
+        assert_eq!(unpadded(b"ab  ", H5T_str_t::H5T_STR_SPACEPAD), b"ab");
+        assert_eq!(unpadded(b"ab  ", nul), b"ab  ");
+    }
+}

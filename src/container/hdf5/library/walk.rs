@@ -1,0 +1,288 @@
+//! The walk through a file: breadth first over groups, every object once, however many links lead to it.
+//!
+//! Objects are told apart by their token, which hard links give without opening anything. An object
+//! that cannot be read costs its own entry, never the whole file. What the walk collects is bounded in
+//! number and in bytes.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+
+use hdf5_sys::h5i::{H5I_type_t, H5Iget_type};
+use hdf5_sys::h5o::H5Oopen_by_token;
+use serde::Serialize;
+
+use super::dataset::Opened;
+use super::handle::{Handle, Outcome};
+use super::links::{self, Stored, To};
+use super::{attribute, softlink};
+use crate::container::hdf5::index::{Attribute, Dataset, Group, Link, Problem, Target};
+
+/// Links of one file.
+const LINKS_MOST: usize = 4_000_000;
+/// Bytes of what is collected, about as it lies in memory.
+const BYTES_MOST: u64 = 192 << 20;
+/// Problems of one file that are told one by one.
+const PROBLEMS_MOST: usize = 1000;
+/// What an entry takes beside its own bytes.
+const ENTRY_BYTES: u64 = 64;
+/// Name of datasets that may hold a descriptor.
+const DESCRIPTOR: &[u8] = b"binsparse";
+
+/// What a token stands for.
+#[derive(Clone)]
+enum Known {
+    Group(u32),
+    Dataset(u32),
+    Type,
+    Unreadable(String),
+}
+
+pub(super) struct Walk<'a> {
+    file: &'a Handle,
+    known: HashMap<u64, Known>,
+    pub(super) groups: Vec<Group>,
+    pub(super) datasets: Vec<Dataset>,
+    pub(super) problems: Vec<Problem>,
+    /// Tokens of the groups, by their numbers.
+    tokens: Vec<u64>,
+    links_left: usize,
+    bytes_left: u64,
+}
+
+impl<'a> Walk<'a> {
+    /// Walks from the group with this token, the root.
+    pub(super) fn through(file: &'a Handle, root: u64) -> Walk<'a> {
+        let mut walk = Walk {
+            file,
+            known: HashMap::new(),
+            groups: Vec::new(),
+            datasets: Vec::new(),
+            problems: Vec::new(),
+            tokens: Vec::new(),
+            links_left: LINKS_MOST,
+            bytes_left: BYTES_MOST,
+        };
+        walk.add_group(root, 0, Vec::new());
+        let mut at = 0;
+        while at < walk.groups.len() {
+            if let Err(why) = walk.expand(at) {
+                walk.problem(at, None, why);
+            }
+            at += 1;
+        }
+        softlink::resolve(&mut walk.groups);
+        walk
+    }
+
+    fn add_group(&mut self, token: u64, parent: u32, name: Vec<u8>) -> u32 {
+        let number = self.groups.len() as u32;
+        self.known.insert(token, Known::Group(number));
+        self.tokens.push(token);
+        self.groups.push(Group {
+            parent,
+            name,
+            attributes: Vec::new(),
+            links: Vec::new(),
+        });
+        number
+    }
+
+    fn expand(&mut self, at: usize) -> Outcome<()> {
+        let group = open(self.file, self.tokens[at])?;
+        self.groups[at].attributes = self.attributes(&group, at, None);
+        let (stored, cut) = links::of(&group, self.links_left)?;
+        if cut {
+            self.problem(at, None, "some links of this group are left out".into());
+        }
+        self.links_left -= stored.len();
+        let mut found = Vec::with_capacity(stored.len());
+        for link in stored {
+            let bytes = link.name.count_bytes() as u64 + ENTRY_BYTES;
+            if !self.take(bytes) {
+                self.problem(at, None, "there is more than can be listed".into());
+                break;
+            }
+            found.push(Link {
+                target: self.target(&group, at, &link),
+                name: link.name.into_bytes(),
+            });
+        }
+        self.groups[at].links = found;
+        Ok(())
+    }
+
+    fn target(&mut self, group: &Handle, at: usize, link: &Stored) -> Target {
+        match link.to {
+            To::Object(token) => self.object(token, at, &link.name),
+            To::Path(size) => match links::path(group, &link.name, size) {
+                Ok(path) if self.take(path.len() as u64) => Target::Dangling { path },
+                Ok(_) => unknown("there is more than can be listed".into()),
+                Err(reason) => unknown(reason),
+            },
+            To::Elsewhere(size) => match links::elsewhere(group, &link.name, size) {
+                Ok((file, path)) if self.take((file.len() + path.len()) as u64) => {
+                    Target::External { file, path }
+                }
+                Ok(_) => unknown("there is more than can be listed".into()),
+                Err(reason) => unknown(reason),
+            },
+            To::Foreign(class) => unknown(format!("a link of class {class}")),
+        }
+    }
+
+    fn object(&mut self, token: u64, at: usize, name: &CString) -> Target {
+        let known = match self.known.get(&token) {
+            Some(known) => known.clone(),
+            None => self.meet(token, at, name),
+        };
+        match known {
+            Known::Group(group) => Target::Group(group),
+            Known::Dataset(dataset) => {
+                self.read_text(dataset, name);
+                Target::Dataset(dataset)
+            }
+            Known::Type => Target::Type,
+            Known::Unreadable(reason) => unknown(reason),
+        }
+    }
+
+    /// Opens an object that no link has led to before.
+    fn meet(&mut self, token: u64, at: usize, name: &CString) -> Known {
+        let name = name.as_bytes();
+        let known = match self.open_new(token, at, name) {
+            Ok(known) => known,
+            Err(reason) => Known::Unreadable(reason),
+        };
+        self.known.insert(token, known.clone());
+        known
+    }
+
+    fn open_new(&mut self, token: u64, at: usize, name: &[u8]) -> Outcome<Known> {
+        let object = open(self.file, token)?;
+        // SAFETY: the handle is an object.
+        match unsafe { H5Iget_type(object.id()) } {
+            H5I_type_t::H5I_GROUP => {
+                if !self.take(name.len() as u64 + ENTRY_BYTES) {
+                    return Err("there is more than can be listed".into());
+                }
+                let number = self.add_group(token, at as u32, name.to_vec());
+                Ok(Known::Group(number))
+            }
+            H5I_type_t::H5I_DATASET => self.add_dataset(object, token, at, name),
+            H5I_type_t::H5I_DATATYPE => Ok(Known::Type),
+            _ => Err("an object of a kind that is not known".into()),
+        }
+    }
+
+    fn add_dataset(
+        &mut self,
+        object: Handle,
+        token: u64,
+        at: usize,
+        name: &[u8],
+    ) -> Outcome<Known> {
+        let opened = Opened::new(object)?;
+        let mut dataset = opened.describe(token)?;
+        if !self.take(size(&dataset)) {
+            return Err("there is more than can be listed".into());
+        }
+        dataset.attributes = self.attributes(opened.handle(), at, Some(name));
+        let number = self.datasets.len() as u32;
+        self.datasets.push(dataset);
+        Ok(Known::Dataset(number))
+    }
+
+    /// Any of the links to a dataset may name it as a descriptor.
+    fn read_text(&mut self, number: u32, name: &CString) {
+        if name.as_bytes() != DESCRIPTOR {
+            return;
+        }
+        let Some(dataset) = self.datasets.get(number as usize) else {
+            return;
+        };
+        if dataset.text.is_some() {
+            return;
+        }
+        let text = open(self.file, dataset.token)
+            .and_then(Opened::new)
+            .and_then(|opened| opened.text(dataset));
+        if let Ok(Some(text)) = text
+            && self.take(text.len() as u64)
+        {
+            self.datasets[number as usize].text = Some(text);
+        }
+    }
+
+    fn attributes(&mut self, of: &Handle, at: usize, name: Option<&[u8]>) -> Vec<Attribute> {
+        let mut unread = Vec::new();
+        let found = attribute::all(of, &mut |attribute, why| {
+            if unread.len() < PROBLEMS_MOST {
+                unread.push((attribute.to_vec(), why));
+            }
+        });
+        for (attribute, why) in unread {
+            let attribute = String::from_utf8_lossy(&attribute).into_owned();
+            self.problem(at, name, format!("attribute {attribute}: {why}"));
+        }
+        let mut kept = Vec::with_capacity(found.len());
+        for attribute in found {
+            if !self.take(size(&attribute)) {
+                self.problem(at, name, "there is more than can be listed".into());
+                break;
+            }
+            kept.push(attribute);
+        }
+        kept
+    }
+
+    fn take(&mut self, bytes: u64) -> bool {
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes_left = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn problem(&mut self, at: usize, name: Option<&[u8]>, what: String) {
+        if self.problems.len() >= PROBLEMS_MOST {
+            return;
+        }
+        let mut path = self.path(at);
+        path.extend(name.map(<[u8]>::to_vec));
+        self.problems.push(Problem { path, what });
+        if self.problems.len() == PROBLEMS_MOST {
+            let what = "there are more problems than are listed".into();
+            let path = Vec::new();
+            self.problems.push(Problem { path, what });
+        }
+    }
+
+    /// Names from the root to a group; a group's number is larger than that of the group it lies in.
+    fn path(&self, mut at: usize) -> Vec<Vec<u8>> {
+        let mut path = Vec::new();
+        while at != 0 {
+            path.push(self.groups[at].name.clone());
+            at = self.groups[at].parent as usize;
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Opens an object by its token.
+pub(super) fn open(file: &Handle, token: u64) -> Outcome<Handle> {
+    // SAFETY: the handle is a file; the library checks what lies at that address.
+    Handle::new(unsafe { H5Oopen_by_token(file.id(), links::token(token)) })
+}
+
+fn unknown(reason: String) -> Target {
+    Target::Unknown { reason }
+}
+
+/// About the memory that a value takes: its serialised size and something for the structures.
+fn size(value: &impl Serialize) -> u64 {
+    let bytes = postcard::experimental::serialized_size(value).unwrap_or(0);
+    bytes as u64 + 4 * ENTRY_BYTES
+}

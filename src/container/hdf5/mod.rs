@@ -1,0 +1,122 @@
+//! HDF5 and NetCDF-4 files: groups are directories, datasets are files; Binsparse and BPCells containers
+//! in groups are containers of their own.
+//!
+//! The way of a file: [`worker`] has a process of its own learn the structure with libhdf5 ([`library`],
+//! [`serve`]) and hand it back as an [`index`]; [`assemble`] makes a container of it; [`dataset`] reads
+//! chunks with `pread` and decodes them in our own threads. The daemon itself never calls libhdf5.
+
+mod assemble;
+mod attributes;
+mod dataset;
+mod element;
+mod fields;
+mod grid;
+mod heap;
+mod index;
+mod library;
+mod lines;
+mod recent;
+mod serve;
+mod strings;
+mod table;
+mod worker;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Candidate, Container, Format, Preferences, Verdict};
+use crate::error::{Error, Fault, Result};
+use crate::source::Store;
+
+pub use serve::run as serve;
+
+const NAME: &str = "hdf5";
+
+const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+
+/// Beyond the first page, user blocks are looked for in files of these names alone: elsewhere it would
+/// cost every ordinary file many reads.
+const SUFFIXES: [&str; 8] = ["h5", "hdf5", "hdf", "he5", "h5ad", "nc", "nc4", "mat"];
+
+/// No user block is larger.
+const FARTHEST: u64 = 1 << 32;
+
+pub struct Hdf5;
+
+impl Format for Hdf5 {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {
+        if !candidate.is_file() {
+            return Ok(Verdict::No);
+        }
+        let head = candidate.head()?;
+        if head.starts_with(&SIGNATURE) || behind_user_block(candidate)? {
+            return Ok(Verdict::Yes);
+        }
+        Ok(damaged_signature(head).map_or(Verdict::No, Verdict::Damaged))
+    }
+
+    fn members(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn open(
+        &self,
+        store: &Arc<dyn Store>,
+        path: &Path,
+        _preferences: Preferences,
+    ) -> Result<Container> {
+        let source = store.open(path)?;
+        match worker::index(&*source) {
+            Ok(index) => assemble::container(index, &source),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The superblock may lie at 512, 1024, 2048 and so on.
+fn behind_user_block(candidate: &Candidate<'_>) -> Result<bool> {
+    let head = candidate.head()?;
+    let mut at = 512;
+    while at + SIGNATURE.len() <= head.len() {
+        if head[at..].starts_with(&SIGNATURE) {
+            return Ok(true);
+        }
+        at *= 2;
+    }
+    let extension = candidate.extension().and_then(|extension| extension.to_str());
+    let named = extension.is_some_and(|name| SUFFIXES.contains(&name));
+    let mut at = at as u64;
+    while named && at <= FARTHEST {
+        match candidate.bytes_at(at, SIGNATURE.len())? {
+            Some(bytes) if bytes == SIGNATURE => return Ok(true),
+            Some(_) => at *= 2,
+            None => break,
+        }
+    }
+    Ok(false)
+}
+
+/// One wrong byte of eight is no accident of another format.
+fn damaged_signature(head: &[u8]) -> Option<Fault> {
+    let head = head.first_chunk::<8>()?;
+    let wrong = head.iter().zip(SIGNATURE).filter(|(a, b)| **a != *b).count();
+    (wrong == 1).then(|| {
+        Fault::new("the signature is damaged")
+            .bytes(0..8)
+            .expected(SIGNATURE.escape_ascii())
+            .found(head.escape_ascii())
+    })
+}
+
+/// What is wrong with one dataset or group, other errors apart.
+fn fault_of<T>(result: Result<T>) -> Result<std::result::Result<T, Fault>> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Fault(fault)) => Ok(Err(*fault)),
+        Err(other) => Err(other),
+    }
+}

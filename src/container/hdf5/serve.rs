@@ -1,0 +1,93 @@
+//! The worker's side: reads requests from the socket on standard input and answers them with libhdf5.
+//!
+//! Run as `arrayfs hdf5-worker` by the daemon (see `worker`), never by users. One request at a time. A
+//! file is opened by the descriptor that came with the request; from then on the process may open
+//! nothing at all, so no external link, external storage, virtual dataset or plugin is ever opened,
+//! whatever the file or the library makes of it. A failure of the library is an answer; a crash is the
+//! end of this process, which the daemon survives.
+
+use std::fs::File as Socket;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ExitCode;
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+use serde::Serialize;
+
+use super::library::{self, File};
+use super::worker::wire::{self, Answer, Request, Wanted};
+
+/// Serves until the daemon closes the socket.
+pub fn run() -> ExitCode {
+    match library::start()
+        .map_err(io::Error::other)
+        .and_then(|()| serve())
+    {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve() -> io::Result<()> {
+    let mut socket = Socket::from(io::stdin().as_fd().try_clone_to_owned()?);
+    loop {
+        let Some((request, file)) = wire::receive(&socket)? else {
+            return Ok(());
+        };
+        alarm(request.seconds);
+        match respond(&mut socket, request, file.as_fd()) {
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            other => other?,
+        }
+        alarm(0);
+    }
+}
+
+fn respond(socket: &mut Socket, request: Request, file: BorrowedFd<'_>) -> io::Result<()> {
+    match request.wanted {
+        Wanted::Index => send(socket, &confined(file, |file| file.index())),
+        Wanted::Chunks(token) => send(socket, &confined(file, |file| file.chunks(token))),
+    }
+}
+
+fn send<T: Serialize>(socket: &mut Socket, answer: &Answer<T>) -> io::Result<()> {
+    wire::answer(socket, answer)
+}
+
+/// Opens a file and does something with it while nothing else can be opened.
+fn confined<T>(fd: BorrowedFd<'_>, act: impl FnOnce(&File) -> Answer<T>) -> Answer<T> {
+    let file = File::open(fd)?;
+    let _closed = Closed::new()?;
+    act(&file)
+}
+
+/// While it lives, no descriptor can be opened: not by mistake, not by the library.
+struct Closed;
+
+impl Closed {
+    fn new() -> Answer<Closed> {
+        openable(Some(0))?;
+        Ok(Closed)
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        // Without descriptors the next request is refused, so a failure here is noticed there.
+        let _ = openable(getrlimit(Resource::Nofile).maximum);
+    }
+}
+
+fn openable(most: Option<u64>) -> Answer<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = most;
+    setrlimit(Resource::Nofile, limit)
+        .map_err(|e| format!("the worker cannot limit what it opens: {e}"))
+}
+
+/// Ends this process after so many seconds; 0: not any more. The daemon is stricter, but if it is
+/// gone while the library runs in circles, nobody else would.
+fn alarm(seconds: u32) {
+    // SAFETY: sets a timer of this process, whose signal has its default effect.
+    unsafe { libc::alarm(seconds) };
+}

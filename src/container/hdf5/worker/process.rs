@@ -1,0 +1,227 @@
+//! One worker process: started, limited, asked, ended.
+//!
+//! It is the program itself, by default, or whatever `ARRAYFS_HDF5_WORKER` names. It has the socket as
+//! its standard input and no other descriptor of the daemon's. The daemon sets its limits from outside,
+//! so they hold for any program. It leads a process group of its own, out of reach of Ctrl-C, and ends
+//! when the socket does.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, prlimit};
+
+use super::limits::Limits;
+use super::wire::{self, Request};
+
+/// Names another program to do the worker's work: a path, or a name to be found in `PATH`.
+const VARIABLE: &str = "ARRAYFS_HDF5_WORKER";
+/// The command of this program that serves.
+const COMMAND: &str = "hdf5-worker";
+
+/// Longest answer in bytes.
+const ANSWER_MOST: u64 = 256 << 20;
+/// Requests after which a worker is replaced, against slow leaks.
+const REQUESTS_MOST: u32 = 10_000;
+/// Address space above which a worker is replaced after a request, as a part of its limit.
+const TIRED_PART: u64 = 2;
+/// How long a worker that has closed the socket may take to end.
+const PARTING: Duration = Duration::from_millis(500);
+
+/// What is run.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+}
+
+impl Program {
+    pub(super) fn from_environment() -> Program {
+        let own = || "/proc/self/exe".into();
+        Program {
+            program: std::env::var_os(VARIABLE).unwrap_or_else(own),
+            arguments: vec![COMMAND.into()],
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// The worker is gone, how, if it can be known.
+    Ended(Option<ExitStatus>),
+    /// It took longer than it may.
+    Late,
+    /// It announced an answer of so many bytes.
+    TooLong(u64),
+}
+
+pub(super) struct Worker {
+    child: Child,
+    socket: OwnedFd,
+    limits: Limits,
+    served: u32,
+}
+
+impl Worker {
+    pub(super) fn start(run: &Program, limits: Limits) -> io::Result<Worker> {
+        let cloexec = SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, cloexec, None)?;
+        let mut command = Command::new(&run.program);
+        command
+            .args(&run.arguments)
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .current_dir("/")
+            .process_group(0);
+        quieten(&mut command);
+        let child = command.spawn()?;
+        // The command holds the worker's end; as long as it is open here, no end would be noticed.
+        drop(command);
+        let worker = Worker {
+            child,
+            socket: ours,
+            limits,
+            served: 0,
+        };
+        worker.limit()?;
+        Ok(worker)
+    }
+
+    fn limit(&self) -> io::Result<()> {
+        let pid = Pid::from_child(&self.child);
+        let limits = [
+            (Resource::As, self.limits.bytes()),
+            (Resource::Core, 0),
+            (Resource::Fsize, 0),
+        ];
+        for (resource, most) in limits {
+            let both = Rlimit {
+                current: Some(most),
+                maximum: Some(most),
+            };
+            prlimit(Some(pid), resource, both)?;
+        }
+        Ok(())
+    }
+
+    /// Asks about a file and waits for the answer, which is returned without its length.
+    pub(super) fn ask(
+        &mut self,
+        request: Request,
+        file: BorrowedFd<'_>,
+    ) -> Result<Vec<u8>, Failed> {
+        let deadline = Instant::now() + self.limits.time();
+        self.served += 1;
+        wire::send(&self.socket, request, file).map_err(|_| self.ended())?;
+        let mut length = [0; 8];
+        self.fill(&mut length, deadline)?;
+        let length = u64::from_le_bytes(length);
+        if length > ANSWER_MOST {
+            return Err(Failed::TooLong(length));
+        }
+        self.collect(length as usize, deadline)
+    }
+
+    /// Memory is taken as the answer arrives, not as it is announced.
+    fn collect(&mut self, length: usize, deadline: Instant) -> Result<Vec<u8>, Failed> {
+        const STEP: usize = 1 << 20;
+        let mut answer = Vec::new();
+        while answer.len() < length {
+            let start = answer.len();
+            answer.resize(length.min(start + STEP), 0);
+            self.fill(&mut answer[start..], deadline)?;
+        }
+        Ok(answer)
+    }
+
+    fn fill(&mut self, mut buf: &mut [u8], deadline: Instant) -> Result<(), Failed> {
+        while !buf.is_empty() {
+            if !readable(self.socket.as_fd(), deadline) {
+                return Err(Failed::Late);
+            }
+            match recv(&self.socket, &mut *buf, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(self.ended()),
+                Ok((n, _)) => buf = &mut buf[n..],
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => return Err(self.ended()),
+            }
+        }
+        Ok(())
+    }
+
+    /// How it ended, now that the socket is closed; a worker that lives on without it is killed.
+    fn ended(&mut self) -> Failed {
+        let gone = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())
+            .is_ok_and(|pid| readable(pid.as_fd(), Instant::now() + PARTING));
+        match self.child.try_wait() {
+            Ok(status) if gone => Failed::Ended(status),
+            _ => Failed::Ended(None),
+        }
+    }
+
+    /// Whether it should be replaced before the next request.
+    pub(super) fn is_tired(&self) -> bool {
+        self.served >= REQUESTS_MOST || self.address_space() > self.limits.bytes() / TIRED_PART
+    }
+
+    /// Bytes of address space it holds, as the kernel counts them for its limit; 0 if unknown.
+    fn address_space(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let kibibytes = status.ok().and_then(|status| {
+            let size = status
+                .lines()
+                .find_map(|line| line.strip_prefix("VmSize:"))?;
+            size.trim().strip_suffix(" kB")?.parse().ok()
+        });
+        kibibytes.map_or(0, |n: u64| n.saturating_mul(1024))
+    }
+
+    #[cfg(test)]
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Both fail only for a process that has been waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The library takes plugins, drivers, prefixes of file names and locking from its environment.
+fn quieten(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"HDF5_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("HDF5_PLUGIN_PRELOAD", "::");
+    command.env("HDF5_USE_FILE_LOCKING", "FALSE");
+}
+
+/// Waits until there is something to read, or the end; false if there is neither in time.
+fn readable(fd: BorrowedFd<'_>, deadline: Instant) -> bool {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(left) = Timespec::try_from(left) else {
+            return false;
+        };
+        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+        match poll(&mut fds, Some(&left)) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Workers that do what no worker should, and the real one.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use super::limits::Limits;
+use super::pool::Pool;
+use super::process::Program;
+use super::wire::Wanted;
+use super::*;
+use crate::container::hdf5::index::{Layout, Type};
+use crate::container::hdf5::library::tests::sample;
+use crate::container::hdf5::serve;
+use crate::source::Store;
+use crate::source::local::LocalStore;
+
+const LIMITS: Limits = Limits {
+    seconds: 60,
+    mebibytes: 64,
+};
+
+/// A pool of one worker that runs a shell script, with the socket as its standard input.
+fn scripted(script: &str, limits: Limits) -> Pool {
+    let run = Program {
+        program: "sh".into(),
+        arguments: vec!["-c".into(), script.into()],
+    };
+    Pool::new(run, limits, 1)
+}
+
+/// What a request to such a worker comes to.
+fn message(script: &str, limits: Limits) -> String {
+    let null = File::open("/dev/null").unwrap();
+    let answer = scripted(script, limits).ask::<Index>(Wanted::Index, null.as_fd());
+    answer.unwrap_err().to_string()
+}
+
+#[test]
+fn a_worker_that_ends_is_told_with_how_it_ended() {
+    let crash = message("kill -SEGV $$", LIMITS);
+    assert_eq!(crash, "the HDF5 library ended by signal 11 on this file");
+    let exit = message("exit 3", LIMITS);
+    assert_eq!(exit, "the HDF5 worker ended with status 3 on this file");
+    let abort = message("kill -ABRT $$", LIMITS);
+    assert!(
+        abort.contains("signal 6") && abort.contains("64 MiB"),
+        "{abort}"
+    );
+}
+
+#[test]
+fn a_worker_that_hangs_is_stopped() {
+    let limits = Limits {
+        seconds: 1,
+        ..LIMITS
+    };
+    let late = message("exec sleep 1000", limits);
+    assert_eq!(late, "the HDF5 library took longer than 1 s on this file");
+}
+
+#[test]
+fn the_limit_of_memory_holds_for_any_program() {
+    let script = "head -c 13 > /dev/null; [ $(ulimit -v) = 65536 ] && exit 7; exit 8";
+    let told = message(script, LIMITS);
+    assert_eq!(told, "the HDF5 worker ended with status 7 on this file");
+}
+
+#[test]
+fn answers_that_are_none_are_faults() {
+    let garbage = message(r"printf '\003\0\0\0\0\0\0\0abc' >&0; read wait", LIMITS);
+    assert_eq!(garbage, "the answer of the HDF5 worker cannot be read");
+    let long = message(r"printf '\0\0\0\0\001\0\0\0' >&0; read wait", LIMITS);
+    assert_eq!(long, "the HDF5 worker announces 4294967296 bytes");
+    let cut = message(r"printf '\0\0\0\010\0\0\0\0abc' >&0; exit 4", LIMITS);
+    assert_eq!(cut, "the HDF5 worker ended with status 4 on this file");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let run = Program {
+        program: "/nonexistent/worker".into(),
+        arguments: Vec::new(),
+    };
+    let pool = Pool::new(run, LIMITS, 1);
+    let null = File::open("/dev/null").unwrap();
+    let refused = pool.ask::<Index>(Wanted::Index, null.as_fd()).unwrap_err();
+    assert!(refused.to_string().contains("/nonexistent/worker"));
+    // The seat is free again.
+    assert!(pool.ask::<Index>(Wanted::Index, null.as_fd()).is_err());
+}
+
+/// Answers every request with its process number: no refusal, a string of eight digits.
+const TELLS_ITS_NUMBER: &str = r#"
+    while [ $(head -c 13 | wc -c) = 13 ]; do printf '\012\0\0\0\0\0\0\0\0\010%08d' $$ >&0; done
+"#;
+
+#[test]
+fn a_worker_is_used_again_and_replaced_when_it_has_died() {
+    let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
+    let null = File::open("/dev/null").unwrap();
+    let ask = || pool.ask::<String>(Wanted::Chunks(1), null.as_fd()).unwrap();
+    let first = ask();
+    assert_eq!(ask(), first);
+    let pid = rustix::process::Pid::from_raw(first.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert_ne!(ask(), first);
+}
+
+#[test]
+fn more_threads_than_workers_wait_for_their_turn() {
+    let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
+    let null = File::open("/dev/null").unwrap();
+    let told: Vec<String> = std::thread::scope(|scope| {
+        let ask = || pool.ask(Wanted::Index, null.as_fd()).unwrap();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert!(told.iter().all(|number| *number == told[0]));
+}
+
+/// Run by the next tests in a process of its own; by itself it finds no socket and ends.
+#[test]
+#[ignore = "the worker of other tests"]
+fn serves() {
+    serve::run();
+}
+
+/// A pool that runs the worker in this test program.
+fn real() -> Pool {
+    let test = format!("{}::serves", module_path!().split_once("::").unwrap().1);
+    let run = Program {
+        program: std::env::current_exe().unwrap().into(),
+        arguments: vec!["--ignored".into(), "--exact".into(), test.into()],
+    };
+    Pool::new(run, Limits::default(), 1)
+}
+
+#[test]
+fn the_worker_describes_files_one_after_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f.h5");
+    sample(&path);
+    let (pool, file) = (real(), File::open(&path).unwrap());
+    for _ in 0..3 {
+        let index: Index = pool.ask(Wanted::Index, file.as_fd()).unwrap();
+        assert_eq!((index.groups.len(), index.datasets.len()), (2, 1));
+        let dataset = &index.datasets[0];
+        assert!(matches!(
+            dataset.layout,
+            Layout::Chunked { table: None, .. }
+        ));
+        assert_eq!(dataset.stored_bytes, 6000);
+        let wanted = Wanted::Chunks(dataset.token);
+        let chunks: Vec<Chunk> = pool.ask(wanted, file.as_fd()).unwrap();
+        assert_eq!(chunks.len(), 300);
+        let null = File::open("/dev/null").unwrap();
+        let refused = pool.ask::<Index>(Wanted::Index, null.as_fd());
+        assert!(refused.unwrap_err().to_string().contains("signature"));
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_says_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f.h5");
+    sample(&path);
+    let len = path.metadata().unwrap().len();
+    let store = LocalStore::open(dir.path(), dir.path()).unwrap();
+    for kept in [len - 1, 1000, 40] {
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(kept)
+            .unwrap();
+        let source = store.open(Path::new("f.h5")).unwrap();
+        let refused = superblock::check(&*source).unwrap_err().to_string();
+        let most = if kept == 40 {
+            "at least 44".into()
+        } else {
+            len.to_string()
+        };
+        let expected = format!("the file ends early: expected {most} bytes, found {kept}");
+        assert_eq!(refused, expected);
+    }
+}
+
+#[test]
+fn types_nested_without_end_are_no_answer() {
+    // Array within array: each takes an empty list of dimensions and the next type.
+    let mut encoded = postcard::to_stdvec(&Type::Array {
+        dims: Vec::new(),
+        base: Box::new(Type::VariableString),
+    })
+    .unwrap();
+    let level = encoded[..encoded.len() - 1].to_vec();
+    encoded = [level.repeat(1_000_000), encoded].concat();
+    let decoded = postcard::from_bytes::<Type>(&encoded);
+    assert!(decoded.is_err());
+}

@@ -1,0 +1,148 @@
+//! What goes over the socket between the daemon and its worker.
+//!
+//! A request is 13 bytes and one descriptor: what is wanted (1 byte), a token (8 bytes), seconds until
+//! the worker ends itself (4 bytes). The answer is its length (8 bytes) and a value in postcard's
+//! encoding: the thing asked for, or a sentence that says why not. Numbers are little-endian.
+
+use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+
+/// What the daemon wants to know about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::container::hdf5) enum Wanted {
+    /// An `Index`.
+    Index,
+    /// The chunks of the dataset with this token.
+    Chunks(u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::container::hdf5) struct Request {
+    pub(in crate::container::hdf5) wanted: Wanted,
+    /// A worker whose daemon is gone would never be told to stop.
+    pub(in crate::container::hdf5) seconds: u32,
+}
+
+/// What is answered: the thing, or why there is none.
+pub(in crate::container::hdf5) type Answer<T> = Result<T, String>;
+
+const REQUEST_BYTES: usize = 13;
+
+impl Request {
+    fn encode(self) -> [u8; REQUEST_BYTES] {
+        let (kind, token) = match self.wanted {
+            Wanted::Index => (0, 0),
+            Wanted::Chunks(token) => (1, token),
+        };
+        let mut bytes = [0; REQUEST_BYTES];
+        bytes[0] = kind;
+        bytes[1..9].copy_from_slice(&token.to_le_bytes());
+        bytes[9..].copy_from_slice(&self.seconds.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: [u8; REQUEST_BYTES]) -> Option<Request> {
+        let [kind, a, b, c, d, e, f, g, h, s @ ..] = bytes;
+        let token = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let wanted = match kind {
+            0 => Wanted::Index,
+            1 => Wanted::Chunks(token),
+            _ => return None,
+        };
+        let seconds = u32::from_le_bytes(s);
+        Some(Request { wanted, seconds })
+    }
+}
+
+/// Sends a request with the file that it is about.
+pub(super) fn send(to: impl AsFd, request: Request, file: BorrowedFd<'_>) -> io::Result<()> {
+    let bytes = request.encode();
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut rights = SendAncillaryBuffer::new(&mut room);
+    let files = [file];
+    rights.push(SendAncillaryMessage::ScmRights(&files));
+    // It fits into the empty socket, so it is sent whole or not at all.
+    let sent = sendmsg(
+        to,
+        &[IoSlice::new(&bytes)],
+        &mut rights,
+        SendFlags::NOSIGNAL,
+    )?;
+    if sent == bytes.len() {
+        return Ok(());
+    }
+    Err(io::ErrorKind::WriteZero.into())
+}
+
+/// Waits for a request; none when the daemon is gone.
+pub(in crate::container::hdf5) fn receive(
+    from: impl AsFd,
+) -> io::Result<Option<(Request, OwnedFd)>> {
+    let mut bytes = [0; REQUEST_BYTES];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut rights = RecvAncillaryBuffer::new(&mut room);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let received = rustix::io::retry_on_intr(|| recvmsg(&from, &mut parts, &mut rights, flags))?;
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let file = rights.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    match (received.bytes, Request::decode(bytes), file) {
+        (REQUEST_BYTES, Some(request), Some(file)) => Ok(Some((request, file))),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Sends an answer.
+pub(in crate::container::hdf5) fn answer<T: Serialize>(
+    mut to: impl Write,
+    answer: &Answer<T>,
+) -> io::Result<()> {
+    let encoded = postcard::to_stdvec(answer).map_err(io::Error::other)?;
+    to.write_all(&(encoded.len() as u64).to_le_bytes())?;
+    to.write_all(&encoded)?;
+    to.flush()
+}
+
+/// Decodes an answer without its length; none if it is not one.
+pub(super) fn decode<'a, T: Deserialize<'a>>(encoded: &'a [u8]) -> Option<Answer<T>> {
+    let (answer, rest) = postcard::take_from_bytes(encoded).ok()?;
+    rest.is_empty().then_some(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_back_as_they_were() {
+        for wanted in [Wanted::Index, Wanted::Chunks(0x0123_4567_89ab_cdef)] {
+            let request = Request {
+                wanted,
+                seconds: 20,
+            };
+            assert_eq!(Request::decode(request.encode()), Some(request));
+        }
+        assert_eq!(Request::decode([9; REQUEST_BYTES]), None);
+    }
+
+    #[test]
+    fn an_answer_has_nothing_behind_it() {
+        let mut sent = Vec::new();
+        answer(&mut sent, &Answer::Ok(7u64)).unwrap();
+        assert_eq!(decode::<u64>(&sent[8..]), Some(Ok(7)));
+        sent.push(0);
+        assert_eq!(decode::<u64>(&sent[8..]), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! A container together with the containers in its groups, as one: what `ls`, `cat`, `verify`,
+//! `arrays.json` and the mount walk through.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Attributes, Check, Container};
+use crate::array::Array;
+use crate::error::Fault;
+
+/// An array and the group of the inner container that it belongs to; empty for the outermost one.
+#[derive(Clone)]
+pub struct Located {
+    pub group: Arc<str>,
+    /// Of the container that it belongs to.
+    pub format: &'static str,
+    pub array: Arc<dyn Array>,
+}
+
+impl Located {
+    /// Its path from the outermost container.
+    pub fn path(&self) -> String {
+        join(&self.group, self.array.name())
+    }
+
+    /// Adds to a fault which array it concerns.
+    pub fn locate(&self, fault: Fault) -> Fault {
+        fault.array(self.array.name()).inside(&self.group)
+    }
+}
+
+pub fn join(group: &str, name: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{group}/{name}")
+    }
+}
+
+impl Container {
+    /// This container and those inside, each with the path of its group from here.
+    pub fn all(self: &Arc<Self>) -> Vec<(Arc<str>, Arc<Container>)> {
+        let mut all: Vec<(Arc<str>, Arc<Container>)> = vec![("".into(), Arc::clone(self))];
+        let mut next = 0;
+        while let Some((group, container)) = all.get(next).cloned() {
+            for inner in &container.inner {
+                let path = join(&group, &inner.path).into();
+                all.push((path, Arc::clone(&inner.container)));
+            }
+            next += 1;
+        }
+        all
+    }
+
+    pub fn all_arrays(self: &Arc<Self>) -> Vec<Located> {
+        let of = |(group, container): &(Arc<str>, Arc<Container>)| {
+            let located = |array: &Arc<dyn Array>| Located {
+                group: Arc::clone(group),
+                format: container.format,
+                array: Arc::clone(array),
+            };
+            container.arrays.iter().map(located).collect::<Vec<_>>()
+        };
+        self.all().iter().flat_map(of).collect()
+    }
+
+    /// The path that a path by way of links leads to.
+    pub fn resolve(&self, path: &str) -> String {
+        let mut path = path.trim_matches('/').to_owned();
+        // Links lead to groups, never to links; a path may still pass several.
+        for _ in 0..64 {
+            let on_the_way = self.links.iter().find_map(|link| {
+                let rest = path.strip_prefix(&link.name)?;
+                let rest = rest.strip_prefix('/')?;
+                Some(join(&link.target, rest))
+            });
+            match on_the_way {
+                Some(next) => path = next,
+                None => break,
+            }
+        }
+        path
+    }
+
+    /// Faults found while opening.
+    pub fn all_faults(self: &Arc<Self>) -> Vec<Fault> {
+        let of = |(group, container): &(Arc<str>, Arc<Container>)| {
+            let faults = container.faults.iter().cloned();
+            faults.map(|fault| fault.inside(group)).collect::<Vec<_>>()
+        };
+        self.all().iter().flat_map(of).collect()
+    }
+
+    /// Rules between arrays, each with the group of its container.
+    pub fn all_checks(self: &Arc<Self>) -> Vec<(Arc<str>, Arc<dyn Check>)> {
+        let of = |(group, container): &(Arc<str>, Arc<Container>)| {
+            let checks = container.checks.iter();
+            let of_group = |check: &Arc<dyn Check>| (Arc::clone(group), Arc::clone(check));
+            checks.map(of_group).collect::<Vec<_>>()
+        };
+        self.all().iter().flat_map(of).collect()
+    }
+
+    /// Names of what cannot be read, with the reason.
+    pub fn all_unreadable(self: &Arc<Self>) -> Vec<(String, String)> {
+        let of = |(group, container): &(Arc<str>, Arc<Container>)| {
+            let unreadable = container.unreadable.iter();
+            let named =
+                |member: &super::Unreadable| (join(group, &member.name), member.reason.clone());
+            unreadable.map(named).collect::<Vec<_>>()
+        };
+        self.all().iter().flat_map(of).collect()
+    }
+
+    /// Attributes of arrays and groups, by path.
+    pub fn all_described(self: &Arc<Self>) -> BTreeMap<String, Attributes> {
+        let of = |(group, container): &(Arc<str>, Arc<Container>)| {
+            let described = container.described.iter();
+            let named =
+                |(name, attributes): (&String, &Attributes)| (join(group, name), attributes.clone());
+            described.map(named).collect::<Vec<_>>()
+        };
+        self.all().iter().flat_map(of).collect()
+    }
+
+    /// Says in every fault in which container it was found.
+    pub(super) fn place(&mut self, shown: &Path) {
+        let faults = std::mem::take(&mut self.faults);
+        self.faults = faults.into_iter().map(|f| f.container(shown)).collect();
+        for inner in &mut self.inner {
+            // Nobody else has it before it is opened.
+            if let Some(container) = Arc::get_mut(&mut inner.container) {
+                container.place(shown);
+            }
+        }
+    }
+}

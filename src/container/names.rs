@@ -1,0 +1,155 @@
+//! Names from inside a container, made safe to show.
+//!
+//! A name becomes one component of a path that leads nowhere else, whatever bytes it has, and no two
+//! names of a group become the same (docs/semantics.md, "Names"). `~` is always escaped, so a number
+//! after `~` cannot collide with anything stored.
+
+use std::collections::HashMap;
+
+/// Names that a container's own directory uses.
+pub const RESERVED: [&str; 5] = [
+    "arrays.json",
+    "views",
+    "error.txt",
+    "metadata.json",
+    "binsparse.json",
+];
+
+/// Bytes of a shown name before its number.
+const MOST: usize = 200;
+
+/// The shown names of a group's members, in their order. `reserved`: the group is a container's directory.
+pub fn shown<N: AsRef<[u8]>>(stored: &[N], reserved: bool) -> Vec<String> {
+    let mut count: HashMap<&[u8], usize> = HashMap::new();
+    for name in stored {
+        *count.entry(name.as_ref()).or_default() += 1;
+    }
+    let show = |(number, name): (usize, &N)| {
+        let repeated = count.get(name.as_ref()).is_some_and(|&n| n > 1);
+        show(name.as_ref(), number, repeated, reserved)
+    };
+    stored.iter().enumerate().map(show).collect()
+}
+
+/// The shown name of member `number` of a group in which every name occurs once.
+pub fn shown_as(name: &[u8], number: usize, reserved: bool) -> String {
+    show(name, number, false, reserved)
+}
+
+fn show(name: &[u8], number: usize, repeated: bool, reserved: bool) -> String {
+    let escaped = escape(name);
+    let hides = reserved && RESERVED.contains(&escaped.as_str());
+    let kept = cut(&escaped);
+    if name.is_empty() || repeated || hides || kept.len() < escaped.len() {
+        format!("{kept}~{number}")
+    } else {
+        escaped
+    }
+}
+
+/// What may not stand in a name, as `%XX`.
+pub fn escape(name: &[u8]) -> String {
+    match name {
+        b"." => return "%2E".into(),
+        b".." => return "%2E%2E".into(),
+        _ => {}
+    }
+    let mut escaped = String::with_capacity(name.len());
+    for part in name.utf8_chunks() {
+        for c in part.valid().chars() {
+            match c {
+                '/' | '%' | '~' | '\0'..='\x1f' | '\x7f' => push_escape(&mut escaped, c as u8),
+                c => escaped.push(c),
+            }
+        }
+        for &byte in part.invalid() {
+            push_escape(&mut escaped, byte);
+        }
+    }
+    escaped
+}
+
+fn push_escape(out: &mut String, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    out.push('%');
+    out.push(DIGITS[usize::from(byte >> 4)] as char);
+    out.push(DIGITS[usize::from(byte & 15)] as char);
+}
+
+/// At most [`MOST`] bytes, whole characters and escapes.
+fn cut(escaped: &str) -> &str {
+    if escaped.len() <= MOST {
+        return escaped;
+    }
+    let boundary = |at: &usize| escaped.is_char_boundary(*at);
+    let mut end = (0..=MOST).rev().find(boundary).unwrap_or(0);
+    // An escape is three bytes; `%` stands nowhere else.
+    if let Some(at) = escaped[..end].rfind('%')
+        && at + 3 > end
+    {
+        end = at;
+    }
+    &escaped[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn plain_names_stay() {
+        let names = ["values", "δ x", "-rf *?", ".hidden"];
+        assert_eq!(shown(&names, true), names);
+    }
+
+    #[test]
+    fn what_could_escape_is_escaped() {
+        let names: [&[u8]; 6] = [b".", b"..", b"a/b", b"100%~", b"\xffx\n", b""];
+        let expected = ["%2E", "%2E%2E", "a%2Fb", "100%25%7E", "%FFx%0A", "~5"];
+        assert_eq!(shown(&names, false), expected);
+    }
+
+    #[test]
+    fn repeated_and_reserved_names_get_numbers() {
+        assert_eq!(shown(&["a", "b", "a"], false), ["a~0", "b", "a~2"]);
+        assert_eq!(shown(&["x", "views"], true), ["x", "views~1"]);
+        assert_eq!(shown(&["x", "views"], false), ["x", "views"]);
+    }
+
+    #[test]
+    fn long_names_are_cut_at_characters_and_escapes() {
+        let long = |head: usize, tail: &str| format!("{}{tail}", "a".repeat(head));
+        let names = [
+            long(201, ""),
+            long(199, "δ"),
+            long(198, "/b"),
+            long(200, ""),
+        ];
+        let expected = [
+            format!("{}~0", long(200, "")),
+            format!("{}~1", long(199, "")),
+            format!("{}~2", long(198, "")),
+            long(200, ""),
+        ];
+        assert_eq!(shown(&names, false), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn shown_names_are_safe_and_differ(
+            names in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..8), 0..20),
+        ) {
+            let shown = shown(&names, true);
+            let different: HashSet<&String> = shown.iter().collect();
+            prop_assert_eq!(different.len(), names.len());
+            for name in &shown {
+                prop_assert!(!name.is_empty() && name != "." && name != ".." && !name.contains('/'));
+                prop_assert!(name.len() < 255 && !name.contains('\0'));
+                prop_assert!(!RESERVED.contains(&name.as_str()));
+            }
+        }
+    }
+}

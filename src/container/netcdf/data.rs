@@ -1,0 +1,260 @@
+//! A variable as an array: big-endian runs of elements in the file, shown little-endian.
+//!
+//! Long runs are read straight from the file and swapped in place, so any range costs what it is long.
+//! Short ones, the records that several variables share, are gathered into blocks: a read of one element
+//! would otherwise cost one system call each. What a cut file lacks is not part of any block; reading it
+//! fails, and nothing else does. Used by `super`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::layout::Place;
+use super::swap;
+use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
+use crate::error::{Error, Fault, Result};
+use crate::source::{Fetch, Source};
+
+/// Runs of this size are worth a read of their own.
+const LONG_RUN: u64 = 4 << 10;
+
+/// Most bytes of a block, and of the stretch of the file that it is gathered from.
+const BLOCK: u64 = 256 << 10;
+const STRETCH: u64 = 4 << 20;
+
+/// Most records of a block that are read one by one.
+const SINGLY: u64 = 1 << 10;
+
+/// Bytes read at a time: still in the processor's cache when they are swapped or gathered.
+const STEP: usize = 256 << 10;
+
+/// Bytes of a step of a full check.
+const SURVEY: u64 = 8 << 20;
+
+pub(super) struct Variable {
+    name: String,
+    source: Arc<dyn Source>,
+    place: Place,
+    /// Bytes that the file has.
+    present: u64,
+}
+
+impl Variable {
+    pub(super) fn new(name: String, source: Arc<dyn Source>, place: Place) -> Self {
+        let present = place.present(source.len());
+        Variable {
+            name,
+            source,
+            place,
+            present,
+        }
+    }
+
+    /// What a cut file lacks of it.
+    pub(super) fn cut(&self) -> Option<Fault> {
+        (self.present < self.place.bytes()).then(|| self.missing())
+    }
+
+    fn missing(&self) -> Fault {
+        let fault = Fault::new("the variable ends after the end of the file");
+        let fault = fault.bytes(bytes(self.place.begin, self.place.end()));
+        fault
+            .expected(format!("a file of at least {} bytes", self.place.end()))
+            .found(self.source.len())
+    }
+
+    /// Bytes of a block; none if runs are read straight.
+    fn block_len(&self) -> Option<u64> {
+        let Place { run, stride, .. } = self.place;
+        if self.place.runs <= 1 || run >= LONG_RUN {
+            return None;
+        }
+        let most = match self.spans() {
+            true => (BLOCK / run).min(STRETCH / stride),
+            false => (BLOCK / run).min(SINGLY),
+        };
+        Some(most.max(1) * run)
+    }
+
+    /// Whether records are so close that reading what lies between them is cheaper than skipping it.
+    fn spans(&self) -> bool {
+        self.place.stride <= 2 * LONG_RUN
+    }
+
+    /// The place in the file of a byte of the array.
+    fn offset(&self, at: u64) -> u64 {
+        if self.place.runs <= 1 {
+            return self.place.begin + at;
+        }
+        let Place { run, stride, .. } = self.place;
+        self.place.begin + at / run * stride + at % run
+    }
+
+    /// Reads bytes as they are stored, run by run.
+    fn read_stored(&self, mut at: u64, out: &mut [u8]) -> Result<()> {
+        let mut fetches = Vec::new();
+        let mut rest = out;
+        while !rest.is_empty() {
+            let left = match self.place.runs {
+                0 | 1 => rest.len(),
+                _ => usize::try_from(self.place.run - at % self.place.run).unwrap_or(usize::MAX),
+            };
+            let (buf, behind) = rest.split_at_mut(left.min(rest.len()));
+            let n = buf.len() as u64;
+            fetches.push(Fetch {
+                offset: self.offset(at),
+                buf,
+            });
+            at += n;
+            rest = behind;
+        }
+        self.source.fetch(&mut fetches)
+    }
+
+    /// Gathers whole records from the stretch of the file that they share.
+    fn gather(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let (run, stride) = (self.place.run as usize, self.place.stride as usize);
+        let at_once = (STEP / stride).max(1);
+        let mut stretch = vec![0; (at_once - 1) * stride + run];
+        let mut record = first;
+        for out in out.chunks_mut(at_once * run) {
+            let records = out.len() / run;
+            let stretch = &mut stretch[..(records - 1) * stride + run];
+            let offset = self.place.begin + record * self.place.stride;
+            self.source.fetch_one(offset, stretch)?;
+            swap::gather(stretch, stride, run, out);
+            record += records as u64;
+        }
+        Ok(())
+    }
+
+    /// Bytes from `skip` on of the element at `at`.
+    fn part(&self, at: u64, skip: usize, out: &mut [u8]) -> Result<()> {
+        let mut element = [0; 8];
+        let element = &mut element[..self.size()];
+        self.read_stored(at, element)?;
+        element.reverse();
+        out.copy_from_slice(&element[skip..skip + out.len()]);
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        self.place.kind.size()
+    }
+}
+
+impl Array for Variable {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        let bytes = self.place.bytes();
+        let blocks = match self.block_len() {
+            Some(block_len) => bytes.div_ceil(block_len),
+            None => u64::from(bytes > 0),
+        };
+        Ok(Info {
+            dtype: self.place.kind.dtype(),
+            shape: self.place.shape.clone(),
+            order: Order::C,
+            bytes,
+            stored_bytes: self.present,
+            blocks,
+            codec: "none".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        let end = range.end.min(self.place.bytes());
+        let there = range.start..end.min(self.present);
+        // It cannot be read; a piece of its own keeps it from spoiling what can.
+        let missing = range.start.max(self.present)..end;
+        match self.block_len() {
+            None => out.extend(direct(there)),
+            Some(block_len) => even_pieces(self.present, block_len, there, out),
+        }
+        out.extend(direct(missing));
+        Ok(())
+    }
+
+    fn scratch(&self, _block: BlockId) -> u64 {
+        if self.spans() { STEP as u64 } else { 0 }
+    }
+
+    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+        let at = self.block_len().and_then(|len| block.0.checked_mul(len));
+        let inside = |at: &u64| {
+            let end = at.checked_add(out.len() as u64);
+            end.is_some_and(|end| end <= self.present)
+                && (out.len() as u64).is_multiple_of(self.place.run)
+        };
+        let Some(at) = at.filter(inside) else {
+            let fault = Fault::new("the variable has no such block").block(block.0);
+            return Err(fault.found(format!("{} bytes", out.len())).into());
+        };
+        let read = match self.spans() {
+            true => self.gather(at / self.place.run, out),
+            false => self.read_stored(at, out),
+        };
+        read.map_err(|e| e.map_fault(|fault| fault.block(block.0)))?;
+        swap::elements(out, self.size());
+        Ok(())
+    }
+
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let end = at.checked_add(out.len() as u64);
+        if end.is_none_or(|end| end > self.present) {
+            return Err(Error::from(self.missing()));
+        }
+        let size = self.size();
+        // Elements of which a part is asked for are read whole, at both ends.
+        let before = (at as usize) % size;
+        let head = if before == 0 {
+            0
+        } else {
+            (size - before).min(out.len())
+        };
+        let (head, rest) = out.split_at_mut(head);
+        let (body, tail) = rest.split_at_mut(rest.len() / size * size);
+        if !head.is_empty() {
+            self.part(at - before as u64, before, head)?;
+        }
+        let mut at = at + head.len() as u64;
+        for step in body.chunks_mut(STEP) {
+            self.read_stored(at, step)?;
+            swap::elements(step, size);
+            at += step.len() as u64;
+        }
+        if !tail.is_empty() {
+            self.part(at, 0, tail)?;
+        }
+        Ok(())
+    }
+
+    /// Only what the file has: a header may claim a variable of any size.
+    fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
+        let mut pieces = Vec::new();
+        let step = self.block_len().unwrap_or(SURVEY);
+        for at in (0..self.present).step_by(step as usize) {
+            pieces.clear();
+            self.pieces(at..self.present.min(at.saturating_add(step)), &mut pieces)?;
+            pieces.iter().copied().for_each(&mut *visit);
+        }
+        Ok(())
+    }
+}
+
+fn direct(range: Range<u64>) -> Option<Piece> {
+    let take = range
+        .end
+        .checked_sub(range.start)
+        .filter(|&take| take > 0)?;
+    Some(Piece::Direct {
+        at: range.start,
+        take,
+    })
+}
+
+fn bytes(begin: u64, end: u128) -> Range<u64> {
+    begin..u64::try_from(end).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,180 @@
+//! The header of a classic NetCDF file: dimensions, attributes, and where the variables are.
+//!
+//! `[CDF version][records][dimensions][attributes][variables]`, every list a tag and a count; see
+//! docs/formats.md. Only the form is checked here; whether variables fit the file is `layout`'s to say.
+//! Used by `super`.
+
+use super::cursor::{Cursor, Stop, Walk};
+use super::kind::{Kind, Version};
+use crate::error::{Error, Fault, Result};
+use crate::source::Source;
+
+pub(super) const MAGIC: &[u8; 3] = b"CDF";
+
+/// Bytes before the lists: the magic and the version.
+const START: usize = 4;
+
+/// What is read at first; most headers are shorter.
+const WINDOW: u64 = 16 << 10;
+
+/// Longer headers are refused, and longer lists: no writer makes them, and they
+/// are held in memory.
+const LONGEST: u64 = 8 << 20;
+const MOST: u64 = 64 << 10;
+
+const DIMENSIONS: u32 = 10;
+const VARIABLES: u32 = 11;
+const ATTRIBUTES: u32 = 12;
+
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) version: Version,
+    /// None while the file is being written as a stream: as many as there are.
+    pub(super) records: Option<u64>,
+    pub(super) dimensions: Vec<Dimension>,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) variables: Vec<Variable>,
+    /// Where it ends.
+    pub(super) len: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Dimension {
+    pub(super) name: Vec<u8>,
+    /// 0 for the one that grows with the records.
+    pub(super) len: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Attribute {
+    pub(super) name: Vec<u8>,
+    pub(super) kind: Kind,
+    /// Elements as they are stored.
+    pub(super) raw: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub(super) name: Vec<u8>,
+    /// Numbers of its dimensions, as stored.
+    pub(super) dimensions: Vec<u64>,
+    pub(super) attributes: Vec<Attribute>,
+    /// Code of its type, as stored.
+    pub(super) kind: u32,
+    pub(super) begin: u64,
+}
+
+/// Reads the header, in windows that grow until it is complete.
+pub(super) fn read(source: &dyn Source) -> Result<Header> {
+    let mut len = WINDOW.min(source.len());
+    let mut window = Vec::new();
+    loop {
+        let have = window.len();
+        window.resize(len as usize, 0);
+        source.fetch_one(have as u64, &mut window[have..])?;
+        match parse(&window, source.len()) {
+            Ok(header) => return Ok(header),
+            Err(Stop::Fault(fault)) => return Err(Error::Fault(fault)),
+            Err(Stop::More(end)) if end > LONGEST => {
+                let fault = Fault::new("the header is too long");
+                let expected = format!("at most {LONGEST} bytes");
+                return Err(fault
+                    .expected(expected)
+                    .found(format!("at least {end}"))
+                    .into());
+            }
+            // `end` is behind the window and within the file, so the window grows.
+            Err(Stop::More(end)) => len = end.max(2 * len).min(source.len()),
+        }
+    }
+}
+
+/// Parses the header of a file of `file_len` bytes, of which `window` is the beginning.
+pub(super) fn parse(window: &[u8], file_len: u64) -> Walk<Header> {
+    let version = window
+        .strip_prefix(MAGIC)
+        .and_then(|rest| Version::from_byte(*rest.first()?))
+        .ok_or_else(|| Fault::new("not a classic NetCDF file").bytes(0..START as u64))?;
+    let mut cursor = Cursor::new(window, START, file_len, version);
+    let records = match (cursor.size()?, version.has_long_sizes()) {
+        (u64::MAX, true) => None,
+        (streaming, false) if streaming == u64::from(u32::MAX) => None,
+        (records, _) => Some(records),
+    };
+    let dimensions = list(&mut cursor, DIMENSIONS, "dimensions", dimension)?;
+    let attributes = list(&mut cursor, ATTRIBUTES, "attributes", attribute)?;
+    let variables = list(&mut cursor, VARIABLES, "variables", variable)?;
+    Ok(Header {
+        version,
+        records,
+        dimensions,
+        attributes,
+        variables,
+        len: cursor.at(),
+    })
+}
+
+/// A list: its tag, or zero for none, a count, and so many things.
+fn list<'a, T>(
+    cursor: &mut Cursor<'a>,
+    expected: u32,
+    what: &str,
+    one: impl Fn(&mut Cursor<'a>) -> Walk<T>,
+) -> Walk<Vec<T>> {
+    let start = cursor.at();
+    let tag = cursor.word()?;
+    // The smallest thing is a dimension: length of an empty name, and a size.
+    let count = cursor.count(8, what)?;
+    let bytes = start..cursor.at();
+    if tag != expected && (tag, count) != (0, 0) {
+        let fault = Fault::new(format!("the list of {what} has a wrong tag")).bytes(bytes);
+        return Err(fault.expected(expected).found(tag).into());
+    }
+    if count > MOST {
+        let fault = Fault::new(format!("the header has too many {what}")).bytes(bytes);
+        return Err(fault
+            .expected(format!("at most {MOST}"))
+            .found(count)
+            .into());
+    }
+    (0..count).map(|_| one(cursor)).collect()
+}
+
+fn dimension(cursor: &mut Cursor<'_>) -> Walk<Dimension> {
+    Ok(Dimension {
+        name: cursor.name()?.to_vec(),
+        len: cursor.size()?,
+    })
+}
+
+fn attribute(cursor: &mut Cursor<'_>) -> Walk<Attribute> {
+    let name = cursor.name()?.to_vec();
+    let start = cursor.at();
+    let code = cursor.word()?;
+    let kind = Kind::from_code(code, cursor.version).ok_or_else(|| {
+        Fault::new("an attribute has an unknown type")
+            .bytes(start..start + 4)
+            .found(code)
+    })?;
+    let size = kind.size() as u64;
+    let count = cursor.count(size, "elements in an attribute")?;
+    let raw = cursor.padded(count * size)?.to_vec();
+    Ok(Attribute { name, kind, raw })
+}
+
+fn variable(cursor: &mut Cursor<'_>) -> Walk<Variable> {
+    let name = cursor.name()?.to_vec();
+    let rank = cursor.count(4, "dimensions of a variable")?;
+    let dimensions = (0..rank).map(|_| cursor.size()).collect::<Walk<_>>()?;
+    let attributes = list(cursor, ATTRIBUTES, "attributes", attribute)?;
+    let kind = cursor.word()?;
+    // The size as the writer computed it: redundant, and wrong where it does not fit.
+    cursor.size()?;
+    Ok(Variable {
+        name,
+        dimensions,
+        attributes,
+        kind,
+        begin: cursor.offset()?,
+    })
+}

@@ -1,0 +1,169 @@
+//! NetCDF classic files (CDF-1, CDF-2 and CDF-5): variables as arrays, read without a library.
+//!
+//! A file is recognised by its magic and version byte. Opening reads the header alone; everything it claims
+//! is held against the file's length. A file with the attribute `binsparse` is a Binsparse container, whose
+//! arrays are its variables. NetCDF-4 files are HDF5 files and none of ours. See docs/formats.md.
+//!
+//! The way of a read: [`header`] (what the file says), [`layout`] (where the elements are), [`data`] (the
+//! array), [`swap`] (byte order).
+
+mod cursor;
+mod data;
+mod describe;
+mod header;
+mod kind;
+mod layout;
+#[cfg(test)]
+mod sample;
+mod swap;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::binsparse::{self, Member};
+use super::{Candidate, Container, Format, Preferences, Text, Unreadable, Verdict, names};
+use crate::array::Array;
+use crate::error::{Error, Fault, Result};
+use crate::source::{Source, Store};
+use data::Variable;
+use describe::Describer;
+use header::{Header, MAGIC};
+use kind::{Kind, Version};
+
+/// Name of a file that holds a Binsparse container.
+const BINSPARSE: &str = "binsparse";
+
+pub struct NetCdf;
+
+impl Format for NetCdf {
+    fn name(&self) -> &'static str {
+        "netcdf"
+    }
+
+    fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {
+        if !candidate.is_file() {
+            return Ok(Verdict::No);
+        }
+        let rest = candidate.head()?.strip_prefix(MAGIC);
+        let version = rest.and_then(|rest| Version::from_byte(*rest.first()?));
+        Ok(version.map_or(Verdict::No, |_| Verdict::Yes))
+    }
+
+    fn members(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn open(
+        &self,
+        store: &Arc<dyn Store>,
+        path: &Path,
+        _preferences: Preferences,
+    ) -> Result<Container> {
+        match open(self.name(), store.open(path)?) {
+            Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
+            other => other,
+        }
+    }
+}
+
+/// A fault here is one that leaves nothing to show.
+fn open(format: &'static str, source: Arc<dyn Source>) -> Result<Container> {
+    let header = header::read(&*source)?;
+    let mut container = Container::new(format, header.version.name());
+    let mut describer = Describer::new();
+    variables(&mut container, &header, &source, &mut describer)?;
+    match header
+        .attributes
+        .iter()
+        .find(|a| a.name == binsparse::DESCRIPTOR.as_bytes())
+    {
+        Some(descriptor) if descriptor.kind == Kind::Char => {
+            examine(&mut container, &descriptor.raw)?;
+        }
+        Some(_) => container
+            .faults
+            .push(Fault::new("the attribute \"binsparse\" is not text")),
+        None => suspect(&mut container),
+    }
+    let others = header.attributes.iter();
+    let others = others.filter(|a| a.name != binsparse::DESCRIPTOR.as_bytes());
+    for (name, value) in describer.attributes(others) {
+        container.attributes.entry(name).or_insert(value);
+    }
+    Ok(container)
+}
+
+/// Adds the variables, and the faults of those that cannot be shown or not in full.
+fn variables(
+    container: &mut Container,
+    header: &Header,
+    source: &Arc<dyn Source>,
+    describer: &mut Describer,
+) -> Result<()> {
+    let stored: Vec<&[u8]> = header.variables.iter().map(|v| &*v.name).collect();
+    let shown = names::shown(&stored, true);
+    let places = layout::places(header, source.len())?;
+    for ((name, place), variable) in shown.into_iter().zip(places).zip(&header.variables) {
+        let place = match place {
+            Ok(place) => place,
+            Err(fault) => {
+                container.unreadable.push(Unreadable {
+                    name: name.clone(),
+                    reason: fault.to_string(),
+                    entry: true,
+                });
+                container.faults.push(fault.array(&name));
+                continue;
+            }
+        };
+        if place.begin < header.len && place.bytes() > 0 {
+            let fault = Fault::new("the variable begins within the header").array(&name);
+            let fault = fault.expected(format!("at least {}", header.len));
+            container.faults.push(fault.found(place.begin));
+        }
+        container.describe(&name, describer.variable(variable, header));
+        let array = Variable::new(name, Arc::clone(source), place);
+        let cut = array.cut().map(|fault| fault.array(array.name()));
+        container.faults.extend(cut);
+        container.arrays.push(Arc::new(array));
+    }
+    Ok(())
+}
+
+/// Makes the container one of Binsparse.
+fn examine(container: &mut Container, descriptor: &[u8]) -> Result<()> {
+    let member = |array: &Arc<dyn Array>| Member {
+        name: array.name().to_owned(),
+        array: Ok(Arc::clone(array)),
+    };
+    let unreadable = |unreadable: &Unreadable| Member {
+        name: unreadable.name.clone(),
+        array: Err(unreadable.reason.clone()),
+    };
+    let members = container.arrays.iter().map(member);
+    let members = members.chain(container.unreadable.iter().map(unreadable));
+    let members: Vec<Member> = members.collect();
+    let examined = binsparse::examine(descriptor, &members)?;
+    container.format = BINSPARSE;
+    container.version = examined.version;
+    container.faults.extend(examined.faults);
+    container.checks.extend(examined.check);
+    container.attributes = examined.attributes;
+    container.texts.push(Text {
+        name: binsparse::TEXT.to_owned(),
+        content: descriptor.into(),
+    });
+    Ok(())
+}
+
+/// Reports a container that must have had a descriptor.
+fn suspect(container: &mut Container) {
+    let names: Vec<&str> = container.arrays.iter().map(|array| array.name()).collect();
+    if binsparse::looks_like(&names) {
+        let what = "the arrays are those of Binsparse, but there is no attribute \"binsparse\"";
+        container.faults.push(Fault::new(what));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! Files built by hand: every version, fixed and record variables, cut and damaged ones.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use super::header;
+use super::sample::{Built, File, open};
+use crate::array::{Array, Piece};
+use crate::container::Container;
+use crate::error::Result;
+
+/// Bytes of a range, as the mount reads them.
+fn read(array: &dyn Array, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+    let mut pieces = Vec::new();
+    array.pieces(range, &mut pieces)?;
+    let mut bytes = Vec::new();
+    for piece in pieces {
+        let mut part = vec![0; piece.take() as usize];
+        match piece {
+            Piece::Direct { at, .. } => array.read_direct(at, &mut part)?,
+            Piece::Block {
+                id,
+                block_len,
+                skip,
+                take,
+            } => {
+                let mut block = vec![0; block_len as usize];
+                array.decode(id, &mut block)?;
+                part.copy_from_slice(&block[skip as usize..(skip + take) as usize]);
+            }
+        }
+        bytes.extend(part);
+    }
+    Ok(bytes)
+}
+
+fn all(array: &dyn Array) -> Result<Vec<u8>> {
+    read(array, 0..array.info()?.bytes)
+}
+
+fn faults(container: &Container) -> Vec<String> {
+    container
+        .faults
+        .iter()
+        .map(|fault| fault.to_string())
+        .collect()
+}
+
+#[test]
+fn variables_are_shown_little_endian_with_their_types() {
+    let file = File::new(5, 3, &[0, 4])
+        .with("a", 10, &[1])
+        .with("b", 2, &[0, 1])
+        .with("c", 6, &[]);
+    let Built { bytes, shown, .. } = file.build();
+    let (_directory, container) = open(&bytes);
+    assert_eq!((container.format, &*container.version), ("netcdf", "CDF-5"));
+    assert_eq!(faults(&container), [""; 0]);
+    let info: Vec<_> = container
+        .arrays
+        .iter()
+        .map(|array| array.info().unwrap())
+        .collect();
+    assert_eq!(info[0].dtype.name(), "int64");
+    assert_eq!(info[1].dtype.name(), "|S1");
+    assert_eq!(
+        (&info[1].shape[..], &info[2].shape[..]),
+        (&[3, 4][..], &[][..])
+    );
+    for (array, shown) in container.arrays.iter().zip(&shown) {
+        assert_eq!(&all(&**array).unwrap(), shown);
+    }
+    assert_eq!(
+        container.described["b"]["dimensions"],
+        serde_json::json!(["d0", "d1"])
+    );
+}
+
+#[test]
+fn a_single_record_variable_is_not_padded() {
+    let Built { bytes, shown, .. } = File::new(1, 9, &[0]).with("a", 1, &[0]).build();
+    let (_directory, container) = open(&bytes);
+    assert_eq!(all(&*container.arrays[0]).unwrap(), shown[0]);
+    let pieces = &mut Vec::new();
+    container.arrays[0].pieces(0..9, pieces).unwrap();
+    assert_eq!(pieces[..], [Piece::Direct { at: 0, take: 9 }]);
+}
+
+#[test]
+fn a_stream_has_the_records_that_the_file_holds() {
+    for variables in 1..3 {
+        let mut file = File::new(2, 5, &[0]);
+        for number in 0..variables {
+            file = file.with(&format!("v{number}"), 3, &[0]);
+        }
+        let mut bytes = file.build().bytes;
+        bytes[4..8].fill(0xff);
+        let (_directory, container) = open(&bytes);
+        assert_eq!(faults(&container), [""; 0]);
+        assert_eq!(container.arrays[0].info().unwrap().shape, [5]);
+        let (_directory, container) = open(&bytes[..bytes.len() - 4]);
+        let records = if variables == 1 { 3 } else { 4 };
+        assert_eq!(container.arrays[0].info().unwrap().shape, [records]);
+    }
+}
+
+#[test]
+fn a_cut_file_is_readable_up_to_the_cut() {
+    for records in [0, 6] {
+        let mut file = File::new(2, records, &[0, 100]).with("a", 4, &[1]);
+        if records > 0 {
+            file = file.with("b", 4, &[0]).with("c", 4, &[0]);
+        }
+        let Built { bytes, shown, .. } = file.build();
+        let (_directory, container) = open(&bytes[..bytes.len() - 12]);
+        let last = container.arrays.len() - 1;
+        let told = faults(&container);
+        assert!(
+            told[0].contains("ends after the end of the file"),
+            "{told:?}"
+        );
+        let array = &*container.arrays[last];
+        assert_eq!(array.info().unwrap().bytes, shown[last].len() as u64);
+        let good = if records == 0 { 388 } else { 16 };
+        assert_eq!(read(array, 0..good).unwrap(), shown[last][..good as usize]);
+        assert!(read(array, good..good + 1).is_err());
+        assert!(all(array).is_err());
+    }
+}
+
+#[test]
+fn a_variable_of_any_claimed_size_is_surveyed_in_no_time() {
+    let mut file = File::new(5, 0, &[1 << 59]).with("a", 10, &[]);
+    file.variables[0].dimensions = vec![];
+    let mut bytes = file.build().bytes;
+    // The rank and the dimension of the variable come after its name.
+    let at = bytes.len() - 8 - (8 + 8 + 4 + 12) - 8;
+    bytes[at..at + 8].copy_from_slice(&1u64.to_be_bytes());
+    bytes.splice(at + 8..at + 8, 0u64.to_be_bytes());
+    let (_directory, container) = open(&bytes);
+    let array = &container.arrays[0];
+    assert_eq!(array.info().unwrap().bytes, 1 << 62);
+    let mut visited = 0;
+    array.survey(&mut |piece| visited += piece.take()).unwrap();
+    assert!(visited <= bytes.len() as u64);
+    assert_eq!(container.faults.len(), 2, "{:?}", faults(&container));
+}
+
+#[test]
+fn broken_variables_do_not_hide_the_others() {
+    let file = File::new(1, 2, &[0, 3, 5])
+        .with("good", 4, &[1])
+        .with("type", 7, &[1])
+        .with("record", 4, &[0])
+        .with("late", 4, &[1, 0]);
+    let Built { bytes, shown, .. } = file.build();
+    let (_directory, container) = open(&bytes);
+    let unreadable: Vec<&str> = container.unreadable.iter().map(|u| &*u.name).collect();
+    assert_eq!(unreadable, ["type", "late"]);
+    assert_eq!(container.faults.len(), 2);
+    assert_eq!(container.arrays.len(), 2);
+    assert_eq!(all(&*container.arrays[0]).unwrap(), shown[0]);
+}
+
+#[test]
+fn a_lost_descriptor_and_a_present_one_are_noticed() {
+    let mut file = File::new(5, 0, &[7])
+        .with("values", 7, &[0])
+        .with("indices_0", 7, &[0]);
+    let (_directory, container) = open(&file.build().bytes);
+    assert_eq!(container.format, "netcdf");
+    assert_eq!(container.faults.len(), 1);
+
+    let text = r#"{"binsparse": {"version": "0.1", "format": "CVEC", "shape": [300],
+        "number_of_stored_values": 7, "data_types": {"values": "bint8", "indices_0": "uint8"}}}"#;
+    file.descriptor = Some(text.into());
+    let (_directory, container) = open(&file.build().bytes);
+    assert_eq!(
+        (container.format, &*container.version),
+        ("binsparse", "0.1")
+    );
+    assert_eq!(faults(&container), [""; 0]);
+    assert_eq!(&*container.texts[0].content, text.as_bytes());
+    assert_eq!((container.texts.len(), container.checks.len()), (1, 1));
+}
+
+#[test]
+fn headers_that_cannot_be_are_refused() {
+    let good = File::new(1, 0, &[3]).with("a", 4, &[0]).build().bytes;
+    let changed = |at: usize, value: u32| {
+        let mut bytes = good.clone();
+        bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+        bytes
+    };
+    let two_unlimited = File::new(1, 0, &[0, 0]).build().bytes;
+    for bytes in [
+        changed(8, 11),
+        changed(8, 0),
+        changed(12, 1 << 30),
+        changed(16, 1 << 30),
+        two_unlimited,
+    ] {
+        let (_directory, container) = open(&bytes);
+        assert_eq!((container.arrays.len(), container.faults.len()), (0, 1));
+    }
+    for len in 0..good.len() - 12 {
+        assert!(header::parse(&good[..len], len as u64).is_err());
+    }
+}
+
+prop_compose! {
+    fn file()(
+        version in select(vec![1u8, 2, 5]),
+        records in 0u64..300,
+        extents in vec(select(vec![1u64, 2, 3, 7, 40, 1100]), 1..4),
+        variables in vec((any::<bool>(), 1u32..12, vec(any::<Index>(), 0..2)), 0..6),
+    ) -> File {
+        let mut file = File::new(version, records, &[&[0], &extents[..]].concat());
+        for (number, (record, code, dimensions)) in variables.into_iter().enumerate() {
+            let code = if version == 5 { code } else { code.min(6) };
+            let dimensions = dimensions.iter().map(|d| 1 + d.index(extents.len()) as u64);
+            let dimensions: Vec<u64> = record.then_some(0).into_iter().chain(dimensions).collect();
+            file = file.with(&format!("v{number}"), code, &dimensions);
+        }
+        file
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_range_of_every_variable_is_what_was_stored(
+        file in file(),
+        ranges in vec((any::<Index>(), any::<Index>()), 6),
+    ) {
+        let Built { bytes, shown, .. } = file.build();
+        let (_directory, container) = open(&bytes);
+        prop_assert_eq!(faults(&container), [""; 0]);
+        for (array, shown) in container.arrays.iter().zip(&shown) {
+            prop_assert_eq!(&all(&**array).unwrap(), shown);
+            for (a, b) in &ranges {
+                let (a, b) = (a.index(shown.len() + 1), b.index(shown.len() + 1));
+                let range = a.min(b)..a.max(b);
+                let got = read(&**array, range.start as u64..range.end as u64).unwrap();
+                prop_assert_eq!(&got, &shown[range]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_anywhere_spoils_only_what_it_takes(file in file(), cut in any::<Index>()) {
+        let Built { bytes, shown, header } = file.build();
+        let len = header + cut.index(bytes.len() - header + 1);
+        let (_directory, container) = open(&bytes[..len]);
+        for (array, shown) in container.arrays.iter().zip(&shown) {
+            let whole = all(&**array);
+            let told = container.faults.iter().any(|f| f.array.as_deref() == Some(array.name()));
+            prop_assert_eq!(whole.is_err(), told);
+            if let Ok(whole) = whole {
+                prop_assert_eq!(&whole, shown);
+            }
+            array.survey(&mut |piece| {
+                if let Piece::Direct { at, take } = piece {
+                    assert!(array.read_direct(at, &mut vec![0; take as usize]).is_ok());
+                }
+            }).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_damage_makes_it_panic(
+        file in file(),
+        damage in vec((any::<Index>(), select(vec![0u8, 1, 7, 127, 128, 255])), 1..8),
+        whole in any::<bool>(),
+    ) {
+        let Built { mut bytes, header, .. } = file.build();
+        for (at, byte) in damage {
+            // Behind the version, so that most of it is still parsed.
+            let at = 4 + at.index(header - 4);
+            bytes[at] = byte;
+        }
+        if !whole {
+            bytes.truncate(header);
+        }
+        let (_directory, container) = open(&bytes);
+        for array in &container.arrays {
+            let bytes = array.info().unwrap().bytes;
+            let _ = read(&**array, 0..bytes.min(5000));
+            let _ = read(&**array, bytes.saturating_sub(5000)..bytes);
+            let mut visited = 0;
+            array.survey(&mut |piece| visited += piece.take()).unwrap();
+            prop_assert!(visited <= 1 << 30);
+        }
+    }
+}

@@ -54,6 +54,8 @@ pub struct Fault {
     pub what: String,
     pub expected: Option<String>,
     pub found: Option<String>,
+    /// It may be gone when it is tried again: a process that failed may do better the next time.
+    pub passing: bool,
 }
 
 impl Fault {
@@ -102,6 +104,11 @@ impl Fault {
 
     pub fn found(mut self, found: impl fmt::Display) -> Self {
         self.found = Some(found.to_string());
+        self
+    }
+
+    pub fn passing(mut self) -> Self {
+        self.passing = true;
         self
     }
 

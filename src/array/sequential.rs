@@ -109,10 +109,6 @@ impl Sequential {
         self.number
     }
 
-    pub(crate) fn array(&self) -> &dyn Array {
-        &*self.array
-    }
-
     /// The next elements, as many as `out` takes, less only at the end. Signed numbers are sign-extended:
     /// a negative one reads as 2^63 or more (`as i64` gives it back). After an error the reader is of no
     /// further use. Errors carry the array's name.

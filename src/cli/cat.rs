@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::{Failure, Outcome, container};
 use crate::array::prefetch::{Stream, Workers};
 use crate::array::read::{CachedArray, Tail};
+use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::inside::Located;
 use crate::container::{Container, Preferences};
-use crate::cache::{ArrayIndex, BlockCache, VersionId};
 
 const CACHE: u64 = 64 << 20;
 
@@ -66,11 +66,7 @@ fn broken_pipe_is_fine(e: io::Error) -> Option<Failure> {
     (e.kind() != io::ErrorKind::BrokenPipe).then(|| Failure::new(format!("standard output: {e}")))
 }
 
-fn open(
-    path: &Path,
-    preferences: Preferences,
-    name: &str,
-) -> Result<Arc<CachedArray>, Failure> {
+fn open(path: &Path, preferences: Preferences, name: &str) -> Result<Arc<CachedArray>, Failure> {
     let found = container::find(path, preferences)?;
     let opened = found.open()?;
     let wanted = opened.resolve(name);

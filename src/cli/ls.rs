@@ -76,12 +76,14 @@ fn print(listed: &[Listed<'_>], long: bool) -> io::Result<()> {
                 description.version
             )?;
         }
+        let widest = description.arrays.iter().map(|array| array.name.chars().count());
+        let width = widest.max().unwrap_or(0).clamp(12, 40);
         for array in &description.arrays {
             if long {
                 let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
                 writeln!(
                     out,
-                    "  {:<12} {:<10} {:<16} {:>10} stored {:>10}  {}",
+                    "  {:<width$} {:<10} {:<16} {:>10} stored {:>10}  {}",
                     array.name,
                     array.dtype,
                     format!("({})", shape.join(", ")),

@@ -110,8 +110,6 @@ pub struct Container {
     pub described: BTreeMap<String, Attributes>,
     /// What cannot be trusted, one line of `error.txt` each.
     pub faults: Vec<Fault>,
-    /// Whether the faults may pass: a process that failed may do better the next time.
-    pub passing: bool,
     /// Rules between arrays.
     pub checks: Vec<Arc<dyn Check>>,
 }
@@ -167,7 +165,6 @@ impl Container {
             attributes: Attributes::new(),
             described: BTreeMap::new(),
             faults: Vec::new(),
-            passing: false,
             checks: Vec::new(),
         }
     }

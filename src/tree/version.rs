@@ -92,7 +92,7 @@ impl Versions {
             None => {
                 let opened = Arc::new(open_unchanged(version, store)?);
                 slot.opened = Arc::downgrade(&opened);
-                if opened.container(Part(0))?.passing {
+                if opened.container(Part(0))?.faults.iter().any(|f| f.passing) {
                     slot.passing = Some((Arc::clone(&opened), Instant::now()));
                 }
                 opened

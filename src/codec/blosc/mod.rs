@@ -4,7 +4,8 @@
 //! compressed whole or, split, one stream per byte of the element. Blocks decode independently and
 //! in any order, so a reader of a few bytes needs the header, the table and one block only.
 //!
-//! Bytes in, bytes out: nothing here does I/O or knows Bloscpack, whose reader is the only user.
+//! Bytes in, bytes out: nothing here does I/O or knows its users, which are the reader of Bloscpack
+//! and the filters of HDF5; these also take single decoders from here.
 //! Every input byte is taken to be hostile: decoding ends with the plain bytes or a [`BloscError`],
 //! and takes scratch of about the size of the output, which the caller has already accepted.
 //!

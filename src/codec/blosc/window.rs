@@ -74,7 +74,11 @@ impl<'a> Window<'a> {
 
     /// Appends the next `len` bytes of `input`.
     #[inline(always)]
-    pub(in crate::codec) fn literals(&mut self, input: &mut Input, len: usize) -> Result<(), StreamError> {
+    pub(in crate::codec) fn literals(
+        &mut self,
+        input: &mut Input,
+        len: usize,
+    ) -> Result<(), StreamError> {
         let (to, from) = (self.filled, input.at);
         let room = self.bytes.len() - to;
         let present = input.bytes.len() - from;
@@ -96,7 +100,11 @@ impl<'a> Window<'a> {
 
     /// Appends `len` bytes, each a copy of the byte `distance` before it.
     #[inline(always)]
-    pub(in crate::codec) fn repeat(&mut self, distance: usize, len: usize) -> Result<(), StreamError> {
+    pub(in crate::codec) fn repeat(
+        &mut self,
+        distance: usize,
+        len: usize,
+    ) -> Result<(), StreamError> {
         let to = self.filled;
         if distance == 0 || distance > to {
             return Err(StreamError::Distance {

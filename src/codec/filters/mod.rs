@@ -15,12 +15,16 @@ mod bits;
 mod bitshuffle;
 mod blosc;
 mod blosc2;
+#[cfg(test)]
+mod encode;
 mod error;
 mod fletcher32;
 mod libraries;
 mod lz4;
 mod lzf;
 mod nbit;
+#[cfg(test)]
+mod real;
 mod scale_offset;
 mod shuffle;
 mod stage;
@@ -36,6 +40,9 @@ use tools::{Tools, room};
 
 /// Filters that HDF5 allows in a pipeline, one per bit of a chunk's mask.
 const MAX_FILTERS: usize = 32;
+
+/// A chunk between two filters is at most twice as long as it is plain, and so many bytes.
+const MAX_GROWTH: usize = 1 << 20;
 
 /// A filter as a dataset's header names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +95,7 @@ impl Pipeline {
         let (mut largest, mut own) = (0, 0);
         for stage in &self.stages {
             own = own.max(stage.scratch(size.most as u64));
-            size = stage.stored_size(size);
+            size = self.stored_size(stage, size);
             largest = largest.max(size.most as u64);
         }
         let between = self
@@ -123,7 +130,7 @@ impl Pipeline {
         for (i, stage) in self.stages.iter().enumerate() {
             if mask >> i & 1 == 0 {
                 live.push((stage, size));
-                size = stage.stored_size(size);
+                size = self.stored_size(stage, size);
             }
         }
         Tools::lend(self.chunk_bytes, |tools| {
@@ -132,6 +139,17 @@ impl Pipeline {
             tools.between = between;
             done
         })
+    }
+
+    /// Size of what `stage` makes of `plain` bytes; many filters together do not add up beyond bounds.
+    fn stored_size(&self, stage: &Stage, plain: Size) -> Size {
+        let Size { most, exact } = stage.stored_size(plain);
+        let limit = self
+            .chunk_bytes
+            .saturating_mul(2)
+            .saturating_add(MAX_GROWTH);
+        let most = if exact { most } else { most.min(limit) };
+        Size { most, exact }
     }
 
     fn plain_size(&self) -> Size {

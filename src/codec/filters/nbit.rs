@@ -67,7 +67,13 @@ impl Nbit {
     pub(super) fn most(&self, stored: u64) -> u64 {
         match &self.packed {
             None => stored,
-            Some((elements, kind)) => (*elements as u64).saturating_mul(kind.size as u64),
+            Some((elements, kind)) => {
+                let stored = stored.saturating_mul(8).checked_div(kind.bits());
+                stored
+                    .unwrap_or(u64::MAX)
+                    .min(*elements as u64)
+                    .saturating_mul(kind.size as u64)
+            }
         }
     }
 
@@ -90,6 +96,16 @@ impl Nbit {
 }
 
 impl Type {
+    /// Bits that an element is stored in.
+    fn bits(&self) -> u64 {
+        match &self.kind {
+            Kind::Number { precision, .. } => u64::from(*precision),
+            Kind::Bytes => 8 * self.size as u64,
+            Kind::Array(base) => base.bits().saturating_mul((self.size / base.size) as u64),
+            Kind::Compound(members) => members.iter().map(|(_, member)| member.bits()).sum(),
+        }
+    }
+
     /// Fills one element, which has been zeroed.
     fn unpack(&self, bits: &mut Bits, element: &mut [u8]) -> Result<(), FilterError> {
         match &self.kind {

@@ -176,8 +176,10 @@ impl Stage {
     pub(super) fn scratch(&self, plain: u64) -> u64 {
         match self {
             Self::Bzip2 => 5 << 20,
-            Self::Blosc | Self::Blosc2 => plain.saturating_mul(2) + (1 << 20),
-            Self::Bitshuffle(_) | Self::Szip(_) => plain.saturating_mul(2) + (256 << 10),
+            Self::Blosc | Self::Blosc2 => plain.saturating_mul(3).saturating_add(1 << 20),
+            Self::Bitshuffle(_) | Self::Szip(_) => {
+                plain.saturating_mul(2).saturating_add(256 << 10)
+            }
             Self::Deflate | Self::Zstd => 256 << 10,
             _ => 0,
         }

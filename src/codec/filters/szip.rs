@@ -109,7 +109,7 @@ impl Szip {
     fn sample_bytes(&self) -> usize {
         match self.depth {
             ..=8 => 1,
-            ..=16 => 2,
+            9..=16 => 2,
             _ => 4,
         }
     }
@@ -176,7 +176,7 @@ impl Line<'_, '_> {
     fn decode_block(&mut self, at: usize) -> Result<usize, FilterError> {
         let id_bits = match self.coding.depth {
             ..=8 => 3,
-            ..=16 => 4,
+            9..=16 => 4,
             _ => 5,
         };
         let id = self.bits.take(id_bits)?;
@@ -206,19 +206,19 @@ impl Line<'_, '_> {
 
     /// High parts of all samples, then `k` low bits of each.
     fn decode_split(&mut self, range: std::ops::Range<usize>, k: u32) -> Result<(), FilterError> {
-        let limit = u64::from(self.limit()) >> k;
+        let limit = u64::from(self.limit());
         let samples = &mut self.samples[range];
         for sample in &mut *samples {
-            let high = self.bits.unary()?;
-            if high > limit {
-                return Err(FilterError::new("a sample has more bits than its pixel"));
-            }
-            *sample = (high as u32) << k;
+            // Cut to 32 bits so that the shift loses nothing; the limit is lower anyway.
+            *sample = self.bits.unary()?.min(u64::from(u32::MAX)) as u32;
         }
-        if k > 0 {
-            for sample in samples {
-                *sample |= self.bits.take(k)? as u32;
+        for sample in samples {
+            let whole = u64::from(*sample) << k | self.bits.take(k)?;
+            if whole > limit {
+                let fault = FilterError::new("a sample has more bits than its pixel");
+                return Err(fault.expected(self.coding.depth));
             }
+            *sample = whole as u32;
         }
         Ok(())
     }

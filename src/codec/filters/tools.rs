@@ -7,7 +7,7 @@ use crate::codec::blosc;
 use std::cell::RefCell;
 
 /// Chunks up to this size leave their buffers to the next one.
-const KEEP: usize = 8 << 20;
+const KEEP: usize = 4 << 20;
 
 thread_local! {
     static TOOLS: RefCell<Tools> = RefCell::default();
@@ -21,6 +21,8 @@ pub(super) struct Tools {
     pub(super) blosc: blosc::Decoder,
     /// Codec output that is still to be rearranged.
     pub(super) planes: Vec<u8>,
+    /// A block of Blosc2 that is still to be put in its place.
+    pub(super) block: Vec<u8>,
     /// Working memory of bit shuffle.
     pub(super) tile: Vec<u8>,
     /// Samples of szip.

@@ -264,11 +264,11 @@ impl Array for Cells {
             stored_bytes += (share / u128::from(block.width.max(1))) as u64;
             blocks += 1;
             let own = super::table::codec(block.body);
-            codec = Some(
-                codec
-                    .filter(|&c| c == own)
-                    .map_or_else(|| if codec.is_none() { own } else { "mixed" }, |c| c),
-            );
+            codec = match codec {
+                None => Some(own),
+                Some(other) if other == own => codec,
+                Some(_) => Some("mixed"),
+            };
         }
         Ok(Info {
             dtype: self.value.dtype(),

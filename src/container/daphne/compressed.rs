@@ -111,7 +111,7 @@ impl Array for Entries {
         let (group, next) = groups.get(number);
         let (start, len) = (id.0 - group.first, out.len() as u64 / self.size());
         let most = (next.first - id.0).min(BLOCK);
-        if start % BLOCK != 0 || len != most {
+        if !start.is_multiple_of(BLOCK) || len != most {
             return Err(no_block(id).into());
         }
         self.csr
@@ -237,7 +237,7 @@ impl Array for Offsets {
         let (group, next) = groups.get(number);
         let len = out.len() as u64 / 8;
         let most = (next.row - id.0).min(BLOCK);
-        if (id.0 - group.row) % BLOCK != 0 || len != most {
+        if !(id.0 - group.row).is_multiple_of(BLOCK) || len != most {
             return Err(no_block(id).into());
         }
         self.csr.offsets(number, &(id.0..id.0 + len), out)

@@ -89,30 +89,17 @@ impl Single<'_> {
     }
 
     fn push(&self, row: &Row, bytes: &[u8], out: &mut Wanted) -> Result<()> {
-        let entry = self.layout.entry() as usize;
-        let index = self.layout.index as usize;
-        let entries = bytes.chunks_exact(entry);
-        let cols = entries
-            .clone()
-            .map(|entry| super::entries::load(&entry[..index]));
-        let most = match &mut out.cols {
-            Some(out) => {
-                let start = out.len();
-                out.extend(cols);
-                out[start..].iter().copied().max()
-            }
-            None => {
-                let values = &mut out.values;
-                match self.layout.value {
-                    1 => entries.for_each(|entry| values.push(entry[index])),
-                    2 => entries.for_each(|e| values.extend_from_slice(&e[index..index + 2])),
-                    4 => entries.for_each(|e| values.extend_from_slice(&e[index..index + 4])),
-                    _ => entries.for_each(|e| values.extend_from_slice(&e[index..index + 8])),
-                }
-                cols.max()
-            }
+        let most = match (self.layout.index, self.layout.value) {
+            (4, 1) => push::<4, 5>(bytes, out),
+            (4, 2) => push::<4, 6>(bytes, out),
+            (4, 4) => push::<4, 8>(bytes, out),
+            (4, _) => push::<4, 12>(bytes, out),
+            (_, 1) => push::<8, 9>(bytes, out),
+            (_, 2) => push::<8, 10>(bytes, out),
+            (_, 4) => push::<8, 12>(bytes, out),
+            _ => push::<8, 16>(bytes, out),
         };
-        self.check(row, most.unwrap_or(0))
+        self.check(row, most)
     }
 
     fn check(&self, row: &Row, col: u64) -> Result<()> {
@@ -175,6 +162,24 @@ impl Single<'_> {
         }
         Ok(())
     }
+}
+
+/// Appends entries of `E` bytes, `I` of them the column, and gives the greatest column. Lengths that are
+/// known here make each a move.
+fn push<const I: usize, const E: usize>(bytes: &[u8], out: &mut Wanted) -> u64 {
+    let (entries, _) = bytes.as_chunks::<E>();
+    let cols = entries
+        .iter()
+        .map(|entry| super::entries::load(&entry[..I]));
+    let Some(kept) = &mut out.cols else {
+        entries
+            .iter()
+            .for_each(|entry| out.values.extend_from_slice(&entry[I..]));
+        return cols.max().unwrap_or(0);
+    };
+    let start = kept.len();
+    kept.extend(cols);
+    kept[start..].iter().copied().max().unwrap_or(0)
 }
 
 fn ascends(bytes: &[u8], entry: usize) -> bool {

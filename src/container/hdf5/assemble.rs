@@ -12,28 +12,20 @@ use super::dataset::{self, Opened};
 use super::fault_of;
 use super::fields::GroupFields;
 use super::index::{self, Group, Index, Target};
+use super::role::{Role, role};
 use crate::array::Array;
 use crate::container::inside::join;
 use crate::container::{Container, Inner, Link, Text, Unreadable, binsparse, bpcells, names};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
-/// What a group is beside a group.
-enum Role {
-    Plain,
-    /// With the text of its descriptor; none if it is lost.
-    Binsparse(Option<Vec<u8>>),
-    BpCells(bpcells::version::Version, String),
-}
-
 /// A container while it is put together.
 struct Part {
     container: Container,
     /// The part that it lies in; the first lies in itself.
     parent: usize,
-    /// Path of its group within that part, and from the file's root.
+    /// Path of its group within that part.
     path: String,
-    full: String,
     /// Datasets of the group itself, if it is a Binsparse container.
     binsparse: Option<(Option<Vec<u8>>, Vec<binsparse::Member>)>,
 }
@@ -72,54 +64,22 @@ pub(super) fn container(index: Index, source: &Arc<dyn Source>) -> Result<Contai
 
 impl<'a> Assembly<'a> {
     pub(super) fn dataset(&self, target: &Target) -> Option<&'a index::Dataset> {
-        match target {
-            Target::Dataset(number) => self.index.datasets.get(*number as usize),
-            _ => None,
-        }
+        self.index.dataset(target)
     }
 
     /// Opens a dataset as an array of this name; what cannot be shown is a fault.
     pub(super) fn open(&self, name: &str, dataset: &index::Dataset) -> Result<Arc<dyn Array>> {
         match dataset::open(name, self.source, self.index, dataset)? {
-            Opened::Array { array, trouble: None } => Ok(array),
-            Opened::Array { trouble: Some(fault), .. } => Err(fault.into()),
+            Opened::Array {
+                array,
+                trouble: None,
+            } => Ok(array),
+            Opened::Array {
+                trouble: Some(fault),
+                ..
+            } => Err(fault.into()),
             Opened::NotShown(reason) => Err(Fault::new(reason).into()),
         }
-    }
-
-    fn role(&self, group: &Group) -> Role {
-        if let Some(value) = attributes::find(&group.attributes, b"binsparse") {
-            return Role::Binsparse(match value {
-                index::Value::Text(text) => Some(text.clone()),
-                _ => None,
-            });
-        }
-        if let Some(text) = self.descriptor_dataset(group) {
-            return Role::Binsparse(Some(text.clone()));
-        }
-        let version = attributes::text(&group.attributes, b"version");
-        let version = version.and_then(|text| std::str::from_utf8(text).ok());
-        if let Some(line) = version
-            && let Some(version) = bpcells::version::Version::parse(line)
-        {
-            return Role::BpCells(version, line.to_owned());
-        }
-        let names: Vec<&str> = group
-            .links
-            .iter()
-            .filter_map(|link| std::str::from_utf8(&link.name).ok())
-            .collect();
-        if names.len() == group.links.len() && binsparse::looks_like(&names) {
-            return Role::Binsparse(None);
-        }
-        Role::Plain
-    }
-
-    /// An early writer kept the descriptor in a dataset.
-    fn descriptor_dataset(&self, group: &Group) -> Option<&'a Vec<u8>> {
-        let named = |link: &&index::Link| link.name == binsparse::DESCRIPTOR.as_bytes();
-        let link = group.links.iter().find(named)?;
-        self.dataset(&link.target)?.text.as_ref()
     }
 
     /// Finds out where a group is shown; its parent has been placed before.
@@ -135,17 +95,25 @@ impl<'a> Assembly<'a> {
             Some(place) => {
                 let reserved = place.path.is_empty();
                 let name = self.shown_name(group, reserved);
-                (place.part, join(&place.path, &name), join(&place.full, &name))
+                (
+                    place.part,
+                    join(&place.path, &name),
+                    join(&place.full, &name),
+                )
             }
             None => return Err(Fault::new("a group lies in none").found(number).into()),
         };
-        let role = self.role(group);
+        let role = role(self.index, group);
         if number > 0 && matches!(role, Role::Plain) {
-            places.push(Place { part: parent, path, full });
+            places.push(Place {
+                part: parent,
+                path,
+                full,
+            });
             return Ok(());
         }
         let part = parts.len();
-        parts.push(self.part(group, role, parent, path, full.clone())?);
+        parts.push(self.part(group, role, parent, path)?);
         places.push(Place {
             part,
             path: String::new(),
@@ -164,14 +132,7 @@ impl<'a> Assembly<'a> {
         names::shown_as(&group.name, at, reserved)
     }
 
-    fn part(
-        &self,
-        group: &Group,
-        role: Role,
-        parent: usize,
-        path: String,
-        full: String,
-    ) -> Result<Part> {
+    fn part(&self, group: &Group, role: Role, parent: usize, path: String) -> Result<Part> {
         let mut descriptor_of = None;
         let version = format!("superblock {}", self.index.superblock);
         let mut container = match role {
@@ -201,7 +162,6 @@ impl<'a> Assembly<'a> {
             container,
             parent,
             path,
-            full,
             binsparse: descriptor_of,
         })
     }
@@ -226,7 +186,11 @@ impl<'a> Assembly<'a> {
             let attributes = attributes::json(&group.attributes, b"");
             part.container.describe(&place.path, attributes);
         }
-        let taken = if own { part.shown_already() } else { HashSet::new() };
+        let taken = if own {
+            part.shown_already()
+        } else {
+            HashSet::new()
+        };
         for (at, link) in group.links.iter().enumerate() {
             let name = names::shown_as(&link.name, at, own);
             if own && (taken.contains(&name) || part.is_member(&link.name)) {
@@ -257,10 +221,16 @@ impl<'a> Assembly<'a> {
                 Some(dataset) if attributes::is_dimension_alone(&dataset.attributes) => {
                     return Ok(());
                 }
-                Some(dataset) => (self.add_dataset(&mut part.container, &path, dataset)?, false),
+                Some(dataset) => (
+                    self.add_dataset(&mut part.container, &path, dataset)?,
+                    false,
+                ),
                 None => (Err("not in the file's index".into()), false),
             },
-            other => (Err(not_a_dataset(other)), matches!(other, Target::External { .. })),
+            other => (
+                Err(not_a_dataset(other)),
+                matches!(other, Target::External { .. }),
+            ),
         };
         if let Err(reason) = &array {
             part.container.unreadable.push(Unreadable {
@@ -318,7 +288,7 @@ impl Part {
     /// Whether a dataset has been used up by the part.
     fn is_member(&self, name: &[u8]) -> bool {
         let is = |member: &&str| member.as_bytes() == name;
-        self.container.format == bpcells::NAME && bpcells::MEMBERS.iter().any(|m| is(&m))
+        self.container.format == bpcells::NAME && bpcells::MEMBERS.iter().any(is)
     }
 
     /// Checks the rules of a Binsparse container, once all its arrays are there.
@@ -328,7 +298,9 @@ impl Part {
         };
         let Some(text) = descriptor else {
             let fault = Fault::new("no descriptor of Binsparse, but its arrays");
-            self.container.faults.push(fault.expected("an attribute 'binsparse' with text"));
+            self.container
+                .faults
+                .push(fault.expected("an attribute 'binsparse' with text"));
             return Ok(());
         };
         let examined = binsparse::examine(&text, &members)?;
@@ -364,7 +336,11 @@ fn not_a_dataset(target: &Target) -> String {
 
 fn problems(index: &Index) -> impl Iterator<Item = Fault> {
     index.problems.iter().map(|problem| {
-        let names: Vec<String> = problem.path.iter().map(|name| names::escape(name)).collect();
+        let names: Vec<String> = problem
+            .path
+            .iter()
+            .map(|name| names::escape(name))
+            .collect();
         let fault = Fault::new(problem.what.clone());
         if names.is_empty() {
             fault

@@ -6,7 +6,7 @@
 //! variable-length strings go to [`super::strings`]. Used by `assemble`.
 
 mod chunked;
-mod expansion;
+mod decoder;
 mod fill;
 mod plain;
 
@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use super::element::Element;
 use super::grid::product;
-use super::index::{self, Chunk, Index, Layout, Type};
 use super::heap::Heap;
+use super::index::{self, Chunk, Index, Layout, Type};
 use super::strings::{self, Strings};
 use super::worker;
 use crate::array::dtype::Dtype;
@@ -93,8 +93,8 @@ struct Dataset {
 
 enum Storage {
     Plain(Plain),
-    Chunked(Chunked),
-    Unreadable(Fault),
+    Chunked(Box<Chunked>),
+    Unreadable(Box<Fault>),
 }
 
 impl Dataset {
@@ -154,7 +154,10 @@ fn storage(
     tables: Tables,
 ) -> Result<Storage> {
     let files = |files: &[Vec<u8>]| {
-        let names: Vec<_> = files.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        let names: Vec<_> = files
+            .iter()
+            .map(|name| String::from_utf8_lossy(name))
+            .collect();
         names.join(", ")
     };
     let unreadable = match &dataset.layout {
@@ -162,22 +165,30 @@ fn storage(
             format!("raw data in other files ({}); never opened", files(names))
         }
         Layout::Virtual(names) => {
-            format!("a virtual dataset over other files ({}); never opened", files(names))
+            format!(
+                "a virtual dataset over other files ({}); never opened",
+                files(names)
+            )
         }
         Layout::Unknown(reason) => format!("cannot be read: {reason}"),
         Layout::Chunked { .. } => {
             let fill = Fill::new(dataset.fill.as_deref(), &element)?;
             let chunked = Chunked::new(source, dataset, dims, element, fill, tables)?;
-            return Ok(Storage::Chunked(chunked));
+            return Ok(Storage::Chunked(Box::new(chunked)));
         }
         Layout::Compact(_) | Layout::Contiguous { .. } => {
             let fill = Fill::new(dataset.fill.as_deref(), &element)?;
             let stored = size(dims, element.stored)?;
-            let cast = element.cast;
-            return Ok(Storage::Plain(Plain::new(source, &dataset.layout, stored, cast, fill)?));
+            return Ok(Storage::Plain(Plain::new(
+                source,
+                dataset,
+                stored,
+                element.cast,
+                fill,
+            )?));
         }
     };
-    Ok(Storage::Unreadable(Fault::new(unreadable)))
+    Ok(Storage::Unreadable(Box::new(Fault::new(unreadable))))
 }
 
 impl Array for Dataset {
@@ -214,7 +225,7 @@ impl Array for Dataset {
                 Ok(())
             }
             Storage::Chunked(chunked) => chunked.pieces(range, out),
-            Storage::Unreadable(fault) => Err(fault.clone().into()),
+            Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
         }
     }
 
@@ -232,7 +243,7 @@ impl Array for Dataset {
                 let fault = Fault::new("a dataset without chunks has no blocks");
                 Err(fault.block(block.0).into())
             }
-            Storage::Unreadable(fault) => Err(fault.clone().into()),
+            Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
         }
     }
 
@@ -240,7 +251,7 @@ impl Array for Dataset {
         match &self.storage {
             Storage::Plain(plain) => plain.read(at, out),
             Storage::Chunked(chunked) => chunked.read_direct(at, out),
-            Storage::Unreadable(fault) => Err(fault.clone().into()),
+            Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
         }
     }
 
@@ -251,7 +262,7 @@ impl Array for Dataset {
                 Ok(())
             }
             Storage::Chunked(chunked) => chunked.survey(visit),
-            Storage::Unreadable(fault) => Err(fault.clone().into()),
+            Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
         }
     }
 }

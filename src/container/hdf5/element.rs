@@ -110,7 +110,11 @@ impl Describing {
 
     fn array(&mut self, dims: &[u64], base: &Type, depth: u32) -> Result<Part, String> {
         let part = self.part(base, depth + 1)?;
-        let size = |each: u64| count(dims)?.checked_mul(each).filter(|&n| 0 < n && n <= SIZE_MOST);
+        let size = |each: u64| {
+            count(dims)?
+                .checked_mul(each)
+                .filter(|&n| 0 < n && n <= SIZE_MOST)
+        };
         let (Some(stored), Some(shown)) = (size(part.stored), size(part.shown)) else {
             return Err(format!("an array type of dimensions {dims:?}"));
         };

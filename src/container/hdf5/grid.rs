@@ -74,11 +74,6 @@ impl Grid {
         })
     }
 
-    /// Bytes of the array.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Chunks, stored or not.
     pub(super) fn chunks(&self) -> u64 {
         self.chunks
@@ -203,7 +198,10 @@ impl Grid {
             return 0;
         }
         let first_of = |axis: &Axis| self.span(axis, number).start;
-        let outer = self.axes.iter().fold(0, |row, axis| row * axis.len + first_of(axis));
+        let outer = self
+            .axes
+            .iter()
+            .fold(0, |row, axis| row * axis.len + first_of(axis));
         outer * self.last.len + first_of(&self.last)
     }
 
@@ -213,10 +211,18 @@ impl Grid {
             return;
         }
         let columns = self.span(&self.last, number);
-        let spans: Vec<_> = self.axes.iter().map(|axis| self.span(axis, number)).collect();
+        let spans: Vec<_> = self
+            .axes
+            .iter()
+            .map(|axis| self.span(axis, number))
+            .collect();
         let mut at: Vec<u64> = spans.iter().map(|span| span.start).collect();
         loop {
-            let row = self.axes.iter().zip(&at).fold(0, |row, (axis, at)| row * axis.len + at);
+            let row = self
+                .axes
+                .iter()
+                .zip(&at)
+                .fold(0, |row, (axis, at)| row * axis.len + at);
             let start = row * self.last.len;
             visit(start + columns.start..start + columns.end);
             let moved = at.iter_mut().zip(&spans).rev().any(|(at, span)| {
@@ -263,7 +269,10 @@ fn axes(dims: &[u64], chunk: &[u64], element: u64) -> Vec<Axis> {
         match axes.last_mut() {
             // The bytes of elements are always joined: no chunk cuts through an element.
             Some(last) if chunk == len => {
-                let joined = (last.len.saturating_mul(len), last.chunk.saturating_mul(chunk));
+                let joined = (
+                    last.len.saturating_mul(len),
+                    last.chunk.saturating_mul(chunk),
+                );
                 *last = Axis::new(joined.0, joined.1);
             }
             _ => axes.push(Axis::new(len, chunk)),

@@ -43,9 +43,14 @@ pub(super) struct Reference {
 
 impl Heap {
     pub(super) fn new(source: Arc<dyn Source>, index: &Index) -> Result<Heap> {
-        let size = |size: u8, what: &str| match size {
-            2 | 4 | 8 => Ok(usize::from(size)),
-            other => Err(Fault::new(format!("{what} in the file have an odd size")).found(other)),
+        let size = |size: u8, what: &str| -> Result<usize> {
+            match size {
+                2 | 4 | 8 => Ok(usize::from(size)),
+                other => {
+                    let fault = Fault::new(format!("{what} in the file have an odd size"));
+                    Err(fault.found(other).into())
+                }
+            }
         };
         Ok(Heap {
             source,
@@ -91,7 +96,11 @@ impl Heap {
             return Err(fault.found(head[..5].escape_ascii()).into());
         }
         let size = number(&head[8..8 + self.length_size]);
-        if size < header || at.checked_add(size).is_none_or(|end| end > self.source.len()) {
+        if size < header
+            || at
+                .checked_add(size)
+                .is_none_or(|end| end > self.source.len())
+        {
             let fault = Fault::new("the size of a collection of the global heap is wrong");
             let fault = fault.bytes(at..at + header).found(size);
             let most = self.source.len() - at;
@@ -117,9 +126,14 @@ impl Heap {
             }
             let end = start.checked_add(len).filter(|end| *end <= window.len);
             let (Some(end), true) = (end, objects.len() < OBJECTS_MOST) else {
-                let fault = Fault::new("an object of the global heap lies outside of its collection");
+                let fault =
+                    Fault::new("an object of the global heap lies outside of its collection");
                 let place = window.at + at..window.at + start;
-                return Err(fault.bytes(place).expected(window.len - start).found(len).into());
+                return Err(fault
+                    .bytes(place)
+                    .expected(window.len - start)
+                    .found(len)
+                    .into());
             };
             objects.push(Object {
                 number: index,
@@ -129,7 +143,10 @@ impl Heap {
             at = end.next_multiple_of(8);
         }
         objects.sort_by_key(|object| object.number);
-        match objects.windows(2).find(|pair| pair[0].number == pair[1].number) {
+        match objects
+            .windows(2)
+            .find(|pair| pair[0].number == pair[1].number)
+        {
             None => Ok(objects),
             Some(pair) => {
                 let fault = Fault::new("a collection of the global heap has an object twice");
@@ -165,7 +182,11 @@ impl Collection {
         };
         if found.len < out.len() as u64 {
             let fault = Fault::new("a string is longer than its object in the global heap");
-            return Err(fault.bytes(place).expected(found.len).found(out.len()).into());
+            return Err(fault
+                .bytes(place)
+                .expected(found.len)
+                .found(out.len())
+                .into());
         }
         match window.held(found.start, out.len() as u64) {
             Some(bytes) => {
@@ -215,7 +236,8 @@ impl Window {
         let len = self.len.saturating_sub(start).min(most);
         self.start = start;
         self.bytes.resize(len as usize, 0);
-        self.source.fetch_one(self.at.saturating_add(start), &mut self.bytes)
+        self.source
+            .fetch_one(self.at.saturating_add(start), &mut self.bytes)
     }
 
     /// `len` bytes from `at` on; `len` is at most that of a header.
@@ -249,4 +271,4 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

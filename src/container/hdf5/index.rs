@@ -27,6 +27,16 @@ pub(super) struct Index {
     pub(super) problems: Vec<Problem>,
 }
 
+impl Index {
+    /// The dataset that a link leads to.
+    pub(super) fn dataset(&self, target: &Target) -> Option<&Dataset> {
+        match target {
+            Target::Dataset(number) => self.datasets.get(*number as usize),
+            _ => None,
+        }
+    }
+}
+
 /// A part of the file that could not be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Problem {

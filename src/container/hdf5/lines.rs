@@ -102,7 +102,11 @@ impl Array for FixedLines {
         self.lines(block.0, &mut lines)?;
         if lines.len() != out.len() {
             let fault = Fault::new("the strings are not as long as when they were counted");
-            return Err(fault.block(block.0).expected(out.len()).found(lines.len()).into());
+            return Err(fault
+                .block(block.0)
+                .expected(out.len())
+                .found(lines.len())
+                .into());
         }
         out.copy_from_slice(&lines);
         Ok(())

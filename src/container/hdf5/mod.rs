@@ -16,6 +16,7 @@ mod index;
 mod library;
 mod lines;
 mod recent;
+mod role;
 mod serve;
 mod strings;
 mod table;
@@ -87,7 +88,9 @@ fn behind_user_block(candidate: &Candidate<'_>) -> Result<bool> {
         }
         at *= 2;
     }
-    let extension = candidate.extension().and_then(|extension| extension.to_str());
+    let extension = candidate
+        .extension()
+        .and_then(|extension| extension.to_str());
     let named = extension.is_some_and(|name| SUFFIXES.contains(&name));
     let mut at = at as u64;
     while named && at <= FARTHEST {
@@ -103,7 +106,11 @@ fn behind_user_block(candidate: &Candidate<'_>) -> Result<bool> {
 /// One wrong byte of eight is no accident of another format.
 fn damaged_signature(head: &[u8]) -> Option<Fault> {
     let head = head.first_chunk::<8>()?;
-    let wrong = head.iter().zip(SIGNATURE).filter(|(a, b)| **a != *b).count();
+    let wrong = head
+        .iter()
+        .zip(SIGNATURE)
+        .filter(|(a, b)| **a != *b)
+        .count();
     (wrong == 1).then(|| {
         Fault::new("the signature is damaged")
             .bytes(0..8)

@@ -62,7 +62,10 @@ impl Strings {
         let most = ALWAYS.max(heap.source_len().saturating_mul(2)).min(MOST);
         if count > most {
             let fault = Fault::new("more strings than the file can hold");
-            return Err(fault.expected(format_args!("at most {most}")).found(count).into());
+            return Err(fault
+                .expected(format_args!("at most {most}"))
+                .found(count)
+                .into());
         }
         Ok(Strings {
             name: name.to_owned(),
@@ -94,7 +97,10 @@ impl Strings {
                 if len > LONGEST.min(self.heap.source_len()) {
                     let fault = Fault::new(format!("string {} is too long", cutting.strings));
                     let most = LONGEST.min(self.heap.source_len());
-                    return Err(fault.expected(format_args!("at most {most}")).found(len).into());
+                    return Err(fault
+                        .expected(format_args!("at most {most}"))
+                        .found(len)
+                        .into());
                 }
                 cutting.add(len + 1);
             }
@@ -115,7 +121,10 @@ impl Strings {
         let mut raw = vec![0; count * size];
         self.elements.read(range.start * size as u64, &mut raw)?;
         references.clear();
-        references.extend(raw.chunks_exact(size).map(|element| self.heap.reference(element)));
+        references.extend(
+            raw.chunks_exact(size)
+                .map(|element| self.heap.reference(element)),
+        );
         Ok(())
     }
 
@@ -214,8 +223,10 @@ impl Array for Strings {
 
     fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
         let layout = self.layout()?;
-        let ends = usize::try_from(block.0).ok().and_then(|at| layout.firsts.get(at..at + 2));
-        let Some(&[first, last]) = ends else {
+        let from = usize::try_from(block.0)
+            .ok()
+            .and_then(|at| layout.firsts.get(at..));
+        let Some(&[first, last]) = from.and_then(|from| from.first_chunk()) else {
             return Err(Fault::new("there is no such block").block(block.0).into());
         };
         let mut references = Vec::new();

@@ -22,13 +22,21 @@ impl Table {
     /// `chunks`: how many the grid has.
     pub(super) fn new(stored: &[Chunk], chunks: u64) -> Result<Table> {
         check(stored, chunks)?;
-        let dense = stored.last().is_none_or(|last| last.number + 1 == stored.len() as u64);
+        let dense = stored
+            .last()
+            .is_none_or(|last| last.number + 1 == stored.len() as u64);
         let numbers = || stored.iter().map(|chunk| chunk.number).collect();
-        let masked = stored.iter().enumerate().filter(|(_, chunk)| chunk.mask != 0);
+        let masked = stored
+            .iter()
+            .enumerate()
+            .filter(|(_, chunk)| chunk.mask != 0);
         Ok(Table {
             numbers: (!dense).then(numbers),
             addresses: stored.iter().map(|chunk| chunk.address).collect(),
-            sizes: stored.iter().map(|chunk| u32::try_from(chunk.size).unwrap_or(u32::MAX)).collect(),
+            sizes: stored
+                .iter()
+                .map(|chunk| u32::try_from(chunk.size).unwrap_or(u32::MAX))
+                .collect(),
             masks: masked.map(|(at, chunk)| (at, chunk.mask)).collect(),
         })
     }
@@ -61,21 +69,31 @@ impl Table {
             },
             address: *self.addresses.get(at)?,
             size: u64::from(*self.sizes.get(at)?),
-            mask: mask.ok().and_then(|mask| self.masks.get(mask)).map_or(0, |(_, mask)| *mask),
+            mask: mask
+                .ok()
+                .and_then(|mask| self.masks.get(mask))
+                .map_or(0, |(_, mask)| *mask),
         })
     }
 }
 
 fn check(stored: &[Chunk], chunks: u64) -> Result<()> {
-    if let Some(pair) = stored.windows(2).find(|pair| pair[0].number >= pair[1].number) {
+    if let Some(pair) = stored
+        .windows(2)
+        .find(|pair| pair[0].number >= pair[1].number)
+    {
         let fault = Fault::new("the table of chunks does not rise").block(pair[1].number);
-        return Err(fault.expected(format_args!("more than {}", pair[0].number)).into());
+        return Err(fault
+            .expected(format_args!("more than {}", pair[0].number))
+            .into());
     }
     match stored.last() {
         Some(last) if last.number >= chunks => {
             let fault = Fault::new("the table has a chunk outside of the dataset");
             let fault = fault.block(last.number);
-            Err(fault.expected(format_args!("fewer than {chunks} chunks")).into())
+            Err(fault
+                .expected(format_args!("fewer than {chunks} chunks"))
+                .into())
         }
         _ => Ok(()),
     }
@@ -104,7 +122,11 @@ mod tests {
         };
         assert!(table(&[0, 1, 3]).is_ok());
         assert!(table(&[]).is_ok());
-        for (numbers, what) in [(&[0, 0][..], "rise"), (&[2, 1], "rise"), (&[1, 4], "outside")] {
+        for (numbers, what) in [
+            (&[0, 0][..], "rise"),
+            (&[2, 1], "rise"),
+            (&[1, 4], "outside"),
+        ] {
             assert!(table(numbers).unwrap_err().to_string().contains(what));
         }
     }

@@ -6,18 +6,16 @@
 //! the first read. Used by [`super`].
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::decoder::Decoder;
 use super::fill::Fill;
-use super::{Tables, expansion, plain};
+use super::{Tables, plain};
 use crate::array::{BlockId, Piece};
-use crate::codec::filters::{self, Pipeline};
 use crate::container::hdf5::element::Element;
-use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::grid::{Grid, Run};
-use crate::container::hdf5::index::{self, Chunk, Filter, Layout};
+use crate::container::hdf5::index::{self, Chunk, Layout};
 use crate::container::hdf5::table::Table;
 use crate::error::{Fault, Result};
 use crate::source::Source;
@@ -28,30 +26,15 @@ const LONG_RUN: u64 = 16 << 10;
 /// Unfiltered chunks from this size on are read in place however short their runs are.
 const LARGE_CHUNK: u64 = 64 << 20;
 
-/// A larger buffer is not kept for the next chunk.
-const KEPT: usize = 4 << 20;
-
-thread_local! {
-    /// Stored bytes of one chunk.
-    static STORED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// Decoded bytes of one chunk that are converted into the block.
-    static DECODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
 pub(super) struct Chunked {
-    source: Arc<dyn Source>,
     token: u64,
     tables: Tables,
     table: OnceLock<Table>,
     /// Held while the table is asked for, which may take long.
     asking: Mutex<()>,
     grid: Grid,
-    /// Bytes of a chunk as stored.
-    stored: u64,
-    cast: Cast,
+    decoder: Decoder,
     fill: Fill,
-    filters: Vec<Filter>,
-    pipeline: std::result::Result<Pipeline, Fault>,
     plain_edges: bool,
 }
 
@@ -82,32 +65,28 @@ impl Chunked {
         else {
             return Err(Fault::new("the dataset has no chunks").into());
         };
-        let grid = |element| Grid::new(dims, chunk, element).map_err(Fault::new);
-        let stored = grid(element.stored)?.chunk_bytes();
-        let grid = grid(element.shown)?;
+        let stored = Grid::new(dims, chunk, element.stored).map_err(Fault::new)?;
+        let grid = Grid::new(dims, chunk, element.shown).map_err(Fault::new)?;
+        let (filters, stored) = (&dataset.filters, stored.chunk_bytes());
         let given = OnceLock::new();
         if let Some(table) = table {
             let _ = given.set(Table::new(table, grid.chunks())?);
         }
         Ok(Chunked {
-            source: Arc::clone(source),
             token: dataset.token,
             tables,
             table: given,
             asking: Mutex::default(),
             grid,
-            stored,
-            cast: element.cast,
+            decoder: Decoder::new(source, filters, stored, element.cast),
             fill,
-            filters: dataset.filters.clone(),
-            pipeline: pipeline(&dataset.filters, stored),
             plain_edges: *plain_edges,
         })
     }
 
     /// Why nothing can be decoded.
     pub(super) fn trouble(&self) -> Option<&Fault> {
-        self.pipeline.as_ref().err()
+        self.decoder.trouble()
     }
 
     /// Chunks of the grid, stored or not.
@@ -116,13 +95,7 @@ impl Chunked {
     }
 
     pub(super) fn codec(&self) -> Cow<'static, str> {
-        match &self.pipeline {
-            Ok(pipeline) => pipeline.name().into(),
-            Err(_) => {
-                let ids: Vec<String> = self.filters.iter().map(|f| f.id.to_string()).collect();
-                format!("filters {}", ids.join("+")).into()
-            }
-        }
+        self.decoder.codec()
     }
 
     fn table(&self) -> Result<&Table> {
@@ -137,13 +110,13 @@ impl Chunked {
         table.ok_or_else(|| Fault::new("the table of chunks is missing").into())
     }
 
-    fn pipeline(&self) -> Result<&Pipeline> {
-        self.pipeline.as_ref().map_err(|fault| fault.clone().into())
-    }
-
     /// Whether a chunk is stored without filters.
     fn is_plain(&self, number: u64) -> bool {
-        self.filters.is_empty() || (self.plain_edges && self.grid.is_partial(number))
+        !self.decoder.has_filters() || (self.plain_edges && self.grid.is_partial(number))
+    }
+
+    fn check(&self, chunk: &Chunk) -> Result<()> {
+        self.decoder.check(chunk, self.is_plain(chunk.number))
     }
 
     fn way(&self, table: &Table, number: u64) -> Way {
@@ -156,33 +129,11 @@ impl Chunked {
     }
 
     fn reads_in_place(&self) -> bool {
-        self.grid.longest_run() >= LONG_RUN || self.stored >= LARGE_CHUNK
-    }
-
-    /// Finds what cannot be right about a chunk without reading it.
-    fn check(&self, chunk: &Chunk) -> std::result::Result<(), Fault> {
-        let end = chunk.address.saturating_add(chunk.size);
-        let bytes = chunk.address..end;
-        if chunk.size >= u64::from(u32::MAX) || end > self.source.len() {
-            let fault = plain::beyond_the_end(chunk.address, end, self.source.len());
-            return Err(fault.block(chunk.number));
-        }
-        if self.is_plain(chunk.number) && chunk.size < self.stored {
-            let fault = Fault::new("the unfiltered chunk is too short").block(chunk.number);
-            return Err(fault.bytes(bytes).expected(self.stored).found(chunk.size));
-        }
-        let plausible =
-            expansion::is_plausible(&self.filters, chunk.mask, chunk.size, self.stored);
-        if chunk.size == 0 || !(plausible || self.is_plain(chunk.number)) {
-            let fault = Fault::new("the chunk is too short for what it is to hold");
-            let fault = fault.block(chunk.number).bytes(bytes);
-            return Err(fault.expected(format_args!("{} decoded bytes", self.stored)));
-        }
-        Ok(())
+        self.grid.longest_run() >= LONG_RUN || self.decoder.stored() >= LARGE_CHUNK
     }
 
     pub(super) fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        self.pipeline()?;
+        self.decoder.pipeline()?;
         let table = self.table()?;
         if table.len() == 0 {
             let (at, take) = (range.start, range.end - range.start);
@@ -221,61 +172,32 @@ impl Chunked {
         }
     }
 
-    /// Memory beside the block: the stored chunk, what the filters need, and the chunk before it is
-    /// converted.
+    /// Memory that decoding a chunk takes beside the block.
     pub(super) fn scratch(&self, number: u64) -> u64 {
         let chunk = self.table().ok().and_then(|table| table.get(number));
-        let converted = if self.cast.in_place() { 0 } else { self.stored };
-        match (chunk, &self.pipeline) {
-            (Some(_), _) if self.is_plain(number) => converted,
-            (Some(chunk), Ok(pipeline)) => chunk
-                .size
-                .saturating_add(converted)
-                .saturating_add(pipeline.scratch()),
-            _ => 0,
-        }
+        chunk.map_or(0, |chunk| {
+            self.decoder.scratch(&chunk, self.is_plain(number))
+        })
     }
 
     pub(super) fn decode(&self, number: u64, out: &mut [u8]) -> Result<()> {
-        let pipeline = self.pipeline()?;
-        if out.len() as u64 != self.grid.chunk_bytes() {
-            let fault = Fault::new("the block has another length").block(number);
-            return Err(fault.expected(self.grid.chunk_bytes()).found(out.len()).into());
+        self.decoder.pipeline()?;
+        let len = self.grid.chunk_bytes();
+        if out.len() as u64 != len || number >= self.grid.chunks() {
+            let fault = Fault::new("there is no such block").block(number);
+            let fault = fault.expected(format_args!("{len} bytes"));
+            return Err(fault.found(out.len()).into());
         }
         let Some(chunk) = self.table()?.get(number) else {
             self.fill.put(0, out);
             return Ok(());
         };
         self.check(&chunk)?;
-        let decoded = if self.cast.in_place() {
-            let decoded = self.decode_stored(pipeline, &chunk, out);
-            decoded.map(|()| self.cast.apply(out))
-        } else {
-            with_buffer(&DECODED, self.stored, |buffer| {
-                self.decode_stored(pipeline, &chunk, buffer)?;
-                self.cast.run(buffer, out);
-                Ok(())
-            })
-        };
-        decoded.map_err(|e| e.map_fault(|fault| fault.block(number)))
-    }
-
-    /// Decodes a chunk that has been checked into its stored type.
-    fn decode_stored(&self, pipeline: &Pipeline, chunk: &Chunk, out: &mut [u8]) -> Result<()> {
-        if self.is_plain(chunk.number) {
-            return self.source.fetch_one(chunk.address, out);
-        }
-        with_buffer(&STORED, chunk.size, |stored| {
-            self.source.fetch_one(chunk.address, stored)?;
-            pipeline.decode(chunk.mask, stored, out).map_err(|error| {
-                let bytes = chunk.address..chunk.address + chunk.size;
-                Fault::new(error.to_string()).bytes(bytes).into()
-            })
-        })
+        self.decoder.decode(&chunk, self.is_plain(number), out)
     }
 
     pub(super) fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        self.pipeline()?;
+        self.decoder.pipeline()?;
         let table = self.table()?;
         if table.len() == 0 {
             self.fill.put(at, out);
@@ -284,8 +206,8 @@ impl Chunked {
         let end = at.saturating_add(out.len() as u64);
         let mut rest = out;
         self.grid.runs(at..end, &mut |run| {
-            // Not more than `out` has: the runs make up its range.
-            let take = usize::try_from(run.take).unwrap_or(usize::MAX).min(rest.len());
+            // The runs make up the range, so `out` has them all.
+            let take = rest.len().min(run.take as usize);
             let (part, others) = std::mem::take(&mut rest).split_at_mut(take);
             rest = others;
             self.read_run(table, run, part)
@@ -298,18 +220,16 @@ impl Chunked {
             return Ok(());
         };
         self.check(&chunk)?;
-        if !self.is_plain(run.chunk) {
-            return Err(Fault::new("the chunk has to be decoded").block(run.chunk).into());
+        if self.is_plain(run.chunk) {
+            return self.decoder.read(&chunk, run.skip, out);
         }
-        plain::read(&self.cast, run.skip, out, &mut |at, out| {
-            let fetched = plain::fetch(&*self.source, chunk.address, at, out);
-            fetched.map_err(|e| e.map_fault(|fault| fault.block(run.chunk)))
-        })
+        let fault = Fault::new("the chunk has to be decoded");
+        Err(fault.block(run.chunk).into())
     }
 
     /// Visits every stored chunk; of a bad one, a byte that tells its fault.
     pub(super) fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        self.pipeline()?;
+        self.decoder.pipeline()?;
         let (table, len) = (self.table()?, self.grid.chunk_bytes());
         for chunk in table.iter() {
             match self.way(table, chunk.number) {
@@ -331,40 +251,4 @@ impl Chunked {
         }
         Ok(())
     }
-}
-
-/// Checked once; the fault is what every read gets.
-fn pipeline(filters: &[Filter], chunk_bytes: u64) -> std::result::Result<Pipeline, Fault> {
-    let filters: Vec<filters::Filter> = filters
-        .iter()
-        .map(|filter| filters::Filter {
-            id: filter.id,
-            values: filter.values.clone(),
-        })
-        .collect();
-    // At most 4 GiB: the grid has checked it.
-    let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(usize::MAX);
-    Pipeline::new(&filters, chunk_bytes)
-        .map_err(|e| Fault::new(format!("filter {} {}", e.id, e.reason)))
-}
-
-/// Lends `len` bytes of a thread's buffer, whose contents are arbitrary.
-fn with_buffer<R>(
-    buffer: &'static std::thread::LocalKey<RefCell<Vec<u8>>>,
-    len: u64,
-    f: impl FnOnce(&mut [u8]) -> Result<R>,
-) -> Result<R> {
-    let no_room = || Fault::new("no memory for a chunk").expected(format_args!("{len} bytes"));
-    let len = usize::try_from(len).map_err(|_| no_room())?;
-    buffer.with_borrow_mut(|buffer| {
-        if buffer.len() < len {
-            buffer.try_reserve_exact(len - buffer.len()).map_err(|_| no_room())?;
-            buffer.resize(len, 0);
-        }
-        let outcome = f(&mut buffer[..len]);
-        if buffer.len() > KEPT {
-            *buffer = Vec::new();
-        }
-        outcome
-    })
 }

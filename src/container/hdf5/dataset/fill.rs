@@ -59,7 +59,12 @@ mod tests {
     fn a_fill_value_of_another_length_is_refused() {
         let element = Element::of(&Type::Opaque { size: 3 }).unwrap();
         assert!(Fill::new(Some(&[1, 2]), &element).is_err());
-        assert!(Fill::new(Some(&[0, 0, 0]), &element).unwrap().shown.is_none());
+        assert!(
+            Fill::new(Some(&[0, 0, 0]), &element)
+                .unwrap()
+                .shown
+                .is_none()
+        );
     }
 
     proptest! {

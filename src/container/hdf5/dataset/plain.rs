@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::fill::Fill;
 use crate::array::Piece;
 use crate::container::hdf5::element::cast::Cast;
-use crate::container::hdf5::index::Layout;
+use crate::container::hdf5::index::{Dataset, Layout};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -48,20 +48,21 @@ impl Plain {
     /// lies before the end of a truncated file is good.
     pub(super) fn new(
         source: &Arc<dyn Source>,
-        layout: &Layout,
+        dataset: &Dataset,
         stored: u64,
         cast: Cast,
         fill: Fill,
     ) -> Result<Plain> {
-        let place = match layout {
+        let place = match &dataset.layout {
             Layout::Compact(bytes) if (bytes.len() as u64) < stored => {
                 let fault = Fault::new("compact data are too short");
                 return Err(fault.expected(stored).found(bytes.len()).into());
             }
             Layout::Compact(bytes) => Place::Compact(bytes.as_slice().into()),
+            // Behind a user block, libhdf5 gives an address even to what was never written.
             Layout::Contiguous {
                 address: Some(address),
-            } => Place::At(Arc::clone(source), *address),
+            } if dataset.stored_bytes > 0 => Place::At(Arc::clone(source), *address),
             _ => Place::Unwritten(fill),
         };
         Ok(Plain { place, cast })
@@ -77,9 +78,9 @@ impl Plain {
     /// Shown bytes from `at` on, within the dataset.
     pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match &self.place {
-            Place::At(source, address) => {
-                read(&self.cast, at, out, &mut |at, out| fetch(&**source, *address, at, out))
-            }
+            Place::At(source, address) => read(&self.cast, at, out, &mut |at, out| {
+                fetch(&**source, *address, at, out)
+            }),
             Place::Compact(bytes) => read(&self.cast, at, out, &mut |at, out| copy(bytes, at, out)),
             Place::Unwritten(fill) => {
                 fill.put(at, out);
@@ -126,7 +127,11 @@ pub(super) fn beyond_the_end(start: u64, end: u64, len: u64) -> Fault {
 fn copy(bytes: &[u8], at: u64, out: &mut [u8]) -> Result<()> {
     let from = usize::try_from(at).ok();
     let part = from.and_then(|at| bytes.get(at..)?.get(..out.len()));
-    let short = || Fault::new("compact data are too short").expected(at).found(bytes.len());
+    let short = || {
+        Fault::new("compact data are too short")
+            .expected(at)
+            .found(bytes.len())
+    };
     out.copy_from_slice(part.ok_or_else(short)?);
     Ok(())
 }
@@ -139,7 +144,7 @@ pub(super) fn read(
     fetch: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
 ) -> Result<()> {
     let unit = cast.to();
-    let whole = at % unit as u64 == 0 && out.len() % unit == 0;
+    let whole = at.is_multiple_of(unit as u64) && out.len().is_multiple_of(unit);
     if whole && cast.in_place() {
         fetch(at, out)?;
         cast.apply(out);

@@ -1,1 +1,492 @@
-//! Tests.
+//! Datasets put together by hand: every layout, and what a hostile index may claim.
+
+use super::*;
+use crate::container::hdf5::heap::tests::Bytes;
+use crate::container::hdf5::index::{Filter, Integer};
+use proptest::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SHUFFLE: u32 = 2;
+const GZIP: u32 = 1;
+
+fn int16(big_endian: bool) -> Type {
+    Type::Integer(Integer {
+        size: 2,
+        big_endian,
+        signed: true,
+        precision: 16,
+        offset: 0,
+    })
+}
+
+fn dataset(dims: &[u64], layout: Layout) -> index::Dataset {
+    index::Dataset {
+        token: 77,
+        element: int16(false),
+        dims: Some(dims.to_vec()),
+        layout,
+        filters: vec![],
+        fill: None,
+        attributes: vec![],
+        stored_bytes: 1,
+        text: None,
+    }
+}
+
+fn chunked(dims: &[u64], chunk: &[u64], table: Option<Vec<Chunk>>) -> index::Dataset {
+    let layout = Layout::Chunked {
+        chunk: chunk.to_vec(),
+        plain_edges: false,
+        table,
+    };
+    dataset(dims, layout)
+}
+
+fn filter(id: u32) -> Filter {
+    let values = vec![2];
+    Filter { id, values }
+}
+
+fn chunk(number: u64, address: u64, size: u64) -> Chunk {
+    Chunk {
+        number,
+        address,
+        size,
+        mask: 0,
+    }
+}
+
+fn opened(file: &[u8], dataset: &index::Dataset, tables: Tables) -> Result<Opened> {
+    let index = Index {
+        superblock: 0,
+        offset_size: 8,
+        length_size: 8,
+        base: 0,
+        groups: vec![],
+        datasets: vec![],
+        problems: vec![],
+    };
+    let source: Arc<dyn Source> = Arc::new(Bytes(file.to_vec()));
+    open_with("x", &source, &index, dataset, tables)
+}
+
+/// Opens a dataset whose table is in the index.
+fn open(file: &[u8], dataset: &index::Dataset) -> Arc<dyn Array> {
+    match opened(file, dataset, Arc::new(|_| panic!("the table is there"))) {
+        Ok(Opened::Array {
+            array,
+            trouble: None,
+        }) => array,
+        Ok(Opened::Array { trouble, .. }) => panic!("{trouble:?}"),
+        Ok(Opened::NotShown(reason)) => panic!("{reason}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn refused(dataset: &index::Dataset) -> String {
+    let opened = opened(&[], dataset, Arc::new(|_| Ok(vec![])));
+    opened.err().map(|error| error.to_string()).unwrap()
+}
+
+fn read(array: &dyn Array, range: Range<u64>) -> Result<Vec<u8>> {
+    let mut pieces = Vec::new();
+    array.pieces(range.clone(), &mut pieces)?;
+    let mut out = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Direct { at, take } => {
+                assert_eq!(at, range.start + out.len() as u64);
+                let start = out.len();
+                out.resize(start + take as usize, 0xee);
+                array.read_direct(at, &mut out[start..])?;
+            }
+            Piece::Block {
+                id,
+                block_len,
+                skip,
+                take,
+            } => {
+                let mut block = vec![0xee; block_len as usize];
+                array.decode(id, &mut block)?;
+                out.extend_from_slice(&block[skip as usize..(skip + take) as usize]);
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn all(array: &dyn Array) -> Result<Vec<u8>> {
+    read(array, 0..array.info()?.bytes)
+}
+
+fn fault(array: &dyn Array, range: Range<u64>) -> String {
+    read(array, range).unwrap_err().to_string()
+}
+
+/// What a survey visits: blocks, and direct bytes.
+fn survey(array: &dyn Array) -> (Vec<u64>, Vec<(u64, u64)>) {
+    let (mut blocks, mut direct) = (Vec::new(), Vec::new());
+    let surveyed = array.survey(&mut |piece| match piece {
+        Piece::Block {
+            id,
+            block_len,
+            skip,
+            take,
+        } => {
+            assert_eq!((skip, take), (0, block_len));
+            blocks.push(id.0);
+        }
+        Piece::Direct { at, take } => direct.push((at, take)),
+    });
+    surveyed.unwrap();
+    (blocks, direct)
+}
+
+fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+    let mut stored = vec![0; compressor.zlib_compress_bound(plain.len())];
+    let len = compressor.zlib_compress(plain, &mut stored).unwrap();
+    stored.truncate(len);
+    stored
+}
+
+fn shuffled(plain: &[u8]) -> Vec<u8> {
+    let half = |skip| plain.iter().skip(skip).step_by(2);
+    half(0).chain(half(1)).copied().collect()
+}
+
+#[test]
+fn contiguous_bytes_are_read_in_place() {
+    let file: Vec<u8> = (0..60).collect();
+    let at = |address| Layout::Contiguous { address };
+    let array = open(&file, &dataset(&[5, 4], at(Some(20))));
+    assert_eq!(all(&*array).unwrap(), &file[20..60]);
+    assert_eq!(read(&*array, 3..7).unwrap(), &file[23..27]);
+    assert_eq!(survey(&*array), (vec![], vec![(0, 40)]));
+    let truncated = open(&file[..50], &dataset(&[5, 4], at(Some(20))));
+    assert_eq!(read(&*truncated, 0..30).unwrap(), &file[20..50]);
+    let beyond = "bytes 49..51: the stored bytes lie beyond the end of the file";
+    assert!(fault(&*truncated, 29..31).starts_with(beyond));
+    let far = open(&file, &dataset(&[5], at(Some(u64::MAX - 2))));
+    assert!(fault(&*far, 0..10).contains("beyond the end"));
+}
+
+#[test]
+fn what_was_never_written_is_the_fill_value() {
+    let mut never = dataset(&[3], Layout::Contiguous { address: None });
+    assert_eq!(all(&*open(&[], &never)).unwrap(), [0; 6]);
+    never.element = int16(true);
+    never.fill = Some(vec![1, 2]);
+    let array = open(&[], &never);
+    assert_eq!(read(&*array, 1..6).unwrap(), [1, 2, 1, 2, 1]);
+    assert_eq!(survey(&*array), (vec![], vec![]));
+    // As libhdf5 has it behind a user block.
+    never.layout = Layout::Contiguous { address: Some(511) };
+    never.stored_bytes = 0;
+    assert_eq!(all(&*open(&[], &never)).unwrap(), [2, 1, 2, 1, 2, 1]);
+    never.fill = Some(vec![1]);
+    assert!(refused(&never).contains("fill value"));
+}
+
+#[test]
+fn compact_bytes_are_in_the_index() {
+    let mut compact = dataset(&[2], Layout::Compact(vec![1, 2, 3, 4]));
+    compact.element = int16(true);
+    let array = open(&[], &compact);
+    assert_eq!(array.info().unwrap().codec, "compact");
+    assert_eq!(all(&*array).unwrap(), [2, 1, 4, 3]);
+    assert!(refused(&dataset(&[3], Layout::Compact(vec![0; 5]))).contains("too short"));
+}
+
+#[test]
+fn datasets_without_elements_have_no_bytes() {
+    let mut null = dataset(&[], Layout::Compact(vec![]));
+    null.dims = None;
+    assert_eq!(open(&[], &null).info().unwrap().shape, [0]);
+    let empty = open(&[], &chunked(&[u64::MAX, 0, u64::MAX], &[0], None));
+    assert_eq!(empty.info().unwrap().bytes, 0);
+    assert!(all(&*empty).unwrap().is_empty());
+    assert!(empty.read_direct(0, &mut [0]).is_err());
+}
+
+#[test]
+fn a_scalar_has_no_dimensions() {
+    let array = open(
+        &[5, 6],
+        &dataset(&[], Layout::Contiguous { address: Some(0) }),
+    );
+    assert_eq!(array.info().unwrap().shape, [0; 0]);
+    assert_eq!(all(&*array).unwrap(), [5, 6]);
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused() {
+    let none = || Layout::Contiguous { address: None };
+    assert!(refused(&dataset(&[u64::MAX, 2], none())).contains("too large"));
+    assert!(refused(&dataset(&[1 << 62], none())).contains("too large"));
+    for bad in [&[0, 1][..], &[4], &[1 << 31, 2]] {
+        assert!(refused(&chunked(&[10, 10], bad, None)).contains("chunks of"));
+    }
+}
+
+#[test]
+fn unreadable_layouts_are_described() {
+    let external = Layout::External(vec![b"a.raw".to_vec(), b"b.raw".to_vec()]);
+    let other = Layout::Virtual(vec![b"c.h5".to_vec()]);
+    let unknown = Layout::Unknown("strange".into());
+    for (layout, what) in [
+        (external, "(a.raw, b.raw)"),
+        (other, "(c.h5)"),
+        (unknown, "strange"),
+    ] {
+        let opened = opened(&[], &dataset(&[3], layout), Arc::new(|_| Ok(vec![])));
+        let Ok(Opened::Array {
+            array,
+            trouble: Some(why),
+        }) = opened
+        else {
+            panic!("no trouble");
+        };
+        assert!(why.what.contains(what));
+        assert_eq!(array.info().unwrap().shape, [3]);
+        assert!(fault(&*array, 0..1).contains(what));
+        assert!(array.survey(&mut |_| {}).is_err());
+    }
+}
+
+#[test]
+fn filters_without_a_decoder_are_a_whyof_reading() {
+    let mut odd = chunked(&[3], &[3], Some(vec![chunk(0, 0, 6)]));
+    odd.filters = vec![filter(33999)];
+    let Ok(Opened::Array {
+        array,
+        trouble: Some(_),
+    }) = opened(&[0; 6], &odd, Arc::new(|_| Ok(vec![])))
+    else {
+        panic!("no trouble");
+    };
+    assert_eq!(array.info().unwrap().codec, "filters 33999");
+    assert!(fault(&*array, 0..6).contains("33999"));
+    assert!(array.decode(BlockId(0), &mut [0; 6]).is_err());
+}
+
+#[test]
+fn filtered_chunks_are_decoded_and_missing_ones_made_up() {
+    // 3 by 4 in chunks of 2 by 3: the first and the last are stored, the last sticks out.
+    let first: Vec<u8> = (0..12).collect();
+    let last: Vec<u8> = (20..32).collect();
+    let (a, b) = (gzip(&shuffled(&first)), shuffled(&last));
+    let mut masked = chunk(3, a.len() as u64, b.len() as u64);
+    masked.mask = 2;
+    let table = vec![chunk(0, 0, a.len() as u64), masked];
+    let mut of = chunked(&[3, 4], &[2, 3], Some(table));
+    of.filters = vec![filter(SHUFFLE), filter(GZIP)];
+    of.fill = Some(vec![7, 8]);
+    let array = open(&[a, b].concat(), &of);
+    let shown = [
+        [0, 1, 2, 3, 4, 5, 7, 8],
+        [6, 7, 8, 9, 10, 11, 7, 8],
+        [7, 8, 7, 8, 7, 8, 20, 21],
+    ];
+    assert_eq!(all(&*array).unwrap(), shown.concat());
+    let info = array.info().unwrap();
+    assert_eq!((info.codec.as_ref(), info.blocks), ("shuffle+gzip", 4));
+    assert_eq!(survey(&*array), (vec![0, 3], vec![]));
+    let mut missing = [0; 12];
+    array.decode(BlockId(1), &mut missing).unwrap();
+    assert_eq!(missing, [7, 8].repeat(6)[..]);
+    assert!(array.decode(BlockId(0), &mut [0; 11]).is_err());
+    assert!(array.scratch(BlockId(0)) > 0);
+}
+
+#[test]
+fn a_shuffle_without_a_width_is_skipped() {
+    let stored = gzip(&[1, 2, 3, 4]);
+    let mut skips = chunk(0, 0, stored.len() as u64);
+    skips.mask = 1;
+    let mut of = chunked(&[2], &[2], Some(vec![skips]));
+    of.filters = vec![filter(SHUFFLE), filter(GZIP)];
+    of.filters[0].values.clear();
+    assert_eq!(all(&*open(&stored, &of)).unwrap(), [1, 2, 3, 4]);
+    let unmasked = chunk(0, 0, stored.len() as u64);
+    of.layout = chunked(&[2], &[2], Some(vec![unmasked])).layout;
+    let array = open(&stored, &of);
+    assert!(fault(&*array, 0..4).contains("the size of its elements is missing"));
+}
+
+#[test]
+fn edges_may_be_without_filters() {
+    let (first, last) = ([1, 0, 2, 0], [3, 0, 4, 0]);
+    let stored = gzip(&first);
+    let at = stored.len() as u64;
+    let mut of = chunked(&[3], &[2], None);
+    of.layout = Layout::Chunked {
+        chunk: vec![2],
+        plain_edges: true,
+        table: Some(vec![chunk(0, 0, at), chunk(1, at, 4)]),
+    };
+    of.filters = vec![filter(GZIP)];
+    let array = open(&[&stored[..], &last].concat(), &of);
+    assert_eq!(all(&*array).unwrap(), [1, 0, 2, 0, 3, 0]);
+}
+
+#[test]
+fn long_runs_of_unfiltered_chunks_are_read_in_place() {
+    let len = 10_000u64;
+    let file: Vec<u8> = (0..4 * len).map(|n| (n / 7) as u8).collect();
+    let table = vec![chunk(0, 0, 2 * len), chunk(1, 2 * len, 2 * len)];
+    let mut of = chunked(&[2 * len - 1], &[len], Some(table));
+    of.element = int16(true);
+    let array = open(&file, &of);
+    let mut pieces = Vec::new();
+    array.pieces(0..4 * len - 2, &mut pieces).unwrap();
+    let whole = Piece::Direct {
+        at: 0,
+        take: 4 * len - 2,
+    };
+    assert_eq!(pieces, [whole]);
+    let mut expected = file.clone();
+    expected.chunks_exact_mut(2).for_each(<[u8]>::reverse);
+    assert_eq!(all(&*array).unwrap(), &expected[..4 * len as usize - 2]);
+    assert_eq!(
+        read(&*array, 19_997..20_003).unwrap(),
+        &expected[19_997..20_003]
+    );
+    assert_eq!(
+        survey(&*array),
+        (vec![], vec![(0, 2 * len), (2 * len, 2 * len - 2)])
+    );
+}
+
+#[test]
+fn a_bad_chunk_costs_no_other() {
+    let file = [gzip(&[1; 8]), vec![0xff; 8]].concat();
+    let end = file.len() as u64;
+    let table = vec![
+        chunk(0, 0, end - 8),
+        chunk(1, end - 4, 5),
+        chunk(2, u64::MAX - 1, 5),
+        chunk(3, 0, 0),
+        chunk(4, 0, u64::MAX),
+        chunk(5, end - 8, 8),
+    ];
+    let mut of = chunked(&[28], &[4], Some(table));
+    of.filters = vec![filter(GZIP)];
+    let array = open(&file, &of);
+    assert_eq!(read(&*array, 0..8).unwrap(), [1; 8]);
+    assert_eq!(read(&*array, 48..56).unwrap(), [0; 8]);
+    for (block, what) in [
+        (1, "beyond the end"),
+        (2, "beyond the end"),
+        (3, "too short"),
+        (4, "beyond the end"),
+        (5, "gzip"),
+    ] {
+        let found = fault(&*array, 8 * block..8 * block + 1);
+        assert!(
+            found.starts_with(&format!("block {block}: bytes ")),
+            "{found}"
+        );
+        assert!(found.contains(what), "{found}");
+        assert!(array.decode(BlockId(block), &mut [0; 8]).is_err());
+    }
+    assert_eq!(
+        survey(&*array),
+        (vec![0, 5], vec![(8, 1), (16, 1), (24, 1), (32, 1)])
+    );
+}
+
+#[test]
+fn chunks_that_claim_too_much_are_never_decoded() {
+    let claim = 1 << 30;
+    let mut of = chunked(&[claim], &[claim], Some(vec![chunk(0, 0, 100)]));
+    of.filters = vec![filter(GZIP)];
+    let array = open(&[0; 100], &of);
+    assert!(fault(&*array, 0..1).contains("too short for what it is to hold"));
+    of.filters.clear();
+    let array = open(&[0; 100], &of);
+    assert!(fault(&*array, 0..1).contains("unfiltered chunk is too short"));
+}
+
+#[test]
+fn the_table_is_asked_for_once_it_is_needed() {
+    let asked = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&asked);
+    let tables: Tables = Arc::new(move |token| {
+        assert_eq!(token, 77);
+        match counter.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(Fault::new("not now").into()),
+            _ => Ok(vec![chunk(0, 0, 4)]),
+        }
+    });
+    let of = chunked(&[2], &[2], None);
+    let Ok(Opened::Array { array, .. }) = opened(&[1, 2, 3, 4], &of, tables) else {
+        panic!("not opened");
+    };
+    array.info().unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    assert_eq!(fault(&*array, 0..4), "not now");
+    assert_eq!(all(&*array).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(all(&*array).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn tables_that_do_not_fit_are_refused() {
+    assert!(refused(&chunked(&[2], &[2], Some(vec![chunk(1, 0, 4)]))).contains("outside"));
+}
+
+proptest! {
+    /// Unfiltered chunks of a compound with a gap and a swapped member, some of them missing.
+    #[test]
+    fn any_range_is_what_was_stored(
+        axes in prop::collection::vec((1u64..7, 1u64..5), 1..4),
+        missing in prop::collection::vec(any::<bool>(), 40),
+        (a, b) in (0u64..2000, 0u64..2000),
+    ) {
+        let (dims, chunk_dims): (Vec<u64>, Vec<u64>) = axes.into_iter().unzip();
+        let counts: Vec<u64> = dims.iter().zip(&chunk_dims).map(|(n, c)| n.div_ceil(*c)).collect();
+        let (chunks, each): (u64, u64) = (counts.iter().product(), chunk_dims.iter().product());
+        let file: Vec<u8> = (0..chunks * each * 5).map(|n| (n * 31 % 251) as u8).collect();
+        let stored = (0..chunks).filter(|n| !missing[*n as usize % missing.len()]);
+        let table = stored.map(|n| chunk(n, n * each * 5, each * 5)).collect();
+        let mut of = chunked(&dims, &chunk_dims, Some(table));
+        let member = |name: &str, offset, element| index::Member {
+            name: name.into(),
+            offset,
+            element,
+        };
+        let members = vec![
+            member("a", 0, int16(true)),
+            member("b", 4, Type::Opaque { size: 1 }),
+        ];
+        of.element = Type::Compound { size: 5, members };
+        of.fill = Some(vec![1, 2, 3, 4, 5]);
+        let array = open(&file, &of);
+        let mut expected = Vec::new();
+        for element in 0..dims.iter().product() {
+            let (mut rest, mut number, mut within) = (element, 0, 0);
+            let (mut stride, mut step) = (1, 1);
+            for axis in (0..dims.len()).rev() {
+                let at = rest % dims[axis];
+                rest /= dims[axis];
+                number += at / chunk_dims[axis] * stride;
+                within += at % chunk_dims[axis] * step;
+                (stride, step) = (stride * counts[axis], step * chunk_dims[axis]);
+            }
+            let at = ((number * each + within) * 5) as usize;
+            let stored = match missing[number as usize % missing.len()] {
+                true => &[1, 2, 3, 4, 5],
+                false => &file[at..at + 5],
+            };
+            expected.extend([stored[1], stored[0], stored[4]]);
+        }
+        let bytes = expected.len() as u64;
+        prop_assert_eq!(array.info().unwrap().bytes, bytes);
+        let (a, b) = (a.min(b).min(bytes), a.max(b).min(bytes));
+        prop_assert_eq!(read(&*array, a..b).unwrap(), &expected[a as usize..b as usize]);
+        let mut direct = vec![0; (b - a) as usize];
+        array.read_direct(a, &mut direct).unwrap();
+        prop_assert_eq!(&direct[..], &expected[a as usize..b as usize]);
+    }
+}

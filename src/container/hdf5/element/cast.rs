@@ -111,10 +111,14 @@ impl Cast {
             shown.copy_from_slice(stored);
             return self.apply(shown);
         };
-        let units = stored.chunks_exact(self.from).zip(shown.chunks_exact_mut(self.to));
+        let units = stored
+            .chunks_exact(self.from)
+            .zip(shown.chunks_exact_mut(self.to));
         for (stored, shown) in units {
             for place in places {
-                place.cast.run(&stored[place.from.clone()], &mut shown[place.to.clone()]);
+                place
+                    .cast
+                    .run(&stored[place.from.clone()], &mut shown[place.to.clone()]);
             }
         }
     }
@@ -126,7 +130,9 @@ fn joined(places: Vec<Place>) -> Vec<Place> {
     for place in places {
         match joined.last_mut() {
             Some(last)
-                if last.cast.is_same() && place.cast.is_same() && last.from.end == place.from.start =>
+                if last.cast.is_same()
+                    && place.cast.is_same()
+                    && last.from.end == place.from.start =>
             {
                 (last.from.end, last.to.end) = (place.from.end, place.to.end);
             }

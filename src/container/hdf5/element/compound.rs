@@ -67,12 +67,21 @@ impl<'a> Packing<'a> {
     /// Adds the next member of a compound of `size` bytes.
     fn add(&mut self, member: &'a Member, part: Part, size: u64) -> Result<(), String> {
         let name = || String::from_utf8_lossy(&member.name);
-        let end = member.offset.checked_add(part.stored).filter(|end| *end <= size);
+        let end = member
+            .offset
+            .checked_add(part.stored)
+            .filter(|end| *end <= size);
         let Some(end) = end else {
-            return Err(format!("a compound whose member '{}' lies outside of it", name()));
+            return Err(format!(
+                "a compound whose member '{}' lies outside of it",
+                name()
+            ));
         };
         if member.offset < self.stored {
-            return Err(format!("a compound whose member '{}' overlaps another", name()));
+            return Err(format!(
+                "a compound whose member '{}' overlaps another",
+                name()
+            ));
         }
         if !self.names.insert(&member.name) {
             return Err(format!("a compound with two members '{}'", name()));
@@ -91,7 +100,8 @@ impl<'a> Packing<'a> {
     }
 
     fn describe(&mut self, name: &[u8], part: &Part) -> Result<(), String> {
-        self.descr.push_str(if self.descr.is_empty() { "[(" } else { ", (" });
+        self.descr
+            .push_str(if self.descr.is_empty() { "[(" } else { ", (" });
         push_literal(&mut self.descr, name);
         match part.descr.starts_with('[') {
             true => self.descr.extend([", ", &part.descr]),
@@ -147,7 +157,8 @@ fn complex(size: u64, members: &[Member]) -> Option<Result<Part, String>> {
     let lie = real.offset == 0 && imaginary.offset == float.size;
     let fits = float == other && float.size.checked_mul(2) == Some(size);
     let part = (named && lie && fits).then(|| float::complex(float))?;
-    part.is_ok_and(|part| part.descr.starts_with("<c")).then(|| float::complex(float))
+    part.is_ok_and(|part| part.descr.starts_with("<c"))
+        .then(|| float::complex(float))
 }
 
 /// Appends a name as a string literal of Python, in ASCII. Bytes that are not UTF-8 become the lone

@@ -59,6 +59,9 @@ pub(super) fn complex(float: &Float) -> Result<Part, String> {
             let descr = format!("[('r', '<f{size}'), ('i', '<f{size}')]");
             Part::sized(descr, 2 * size, cast(float))
         }
-        None => Err(format!("complex numbers of floats of {} bits", float.precision)),
+        None => Err(format!(
+            "complex numbers of floats of {} bits",
+            float.precision
+        )),
     }
 }

@@ -25,8 +25,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-use hdf5_sys::h5::{H5garbage_collect, H5open};
-use hdf5_sys::h5e::{H5E_DEFAULT, H5Eset_auto2};
+use hdf5_sys::h5::H5garbage_collect;
 use hdf5_sys::h5f::{
     H5F_ACC_RDONLY, H5F_close_degree_t, H5F_info2_t, H5Fget_create_plist, H5Fget_info2, H5Fopen,
 };
@@ -44,11 +43,9 @@ use walk::Walk;
 
 /// Readies the library; to be called once, before anything else here.
 pub(super) fn start() -> Outcome<()> {
+    // Also opens the library.
+    hdf5::silence_errors(true);
     let _lock = hdf5_sys::LOCK.lock();
-    // SAFETY: the lock is held.
-    check(unsafe { H5open() })?;
-    // SAFETY: no function to call means that nothing is printed.
-    check(unsafe { H5Eset_auto2(H5E_DEFAULT, None, ptr::null_mut()) })?;
     // SAFETY: the call takes a mask by value, which the crate declares as a pointer; 0 allows nothing.
     check(unsafe { H5PLset_loading_state(ptr::null_mut()) })?;
     Ok(())

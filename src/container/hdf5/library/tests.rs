@@ -383,15 +383,6 @@ fn links_out_of_the_file_are_told_and_never_followed() {
     assert_eq!(target(&index, 0, "via"), &out);
     let beyond = target(&index, 0, "beyond");
     assert!(matches!(beyond, Target::Dangling { .. }));
-    // A link's class (64: external), character set, length of the name, name.
-    let bytes = scratch.bytes();
-    let link = bytes.windows(6).position(|part| part == b"\x40\x01\x03out");
-    overwrite(&scratch.path, link.unwrap(), 187);
-    let index = scratch.index();
-    let Target::Unknown { reason } = target(&index, 0, "out") else {
-        panic!()
-    };
-    assert_eq!(reason, "a link of class 187");
 }
 
 fn overwrite(path: &Path, at: usize, byte: u8) {

@@ -1,1 +1,166 @@
-//! Tests.
+//! Strings in a heap that is put together by hand.
+
+use super::*;
+use crate::array::Order;
+use crate::container::hdf5::dataset::{Opened, open_with};
+use crate::container::hdf5::heap::tests::{Bytes, collection};
+use crate::container::hdf5::index::{self, Index, Layout};
+use crate::source::Source;
+
+/// Where the first collection lies.
+const HEAP: u64 = 64;
+
+fn element(length: u32, address: u64, object: u32) -> Vec<u8> {
+    [
+        &length.to_le_bytes()[..],
+        &address.to_le_bytes(),
+        &object.to_le_bytes(),
+    ]
+    .concat()
+}
+
+/// A contiguous dataset of these elements behind `heap`.
+fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array>> {
+    let mut file = vec![0; HEAP as usize];
+    file.extend_from_slice(heap);
+    let address = file.len() as u64;
+    file.extend(elements.concat());
+    let source: Arc<dyn Source> = Arc::new(Bytes(file));
+    let dataset = index::Dataset {
+        token: 0,
+        element: Type::VariableString,
+        dims: Some(dims.to_vec()),
+        layout: Layout::Contiguous {
+            address: Some(address),
+        },
+        filters: vec![],
+        fill: None,
+        attributes: vec![],
+        stored_bytes: 16 * elements.len() as u64,
+        text: None,
+    };
+    let index = Index {
+        superblock: 0,
+        offset_size: 8,
+        length_size: 8,
+        base: 0,
+        groups: vec![],
+        datasets: vec![],
+        problems: vec![],
+    };
+    match open_with("names", &source, &index, &dataset, Arc::new(|_| Ok(vec![])))? {
+        Opened::Array { array, .. } => Ok(array),
+        Opened::NotShown(reason) => Err(Fault::new(reason).into()),
+    }
+}
+
+fn text(array: &dyn Array) -> Result<Vec<u8>> {
+    let mut pieces = Vec::new();
+    array.pieces(0..array.info()?.bytes, &mut pieces)?;
+    let mut text = Vec::new();
+    for piece in pieces {
+        let Piece::Block { id, block_len, .. } = piece else {
+            panic!("strings are decoded");
+        };
+        let start = text.len();
+        text.resize(start + block_len as usize, 0);
+        array.decode(id, &mut text[start..])?;
+    }
+    Ok(text)
+}
+
+#[test]
+fn values_are_lines() {
+    let first = collection(&[(1, b"one"), (2, b"zw\0ei")]);
+    let second = HEAP + first.len() as u64;
+    let heap = [first, collection(&[(1, b"three")])].concat();
+    let elements = [
+        element(5, second, 1),
+        element(3, HEAP, 1),
+        element(9, 0, 9),
+        element(5, HEAP, 2),
+        element(0, HEAP, 77),
+        element(3, HEAP, 1),
+    ];
+    let array = open(&heap, &elements, &[2, 3]).unwrap();
+    let info = array.info().unwrap();
+    assert_eq!((info.shape, info.order), (vec![2, 3], Order::C));
+    assert_eq!((info.dtype, info.stored_bytes), (Dtype::Text, 96));
+    assert_eq!(text(&*array).unwrap(), b"three\none\n\nzw\0ei\n\none\n");
+}
+
+#[test]
+fn blocks_are_cut_by_count_and_by_bytes() {
+    let long = vec![b'x'; 100_000];
+    let heap = collection(&[(1, &long), (2, b"s")]);
+    let mut elements = vec![element(1, HEAP, 2); 5000];
+    elements.extend(vec![element(100_000, HEAP, 1); 5]);
+    let array = open(&heap, &elements, &[5005]).unwrap();
+    let mut blocks = Vec::new();
+    let bytes = array.info().unwrap().bytes;
+    array.pieces(0..bytes, &mut blocks).unwrap();
+    let lens: Vec<u64> = blocks.iter().map(Piece::take).collect();
+    assert_eq!(lens, [8192, 904 * 2 + 200_002, 200_002, 100_001]);
+    let expected = [b"s\n".repeat(5000), [&long[..], b"\n"].concat().repeat(5)].concat();
+    assert_eq!(text(&*array).unwrap(), expected);
+}
+
+#[test]
+fn no_strings_are_no_bytes() {
+    let array = open(&[], &[], &[0]).unwrap();
+    assert_eq!(array.info().unwrap().bytes, 0);
+    assert_eq!(text(&*array).unwrap(), b"");
+}
+
+#[test]
+fn a_string_that_is_not_in_the_heap_is_a_fault_of_its_block() {
+    let heap = collection(&[(1, b"one")]);
+    for bad in [
+        element(3, HEAP, 2),
+        element(4, HEAP, 1),
+        element(3, HEAP + 8, 1),
+    ] {
+        let mut elements = vec![element(3, HEAP, 1); 4096];
+        elements.push(bad);
+        let array = open(&heap, &elements, &[4097]).unwrap();
+        let mut block = vec![0; 4 * 4096];
+        array.decode(BlockId(0), &mut block).unwrap();
+        assert!(block.chunks(4).all(|line| line == b"one\n"));
+        assert!(
+            text(&*array)
+                .unwrap_err()
+                .to_string()
+                .starts_with("block 1: ")
+        );
+    }
+}
+
+#[test]
+fn claims_that_the_file_cannot_keep_are_faults() {
+    let heap = collection(&[(1, b"one")]);
+    let array = open(&heap, &[element(1 << 30, HEAP, 1)], &[1]).unwrap();
+    assert!(array.info().unwrap_err().to_string().contains("too long"));
+    let most = open(&heap, &[], &[1 << 47]).err().map(|e| e.to_string());
+    assert!(
+        most.unwrap()
+            .contains("more strings than the file can hold")
+    );
+    let array = open(&heap, &[element(3, HEAP, 1)], &[2]).unwrap();
+    assert!(
+        array
+            .info()
+            .unwrap_err()
+            .to_string()
+            .contains("beyond the end")
+    );
+}
+
+#[test]
+fn blocks_that_do_not_exist_are_faults() {
+    let array = open(&collection(&[(1, b"one")]), &[element(3, HEAP, 1)], &[1]).unwrap();
+    array.info().unwrap();
+    for block in [1, u64::MAX] {
+        assert!(array.decode(BlockId(block), &mut [0; 4]).is_err());
+    }
+    assert!(array.decode(BlockId(0), &mut [0; 5]).is_err());
+}

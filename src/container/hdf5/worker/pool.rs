@@ -116,7 +116,7 @@ impl Pool {
             Failed::Ended(None) => "the HDF5 worker closed its end on this file".into(),
             Failed::Ended(Some(status)) => self.ending(status),
         };
-        Fault::new(what).into()
+        Fault::new(what).passing().into()
     }
 
     fn ending(&self, status: ExitStatus) -> String {

@@ -183,11 +183,6 @@ impl Worker {
         });
         kibibytes.map_or(0, |n: u64| n.saturating_mul(1024))
     }
-
-    #[cfg(test)]
-    pub(super) fn id(&self) -> u32 {
-        self.child.id()
-    }
 }
 
 impl Drop for Worker {

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 use crate::harness::golden;
 use crate::harness::mounted::Mounted;
 use crate::harness::process::{ARRAYFS, Ran, arrayfs, run, wait_for_end};
-use crate::harness::reads::assert_same;
+use crate::harness::python::Written;
+use crate::harness::reads::{assert_same, xattr};
 use crate::harness::scratch_directory;
 use crate::harness::seeded::Seeded;
 use crate::harness::writers::{Bloscpack, Matrix};
@@ -210,6 +211,76 @@ fn cat_says_what_it_cannot_write() {
     on(&bad, &["cat", "val"]).failed_saying(1, &["val"]);
     let bad = golden("bloscpack/sources/bad-sum-adler32-data.blp");
     on(&bad, &["cat", "data"]).failed_saying(1, &["block 0", "adler32"]);
+}
+
+#[test]
+fn nested_containers_are_listed_read_and_verified_by_their_paths() {
+    let written = Written::new("nested");
+    let file = written.source().join("nested.h5");
+    let listed = on(&file, &["ls"]).success().text();
+    let mut found: Vec<&str> = listed.lines().collect();
+    found.sort_unstable();
+    let below = |name: &str| file.join(name).display().to_string();
+    let members =
+        ["indices_1", "pointers_to_1", "values"].map(|name| format!("outer/matrix/{name}"));
+    let mut expected = vec![below("beside/numbers")];
+    expected.extend(members.iter().map(|name| below(name)));
+    assert_eq!(found, expected);
+
+    let described = json(on(&file, &["info", "--json"]).success());
+    assert_eq!(described["containers"]["outer/matrix"], "binsparse");
+    assert_eq!(described["links"]["way"], "outer/matrix");
+    let said = on(&file, &["info"]).success().text();
+    for part in ["outer/matrix/values", "float32", "way"] {
+        assert!(said.contains(part), "'{part}' is missing in {said}");
+    }
+
+    let values: Vec<u8> = [1f32, 2.0, 3.0, 4.0]
+        .into_iter()
+        .flat_map(f32::to_le_bytes)
+        .collect();
+    for path in ["outer/matrix/values", "way/values", "/way/values"] {
+        assert_same(path, &on(&file, &["cat", path]).success().stdout, &values);
+    }
+    let part = on(
+        &file,
+        &["cat", "way/values", "--offset", "4", "--length", "8"],
+    )
+    .success();
+    assert_same("a part", &part.stdout, &values[4..12]);
+    on(&file, &["cat", "way/none"]).failed_saying(1, &["outer/matrix/none", "outer/matrix/values"]);
+    let said = json(on(&file, &["verify", "--json"]).success());
+    assert_eq!(
+        (&said["arrays"], &said["faults"]),
+        (&4.into(), &Value::Array(vec![]))
+    );
+}
+
+#[test]
+fn faults_of_nested_containers_say_where_they_are() {
+    let file = golden("binsparse/sources/bad-idx-bound.h5");
+    on(&file, &["verify"]).failed_saying(1, &["bad-idx-bound.h5", "indices_1"]);
+    let file = golden("binsparse/sources/bad-external-link.h5");
+    on(&file, &["cat", "values"]).failed_saying(1, &["external link"]);
+}
+
+/// Without cells, a file may be of either dialect, and only the types differ.
+#[test]
+fn the_dialect_of_daphne_files_can_be_forced() {
+    let written = Written::new("dialects");
+    let file = written.source().join("none.dbdf");
+    for (dialect, dtype) in [("auto", "uint64"), ("spec", "uint64"), ("daphne", "uint32")] {
+        let described = json(on(&file, &["info", "--json", "--dialect", dialect]).success());
+        assert_eq!(
+            described["arrays"][0]["dtype"], dtype,
+            "{dialect}: {described}"
+        );
+        on(&file, &["verify", "--dialect", dialect]).success();
+        let mounted = Mounted::new(written.source(), &[&format!("dialect={dialect}")]);
+        let shown = xattr(&mounted.join("none.dbdf/values"), "user.arrayfs.dtype");
+        assert_eq!(shown.unwrap(), dtype, "{dialect}");
+    }
+    on(&file, &["info", "--dialect", "klingon"]).failed_saying(2, &["klingon", "daphne"]);
 }
 
 /// `arrayfs cat ... | head` ends silently.

@@ -2,12 +2,15 @@
 //! bytes, walking through all of them works, and descriptors stay bounded.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::SystemTime;
 
 use tempfile::TempDir;
 
 use crate::harness::mounted::Mounted;
-use crate::harness::process::{memory_figure, open_descriptors};
+use crate::harness::process::{ARRAYFS, memory_figure, open_descriptors, run};
+use crate::harness::python::Written;
+use crate::harness::reads::{assert_content, walk};
 use crate::harness::scratch_directory;
 use crate::harness::writers::{Bloscpack, Packing};
 
@@ -134,4 +137,23 @@ fn assert_bounded(mounted: &Mounted) {
     assert!(descriptors <= 128 + 64, "{descriptors} open descriptors");
     let resident = memory_figure(mounted.daemon(), "VmRSS");
     assert!(resident <= 256 << 20, "{} MiB resident", resident >> 20);
+}
+
+/// The same number of datasets in one file.
+#[test]
+fn a_file_of_ten_thousand_datasets_is_walked_and_read() {
+    let written = Written::new("many");
+    let mounted = Mounted::new(written.source(), &[]);
+    let file = mounted.join("many.h5");
+    let (files, failures) = walk(&file);
+    assert!(failures.is_empty(), "{failures:?}");
+    assert_eq!(files.len(), 2 * MANY + 1, "arrays, views and arrays.json");
+    for number in (0..MANY).step_by(7) {
+        let expected = (number as u32).to_le_bytes();
+        let path = file.join(format!("{:03}/{number:05}", number % 100));
+        assert_content(&path, &expected);
+    }
+    let listed = run(Command::new(ARRAYFS).arg("ls").arg(written.source())).success();
+    assert_eq!(listed.text().lines().count(), MANY);
+    assert_bounded(&mounted);
 }

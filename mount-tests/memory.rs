@@ -1,10 +1,12 @@
 //! The memory bound: whatever is read, and whatever a file claims, the daemon's peak stays below its cache
 //! plus 64 MiB.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::harness::mounted::Mounted;
 use crate::harness::process::memory_figure;
+use crate::harness::python::Written;
 use crate::harness::reads::{assert_same, open_direct, walk};
 use crate::harness::seeded::Seeded;
 use crate::harness::writers::{Bloscpack, Matrix, Packing};
@@ -15,9 +17,12 @@ const BESIDE: u64 = 64 << 20;
 
 /// `over`: what a decode takes that needs more than the whole cache; it is admitted alone.
 fn assert_bounded(mounted: &Mounted, over: u64) {
+    assert_bounded_by(mounted, CACHE + BESIDE + over);
+}
+
+fn assert_bounded_by(mounted: &Mounted, limit: u64) {
     mounted.assert_alive();
     let peak = memory_figure(mounted.daemon(), "VmHWM");
-    let limit = CACHE + BESIDE + over;
     assert!(
         peak <= limit,
         "{} MiB at the peak, {} are allowed",
@@ -119,15 +124,21 @@ fn claims_of_gigabytes_cost_no_memory() {
         &golden("bloscpack/sources"),
         &source.path().join("bloscpack"),
     );
-    copy_directory(&golden("bpcells/sources"), &source.path().join("bpcells"));
+    for format in ["bpcells", "binsparse", "daphne"] {
+        let sources = golden(format).join("sources");
+        copy_directory(&sources, &source.path().join(format));
+    }
     let claims = [
-        "bad-nbytes-2G.blp",
-        "bad-nchunks-2^40-offsets.blp",
-        "bad-meta-comp-4G.blp",
+        "bloscpack/bad-nbytes-2G.blp",
+        "bloscpack/bad-nchunks-2^40-offsets.blp",
+        "bloscpack/bad-meta-comp-4G.blp",
+        "binsparse/bad-chunk-bomb.h5",
+        "daphne/bad-nzb-huge.dbdf",
+        "daphne/bad-absurd-max.dbdf",
     ];
     for claim in claims {
         assert!(
-            source.path().join("bloscpack").join(claim).exists(),
+            source.path().join(claim).exists(),
             "{claim} is in the corpus"
         );
     }
@@ -149,6 +160,49 @@ fn claims_of_gigabytes_cost_no_memory() {
         }
     });
     assert_bounded(&mounted, 0);
+}
+
+/// 1 GiB in 1024 chunks of gzip: half of the readers by way of the page cache, half past it.
+#[test]
+fn a_gigabyte_of_gzip_is_read_by_four_within_64_mebibytes() {
+    let written = Written::new("huge");
+    let mounted = Mounted::new(written.source(), &["cache=64M"]);
+    let path = mounted.join("huge.h5/x");
+    assert_eq!(path.metadata().unwrap().len(), 1 << 30);
+    let chunks: Vec<Vec<u8>> = (0..13).map(chunk_of_runs).collect();
+    std::thread::scope(|scope| {
+        for reader in 0..4 {
+            let (path, chunks) = (&path, &chunks);
+            scope.spawn(move || match reader % 2 {
+                0 => read_chunks(&open_direct(path).unwrap(), chunks, reader * 300),
+                _ => read_chunks(&File::open(path).unwrap(), chunks, reader * 300),
+            });
+        }
+    });
+    assert_bounded_by(&mounted, (64 << 20) + BESIDE);
+    let cache = &mounted.status()["cache"];
+    assert!(cache["used"].as_u64() <= Some(64 << 20), "{cache}");
+    assert!(cache["decoded_bytes"].as_u64() >= Some(1 << 30), "{cache}");
+}
+
+/// What `write_hdf5.py` puts into every 13th chunk.
+fn chunk_of_runs(kind: u32) -> Vec<u8> {
+    let elements = (0..1 << 18).map(|i: u32| (i >> 10) + kind * 1_000_003);
+    elements.flat_map(u32::to_le_bytes).collect()
+}
+
+/// Once round, from chunk `first` on.
+fn read_chunks(file: &File, chunks: &[Vec<u8>], first: usize) {
+    use std::os::unix::fs::FileExt;
+    let mut buffer = memmap2::MmapMut::map_anon(1 << 20).unwrap();
+    for chunk in (0..1024).map(|n| (first + n) % 1024) {
+        let at = (chunk as u64) << 20;
+        file.read_exact_at(&mut buffer, at).unwrap();
+        assert!(
+            buffer[..] == chunks[chunk % 13][..],
+            "chunk {chunk} differs"
+        );
+    }
 }
 
 /// The beginning, the middle and the end; whether that succeeds does not matter here.

@@ -1,46 +1,19 @@
-//! Real writers and a real reader: containers of fresh random data written by pip's bpcells and
-//! bloscpack, read through the mount by NumPy, compared value by value.
+//! Real writers and a real reader: containers of fresh random data written by the formats' own Python
+//! libraries, read through the mount by NumPy, compared value by value.
 //!
-//! `oracle.py` writes and compares; here its Python is found and the mount is made. The seed is another
-//! one every time and stands in the output of a failure.
+//! `oracle.py` writes and compares; here the mount is made. The seed is another one every time and
+//! stands in the output of a failure.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::SystemTime;
 
 use crate::harness::mounted::Mounted;
-use crate::harness::process::{Ran, arrayfs, run};
+use crate::harness::process::arrayfs;
+use crate::harness::python::script;
 use crate::harness::scratch_directory;
-
-const PYTHON: &str = "ARRAYFS_PYTHON";
-
-/// A Python that has numpy, scipy, bpcells and bloscpack.
-fn python() -> PathBuf {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let named = std::env::var_os(PYTHON).map(PathBuf::from);
-    let installed = package.join("target/venv/bin/python");
-    let candidates = named
-        .into_iter()
-        .chain([installed])
-        .filter(|python| python.exists());
-    let imports = ["-c", "import numpy, scipy, blosc, bpcells"];
-    let able = |python: &PathBuf| run(Command::new(python).args(imports)).code() == Some(0);
-    candidates.into_iter().find(able).unwrap_or_else(|| {
-        panic!(
-            "no Python with bpcells and bloscpack is found: scripts/test.sh installs one in \
-             target/venv; or name one in {PYTHON}"
-        )
-    })
-}
-
-fn oracle(python: &Path, arguments: &[&Path]) -> Ran {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mount-tests/oracle.py");
-    run(Command::new(python).arg(script).args(arguments))
-}
 
 /// Writes with one of the libraries, mounts, and compares.
 fn read_back(library: &str, options: &[&str]) {
-    let python = python();
     let since = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap();
@@ -57,11 +30,14 @@ fn read_back(library: &str, options: &[&str]) {
         &source,
         &expected,
     ];
-    oracle(&python, &write).success();
+    script("oracle.py", write).success();
     let verified = arrayfs([Path::new("verify"), &source]);
     assert_eq!(verified.code(), Some(0), "seed {seed}: {verified:?}");
     let mounted = Mounted::new(&source, options);
-    let compared = oracle(&python, &[Path::new("compare"), &expected, mounted.path()]);
+    let compared = script(
+        "oracle.py",
+        [Path::new("compare"), &expected, mounted.path()],
+    );
     assert_eq!(
         compared.code(),
         Some(0),
@@ -92,4 +68,35 @@ fn numpy_reads_what_bloscpack_wrote() {
 #[test]
 fn numpy_reads_what_bloscpack_wrote_with_direct_io_and_a_small_cache() {
     read_back("bloscpack", &["direct_io,cache=1M"]);
+}
+
+#[test]
+fn numpy_reads_what_h5py_wrote() {
+    read_back("h5py", &[]);
+}
+
+#[test]
+fn numpy_reads_what_h5py_wrote_with_direct_io_and_a_small_cache() {
+    read_back("h5py", &["direct_io,cache=1M"]);
+}
+
+#[test]
+fn numpy_reads_what_netcdf_wrote_in_each_of_its_forms() {
+    read_back("netcdf", &[]);
+}
+
+#[test]
+fn numpy_reads_what_binsparse_wrote() {
+    read_back("binsparse", &[]);
+}
+
+#[test]
+fn numpy_reads_what_anndata_wrote() {
+    read_back("anndata", &[]);
+}
+
+/// DAPHNE has no library; the writer is one of our own, after the format's description.
+#[test]
+fn numpy_reads_every_tiling_and_block_of_daphne() {
+    read_back("daphne", &[]);
 }

@@ -167,6 +167,79 @@ fn only_the_kernel_module_knows_fuser() {
     assert!(knows > 1, "the words are still those that are looked for");
 }
 
+/// Asserts that files of `src` which `may_not` picks have none of these words in their code, that some
+/// were picked, and that somebody else has one.
+fn assert_names_none(words: &[&str], may_not: impl Fn(&Path) -> bool) {
+    let (mut picked, mut named) = (0, 0);
+    for file in sources("src") {
+        let code = file.code();
+        let found = words.iter().find(|word| has_word(&code, word));
+        if may_not(&file.path) {
+            picked += 1;
+            assert_eq!(found, None, "{}", file.path.display());
+        } else {
+            named += usize::from(found.is_some());
+        }
+    }
+    assert!(picked > 1, "{picked} files may not name {words:?}");
+    assert!(named > 0, "nobody names {words:?}");
+}
+
+/// Whether a name occurs, not as a part of a longer one.
+fn has_word(code: &str, word: &str) -> bool {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        let after = code[at + word.len()..].chars().next();
+        ![before, after].into_iter().flatten().any(part_of_name)
+    })
+}
+
+#[test]
+fn words_are_found_whole() {
+    assert!(has_word("use hdf5_sys::h5;", "hdf5_sys"));
+    assert!(!has_word("use hdf5_system; my_hdf5_sys()", "hdf5_sys"));
+}
+
+/// The module of this crate that is named like the crate is always named after `::` or `mod`.
+#[test]
+fn only_the_worker_s_side_names_the_hdf5_library() {
+    let library = Path::new("src/container/hdf5/library");
+    assert_names_none(&["hdf5_sys", "hdf5_metno"], |path| {
+        !path.starts_with(library)
+    });
+    for file in sources("src") {
+        let code = file.code();
+        for (at, _) in code.match_indices("hdf5::") {
+            let before = code[..at].trim_end();
+            let is_ours = before.ends_with("::") || file.path.starts_with(library);
+            let is_child = file.path.parent() == Some(Path::new("src/container"));
+            assert!(is_ours || is_child, "{} names hdf5::", file.path.display());
+        }
+        let imports = code.contains("use hdf5;") || code.contains("extern crate hdf5");
+        assert!(!imports, "{}", file.path.display());
+    }
+}
+
+#[test]
+fn binsparse_does_not_know_where_its_arrays_lie() {
+    assert_names_none(&["hdf5", "netcdf"], |path| {
+        path.starts_with("src/container/binsparse")
+    });
+}
+
+#[test]
+fn bpcells_above_its_seam_does_not_know_where_its_arrays_lie() {
+    let folder = Path::new("src/container/bpcells");
+    assert_names_none(&["hdf5", "Hdf5"], |path| path.starts_with(folder));
+    // Below the seam, and the door of the module, which recognises directories.
+    let below = ["directory.rs", "header.rs", "mod.rs"].map(|name| folder.join(name));
+    assert_names_none(&["Store", "Directory"], |path| {
+        let is_test = path.starts_with(folder.join("tests"));
+        path.starts_with(folder) && !is_test && !below.iter().any(|below| below == path)
+    });
+}
+
 const LONGEST: usize = 500;
 
 #[test]

@@ -10,6 +10,7 @@ use rustix::fs::{FileType, Mode, makedev, mknodat};
 use serde_json::{Value, json};
 
 use crate::harness::mounted::Mounted;
+use crate::harness::python::Written;
 use crate::harness::reads::{assert_content, walk, xattr};
 use crate::harness::seeded::Seeded;
 use crate::harness::writers::{Bloscpack, Matrix, npy};
@@ -195,6 +196,60 @@ fn error_txt_says_what_is_wrong_and_the_rest_is_shown() {
         "{text}"
     );
     assert_eq!(names(&mounted.join("golden/bad-magic.blp/views")), [""; 0]);
+}
+
+#[test]
+fn a_container_in_a_group_is_a_container_s_directory() {
+    let written = Written::new("nested");
+    let mounted = Mounted::new(written.source(), &[]);
+    let (file, inner) = (
+        mounted.join("nested.h5"),
+        mounted.join("nested.h5/outer/matrix"),
+    );
+    let attribute = |path: &Path, name: &str| xattr(path, &format!("user.arrayfs.{name}")).unwrap();
+    assert_eq!(attribute(&file, "format"), "hdf5");
+    assert_eq!(attribute(&inner, "format"), "binsparse");
+    assert_eq!(attribute(&inner, "state"), "clean");
+    assert_eq!(attribute(&inner.join("values"), "format"), "binsparse");
+    assert!(xattr(&mounted.join("nested.h5/outer"), "user.arrayfs.format").is_err());
+    let expected = "arrays.json binsparse.json indices_1 pointers_to_1 values views";
+    assert_eq!(names(&inner), expected.split(' ').collect::<Vec<_>>());
+    assert_eq!(
+        names(&file),
+        ["arrays.json", "beside", "outer", "views", "way"]
+    );
+    assert_eq!(names(&file.join("views")), ["beside"]);
+    let views = ["indices_1.npy", "pointers_to_1.npy", "values.npy"];
+    assert_eq!(names(&inner.join("views")), views);
+    let read =
+        |path: &Path| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    let described = read(&inner.join("arrays.json"));
+    assert_eq!(described["format"], "binsparse");
+    assert_eq!(described["arrays"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        read(&inner.join("binsparse.json"))["binsparse"]["format"],
+        "CSR"
+    );
+    let outer = read(&file.join("arrays.json"));
+    assert_eq!(outer["arrays"].as_array().unwrap().len(), 4);
+    assert_eq!(
+        std::fs::read_link(file.join("way")).unwrap(),
+        Path::new("outer/matrix")
+    );
+}
+
+/// What is wrong with one of several containers is said by it and by the outermost.
+#[test]
+fn error_txt_of_a_container_in_a_group_is_its_own() {
+    let source = scratch_directory();
+    let file = golden("binsparse/sources/bad-types-mismatch.h5");
+    std::fs::copy(file, source.path().join("x.h5")).unwrap();
+    let mounted = Mounted::new(source.path(), &[]);
+    let text = std::fs::read_to_string(mounted.join("x.h5/error.txt")).unwrap();
+    assert!(
+        text.contains("values") && text.contains("float32"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The ground that every test stands on: mounts that leave nothing behind, programs with a deadline,
 //! containers with known content, exact reads.
 
+pub mod judge;
 pub mod known;
 pub mod mounted;
 pub mod places;
 pub mod process;
+pub mod python;
 pub mod reads;
 pub mod seeded;
 pub mod writers;

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 
 use rustix::mount::{UnmountFlags, unmount};
@@ -11,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::process::{arrayfs, has_ended};
+use super::process::{ARRAYFS, arrayfs, has_ended, run};
 use super::{PATIENCE, scratch_directory, wait_until};
 
 pub struct Mounted {
@@ -34,12 +35,29 @@ impl Mounted {
     }
 
     pub fn at(source: &Path, mountpoint: &Path, options: &[&str]) -> Self {
-        let mut arguments: Vec<OsString> = vec!["mount".into()];
+        Mounted::start(source, mountpoint, options, &[])
+    }
+
+    /// Mounts at a directory of its own; the daemon has these variables in its environment.
+    pub fn with_environment(source: &Path, options: &[&str], environment: &[(&str, &str)]) -> Self {
+        let made = scratch_directory();
+        let mut mounted = Mounted::start(source, made.path(), options, environment);
+        mounted._made = Some(made);
+        mounted
+    }
+
+    fn start(
+        source: &Path,
+        mountpoint: &Path,
+        options: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let mut command = Command::new(ARRAYFS);
+        command.arg("mount").envs(environment.iter().copied());
         for option in options {
-            arguments.extend(["-o".into(), option.into()]);
+            command.args(["-o", option]);
         }
-        arguments.extend([source.into(), mountpoint.into()]);
-        arrayfs(arguments).success();
+        run(command.args([source, mountpoint])).success();
         Mounted::adopt(mountpoint)
     }
 

@@ -11,6 +11,7 @@ mod attr;
 mod entries;
 mod handle;
 mod inode;
+mod kept_open;
 mod list;
 mod opened;
 mod status;

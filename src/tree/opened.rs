@@ -81,6 +81,11 @@ impl Opened {
         self.part(part).map(|part| &part.container)
     }
 
+    /// Of all containers inside.
+    pub(super) fn array_count(&self) -> usize {
+        self.arrays.len()
+    }
+
     fn part(&self, part: Part) -> Result<&OpenedPart> {
         self.parts.get(part.0).ok_or(Error::NotFound)
     }

@@ -3,15 +3,13 @@
 //! A version is opened when it is first looked into. A bounded number stays open; the others are opened
 //! again when they are wanted, if the source still holds them. Used by `tree`.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use lru::LruCache;
-
 use super::entries::Part;
+use super::kept_open::KeptOpen;
 use super::opened::Opened;
 use crate::cache::VersionId;
 use crate::container::Recognised;
@@ -20,9 +18,6 @@ use crate::source::{Identity, Store};
 
 /// How long a container is shown with a fault of the moment before it is opened anew.
 const PASSING: Duration = Duration::from_secs(10);
-
-/// Containers kept open beside those that somebody reads: bounds descriptors and memory.
-const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 pub(super) struct Version {
     pub(super) id: VersionId,
@@ -49,18 +44,10 @@ impl Version {
     }
 }
 
+#[derive(Default)]
 pub(super) struct Versions {
-    next: AtomicU64,
-    kept_open: Mutex<LruCache<VersionId, Arc<Opened>>>,
-}
-
-impl Default for Versions {
-    fn default() -> Self {
-        Versions {
-            next: AtomicU64::new(1),
-            kept_open: Mutex::new(LruCache::new(KEPT_OPEN)),
-        }
-    }
+    last: AtomicU64,
+    kept_open: Mutex<KeptOpen>,
 }
 
 impl Versions {
@@ -70,7 +57,7 @@ impl Versions {
         recognised: Recognised,
         identity: Identity,
     ) -> Arc<Version> {
-        let id = VersionId(self.next.fetch_add(1, Ordering::Relaxed));
+        let id = VersionId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
         let opened = Mutex::default();
         Arc::new(Version {
             id,
@@ -99,31 +86,24 @@ impl Versions {
             }
         };
         drop(slot);
-        let mut kept = self
-            .kept_open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let closed = kept.push(version.id, Arc::clone(&opened));
-        drop(kept);
+        let closed = self.kept().keep(version.id, &opened);
         drop(closed);
         Ok(opened)
     }
 
     pub(super) fn retire(&self, version: &Version) {
-        let mut kept = self
-            .kept_open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let closed = kept.pop(&version.id);
-        drop(kept);
+        let closed = self.kept().drop_one(version.id);
         drop(closed);
     }
 
     pub(super) fn kept_open(&self) -> usize {
+        self.kept().len()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptOpen> {
         self.kept_open
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .len()
     }
 }
 

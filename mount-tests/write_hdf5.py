@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Writes HDF5 files with known content for the tests in hdf5.rs, worker.rs, memory.rs and cli.rs.
+
+    write_hdf5.py KIND DIRECTORY [NUMBER]    what KIND says (a function below) into DIRECTORY
+
+The tests compute the content themselves: an array of n elements counts from NUMBER (0) on, if nothing else
+is said.
+"""
+import json
+import pathlib
+import struct
+import sys
+import zlib
+
+import h5py
+import numpy as np
+
+
+def count(*shape, dtype="<i4", start=0):
+    return np.arange(start, start + int(np.prod(shape))).astype(dtype).reshape(shape)
+
+
+def small(directory, start):
+    """One dataset of 1000 numbers."""
+    with h5py.File(directory / "small.h5", "w") as file:
+        file["numbers"] = count(1000, start=start)
+
+
+def two(directory, start):
+    """Two files like that."""
+    for name in ["one", "two"]:
+        with h5py.File(directory / f"{name}.h5", "w") as file:
+            file["numbers"] = count(1000, start=start)
+
+
+ODD = ["..", "with space", "größe 🦀", "100%", "tilde~", "new\nline", "-rf *?", ".hidden", b"\xff\xfe"]
+
+
+def groups(directory, _):
+    """Nested and empty groups, groups and datasets of odd names, names that are reserved."""
+    with h5py.File(directory / "groups.h5", "w") as file:
+        file["a/b/c/deep"] = count(10)
+        file["a/beside"] = count(5)
+        file.create_group("a/empty")
+        for name in [*ODD, "n" * 300, "views", "arrays.json", "error.txt"]:
+            key = name if isinstance(name, bytes) else name.encode()
+            h5py.h5g.create(file.id, b"g" + key if key == b".." else key)
+        odd = file.create_group("odd")
+        for number, name in enumerate(ODD):
+            key = name if isinstance(name, bytes) else name.encode()
+            if key != b"..":
+                odd.create_dataset(key, data=count(3, start=number))
+        odd.create_dataset("views", data=count(3, start=100))
+
+
+def attributes(directory, _):
+    """Attributes of the file, a group and a dataset."""
+    with h5py.File(directory / "attributes.h5", "w") as file:
+        file["group/numbers"] = count(10)
+        file.attrs["title"] = "größe"
+        file.attrs["count"] = 42
+        file.attrs["ratio"] = 2.5
+        file.attrs["list"] = np.array([1, 2, 3], ">i2")
+        file.attrs["words"] = ["one", "two"]
+        file.attrs["good"] = True
+        file["group"].attrs["kind"] = np.bytes_(b"fixed")
+        file["group/numbers"].attrs["unit"] = "m"
+
+
+def links(directory, _):
+    """Hard and soft links to groups and datasets, and cycles of both."""
+    with h5py.File(directory / "links.h5", "w") as file:
+        file["a/b/numbers"] = count(10)
+        file["z/hard-group"] = file["a/b"]
+        file["z/soft-group"] = h5py.SoftLink("/a/b")
+        file["z/through"] = h5py.SoftLink("/z/soft-group/numbers")
+        file["z/hard"] = file["a/b/numbers"]
+        file["z/soft"] = h5py.SoftLink("/a/b/numbers")
+        file["a/b/root"] = file["/"]
+        file["a/b/up"] = h5py.SoftLink("/a")
+        file["a/self"] = file["a"]
+        file["z/loop"] = h5py.SoftLink("/z/pool")
+        file["z/pool"] = h5py.SoftLink("/z/loop")
+        file["z/nowhere"] = h5py.SoftLink("/no/such")
+
+
+def outside(directory, _):
+    """Everything that leads to files in DIRECTORY/outside, and one sound dataset."""
+    elsewhere = directory.parent / "outside"
+    elsewhere.mkdir()
+    with h5py.File(elsewhere / "secret.h5", "w") as file:
+        file["numbers"] = count(100)
+    (elsewhere / "secret.bin").write_bytes(bytes(range(100)))
+    secret, raw = str(elsewhere / "secret.h5"), str(elsewhere / "secret.bin")
+    with h5py.File(directory / "outside.h5", "w") as file:
+        file["sound"] = count(10)
+        file["group/sound"] = count(10)
+        file["external-dataset"] = h5py.ExternalLink(secret, "/numbers")
+        file["external-file"] = h5py.ExternalLink("../outside/secret.h5", "/")
+        file["group/external"] = h5py.ExternalLink(secret, "/numbers")
+        file.create_dataset("raw", (100,), "u1", external=[(raw, 0, h5py.h5f.UNLIMITED)])
+        layout = h5py.VirtualLayout((100,), "<i4")
+        layout[:] = h5py.VirtualSource(secret, "numbers", (100,))
+        file.create_virtual_dataset("virtual", layout)
+
+
+def types(directory, _):
+    """A dataset of each kind of type; all of 6 elements, if nothing else is said."""
+    with h5py.File(directory / "types.h5", "w") as file:
+        for order, end in (("<", "little"), (">", "big")):
+            for kind in "i2 i4 i8 u2 u4 u8 f4 f8 c8 c16".split():
+                file[f"{end}/{kind}"] = count(6, dtype=order + kind)
+        file["bool"] = count(6) % 2 == 1
+        file["cube"] = count(3, 4, 5)
+        file["scalar"] = np.float64(2.5)
+        file["nothing"] = h5py.Empty("<i4")
+        file["zero"] = np.zeros((0, 7), "<f4")
+        color = h5py.enum_dtype({"red": 0, "green": 300}, "<u2")
+        file.create_dataset("enum", data=np.array([0, 300, 0], "<u2"), dtype=color)
+        pair = np.dtype([("a", "<i2"), ("b", ">f8")])
+        values = np.zeros(3, pair)
+        values["a"], values["b"] = [1, 2, 3], [0.5, 1.5, 2.5]
+        file["compound"] = values
+        file["opaque"] = np.array([b"abc", b"def"], "V3")
+        file["strings/fixed"] = np.array([b"one", b"three"], "S5")
+        file["strings/variable"] = np.array(["one", "größe", "", "four"], h5py.string_dtype())
+        file["strings/scalar"] = "alone"
+        lists = np.empty(2, object)
+        lists[:] = [count(2), count(3)]
+        file.create_dataset("not/lists", data=lists, dtype=h5py.vlen_dtype("<i4"))
+        file["not/references"] = np.array([file["bool"].ref, file["cube"].ref], h5py.ref_dtype)
+        file["not/type"] = np.dtype("<i4")
+
+
+def storage(directory, _):
+    """Layouts, chunks that were never written, fill values; 100 x 70 numbers of two bytes."""
+    with h5py.File(directory / "storage.h5", "w", libver="latest") as file:
+        plain = count(100, 70, dtype="<u2")
+        file.create_dataset("contiguous", data=plain)
+        chunks = dict(chunks=(32, 17))
+        file.create_dataset("chunked", data=plain, **chunks)
+        file.create_dataset("gzip", data=plain, compression="gzip", shuffle=True, fletcher32=True, **chunks)
+        file.create_dataset("lzf", data=plain, compression="lzf", **chunks)
+        file.create_dataset("scale", data=plain, scaleoffset=0, **chunks)
+        part = file.create_dataset("part", (100, 70), "<u2", fillvalue=7, maxshape=(None, None), **chunks)
+        part[40:60, 30:40] = plain[40:60, 30:40]
+        file.create_dataset("never", (100, 70), "<u2", fillvalue=9, **chunks)
+        file.create_dataset("never-contiguous", (100, 70), "<u2", fillvalue=11)
+        grown = file.create_dataset("grown", (50, 70), "<u2", maxshape=(None, 70), fillvalue=3, **chunks)
+        grown[:] = plain[:50]
+        grown.resize(100, 0)
+        # An extensible array that grows along its last dimension, whole and with holes.
+        file.create_dataset("wide", data=plain, maxshape=(100, None), **chunks)
+        wide = file.create_dataset("wide-part", (100, 70), "<u2", maxshape=(100, None), fillvalue=5, compression="gzip", **chunks)
+        wide[40:60, 30:40] = plain[40:60, 30:40]
+        many = file.create_dataset("many", (30_000,), "<u4", chunks=(10,))
+        many[:] = count(30_000, dtype="<u4")
+    with h5py.File(directory / "behind.h5", "w", userblock_size=1024) as file:
+        file.create_dataset("contiguous", data=plain)
+        file.create_dataset("gzip", data=plain, compression="gzip", **chunks)
+    with open(directory / "behind.h5", "r+b") as file:
+        file.write(b"anything may stand here")
+
+
+def huge(directory, _):
+    """1 GiB in chunks of 1 MiB, gzip 1: the runs of chunk k and of chunk k + 13 are the same."""
+    elements = 1 << 18
+    with h5py.File(directory / "huge.h5", "w", libver="latest") as file:
+        data = file.create_dataset("x", (1024 * elements,), "<u4", chunks=(elements,), compression="gzip", compression_opts=1)
+        runs = np.arange(elements, dtype="<u4") >> 10
+        kinds = [zlib.compress((runs + kind * 1_000_003).astype("<u4").tobytes(), 1) for kind in range(13)]
+        for chunk in range(1024):
+            data.id.write_direct_chunk((chunk * elements,), kinds[chunk % 13])
+
+
+def nested(directory, _):
+    """A Binsparse group within groups, a second way to it, and a dataset beside it."""
+    with h5py.File(directory / "nested.h5", "w") as file:
+        file["beside/numbers"] = count(10)
+        matrix = file.create_group("outer/matrix")
+        matrix["values"] = count(4, dtype="<f4", start=1)
+        matrix["indices_1"] = np.array([0, 2, 1, 0], "<u4")
+        matrix["pointers_to_1"] = np.array([0, 2, 3, 4], "<u8")
+        types = {"values": "float32", "indices_1": "uint32", "pointers_to_1": "uint64"}
+        described = dict(version="0.1", format="CSR", shape=[3, 3], number_of_stored_values=4, data_types=types)
+        matrix.attrs["binsparse"] = json.dumps({"binsparse": described})
+        file["way"] = h5py.SoftLink("/outer/matrix")
+
+
+def many(directory, _):
+    """10,000 datasets in 100 groups, each with its own number."""
+    with h5py.File(directory / "many.h5", "w", libver="latest") as file:
+        groups = [file.create_group(f"{number:03}") for number in range(100)]
+        for number in range(10_000):
+            groups[number % 100].create_dataset(f"{number:05}", data=np.uint32(number))
+
+
+def versions(directory, _):
+    """The same dataset with other content in 0.h5 to 9.h5: 50000 numbers, each the file's own."""
+    for number in range(10):
+        with h5py.File(directory / f"{number}.h5", "w") as file:
+            gzip = dict(chunks=(3000,), compression="gzip", compression_opts=1) if number % 2 else {}
+            file.create_dataset("same", data=np.full(50_000, number, "<u4"), **gzip)
+
+
+def dialects(directory, _):
+    """A DAPHNE file that both dialects read: no cells, 8 bytes for one, 4 for the other."""
+    header = struct.pack("<BBQQB", 1, 1, 0, 4, 4)
+    block = struct.pack("<QQIIBB", 0, 0, 0, 4, 1, 4)
+    (directory / "none.dbdf").write_bytes(header + block)
+
+
+if __name__ == "__main__":
+    kind, directory = sys.argv[1], pathlib.Path(sys.argv[2])
+    directory.mkdir(parents=True, exist_ok=True)
+    globals()[kind](directory, int(sys.argv[3]) if len(sys.argv) > 3 else 0)

@@ -1,4 +1,5 @@
-//! Full checks of the blocks of a DenseMatrix or a Frame that reading tiles would repeat without end.
+//! Full checks of the blocks of a DenseMatrix or a Frame: which cells to read, and what reading tiles would
+//! repeat without end.
 //!
 //! A sparse block of a hundred bytes may decode to 2^64 cells, and a block over many columns would be read
 //! once for each. Here every block is passed over once: counts, indices, places that come twice, and
@@ -13,12 +14,71 @@ use super::region::{Part, Region, convert_batch};
 use super::table::{Block, Body};
 use super::tile::inexact;
 use super::value::ValueType;
+use crate::array::{BlockId, Piece};
 use crate::error::{Error, Fault, Result};
 
 /// Entries that are sorted at once: 24 bytes each.
 const SORTED: u64 = 1 << 20;
 /// Stored bytes of a dense block that are looked at together.
 const ROWS: u64 = 1 << 20;
+/// Bytes of a visited piece.
+const STEP: u64 = 8 << 20;
+
+/// Visits the dense cells that are stored for this array alone. Sparse blocks may decode to any number of
+/// tiles of nothing; [`cells`] looks at their entries.
+pub(super) fn survey(cells: &Cells, visit: &mut dyn FnMut(Piece)) {
+    if cells.bytes == 0 {
+        return;
+    }
+    for block in cells.blocks() {
+        let shown = cells.shown(&block);
+        let alone = shown.end - shown.start == u64::from(block.width);
+        match block.body {
+            Body::Dense(_) if cells.direct(&block) => survey_direct(cells, &block, visit),
+            Body::Dense(_) if alone => survey_tiles(cells, &block, visit),
+            _ => {}
+        }
+    }
+}
+
+/// Visits the stored cells of a block that are no tiles.
+fn survey_direct(cells: &Cells, block: &Block, visit: &mut dyn FnMut(Piece)) {
+    let shown = cells.shown(block);
+    let whole = shown.end - shown.start == cells.width();
+    let height = u64::from(block.height);
+    let runs = if whole { 1 } else { height };
+    for row in 0..runs {
+        let last = if whole { height - 1 } else { row };
+        let start = cells.place(block, row, shown.start);
+        let bytes = cells.bytes_of(&(start..cells.place(block, last, shown.end - 1) + 1));
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let take = STEP.min(bytes.end - at);
+            visit(Piece::Direct { at, take });
+            at += take;
+        }
+    }
+}
+
+/// Visits every tile of a dense block.
+fn survey_tiles(cells: &Cells, block: &Block, visit: &mut dyn FnMut(Piece)) {
+    let (grid, shown) = (cells.grid(block), cells.shown(block));
+    let (mut row, mut col) = (0, shown.start);
+    while row < u64::from(block.height) {
+        let tile = grid.tile(row, col);
+        let take = tile.cells() * cells.size();
+        visit(Piece::Block {
+            id: BlockId(cells.place(block, row, col)),
+            block_len: take,
+            skip: 0,
+            take,
+        });
+        col = tile.cols.end;
+        if col == shown.end {
+            (row, col) = (tile.rows.end, shown.start);
+        }
+    }
+}
 
 /// Checks every block that begins in the first column of the array; a frame's other columns do the rest.
 pub(super) fn cells(cells: &Cells, report: &mut dyn FnMut(Fault)) -> Result<()> {

@@ -19,8 +19,6 @@ use crate::source::Fetch;
 
 /// Stored runs from this length on are read straight.
 const LONG_RUN: u64 = 4 << 10;
-/// Bytes of a visited piece.
-const STEP: u64 = 8 << 20;
 /// Ranges of one fetch.
 const RANGES: usize = 256;
 
@@ -58,7 +56,7 @@ pub(super) struct Cells {
     pub(super) cols: Range<u64>,
     pub(super) value: ValueType,
     shape: Vec<u64>,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl Cells {
@@ -90,18 +88,18 @@ impl Cells {
         self.cols.end - self.cols.start
     }
 
-    fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         self.value.size() as u64
     }
 
     /// Columns of a block that are shown, counted within it.
-    fn shown(&self, block: &Block) -> Range<u64> {
+    pub(super) fn shown(&self, block: &Block) -> Range<u64> {
         let start = self.cols.start.max(block.col) - block.col;
         start..self.cols.end.min(block.cols().end) - block.col
     }
 
     /// Whether cells of a block need no decoding.
-    fn direct(&self, block: &Block) -> bool {
+    pub(super) fn direct(&self, block: &Block) -> bool {
         let shown = self.shown(block);
         let len = shown.end - shown.start;
         match block.body {
@@ -114,12 +112,12 @@ impl Cells {
         }
     }
 
-    fn grid(&self, block: &Block) -> Grid {
+    pub(super) fn grid(&self, block: &Block) -> Grid {
         Grid::new(block, self.shown(block), self.value)
     }
 
     /// The array's number of a cell of a block.
-    fn place(&self, block: &Block, row: u64, col: u64) -> u64 {
+    pub(super) fn place(&self, block: &Block, row: u64, col: u64) -> u64 {
         (block.row + row) * self.width() + (block.col + col - self.cols.start)
     }
 
@@ -139,7 +137,7 @@ impl Cells {
     }
 
     /// Bytes of cells, by their numbers in the array.
-    fn bytes_of(&self, places: &Range<u64>) -> Range<u64> {
+    pub(super) fn bytes_of(&self, places: &Range<u64>) -> Range<u64> {
         places.start * self.size()..places.end * self.size()
     }
 
@@ -183,48 +181,6 @@ impl Cells {
     ) -> Result<()> {
         let places = range.start / self.size()..range.end.div_ceil(self.size());
         Strip::each(self, places, visit)
-    }
-
-    /// Visits the stored cells of a block that are no tiles.
-    fn survey_direct(&self, block: &Block, visit: &mut dyn FnMut(Piece)) {
-        let shown = self.shown(block);
-        let whole = shown.end - shown.start == self.width();
-        let rows = if whole { 1 } else { u64::from(block.height) };
-        for row in 0..rows {
-            let last = if whole {
-                u64::from(block.height) - 1
-            } else {
-                row
-            };
-            let start = self.place(block, row, shown.start);
-            let bytes = self.bytes_of(&(start..self.place(block, last, shown.end - 1) + 1));
-            let mut at = bytes.start;
-            while at < bytes.end {
-                let take = STEP.min(bytes.end - at);
-                visit(Piece::Direct { at, take });
-                at += take;
-            }
-        }
-    }
-
-    /// Visits every tile of a dense block.
-    fn survey_tiles(&self, block: &Block, visit: &mut dyn FnMut(Piece)) {
-        let (grid, shown) = (self.grid(block), self.shown(block));
-        let (mut row, mut col) = (0, shown.start);
-        while row < u64::from(block.height) {
-            let tile = grid.tile(row, col);
-            let take = tile.cells() * self.size();
-            visit(Piece::Block {
-                id: BlockId(self.place(block, row, col)),
-                block_len: take,
-                skip: 0,
-                take,
-            });
-            col = tile.cols.end;
-            if col == shown.end {
-                (row, col) = (tile.rows.end, shown.start);
-            }
-        }
     }
 
     /// The blocks that hold cells of the array.
@@ -347,20 +303,8 @@ impl Array for Cells {
         source.fetch(&mut ranges)
     }
 
-    /// Sparse blocks may decode to any number of tiles of nothing; [`Array::verify`] looks at their entries.
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        if self.bytes == 0 {
-            return Ok(());
-        }
-        for block in self.blocks() {
-            let shown = self.shown(&block);
-            let alone = shown.end - shown.start == u64::from(block.width);
-            match block.body {
-                Body::Dense(_) if self.direct(&block) => self.survey_direct(&block, visit),
-                Body::Dense(_) if alone => self.survey_tiles(&block, visit),
-                _ => {}
-            }
-        }
+        super::audit::survey(self, visit);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The entries of any block in a rectangle of its cells, in the order in which they are stored.
+//! The entries of any block in a rectangle of its cells, in the order in which they are stored, or by place.
 //!
 //! Given in batches of packed columns and values, whatever the block type; the cells of a dense block that
 //! are not zero count as entries. Indices are checked here, places that come twice are not: see `parts` and
@@ -27,13 +27,13 @@ pub(super) struct Batch {
 
 impl Batch {
     #[inline(always)]
-    fn push(&mut self, row: u32, col: u32, value: &[u8]) {
+    pub(super) fn push(&mut self, row: u32, col: u32, value: &[u8]) {
         self.rows.push(row);
         self.cols.push(col);
         self.values.extend_from_slice(value);
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.rows.clear();
         self.cols.clear();
         self.values.clear();
@@ -64,11 +64,26 @@ impl Stored {
             let most = u64::from(most);
             range.start.min(most) as u32..range.end.min(most) as u32
         };
+        let (rows, cols) = (narrow(rows, block.height), narrow(cols, block.width));
+        match self.scan_sorted(block, &rows, &cols, visit)? {
+            true => Ok(()),
+            false => self.look_through(block, &rows, &cols, visit),
+        }
+    }
+
+    /// The same, in the order in which the entries are stored.
+    pub(super) fn look_through(
+        &self,
+        block: &Block,
+        rows: &Range<u32>,
+        cols: &Range<u32>,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
         let mut scan = Scan {
             stored: self,
             block,
-            rows: narrow(rows, block.height),
-            cols: narrow(cols, block.width),
+            rows: rows.clone(),
+            cols: cols.clone(),
             batch: Batch::default(),
         };
         let done = match block.value().map_or(0, ValueType::size) {
@@ -79,6 +94,22 @@ impl Stored {
             _ => Ok(()),
         };
         done.map_err(|e| e.map_fault(|fault| in_block(fault, block)))
+    }
+
+    /// About the entries that are looked through for those in some rows.
+    pub(super) fn passed(&self, block: &Block, rows: &Range<u32>) -> Result<u64> {
+        match block.body {
+            Body::Sparse(_) => {
+                let stored = self.marks(block)?.stored(rows, block.end);
+                Ok((stored.end - stored.start) / block.entry())
+            }
+            Body::Coo(_) => {
+                let spans = self.spans(block)?;
+                let runs = spans.spans.iter().filter(|span| meets(span, rows)).count();
+                Ok((runs as u64 * Spans::run(block)).min(block.entries()))
+            }
+            _ => Ok(0),
+        }
     }
 }
 
@@ -165,7 +196,7 @@ impl Scan<'_> {
         let spans = self.stored.spans(self.block)?;
         let mut window = Window::eager(&*self.stored.source, self.block.end, WINDOW);
         for (number, &(least, most)) in spans.spans.iter().enumerate() {
-            if least >= self.rows.end || most < self.rows.start {
+            if !meets(&(least, most), &self.rows) {
                 continue;
             }
             let first = number as u64 * run;
@@ -215,6 +246,11 @@ impl Scan<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a run of COO entries may have some in these rows.
+fn meets(&(least, most): &(u32, u32), rows: &Range<u32>) -> bool {
+    least < rows.end && rows.start <= most
 }
 
 /// The bits of a value.

@@ -25,6 +25,7 @@ mod region;
 mod rows;
 mod sidecar;
 mod single;
+mod sorted;
 mod spec;
 mod stored;
 mod strided;

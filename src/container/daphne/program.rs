@@ -129,6 +129,10 @@ fn csr(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
     let pairs = u128::from(entries) * (8 + value.size() as u128);
     let older = u128::from(CSR) + 8 * u128::from(header.rows) + pairs;
     if u128::from(source.len()) == older {
+        require(
+            header.rows > 0 || entries == 0,
+            "there are entries, but no row to hold them",
+        )?;
         return rows_of_2022(source, header, entries);
     }
     require_length(&**source, older + 8)?;

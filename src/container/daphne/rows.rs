@@ -52,6 +52,15 @@ impl Marks {
         self.marks[next.saturating_sub(1)]
     }
 
+    /// Bytes that are passed over for these rows, up to `end`.
+    pub(super) fn stored(&self, rows: &Range<u32>, end: u64) -> Range<u64> {
+        let next = self
+            .marks
+            .partition_point(|mark| mark.0 < u64::from(rows.end));
+        let end = self.marks.get(next).map_or(end, |mark| mark.1);
+        self.by_row(rows.start.into()).1..end
+    }
+
     /// The last mark whose row begins at or before an entry.
     pub(super) fn by_entry(&self, layout: &Layout, entry: u64) -> (u64, u64) {
         let before = |mark: &(u64, u64)| layout.before(mark.0, mark.1) <= entry;

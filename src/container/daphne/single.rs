@@ -172,9 +172,12 @@ fn push<const I: usize, const E: usize>(bytes: &[u8], out: &mut Wanted) -> u64 {
         .iter()
         .map(|entry| super::entries::load(&entry[..I]));
     let Some(kept) = &mut out.cols else {
-        entries
-            .iter()
-            .for_each(|entry| out.values.extend_from_slice(&entry[I..]));
+        let start = out.values.len();
+        out.values.resize(start + entries.len() * (E - I), 0);
+        let values = out.values[start..].chunks_exact_mut(E - I);
+        for (value, entry) in values.zip(entries) {
+            value.copy_from_slice(&entry[I..]);
+        }
         return cols.max().unwrap_or(0);
     };
     let start = kept.len();

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rows::{Layout, Marks};
+use super::sorted::Sorted;
 use super::strided;
 use super::table::{Block, Body, Table};
 use super::window::Window;
@@ -20,6 +21,7 @@ const SMALL: u64 = 64 << 10;
 pub(super) struct Stored {
     pub(super) source: Arc<dyn Source>,
     pub(super) table: Table,
+    pub(super) sorted: Sorted,
     known: Mutex<HashMap<u32, Known>>,
 }
 
@@ -46,6 +48,7 @@ impl Stored {
         Stored {
             source,
             table,
+            sorted: Sorted::new(),
             known: Mutex::default(),
         }
     }

@@ -200,3 +200,89 @@ fn many_labels_are_read_from_the_file() {
         &expected.as_bytes()[600_000..600_100]
     );
 }
+
+/// Entries spread over many tiles, so that each tile would look through all of them.
+fn spread(kind: u8, height: u64, width: u64) -> (Vec<u8>, Vec<u8>) {
+    let cells = height * width;
+    let mut order: Vec<u64> = (0..cells / 10).collect();
+    // A permutation without a pattern along rows.
+    order.sort_unstable_by_key(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17));
+    let mut content = block_head(0, 0, height as u32, width as u32, kind);
+    content.push(8);
+    let mut expected = vec![0; cells as usize * 8];
+    let rows: Vec<_> = match kind {
+        2 => (0..height).map(|row| row..row + 1).collect(),
+        _ => vec![0..height],
+    };
+    let count = order.len() as u64;
+    content.extend(&count.to_le_bytes()[..if kind == 2 { 8 } else { 4 }]);
+    for rows in rows {
+        let own: Vec<u64> = order
+            .iter()
+            .map(|n| n * 10)
+            .filter(|place| rows.contains(&(place / width)))
+            .collect();
+        if kind == 2 {
+            content.extend((own.len() as u32).to_le_bytes());
+        }
+        for place in own {
+            if kind == 3 {
+                content.extend(((place / width) as u32).to_le_bytes());
+            }
+            content.extend(((place % width) as u32).to_le_bytes());
+            content.extend((place + 1).to_le_bytes());
+            expected[place as usize * 8..][..8].copy_from_slice(&(place + 1).to_le_bytes());
+        }
+    }
+    (content, expected)
+}
+
+#[test]
+fn entries_without_an_order_are_sorted_slab_by_slab() {
+    for (kind, height, width) in [(3, 2000, 1000), (3, 1, 2_000_000), (2, 2, 1_000_000)] {
+        let (body, expected) = spread(kind, height, width);
+        let dense = File::new(&[header(1, height, width, &[8]), body.clone()].concat()).open();
+        assert!(all(&dense, "values") == expected, "{kind} {height}");
+        assert!(verify(&dense).is_empty());
+        let compressed = File::new(&[header(2, height, width, &[8]), body].concat()).open();
+        let kept: Vec<u8> = (0..height * width)
+            .step_by(10)
+            .flat_map(|place| (place + 1).to_le_bytes())
+            .collect();
+        assert!(all(&compressed, "values") == kept, "{kind} {height}");
+        assert!(verify(&compressed).is_empty());
+    }
+}
+
+#[test]
+fn a_place_that_comes_twice_among_many_harms_its_tile() {
+    let (height, width) = (2000, 1000);
+    let (mut body, expected) = spread(3, height, width);
+    // The last entry repeats the place of the one before.
+    let end = body.len();
+    let before: [u8; 8] = body[end - 32..end - 24].try_into().unwrap();
+    body[end - 16..end - 8].copy_from_slice(&before);
+    let number = |at: usize| u64::from(u32::from_le_bytes(before[at..at + 4].try_into().unwrap()));
+    let place = number(0) * width + number(4);
+    let container = File::new(&[header(1, height, width, &[8]), body].concat()).open();
+    let values = array(&container, "values");
+    assert!(read(values, place * 8..place * 8 + 8).is_err());
+    let far = if place > height * width / 2 { 0 } else { height * width / 2 };
+    let far = far * 8..far * 8 + 80_000;
+    let found = read(values, far.clone()).unwrap();
+    assert!(found == expected[far.start as usize..far.end as usize]);
+    assert_eq!(verify(&container).len(), 1);
+}
+
+#[test]
+fn damage_in_a_wide_row_harms_only_that_row() {
+    let (height, width) = (2, 1_000_000);
+    let (mut body, expected) = spread(2, height, width);
+    let last = body.len() - 12;
+    body[last..last + 4].fill(0xff);
+    let container = File::new(&[header(1, height, width, &[8]), body].concat()).open();
+    let values = array(&container, "values");
+    let row = width * 8;
+    assert!(read(values, 0..row).unwrap() == expected[..row as usize]);
+    assert!(read(values, row..row + 8).is_err());
+}

@@ -95,6 +95,14 @@ fn rows_of_2022_are_shown_as_stored() {
 }
 
 #[test]
+fn entries_without_a_row_are_no_form_of_the_program() {
+    let body = [words(&[3]), vec![0; 3 * 9]].concat();
+    let container = File::new(&matrix(2, 0, 5, 3, &body)).open();
+    assert!(container.arrays.is_empty());
+    assert!(!verify(&container).is_empty());
+}
+
+#[test]
 fn a_frame_is_records_without_labels() {
     let head = frame_header(3, &[0, 6], &[b"\x10\x20", b"?"]);
     let mut body = vec![0; 16];

@@ -5,20 +5,20 @@ use std::ptr;
 
 use hdf5_sys::h5::HADDR_UNDEF;
 use hdf5_sys::h5d::{
-    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_fill_value_t, H5D_layout_t, H5Dget_create_plist,
+    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_fill_time_t, H5D_fill_value_t, H5D_layout_t, H5Dget_create_plist,
     H5Dget_offset, H5Dget_space, H5Dget_type, H5Dread,
 };
 use hdf5_sys::h5p::{
     H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external,
-    H5Pget_external_count, H5Pget_fill_value, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
+    H5Pget_external_count, H5Pget_fill_time, H5Pget_fill_value, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
     H5Pget_virtual_count, H5Pget_virtual_filename,
 };
 use hdf5_sys::h5s::H5S_ALL;
 use hdf5_sys::h5t::H5Tget_size;
 
-use super::chunks::{self, INLINE_MOST};
+use super::chunks::{self, Extents, INLINE_MOST};
 use super::handle::{Handle, Outcome, check};
-use super::space::{count, dims, grid};
+use super::space::{count, dims, grid, largest};
 use super::text::{self, Readable, done};
 use super::types::{self, is_plain};
 use crate::container::hdf5::index::{Dataset, Filter, Layout, Type};
@@ -99,14 +99,22 @@ impl Opened {
         Ok(strings.and_then(|mut strings| strings.pop()))
     }
 
-    /// Elements along each dimension of the dataset and of its chunks, if it is chunked.
-    pub(super) fn chunking(&self) -> Outcome<(Vec<u64>, Vec<u64>)> {
+    /// Of the dataset, if it is chunked.
+    pub(super) fn extents(&self) -> Outcome<Extents> {
         let dims = dims(&self.space)?.ok_or("the dataset has no elements")?;
         // SAFETY: the handle is a dataset creation property list.
         match unsafe { H5Pget_layout(self.properties.id()) } {
-            H5D_layout_t::H5D_CHUNKED => Ok((dims, self.chunk()?)),
+            H5D_layout_t::H5D_CHUNKED => self.extents_with(dims, self.chunk()?),
             _ => Err("the dataset is not chunked".into()),
         }
+    }
+
+    fn extents_with(&self, dims: Vec<u64>, chunk: Vec<u64>) -> Outcome<Extents> {
+        Ok(Extents {
+            dims,
+            largest: largest(&self.space)?,
+            chunk,
+        })
     }
 
     fn layout(&self, element: &Type, dims: Option<&[u64]>) -> Outcome<Layout> {
@@ -171,7 +179,10 @@ impl Opened {
             .is_some_and(|chunks| chunks <= INLINE_MOST);
         // An index that cannot be read says so when the array is opened and asks for it.
         let table = match dims {
-            Some(dims) if few => chunks::table(&self.dataset, dims, &chunk).ok(),
+            Some(dims) if few => {
+                let extents = self.extents_with(dims.to_vec(), chunk.clone())?;
+                chunks::table(&self.dataset, &extents).ok()
+            }
             _ => None,
         };
         Ok(Layout::Chunked {
@@ -243,6 +254,13 @@ impl Opened {
         // SAFETY: the handle is a dataset creation property list.
         check(unsafe { H5Pfill_value_defined(self.properties.id(), &mut defined) })?;
         if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED || !is_plain(element) {
+            return Ok(None);
+        }
+        let mut time = H5D_fill_time_t::H5D_FILL_TIME_IFSET;
+        // SAFETY: the handle is a dataset creation property list.
+        check(unsafe { H5Pget_fill_time(self.properties.id(), &mut time) })?;
+        // The library then leaves the reader's buffer as it is, which readers hand over zeroed.
+        if time == H5D_fill_time_t::H5D_FILL_TIME_NEVER {
             return Ok(None);
         }
         // SAFETY: the handle is a datatype.

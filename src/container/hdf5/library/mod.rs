@@ -9,11 +9,13 @@
 mod attribute;
 mod chunks;
 mod dataset;
+mod extensible;
 mod handle;
 mod links;
 mod numbers;
 mod softlink;
 mod space;
+mod swizzle;
 #[cfg(test)]
 pub(super) mod tests;
 mod text;
@@ -101,8 +103,7 @@ impl File {
     pub(super) fn chunks(&self, token: u64) -> Outcome<Vec<Chunk>> {
         let _lock = hdf5_sys::LOCK.lock();
         let dataset = Opened::new(walk::open(&self.file, token)?)?;
-        let (dims, chunk) = dataset.chunking()?;
-        chunks::table(dataset.handle(), &dims, &chunk)
+        chunks::table(dataset.handle(), &dataset.extents()?)
     }
 
     fn root(&self) -> Outcome<u64> {

@@ -5,12 +5,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hdf5::plist::dataset_create::AllocTime;
+use hdf5::plist::dataset_create::{AllocTime, FillTime};
 use hdf5::types::{FixedAscii, FixedUnicode, VarLenAscii, VarLenUnicode};
 use tempfile::TempDir;
 
 use super::*;
-use crate::container::hdf5::index::{Dataset, Layout, Target, Type, Value};
+use crate::container::hdf5::index::{Dataset, Layout, Problem, Target, Type, Value};
 
 struct Scratch {
     _dir: TempDir,
@@ -156,6 +156,8 @@ fn chunk_tables_of_every_kind_of_index() {
         (true, 20, 30, [7, 8], hdf5::Extents::from((20, 30)), false),
         (true, 60, 80, [2, 2], hdf5::Extents::from((60, 80)), false),
         (true, 20, 30, [7, 8], hdf5::Extents::from((20.., 30)), false),
+        // Unlimited, but not in the first dimension: the library tells wrong offsets.
+        (true, 20, 30, [7, 8], hdf5::Extents::from((20, 30..)), false),
         (
             true,
             20,
@@ -164,6 +166,16 @@ fn chunk_tables_of_every_kind_of_index() {
             hdf5::Extents::from((20.., 30..)),
             false,
         ),
+        // Numbered along the second dimension.
+        (
+            true,
+            20,
+            30,
+            [7, 8],
+            hdf5::Extents::from((20..60, 30..)),
+            false,
+        ),
+        (true, 60, 80, [2, 2], hdf5::Extents::from((60, 80..)), true),
     ] {
         let scratch = Scratch::new();
         let file = if latest {
@@ -327,6 +339,20 @@ fn filters_fill_values_and_compact_data_are_as_stored() {
 }
 
 #[test]
+fn a_fill_value_that_is_never_to_be_written_is_none() {
+    let scratch = Scratch::new();
+    let file = scratch.create();
+    for (name, time) in [("d", FillTime::Never), ("e", FillTime::IfSet)] {
+        let builder = file.new_dataset::<u16>().shape(10).fill_value(7u16);
+        builder.fill_time(time).create(name).unwrap();
+    }
+    drop(file);
+    let index = scratch.index();
+    assert_eq!(dataset(&index, "d").fill, None);
+    assert_eq!(dataset(&index, "e").fill, Some(vec![7, 0]));
+}
+
+#[test]
 fn raw_data_in_other_files_is_named_and_never_opened() {
     let scratch = Scratch::new();
     let file = scratch.create();
@@ -363,6 +389,11 @@ fn an_object_that_cannot_be_read_costs_only_its_own_entry() {
         panic!()
     };
     assert_eq!(reason, "bad object header version number");
+    let problem = Problem {
+        path: vec![b"a".to_vec()],
+        what: reason.clone(),
+    };
+    assert_eq!(index.problems, [problem]);
     assert_eq!(dataset(&index, "b").dims, Some(vec![2]));
 }
 

@@ -25,6 +25,8 @@ const BYTES_MOST: u64 = 192 << 20;
 const PROBLEMS_MOST: usize = 1000;
 /// What an entry takes beside its own bytes.
 const ENTRY_BYTES: u64 = 64;
+/// Said of what the bounds above leave out.
+const TOO_MUCH: &str = "there is more than can be listed";
 /// Name of datasets that may hold a descriptor.
 const DESCRIPTOR: &[u8] = b"binsparse";
 
@@ -99,7 +101,7 @@ impl<'a> Walk<'a> {
         for link in stored {
             let bytes = link.name.count_bytes() as u64 + ENTRY_BYTES;
             if !self.take(bytes) {
-                self.problem(at, None, "there is more than can be listed".into());
+                self.problem(at, None, TOO_MUCH.into());
                 break;
             }
             found.push(Link {
@@ -116,18 +118,24 @@ impl<'a> Walk<'a> {
             To::Object(token) => self.object(token, at, &link.name),
             To::Path(size) => match links::path(group, &link.name, size) {
                 Ok(path) if self.take(path.len() as u64) => Target::Dangling { path },
-                Ok(_) => unknown("there is more than can be listed".into()),
-                Err(reason) => unknown(reason),
+                Ok(_) => self.lost(at, &link.name, TOO_MUCH.into()),
+                Err(reason) => self.lost(at, &link.name, reason),
             },
             To::Elsewhere(size) => match links::elsewhere(group, &link.name, size) {
                 Ok((file, path)) if self.take((file.len() + path.len()) as u64) => {
                     Target::External { file, path }
                 }
-                Ok(_) => unknown("there is more than can be listed".into()),
-                Err(reason) => unknown(reason),
+                Ok(_) => self.lost(at, &link.name, TOO_MUCH.into()),
+                Err(reason) => self.lost(at, &link.name, reason),
             },
             To::Foreign(class) => unknown(format!("a link of class {class}")),
         }
+    }
+
+    /// A link whose value cannot be had.
+    fn lost(&mut self, at: usize, name: &CString, reason: String) -> Target {
+        self.problem(at, Some(name.as_bytes()), reason.clone());
+        unknown(reason)
     }
 
     fn object(&mut self, token: u64, at: usize, name: &CString) -> Target {
@@ -151,7 +159,10 @@ impl<'a> Walk<'a> {
         let name = name.as_bytes();
         let known = match self.open_new(token, at, name) {
             Ok(known) => known,
-            Err(reason) => Known::Unreadable(reason),
+            Err(reason) => {
+                self.problem(at, Some(name), reason.clone());
+                Known::Unreadable(reason)
+            }
         };
         self.known.insert(token, known.clone());
         known
@@ -163,7 +174,7 @@ impl<'a> Walk<'a> {
         match unsafe { H5Iget_type(object.id()) } {
             H5I_type_t::H5I_GROUP => {
                 if !self.take(name.len() as u64 + ENTRY_BYTES) {
-                    return Err("there is more than can be listed".into());
+                    return Err(TOO_MUCH.into());
                 }
                 let number = self.add_group(token, at as u32, name.to_vec());
                 Ok(Known::Group(number))
@@ -184,7 +195,7 @@ impl<'a> Walk<'a> {
         let opened = Opened::new(object)?;
         let mut dataset = opened.describe(token)?;
         if !self.take(size(&dataset)) {
-            return Err("there is more than can be listed".into());
+            return Err(TOO_MUCH.into());
         }
         dataset.attributes = self.attributes(opened.handle(), at, Some(name));
         let number = self.datasets.len() as u32;
@@ -227,7 +238,7 @@ impl<'a> Walk<'a> {
         let mut kept = Vec::with_capacity(found.len());
         for attribute in found {
             if !self.take(size(&attribute)) {
-                self.problem(at, name, "there is more than can be listed".into());
+                self.problem(at, name, TOO_MUCH.into());
                 break;
             }
             kept.push(attribute);

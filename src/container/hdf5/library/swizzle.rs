@@ -1,0 +1,64 @@
+//! Where the chunks of an extensible array really are.
+//!
+//! An extensible array numbers chunks with its one unlimited dimension first. libhdf5 (up to 2.2 at least)
+//! counts through the index with the dimensions in their own order when it tells the offsets of chunks,
+//! so the offsets are wrong unless that dimension is the first. The number in the index can be had back
+//! from what it tells, and the true offset from that. Used by `chunks`.
+
+use hdf5_sys::h5d::{H5D_chunk_index_t, H5Dget_chunk_index_type};
+
+use super::handle::{Handle, Outcome, check};
+use super::space::{UNLIMITED, largest};
+
+/// `H5D_CHUNK_IDX_EARRAY`; the crate has no name for it.
+const EXTENSIBLE_ARRAY: H5D_chunk_index_t = 4;
+
+pub(super) struct Swizzle {
+    /// The unlimited dimension; not the first.
+    unlimited: usize,
+    /// Chunks along each dimension when the dataset is as large as it can get; 1 for the unlimited one.
+    most: Vec<u64>,
+}
+
+impl Swizzle {
+    /// None if the library tells the truth.
+    pub(super) fn of(dataset: &Handle, space: &Handle, chunk: &[u64]) -> Outcome<Option<Swizzle>> {
+        let mut kind = 0;
+        // SAFETY: the handle is a chunked dataset, and there is room for the answer.
+        check(unsafe { H5Dget_chunk_index_type(dataset.id(), &raw mut kind) })?;
+        if kind != EXTENSIBLE_ARRAY {
+            return Ok(None);
+        }
+        Ok(Swizzle::new(&largest(space)?, chunk))
+    }
+
+    fn new(largest: &[u64], chunk: &[u64]) -> Option<Swizzle> {
+        let unlimited = largest.iter().position(|&dim| dim == UNLIMITED)?;
+        let most = |(&dim, &chunk): (&u64, &u64)| match dim {
+            UNLIMITED => 1,
+            dim => dim.div_ceil(chunk.max(1)).max(1),
+        };
+        (unlimited > 0).then(|| Swizzle {
+            unlimited,
+            most: largest.iter().zip(chunk).map(most).collect(),
+        })
+    }
+
+    /// The true place of a chunk in the grid; none if the index is out of all bounds.
+    pub(super) fn truth(&self, told: &[u64]) -> Option<Vec<u64>> {
+        let mut number = *told.get(self.unlimited)?;
+        for dim in self.unlimited + 1..told.len() {
+            number = number
+                .checked_mul(*self.most.get(dim)?)?
+                .checked_add(told[dim])?;
+        }
+        let mut place = vec![0; told.len()];
+        for dim in (0..told.len()).rev().filter(|&dim| dim != self.unlimited) {
+            let most = *self.most.get(dim)?;
+            place[dim] = number % most;
+            number /= most;
+        }
+        place[self.unlimited] = number;
+        Some(place)
+    }
+}

@@ -9,6 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -54,8 +55,8 @@ pub struct Fault {
     pub what: String,
     pub expected: Option<String>,
     pub found: Option<String>,
-    /// It may be gone when it is tried again: a process that failed may do better the next time.
-    pub passing: bool,
+    /// It may be gone when it is tried again after this time: a process that failed may do better then.
+    pub passing: Option<Duration>,
 }
 
 impl Fault {
@@ -107,8 +108,8 @@ impl Fault {
         self
     }
 
-    pub fn passing(mut self) -> Self {
-        self.passing = true;
+    pub fn passing(mut self, retry_after: Duration) -> Self {
+        self.passing = Some(retry_after);
         self
     }
 

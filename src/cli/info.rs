@@ -39,7 +39,11 @@ fn print(path: &Path, container: &Description<'_>) -> io::Result<()> {
         writeln!(out, "{name}\n  link to {target}")?;
     }
     for unreadable in &container.unreadable {
-        writeln!(out, "{}\n  not shown: {}", unreadable.name, unreadable.reason)?;
+        writeln!(
+            out,
+            "{}\n  not shown: {}",
+            unreadable.name, unreadable.reason
+        )?;
     }
     for fault in &container.faults {
         writeln!(out, "fault: {fault}")?;

@@ -7,19 +7,16 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{Failure, Outcome, container, size};
-use crate::container::{Container, Preferences};
 use crate::container::describe::{Description, describe};
+use crate::container::{Container, Preferences};
 
 pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool) -> Outcome {
     let mut errors = Vec::new();
     let mut opened: Vec<(PathBuf, Arc<Container>)> = Vec::new();
     let mut found = Vec::new();
-    container::walk(
-        path,
-        preferences,
-        &mut |e| errors.push(e),
-        &mut |f| found.push(f),
-    )?;
+    container::walk(path, preferences, &mut |e| errors.push(e), &mut |f| {
+        found.push(f)
+    })?;
     for container in found {
         match container.open() {
             Ok(container_opened) => opened.push((container.shown(), container_opened)),
@@ -76,7 +73,10 @@ fn print(listed: &[Listed<'_>], long: bool) -> io::Result<()> {
                 description.version
             )?;
         }
-        let widest = description.arrays.iter().map(|array| array.name.chars().count());
+        let widest = description
+            .arrays
+            .iter()
+            .map(|array| array.name.chars().count());
         let width = widest.max().unwrap_or(0).clamp(12, 40);
         for array in &description.arrays {
             if long {

@@ -236,7 +236,10 @@ mod tests {
         let generic = "defaults,suid,nodev,exec,noatime,nofail,_netdev,default_permissions,ro";
         assert!(parse(generic).unwrap().noatime);
         assert!(parse("log=x.log").unwrap().log.unwrap().is_absolute());
-        assert_eq!(parse("dialect=daphne").unwrap().preferences.dialect, Dialect::Daphne);
+        assert_eq!(
+            parse("dialect=daphne").unwrap().preferences.dialect,
+            Dialect::Daphne
+        );
     }
 
     #[test]

@@ -85,7 +85,9 @@ fn plan(found: &Found, jobs: &Sender<Job>, report: &Report) {
         Ok(opened) => opened,
         Err(e) => return report.error(&e),
     };
-    report.containers.fetch_add(opened.all().len() as u64, Relaxed);
+    report
+        .containers
+        .fetch_add(opened.all().len() as u64, Relaxed);
     for fault in opened.all_faults() {
         report.error(&fault.into());
     }

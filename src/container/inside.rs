@@ -117,8 +117,9 @@ impl Container {
     pub fn all_described(self: &Arc<Self>) -> BTreeMap<String, Attributes> {
         let of = |(group, container): &(Arc<str>, Arc<Container>)| {
             let described = container.described.iter();
-            let named =
-                |(name, attributes): (&String, &Attributes)| (join(group, name), attributes.clone());
+            let named = |(name, attributes): (&String, &Attributes)| {
+                (join(group, name), attributes.clone())
+            };
             described.map(named).collect::<Vec<_>>()
         };
         self.all().iter().flat_map(of).collect()

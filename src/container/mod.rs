@@ -6,6 +6,7 @@
 //! decodes while opening, and reads no more than it needs to know names, types and sizes.
 //! Used by `tree` (the mount) and by the commands that work without a mount.
 
+mod binsparse;
 pub mod bloscpack;
 pub mod bpcells;
 mod candidate;
@@ -15,7 +16,6 @@ pub mod hdf5;
 pub mod inside;
 pub mod names;
 pub mod netcdf;
-mod binsparse;
 
 use std::collections::BTreeMap;
 use std::path::Path;

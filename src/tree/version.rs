@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::entries::Part;
 use super::kept_open::KeptOpen;
@@ -15,9 +15,6 @@ use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
 use crate::source::{Identity, Store};
-
-/// How long a container is shown with a fault of the moment before it is opened anew.
-const PASSING: Duration = Duration::from_secs(10);
 
 pub(super) struct Version {
     pub(super) id: VersionId,
@@ -31,7 +28,8 @@ pub(super) struct Version {
 #[derive(Default)]
 struct Slot {
     opened: Weak<Opened>,
-    /// Kept open, with the time of opening: opened again it might have other entries.
+    /// Opened with a fault that may pass, and when to try again: kept open until then, because it might
+    /// have other entries.
     passing: Option<(Arc<Opened>, Instant)>,
 }
 
@@ -40,7 +38,7 @@ impl Version {
     pub(super) fn may_have_passed(&self) -> bool {
         let slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = slot.passing.as_ref();
-        opened.is_some_and(|(_, since)| since.elapsed() > PASSING)
+        opened.is_some_and(|(_, again)| Instant::now() > *again)
     }
 }
 
@@ -79,8 +77,9 @@ impl Versions {
             None => {
                 let opened = Arc::new(open_unchanged(version, store)?);
                 slot.opened = Arc::downgrade(&opened);
-                if opened.container(Part(0))?.faults.iter().any(|f| f.passing) {
-                    slot.passing = Some((Arc::clone(&opened), Instant::now()));
+                let faults = &opened.container(Part(0))?.faults;
+                if let Some(retry_after) = faults.iter().filter_map(|fault| fault.passing).max() {
+                    slot.passing = Some((Arc::clone(&opened), Instant::now() + retry_after));
                 }
                 opened
             }

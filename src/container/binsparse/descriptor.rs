@@ -160,9 +160,9 @@ fn shape(namespace: &Map<String, Value>) -> Read<Vec<u64>> {
     let list = value
         .as_array()
         .ok_or_else(|| fault().found(json::show(value)))?;
-    if list.is_empty() || list.len() > MOST_DIMENSIONS {
-        let fault = Fault::new("\"shape\" has an unusable number of dimensions");
-        let expected = format!("1 to {MOST_DIMENSIONS}");
+    if list.len() > MOST_DIMENSIONS {
+        let fault = Fault::new("\"shape\" has too many dimensions");
+        let expected = format!("at most {MOST_DIMENSIONS}");
         return Err(fault.expected(expected).found(list.len()).into());
     }
     let wrong = |value| Box::new(fault().found(json::show(value)));

@@ -110,9 +110,25 @@ fn what_writers_spell_differently_is_read() {
 }
 
 #[test]
+fn a_single_value_without_dimensions_is_a_custom_format() {
+    let text = |stored: u64| {
+        json!({ "binsparse": {
+            "version": "0.1",
+            "shape": [],
+            "number_of_stored_values": stored,
+            "custom": { "level": { "level_desc": "element" } },
+            "data_types": { "values": "float32" },
+        }})
+    };
+    let members = [raw_member("values", vec![0; 4], Dtype::F32)];
+    assert_eq!(faults(&text(1), &members), [""; 0]);
+    assert!(!faults(&text(2), &members).is_empty());
+}
+
+#[test]
 fn broken_descriptors_are_reported() {
     let (text, members) = csr();
-    let broken: [(&str, Value); 17] = [
+    let broken: [(&str, Value); 18] = [
         ("version", json!("1.0")),
         ("version", json!(true)),
         ("format", json!("csr")),
@@ -121,6 +137,7 @@ fn broken_descriptors_are_reported() {
         ("shape", json!([3, -4])),
         ("shape", json!([3, 4.5])),
         ("shape", json!([3, 4, 1])),
+        ("shape", json!([])),
         ("shape", json!([4, 4])),
         ("number_of_stored_values", json!(6)),
         ("number_of_stored_values", json!("5")),

@@ -93,7 +93,12 @@ fn recognised_by_magic_and_by_name() {
     let verdict = |name: &str, content: &[u8]| {
         std::fs::write(dir.path().join(name), content).unwrap();
         Bloscpack
-            .recognise(&Candidate::new(&store, Path::new(name), Kind::File, Preferences::default()))
+            .recognise(&Candidate::new(
+                &store,
+                Path::new(name),
+                Kind::File,
+                Preferences::default(),
+            ))
             .unwrap()
     };
     assert!(matches!(verdict("any", b"blpk"), Verdict::Yes));
@@ -107,7 +112,12 @@ fn recognised_by_magic_and_by_name() {
         panic!()
     };
     assert_eq!(fault.found.unwrap(), "0 bytes");
-    let directory = Candidate::new(&store, Path::new("a.blp"), Kind::Directory, Preferences::default());
+    let directory = Candidate::new(
+        &store,
+        Path::new("a.blp"),
+        Kind::Directory,
+        Preferences::default(),
+    );
     assert!(matches!(
         Bloscpack.recognise(&directory).unwrap(),
         Verdict::No

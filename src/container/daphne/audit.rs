@@ -3,12 +3,13 @@
 //!
 //! A sparse block of a hundred bytes may decode to 2^64 cells, and a block over many columns would be read
 //! once for each. Here every block is passed over once: counts, indices, places that come twice, and
-//! whether each value fits its column.
+//! whether each value fits its column. A CSRMatrix shows all its entries but for blocks that claim none.
 
 use std::ops::Range;
 
 use super::cells::Cells;
 use super::convert::convert;
+use super::csr::Csr;
 use super::entries::Batch;
 use super::region::{Part, Region, convert_batch};
 use super::table::{Block, Body};
@@ -98,6 +99,36 @@ pub(super) fn cells(cells: &Cells, report: &mut dyn FnMut(Fault)) -> Result<()> 
         }
     }
     Ok(())
+}
+
+/// Checks the counts of blocks that claim to have no entries, which no array of a CSRMatrix shows.
+pub(super) fn counts(csr: &Csr, report: &mut dyn FnMut(Fault)) -> Result<()> {
+    let groups = csr.groups()?;
+    for group in 0..groups.len() {
+        let (start, end) = groups.get(group);
+        if start.nothing || start.first < end.first {
+            continue;
+        }
+        let own = |&number: &u32| row_counts(csr, &csr.stored.table.get(number));
+        let checked: Vec<Result<()>> = match &csr.wide {
+            Some(_) => vec![csr.offsets(group, &(start.row..start.row + 1), &mut [0; 8])],
+            None => groups.blocks(group).iter().map(own).collect(),
+        };
+        for checked in checked {
+            match checked {
+                Err(Error::Fault(fault)) => report(*fault),
+                other => other?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row_counts(csr: &Csr, block: &Block) -> Result<()> {
+    match block.body {
+        Body::Sparse(_) => csr.stored.marks(block).map(|_| ()),
+        _ => Ok(()),
+    }
 }
 
 fn entries(cells: &Cells, block: &Block) -> Result<()> {

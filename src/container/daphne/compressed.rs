@@ -138,7 +138,7 @@ impl Array for Entries {
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
         match self.side {
             Side::Columns => Ok(()),
-            Side::Values => self.csr.verify(report),
+            Side::Values => super::audit::counts(&self.csr, report),
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Csr {
     groups: OnceLock<Groups>,
     bands: Mutex<HashMap<usize, Arc<Bands>>>,
     /// The program's form of 2022: rows of 64-bit indices, shown as stored.
-    wide: Option<(Layout, OnceLock<Arc<Marks>>)>,
+    pub(super) wide: Option<(Layout, OnceLock<Arc<Marks>>)>,
 }
 
 /// Bands of equal height of a group, and the entries before each; the last is their number.
@@ -315,23 +315,6 @@ impl Csr {
             [number] if self.wide.is_none() => in_block(fault, &self.stored.table.get(*number)),
             _ => fault,
         }
-    }
-
-    /// Checks the counts of blocks that claim to have no entries, which no array shows.
-    pub(super) fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
-        let groups = self.groups()?;
-        for group in 0..groups.len() {
-            let (start, end) = groups.get(group);
-            if start.nothing || start.first < end.first {
-                continue;
-            }
-            let rows = start.row..start.row + 1;
-            match self.offsets(group, &rows, &mut [0; 8]) {
-                Err(crate::error::Error::Fault(fault)) => report(*fault),
-                other => other?,
-            }
-        }
-        Ok(())
     }
 }
 

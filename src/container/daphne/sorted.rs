@@ -249,13 +249,11 @@ fn places<'a>(block: &Block, batch: &'a Batch) -> impl Iterator<Item = u64> + 'a
 }
 
 /// Hands on the entries that lie in some columns.
-fn give(
-    block: &Block,
-    cols: &Range<u32>,
-    entries: &[Entry],
-    visit: &mut Visit<'_>,
-) -> Result<()> {
-    let (width, size) = (u64::from(block.width), block.value().map_or(1, ValueType::size));
+fn give(block: &Block, cols: &Range<u32>, entries: &[Entry], visit: &mut Visit<'_>) -> Result<()> {
+    let (width, size) = (
+        u64::from(block.width),
+        block.value().map_or(1, ValueType::size),
+    );
     let mut batch = Batch::default();
     for part in entries.chunks(BATCH) {
         batch.clear();

@@ -19,6 +19,7 @@ use super::grid::product;
 use super::heap::Heap;
 use super::index::{self, Chunk, Index, Layout, Type};
 use super::strings::{self, Strings};
+use super::texts::Texts;
 use super::worker;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
@@ -62,6 +63,14 @@ pub(super) fn open_with(
     dataset: &index::Dataset,
     tables: Tables,
 ) -> Result<Opened> {
+    if let Layout::Texts(lines) = &dataset.layout {
+        let shape = dataset.dims.as_deref().unwrap_or(&[0]);
+        let array = Texts::new(name, shape, lines, dataset.stored_bytes)?;
+        return Ok(Opened::Array {
+            array: Arc::new(array),
+            trouble: None,
+        });
+    }
     if dataset.element == Type::VariableString {
         let heap = Heap::new(Arc::clone(source), index)?;
         let element = strings::element(&heap)?;
@@ -153,24 +162,24 @@ fn storage(
     element: Element,
     tables: Tables,
 ) -> Result<Storage> {
-    let files = |files: &[Vec<u8>]| {
-        let names: Vec<_> = files
-            .iter()
-            .map(|name| String::from_utf8_lossy(name))
-            .collect();
-        names.join(", ")
+    // A file names itself by a dot.
+    let shown = |name: &Vec<u8>| match &name[..] {
+        b"." => "this file".into(),
+        name => String::from_utf8_lossy(name).into_owned(),
     };
+    let files = |files: &[Vec<u8>]| files.iter().map(shown).collect::<Vec<_>>().join(", ");
     let unreadable = match &dataset.layout {
         Layout::External(names) => {
             format!("raw data in other files ({}); never opened", files(names))
         }
         Layout::Virtual(names) => {
             format!(
-                "a virtual dataset over other files ({}); never opened",
+                "a virtual dataset over parts of others (in {}); never followed",
                 files(names)
             )
         }
         Layout::Unknown(reason) => format!("cannot be read: {reason}"),
+        Layout::Texts(_) => "cannot be read: its strings came without it".into(),
         Layout::Chunked { .. } => {
             let fill = Fill::new(dataset.fill.as_deref(), &element)?;
             let chunked = Chunked::new(source, dataset, dims, element, fill, tables)?;

@@ -9,15 +9,18 @@ pub(super) mod cast;
 mod compound;
 mod float;
 
-use super::index::{Integer, TYPE_DEPTH_MOST, Type};
+use super::index::{Integer, Padding, TYPE_DEPTH_MOST, Type};
 use crate::array::dtype::Dtype;
-use cast::{Bits, Cast};
+use cast::{Bits, Cast, Text};
 
 /// HDF5 itself has no larger elements.
 const SIZE_MOST: u64 = u32::MAX as u64;
 
 /// Members of a type, all levels together; NumPy gets slow long before.
 const MEMBERS_MOST: usize = 65_536;
+
+/// Longest string of fixed length whose padding is converted, in bytes.
+const TEXT_MOST: u64 = 1 << 20;
 
 /// Dimensions that array types may add: as many as NumPy has.
 const DIMS_MOST: usize = 64;
@@ -99,7 +102,7 @@ impl Describing {
             Type::Enum { base, .. } => integer(base, base.signed),
             Type::Float(number) => float::part(number),
             Type::Complex(number) => float::complex(number),
-            Type::FixedString { size } => Part::same(format!("|S{size}"), *size),
+            Type::FixedString { size, padding } => text(*size, *padding),
             Type::Opaque { size } => Part::same(format!("|V{size}"), *size),
             Type::Compound { size, members } => self.compound(*size, members, depth),
             Type::Array { dims, base } => self.array(dims, base, depth),
@@ -167,6 +170,20 @@ fn integer(number: &Integer, signed: bool) -> Result<Part, String> {
     let order = if size == 1 { '|' } else { '<' };
     let kind = if signed { 'i' } else { 'u' };
     Part::sized(format!("{order}{kind}{size}"), size, cast)
+}
+
+/// NumPy pads strings with NULs, so other padding becomes that.
+fn text(size: u64, padding: Padding) -> Result<Part, String> {
+    let cast = match padding {
+        Padding::Zeros => Cast::same(),
+        // What is behind a single byte is nothing.
+        Padding::Terminated if size == 1 => Cast::same(),
+        // They are converted one by one.
+        _ if size > TEXT_MOST => Cast::same(),
+        Padding::Terminated => Cast::text(size as usize, Text::Terminated),
+        Padding::Spaces => Cast::text(size as usize, Text::Spaces),
+    };
+    Part::sized(format!("|S{size}"), size, cast)
 }
 
 /// How HDF5 users store booleans: an enumeration of exactly FALSE and TRUE in one byte.

@@ -121,7 +121,8 @@ impl Heap {
             let head = window.get(at, object_header)?;
             let index = number(&head[..2]) as u16;
             let (start, len) = (at + object_header, number(&head[8..8 + length]));
-            if index == 0 {
+            // The free space counts its own header.
+            if index == 0 && len <= window.len - at {
                 break;
             }
             let end = start.checked_add(len).filter(|end| *end <= window.len);

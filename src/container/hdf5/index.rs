@@ -121,6 +121,8 @@ pub(super) struct Dataset {
 pub(super) enum Layout {
     /// The stored bytes themselves.
     Compact(Vec<u8>),
+    /// Strings of variable length in the object header: each value and a line feed.
+    Texts(Vec<u8>),
     /// None: never allocated, all fill values.
     Contiguous {
         address: Option<u64>,
@@ -170,6 +172,7 @@ pub(super) enum Type {
     Bitfield(Integer),
     FixedString {
         size: u64,
+        padding: Padding,
     },
     /// Length (4 bytes), address of a global heap collection, index in it (4 bytes).
     VariableString,
@@ -194,6 +197,15 @@ pub(super) enum Type {
         size: u64,
         name: String,
     },
+}
+
+/// What follows a string of fixed length that is shorter than its room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Padding {
+    /// A NUL, and then anything.
+    Terminated,
+    Zeros,
+    Spaces,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,6 +20,7 @@ mod role;
 mod serve;
 mod strings;
 mod table;
+mod texts;
 mod worker;
 
 use std::path::Path;

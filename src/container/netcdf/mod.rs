@@ -13,6 +13,7 @@ mod describe;
 mod header;
 mod kind;
 mod layout;
+mod overlap;
 #[cfg(test)]
 mod sample;
 mod swap;
@@ -103,6 +104,7 @@ fn variables(
     let stored: Vec<&[u8]> = header.variables.iter().map(|v| &*v.name).collect();
     let shown = names::shown(&stored, true);
     let places = layout::places(header, source.len())?;
+    lie_over(container, &shown, &places);
     for ((name, place), variable) in shown.into_iter().zip(places).zip(&header.variables) {
         let place = match place {
             Ok(place) => place,
@@ -128,6 +130,20 @@ fn variables(
         container.arrays.push(Arc::new(array));
     }
     Ok(())
+}
+
+/// Adds the faults of variables that lie over each other; they are shown as they are.
+fn lie_over(container: &mut Container, names: &[String], places: &[layout::Placed]) {
+    let known = places.iter().enumerate();
+    let known: Vec<_> = known
+        .filter_map(|(n, place)| Some((n, place.as_ref().ok()?)))
+        .collect();
+    for (number, other) in overlap::find(&known) {
+        if let [Some(name), Some(other)] = [number, other].map(|n| names.get(n)) {
+            let what = format!("the variable lies over the bytes of {other}");
+            container.faults.push(Fault::new(what).array(name));
+        }
+    }
 }
 
 /// Makes the container one of Binsparse.

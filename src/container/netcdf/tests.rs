@@ -106,6 +106,25 @@ fn a_stream_has_the_records_that_the_file_holds() {
 }
 
 #[test]
+fn variables_that_lie_over_each_other_are_told() {
+    let told = |bytes: &[u8]| faults(&open(bytes).1).join("; ");
+    let fixed = File::new(1, 0, &[2]).with("a", 4, &[0]).with("b", 4, &[0]);
+    let Built { mut bytes, .. } = fixed.build();
+    assert_eq!(told(&bytes), "");
+    // The last word of the header is where the last variable begins.
+    let header = fixed.build().header;
+    bytes[header - 1] -= 4;
+    assert!(told(&bytes).contains("b: the variable lies over the bytes of a"));
+    let records = File::new(1, 3, &[0]).with("a", 4, &[0]).with("b", 4, &[0]);
+    let Built { mut bytes, .. } = records.build();
+    assert_eq!(told(&bytes), "");
+    bytes[header - 1] -= 4;
+    assert!(told(&bytes).contains("lies over"));
+    bytes[header - 1] += 8;
+    assert!(told(&bytes).contains("lies over"));
+}
+
+#[test]
 fn a_cut_file_is_readable_up_to_the_cut() {
     for records in [0, 6] {
         let mut file = File::new(2, records, &[0, 100]).with("a", 4, &[1]);

@@ -73,7 +73,13 @@ impl Dir {
 
     fn recognised(&self) -> Option<Recognised> {
         let store = LocalStore::open(self.0.path(), self.0.path()).unwrap();
-        recognise(&Candidate::new(&store, Path::new(""), Kind::Directory, Preferences::default())).unwrap()
+        recognise(&Candidate::new(
+            &store,
+            Path::new(""),
+            Kind::Directory,
+            Preferences::default(),
+        ))
+        .unwrap()
     }
 
     fn open(&self) -> Container {

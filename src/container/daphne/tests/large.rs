@@ -212,7 +212,7 @@ fn spread(kind: u8, height: u64, width: u64) -> (Vec<u8>, Vec<u8>) {
     let mut expected = vec![0; cells as usize * 8];
     let rows: Vec<_> = match kind {
         2 => (0..height).map(|row| row..row + 1).collect(),
-        _ => vec![0..height],
+        _ => std::iter::once(0..height).collect(),
     };
     let count = order.len() as u64;
     content.extend(&count.to_le_bytes()[..if kind == 2 { 8 } else { 4 }]);
@@ -267,7 +267,11 @@ fn a_place_that_comes_twice_among_many_harms_its_tile() {
     let container = File::new(&[header(1, height, width, &[8]), body].concat()).open();
     let values = array(&container, "values");
     assert!(read(values, place * 8..place * 8 + 8).is_err());
-    let far = if place > height * width / 2 { 0 } else { height * width / 2 };
+    let far = if place > height * width / 2 {
+        0
+    } else {
+        height * width / 2
+    };
     let far = far * 8..far * 8 + 80_000;
     let found = read(values, far.clone()).unwrap();
     assert!(found == expected[far.start as usize..far.end as usize]);

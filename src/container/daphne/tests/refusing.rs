@@ -185,3 +185,19 @@ fn a_form_that_is_asked_for_is_the_only_one_tried() {
     assert!(file.open_as(Dialect::Spec).faults.is_empty());
     assert!(!file.open_as(Dialect::Daphne).faults.is_empty());
 }
+
+#[test]
+fn counts_that_the_head_denies_are_found_in_every_block() {
+    let nothing = |rows, cols| block(&rect(rows, cols, 2), &|_, _| None);
+    let (left, right) = (
+        nothing(0..4, 0..1),
+        [nothing(0..2, 1..3), nothing(2..4, 1..3)],
+    );
+    let mut content = [&header(2, 4, 3, &[7]), &left[..], &right.concat()].concat();
+    assert!(verify(&File::new(&content).open()).is_empty());
+    let last = content.len() - 4;
+    content[last] = 1;
+    let faults = verify(&File::new(&content).open());
+    assert_eq!(faults.len(), 1);
+    assert!(faults[0].to_string().contains("block 2"), "{}", faults[0]);
+}

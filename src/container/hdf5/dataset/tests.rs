@@ -233,10 +233,12 @@ fn sizes_that_cannot_be_are_refused() {
 fn unreadable_layouts_are_described() {
     let external = Layout::External(vec![b"a.raw".to_vec(), b"b.raw".to_vec()]);
     let other = Layout::Virtual(vec![b"c.h5".to_vec()]);
+    let here = Layout::Virtual(vec![b".".to_vec()]);
     let unknown = Layout::Unknown("strange".into());
     for (layout, what) in [
         (external, "(a.raw, b.raw)"),
-        (other, "(c.h5)"),
+        (other, "(in c.h5)"),
+        (here, "(in this file)"),
         (unknown, "strange"),
     ] {
         let opened = opened(&[], &dataset(&[3], layout), Arc::new(|_| Ok(vec![])));

@@ -1,4 +1,5 @@
-//! Elements from their stored form to the shown one: nothing, a byte swap, bits picked out, or members.
+//! Elements from their stored form to the shown one: nothing, a byte swap, bits picked out, padding, or
+//! members.
 //!
 //! A cast works on runs of units; an element is one unit or, for arrays of something, several. What is
 //! shown as it is stored has units of one byte, so that it can be cut anywhere. Used by [`super`], and by
@@ -19,7 +20,16 @@ enum How {
     Same,
     Swap,
     Bits(Bits),
+    Text(Text),
     Members(Vec<Place>),
+}
+
+/// What follows a string in its room, to be replaced by NULs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Text {
+    /// A NUL and anything.
+    Terminated,
+    Spaces,
 }
 
 /// An integer that does not fill its bytes.
@@ -58,6 +68,11 @@ impl Cast {
 
     pub(super) fn bits(bits: Bits) -> Cast {
         Cast::sized(bits.size, How::Bits(bits))
+    }
+
+    /// Strings of `size` bytes, not 0.
+    pub(super) fn text(size: usize, text: Text) -> Cast {
+        Cast::sized(size, How::Text(text))
     }
 
     /// Members of a compound of `from` bytes, packed into `to`. Places lie within these and do not
@@ -100,6 +115,11 @@ impl Cast {
             How::Same | How::Members(_) => {}
             How::Swap => swap(self.from, units),
             How::Bits(bits) => bits.apply(units),
+            How::Text(text) => {
+                for string in units.chunks_exact_mut(self.from) {
+                    text.pad(string);
+                }
+            }
         }
     }
 
@@ -155,6 +175,21 @@ fn swap(size: usize, bytes: &mut [u8]) {
         4 => each!(u32),
         8 => each!(u64),
         _ => {}
+    }
+}
+
+impl Text {
+    fn pad(self, string: &mut [u8]) {
+        let end = match self {
+            Text::Terminated => memchr::memchr(0, string),
+            Text::Spaces => string
+                .iter()
+                .rposition(|&b| b != b' ')
+                .map(|last| last + 1)
+                .or(Some(0)),
+        };
+        let end = end.unwrap_or(string.len());
+        string[end..].fill(0);
     }
 }
 

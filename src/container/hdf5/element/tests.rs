@@ -72,6 +72,24 @@ fn convert(of: &Type, stored: &[u8]) -> Vec<u8> {
     shown
 }
 
+fn string(size: u64, padding: Padding) -> Type {
+    Type::FixedString { size, padding }
+}
+
+#[test]
+fn padding_of_strings_becomes_nuls() {
+    let stored = b"ab  ef\0xa\0\0\0    ";
+    for (padding, shown) in [
+        (Padding::Zeros, stored),
+        (Padding::Terminated, b"ab  ef\0\0a\0\0\0    "),
+        (Padding::Spaces, b"ab\0\0ef\0xa\0\0\0\0\0\0\0"),
+    ] {
+        assert_eq!(convert(&string(4, padding), stored), shown);
+    }
+    assert_eq!(convert(&string(1, Padding::Terminated), b"a\0 b"), b"a\0 b");
+    assert_eq!(convert(&string(1, Padding::Spaces), b"a\0 b"), b"a\0\0b");
+}
+
 #[test]
 fn simple_types_are_spelled_as_numpy_does() {
     assert_eq!(descr(&Type::Integer(int(1, true, true))), "|i1");
@@ -79,7 +97,7 @@ fn simple_types_are_spelled_as_numpy_does() {
     assert_eq!(descr(&Type::Bitfield(int(2, false, true))), "<u2");
     assert_eq!(descr(&Type::Float(float(2, FloatOrder::Big))), "<f2");
     assert_eq!(descr(&Type::Complex(float(8, FloatOrder::Big))), "<c16");
-    assert_eq!(descr(&Type::FixedString { size: 9 }), "|S9");
+    assert_eq!(descr(&string(9, Padding::Spaces)), "|S9");
     assert_eq!(descr(&Type::Opaque { size: 5 }), "|V5");
 }
 
@@ -265,7 +283,7 @@ fn what_points_elsewhere_is_refused_by_name() {
 #[test]
 fn odd_sizes_are_refused() {
     assert!(refused(&Type::Integer(int(3, false, false))).contains("3 bytes"));
-    assert!(refused(&Type::FixedString { size: 0 }).contains("0 bytes"));
+    assert!(refused(&string(0, Padding::Terminated)).contains("0 bytes"));
     assert!(refused(&Type::Opaque { size: 1 << 32 }).contains("bytes"));
     for (precision, offset) in [(0, 0), (9, 8), (17, 0), (1, u32::MAX)] {
         let odd = Integer {

@@ -122,6 +122,8 @@ fn broken_collections_are_faults() {
     assert!(broken(&|b| b.truncate(4000)).contains("size of a collection"));
     assert!(broken(&|b| b.truncate(10)).contains("beyond the end"));
     assert!(broken(&|b| b[24..32].fill(0xff)).contains("outside of its collection"));
+    // The free space.
+    assert!(broken(&|b| b[72..80].fill(0xff)).contains("outside of its collection"));
     assert!(broken(&|b| b[40] = 1).contains("an object twice"));
 }
 

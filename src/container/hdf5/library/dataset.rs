@@ -5,20 +5,20 @@ use std::ptr;
 
 use hdf5_sys::h5::HADDR_UNDEF;
 use hdf5_sys::h5d::{
-    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_fill_time_t, H5D_fill_value_t, H5D_layout_t, H5Dget_create_plist,
-    H5Dget_offset, H5Dget_space, H5Dget_type, H5Dread,
+    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_fill_time_t, H5D_fill_value_t, H5D_layout_t,
+    H5Dget_create_plist, H5Dget_offset, H5Dget_space, H5Dget_type, H5Dread,
 };
 use hdf5_sys::h5p::{
     H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external,
-    H5Pget_external_count, H5Pget_fill_time, H5Pget_fill_value, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
-    H5Pget_virtual_count, H5Pget_virtual_filename,
+    H5Pget_external_count, H5Pget_fill_time, H5Pget_fill_value, H5Pget_filter2, H5Pget_layout,
+    H5Pget_nfilters, H5Pget_virtual_count, H5Pget_virtual_filename,
 };
 use hdf5_sys::h5s::H5S_ALL;
 use hdf5_sys::h5t::H5Tget_size;
 
-use super::chunks::{self, Extents, INLINE_MOST};
+use super::chunks::{self, INLINE_MOST};
 use super::handle::{Handle, Outcome, check};
-use super::space::{count, dims, grid, largest};
+use super::space::{count, dims, grid};
 use super::text::{self, Readable, done};
 use super::types::{self, is_plain};
 use crate::container::hdf5::index::{Dataset, Filter, Layout, Type};
@@ -99,22 +99,14 @@ impl Opened {
         Ok(strings.and_then(|mut strings| strings.pop()))
     }
 
-    /// Of the dataset, if it is chunked.
-    pub(super) fn extents(&self) -> Outcome<Extents> {
+    /// Elements along each dimension of the dataset and of its chunks, if it is chunked.
+    pub(super) fn chunking(&self) -> Outcome<(Vec<u64>, Vec<u64>)> {
         let dims = dims(&self.space)?.ok_or("the dataset has no elements")?;
         // SAFETY: the handle is a dataset creation property list.
         match unsafe { H5Pget_layout(self.properties.id()) } {
-            H5D_layout_t::H5D_CHUNKED => self.extents_with(dims, self.chunk()?),
+            H5D_layout_t::H5D_CHUNKED => Ok((dims, self.chunk()?)),
             _ => Err("the dataset is not chunked".into()),
         }
-    }
-
-    fn extents_with(&self, dims: Vec<u64>, chunk: Vec<u64>) -> Outcome<Extents> {
-        Ok(Extents {
-            dims,
-            largest: largest(&self.space)?,
-            chunk,
-        })
     }
 
     fn layout(&self, element: &Type, dims: Option<&[u64]>) -> Outcome<Layout> {
@@ -132,6 +124,9 @@ impl Opened {
         let Some(elements) = dims.and_then(count) else {
             return Ok(Layout::Compact(Vec::new()));
         };
+        if *element == Type::VariableString {
+            return self.texts(elements);
+        }
         if !is_plain(element) {
             let name = types::name(element);
             return Ok(Layout::Unknown(format!("compact storage of {name}")));
@@ -148,6 +143,27 @@ impl Opened {
             unsafe { self.read(&self.element, stored.as_mut_ptr().cast())? };
         }
         Ok(Layout::Compact(stored))
+    }
+
+    /// Strings of variable length; an element takes 8 bytes or more of the object header.
+    fn texts(&self, elements: u64) -> Outcome<Layout> {
+        let count = usize::try_from(elements).ok();
+        let few = count.filter(|_| elements <= COMPACT_MOST / 8);
+        let Some(count) = few else {
+            return Ok(Layout::Unknown(
+                "compact storage of too many strings".into(),
+            ));
+        };
+        let texts = text::read(self, &self.element, &self.space, count, TEXT_MOST)?;
+        Ok(match texts {
+            Some(texts) => {
+                let lines = texts
+                    .into_iter()
+                    .flat_map(|text| text.into_iter().chain([b'\n']));
+                Layout::Texts(lines.collect())
+            }
+            None => Layout::Unknown(format!("strings of more than {TEXT_MOST} bytes")),
+        })
     }
 
     fn contiguous(&self) -> Outcome<Layout> {
@@ -179,10 +195,7 @@ impl Opened {
             .is_some_and(|chunks| chunks <= INLINE_MOST);
         // An index that cannot be read says so when the array is opened and asks for it.
         let table = match dims {
-            Some(dims) if few => {
-                let extents = self.extents_with(dims.to_vec(), chunk.clone())?;
-                chunks::table(&self.dataset, &extents).ok()
-            }
+            Some(dims) if few => chunks::table(&self.dataset, dims, &chunk).ok(),
             _ => None,
         };
         Ok(Layout::Chunked {
@@ -203,7 +216,7 @@ impl Opened {
 
     fn stored_bytes(&self, layout: &Layout) -> u64 {
         match layout {
-            Layout::Compact(stored) => stored.len() as u64,
+            Layout::Compact(stored) | Layout::Texts(stored) => stored.len() as u64,
             Layout::Chunked {
                 table: Some(table), ..
             } => table.iter().fold(0, |sum, c| sum.saturating_add(c.size)),

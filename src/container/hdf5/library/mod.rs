@@ -9,7 +9,6 @@
 mod attribute;
 mod chunks;
 mod dataset;
-mod extensible;
 mod handle;
 mod links;
 mod numbers;
@@ -103,7 +102,8 @@ impl File {
     pub(super) fn chunks(&self, token: u64) -> Outcome<Vec<Chunk>> {
         let _lock = hdf5_sys::LOCK.lock();
         let dataset = Opened::new(walk::open(&self.file, token)?)?;
-        chunks::table(dataset.handle(), &dataset.extents()?)
+        let (dims, chunk) = dataset.chunking()?;
+        chunks::table(dataset.handle(), &dims, &chunk)
     }
 
     fn root(&self) -> Outcome<u64> {

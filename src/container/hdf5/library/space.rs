@@ -39,17 +39,6 @@ pub(super) fn largest(space: &Handle) -> Outcome<Vec<u64>> {
     Ok(largest)
 }
 
-/// How large each dimension may become; `H5S_UNLIMITED` for endless ones.
-pub(super) fn largest(space: &Handle) -> Outcome<Vec<u64>> {
-    // SAFETY: the handle is a dataspace.
-    let rank = check(unsafe { H5Sget_simple_extent_ndims(space.id()) })?;
-    let mut largest = vec![0; rank];
-    let now = std::ptr::null_mut();
-    // SAFETY: there is room for every dimension; those of now are not asked for.
-    check(unsafe { H5Sget_simple_extent_dims(space.id(), now, largest.as_mut_ptr()) })?;
-    Ok(largest)
-}
-
 /// Number of elements; none if it does not fit.
 pub(super) fn count(dims: &[u64]) -> Option<u64> {
     if dims.contains(&0) {

@@ -46,12 +46,10 @@ impl Swizzle {
 
     /// The true place of a chunk in the grid; none if the index is out of all bounds.
     pub(super) fn truth(&self, told: &[u64]) -> Option<Vec<u64>> {
-        let mut number = *told.get(self.unlimited)?;
-        for dim in self.unlimited + 1..told.len() {
-            number = number
-                .checked_mul(*self.most.get(dim)?)?
-                .checked_add(told[dim])?;
-        }
+        let counted = told.iter().zip(&self.most).skip(self.unlimited);
+        let mut number = counted.into_iter().try_fold(0u64, |number, (&at, &most)| {
+            number.checked_mul(most)?.checked_add(at)
+        })?;
         let mut place = vec![0; told.len()];
         for dim in (0..told.len()).rev().filter(|&dim| dim != self.unlimited) {
             let most = *self.most.get(dim)?;
@@ -60,5 +58,28 @@ impl Swizzle {
         }
         place[self.unlimited] = number;
         Some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unlimited_dimension_is_the_slowest() {
+        let swizzle = Swizzle::new(&[6, UNLIMITED, 9], &[2, 5, 2]).unwrap();
+        // Chunks along the first and the last: 3 and 5.
+        let mut number = 0;
+        for middle in 0..4 {
+            for first in 0..3 {
+                for last in 0..5 {
+                    let told = [0, number / 5, number % 5];
+                    assert_eq!(swizzle.truth(&told), Some(vec![first, middle, last]));
+                    number += 1;
+                }
+            }
+        }
+        assert_eq!(swizzle.truth(&[0, u64::MAX, 4]), None);
+        assert!(Swizzle::new(&[UNLIMITED, 6], &[2, 2]).is_none());
     }
 }

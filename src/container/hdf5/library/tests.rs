@@ -172,7 +172,7 @@ fn chunk_tables_of_every_kind_of_index() {
             20,
             30,
             [7, 8],
-            hdf5::Extents::from((20..60, 30..)),
+            hdf5::Extents::from((20..=60, 30..)),
             false,
         ),
         (true, 60, 80, [2, 2], hdf5::Extents::from((60, 80..)), true),
@@ -336,6 +336,19 @@ fn filters_fill_values_and_compact_data_are_as_stored() {
         Layout::Compact(vec![1, 0, 2, 0])
     );
     assert_eq!(dataset(&index, "d").fill, None);
+}
+
+#[test]
+fn strings_in_an_object_header_come_as_text() {
+    let scratch = Scratch::new();
+    let file = scratch.create();
+    let texts = ["b\u{e9}", "", "c"].map(|text| VarLenUnicode::from_str(text).unwrap());
+    let compact = hdf5::plist::dataset_create::Layout::Compact;
+    let builder = file.new_dataset_builder().with_data(&texts);
+    builder.layout(compact).create("d").unwrap();
+    drop(file);
+    let expected = Layout::Texts("b\u{e9}\n\nc\n".into());
+    assert_eq!(dataset(&scratch.index(), "d").layout, expected);
 }
 
 #[test]

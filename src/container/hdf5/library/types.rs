@@ -6,14 +6,16 @@
 use std::ffi::c_uint;
 
 use hdf5_sys::h5t::{
-    H5T_class_t, H5T_order_t, H5T_sign_t, H5Tget_array_dims2, H5Tget_array_ndims, H5Tget_class,
-    H5Tget_ebias, H5Tget_fields, H5Tget_member_name, H5Tget_member_offset, H5Tget_member_type,
-    H5Tget_member_value, H5Tget_nmembers, H5Tget_offset, H5Tget_order, H5Tget_precision,
-    H5Tget_sign, H5Tget_size, H5Tget_super, H5Tis_variable_str,
+    H5T_class_t, H5T_order_t, H5T_sign_t, H5T_str_t, H5Tget_array_dims2, H5Tget_array_ndims,
+    H5Tget_class, H5Tget_ebias, H5Tget_fields, H5Tget_member_name, H5Tget_member_offset,
+    H5Tget_member_type, H5Tget_member_value, H5Tget_nmembers, H5Tget_offset, H5Tget_order,
+    H5Tget_precision, H5Tget_sign, H5Tget_size, H5Tget_strpad, H5Tget_super, H5Tis_variable_str,
 };
 
 use super::handle::{Handle, Outcome, check, complaint, owned};
-use crate::container::hdf5::index::{Float, FloatOrder, Integer, Member, TYPE_DEPTH_MOST, Type};
+use crate::container::hdf5::index::{
+    Float, FloatOrder, Integer, Member, Padding, TYPE_DEPTH_MOST, Type,
+};
 
 /// Members of compounds and enumerations in one type, all levels together.
 const PARTS_MOST: u32 = 100_000;
@@ -40,7 +42,10 @@ impl Describing {
             H5T_class_t::H5T_FLOAT => Type::Float(float(of, size)?),
             H5T_class_t::H5T_COMPLEX => self.complex(of, size)?,
             H5T_class_t::H5T_STRING if is_variable(of)? => Type::VariableString,
-            H5T_class_t::H5T_STRING => Type::FixedString { size },
+            H5T_class_t::H5T_STRING => Type::FixedString {
+                size,
+                padding: padding(of),
+            },
             H5T_class_t::H5T_ENUM => self.enumeration(of, size)?,
             H5T_class_t::H5T_COMPOUND => self.compound(of, size, depth)?,
             H5T_class_t::H5T_ARRAY => self.array(of, depth)?,
@@ -158,6 +163,15 @@ fn member_name(of: &Handle, at: c_uint) -> Outcome<Vec<u8>> {
 pub(super) fn is_variable(of: &Handle) -> Outcome<bool> {
     // SAFETY: the handle is a datatype.
     Ok(check(unsafe { H5Tis_variable_str(of.id()) })? > 0)
+}
+
+fn padding(of: &Handle) -> Padding {
+    // SAFETY: the handle is a string type of fixed length.
+    match unsafe { H5Tget_strpad(of.id()) } {
+        H5T_str_t::H5T_STR_NULLTERM => Padding::Terminated,
+        H5T_str_t::H5T_STR_SPACEPAD => Padding::Spaces,
+        _ => Padding::Zeros,
+    }
 }
 
 fn integer(of: &Handle, size: u64) -> Outcome<Integer> {

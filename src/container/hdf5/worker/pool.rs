@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
@@ -106,7 +107,12 @@ impl Pool {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A file that made the library hang most likely does it again, and costs its time again.
     fn fault(&self, failed: Failed) -> Error {
+        let retry_after = match failed {
+            Failed::Late => Duration::from_secs(self.limits.seconds.into()) * 10,
+            _ => Duration::from_secs(10),
+        };
         let what = match failed {
             Failed::Late => format!(
                 "the HDF5 library took longer than {} s on this file",
@@ -116,7 +122,7 @@ impl Pool {
             Failed::Ended(None) => "the HDF5 worker closed its end on this file".into(),
             Failed::Ended(Some(status)) => self.ending(status),
         };
-        Fault::new(what).passing().into()
+        Fault::new(what).passing(retry_after).into()
     }
 
     fn ending(&self, status: ExitStatus) -> String {

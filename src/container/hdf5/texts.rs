@@ -1,0 +1,102 @@
+//! Strings of variable length that lie in an object header: few, so they came with the index as text.
+//!
+//! Each value and a line feed, as [`super::strings`] shows those that lie elsewhere. Used by `dataset`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::dtype::Dtype;
+use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::error::{Fault, Result};
+
+pub(super) struct Texts {
+    name: String,
+    shape: Vec<u64>,
+    lines: Arc<[u8]>,
+    stored_bytes: u64,
+}
+
+impl Texts {
+    /// `lines`: as many as `shape` says.
+    pub(super) fn new(name: &str, shape: &[u64], lines: &[u8], stored_bytes: u64) -> Result<Texts> {
+        let found = memchr::memchr_iter(b'\n', lines).count() as u64;
+        let expected = super::grid::product(shape, 1);
+        // Values may have line feeds of their own.
+        if expected.is_none_or(|expected| found < expected) {
+            let fault = Fault::new("the strings are fewer than the elements");
+            return Err(fault
+                .expected(format_args!("{shape:?}"))
+                .found(found)
+                .into());
+        }
+        Ok(Texts {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+            lines: lines.into(),
+            stored_bytes,
+        })
+    }
+}
+
+impl Array for Texts {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        let bytes = self.lines.len() as u64;
+        Ok(Info {
+            dtype: Dtype::Text,
+            shape: self.shape.clone(),
+            order: Order::C,
+            bytes,
+            stored_bytes: self.stored_bytes,
+            blocks: u64::from(bytes > 0),
+            codec: "compact".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        if range.start < range.end {
+            let (at, take) = (range.start, range.end - range.start);
+            out.push(Piece::Direct { at, take });
+        }
+        Ok(())
+    }
+
+    fn decode(&self, block: BlockId, _out: &mut [u8]) -> Result<()> {
+        let fault = Fault::new("strings in an object header have no blocks");
+        Err(fault.block(block.0).into())
+    }
+
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let from = usize::try_from(at).ok().and_then(|at| self.lines.get(at..));
+        let part = from.and_then(|rest| rest.get(..out.len()));
+        let beyond = || Fault::new("there are no such bytes").expected(self.lines.len());
+        out.copy_from_slice(part.ok_or_else(beyond)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_from_any_byte_on() {
+        let texts = Texts::new("x", &[3], b"a\n\nb\nc\n", 48).unwrap();
+        assert_eq!(texts.info().unwrap().bytes, 7);
+        let mut out = [0; 4];
+        texts.read_direct(2, &mut out).unwrap();
+        assert_eq!(&out, b"\nb\nc"[..].first_chunk().unwrap());
+        assert!(texts.read_direct(4, &mut out).is_err());
+    }
+
+    #[test]
+    fn fewer_lines_than_elements_are_refused() {
+        assert!(Texts::new("x", &[2, 2], b"a\nb\nc\n", 0).is_err());
+        assert!(Texts::new("x", &[u64::MAX, 2], b"", 0).is_err());
+        assert!(Texts::new("x", &[0], b"", 0).is_ok());
+        assert!(Texts::new("x", &[], b"a\nb\n", 0).is_ok());
+    }
+}

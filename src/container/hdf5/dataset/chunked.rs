@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use super::decoder::Decoder;
 use super::fill::Fill;
@@ -17,7 +18,7 @@ use crate::container::hdf5::element::Element;
 use crate::container::hdf5::grid::{Grid, Run};
 use crate::container::hdf5::index::{self, Chunk, Layout};
 use crate::container::hdf5::table::Table;
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::source::Source;
 
 /// Runs of unfiltered chunks from this size on are read in place.
@@ -30,12 +31,17 @@ pub(super) struct Chunked {
     token: u64,
     tables: Tables,
     table: OnceLock<Table>,
-    /// Held while the table is asked for, which may take long.
-    asking: Mutex<()>,
+    /// Held while the table is asked for, which may take long; why there was none the last time.
+    asking: Mutex<Option<Refused>>,
     grid: Grid,
     decoder: Decoder,
     fill: Fill,
     plain_edges: bool,
+}
+
+struct Refused {
+    fault: Box<Fault>,
+    since: Instant,
 }
 
 /// How the bytes of a chunk are got.
@@ -100,14 +106,33 @@ impl Chunked {
 
     fn table(&self) -> Result<&Table> {
         if self.table.get().is_none() {
-            let _alone = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut refused = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
             if self.table.get().is_none() {
-                let stored = (self.tables)(self.token)?;
-                let _ = self.table.set(Table::new(&stored, self.grid.chunks())?);
+                let table = self.ask(&mut refused)?;
+                let _ = self.table.set(table);
             }
         }
         let table = self.table.get();
         table.ok_or_else(|| Fault::new("the table of chunks is missing").into())
+    }
+
+    /// Asks for the table, unless that has been refused: the worker may take long to give up, and a reader
+    /// comes back for every page.
+    fn ask(&self, refused: &mut Option<Refused>) -> Result<Table> {
+        if let Some(Refused { fault, since }) = refused
+            && fault.passing.is_none_or(|after| since.elapsed() < after)
+        {
+            return Err(Fault::clone(fault).into());
+        }
+        let stored = (self.tables)(self.token);
+        let table = stored.and_then(|stored| Table::new(&stored, self.grid.chunks()));
+        if let Err(Error::Fault(fault)) = &table {
+            *refused = Some(Refused {
+                fault: fault.clone(),
+                since: Instant::now(),
+            });
+        }
+        table
     }
 
     /// Whether a chunk is stored without filters.
@@ -250,5 +275,56 @@ impl Chunked {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::container::hdf5::heap::tests::Bytes;
+    use crate::container::hdf5::index::Type;
+
+    fn chunked(tables: Tables) -> Chunked {
+        let source: Arc<dyn Source> = Arc::new(Bytes(vec![]));
+        let dataset = index::Dataset {
+            token: 0,
+            element: Type::Opaque { size: 1 },
+            dims: Some(vec![10]),
+            layout: Layout::Chunked {
+                chunk: vec![4],
+                plain_edges: false,
+                table: None,
+            },
+            filters: vec![],
+            fill: None,
+            attributes: vec![],
+            stored_bytes: 0,
+            text: None,
+        };
+        let element = Element::of(&dataset.element).unwrap();
+        let fill = Fill::new(None, &element).unwrap();
+        Chunked::new(&source, &dataset, &[10], element, fill, tables).unwrap()
+    }
+
+    #[test]
+    fn a_refused_table_is_asked_for_again_only_when_the_fault_may_have_passed() {
+        let hour = Duration::from_secs(3600);
+        for (passing, times) in [(None, 1), (Some(hour), 1), (Some(Duration::ZERO), 3)] {
+            let asked = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&asked);
+            let array = chunked(Arc::new(move |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+                let fault = Fault::new("no table today");
+                let fault = Fault { passing, ..fault };
+                Err(fault.into())
+            }));
+            for _ in 0..3 {
+                assert!(array.pieces(0..1, &mut Vec::new()).is_err());
+            }
+            assert_eq!(asked.load(Ordering::Relaxed), times);
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::container::hdf5::heap::tests::Bytes;
 use crate::container::hdf5::index::{Filter, Integer};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 const SHUFFLE: u32 = 2;
 const GZIP: u32 = 1;
@@ -417,7 +418,7 @@ fn the_table_is_asked_for_once_it_is_needed() {
     let tables: Tables = Arc::new(move |token| {
         assert_eq!(token, 77);
         match counter.fetch_add(1, Ordering::Relaxed) {
-            0 => Err(Fault::new("not now").into()),
+            0 => Err(Fault::new("not now").passing(Duration::ZERO).into()),
             _ => Ok(vec![chunk(0, 0, 4)]),
         }
     });

@@ -19,6 +19,8 @@ use super::worker::wire::{self, Answer, Request, Wanted};
 
 /// Serves until the daemon closes the socket.
 pub fn run() -> ExitCode {
+    // Started by way of /proc/self/exe, the process is called "exe"; nothing depends on its name.
+    let _ = std::fs::write("/proc/self/comm", env!("CARGO_PKG_NAME"));
     match library::start()
         .map_err(io::Error::other)
         .and_then(|()| serve())

@@ -25,6 +25,9 @@ const VARIABLE: &str = "ARRAYFS_HDF5_WORKER";
 /// The command of this program that serves.
 const COMMAND: &str = "hdf5-worker";
 
+/// This program, even if its file has been replaced meanwhile.
+const OWN: &str = "/proc/self/exe";
+
 /// Longest answer in bytes.
 const ANSWER_MOST: u64 = 256 << 20;
 /// Requests after which a worker is replaced, against slow leaks.
@@ -43,9 +46,8 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn from_environment() -> Program {
-        let own = || "/proc/self/exe".into();
         Program {
-            program: std::env::var_os(VARIABLE).unwrap_or_else(own),
+            program: std::env::var_os(VARIABLE).unwrap_or_else(|| OWN.into()),
             arguments: vec![COMMAND.into()],
         }
     }
@@ -81,6 +83,10 @@ impl Worker {
             .stderr(Stdio::null())
             .current_dir("/")
             .process_group(0);
+        if run.program == OWN {
+            // What `ps` shows.
+            command.arg0(env!("CARGO_PKG_NAME"));
+        }
         quieten(&mut command);
         let child = command.spawn()?;
         // The command holds the worker's end; as long as it is open here, no end would be noticed.

@@ -52,8 +52,8 @@ pub(super) struct Entry {
 #[derive(Default)]
 pub(super) struct Entries {
     entries: Vec<Entry>,
-    /// Only while they are being added.
-    known: HashMap<(EntryIndex, String), EntryIndex>,
+    /// Only while entries are being added.
+    directories: HashMap<(EntryIndex, String), EntryIndex>,
 }
 
 pub(super) const ARRAYS_JSON: &str = "arrays.json";
@@ -72,7 +72,7 @@ impl Entries {
             first += container.arrays.len();
         }
         entries.sort();
-        entries.known = HashMap::new();
+        entries.directories = HashMap::new();
         entries
     }
 
@@ -121,14 +121,14 @@ impl Entries {
             .fold(at, |at, name| self.child_directory(at, name))
     }
 
-    /// A view named like a group makes way for it: `x.npy` beside a group `x.npy`.
     fn child_directory(&mut self, at: EntryIndex, name: &str) -> EntryIndex {
-        let mut name = name.to_owned();
-        loop {
-            match self.known.get(&(at, name.clone())) {
-                None => return self.link(at, name, Content::Directory(Vec::new(), None)),
-                Some(&known) if self.is_directory(known) => return known,
-                Some(_) => name.push('~'),
+        let known = (at, name.to_owned());
+        match self.directories.get(&known) {
+            Some(&index) => index,
+            None => {
+                let index = self.link(at, name, Content::Directory(Vec::new(), None));
+                self.directories.insert(known, index);
+                index
             }
         }
     }
@@ -137,20 +137,15 @@ impl Entries {
         matches!(self.entry(index), Ok(entry) if matches!(entry.content, Content::Directory(..)))
     }
 
-    /// Adds a file at a path below `at`. A name that is taken gets `~`.
+    /// Adds a file at a path below `at`.
     fn add(&mut self, at: EntryIndex, path: &str, content: Content) {
         let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.directory(at, group);
-        let mut name = name.to_owned();
-        while self.known.contains_key(&(parent, name.clone())) {
-            name.push('~');
-        }
         self.link(parent, name, content);
     }
 
-    fn link(&mut self, parent: EntryIndex, name: String, content: Content) -> EntryIndex {
-        let index = self.push(name.clone().into(), content);
-        self.known.insert((parent, name), index);
+    fn link(&mut self, parent: EntryIndex, name: &str, content: Content) -> EntryIndex {
+        let index = self.push(name.into(), content);
         if let Some(entry) = self.entries.get_mut(parent.0 as usize)
             && let Content::Directory(children, _) = &mut entry.content
         {
@@ -167,14 +162,40 @@ impl Entries {
     /// Look-ups search in the order of names.
     fn sort(&mut self) {
         for at in 0..self.entries.len() {
+            let Content::Directory(children, _) = &mut self.entries[at].content else {
+                continue;
+            };
+            let mut sorted = std::mem::take(children);
+            self.sort_children(&mut sorted);
+            while self.rename_repeated(&sorted) {
+                self.sort_children(&mut sorted);
+            }
             if let Content::Directory(children, _) = &mut self.entries[at].content {
-                let mut sorted = std::mem::take(children);
-                sorted.sort_by(|a, b| self.name(*a).cmp(self.name(*b)));
-                if let Content::Directory(children, _) = &mut self.entries[at].content {
-                    *children = sorted;
-                }
+                *children = sorted;
             }
         }
+    }
+
+    /// Directories before files of the same name.
+    fn sort_children(&self, children: &mut [EntryIndex]) {
+        children.sort_by(|a, b| {
+            let names = self.name(*a).cmp(self.name(*b));
+            names.then_with(|| self.is_directory(*b).cmp(&self.is_directory(*a)))
+        });
+    }
+
+    /// A view named like a group makes way for it (`x.npy` beside a group `x.npy`): `~`, which no stored
+    /// name has. Says whether there was one.
+    fn rename_repeated(&mut self, sorted: &[EntryIndex]) -> bool {
+        let pairs = sorted.windows(2);
+        let same = |pair: &&[EntryIndex]| self.name(pair[0]) == self.name(pair[1]);
+        let repeated: Vec<EntryIndex> = pairs.filter(same).map(|pair| pair[1]).collect();
+        for index in &repeated {
+            if let Some(entry) = self.entries.get_mut(index.0 as usize) {
+                entry.name.push("~");
+            }
+        }
+        !repeated.is_empty()
     }
 
     fn name(&self, index: EntryIndex) -> &OsStr {
@@ -273,6 +294,24 @@ mod tests {
             names(&entries, inner),
             ["arrays.json", "error.txt", "views"]
         );
+    }
+
+    #[test]
+    fn a_file_makes_way_for_a_group_of_its_name() {
+        let mut container = Container::new("x", "1");
+        container.groups.push("a".into());
+        for _ in 0..2 {
+            container.texts.push(Text {
+                name: "a".into(),
+                content: Arc::from([]),
+            });
+        }
+        let entries = Entries::new(&Arc::new(container).all());
+        let root = EntryIndex::ROOT;
+        let shown = ["a", "arrays.json", "a~", "a~~", "error.txt", "views"];
+        assert_eq!(names(&entries, root), shown);
+        let a = entries.find(root, OsStr::new("a")).unwrap();
+        assert_eq!(entries.kind(a).unwrap(), Kind::Directory);
     }
 
     #[test]

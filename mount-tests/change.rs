@@ -270,10 +270,7 @@ fn a_container_becomes_an_ordinary_file_and_back() {
     wait_until("it is gone", || !shown.exists());
 }
 
-/// Fails once in a while on a loaded machine: a read gets bytes of a file that is being truncated and
-/// written again and again. To be found; run it with `--ignored`.
 #[test]
-#[ignore = "a known race between a read and a truncation, not found yet"]
 fn a_container_truncated_while_it_is_read_costs_errors_and_nothing_else() {
     let plain = Seeded::new(7).rising(2_000_000);
     let changing = Changing::new(&plain);

@@ -256,6 +256,30 @@ fn a_bad_block_harms_no_other() {
     }
 }
 
+/// The kernel takes a short answer for the end of the file: zeros for readers, a smaller size for all.
+#[test]
+fn a_read_that_runs_into_a_bad_block_gets_no_made_up_bytes() {
+    let source = scratch_directory();
+    let plain = Seeded::new(4).rising(20 * CHUNK);
+    with_a_bad_chunk(&source.path().join("x.blp"), &plain);
+    for options in [&[][..], &["direct_io"]] {
+        let mounted = Mounted::new(source.path(), options);
+        let data = mounted.join("x.blp/data");
+        for before in [1, 900, 4096, 4100, 45_000] {
+            let at = 7 * CHUNK - before;
+            let direct = read_direct(&data, at as u64, before + 3000);
+            assert_eq!(direct.unwrap_err().raw_os_error(), Some(libc::EIO));
+            let mut buffer = vec![0; before + 3000];
+            let file = File::open(&data).unwrap();
+            match file.read_at(&mut buffer, at as u64) {
+                Ok(n) => assert_same(&data, &buffer[..n], &plain[at..at + n]),
+                Err(e) => assert_eq!(e.raw_os_error(), Some(libc::EIO)),
+            }
+            assert_eq!(file.metadata().unwrap().len(), plain.len() as u64);
+        }
+    }
+}
+
 #[test]
 fn a_bad_block_is_logged_once_with_its_coordinates() {
     let source = scratch_directory();

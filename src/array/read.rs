@@ -31,9 +31,10 @@ pub struct CachedArray {
 /// What to do with a range whose end cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// All or an error: a short answer to the page cache would be taken for zeros.
+    /// All or an error. The kernel wants this of every read: it takes a short answer for the end of the
+    /// file and fills pages with zeros, even for O_DIRECT, whose rest it asks for through the page cache.
     Whole,
-    /// The good bytes before the fault, as read(2) does; the next read gets the error.
+    /// The good bytes before the fault; the next read gets the error.
     GoodPart,
 }
 

@@ -75,12 +75,7 @@ impl Handle {
         match self {
             Handle::Array(handle) => {
                 handle.read_ahead(workers, offset, len, kept);
-                let tail = match kept {
-                    // It would take a short answer for zeros.
-                    Kept::ByKernel => Tail::Whole,
-                    Kept::Nowhere => Tail::GoodPart,
-                };
-                handle.array.read(offset, len, tail, reply)
+                handle.array.read(offset, len, Tail::Whole, reply)
             }
             Handle::Bytes(bytes) => {
                 let start = usize::try_from(offset)

@@ -9,6 +9,7 @@ pub mod npy;
 pub mod prefetch;
 pub mod read;
 pub mod sequential;
+pub mod uncached;
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -74,7 +74,9 @@ pub trait Format: Send + Sync {
 
     /// Files of a container directory whose identities make up the container's; empty for a container
     /// that is one file. They are not shown beside the arrays.
-    fn members(&self) -> &'static [&'static str];
+    fn members(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Opens a container. Damage goes into [`Container::faults`]; an error means that the source could
     /// not be read at all.

@@ -80,10 +80,6 @@ impl Format for Bloscpack {
         ))
     }
 
-    fn members(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn open(
         &self,
         store: &Arc<dyn Store>,

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::sample::{self, File, Stored};
 use super::*;
+use crate::array::uncached::read;
 use crate::array::{Array, Piece};
 use crate::source::Kind;
 
@@ -12,26 +13,6 @@ fn plain() -> Vec<u8> {
     (0..10_007u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect()
-}
-
-fn read(array: &dyn Array, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
-    let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
-    array.pieces(range, &mut pieces)?;
-    for piece in pieces {
-        let Piece::Block {
-            id,
-            block_len,
-            skip,
-            take,
-        } = piece
-        else {
-            panic!("not a block")
-        };
-        let mut block = vec![0; block_len as usize];
-        array.decode(id, &mut block)?;
-        bytes.extend_from_slice(&block[skip as usize..(skip + take) as usize]);
-    }
-    Ok(bytes)
 }
 
 fn data(container: &Container) -> &dyn Array {

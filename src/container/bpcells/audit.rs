@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::packed::BLOCK_BYTES;
+use crate::array::uncached::read_into;
 use crate::array::{Array, BlockId, Info, Piece};
 use crate::error::{Error, Fault, Result};
 
@@ -107,7 +108,7 @@ pub(super) fn bounds_runs(
     each_step(ends, |step| {
         let ends: Vec<u32> = step.values().collect();
         let mut bytes = vec![0; 4 * ends.len().div_ceil(run as usize)];
-        read_range(maxima, 4 * (step.first / run), &mut bytes)?;
+        read_into(maxima, 4 * (step.first / run), &mut bytes)?;
         for ((bound, ends), number) in u32s(&bytes)
             .zip(ends.chunks(run as usize))
             .zip(step.first / run..)
@@ -160,16 +161,15 @@ fn each_step(array: &dyn Array, mut visit: impl FnMut(Step<'_>) -> Result<()>) -
     let mut at = 0;
     while at < bytes {
         buf.resize((bytes - at).min(BLOCK_BYTES) as usize, 0);
-        match read_range(array, at, &mut buf) {
-            Ok(block) => match visit(Step {
+        let step = read_into(array, at, &mut buf).and_then(|()| {
+            visit(Step {
                 first: at / 4,
-                block,
+                block: block_at(array, at)?,
                 bytes: &buf,
-            }) {
-                Err(Error::Fault(_)) | Ok(()) => {}
-                Err(other) => return Err(other),
-            },
-            Err(Error::Fault(_)) => {}
+            })
+        });
+        match step {
+            Ok(()) | Err(Error::Fault(_)) => {}
             Err(other) => return Err(other),
         }
         at += BLOCK_BYTES;
@@ -177,34 +177,9 @@ fn each_step(array: &dyn Array, mut visit: impl FnMut(Step<'_>) -> Result<()>) -
     Ok(())
 }
 
-/// Reads bytes of an array without a cache; returns the block that the first ones came from.
-fn read_range(array: &dyn Array, at: u64, out: &mut [u8]) -> Result<Option<BlockId>> {
+fn block_at(array: &dyn Array, at: u64) -> Result<Option<BlockId>> {
     let mut pieces = Vec::new();
-    array.pieces(at..at.saturating_add(out.len() as u64), &mut pieces)?;
-    let mut rest = out;
-    for piece in &pieces {
-        let (part, after) = rest.split_at_mut((piece.take() as usize).min(rest.len()));
-        rest = after;
-        match *piece {
-            Piece::Direct { at, .. } => array.read_direct(at, part)?,
-            Piece::Block { id, block_len, .. } if block_len == part.len() as u64 => {
-                array.decode(id, part)?;
-            }
-            Piece::Block {
-                id,
-                block_len,
-                skip,
-                ..
-            } => {
-                let mut block = vec![0; block_len as usize];
-                array.decode(id, &mut block)?;
-                part.copy_from_slice(&block[skip as usize..][..part.len()]);
-            }
-        }
-    }
-    if !rest.is_empty() {
-        return Err(Fault::new("the array is shorter than it says").into());
-    }
+    array.pieces(at..at + 1, &mut pieces)?;
     Ok(pieces.first().and_then(|piece| match *piece {
         Piece::Block { id, .. } => Some(id),
         Piece::Direct { .. } => None,

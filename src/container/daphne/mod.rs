@@ -70,10 +70,6 @@ impl Format for Daphne {
         }
     }
 
-    fn members(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn open(
         &self,
         store: &Arc<dyn Store>,

@@ -17,6 +17,8 @@ mod library;
 mod lines;
 mod recent;
 mod role;
+#[cfg(test)]
+mod sample;
 mod serve;
 mod strings;
 mod table;
@@ -59,10 +61,6 @@ impl Format for Hdf5 {
             return Ok(Verdict::Yes);
         }
         Ok(damaged_signature(head).map_or(Verdict::No, Verdict::Damaged))
-    }
-
-    fn members(&self) -> &'static [&'static str] {
-        &[]
     }
 
     fn open(

@@ -50,10 +50,6 @@ impl Format for NetCdf {
         Ok(version.map_or(Verdict::No, |_| Verdict::Yes))
     }
 
-    fn members(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn open(
         &self,
         store: &Arc<dyn Store>,

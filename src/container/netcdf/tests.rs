@@ -6,38 +6,9 @@ use proptest::sample::{Index, select};
 
 use super::header;
 use super::sample::{Built, File, open};
-use crate::array::{Array, Piece};
+use crate::array::Piece;
+use crate::array::uncached::{read, read_all};
 use crate::container::Container;
-use crate::error::Result;
-
-/// Bytes of a range, as the mount reads them.
-fn read(array: &dyn Array, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
-    let mut pieces = Vec::new();
-    array.pieces(range, &mut pieces)?;
-    let mut bytes = Vec::new();
-    for piece in pieces {
-        let mut part = vec![0; piece.take() as usize];
-        match piece {
-            Piece::Direct { at, .. } => array.read_direct(at, &mut part)?,
-            Piece::Block {
-                id,
-                block_len,
-                skip,
-                take,
-            } => {
-                let mut block = vec![0; block_len as usize];
-                array.decode(id, &mut block)?;
-                part.copy_from_slice(&block[skip as usize..(skip + take) as usize]);
-            }
-        }
-        bytes.extend(part);
-    }
-    Ok(bytes)
-}
-
-fn all(array: &dyn Array) -> Result<Vec<u8>> {
-    read(array, 0..array.info()?.bytes)
-}
 
 fn faults(container: &Container) -> Vec<String> {
     container
@@ -69,7 +40,7 @@ fn variables_are_shown_little_endian_with_their_types() {
         (&[3, 4][..], &[][..])
     );
     for (array, shown) in container.arrays.iter().zip(&shown) {
-        assert_eq!(&all(&**array).unwrap(), shown);
+        assert_eq!(&read_all(&**array).unwrap(), shown);
     }
     assert_eq!(
         container.described["b"]["dimensions"],
@@ -81,7 +52,7 @@ fn variables_are_shown_little_endian_with_their_types() {
 fn a_single_record_variable_is_not_padded() {
     let Built { bytes, shown, .. } = File::new(1, 9, &[0]).with("a", 1, &[0]).build();
     let (_directory, container) = open(&bytes);
-    assert_eq!(all(&*container.arrays[0]).unwrap(), shown[0]);
+    assert_eq!(read_all(&*container.arrays[0]).unwrap(), shown[0]);
     let pieces = &mut Vec::new();
     container.arrays[0].pieces(0..9, pieces).unwrap();
     assert_eq!(pieces[..], [Piece::Direct { at: 0, take: 9 }]);
@@ -144,7 +115,7 @@ fn a_cut_file_is_readable_up_to_the_cut() {
         let good = if records == 0 { 388 } else { 16 };
         assert_eq!(read(array, 0..good).unwrap(), shown[last][..good as usize]);
         assert!(read(array, good..good + 1).is_err());
-        assert!(all(array).is_err());
+        assert!(read_all(array).is_err());
     }
 }
 
@@ -179,7 +150,7 @@ fn broken_variables_do_not_hide_the_others() {
     assert_eq!(unreadable, ["type", "late"]);
     assert_eq!(container.faults.len(), 2);
     assert_eq!(container.arrays.len(), 2);
-    assert_eq!(all(&*container.arrays[0]).unwrap(), shown[0]);
+    assert_eq!(read_all(&*container.arrays[0]).unwrap(), shown[0]);
 }
 
 #[test]
@@ -258,7 +229,7 @@ proptest! {
         let (_directory, container) = open(&bytes);
         prop_assert_eq!(faults(&container), [""; 0]);
         for (array, shown) in container.arrays.iter().zip(&shown) {
-            prop_assert_eq!(&all(&**array).unwrap(), shown);
+            prop_assert_eq!(&read_all(&**array).unwrap(), shown);
             for (a, b) in &ranges {
                 let (a, b) = (a.index(shown.len() + 1), b.index(shown.len() + 1));
                 let range = a.min(b)..a.max(b);
@@ -274,7 +245,7 @@ proptest! {
         let len = header + cut.index(bytes.len() - header + 1);
         let (_directory, container) = open(&bytes[..len]);
         for (array, shown) in container.arrays.iter().zip(&shown) {
-            let whole = all(&**array);
+            let whole = read_all(&**array);
             let told = container.faults.iter().any(|f| f.array.as_deref() == Some(array.name()));
             prop_assert_eq!(whole.is_err(), told);
             if let Ok(whole) = whole {

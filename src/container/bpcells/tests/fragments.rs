@@ -75,7 +75,7 @@ fn chr_ptr_itself() {
     refused(&dir.open(), &names, "chr_ptr cannot be trusted");
     dir.u64s("chr_ptr", &[0, 10, 1000, 10]);
     let container = dir.open();
-    let error = read(array(&container, "chr_ptr"), 0, 8)
+    let error = read(array(&container, "chr_ptr"), 0..8)
         .unwrap_err()
         .to_string();
     assert!(

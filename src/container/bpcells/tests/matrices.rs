@@ -62,7 +62,7 @@ fn any_range_of_a_packed_array() {
         (279999, 280000),
         (5, 5),
     ] {
-        let part = read(array(&container, "val"), from, to).unwrap();
+        let part = read(array(&container, "val"), from..to).unwrap();
         assert_eq!(part, expected[from as usize..to as usize]);
     }
 }
@@ -127,7 +127,7 @@ fn packed_pointers() {
     dir.packed("idxptr", Transform::Delta, &idxptr);
     let container = dir.open();
     let idxptr = array(&container, "idxptr");
-    let error = read(idxptr, 70000 * 4, 70001 * 4).unwrap_err().to_string();
+    let error = read(idxptr, 70000 * 4..70001 * 4).unwrap_err().to_string();
     assert!(error.contains("block 1: entry 65536 is less"), "{error}");
     dir.put("storage_order", "diagonal\n");
     let names = ["val", "index", "idxptr", "storage_order"];

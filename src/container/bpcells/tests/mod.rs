@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use crate::array::{Array, Piece};
+use crate::array::Array;
+use crate::array::uncached::{read, read_all};
 use crate::codec::bp128::{self, Transform};
 use crate::container::{Candidate, Container, Preferences, Recognised, recognise};
-use crate::error::{Fault, Result};
+use crate::error::Fault;
 use crate::source::local::LocalStore;
 use crate::source::{Kind, Store};
 
@@ -100,32 +101,6 @@ fn le64(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
-/// Reads a range the way the mount does, without a cache.
-fn read(array: &dyn Array, from: u64, to: u64) -> Result<Vec<u8>> {
-    let (mut pieces, mut all) = (Vec::new(), Vec::new());
-    array.pieces(from..to, &mut pieces)?;
-    for piece in pieces {
-        match piece {
-            Piece::Direct { at, take } => {
-                let mut part = vec![0; take as usize];
-                array.read_direct(at, &mut part)?;
-                all.extend(part);
-            }
-            Piece::Block {
-                id,
-                block_len,
-                skip,
-                take,
-            } => {
-                let mut block = vec![0xee; block_len as usize];
-                array.decode(id, &mut block)?;
-                all.extend(&block[skip as usize..(skip + take) as usize]);
-            }
-        }
-    }
-    Ok(all)
-}
-
 fn array<'a>(container: &'a Container, name: &str) -> &'a dyn Array {
     let found = container.arrays.iter().find(|array| array.name() == name);
     found
@@ -134,8 +109,7 @@ fn array<'a>(container: &'a Container, name: &str) -> &'a dyn Array {
 }
 
 fn content(container: &Container, name: &str) -> Vec<u8> {
-    let array = array(container, name);
-    read(array, 0, array.info().unwrap().bytes).unwrap()
+    read_all(array(container, name)).unwrap()
 }
 
 fn shown(container: &Container) -> Vec<&str> {

@@ -144,8 +144,8 @@ fn a_bad_index_entry_spoils_its_block_only() {
         let container = with_index_entry(520, change);
         assert_eq!(container.faults.len(), 0);
         let index = array(&container, "index");
-        assert!(read(index, 0, 262144).unwrap() == le32(&rows(65536)));
-        let error = read(index, 262144, 262148).unwrap_err().to_string();
+        assert!(read(index, 0..262144).unwrap() == le32(&rows(65536)));
+        let error = read(index, 262144..262148).unwrap_err().to_string();
         assert!(error.starts_with("block 1: index_idx: bytes "), "{error}");
         assert!(error.contains("the index step of chunk 5"), "{error}");
     }
@@ -166,7 +166,7 @@ fn pointers_that_decrease() {
     let dir = matrix(UNPACKED, 1000);
     dir.u64s("idxptr", &[0, 400, 300, 1000]);
     let container = dir.open();
-    let error = read(array(&container, "idxptr"), 0, 8)
+    let error = read(array(&container, "idxptr"), 0..8)
         .unwrap_err()
         .to_string();
     let expected = "block 0: idxptr: bytes 24..32: entry 2 is less than the one before: \

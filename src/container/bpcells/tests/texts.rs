@@ -44,7 +44,7 @@ fn long_ones() {
         (info.bytes, info.shape, info.blocks),
         (unix.len() as u64, vec![100_000], 5)
     );
-    assert!(read(array, 0, info.bytes).unwrap() == unix.as_bytes());
-    let part = read(array, 250_000, 550_001).unwrap();
+    assert!(read(array, 0..info.bytes).unwrap() == unix.as_bytes());
+    let part = read(array, 250_000..550_001).unwrap();
     assert!(part == unix.as_bytes()[250_000..550_001]);
 }

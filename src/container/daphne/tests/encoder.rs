@@ -1,4 +1,4 @@
-//! A naive encoder of specification-form files, and how the tests read arrays.
+//! A naive encoder of specification-form files, and how the tests look at containers.
 //!
 //! Written from the specification, cell by cell; shares no code with the reader.
 
@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
+use crate::array::uncached::read_all;
 use crate::array::{Array, Piece};
 use crate::container::daphne::Daphne;
 use crate::container::{Container, Dialect, Format, Preferences};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault};
 use crate::source::Store;
 use crate::source::local::LocalStore;
 
@@ -153,45 +154,13 @@ pub(super) fn array<'a>(container: &'a Container, name: &str) -> &'a dyn Array {
     &**found.unwrap_or_else(|| panic!("no array {name}: {:?}", container.faults))
 }
 
-/// Bytes of a range, put together from its pieces.
-pub(super) fn read(array: &dyn Array, range: Range<u64>) -> Result<Vec<u8>> {
-    let mut pieces = Vec::new();
-    array.pieces(range.clone(), &mut pieces)?;
-    let mut out = Vec::new();
-    for piece in pieces {
-        assert!(piece.take() > 0);
-        match piece {
-            Piece::Block {
-                id,
-                block_len,
-                skip,
-                take,
-            } => {
-                let mut block = vec![0xa5; block_len as usize];
-                array.decode(id, &mut block)?;
-                out.extend_from_slice(&block[skip as usize..][..take as usize]);
-            }
-            Piece::Direct { at, take } => {
-                let mut direct = vec![0xa5; take as usize];
-                array.read_direct(at, &mut direct)?;
-                out.extend(direct);
-            }
-        }
-    }
-    assert_eq!(out.len() as u64, range.end - range.start);
-    Ok(out)
-}
-
 pub(super) fn all(container: &Container, name: &str) -> Vec<u8> {
-    let array = array(container, name);
-    read(array, 0..array.info().unwrap().bytes).unwrap()
+    read_all(array(container, name)).unwrap()
 }
 
 /// The fault of reading a whole array.
 pub(super) fn fault(container: &Container, name: &str) -> Fault {
-    let array = array(container, name);
-    let bytes = array.info().unwrap().bytes;
-    match read(array, 0..bytes) {
+    match read_all(array(container, name)) {
         Err(Error::Fault(fault)) => *fault,
         other => panic!("{name} has no fault: {other:?}"),
     }

@@ -1,6 +1,7 @@
 //! Files whose decoded size, entries or blocks are many: bounded work for what is read.
 
 use super::encoder::*;
+use crate::array::uncached::read;
 use crate::array::{Array, Piece};
 
 fn pieces(array: &dyn Array, range: std::ops::Range<u64>) -> Vec<Piece> {

@@ -1,6 +1,7 @@
 //! Files as the DAPHNE program writes them, and how the two forms are told apart.
 
 use super::encoder::*;
+use crate::array::uncached::read;
 use crate::container::Container;
 
 /// A matrix of the program: both codes, one block over everything.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::encoder::*;
+use crate::array::uncached::read;
 use crate::container::daphne::tests::encoder::Rect;
 
 /// The number of a cell, by a simple hash: mostly nothing, else a small number that every type can hold,

@@ -1,6 +1,7 @@
 //! Files that break a rule: refused when opened, or where the damage is touched and nowhere else.
 
 use super::encoder::*;
+use crate::array::uncached::read;
 use crate::container::{Candidate, Dialect, Preferences, Verdict};
 use crate::container::{Format, daphne::Daphne};
 use crate::source::Kind;

@@ -284,8 +284,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::container::hdf5::heap::tests::Bytes;
     use crate::container::hdf5::index::Type;
+    use crate::container::hdf5::sample::Bytes;
 
     fn chunked(tables: Tables) -> Chunked {
         let source: Arc<dyn Source> = Arc::new(Bytes(vec![]));

@@ -1,8 +1,9 @@
 //! Datasets put together by hand: every layout, and what a hostile index may claim.
 
 use super::*;
-use crate::container::hdf5::heap::tests::Bytes;
+use crate::array::uncached::{read, read_all};
 use crate::container::hdf5::index::{Filter, Integer};
+use crate::container::hdf5::sample::{Bytes, empty_index};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -58,17 +59,8 @@ fn chunk(number: u64, address: u64, size: u64) -> Chunk {
 }
 
 fn opened(file: &[u8], dataset: &index::Dataset, tables: Tables) -> Result<Opened> {
-    let index = Index {
-        superblock: 0,
-        offset_size: 8,
-        length_size: 8,
-        base: 0,
-        groups: vec![],
-        datasets: vec![],
-        problems: vec![],
-    };
     let source: Arc<dyn Source> = Arc::new(Bytes(file.to_vec()));
-    open_with("x", &source, &index, dataset, tables)
+    open_with("x", &source, &empty_index(), dataset, tables)
 }
 
 /// Opens a dataset whose table is in the index.
@@ -87,37 +79,6 @@ fn open(file: &[u8], dataset: &index::Dataset) -> Arc<dyn Array> {
 fn refused(dataset: &index::Dataset) -> String {
     let opened = opened(&[], dataset, Arc::new(|_| Ok(vec![])));
     opened.err().map(|error| error.to_string()).unwrap()
-}
-
-fn read(array: &dyn Array, range: Range<u64>) -> Result<Vec<u8>> {
-    let mut pieces = Vec::new();
-    array.pieces(range.clone(), &mut pieces)?;
-    let mut out = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Direct { at, take } => {
-                assert_eq!(at, range.start + out.len() as u64);
-                let start = out.len();
-                out.resize(start + take as usize, 0xee);
-                array.read_direct(at, &mut out[start..])?;
-            }
-            Piece::Block {
-                id,
-                block_len,
-                skip,
-                take,
-            } => {
-                let mut block = vec![0xee; block_len as usize];
-                array.decode(id, &mut block)?;
-                out.extend_from_slice(&block[skip as usize..(skip + take) as usize]);
-            }
-        }
-    }
-    Ok(out)
-}
-
-fn all(array: &dyn Array) -> Result<Vec<u8>> {
-    read(array, 0..array.info()?.bytes)
 }
 
 fn fault(array: &dyn Array, range: Range<u64>) -> String {
@@ -161,7 +122,7 @@ fn contiguous_bytes_are_read_in_place() {
     let file: Vec<u8> = (0..60).collect();
     let at = |address| Layout::Contiguous { address };
     let array = open(&file, &dataset(&[5, 4], at(Some(20))));
-    assert_eq!(all(&*array).unwrap(), &file[20..60]);
+    assert_eq!(read_all(&*array).unwrap(), &file[20..60]);
     assert_eq!(read(&*array, 3..7).unwrap(), &file[23..27]);
     assert_eq!(survey(&*array), (vec![], vec![(0, 40)]));
     let truncated = open(&file[..50], &dataset(&[5, 4], at(Some(20))));
@@ -175,7 +136,7 @@ fn contiguous_bytes_are_read_in_place() {
 #[test]
 fn what_was_never_written_is_the_fill_value() {
     let mut never = dataset(&[3], Layout::Contiguous { address: None });
-    assert_eq!(all(&*open(&[], &never)).unwrap(), [0; 6]);
+    assert_eq!(read_all(&*open(&[], &never)).unwrap(), [0; 6]);
     never.element = int16(true);
     never.fill = Some(vec![1, 2]);
     let array = open(&[], &never);
@@ -184,7 +145,7 @@ fn what_was_never_written_is_the_fill_value() {
     // As libhdf5 has it behind a user block.
     never.layout = Layout::Contiguous { address: Some(511) };
     never.stored_bytes = 0;
-    assert_eq!(all(&*open(&[], &never)).unwrap(), [2, 1, 2, 1, 2, 1]);
+    assert_eq!(read_all(&*open(&[], &never)).unwrap(), [2, 1, 2, 1, 2, 1]);
     never.fill = Some(vec![1]);
     assert!(refused(&never).contains("fill value"));
 }
@@ -195,7 +156,7 @@ fn compact_bytes_are_in_the_index() {
     compact.element = int16(true);
     let array = open(&[], &compact);
     assert_eq!(array.info().unwrap().codec, "compact");
-    assert_eq!(all(&*array).unwrap(), [2, 1, 4, 3]);
+    assert_eq!(read_all(&*array).unwrap(), [2, 1, 4, 3]);
     assert!(refused(&dataset(&[3], Layout::Compact(vec![0; 5]))).contains("too short"));
 }
 
@@ -206,7 +167,7 @@ fn datasets_without_elements_have_no_bytes() {
     assert_eq!(open(&[], &null).info().unwrap().shape, [0]);
     let empty = open(&[], &chunked(&[u64::MAX, 0, u64::MAX], &[0], None));
     assert_eq!(empty.info().unwrap().bytes, 0);
-    assert!(all(&*empty).unwrap().is_empty());
+    assert!(read_all(&*empty).unwrap().is_empty());
     assert!(empty.read_direct(0, &mut [0]).is_err());
 }
 
@@ -217,7 +178,7 @@ fn a_scalar_has_no_dimensions() {
         &dataset(&[], Layout::Contiguous { address: Some(0) }),
     );
     assert_eq!(array.info().unwrap().shape, [0; 0]);
-    assert_eq!(all(&*array).unwrap(), [5, 6]);
+    assert_eq!(read_all(&*array).unwrap(), [5, 6]);
 }
 
 #[test]
@@ -291,7 +252,7 @@ fn filtered_chunks_are_decoded_and_missing_ones_made_up() {
         [6, 7, 8, 9, 10, 11, 7, 8],
         [7, 8, 7, 8, 7, 8, 20, 21],
     ];
-    assert_eq!(all(&*array).unwrap(), shown.concat());
+    assert_eq!(read_all(&*array).unwrap(), shown.concat());
     let info = array.info().unwrap();
     assert_eq!((info.codec.as_ref(), info.blocks), ("shuffle+gzip", 4));
     assert_eq!(survey(&*array), (vec![0, 3], vec![]));
@@ -310,7 +271,7 @@ fn a_shuffle_without_a_width_is_skipped() {
     let mut of = chunked(&[2], &[2], Some(vec![skips]));
     of.filters = vec![filter(SHUFFLE), filter(GZIP)];
     of.filters[0].values.clear();
-    assert_eq!(all(&*open(&stored, &of)).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(read_all(&*open(&stored, &of)).unwrap(), [1, 2, 3, 4]);
     let unmasked = chunk(0, 0, stored.len() as u64);
     of.layout = chunked(&[2], &[2], Some(vec![unmasked])).layout;
     let array = open(&stored, &of);
@@ -330,7 +291,7 @@ fn edges_may_be_without_filters() {
     };
     of.filters = vec![filter(GZIP)];
     let array = open(&[&stored[..], &last].concat(), &of);
-    assert_eq!(all(&*array).unwrap(), [1, 0, 2, 0, 3, 0]);
+    assert_eq!(read_all(&*array).unwrap(), [1, 0, 2, 0, 3, 0]);
 }
 
 #[test]
@@ -350,7 +311,10 @@ fn long_runs_of_unfiltered_chunks_are_read_in_place() {
     assert_eq!(pieces, [whole]);
     let mut expected = file.clone();
     expected.chunks_exact_mut(2).for_each(<[u8]>::reverse);
-    assert_eq!(all(&*array).unwrap(), &expected[..4 * len as usize - 2]);
+    assert_eq!(
+        read_all(&*array).unwrap(),
+        &expected[..4 * len as usize - 2]
+    );
     assert_eq!(
         read(&*array, 19_997..20_003).unwrap(),
         &expected[19_997..20_003]
@@ -429,8 +393,8 @@ fn the_table_is_asked_for_once_it_is_needed() {
     array.info().unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 0);
     assert_eq!(fault(&*array, 0..4), "not now");
-    assert_eq!(all(&*array).unwrap(), [1, 2, 3, 4]);
-    assert_eq!(all(&*array).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(read_all(&*array).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(read_all(&*array).unwrap(), [1, 2, 3, 4]);
     assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
 

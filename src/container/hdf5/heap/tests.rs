@@ -1,44 +1,8 @@
-//! Collections put together by hand, sound and broken. Also the source that other tests read from.
+//! Collections put together by hand, sound and broken.
 
 use super::*;
-use crate::error::Error;
-use crate::source::{Fetch, FileIdentity, Timestamp};
+use crate::container::hdf5::sample::Bytes;
 use proptest::prelude::*;
-
-/// A source in memory; reading beyond its end is an error of the caller.
-pub(in super::super) struct Bytes(pub(in super::super) Vec<u8>);
-
-impl Source for Bytes {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn identity(&self) -> FileIdentity {
-        FileIdentity {
-            device: 0,
-            inode: 0,
-            size: self.len(),
-            mtime: Timestamp::default(),
-        }
-    }
-
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        for range in ranges {
-            let at = range.offset as usize;
-            let bytes = self
-                .0
-                .get(at..)
-                .and_then(|rest| rest.get(..range.buf.len()));
-            let beyond = || Error::io("read beyond the end", std::io::ErrorKind::UnexpectedEof);
-            range.buf.copy_from_slice(bytes.ok_or_else(beyond)?);
-        }
-        Ok(())
-    }
-
-    fn read(&self, _offset: u64, _buf: &mut [u8]) -> Result<usize> {
-        Err(Error::Unsupported)
-    }
-}
 
 /// A collection of these objects, with 8-byte lengths.
 pub(in super::super) fn collection(objects: &[(u16, &[u8])]) -> Vec<u8> {

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::array::Order;
+use crate::array::uncached::read_all;
 use crate::container::hdf5::dataset::{Opened, open_with};
-use crate::container::hdf5::heap::tests::{Bytes, collection};
-use crate::container::hdf5::index::{self, Index, Layout};
+use crate::container::hdf5::heap::tests::collection;
+use crate::container::hdf5::index::{self, Layout};
+use crate::container::hdf5::sample::{Bytes, empty_index};
 use crate::source::Source;
 
 /// Where the first collection lies.
@@ -39,34 +41,16 @@ fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array
         stored_bytes: 16 * elements.len() as u64,
         text: None,
     };
-    let index = Index {
-        superblock: 0,
-        offset_size: 8,
-        length_size: 8,
-        base: 0,
-        groups: vec![],
-        datasets: vec![],
-        problems: vec![],
-    };
-    match open_with("names", &source, &index, &dataset, Arc::new(|_| Ok(vec![])))? {
+    match open_with(
+        "names",
+        &source,
+        &empty_index(),
+        &dataset,
+        Arc::new(|_| Ok(vec![])),
+    )? {
         Opened::Array { array, .. } => Ok(array),
         Opened::NotShown(reason) => Err(Fault::new(reason).into()),
     }
-}
-
-fn text(array: &dyn Array) -> Result<Vec<u8>> {
-    let mut pieces = Vec::new();
-    array.pieces(0..array.info()?.bytes, &mut pieces)?;
-    let mut text = Vec::new();
-    for piece in pieces {
-        let Piece::Block { id, block_len, .. } = piece else {
-            panic!("strings are decoded");
-        };
-        let start = text.len();
-        text.resize(start + block_len as usize, 0);
-        array.decode(id, &mut text[start..])?;
-    }
-    Ok(text)
 }
 
 #[test]
@@ -86,7 +70,7 @@ fn values_are_lines() {
     let info = array.info().unwrap();
     assert_eq!((info.shape, info.order), (vec![2, 3], Order::C));
     assert_eq!((info.dtype, info.stored_bytes), (Dtype::Text, 96));
-    assert_eq!(text(&*array).unwrap(), b"three\none\n\nzw\0ei\n\none\n");
+    assert_eq!(read_all(&*array).unwrap(), b"three\none\n\nzw\0ei\n\none\n");
 }
 
 #[test]
@@ -102,14 +86,14 @@ fn blocks_are_cut_by_count_and_by_bytes() {
     let lens: Vec<u64> = blocks.iter().map(Piece::take).collect();
     assert_eq!(lens, [8192, 904 * 2 + 200_002, 200_002, 100_001]);
     let expected = [b"s\n".repeat(5000), [&long[..], b"\n"].concat().repeat(5)].concat();
-    assert_eq!(text(&*array).unwrap(), expected);
+    assert_eq!(read_all(&*array).unwrap(), expected);
 }
 
 #[test]
 fn no_strings_are_no_bytes() {
     let array = open(&[], &[], &[0]).unwrap();
     assert_eq!(array.info().unwrap().bytes, 0);
-    assert_eq!(text(&*array).unwrap(), b"");
+    assert_eq!(read_all(&*array).unwrap(), b"");
 }
 
 #[test]
@@ -127,7 +111,7 @@ fn a_string_that_is_not_in_the_heap_is_a_fault_of_its_block() {
         array.decode(BlockId(0), &mut block).unwrap();
         assert!(block.chunks(4).all(|line| line == b"one\n"));
         assert!(
-            text(&*array)
+            read_all(&*array)
                 .unwrap_err()
                 .to_string()
                 .starts_with("block 1: ")

@@ -96,7 +96,10 @@ pub trait Array: Send + Sync {
     }
 
     /// Decodes one block into `out`, which has the `block_len` that [`Array::pieces`] gave.
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()>;
+    fn decode(&self, block: BlockId, _out: &mut [u8]) -> Result<()> {
+        let fault = Fault::new("this array is not stored in blocks");
+        Err(fault.block(block.0).into())
+    }
 
     /// Gives bytes of [`Piece::Direct`].
     fn read_direct(&self, _at: u64, _out: &mut [u8]) -> Result<()> {
@@ -153,6 +156,14 @@ pub fn even_pieces(bytes: u64, block_len: u64, range: Range<u64>, out: &mut Vec<
             take,
         });
         at += take;
+    }
+}
+
+/// Appends `range` as a direct piece, unless it is empty.
+pub fn direct_piece(range: Range<u64>, out: &mut Vec<Piece>) {
+    if range.start < range.end {
+        let (at, take) = (range.start, range.end - range.start);
+        out.push(Piece::Direct { at, take });
     }
 }
 

@@ -126,14 +126,16 @@ impl Store for LocalStore {
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
         let failed = |e| self.failed("open", path, e);
         let fd = self.open_at(path, OFlags::RDONLY).map_err(failed)?;
+        let now = now();
         let st = fs::fstat(&fd).map_err(failed)?;
         if !FileType::from_raw_mode(st.st_mode).is_file() {
             return Err(failed(Errno::INVAL));
         }
+        let identity = identity(&st);
         Ok(Arc::new(LocalSource {
             fd,
-            identity: identity(&st),
-            settled: AtomicBool::new(false),
+            identity,
+            settled: AtomicBool::new(now > identity.mtime),
             path: self.display(path),
         }))
     }
@@ -197,6 +199,12 @@ impl Store for LocalStore {
     }
 }
 
+/// The clock of file systems.
+fn now() -> Timestamp {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    timestamp(now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0))
+}
+
 /// An opened local file.
 struct LocalSource {
     fd: OwnedFd,
@@ -222,9 +230,7 @@ impl LocalSource {
             return Ok(());
         }
         for _ in 0..TICKS_MOST {
-            let now = clock_gettime(ClockId::RealtimeCoarse);
-            if timestamp(now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0)) > self.identity.mtime
-            {
+            if now() > self.identity.mtime {
                 break;
             }
             std::thread::sleep(TICK);

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::lines::{Measure, Part};
 use crate::array::dtype::Dtype;
-use crate::array::{Array, BlockId, Info, Order, Piece, uneven_pieces};
+use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, uneven_pieces};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -130,13 +130,7 @@ impl Array for Names {
         let range = range.start..range.end.min(layout.bytes);
         match &layout.starts {
             Some(starts) => uneven_pieces(starts, range, out),
-            None if range.start < range.end => {
-                out.push(Piece::Direct {
-                    at: range.start,
-                    take: range.end - range.start,
-                });
-            }
-            None => {}
+            None => direct_piece(range, out),
         }
         Ok(())
     }

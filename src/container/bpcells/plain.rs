@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::fields::{Field, Fields, Number, decoded_bytes};
-use crate::array::{Array, BlockId, Info, Order, Piece};
-use crate::error::{Fault, Result};
+use crate::array::{Array, Info, Order, Piece, direct_piece};
+use crate::error::Result;
 
 pub(super) struct Plain {
     name: String,
@@ -64,20 +64,8 @@ impl Array for Plain {
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        let end = range.end.min(self.bytes);
-        if range.start < end {
-            out.push(Piece::Direct {
-                at: range.start,
-                take: end - range.start,
-            });
-        }
+        direct_piece(range.start..range.end.min(self.bytes), out);
         Ok(())
-    }
-
-    fn decode(&self, block: BlockId, _out: &mut [u8]) -> Result<()> {
-        Err(Fault::new("plainly stored numbers have no blocks")
-            .block(block.0)
-            .into())
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::entries::load;
 use crate::array::dtype::Dtype;
-use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -134,19 +134,8 @@ impl Array for Plain {
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        let end = range.end.min(self.bytes());
-        if range.start < end {
-            out.push(Piece::Direct {
-                at: range.start,
-                take: end - range.start,
-            });
-        }
+        direct_piece(range.start..range.end.min(self.bytes()), out);
         Ok(())
-    }
-
-    fn decode(&self, block: BlockId, _out: &mut [u8]) -> Result<()> {
-        let fault = Fault::new("plainly stored numbers have no blocks");
-        Err(fault.block(block.0).into())
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {

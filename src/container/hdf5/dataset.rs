@@ -22,7 +22,7 @@ use super::strings::{self, Strings};
 use super::texts::Texts;
 use super::worker;
 use crate::array::dtype::Dtype;
-use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 use chunked::Chunked;
@@ -229,8 +229,7 @@ impl Array for Dataset {
         }
         match &self.storage {
             Storage::Plain(_) => {
-                let (at, take) = (range.start, range.end - range.start);
-                out.push(Piece::Direct { at, take });
+                direct_piece(range, out);
                 Ok(())
             }
             Storage::Chunked(chunked) => chunked.pieces(range, out),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::dtype::Dtype;
-use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::{Fault, Result};
 
 pub(super) struct Texts {
@@ -57,16 +57,8 @@ impl Array for Texts {
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        if range.start < range.end {
-            let (at, take) = (range.start, range.end - range.start);
-            out.push(Piece::Direct { at, take });
-        }
+        direct_piece(range, out);
         Ok(())
-    }
-
-    fn decode(&self, block: BlockId, _out: &mut [u8]) -> Result<()> {
-        let fault = Fault::new("strings in an object header have no blocks");
-        Err(fault.block(block.0).into())
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::layout::Place;
 use super::swap;
-use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
+use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, even_pieces};
 use crate::error::{Error, Fault, Result};
 use crate::source::{Fetch, Source};
 
@@ -170,10 +170,10 @@ impl Array for Variable {
         // It cannot be read; a piece of its own keeps it from spoiling what can.
         let missing = range.start.max(self.present)..end;
         match self.block_len() {
-            None => out.extend(direct(there)),
+            None => direct_piece(there, out),
             Some(block_len) => even_pieces(self.present, block_len, there, out),
         }
-        out.extend(direct(missing));
+        direct_piece(missing, out);
         Ok(())
     }
 
@@ -242,17 +242,6 @@ impl Array for Variable {
         }
         Ok(())
     }
-}
-
-fn direct(range: Range<u64>) -> Option<Piece> {
-    let take = range
-        .end
-        .checked_sub(range.start)
-        .filter(|&take| take > 0)?;
-    Some(Piece::Direct {
-        at: range.start,
-        take,
-    })
 }
 
 fn bytes(begin: u64, end: u128) -> Range<u64> {

@@ -4,6 +4,7 @@ What an array must be is what its library reads back, in little-endian C order; 
 lines. `expect` notes it by its path in the mount.
 """
 import warnings
+from itertools import zip_longest
 
 import anndata
 import binsparse
@@ -78,6 +79,8 @@ def write_h5py(random, source, expected, expect):
             for member in range(int(random.integers(5, 15))):
                 group = "/".join(f"g{n}" for n in random.integers(0, 3, random.integers(0, 3)))
                 write_dataset(random, file.require_group(f"/{group}"), f"d{member}")
+            for member in range(3):
+                write_virtual(random, file, f"v{member}")
         expect_file(path, expected, expect)
 
 
@@ -102,6 +105,33 @@ def write_dataset(random, group, name):
     if random.integers(2):
         sizes = zip(values.shape, options["maxshape"])
         dataset.resize([int(random.integers(0, (n + 9 if most is None else most) + 1)) for n, most in sizes])
+
+
+def write_virtual(random, file, name):
+    """A dataset put together from slices of others in the same file, laid over each other."""
+    found = []
+    file.visititems(lambda _, member: found.append(member) if isinstance(member, h5py.Dataset) else None)
+    numbers = [d for d in found if d.dtype.kind in "iuf" and d.ndim and d.size and not d.is_virtual]
+    if not numbers:
+        return
+    first = numbers[random.integers(len(numbers))]
+    parts = [d for d in numbers if d.dtype == first.dtype and random.integers(3)] + [first]
+    shape = (len(parts), *(int(max(sizes)) for sizes in zip_longest(*(d.shape for d in parts), fillvalue=1)))
+    layout = h5py.VirtualLayout(shape, first.dtype)
+    for place, part in enumerate(parts):
+        chosen = tuple(some_slice(random, n) for n in part.shape)
+        sizes = [len(range(n)[s]) for s, n in zip(chosen, part.shape)]
+        ones = (0,) * (len(shape) - 1 - len(sizes))
+        here = tuple(slice(0, size) for size in sizes)
+        layout[(place, *here, *ones)] = h5py.VirtualSource(part)[chosen]
+    fill = first.dtype.type(7) if random.integers(2) else None
+    file.create_virtual_dataset(name, layout, fillvalue=fill)
+
+
+def some_slice(random, n):
+    """At least one element."""
+    start = int(random.integers(0, n))
+    return slice(start, int(random.integers(start, n)) + 1, int(random.integers(1, 4)))
 
 
 def some_values(random):

@@ -275,14 +275,14 @@ impl Decode for BlockDecode<'_> {
 }
 
 /// Direct pieces come first and stay in order; so do the pieces of a block.
-fn block_of(piece: &Piece) -> Option<BlockId> {
+pub(super) fn block_of(piece: &Piece) -> Option<BlockId> {
     match piece {
         Piece::Block { id, .. } => Some(*id),
         Piece::Direct { .. } => None,
     }
 }
 
-fn same_block(a: &Piece, b: &Piece) -> bool {
+pub(super) fn same_block(a: &Piece, b: &Piece) -> bool {
     block_of(a).is_some() && block_of(a) == block_of(b)
 }
 

@@ -1,14 +1,16 @@
 //! A dataset as an array: claims checked once, bytes fetched with ranged reads, decoded in our threads.
 //!
 //! What the index says comes from an untrusted file. Here the shape is checked and the kind of storage
-//! chosen: [`plain`] for what lies in one piece (contiguous, compact, never written), [`chunked`] for the
-//! rest. A dataset that cannot be read but described is an array whose bytes are a fault. Datasets of
+//! chosen: [`plain`] for what lies in one piece (contiguous, compact, never written), [`chunked`],
+//! [`parts`] for what is made of other datasets. A dataset that cannot be read but described is an array whose bytes are a fault. Datasets of
 //! variable-length strings go to [`super::strings`]. Used by `assemble`.
 
 mod chunked;
 mod decoder;
 mod fill;
+mod parts;
 mod plain;
+mod selection;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,10 +25,11 @@ use super::texts::Texts;
 use super::worker;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::source::Source;
 use chunked::Chunked;
 use fill::Fill;
+use parts::{Opening, Parts};
 use plain::Plain;
 
 /// What has become of a dataset.
@@ -74,7 +77,7 @@ pub(super) fn open_with(
     if dataset.element == Type::VariableString {
         let heap = Heap::new(Arc::clone(source), index)?;
         let element = strings::element(&heap)?;
-        let elements = Dataset::new(name, source, dataset, element, tables)?;
+        let elements = Dataset::new(name, source, index, dataset, element, tables)?;
         let trouble = elements.trouble().cloned();
         let array = Arc::new(Strings::new(name, heap, Arc::new(elements))?);
         return Ok(Opened::Array { array, trouble });
@@ -83,7 +86,7 @@ pub(super) fn open_with(
         Ok(element) => element,
         Err(reason) => return Ok(Opened::NotShown(reason)),
     };
-    let array = Arc::new(Dataset::new(name, source, dataset, element, tables)?);
+    let array = Arc::new(Dataset::new(name, source, index, dataset, element, tables)?);
     let trouble = array.trouble().cloned();
     Ok(Opened::Array { array, trouble })
 }
@@ -103,6 +106,7 @@ struct Dataset {
 enum Storage {
     Plain(Plain),
     Chunked(Box<Chunked>),
+    Virtual(Box<Parts>),
     Unreadable(Box<Fault>),
 }
 
@@ -110,6 +114,7 @@ impl Dataset {
     fn new(
         name: &str,
         source: &Arc<dyn Source>,
+        index: &Index,
         dataset: &index::Dataset,
         element: Element,
         tables: Tables,
@@ -121,7 +126,7 @@ impl Dataset {
         let shape = [&dims[..], &element.dims].concat();
         let storage = match bytes {
             0 => Storage::Plain(Plain::empty(&dataset.layout)),
-            _ => storage(source, dataset, &dims, element, tables)?,
+            _ => storage(source, index, dataset, &dims, element, tables)?,
         };
         Ok(Dataset {
             name: name.to_owned(),
@@ -138,7 +143,16 @@ impl Dataset {
         match &self.storage {
             Storage::Unreadable(fault) => Some(fault),
             Storage::Chunked(chunked) => chunked.trouble(),
-            Storage::Plain(_) => None,
+            Storage::Plain(_) | Storage::Virtual(_) => None,
+        }
+    }
+
+    /// Memory that a block takes at most, and decoding it.
+    fn largest(&self) -> u64 {
+        match &self.storage {
+            Storage::Chunked(chunked) => chunked.largest(),
+            Storage::Virtual(parts) => parts.scratch(),
+            Storage::Plain(_) | Storage::Unreadable(_) => 0,
         }
     }
 }
@@ -157,6 +171,7 @@ fn size(dims: &[u64], element: u64) -> Result<u64> {
 /// How the bytes of a dataset that has some are read.
 fn storage(
     source: &Arc<dyn Source>,
+    index: &Index,
     dataset: &index::Dataset,
     dims: &[u64],
     element: Element,
@@ -172,11 +187,22 @@ fn storage(
         Layout::External(names) => {
             format!("raw data in other files ({}); never opened", files(names))
         }
-        Layout::Virtual(names) => {
-            format!(
-                "a virtual dataset over parts of others (in {}); never followed",
-                files(names)
-            )
+        Layout::Virtual(described) => {
+            let opening = Opening {
+                source,
+                index,
+                tables: &tables,
+                element: &element,
+            };
+            let bytes = size(dims, element.shown)?;
+            match Parts::new(&opening, dataset, described, dims, bytes) {
+                Ok(parts) => return Ok(Storage::Virtual(Box::new(parts))),
+                Err(Error::Fault(fault)) => {
+                    let over = files(&described.files);
+                    format!("a virtual dataset over parts of others (in {over}), {fault}")
+                }
+                Err(other) => return Err(other),
+            }
         }
         Layout::Unknown(reason) => format!("cannot be read: {reason}"),
         Layout::Texts(_) => "cannot be read: its strings came without it".into(),
@@ -209,6 +235,7 @@ impl Array for Dataset {
         let (blocks, codec) = match &self.storage {
             Storage::Plain(plain) => (u64::from(self.bytes > 0), plain.name().into()),
             Storage::Chunked(chunked) => (chunked.chunks(), chunked.codec()),
+            Storage::Virtual(parts) => (parts.blocks(), Cow::Borrowed("virtual")),
             Storage::Unreadable(_) => (0, Cow::Borrowed("none")),
         };
         Ok(Info {
@@ -233,6 +260,10 @@ impl Array for Dataset {
                 Ok(())
             }
             Storage::Chunked(chunked) => chunked.pieces(range, out),
+            Storage::Virtual(parts) => {
+                parts.pieces(range, out);
+                Ok(())
+            }
             Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
         }
     }
@@ -240,6 +271,7 @@ impl Array for Dataset {
     fn scratch(&self, block: BlockId) -> u64 {
         match &self.storage {
             Storage::Chunked(chunked) => chunked.scratch(block.0),
+            Storage::Virtual(parts) => parts.scratch(),
             Storage::Plain(_) | Storage::Unreadable(_) => 0,
         }
     }
@@ -247,6 +279,7 @@ impl Array for Dataset {
     fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
         match &self.storage {
             Storage::Chunked(chunked) => chunked.decode(block.0, out),
+            Storage::Virtual(parts) => parts.decode(block, out),
             Storage::Plain(_) => {
                 let fault = Fault::new("a dataset without chunks has no blocks");
                 Err(fault.block(block.0).into())
@@ -259,6 +292,7 @@ impl Array for Dataset {
         match &self.storage {
             Storage::Plain(plain) => plain.read(at, out),
             Storage::Chunked(chunked) => chunked.read_direct(at, out),
+            Storage::Virtual(_) => Err(Fault::new("a virtual dataset is put together").into()),
             Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
         }
     }
@@ -270,6 +304,8 @@ impl Array for Dataset {
                 Ok(())
             }
             Storage::Chunked(chunked) => chunked.survey(visit),
+            // Nothing is stored in it; its parts are surveyed where they are.
+            Storage::Virtual(_) => Ok(()),
             Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
         }
     }

@@ -26,7 +26,7 @@ const TEXT_MOST: u64 = 1 << 20;
 const DIMS_MOST: usize = 64;
 
 /// The element of a dataset.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Element {
     /// Without the dimensions below.
     pub(super) dtype: Dtype,

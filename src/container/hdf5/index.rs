@@ -35,6 +35,21 @@ impl Index {
             _ => None,
         }
     }
+
+    /// The dataset at this path from the root.
+    pub(super) fn find(&self, path: &[u8]) -> Option<&Dataset> {
+        let mut at = &Target::Group(0);
+        let names = path.split(|&byte| byte == b'/');
+        for name in names.filter(|name| !name.is_empty() && *name != b".") {
+            let Target::Group(group) = at else {
+                return None;
+            };
+            let links = &self.groups.get(*group as usize)?.links;
+            let found = links.binary_search_by(|link| link.name[..].cmp(name));
+            at = &links[found.ok()?].target;
+        }
+        self.dataset(at)
+    }
 }
 
 /// A part of the file that could not be read.
@@ -137,10 +152,40 @@ pub(super) enum Layout {
     },
     /// Raw data in other files; never opened. Their names.
     External(Vec<Vec<u8>>),
-    /// Parts of other datasets; never followed. Names of the files.
-    Virtual(Vec<Vec<u8>>),
+    /// Parts of other datasets.
+    Virtual(Virtual),
     Unknown(String),
 }
+
+/// What a virtual dataset is made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Virtual {
+    /// Names of the files that the parts lie in; `.` is this one.
+    pub(super) files: Vec<Vec<u8>>,
+    /// In the order in which they are laid over each other; or why they cannot be put together.
+    pub(super) parts: Result<Vec<Part>, String>,
+}
+
+/// A selection of elements here, and as many of a dataset of this file; none: all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Part {
+    /// Path from the root.
+    pub(super) dataset: Vec<u8>,
+    pub(super) here: Option<Vec<Stripe>>,
+    pub(super) there: Option<Vec<Stripe>>,
+}
+
+/// Along one dimension: `count` blocks, one every `stride` coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stripe {
+    pub(super) start: u64,
+    pub(super) stride: u64,
+    pub(super) count: u64,
+    pub(super) block: u64,
+}
+
+/// A count, a block or a dimension without end.
+pub(super) const UNLIMITED: u64 = u64::MAX;
 
 /// A stored chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -205,6 +205,19 @@ impl Chunked {
         })
     }
 
+    /// The same of any chunk, and the block.
+    pub(super) fn largest(&self) -> u64 {
+        let stored = self.table.get().map_or(0, Table::largest);
+        let chunk = Chunk {
+            number: 0,
+            address: 0,
+            size: stored.max(self.decoder.stored()),
+            mask: 0,
+        };
+        let scratch = self.decoder.scratch(&chunk, false);
+        scratch.saturating_add(self.grid.chunk_bytes())
+    }
+
     pub(super) fn decode(&self, number: u64, out: &mut [u8]) -> Result<()> {
         self.decoder.pipeline()?;
         let len = self.grid.chunk_bytes();

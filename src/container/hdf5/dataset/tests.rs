@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::array::uncached::{read, read_all};
-use crate::container::hdf5::index::{Filter, Integer};
+use crate::container::hdf5::index::{Filter, Integer, Virtual};
 use crate::container::hdf5::sample::{Bytes, empty_index};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -194,13 +194,18 @@ fn sizes_that_cannot_be_are_refused() {
 #[test]
 fn unreadable_layouts_are_described() {
     let external = Layout::External(vec![b"a.raw".to_vec(), b"b.raw".to_vec()]);
-    let other = Layout::Virtual(vec![b"c.h5".to_vec()]);
-    let here = Layout::Virtual(vec![b".".to_vec()]);
+    let over = |file: &[u8]| {
+        Layout::Virtual(Virtual {
+            files: vec![file.to_vec()],
+            parts: Err("for a reason".into()),
+        })
+    };
+    let (other, here) = (over(b"c.h5"), over(b"."));
     let unknown = Layout::Unknown("strange".into());
     for (layout, what) in [
         (external, "(a.raw, b.raw)"),
         (other, "(in c.h5)"),
-        (here, "(in this file)"),
+        (here, "(in this file), not put together: for a reason"),
         (unknown, "strange"),
     ] {
         let opened = opened(&[], &dataset(&[3], layout), Arc::new(|_| Ok(vec![])));

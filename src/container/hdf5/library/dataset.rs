@@ -11,13 +11,14 @@ use hdf5_sys::h5d::{
 use hdf5_sys::h5p::{
     H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external,
     H5Pget_external_count, H5Pget_fill_time, H5Pget_fill_value, H5Pget_filter2, H5Pget_layout,
-    H5Pget_nfilters, H5Pget_virtual_count, H5Pget_virtual_filename,
+    H5Pget_nfilters,
 };
 use hdf5_sys::h5s::H5S_ALL;
 use hdf5_sys::h5t::H5Tget_size;
 
 use super::chunks::{self, INLINE_MOST};
 use super::handle::{Handle, Outcome, check};
+use super::parts;
 use super::space::{count, dims, grid};
 use super::text::{self, Readable, done};
 use super::types::{self, is_plain};
@@ -115,7 +116,7 @@ impl Opened {
             H5D_layout_t::H5D_COMPACT => self.compact(element, dims)?,
             H5D_layout_t::H5D_CONTIGUOUS => self.contiguous()?,
             H5D_layout_t::H5D_CHUNKED => self.chunked(dims)?,
-            H5D_layout_t::H5D_VIRTUAL => Layout::Virtual(self.virtual_files()?),
+            H5D_layout_t::H5D_VIRTUAL => Layout::Virtual(parts::describe(&self.properties)?),
             _ => Layout::Unknown("a layout that is not known".into()),
         })
     }
@@ -306,28 +307,6 @@ impl Opened {
             Ok(until_nul(name))
         };
         (0..files.min(FILES_MOST)).map(named).collect()
-    }
-
-    fn virtual_files(&self) -> Outcome<Vec<Vec<u8>>> {
-        let mut parts = 0;
-        // SAFETY: the handle is a dataset creation property list of a virtual dataset.
-        check(unsafe { H5Pget_virtual_count(self.properties.id(), &mut parts) })?;
-        let mut files: Vec<Vec<u8>> = Vec::new();
-        for at in 0..parts {
-            let mut name: Vec<u8> = vec![0; NAME_MOST];
-            let to = name.as_mut_ptr().cast::<c_char>();
-            // SAFETY: there are more than `at` parts; the name fits or is cut.
-            let len = unsafe { H5Pget_virtual_filename(self.properties.id(), at, to, NAME_MOST) };
-            check(if len < 0 { -1 } else { 0 })?;
-            let name = until_nul(name);
-            if !files.contains(&name) {
-                files.push(name);
-            }
-            if files.len() >= FILES_MOST {
-                break;
-            }
-        }
-        Ok(files)
     }
 }
 

@@ -12,6 +12,7 @@ mod dataset;
 mod handle;
 mod links;
 mod numbers;
+mod parts;
 mod softlink;
 mod space;
 mod swizzle;

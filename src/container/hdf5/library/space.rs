@@ -25,9 +25,6 @@ pub(super) fn dims(space: &Handle) -> Outcome<Option<Vec<u64>>> {
     }
 }
 
-/// How libhdf5 writes a dimension without limit.
-pub(super) const UNLIMITED: u64 = u64::MAX;
-
 /// The largest dimensions that a simple dataspace may get.
 pub(super) fn largest(space: &Handle) -> Outcome<Vec<u64>> {
     // SAFETY: the handle is a dataspace.

@@ -8,7 +8,8 @@
 use hdf5_sys::h5d::{H5D_chunk_index_t, H5Dget_chunk_index_type};
 
 use super::handle::{Handle, Outcome, check};
-use super::space::{UNLIMITED, largest};
+use super::space::largest;
+use crate::container::hdf5::index::UNLIMITED;
 
 /// `H5D_CHUNK_IDX_EARRAY`; the crate has no name for it.
 const EXTENSIBLE_ARRAY: H5D_chunk_index_t = 4;

@@ -20,6 +20,7 @@ mod memory;
 mod oracles;
 mod permissions;
 mod reading;
+mod replaced;
 mod structure;
 mod tree;
 mod worker;

@@ -162,6 +162,10 @@ impl Error {
         }
     }
 
+    pub fn is_permission_denied(&self) -> bool {
+        matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied)
+    }
+
     pub fn is_not_found(&self) -> bool {
         match self {
             Error::NotFound => true,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::array::Array;
 use crate::error::{Fault, Result};
-use crate::source::{Identity, Store};
+use crate::source::{Identity, Stat, Store};
 
 pub use candidate::Candidate;
 
@@ -201,8 +201,24 @@ impl Container {
 pub struct Recognised {
     pub format: &'static dyn Format,
     /// Why it cannot be opened, if that is known already.
-    pub damage: Option<Fault>,
+    pub damage: Option<Box<Fault>>,
     pub preferences: Preferences,
+}
+
+/// A container and its members as the source has them.
+pub struct Stats {
+    pub own: Stat,
+    /// In the order of [`Format::members`].
+    pub members: Vec<Option<Stat>>,
+}
+
+impl Stats {
+    pub fn identity(&self) -> Identity {
+        match &self.members[..] {
+            [] => Identity::of_file(&self.own),
+            members => Identity::of_directory(&self.own, members),
+        }
+    }
 }
 
 /// Tries every format on a file or directory.
@@ -211,7 +227,7 @@ pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
         let damage = match format.recognise(candidate)? {
             Verdict::No => continue,
             Verdict::Yes => None,
-            Verdict::Damaged(fault) => Some(fault),
+            Verdict::Damaged(fault) => Some(Box::new(fault)),
         };
         let preferences = candidate.preferences;
         return Ok(Some(Recognised {
@@ -227,7 +243,7 @@ impl Recognised {
     /// Opens the container and gives every fault its coordinates.
     pub fn open(&self, store: &Arc<dyn Store>, path: &Path) -> Result<Container> {
         let mut container = match &self.damage {
-            Some(fault) => Container::refused(self.format.name(), fault.clone()),
+            Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),
             None => match self.format.open(store, path, self.preferences) {
                 Err(crate::error::Error::Fault(fault)) => {
                     Container::refused(self.format.name(), *fault)
@@ -241,19 +257,24 @@ impl Recognised {
 
     /// Identity of the container as it is now.
     pub fn identity(&self, store: &dyn Store, path: &Path) -> Result<Identity> {
-        let members = self.format.members();
-        if members.is_empty() {
-            return Ok(Identity(vec![Some(store.stat(path)?.identity)]));
-        }
+        Ok(self.stat(store, path)?.identity())
+    }
+
+    /// The container and its members as they are now.
+    pub fn stat(&self, store: &dyn Store, path: &Path) -> Result<Stats> {
         let member = |name: &&str| match store.stat(&path.join(name)) {
-            Ok(stat) => Ok(Some(stat.identity)),
+            Ok(stat) => Ok(Some(stat)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         };
-        members
-            .iter()
-            .map(member)
-            .collect::<Result<_>>()
-            .map(Identity)
+        Ok(Stats {
+            own: store.stat(path)?,
+            members: self
+                .format
+                .members()
+                .iter()
+                .map(member)
+                .collect::<Result<_>>()?,
+        })
     }
 }

@@ -4,7 +4,7 @@
 //! fuser calls these methods from several threads. A panic in one of them is caught, logged and
 //! answered with EIO, and costs that request alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,10 +37,11 @@ pub(super) struct Adapter {
     pub(super) ended: Sender<()>,
 }
 
-/// Files that the kernel reads by itself. It wants the same backing for all opens of an inode.
+/// Files that the kernel reads by itself. It wants the same backing for all opens of an inode; kept with
+/// the handles that use it.
 #[derive(Default)]
 pub(super) struct Backing {
-    by_inode: Mutex<HashMap<INodeNo, (Arc<BackingId>, u64)>>,
+    by_inode: Mutex<HashMap<INodeNo, (Arc<BackingId>, HashSet<u64>)>>,
 }
 
 const GENERATION: Generation = Generation(0);
@@ -81,7 +82,7 @@ impl Adapter {
             if let Some(snapshot) = self.directories.read(&self.tree, inode, offset)? {
                 let finished = tell(&snapshot, inode);
                 if !finished {
-                    self.directories.keep(snapshot);
+                    self.directories.keep(inode, snapshot);
                 }
             }
             Ok(())
@@ -123,20 +124,21 @@ impl Backing {
                 .flatten()
         });
         let Some(id) = opened else { return Some(reply) };
-        let uses = &mut table.entry(ino).or_insert_with(|| (Arc::clone(&id), 0)).1;
-        *uses += 1;
+        let users = table.entry(ino);
+        let (_, users) = users.or_insert_with(|| (Arc::clone(&id), HashSet::new()));
+        users.insert(handle.0);
         drop(table);
         reply.opened_passthrough(FileHandle(handle.0), FopenFlags::empty(), &id);
         None
     }
 
-    fn release(&self, ino: INodeNo) {
+    fn release(&self, ino: INodeNo, handle: HandleId) {
         let mut table = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, uses)) = table.get_mut(&ino) {
-            *uses -= 1;
-            if *uses == 0 {
-                table.remove(&ino);
-            }
+        if let Some((_, users)) = table.get_mut(&ino)
+            && users.remove(&handle.0)
+            && users.is_empty()
+        {
+            table.remove(&ino);
         }
     }
 }
@@ -309,7 +311,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         self.tree.release(HandleId(fh.0));
-        self.backing.release(ino);
+        self.backing.release(ino, HandleId(fh.0));
         reply.ok();
     }
 

@@ -32,7 +32,8 @@ pub(super) struct Snapshot {
 }
 
 pub(super) struct Directories {
-    unfinished: Mutex<LruCache<u32, Arc<Listing>>>,
+    /// With their directories: an offset that one gave says nothing in another.
+    unfinished: Mutex<LruCache<u32, (InodeId, Arc<Listing>)>>,
     ids: AtomicU32,
 }
 
@@ -74,7 +75,11 @@ impl Directories {
             return Ok(None);
         }
         let (id, next) = ((offset >> 32) as u32, (offset & 0xffff_ffff) as usize);
-        let kept = if offset == 0 { None } else { self.take(id) };
+        let kept = if offset == 0 {
+            None
+        } else {
+            self.take(id, inode)
+        };
         let snapshot = match kept {
             Some(listing) => Snapshot { id, next, listing },
             None => Snapshot {
@@ -87,21 +92,23 @@ impl Directories {
     }
 
     /// Keeps what did not fit.
-    pub(super) fn keep(&self, snapshot: Snapshot) {
+    pub(super) fn keep(&self, inode: InodeId, snapshot: Snapshot) {
         let mut unfinished = self
             .unfinished
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let dropped = unfinished.push(snapshot.id, snapshot.listing);
+        let dropped = unfinished.push(snapshot.id, (inode, snapshot.listing));
         drop(unfinished);
         drop(dropped);
     }
 
-    fn take(&self, id: u32) -> Option<Arc<Listing>> {
-        self.unfinished
+    fn take(&self, id: u32, inode: InodeId) -> Option<Arc<Listing>> {
+        let mut unfinished = self
+            .unfinished
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop(&id)
+            .unwrap_or_else(PoisonError::into_inner);
+        unfinished.peek(&id).filter(|(of, _)| *of == inode)?;
+        unfinished.pop(&id).map(|(_, listing)| listing)
     }
 }
 

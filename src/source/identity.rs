@@ -3,7 +3,7 @@
 //! Compared when a container is opened again and after every read of a local source. Times are exact to
 //! what the file system keeps; a change that leaves all four untouched is not seen.
 
-use super::Timestamp;
+use super::{Stat, Timestamp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
@@ -13,14 +13,79 @@ pub struct FileIdentity {
     pub mtime: Timestamp,
 }
 
+/// A file whatever becomes of its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl FileIdentity {
+    pub fn id(&self) -> FileId {
+        FileId {
+            device: self.device,
+            inode: self.inode,
+        }
+    }
+}
+
+/// Who may do what with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Access {
+    mode: u16,
+    uid: u32,
+    gid: u32,
+}
+
+impl Access {
+    fn of(stat: &Stat) -> Access {
+        Access {
+            mode: stat.mode,
+            uid: stat.uid,
+            gid: stat.gid,
+        }
+    }
+}
+
 /// Identity of a container: of its file, or of every file of the directory that it is. A member that is
-/// missing is part of the identity too.
+/// missing is part of the identity too; so is who may read it, because it decides who may read the
+/// arrays.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Identity(pub Vec<Option<FileIdentity>>);
+pub struct Identity {
+    access: Access,
+    members: Vec<Option<(FileIdentity, Access)>>,
+}
 
 impl Identity {
+    /// Of a container that is one file.
+    pub fn of_file(stat: &Stat) -> Identity {
+        Identity::of_directory(stat, &[Some(stat.clone())])
+    }
+
+    /// Of a directory and the members in it.
+    pub fn of_directory(directory: &Stat, members: &[Option<Stat>]) -> Identity {
+        let member = |stat: &Stat| (stat.identity, Access::of(stat));
+        Identity {
+            access: Access::of(directory),
+            members: members
+                .iter()
+                .map(|stat| stat.as_ref().map(member))
+                .collect(),
+        }
+    }
+
+    /// The members, or the one file; none for a member that is missing.
+    pub fn files(&self) -> impl Iterator<Item = Option<FileIdentity>> {
+        self.members
+            .iter()
+            .map(|member| member.map(|(file, _)| file))
+    }
+
     /// Whether this is the identity of one file, and of that one.
     pub fn is_of(&self, file: Option<FileIdentity>) -> bool {
-        file.is_some() && self.0 == [file]
+        let [Some((member, _))] = self.members[..] else {
+            return false;
+        };
+        file == Some(member)
     }
 }

@@ -263,6 +263,11 @@ impl Source for LocalSource {
         self.identity
     }
 
+    fn stat(&self) -> Result<Stat> {
+        let now = fs::fstat(&self.fd).map_err(|e| self.failed(e))?;
+        Ok(stat(&now))
+    }
+
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
         self.settle()?;
         for range in ranges.iter_mut() {

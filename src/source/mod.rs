@@ -8,7 +8,7 @@
 mod identity;
 pub mod local;
 
-pub use identity::{FileIdentity, Identity};
+pub use identity::{FileId, FileIdentity, Identity};
 
 use std::ffi::OsString;
 use std::os::fd::BorrowedFd;
@@ -34,6 +34,11 @@ pub trait Source: Send + Sync {
     }
 
     fn identity(&self) -> FileIdentity;
+
+    /// As it is now, wherever it lies by now.
+    fn stat(&self) -> Result<Stat> {
+        Err(crate::error::Error::Unsupported)
+    }
 
     /// Fills every range completely, in any order. A range beyond the end is a fault of the caller's
     /// arithmetic or of the file's claims; it is answered with an error.

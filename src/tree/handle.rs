@@ -1,12 +1,14 @@
 //! Open files.
 //!
-//! A handle keeps its container's version open, so it goes on reading what it opened. Read by many
-//! threads at once; the table is locked only to find the handle.
+//! A handle keeps what it opened: the container as it was, or the file, whatever happens to its name.
+//! Read by many threads at once; the table is locked only to find the handle.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::InodeId;
+use super::opened::Opened;
 use crate::array::prefetch::{Stream, Workers};
 use crate::array::read::{CachedArray, Tail};
 use crate::error::{Error, Result};
@@ -24,22 +26,28 @@ pub enum Kept {
     Nowhere,
 }
 
-pub(super) enum Handle {
-    Array(ArrayHandle),
+pub(super) struct Handle {
+    content: Readable,
+    /// The container that it belongs to: as long as it is here, its version can be described.
+    _opened: Option<Arc<Opened>>,
+}
+
+pub(super) enum Readable {
+    Array(OpenArray),
     Bytes(Arc<[u8]>),
     /// A file shown as it is.
     File(Arc<dyn Source>),
 }
 
-pub(super) struct ArrayHandle {
+pub(super) struct OpenArray {
     array: Arc<CachedArray>,
     stream: Stream,
 }
 
-impl ArrayHandle {
+impl OpenArray {
     pub(super) fn new(array: CachedArray) -> Self {
         let stream = Stream::new(array.cache.limit());
-        ArrayHandle {
+        OpenArray {
             array: Arc::new(array),
             stream,
         }
@@ -64,6 +72,28 @@ impl ArrayHandle {
 }
 
 impl Handle {
+    pub(super) fn inside(content: Readable, opened: Arc<Opened>) -> Self {
+        Handle {
+            content,
+            _opened: Some(opened),
+        }
+    }
+
+    pub(super) fn ordinary(source: Arc<dyn Source>) -> Self {
+        Handle {
+            content: Readable::File(source),
+            _opened: None,
+        }
+    }
+
+    /// The file, if it is shown as it is.
+    pub(super) fn source(&self) -> Option<&dyn Source> {
+        match &self.content {
+            Readable::File(source) => Some(&**source),
+            _ => None,
+        }
+    }
+
     pub(super) fn read<R>(
         &self,
         workers: &Workers,
@@ -72,19 +102,19 @@ impl Handle {
         kept: Kept,
         reply: impl FnOnce(Result<&[u8]>) -> R,
     ) -> R {
-        match self {
-            Handle::Array(handle) => {
-                handle.read_ahead(workers, offset, len, kept);
-                handle.array.read(offset, len, Tail::Whole, reply)
+        match &self.content {
+            Readable::Array(open) => {
+                open.read_ahead(workers, offset, len, kept);
+                open.array.read(offset, len, Tail::Whole, reply)
             }
-            Handle::Bytes(bytes) => {
+            Readable::Bytes(bytes) => {
                 let start = usize::try_from(offset)
                     .unwrap_or(usize::MAX)
                     .min(bytes.len());
                 let end = start.saturating_add(len).min(bytes.len());
                 reply(Ok(&bytes[start..end]))
             }
-            Handle::File(source) => {
+            Readable::File(source) => {
                 let mut buf = vec![0; len];
                 match source.read(offset, &mut buf) {
                     Ok(n) => reply(Ok(&buf[..n])),
@@ -97,21 +127,30 @@ impl Handle {
 
 #[derive(Default)]
 pub(super) struct Handles {
-    table: RwLock<HashMap<HandleId, Arc<Handle>>>,
+    table: RwLock<HashMap<HandleId, (InodeId, Arc<Handle>)>>,
     next: AtomicU64,
 }
 
 impl Handles {
-    pub(super) fn insert(&self, handle: Handle) -> HandleId {
+    pub(super) fn insert(&self, inode: InodeId, handle: Handle) -> HandleId {
         let id = HandleId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        table.insert(id, Arc::new(handle));
+        table.insert(id, (inode, Arc::new(handle)));
         id
     }
 
     pub(super) fn get(&self, id: HandleId) -> Result<Arc<Handle>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.get(&id).cloned().ok_or(Error::NotFound)
+        let found = table.get(&id).map(|(_, handle)| Arc::clone(handle));
+        found.ok_or(Error::NotFound)
+    }
+
+    /// One of the handles of an inode, if it is open.
+    pub(super) fn of_inode(&self, inode: InodeId) -> Option<Arc<Handle>> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = table.values();
+        let found = handles.find(|(of, _)| *of == inode);
+        found.map(|(_, handle)| Arc::clone(handle))
     }
 
     pub(super) fn remove(&self, id: HandleId) {

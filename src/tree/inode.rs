@@ -13,7 +13,7 @@ use super::version::Version;
 use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::source::{FileIdentity, Kind};
+use crate::source::{FileId, FileIdentity, Kind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InodeId(pub u64);
@@ -25,7 +25,11 @@ impl InodeId {
 /// Where a node lies.
 pub(super) enum Place {
     /// In the source, by its path there; a container or shown as it is.
-    Source { path: PathBuf },
+    Source {
+        path: PathBuf,
+        /// Of an ordinary file: another one at this path is another inode.
+        file: Option<FileId>,
+    },
     /// In one version of a container.
     Inside {
         version: Arc<Version>,
@@ -42,11 +46,11 @@ pub(super) enum Key {
     },
     File {
         path: PathBuf,
-        device: u64,
-        inode: u64,
+        id: FileId,
     },
     Container {
         path: PathBuf,
+        kind: Kind,
     },
     Inside {
         version: VersionId,
@@ -91,6 +95,14 @@ impl Node {
 
     pub(super) fn is_container(&self) -> bool {
         self.is_container
+    }
+
+    /// Whether it is a container that somebody has looked into.
+    pub(super) fn is_opened(&self) -> bool {
+        let container = self.container();
+        container
+            .as_ref()
+            .is_some_and(|known| known.version.is_some())
     }
 
     pub(super) fn container(&self) -> MutexGuard<'_, Option<ContainerState>> {
@@ -198,20 +210,17 @@ impl Inodes {
         id
     }
 
-    pub(super) fn forget(&self, id: InodeId, count: u64) {
+    /// Takes back look-ups; returns the node if these were the last.
+    pub(super) fn forget(&self, id: InodeId, count: u64) -> Option<Arc<Node>> {
         let mut table = self.lock();
-        let Some(inode) = table.inodes.get_mut(&id) else {
-            return;
-        };
+        let inode = table.inodes.get_mut(&id)?;
         inode.lookups = inode.lookups.saturating_sub(count);
-        if inode.lookups == 0 && id != InodeId::ROOT {
-            let gone = table.inodes.remove(&id);
-            if let Some(gone) = &gone {
-                table.by_key.remove(&gone.key);
-            }
-            drop(table);
-            drop(gone);
+        if inode.lookups > 0 || id == InodeId::ROOT {
+            return None;
         }
+        let gone = table.inodes.remove(&id)?;
+        table.by_key.remove(&gone.key);
+        Some(gone.node)
     }
 
     /// Inodes of a version that the kernel knows, with their names.
@@ -227,13 +236,14 @@ impl Inodes {
     pub(super) fn recall(&self, path: &Path, identity: FileIdentity) -> Option<Option<Recognised>> {
         let table = self.lock();
         let path = path.to_owned();
-        let FileIdentity { device, inode, .. } = identity;
         let keys = [
-            Key::Container { path: path.clone() },
+            Key::Container {
+                path: path.clone(),
+                kind: Kind::File,
+            },
             Key::File {
                 path,
-                device,
-                inode,
+                id: identity.id(),
             },
         ];
         let id = keys.iter().find_map(|key| table.by_key.get(key))?;

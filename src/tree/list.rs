@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::entries::EntryIndex;
 use super::inode::Place;
 use super::opened::Opened;
+use super::recognition::Recognition;
 use super::version::Version;
 use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
@@ -45,7 +46,7 @@ impl Tree {
     pub fn list(&self, inode: InodeId) -> Result<Listing> {
         let node = self.inodes.get(inode)?;
         match &node.place {
-            Place::Source { path } if node.is_container() => {
+            Place::Source { path, .. } if node.is_container() => {
                 let version = self.current(inode, &node)?;
                 let mut listing = self.list_inside(&version, EntryIndex::ROOT)?;
                 if node.kind == Kind::Directory {
@@ -53,7 +54,7 @@ impl Tree {
                 }
                 Ok(listing)
             }
-            Place::Source { path } if node.kind == Kind::Directory => {
+            Place::Source { path, .. } if node.kind == Kind::Directory => {
                 let entries = self.source_names(path, |_| true)?;
                 Ok(Listing {
                     entries,
@@ -91,7 +92,7 @@ impl Tree {
                 self.enter(version, opened, index, &entry.name)
             }
             _ => match &self.inodes.get(directory)?.place {
-                Place::Source { path } => self.enter_source(&path.join(&entry.name)),
+                Place::Source { path, .. } => self.enter_source_listed(&path.join(&entry.name)),
                 Place::Inside { .. } => Err(Error::NotFound),
             },
         }
@@ -107,7 +108,7 @@ impl Tree {
         match (&listing.place, entry.origin) {
             (ListedPlace::Inside { opened, .. }, Origin::Inside(index)) => opened.kind(index),
             _ => match &self.inodes.get(directory)?.place {
-                Place::Source { path } => self.shown_kind(&path.join(&entry.name)),
+                Place::Source { path, .. } => self.shown_kind(&path.join(&entry.name)),
                 Place::Inside { .. } => Err(Error::NotFound),
             },
         }
@@ -116,8 +117,8 @@ impl Tree {
     fn shown_kind(&self, path: &Path) -> Result<Kind> {
         let stat = self.store.stat(path)?;
         match self.recognise_once(path, &stat) {
-            Some(_) => Ok(Kind::Directory),
-            None => Ok(stat.kind),
+            Ok(Recognition::Container(_)) => Ok(Kind::Directory),
+            _ => Ok(stat.kind),
         }
     }
 

@@ -14,22 +14,24 @@ mod inode;
 mod kept_open;
 mod list;
 mod opened;
+mod pinned;
+mod recognition;
 mod status;
 mod version;
 pub mod xattr;
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
-use crate::container::{self, Candidate, Preferences, Recognised};
+use crate::container::Preferences;
 use crate::error::{Error, Result};
-use crate::source::{FileIdentity, Identity, Kind, Space, Stat, Store};
+use crate::source::{FileId, Identity, Kind, Space, Stat, Store};
 
 pub use attr::{Attr, Owner};
 pub use handle::{HandleId, Kept};
@@ -40,6 +42,7 @@ use entries::EntryIndex;
 use handle::{Handle, Handles};
 use inode::{ContainerState, Inodes, Key, Node, Place};
 use opened::Opened;
+use recognition::recognise;
 use version::{Version, Versions};
 
 /// What the kernel should forget, because the source changed or may change underneath.
@@ -92,14 +95,12 @@ impl Tree {
     ) -> Result<(Self, Receiver<Invalidation>)> {
         let (invalidations, receiver) = crossbeam_channel::unbounded();
         let stat = store.stat(root)?;
-        let recognised = recognise(&*store, root, &stat, settings.preferences);
-        let node = Node::new(
-            Place::Source {
-                path: root.to_owned(),
-            },
-            stat.kind,
-            recognised,
-        );
+        let recognised = recognise(&*store, root, &stat, settings.preferences)?;
+        let place = Place::Source {
+            path: root.to_owned(),
+            file: None,
+        };
+        let node = Node::new(place, stat.kind, recognised.known());
         let tree = Tree {
             inodes: Inodes::new(node),
             handles: Handles::default(),
@@ -117,7 +118,7 @@ impl Tree {
     pub fn lookup(&self, parent: InodeId, name: &OsStr) -> Result<Attr> {
         let node = self.inodes.get(parent)?;
         match &node.place {
-            Place::Source { path } if node.is_container() => {
+            Place::Source { path, .. } if node.is_container() => {
                 let version = self.current(parent, &node)?;
                 let opened = self.open_version(&version)?;
                 match opened.find(EntryIndex::ROOT, name) {
@@ -126,7 +127,7 @@ impl Tree {
                     None => Err(Error::NotFound),
                 }
             }
-            Place::Source { path } if node.kind == Kind::Directory => {
+            Place::Source { path, .. } if node.kind == Kind::Directory => {
                 self.enter_source(&path.join(name))
             }
             Place::Source { .. } => Err(Error::NotADirectory),
@@ -139,21 +140,30 @@ impl Tree {
         }
     }
 
-    /// The kernel no longer refers to `count` of its look-ups of the inode.
+    /// The kernel no longer refers to `count` of its look-ups of the inode. A container that it does not
+    /// know any more may have been removed: nothing of it is kept open.
     pub fn forget(&self, inode: InodeId, count: u64) {
-        self.inodes.forget(inode, count);
+        let Some(node) = self.inodes.forget(inode, count) else {
+            return;
+        };
+        let known = node.container();
+        let version = known.as_ref().and_then(|known| known.version.clone());
+        drop(known);
+        if let Some(version) = version {
+            self.cache.forget(version.id);
+            self.versions.retire(&version);
+        }
     }
 
     pub fn attr(&self, inode: InodeId) -> Result<Attr> {
         let node = self.inodes.get(inode)?;
         match &node.place {
-            Place::Source { path } => {
-                let stat = self.store.stat(path)?;
-                if stat.kind != node.kind {
-                    return Err(Error::Changed {
-                        path: self.store.display(path),
-                    });
-                }
+            Place::Source { path, file } => {
+                self.notice_change(inode, &node)?;
+                let stat = match self.store.stat(path) {
+                    Ok(stat) if stat.kind == node.kind && is_file(*file, &stat) => stat,
+                    other => self.stat_open(inode, path, other)?,
+                };
                 Ok(self.source_attr(inode, &node, &stat))
             }
             Place::Inside { version, entry } => {
@@ -163,9 +173,23 @@ impl Tree {
         }
     }
 
+    /// What is left of an entry whose name has gone, or is another file's now: the file, if it is open.
+    fn stat_open(&self, inode: InodeId, path: &Path, found: Result<Stat>) -> Result<Stat> {
+        let open = self.handles.of_inode(inode);
+        match open.as_ref().and_then(|handle| handle.source()) {
+            Some(source) => source.stat(),
+            None => Err(found.err().unwrap_or_else(|| self.changed(path))),
+        }
+    }
+
+    fn changed(&self, path: &Path) -> Error {
+        let path = self.store.display(path);
+        Error::Changed { path }
+    }
+
     pub fn read_link(&self, inode: InodeId) -> Result<OsString> {
         match &self.inodes.get(inode)?.place {
-            Place::Source { path } => self.store.read_link(path),
+            Place::Source { path, .. } => self.store.read_link(path),
             Place::Inside { version, entry } => self.open_version(version)?.read_link(*entry),
         }
     }
@@ -173,13 +197,17 @@ impl Tree {
     pub fn open(&self, inode: InodeId) -> Result<Open> {
         let node = self.inodes.get(inode)?;
         let (handle, keep_cache, ordinary) = match &node.place {
-            Place::Source { path } => {
+            Place::Source { path, file } => {
                 if node.is_container() || node.kind == Kind::Directory {
                     return Err(Error::IsADirectory);
                 }
                 let source = self.store.open(path)?;
+                // The caller was let in to the file that was looked up.
+                if file.is_some_and(|file| file != source.identity().id()) {
+                    return Err(self.changed(path));
+                }
                 let keep = node.content_unchanged(source.identity());
-                (Handle::File(source), keep, true)
+                (Handle::ordinary(source), keep, true)
             }
             Place::Inside { version, entry } => {
                 self.check_current(version)?;
@@ -188,7 +216,7 @@ impl Tree {
             }
         };
         Ok(Open {
-            handle: self.handles.insert(handle),
+            handle: self.handles.insert(inode, handle),
             keep_cache,
             ordinary,
         })
@@ -215,10 +243,8 @@ impl Tree {
         handle: HandleId,
         with: impl FnOnce(BorrowedFd<'_>) -> R,
     ) -> Option<R> {
-        match &*self.handles.get(handle).ok()? {
-            Handle::File(source) => source.fd().map(with),
-            _ => None,
-        }
+        let handle = self.handles.get(handle).ok()?;
+        handle.source()?.fd().map(with)
     }
 
     pub fn release(&self, handle: HandleId) {
@@ -231,7 +257,7 @@ impl Tree {
 
     /// The version of a container that is in the source now. A change retires the old one.
     fn current(&self, inode: InodeId, node: &Node) -> Result<Arc<Version>> {
-        let Place::Source { path } = &node.place else {
+        let Place::Source { path, .. } = &node.place else {
             return Err(Error::Unsuitable);
         };
         let mut container = node.container();
@@ -256,6 +282,15 @@ impl Tree {
         Ok(version)
     }
 
+    /// The listing of an opened container, which the kernel keeps, goes when the container changes,
+    /// whatever its time says.
+    fn notice_change(&self, inode: InodeId, node: &Node) -> Result<()> {
+        if node.is_opened() {
+            self.current(inode, node)?;
+        }
+        Ok(())
+    }
+
     /// Recognises a container that changed. It may be changing still: what it is recognised as and the
     /// identity that is returned must be of one moment, or half a container would be taken for a version.
     fn recognise_anew(&self, path: &Path, known: &mut ContainerState) -> Result<Identity> {
@@ -264,7 +299,8 @@ impl Tree {
             let before = known.recognised.identity(&*self.store, path)?;
             let stat = self.store.stat(path)?;
             let preferences = self.settings.preferences;
-            let Some(recognised) = recognise(&*self.store, path, &stat, preferences) else {
+            let recognised = recognise(&*self.store, path, &stat, preferences)?;
+            let Some(recognised) = recognised.known() else {
                 break;
             };
             known.recognised = recognised;
@@ -273,9 +309,7 @@ impl Tree {
                 return Ok(after);
             }
         }
-        Err(Error::Changed {
-            path: self.store.display(path),
-        })
+        Err(self.changed(path))
     }
 
     /// An old version's blocks go, and the kernel is told to drop its pages and names.
@@ -303,9 +337,7 @@ impl Tree {
         let identity = version.recognised.identity(&*self.store, &version.path);
         match identity {
             Ok(identity) if identity == version.identity => Ok(()),
-            Ok(_) => Err(Error::Changed {
-                path: self.store.display(&version.path),
-            }),
+            Ok(_) => Err(self.changed(&version.path)),
             Err(e) => Err(e),
         }
     }
@@ -337,74 +369,12 @@ impl Tree {
         Ok(attr)
     }
 
-    /// An entry of the source, with its inode.
-    fn enter_source(&self, path: &Path) -> Result<Attr> {
-        let stat = self.store.stat(path)?;
-        self.enter_stat(path, &stat)
-    }
-
-    fn enter_stat(&self, path: &Path, stat: &Stat) -> Result<Attr> {
-        let recognised = self.recognise_once(path, stat);
-        let key = source_key(path, stat, recognised.as_ref());
-        let name = path.file_name().unwrap_or_default();
-        let node = || {
-            let place = Place::Source {
-                path: path.to_owned(),
-            };
-            Node::new(place, stat.kind, recognised.clone())
-        };
-        let inode = self.inodes.enter(key, name, node);
-        let node = self.inodes.get(inode)?;
-        node.recognised_as(recognised, stat.identity);
-        Ok(self.source_attr(inode, &node, stat))
-    }
-
-    /// Recognises an entry, or recalls what it was: its first bytes are read once per version.
-    fn recognise_once(&self, path: &Path, stat: &Stat) -> Option<Recognised> {
-        if stat.kind == Kind::File
-            && let Some(known) = self.inodes.recall(path, stat.identity)
-        {
-            return known;
-        }
-        recognise(&*self.store, path, stat, self.settings.preferences)
-    }
-
     fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
         Attr::of_source(inode, stat, node.is_container(), &self.settings)
     }
 }
 
-/// An unreadable file is shown as it is; opening it will say why.
-fn recognise(
-    store: &dyn Store,
-    path: &Path,
-    stat: &Stat,
-    preferences: Preferences,
-) -> Option<Recognised> {
-    if stat.kind != Kind::File && stat.kind != Kind::Directory {
-        return None;
-    }
-    let candidate = Candidate::new(store, path, stat.kind, preferences);
-    container::recognise(&candidate).unwrap_or_else(|e| {
-        log::debug!("{e}");
-        None
-    })
-}
-
-/// A file that becomes a container, or is replaced by another file, is another inode: the kernel
-/// neither lets an inode change its type nor two files share their cached pages.
-fn source_key(path: &Path, stat: &Stat, recognised: Option<&Recognised>) -> Key {
-    let path = PathBuf::from(path);
-    match (recognised, stat.kind) {
-        (Some(_), _) => Key::Container { path },
-        (None, Kind::File) => {
-            let FileIdentity { device, inode, .. } = stat.identity;
-            Key::File {
-                path,
-                device,
-                inode,
-            }
-        }
-        (None, kind) => Key::Source { path, kind },
-    }
+/// Whether this is the file that an inode stands for, if it stands for one.
+fn is_file(file: Option<FileId>, stat: &Stat) -> bool {
+    file.is_none_or(|file| file == stat.identity.id())
 }

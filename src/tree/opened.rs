@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use super::Settings;
 use super::attr::{Attr, Owner};
 use super::entries::{ArrayNumber, Content, Entries, EntryIndex, Part};
-use super::handle::{ArrayHandle, Handle};
+use super::handle::{Handle, OpenArray, Readable};
 use super::inode::InodeId;
 use super::version::Version;
 use crate::array::read::CachedArray;
@@ -46,35 +46,23 @@ impl Opened {
         container: Container,
         store: &dyn Store,
     ) -> Result<(Self, Identity)> {
-        let members = version.recognised.format.members();
-        let stat = store.stat(&version.path)?;
-        let mut owner = Owner::of(&stat);
-        let mut identities = Vec::with_capacity(members.len().max(1));
-        if members.is_empty() {
-            identities.push(Some(stat.identity));
-        }
-        for name in members {
-            match store.stat(&version.path.join(name)) {
-                Ok(member) => {
-                    owner.restrict(&member);
-                    identities.push(Some(member.identity));
-                }
-                Err(e) if e.is_not_found() => identities.push(None),
-                Err(e) => return Err(e),
-            }
+        let stats = version.recognised.stat(store, &version.path)?;
+        let mut owner = Owner::of(&stats.own);
+        for member in stats.members.iter().flatten() {
+            owner.restrict(member);
         }
         let container = Arc::new(container);
         let all = container.all();
         let opened = Opened {
             version: version.id,
             path: store.display(&version.path),
-            members,
+            members: version.recognised.format.members(),
             owner,
             entries: Entries::new(&all),
             arrays: container.all_arrays(),
             parts: all.into_iter().map(OpenedPart::new).collect(),
         };
-        Ok((opened, Identity(identities)))
+        Ok((opened, stats.identity()))
     }
 
     pub(super) fn container(&self, part: Part) -> Result<&Arc<Container>> {
@@ -177,7 +165,7 @@ impl Opened {
         cache: &Arc<BlockCache>,
     ) -> Result<Handle> {
         let entry = self.entries.entry(index)?;
-        Ok(match &entry.content {
+        let content = match &entry.content {
             Content::Directory(..) => return Err(Error::IsADirectory),
             Content::Link(_) => return Err(Error::Unsuitable),
             Content::Array(array) => self.open_array(*array, Arc::from([]), cache)?,
@@ -185,14 +173,15 @@ impl Opened {
                 let header = npy::header(&self.info(*array)?);
                 self.open_array(*array, Arc::from(header), cache)?
             }
-            Content::Text(bytes) => Handle::Bytes(Arc::clone(bytes)),
+            Content::Text(bytes) => Readable::Bytes(Arc::clone(bytes)),
             Content::Unreadable(reason) => {
                 let fault = Fault::new(reason.clone()).array(&entry.name.to_string_lossy());
                 return Err(fault.container(&self.path).into());
             }
-            Content::ArraysJson(part) => Handle::Bytes(self.arrays_json(*part)?),
-            Content::ErrorTxt(part) => Handle::Bytes(self.error_txt(*part)),
-        })
+            Content::ArraysJson(part) => Readable::Bytes(self.arrays_json(*part)?),
+            Content::ErrorTxt(part) => Readable::Bytes(self.error_txt(*part)),
+        };
+        Ok(Handle::inside(content, Arc::clone(self)))
     }
 
     fn open_array(
@@ -200,7 +189,7 @@ impl Opened {
         number: ArrayNumber,
         prefix: Arc<[u8]>,
         cache: &Arc<BlockCache>,
-    ) -> Result<Handle> {
+    ) -> Result<Readable> {
         let located = self.array(number)?;
         let cached = CachedArray {
             bytes: self.info(number)?.bytes,
@@ -212,7 +201,7 @@ impl Opened {
             group: Arc::clone(&located.group),
             prefix,
         };
-        Ok(Handle::Array(ArrayHandle::new(cached)))
+        Ok(Readable::Array(OpenArray::new(cached)))
     }
 
     /// The array or view behind an entry and its container's format, for its attributes.

@@ -4,13 +4,14 @@
 //! again when they are wanted, if the source still holds them. Used by `tree`.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use super::entries::Part;
 use super::kept_open::KeptOpen;
 use super::opened::Opened;
+use super::pinned::Pinned;
 use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
@@ -22,6 +23,8 @@ pub(super) struct Version {
     pub(super) recognised: Recognised,
     pub(super) identity: Identity,
     opened: Mutex<Slot>,
+    /// The source holds another one, or nobody can find it any more: it is not kept open for its own sake.
+    retired: AtomicBool,
 }
 
 /// What a version was opened as.
@@ -63,6 +66,7 @@ impl Versions {
             recognised,
             identity,
             opened,
+            retired: AtomicBool::new(false),
         })
     }
 
@@ -85,13 +89,21 @@ impl Versions {
             }
         };
         drop(slot);
-        let closed = self.kept().keep(version.id, &opened);
-        drop(closed);
+        let mut kept = self.kept();
+        // Asked under the lock under which it is retired.
+        if !version.retired.load(Ordering::Relaxed) {
+            let closed = kept.keep(version.id, &opened);
+            drop(kept);
+            drop(closed);
+        }
         Ok(opened)
     }
 
     pub(super) fn retire(&self, version: &Version) {
-        let closed = self.kept().drop_one(version.id);
+        let mut kept = self.kept();
+        version.retired.store(true, Ordering::Relaxed);
+        let closed = kept.drop_one(version.id);
+        drop(kept);
         drop(closed);
     }
 
@@ -107,9 +119,10 @@ impl Versions {
 }
 
 /// Opens a container and makes sure that it is the version: the sources were opened one after another,
-/// so their identities are compared afterwards.
+/// so it is looked at again afterwards.
 fn open_unchanged(version: &Version, store: &Arc<dyn Store>) -> Result<Opened> {
-    let container = version.recognised.open(store, &version.path)?;
+    let pinned = Pinned::new(store, version);
+    let container = version.recognised.open(&pinned, &version.path)?;
     let (opened, identity) = Opened::new(version, container, &**store)?;
     if identity != version.identity {
         return Err(Error::Changed {

@@ -1,0 +1,79 @@
+//! A store that opens the files of one version of a container and no others by their names.
+//!
+//! Names are not files: between two looks at a name it may have led to another file, which nobody was
+//! asked about. So what is opened is compared, not what the name leads to afterwards. Used by `version`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::version::Version;
+use crate::error::{Error, Result};
+use crate::source::{Entry, FileIdentity, Source, Space, Stat, Store};
+
+pub(super) struct Pinned {
+    store: Arc<dyn Store>,
+    files: Vec<(PathBuf, FileIdentity)>,
+}
+
+impl Pinned {
+    /// The files of `version`, and whatever else is in `store`.
+    pub(super) fn new(store: &Arc<dyn Store>, version: &Version) -> Arc<dyn Store> {
+        let names = version.recognised.format.members();
+        let path = |at: usize| match names.get(at) {
+            Some(name) => version.path.join(name),
+            None => version.path.clone(),
+        };
+        let files = version.identity.files().enumerate();
+        Arc::new(Pinned {
+            store: Arc::clone(store),
+            files: files
+                .filter_map(|(at, file)| Some((path(at), file?)))
+                .collect(),
+        })
+    }
+}
+
+impl Store for Pinned {
+    fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
+        let source = self.store.open(path)?;
+        let pinned = self.files.iter().find(|(of, _)| of == path);
+        if pinned.is_some_and(|(_, identity)| *identity != source.identity()) {
+            let path = self.store.display(path);
+            return Err(Error::Changed { path });
+        }
+        Ok(source)
+    }
+
+    fn stat(&self, path: &Path) -> Result<Stat> {
+        self.store.stat(path)
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
+        self.store.list(path)
+    }
+
+    fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize> {
+        self.store.head(path, buf)
+    }
+
+    fn read_link(&self, path: &Path) -> Result<OsString> {
+        self.store.read_link(path)
+    }
+
+    fn space(&self) -> Result<Space> {
+        self.store.space()
+    }
+
+    fn xattr(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
+        self.store.xattr(path, name)
+    }
+
+    fn xattr_names(&self, path: &Path) -> Result<Vec<OsString>> {
+        self.store.xattr_names(path)
+    }
+
+    fn display(&self, path: &Path) -> PathBuf {
+        self.store.display(path)
+    }
+}

@@ -41,8 +41,10 @@ pub(super) struct Adapter {
 /// the handles that use it.
 #[derive(Default)]
 pub(super) struct Backing {
-    by_inode: Mutex<HashMap<INodeNo, (Arc<BackingId>, HashSet<u64>)>>,
+    by_inode: Mutex<HashMap<INodeNo, (Arc<BackingId>, Users)>>,
 }
+
+type Users = HashSet<HandleId>;
 
 const GENERATION: Generation = Generation(0);
 
@@ -125,8 +127,8 @@ impl Backing {
         });
         let Some(id) = opened else { return Some(reply) };
         let users = table.entry(ino);
-        let (_, users) = users.or_insert_with(|| (Arc::clone(&id), HashSet::new()));
-        users.insert(handle.0);
+        let (_, users) = users.or_insert_with(|| (Arc::clone(&id), Users::new()));
+        users.insert(handle);
         drop(table);
         reply.opened_passthrough(FileHandle(handle.0), FopenFlags::empty(), &id);
         None
@@ -135,7 +137,7 @@ impl Backing {
     fn release(&self, ino: INodeNo, handle: HandleId) {
         let mut table = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, users)) = table.get_mut(&ino)
-            && users.remove(&handle.0)
+            && users.remove(&handle)
             && users.is_empty()
         {
             table.remove(&ino);

@@ -18,19 +18,19 @@ pub(super) struct Pinned {
 
 impl Pinned {
     /// The files of `version`, and whatever else is in `store`.
-    pub(super) fn new(store: &Arc<dyn Store>, version: &Version) -> Arc<dyn Store> {
+    pub(super) fn new(store: &Arc<dyn Store>, version: &Version) -> Pinned {
         let names = version.recognised.format.members();
         let path = |at: usize| match names.get(at) {
             Some(name) => version.path.join(name),
             None => version.path.clone(),
         };
         let files = version.identity.files().enumerate();
-        Arc::new(Pinned {
+        Pinned {
             store: Arc::clone(store),
             files: files
                 .filter_map(|(at, file)| Some((path(at), file?)))
                 .collect(),
-        })
+        }
     }
 }
 

@@ -121,7 +121,7 @@ impl Versions {
 /// Opens a container and makes sure that it is the version: the sources were opened one after another,
 /// so it is looked at again afterwards.
 fn open_unchanged(version: &Version, store: &Arc<dyn Store>) -> Result<Opened> {
-    let pinned = Pinned::new(store, version);
+    let pinned: Arc<dyn Store> = Arc::new(Pinned::new(store, version));
     let container = version.recognised.open(&pinned, &version.path)?;
     let (opened, identity) = Opened::new(version, container, &**store)?;
     if identity != version.identity {

@@ -158,6 +158,7 @@ fn files_beside_a_matrix_are_shown_and_its_members_are_not() {
     let counts = source.path().join("counts");
     Matrix::random(7, 1000).write_packed(&counts);
     std::fs::write(counts.join("notes.txt"), "beside").unwrap();
+    std::fs::write(counts.join("error.txt"), "not ours").unwrap();
     std::fs::create_dir(counts.join("deeper")).unwrap();
     Bloscpack::default().write(&counts.join("deeper/x.blp"), b"inside");
     let mounted = Mounted::new(source.path(), &[]);

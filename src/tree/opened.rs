@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Settings;
 use super::attr::{Attr, Owner};
-use super::entries::{ArrayNumber, Content, Entries, EntryIndex, Part};
+use super::entries::{ArrayNumber, Content, ERROR_TXT, Entries, EntryIndex, Part};
 use super::handle::{Handle, OpenArray, Readable};
 use super::inode::InodeId;
 use super::version::Version;
@@ -103,9 +103,10 @@ impl Opened {
     }
 
     /// Whether a stored file of that name in a container directory is shown beside the arrays: it is,
-    /// unless it is part of the container.
+    /// unless it is part of the container or would pass for what is wrong with it.
     pub(super) fn shows_beside(&self, name: &OsStr) -> bool {
-        !self.members.is_empty() && !self.members.iter().any(|member| OsStr::new(member) == name)
+        let mut taken = self.members.iter().chain(&[ERROR_TXT]);
+        !self.members.is_empty() && !taken.any(|taken| OsStr::new(taken) == name)
     }
 
     fn array(&self, number: ArrayNumber) -> Result<&Located> {

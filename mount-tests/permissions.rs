@@ -190,6 +190,25 @@ fn uid_and_umask_decide_who_may_read() {
     other_may_not("cat", &hidden.join("open.blp/data"));
 }
 
+/// A working directory in the mount, whose directory becomes a link that leads out of the source.
+#[test]
+fn a_link_put_in_for_a_directory_shows_nothing_outside() {
+    use rustix::fs::{AtFlags, Mode, OFlags, openat, readlinkat, statat};
+    let (source, outside) = (scratch_directory(), scratch_directory());
+    std::fs::create_dir(source.path().join("d")).unwrap();
+    std::fs::write(outside.path().join("secret"), "secret").unwrap();
+    std::os::unix::fs::symlink("target", outside.path().join("link")).unwrap();
+    let mounted = Mounted::new(source.path(), &[]);
+    let flags = OFlags::PATH | OFlags::DIRECTORY;
+    let inside = rustix::fs::open(mounted.join("d"), flags, Mode::empty()).unwrap();
+    std::fs::remove_dir(source.path().join("d")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), source.path().join("d")).unwrap();
+    assert!(statat(&inside, "secret", AtFlags::SYMLINK_NOFOLLOW).is_err());
+    assert!(openat(&inside, "secret", OFlags::RDONLY, Mode::empty()).is_err());
+    assert!(readlinkat(&inside, "link", Vec::new()).is_err());
+    mounted.assert_alive();
+}
+
 /// In a mount name space of its own, where `/dev/fuse` is open to everybody as on a desktop.
 #[test]
 fn a_user_mounts_what_he_may_read() {

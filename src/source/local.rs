@@ -7,7 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,9 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Entry, Fetch, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp};
+use super::{
+    Entry, Fetch, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp,
+};
 use crate::error::{Error, Result};
 
 /// A directory of the local file system.
@@ -59,6 +61,22 @@ impl LocalStore {
         }
     }
 
+    /// Runs `with` on an entry: its directory, reached without symbolic links, and its name in there.
+    fn at<T>(
+        &self,
+        path: &Path,
+        with: impl FnOnce(BorrowedFd<'_>, &Path) -> std::result::Result<T, Errno>,
+    ) -> std::result::Result<T, Errno> {
+        match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => {
+                let parent = self.open_at(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+                with(parent.as_fd(), Path::new(name))
+            }
+            // A single name leads nowhere else.
+            _ => with(self.root.as_fd(), here(path)),
+        }
+    }
+
     fn failed(&self, doing: &str, path: &Path, cause: Errno) -> Error {
         Error::io(
             format!("cannot {doing} {}", self.display(path).display()),
@@ -71,9 +89,13 @@ impl LocalStore {
         let fd = self
             .open_at(path, OFlags::PATH)
             .map_err(|e| self.failed("open", path, e))?;
-        let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
-        Ok((fd, PathBuf::from(name)))
+        let name = proc_name(fd.as_fd());
+        Ok((fd, name))
     }
+}
+
+fn proc_name(fd: BorrowedFd<'_>) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
 /// The root itself is the empty path.
@@ -87,9 +109,11 @@ fn here(path: &Path) -> &Path {
 
 impl Store for LocalStore {
     fn stat(&self, path: &Path) -> Result<Stat> {
-        fs::statat(&self.root, here(path), AtFlags::SYMLINK_NOFOLLOW)
-            .map(|st| stat(&st))
-            .map_err(|e| self.failed("stat", path, e))
+        self.at(path, |directory, name| {
+            fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        })
+        .map(|st| stat(&st))
+        .map_err(|e| self.failed("stat", path, e))
     }
 
     fn list(&self, path: &Path) -> Result<Vec<Entry>> {
@@ -141,9 +165,11 @@ impl Store for LocalStore {
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
-        fs::readlinkat(&self.root, here(path), Vec::new())
-            .map(|target| OsString::from_vec(target.into_bytes()))
-            .map_err(|e| self.failed("read the link", path, e))
+        self.at(path, |directory, name| {
+            fs::readlinkat(directory, name, Vec::new())
+        })
+        .map(|target| OsString::from_vec(target.into_bytes()))
+        .map_err(|e| self.failed("read the link", path, e))
     }
 
     fn space(&self) -> Result<Space> {
@@ -379,5 +405,43 @@ mod tests {
             let again = source.fetch_one(0, &mut found);
             assert!(matches!(again, Err(Error::Changed { .. })), "{again:?}");
         }
+    }
+
+    /// A directory is replaced by a link that leads out of the store, to one like it.
+    #[test]
+    fn nothing_is_reached_by_way_of_a_link() {
+        use std::os::unix::fs::symlink;
+        let (directory, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::create_dir_all(directory.path().join("a/d")).unwrap();
+        let entries = |at: &Path| {
+            std::fs::write(at.join("file"), "x").unwrap();
+            symlink("target", at.join("link")).unwrap();
+        };
+        entries(&directory.path().join("a/d"));
+        entries(outside.path());
+        let store = LocalStore::open(directory.path(), directory.path()).unwrap();
+        let reached = || {
+            let [file, link] = ["a/d/file", "a/d/link"].map(Path::new);
+            [
+                store.stat(file).is_ok(),
+                store.stat(link).is_ok(),
+                store.read_link(link).is_ok(),
+                store.xattr_names(file).is_ok(),
+                !matches!(
+                    store.xattr(file, OsStr::new("user.x")),
+                    Err(Error::Io { .. })
+                ),
+                store.list(Path::new("a/d")).is_ok(),
+                store.open(file).is_ok(),
+                store.head(file, &mut [0]).is_ok(),
+            ]
+        };
+        assert_eq!(reached(), [true; 8]);
+        std::fs::rename(directory.path().join("a/d"), directory.path().join("old")).unwrap();
+        symlink(outside.path(), directory.path().join("a/d")).unwrap();
+        assert_eq!(reached(), [false; 8]);
+        let link = store.stat(Path::new("a/d")).unwrap();
+        assert_eq!(link.kind, Kind::Symlink, "the link itself is there");
+        assert_eq!(store.read_link(Path::new("a/d")).unwrap(), outside.path());
     }
 }

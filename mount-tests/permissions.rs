@@ -190,6 +190,50 @@ fn uid_and_umask_decide_who_may_read() {
     other_may_not("cat", &hidden.join("open.blp/data"));
 }
 
+/// An entry of a POSIX access control list as the kernel stores it.
+fn acl_entry(tag: u16, allowed: u16, number: u32) -> [u8; 8] {
+    let [t, a] = [tag, allowed].map(u16::to_le_bytes);
+    let n = number.to_le_bytes();
+    [t[0], t[1], a[0], a[1], n[0], n[1], n[2], n[3]]
+}
+
+/// `user::rw-,user:1234:rw-,group::---,mask::rw-,other::---`, which `stat` shows as mode 0660.
+fn let_user_1234_in(path: &Path) {
+    const NOBODY: u32 = u32::MAX;
+    let entries = [
+        acl_entry(0x01, 6, NOBODY),
+        acl_entry(0x02, 6, 1234),
+        acl_entry(0x04, 0, NOBODY),
+        acl_entry(0x10, 6, NOBODY),
+        acl_entry(0x20, 0, NOBODY),
+    ];
+    let list = [&2u32.to_le_bytes()[..], entries.as_flattened()].concat();
+    let flags = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(path, "system.posix_acl_access", &list, flags).unwrap();
+}
+
+/// The mask of an access control list stands where a mode has the bits of the group.
+#[test]
+fn a_group_that_a_list_denies_is_not_let_in_by_the_mask() {
+    if !is_root("another user and access control lists") {
+        return;
+    }
+    let source = source();
+    for name in ["closed.txt", "closed.blp", "counts/val_data"] {
+        let path = source.path().join(name);
+        chown(&path, Some(0), Some(OTHER)).unwrap();
+        let_user_1234_in(&path);
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o660, "{name}");
+        other_may_not("cat", &path);
+    }
+    let mounted = Mounted::new(source.path(), &["allow_other"]);
+    for name in ["closed.txt", "closed.blp/data", "counts/val"] {
+        other_may_not("cat", &mounted.join(name));
+        std::fs::read(mounted.join(name)).unwrap();
+    }
+    other_may("cat", &mounted.join("open.txt"));
+}
+
 /// A working directory in the mount, whose directory becomes a link that leads out of the source.
 #[test]
 fn a_link_put_in_for_a_directory_shows_nothing_outside() {

@@ -90,6 +90,9 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
     let cache = Arc::new(BlockCache::new(options.cache.unwrap_or_else(default_limit)));
     let workers = Workers::new(cores.min(threads)).map_err(failed)?;
     let root = container::root_of(&places.source, options.preferences)?;
+    if options.allow_other {
+        root.store.serve_others();
+    }
     let settings = Settings {
         uid: options.uid,
         gid: options.gid,

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    Entry, Fetch, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp,
+    Entry, Fetch, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp, acl,
 };
 use crate::error::{Error, Result};
 
@@ -27,6 +27,8 @@ use crate::error::{Error, Result};
 pub struct LocalStore {
     root: OwnedFd,
     path: PathBuf,
+    /// Whether modes are made to agree with access control lists, which costs a call for each `stat`.
+    heeds_lists: AtomicBool,
 }
 
 impl LocalStore {
@@ -37,6 +39,7 @@ impl LocalStore {
         Ok(LocalStore {
             root,
             path: shown.to_owned(),
+            heeds_lists: AtomicBool::new(false),
         })
     }
 
@@ -98,6 +101,19 @@ fn proc_name(fd: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
+/// The mode of an entry, without what its access control list denies.
+fn allowed(directory: BorrowedFd<'_>, name: &Path, mode: u16) -> u16 {
+    if !acl::matters(mode) {
+        return mode;
+    }
+    let mut list = [0; acl::MOST];
+    match fs::lgetxattr(proc_name(directory).join(name), acl::NAME, &mut list[..]) {
+        Ok(len) => acl::restrict(mode, &list[..len]),
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => mode,
+        Err(_) => acl::owner_only(mode),
+    }
+}
+
 /// The root itself is the empty path.
 fn here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() {
@@ -109,11 +125,15 @@ fn here(path: &Path) -> &Path {
 
 impl Store for LocalStore {
     fn stat(&self, path: &Path) -> Result<Stat> {
-        self.at(path, |directory, name| {
-            fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-        })
-        .map(|st| stat(&st))
-        .map_err(|e| self.failed("stat", path, e))
+        let found = self.at(path, |directory, name| {
+            let mut found = stat(&fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
+            // The mode of a link means nothing.
+            if found.kind != Kind::Symlink && self.heeds_lists.load(Ordering::Relaxed) {
+                found.mode = allowed(directory, name, found.mode);
+            }
+            Ok(found)
+        });
+        found.map_err(|e| self.failed("stat", path, e))
     }
 
     fn list(&self, path: &Path) -> Result<Vec<Entry>> {
@@ -170,6 +190,10 @@ impl Store for LocalStore {
         })
         .map(|target| OsString::from_vec(target.into_bytes()))
         .map_err(|e| self.failed("read the link", path, e))
+    }
+
+    fn serve_others(&self) {
+        self.heeds_lists.store(true, Ordering::Relaxed);
     }
 
     fn space(&self) -> Result<Space> {

@@ -5,6 +5,7 @@
 //! two traits, so nothing above them assumes a descriptor, a mapping or low latency.
 //! Used by `container` (to recognise and decode) and by `tree` (to list and to pass files through).
 
+mod acl;
 mod identity;
 pub mod local;
 
@@ -75,7 +76,7 @@ pub enum SpecialKind {
     BlockDevice,
 }
 
-/// What `lstat` says.
+/// What `lstat` says; the mode may say less ([`Store::serve_others`]).
 #[derive(Debug, Clone)]
 pub struct Stat {
     pub kind: Kind,
@@ -131,6 +132,10 @@ pub trait Store: Send + Sync {
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>>;
 
     fn read_link(&self, path: &Path) -> Result<OsString>;
+
+    /// Users other than that of this process will be let in by the modes that `stat` says: from now on
+    /// these allow nobody more than the store does.
+    fn serve_others(&self) {}
 
     fn space(&self) -> Result<Space>;
 

@@ -162,6 +162,55 @@ fn claims_of_gigabytes_cost_no_memory() {
     assert_bounded(&mounted, 0);
 }
 
+/// One shuffled block, which is decoded in as much memory again. Its content does not come into it.
+fn write_large_block(path: &Path, plain: u32) {
+    let stored = vec![0xff; plain as usize / 200];
+    let header = [
+        &b"blpk\x03\0\0\x04"[..],
+        &plain.to_le_bytes(),
+        &plain.to_le_bytes(),
+    ]
+    .concat();
+    let counts = [1u64.to_le_bytes(), [0; 8]].concat();
+    let start = 20u32.to_le_bytes();
+    let length = (stored.len() as u32).to_le_bytes();
+    let sizes = [plain, plain, 24 + stored.len() as u32].map(u32::to_le_bytes);
+    let chunk = [
+        &b"\x02\x01\x31\x04"[..],
+        sizes.as_flattened(),
+        &start,
+        &length,
+        &stored,
+    ]
+    .concat();
+    std::fs::write(path, [header, counts, chunk].concat()).unwrap();
+}
+
+/// There is room for the block, and not for what decoding it takes.
+#[test]
+fn memory_that_is_refused_fails_the_read_and_not_the_daemon() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    use std::os::unix::fs::FileExt;
+    const BLOCK: u32 = 512 << 20;
+    let source = scratch_directory();
+    write_large_block(&source.path().join("large.blp"), BLOCK);
+    Bloscpack::default().write(&source.path().join("small.blp"), b"small");
+    let mounted = Mounted::new(source.path(), &["cache=16M"]);
+    let file = open_direct(&mounted.join("large.blp/data")).unwrap();
+    let room = memory_figure(mounted.daemon(), "VmSize") + u64::from(BLOCK / 2 * 3);
+    let limit = |bytes| Rlimit {
+        current: bytes,
+        maximum: None,
+    };
+    let daemon = Pid::from_raw(mounted.daemon() as i32);
+    prlimit(daemon, Resource::As, limit(Some(room))).unwrap();
+    let refused = file.read_at(&mut [0; 4096], 0).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::ENOMEM), "{refused}");
+    let small = std::fs::read(mounted.join("small.blp/data")).unwrap();
+    assert_eq!(small, b"small");
+    mounted.assert_alive();
+}
+
 /// 1 GiB in 1024 chunks of gzip: half of the readers by way of the page cache, half past it.
 #[test]
 fn a_gigabyte_of_gzip_is_read_by_four_within_64_mebibytes() {

@@ -111,14 +111,13 @@ impl Decoder {
         out: &mut [u8],
     ) -> Result<(), BloscError> {
         let stride = streams.plain_len + PLANE_GAP;
-        let scratch = room(&mut self.planes, streams.count * stride);
+        let scratch = room(&mut self.planes, streams.count * stride)?;
         let mut planes = [&[][..]; MAX_STREAMS];
         let planes = &mut planes[..streams.count];
         for (plane, scratch) in planes.iter_mut().zip(scratch.chunks_exact_mut(stride)) {
             *plane = streams.next_plain(&mut self.codecs, scratch)?;
         }
-        undo(filter, Planes::Apart(planes), out, &mut self.tile);
-        Ok(())
+        undo(filter, Planes::Apart(planes), out, &mut self.tile)
     }
 
     /// One stream holds all planes, and then a tail shorter than an element, which is plain.
@@ -129,7 +128,7 @@ impl Decoder {
         typesize: usize,
         out: &mut [u8],
     ) -> Result<(), BloscError> {
-        let scratch = room(&mut self.planes, out.len() + SLACK);
+        let scratch = room(&mut self.planes, out.len() + SLACK)?;
         let shuffled = streams.next_plain(&mut self.codecs, scratch)?;
         let tail_at = out.len() - out.len() % typesize;
         let (bytes, tail) = shuffled.split_at(tail_at);
@@ -143,8 +142,7 @@ impl Decoder {
             },
             elements,
             &mut self.tile,
-        );
-        Ok(())
+        )
     }
 }
 
@@ -157,21 +155,29 @@ fn filter_of_block(filter: Filter, typesize: usize, len: usize) -> Filter {
     }
 }
 
-fn undo(filter: Filter, planes: Planes, out: &mut [u8], tile: &mut Vec<u8>) {
+fn undo(
+    filter: Filter,
+    planes: Planes,
+    out: &mut [u8],
+    tile: &mut Vec<u8>,
+) -> Result<(), BloscError> {
     match filter {
         Filter::Bitshuffle => {
-            unbitshuffle(planes, out, room(tile, bitshuffle::scratch_len(planes)))
+            unbitshuffle(planes, out, room(tile, bitshuffle::scratch_len(planes))?)
         }
         _ => unshuffle(planes, out),
     }
+    Ok(())
 }
 
 /// The first `len` bytes of a buffer that is lengthened when needed; their values are left over.
-fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
+fn room(buffer: &mut Vec<u8>, len: usize) -> Result<&mut [u8], BloscError> {
     if buffer.len() < len {
+        let more = buffer.try_reserve_exact(len - buffer.len());
+        more.map_err(|_| BloscError::NoMemory { bytes: len })?;
         buffer.resize(len, 0);
     }
-    &mut buffer[..len]
+    Ok(&mut buffer[..len])
 }
 
 fn check_output(header: &ChunkHeader, block: u32, out: &[u8]) -> Result<(), BloscError> {
@@ -218,6 +224,14 @@ mod tests {
     use crate::codec::blosc::Codec;
     use crate::codec::blosc::encode::{Plan, byte_runs, floats, mutate};
     use proptest::prelude::*;
+
+    #[test]
+    fn memory_that_is_refused_is_an_error() {
+        let bytes = isize::MAX as usize;
+        let mut buffer = Vec::new();
+        let refused = room(&mut buffer, bytes);
+        assert_eq!(refused, Err(BloscError::NoMemory { bytes }));
+    }
 
     const CODECS: [Codec; 5] = [
         Codec::BloscLz,

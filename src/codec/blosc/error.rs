@@ -78,6 +78,10 @@ pub enum BloscError {
         codec: Codec,
         fault: StreamError,
     },
+    /// The system refused the memory to decode a block in; the chunk may be sound.
+    NoMemory {
+        bytes: usize,
+    },
 }
 
 /// Why one codec stream does not decode to its plain size.
@@ -224,6 +228,9 @@ impl BloscError {
                     "block {block}, stream {stream} ({}): {fault}",
                     codec.name()
                 )
+            }
+            Self::NoMemory { bytes } => {
+                write!(f, "{bytes} bytes to decode a block in could not be had")
             }
             _ => write!(f, "the chunk header is damaged"),
         }

@@ -14,6 +14,7 @@ mod data;
 mod header;
 mod layout;
 mod literal;
+mod memory;
 mod metadata;
 mod numpy;
 #[cfg(test)]

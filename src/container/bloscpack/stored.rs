@@ -16,9 +16,10 @@ use lru::LruCache;
 use super::chunks::Chunk;
 use super::header::hex;
 use super::layout::CHUNK_HEADER;
-use crate::codec::blosc::{ChunkHeader, Decoder};
+use super::memory::{refused, room, zeros};
+use crate::codec::blosc::{BloscError, ChunkHeader, Decoder};
 use crate::codec::checksum::{Checksum, Digest};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::source::{Fetch, Source};
 
 /// Chunks up to this size are read at once on the first touch; larger ones are hashed piece by piece.
@@ -110,7 +111,7 @@ impl Stored {
         let stored = u64::from(chunk.header.ctbytes());
         if stored <= SMALL {
             self.source
-                .fetch_one(chunk.at, room(&mut work.stored, stored as usize))?;
+                .fetch_one(chunk.at, room(&mut work.stored, stored as usize)?)?;
             return decode_whole(work, chunk, part, out);
         }
         let starts = self.read_starts(chunk, &part.blocks)?;
@@ -155,7 +156,7 @@ impl Stored {
     fn digests(&self, stored: &mut Vec<u8>, chunk: &Chunk) -> Result<(Digest, Vec<u8>)> {
         let (len, digest_len) = (chunk.header.ctbytes() as usize, self.checksum.digest_len());
         if len as u64 <= WHOLE {
-            let both = room(stored, len + digest_len);
+            let both = room(stored, len + digest_len)?;
             self.source.fetch_one(chunk.at, both)?;
             let (whole, digest) = both.split_at(len);
             return Ok((self.checksum.digest(whole), digest.to_vec()));
@@ -170,7 +171,7 @@ impl Stored {
         let mut hasher = self.checksum.hasher();
         let mut at = bytes.start;
         while at < bytes.end {
-            let piece = room(buf, (bytes.end - at).min(PIECE as u64) as usize);
+            let piece = room(buf, (bytes.end - at).min(PIECE as u64) as usize)?;
             self.source.fetch_one(at, piece)?;
             hasher.update(piece);
             at += piece.len() as u64;
@@ -195,7 +196,7 @@ impl Stored {
     /// The starts of some blocks, and of the one behind them if there is one.
     fn read_starts(&self, chunk: &Chunk, blocks: &Range<u32>) -> Result<Vec<u32>> {
         let table = table_of(chunk, blocks);
-        let mut bytes = vec![0; table.len()];
+        let mut bytes = zeros(table.len())?;
         self.source
             .fetch_one(chunk.at + table.start as u64, &mut bytes)?;
         Ok(read_u32s(&bytes))
@@ -213,13 +214,13 @@ impl Stored {
         let sum: usize = spans.iter().map(Range::len).sum();
         if high - low <= sum {
             self.source
-                .fetch_one(chunk.at + low as u64, room(stored, high - low))?;
+                .fetch_one(chunk.at + low as u64, room(stored, high - low)?)?;
             return Ok(spans
                 .iter()
                 .map(|span| span.start - low..span.end - low)
                 .collect());
         }
-        let mut rest = room(stored, sum);
+        let mut rest = room(stored, sum)?;
         let (mut ranges, mut places, mut place) = (Vec::new(), Vec::new(), 0);
         for span in spans {
             let (buf, behind) = rest.split_at_mut(span.len());
@@ -344,11 +345,7 @@ fn decode_blocks(
         let (part, behind) = rest.split_at_mut(len);
         decoder
             .decode_block(&chunk.header, block, &stored[place.clone()], part)
-            .map_err(|e| {
-                Fault::new(e.to_string())
-                    .block(chunk.number)
-                    .bytes(chunk.stored())
-            })?;
+            .map_err(|e| failed(chunk, e))?;
         rest = behind;
     }
     if rest.is_empty() {
@@ -359,14 +356,17 @@ fn decode_blocks(
         .into())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Refused memory says nothing about the chunk.
+fn failed(chunk: &Chunk, error: BloscError) -> Error {
+    match error {
+        BloscError::NoMemory { bytes } => refused(bytes),
+        damage => Fault::new(damage.to_string())
+            .block(chunk.number)
+            .bytes(chunk.stored())
+            .into(),
+    }
 }
 
-/// The first `len` bytes of a buffer that only grows.
-fn room(buf: &mut Vec<u8>, len: usize) -> &mut [u8] {
-    if buf.len() < len {
-        buf.resize(len, 0);
-    }
-    &mut buf[..len]
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

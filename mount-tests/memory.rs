@@ -162,6 +162,61 @@ fn claims_of_gigabytes_cost_no_memory() {
     assert_bounded(&mounted, 0);
 }
 
+/// A Bloscpack file of no data whose metadata are `text`, as a zlib stream.
+fn write_metadata(path: &Path, text: &[u8]) {
+    let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+    let mut stored = vec![0; compressor.zlib_compress_bound(text.len())];
+    let len = compressor.zlib_compress(text, &mut stored).unwrap();
+    let sizes = [text.len(), len, len].map(|size| (size as u32).to_le_bytes());
+    let header = [&b"blpk\x03\x02\0\x01"[..], &[0; 24]].concat();
+    let section = [b"JSON\0\0\0\0\0\0\x01\x09", sizes.as_flattened(), &[0; 8]].concat();
+    std::fs::write(path, [&header, &section, &stored[..len]].concat()).unwrap();
+}
+
+/// 15 KB each in the file; as values they would take gigabytes.
+#[test]
+fn metadata_that_inflate_cost_little_memory() {
+    let source = scratch_directory();
+    let megabytes = |times: &str| times.repeat((15 << 20) / times.len());
+    let texts = [
+        format!("\"{}\"", megabytes("a")),
+        format!("[0{}]", megabytes(",0")),
+        format!("[0{}]", megabytes(",NaN")),
+        format!("{{\"shape\":[0{}]}}", megabytes(",{}")),
+        format!("{}0{}", "[".repeat(7 << 20), "]".repeat(7 << 20)),
+        // As long as what `arrays.json` shows: each of these lists stands on a line of its own.
+        format!(
+            "{}0{}{}",
+            "[".repeat(100),
+            ",0".repeat(32_500),
+            "]".repeat(100)
+        ),
+    ];
+    for number in 0..200 {
+        let path = source.path().join(format!("{number}.blp"));
+        let text = texts.get(number % 16).unwrap_or(&texts[5]);
+        write_metadata(&path, text.as_bytes());
+    }
+    let mounted = Mounted::new(source.path(), &["cache=16M"]);
+    std::thread::scope(|scope| {
+        for reader in 0..4 {
+            let mounted = &mounted;
+            scope.spawn(move || {
+                for number in (reader..200).step_by(4) {
+                    let container = mounted.join(format!("{number}.blp"));
+                    let names = std::fs::read_dir(&container).unwrap().count();
+                    assert!(names >= 3, "{names} entries");
+                    let described = std::fs::metadata(container.join("arrays.json")).unwrap();
+                    assert!(described.len() > 100);
+                }
+            });
+        }
+    });
+    let shown = std::fs::read(mounted.join("0.blp/metadata.json")).unwrap();
+    assert!(shown == texts[0].as_bytes());
+    assert_bounded(&mounted, 0);
+}
+
 /// One shuffled block, which is decoded in as much memory again. Its content does not come into it.
 fn write_large_block(path: &Path, plain: u32) {
     let stored = vec![0xff; plain as usize / 200];

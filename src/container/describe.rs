@@ -1,4 +1,5 @@
 //! `arrays.json`: what a container holds, for programs; and the same for `info --json` and `ls --json`.
+//! Also how much memory an opened container and that text take.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::Container;
+use super::{Attributes, Container};
 use crate::array::Info;
 use crate::error::Result;
 
@@ -125,4 +126,113 @@ pub fn arrays_json(container: &Arc<Container>) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(&description).unwrap_or_default();
     text.push(b'\n');
     Ok(text)
+}
+
+/// An array with its entries in the mount takes about this much.
+const ARRAY: usize = 2 << 10;
+
+/// A name, a fault or a reason, beside its text.
+const NAME: usize = 256;
+
+/// About how many bytes an opened container takes, with those inside of it and its `arrays.json`. What a
+/// file can make large is counted.
+pub fn weight(container: &Arc<Container>) -> usize {
+    let all = container.all();
+    all.iter().map(|(_, each)| own_weight(each)).sum()
+}
+
+fn own_weight(container: &Container) -> usize {
+    let texts = container.texts.iter().map(|text| text.content.len());
+    let groups = container.groups.iter().map(String::len);
+    let links = container
+        .links
+        .iter()
+        .map(|l| l.name.len() + l.target.len());
+    let unreadable = container
+        .unreadable
+        .iter()
+        .map(|u| u.name.len() + u.reason.len());
+    let faults = container.faults.iter().map(|fault| fault.what.len());
+    let described = container.described.iter();
+    let described = described.map(|(name, attributes)| name.len() + of_attributes(attributes, 2));
+    let named = texts
+        .chain(groups)
+        .chain(links)
+        .chain(unreadable)
+        .chain(faults)
+        .chain(described);
+    let named: usize = named.map(|len| NAME + len).sum();
+    ARRAY * container.arrays.len() + named + of_attributes(&container.attributes, 1)
+}
+
+fn of_attributes(attributes: &Attributes, depth: usize) -> usize {
+    let one = |(name, value): (&String, &Value)| 2 * name.len() + NAME + of_value(value, depth + 1);
+    attributes.iter().map(one).sum()
+}
+
+/// A value in memory, where a list has room to grow, and its lines in `arrays.json`, indented by its depth.
+fn of_value(value: &Value, depth: usize) -> usize {
+    let inner = match value {
+        // A control character is spelled with six.
+        Value::String(text) => {
+            2 * text.len() + 5 * text.bytes().filter(u8::is_ascii_control).count()
+        }
+        Value::Array(items) => items.iter().map(|item| of_value(item, depth + 1)).sum(),
+        Value::Object(members) => of_attributes(members, depth),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+    };
+    2 * size_of::<Value>() + 4 * depth + inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::{Inner, Text};
+    use serde_json::json;
+
+    fn with_attribute(value: Value) -> Arc<Container> {
+        let mut container = Container::new("x", "1");
+        container.attributes.insert("a".into(), value);
+        Arc::new(container)
+    }
+
+    #[test]
+    fn what_a_file_makes_large_weighs() {
+        let empty = weight(&Arc::new(Container::new("x", "1")));
+        assert!(empty < 1000, "{empty}");
+        let mut inner = Container::new("x", "1");
+        inner.texts.push(Text {
+            name: "t".into(),
+            content: Arc::from([0; 5000]),
+        });
+        let mut outer = Container::new("x", "1");
+        outer.inner.push(Inner {
+            path: "g".into(),
+            container: Arc::new(inner),
+        });
+        assert!((5000..6000).contains(&weight(&Arc::new(outer))));
+    }
+
+    #[test]
+    fn the_weight_covers_arrays_json() {
+        let nested = (0..100).fold(json!([0, 0, "\u{1}\u{1}"]), |inner, _| json!([inner, 0]));
+        let mut lines = json!(vec![0; 1000]);
+        for _ in 0..100 {
+            lines = json!([lines]);
+        }
+        for value in [
+            nested,
+            lines,
+            json!("\u{1}".repeat(1000)),
+            json!({"b": {"c": [1.5e300]}}),
+        ] {
+            let container = with_attribute(value);
+            let text = arrays_json(&container).unwrap().len();
+            assert!(
+                weight(&container) >= text,
+                "{} < {text}",
+                weight(&container)
+            );
+        }
+    }
 }

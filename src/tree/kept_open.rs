@@ -1,6 +1,5 @@
 //! Opened containers that are kept although nobody reads them: opening again costs reads, and for HDF5 a
-//! request to another process. Bounded in number and in arrays, so in descriptors and memory. Used by
-//! `version`.
+//! request to another process. Bounded in number, so in descriptors, and in memory. Used by `version`.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -12,19 +11,25 @@ use crate::cache::VersionId;
 
 const CONTAINERS: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
-/// An array of an opened container takes about 2 KiB.
-const ARRAYS: usize = 16_384;
+/// Bytes of all together. One that is heavier is kept alone.
+const WEIGHT: usize = 24 << 20;
 
 pub(super) struct KeptOpen {
-    list: LruCache<VersionId, Arc<Opened>>,
-    arrays: usize,
+    list: LruCache<VersionId, Kept>,
+    /// Of all in the list.
+    weight: usize,
+}
+
+struct Kept {
+    opened: Arc<Opened>,
+    weight: usize,
 }
 
 impl Default for KeptOpen {
     fn default() -> Self {
         KeptOpen {
             list: LruCache::new(CONTAINERS),
-            arrays: 0,
+            weight: 0,
         }
     }
 }
@@ -32,29 +37,98 @@ impl Default for KeptOpen {
 impl KeptOpen {
     /// Keeps a container, as the one used last, and returns those that go: to be dropped without a lock.
     pub(super) fn keep(&mut self, id: VersionId, opened: &Arc<Opened>) -> Vec<Arc<Opened>> {
-        let mut gone = Vec::new();
-        self.arrays += opened.array_count();
-        if let Some((_, old)) = self.list.push(id, Arc::clone(opened)) {
-            self.arrays -= old.array_count();
-            gone.push(old);
+        let known = self.list.get(&id);
+        if known.is_some_and(|kept| Arc::ptr_eq(&kept.opened, opened)) {
+            return Vec::new();
         }
-        while self.arrays > ARRAYS && self.list.len() > 1 {
+        let kept = Kept {
+            opened: Arc::clone(opened),
+            weight: opened.weight(),
+        };
+        self.weight += kept.weight;
+        let replaced = self.list.push(id, kept).map(|(_, old)| old);
+        let mut gone: Vec<_> = replaced.map(|old| self.let_go(old)).into_iter().collect();
+        while self.weight > WEIGHT && self.list.len() > 1 {
             let Some((_, old)) = self.list.pop_lru() else {
                 break;
             };
-            self.arrays -= old.array_count();
-            gone.push(old);
+            gone.push(self.let_go(old));
         }
         gone
     }
 
     pub(super) fn drop_one(&mut self, id: VersionId) -> Option<Arc<Opened>> {
-        let opened = self.list.pop(&id)?;
-        self.arrays -= opened.array_count();
-        Some(opened)
+        let old = self.list.pop(&id)?;
+        Some(self.let_go(old))
+    }
+
+    fn let_go(&mut self, old: Kept) -> Arc<Opened> {
+        self.weight -= old.weight;
+        old.opened
     }
 
     pub(super) fn len(&self) -> usize {
         self.list.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::container::{Container, FORMATS, Preferences, Recognised, Text};
+    use crate::source::local::LocalStore;
+    use crate::source::{Identity, Store};
+    use crate::tree::version::Versions;
+
+    /// An opened container with a text of this length.
+    fn opened(len: usize) -> Arc<Opened> {
+        let directory = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> =
+            Arc::new(LocalStore::open(directory.path(), directory.path()).unwrap());
+        let recognised = Recognised {
+            format: FORMATS[1],
+            damage: None,
+            preferences: Preferences::default(),
+        };
+        let version = Versions::default().create(Path::new(""), recognised, Identity(Vec::new()));
+        let mut container = Container::new("x", "1");
+        container.texts.push(Text {
+            name: "t".into(),
+            content: vec![0; len].into(),
+        });
+        Arc::new(Opened::new(&version, container, &*store).unwrap().0)
+    }
+
+    #[test]
+    fn heavy_containers_push_out_those_used_longest_ago() {
+        let mut kept = KeptOpen::default();
+        let heavy = [0, 1, 2, 3].map(|_| opened(WEIGHT / 3));
+        for (id, opened) in (0..).zip(&heavy[..2]) {
+            assert!(kept.keep(VersionId(id), opened).is_empty());
+        }
+        assert!(kept.keep(VersionId(0), &heavy[0]).is_empty(), "used again");
+        let gone = kept.keep(VersionId(2), &heavy[2]);
+        assert!(gone.len() == 1 && Arc::ptr_eq(&gone[0], &heavy[1]));
+        let gone = kept.keep(VersionId(2), &heavy[3]);
+        assert!(
+            gone.len() == 1 && Arc::ptr_eq(&gone[0], &heavy[2]),
+            "opened anew"
+        );
+        assert_eq!(kept.len(), 2);
+        assert_eq!(kept.keep(VersionId(4), &opened(2 * WEIGHT)).len(), 2);
+        assert!(kept.drop_one(VersionId(4)).is_some());
+        assert_eq!((kept.len(), kept.weight), (0, 0));
+    }
+
+    #[test]
+    fn light_containers_are_kept_by_number() {
+        let mut kept = KeptOpen::default();
+        let light = opened(10);
+        let most = CONTAINERS.get() as u64;
+        assert!((0..most).all(|id| kept.keep(VersionId(id), &light).is_empty()));
+        assert_eq!(kept.keep(VersionId(most), &light).len(), 1);
+        assert_eq!(kept.len(), CONTAINERS.get());
     }
 }

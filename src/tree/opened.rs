@@ -69,9 +69,9 @@ impl Opened {
         self.part(part).map(|part| &part.container)
     }
 
-    /// Of all containers inside.
-    pub(super) fn array_count(&self) -> usize {
-        self.arrays.len()
+    /// About how many bytes it takes.
+    pub(super) fn weight(&self) -> usize {
+        self.container(Part(0)).map_or(0, describe::weight)
     }
 
     fn part(&self, part: Part) -> Result<&OpenedPart> {

@@ -2,14 +2,19 @@
 //!
 //! Its damage does not touch the chunks: whatever is wrong inside becomes a fault of the container while
 //! the data are shown, as long as it is known where the section ends. The real reader refuses the whole
-//! file instead. Used when a file is opened.
+//! file instead. A text of a few kilobytes may inflate to megabytes, and a value takes many times its text:
+//! only a short text becomes a value, and long texts are read one at a time. Used when a file is opened.
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
 use super::header::{self, hex};
+use super::json;
+use super::memory::zeros;
+use super::numpy::MEMBERS;
 use crate::codec::checksum::Checksum;
 use crate::error::{Error, Fault, Result};
 use crate::source::Source;
@@ -24,7 +29,15 @@ const ZLIB: u8 = 1;
 const MAX_LEVEL: u8 = 9;
 
 /// Longest text that is read. Metadata are small; this bounds what a hostile file can make us hold.
-const MAX_TEXT: u64 = 64 << 20;
+const MAX_TEXT: u64 = 16 << 20;
+
+/// Longest text that becomes a value, to be shown in `arrays.json` too.
+pub(super) const MAX_ATTRIBUTE: usize = 64 << 10;
+
+/// Texts longer than this are read one at a time.
+const LONG: u64 = 1 << 20;
+
+static ONE_LONG_TEXT: Mutex<()> = Mutex::new(());
 
 /// Deflate gives at most 1032 bytes for one.
 const MAX_RATIO: u64 = 1032;
@@ -35,7 +48,8 @@ pub(super) struct Metadata {
     /// Where the section ends.
     pub(super) end: u64,
     /// The text as it was stored, uncompressed; only if it is sound.
-    pub(super) text: Option<Vec<u8>>,
+    pub(super) text: Option<Arc<[u8]>>,
+    /// What it says; of a text longer than [`MAX_ATTRIBUTE`] only what describes a NumPy array.
     pub(super) value: Option<Value>,
     pub(super) faults: Vec<Fault>,
 }
@@ -133,23 +147,24 @@ impl Section {
         (found != self.plain).then(|| wrong(what, 44..48, self.plain, found))
     }
 
-    fn text(&self, header: &[u8; HEADER], source: &dyn Source) -> Result<(Vec<u8>, Value)> {
+    fn text(&self, header: &[u8; HEADER], source: &dyn Source) -> Result<(Arc<[u8]>, Value)> {
         if &header[..8] != MAGIC {
             let (expected, found) = (hex(MAGIC), hex(&header[..8]));
             return Err(wrong("unknown format of the metadata", 32..40, expected, found).into());
         }
+        let mut turn = (self.used.max(self.plain) > LONG).then(take_turn);
         let stored = self.stored(source)?;
         let text = match self.codec {
             PLAIN => stored,
-            ZLIB => self.inflate(&stored)?,
+            ZLIB => self.inflate(stored, &mut turn)?,
             other => {
                 let what = "unknown codec of the metadata";
                 return Err(wrong(what, 42..43, "0 (none) or 1 (zlib)", other).into());
             }
         };
-        let value = parse(&text)
-            .map_err(|e| Fault::new(format!("the metadata is not JSON: {e}")).bytes(self.data()))?;
-        Ok((text, value))
+        let value = json::value_of(&text, MAX_ATTRIBUTE, &MEMBERS);
+        let value = value.map_err(|e| e.map_fault(|fault| fault.bytes(self.data())))?;
+        Ok((text.into(), value))
     }
 
     fn data(&self) -> Range<u64> {
@@ -166,7 +181,7 @@ impl Section {
             let what = "the metadata is too large to be shown";
             return Err(wrong(what, self.data(), format!("at most {MAX_TEXT}"), self.used).into());
         }
-        let mut stored = vec![0; self.used as usize];
+        let mut stored = zeros(self.used as usize)?;
         let mut digest = vec![0; self.checksum.digest_len()];
         source.fetch_one(DATA, &mut stored)?;
         source.fetch_one(DATA + self.room, &mut digest)?;
@@ -179,13 +194,20 @@ impl Section {
     }
 
     /// Tries the claimed size first, as far as it is possible, then the largest possible.
-    fn inflate(&self, stored: &[u8]) -> Result<Vec<u8>> {
+    fn inflate(
+        &self,
+        stored: Vec<u8>,
+        turn: &mut Option<MutexGuard<'static, ()>>,
+    ) -> Result<Vec<u8>> {
         let most = (stored.len() as u64 * MAX_RATIO + 64).min(MAX_TEXT);
         let mut decompressor = libdeflater::Decompressor::new();
         let mut outcome = Err(libdeflater::DecompressionError::InsufficientSpace);
         for room in [self.plain.min(most), most] {
-            let mut text = vec![0; room as usize];
-            outcome = decompressor.zlib_decompress(stored, &mut text).map(|n| {
+            if room > LONG {
+                turn.get_or_insert_with(take_turn);
+            }
+            let mut text = zeros(room as usize)?;
+            outcome = decompressor.zlib_decompress(&stored, &mut text).map(|n| {
                 text.truncate(n);
                 text
             });
@@ -205,42 +227,8 @@ impl Section {
     }
 }
 
-/// JSON as Python reads it, which has numbers that JSON has not.
-fn parse(text: &[u8]) -> std::result::Result<Value, String> {
-    let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
-    serde_json::from_str(text)
-        .or_else(|e| serde_json::from_str(&without_infinities(text)).map_err(|_| e.to_string()))
-}
-
-/// Puts `null` for the NaN and Infinity that Python's writer makes.
-fn without_infinities(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let (mut rest, mut quoted) = (text, false);
-    while let Some(c) = rest.chars().next() {
-        let word = ["-Infinity", "Infinity", "NaN"]
-            .iter()
-            .find(|w| rest.starts_with(**w));
-        let len = match word {
-            Some(word) if !quoted => {
-                plain.push_str("null");
-                word.len()
-            }
-            _ => {
-                // What an escape stands for is passed on with it, so an escaped quote ends nothing.
-                let escaped = if c == '\\' {
-                    rest[1..].chars().next()
-                } else {
-                    None
-                };
-                let len = c.len_utf8() + escaped.map_or(0, char::len_utf8);
-                quoted ^= c == '"';
-                plain.push_str(&rest[..len]);
-                len
-            }
-        };
-        rest = &rest[len..];
-    }
-    plain
+fn take_turn() -> MutexGuard<'static, ()> {
+    ONE_LONG_TEXT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn cut_short(bytes: Range<u64>, needed: u64) -> Fault {
@@ -346,12 +334,36 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_python() {
-        let value = parse(br#"{"NaN": [NaN, -Infinity, "\"NaN", "a\\", Infinity]}"#).unwrap();
-        assert_eq!(
-            value["NaN"],
-            serde_json::json!([null, null, "\"NaN", "a\\", null])
+    fn a_long_text_is_shown_and_searched_but_no_value() {
+        let shown = r#""container": "numpy", "dtype": "'<f8'", "shape": [3], "order": "C""#;
+        for inflated in [MAX_ATTRIBUTE, MAX_TEXT as usize - 200] {
+            let text = format!("{{\"more\": [0{}], {shown}}}", ",0".repeat(inflated / 2));
+            let stored = zlib(text.as_bytes());
+            for claimed in [text.len(), 0] {
+                let section = sample::metadata(&stored, 1, claimed, stored.len());
+                let found = read_section(&section).unwrap();
+                assert_eq!(found.text.as_deref(), Some(text.as_bytes()));
+                let value = found.value.unwrap();
+                assert!(value.get("more").is_none());
+                assert_eq!(value["shape"][0], 3);
+            }
+            let broken = zlib(&text.as_bytes()[..text.len() - 1]);
+            let section = sample::metadata(&broken, 1, text.len() - 1, broken.len());
+            let found = read_section(&section).unwrap();
+            assert!(found.text.is_none() && found.faults[0].what.contains("not JSON"));
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_a_fault() {
+        let text = format!("\"{}\"", "a".repeat(MAX_TEXT as usize));
+        let stored = zlib(text.as_bytes());
+        let found = read_section(&sample::metadata(&stored, 1, text.len(), stored.len())).unwrap();
+        assert!(found.text.is_none());
+        let told = found.faults[0].to_string();
+        assert!(
+            told.contains(&format!("more than {MAX_TEXT} bytes")),
+            "{told}"
         );
-        assert!(parse(b"{NaN}").is_err());
     }
 }

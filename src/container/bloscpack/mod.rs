@@ -12,6 +12,7 @@ mod check;
 mod chunks;
 mod data;
 mod header;
+mod json;
 mod layout;
 mod literal;
 mod memory;
@@ -37,15 +38,12 @@ use chunks::{Chunks, Sizes};
 use data::Data;
 use header::{Header, MAGIC};
 use layout::Layout;
-use metadata::Metadata;
+use metadata::{MAX_ATTRIBUTE, Metadata};
 use numpy::Numpy;
 
 const VERSION: &str = "3";
 const EXTENSION: &str = "blp";
 const TEXT_NAME: &str = "metadata.json";
-
-/// Metadata up to this size are also shown in `arrays.json`.
-const MAX_ATTRIBUTE: usize = 64 << 10;
 
 pub struct Bloscpack;
 
@@ -131,7 +129,7 @@ fn open(format: &'static str, source: Arc<dyn Source>) -> Result<Container> {
     }
     container.texts.extend(metadata.text.map(|text| Text {
         name: TEXT_NAME.to_owned(),
-        content: text.into(),
+        content: text,
     }));
     show(
         &mut container,

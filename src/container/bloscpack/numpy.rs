@@ -17,6 +17,9 @@ const MAX_DESCR: usize = 32 << 10;
 /// NumPy's own limit of dimensions.
 const MAX_DIMS: usize = 64;
 
+/// The members of the metadata that are looked at.
+pub(super) const MEMBERS: [&str; 4] = ["container", "dtype", "shape", "order"];
+
 /// What the metadata say about the data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Numpy {

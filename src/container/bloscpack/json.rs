@@ -15,14 +15,29 @@ use crate::error::{Fault, Result};
 const MAX_NAME: usize = 256;
 const MAX_VALUE: usize = 64 << 10;
 
+/// What a text says.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) value: Value,
+    /// All of it; else only the members that were wanted.
+    pub(super) whole: bool,
+}
+
 /// The value of a text of up to `most` bytes. A longer one is parsed, but only the `wanted` members of its
-/// outermost object are taken.
-pub(super) fn value_of(text: &[u8], most: usize, wanted: &[&str]) -> Result<Value> {
-    if text.len() <= most {
-        return parse(text);
+/// outermost object are taken; so is one that Python writes and reads but no value holds (half a
+/// surrogate pair, numbers of any size, lists in lists without end).
+pub(super) fn value_of(text: &[u8], most: usize, wanted: &[&str]) -> Result<Said> {
+    if text.len() <= most
+        && let Ok(value) = parse(text)
+    {
+        return Ok(Said { value, whole: true });
     }
     parse::<IgnoredAny>(text)?;
-    Ok(pick(std::str::from_utf8(text).unwrap_or_default(), wanted))
+    let value = pick(std::str::from_utf8(text).unwrap_or_default(), wanted);
+    Ok(Said {
+        value,
+        whole: false,
+    })
 }
 
 /// JSON as Python reads it, which has numbers that JSON has not.
@@ -160,6 +175,24 @@ mod tests {
             serde_json::json!([null, null, "\"NaN", "a\\", null])
         );
         assert!(parse::<Value>(b"{NaN}").is_err());
+    }
+
+    #[test]
+    fn what_no_value_holds() {
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        for odd in [
+            r#""\ud800""#,
+            "1e999",
+            &format!("1{}", "0".repeat(400)),
+            &deep,
+        ] {
+            let text = format!(r#"{{"x": {odd}, "a": 1}}"#);
+            let said = value_of(text.as_bytes(), 1 << 20, &WANTED).unwrap();
+            assert_eq!((said.value, said.whole), (json!({"a": 1}), false), "{odd}");
+        }
+        for broken in ["{", r#"{"a": 1e}"#, r#"{"a": "\x"}"#, "{} 1"] {
+            assert!(value_of(broken.as_bytes(), 1 << 20, &WANTED).is_err());
+        }
     }
 
     fn any_value() -> impl Strategy<Value = Value> {

@@ -9,10 +9,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
-
 use super::header::{self, hex};
-use super::json;
+use super::json::{self, Said};
 use super::memory::zeros;
 use super::numpy::MEMBERS;
 use crate::codec::checksum::Checksum;
@@ -50,7 +48,7 @@ pub(super) struct Metadata {
     /// The text as it was stored, uncompressed; only if it is sound.
     pub(super) text: Option<Arc<[u8]>>,
     /// What it says; of a text longer than [`MAX_ATTRIBUTE`] only what describes a NumPy array.
-    pub(super) value: Option<Value>,
+    pub(super) said: Option<Said>,
     pub(super) faults: Vec<Fault>,
 }
 
@@ -83,11 +81,11 @@ pub(super) fn read(source: &dyn Source) -> Result<Metadata> {
         ..Metadata::default()
     };
     match section.text(&bytes, source) {
-        Ok((text, value)) => {
+        Ok((text, said)) => {
             metadata
                 .faults
                 .extend(section.check_size(text.len() as u64));
-            (metadata.text, metadata.value) = (Some(text), Some(value));
+            (metadata.text, metadata.said) = (Some(text), Some(said));
         }
         Err(Error::Fault(fault)) => metadata.faults.push(*fault),
         Err(other) => return Err(other),
@@ -147,7 +145,7 @@ impl Section {
         (found != self.plain).then(|| wrong(what, 44..48, self.plain, found))
     }
 
-    fn text(&self, header: &[u8; HEADER], source: &dyn Source) -> Result<(Arc<[u8]>, Value)> {
+    fn text(&self, header: &[u8; HEADER], source: &dyn Source) -> Result<(Arc<[u8]>, Said)> {
         if &header[..8] != MAGIC {
             let (expected, found) = (hex(MAGIC), hex(&header[..8]));
             return Err(wrong("unknown format of the metadata", 32..40, expected, found).into());
@@ -162,9 +160,9 @@ impl Section {
                 return Err(wrong(what, 42..43, "0 (none) or 1 (zlib)", other).into());
             }
         };
-        let value = json::value_of(&text, MAX_ATTRIBUTE, &MEMBERS);
-        let value = value.map_err(|e| e.map_fault(|fault| fault.bytes(self.data())))?;
-        Ok((text.into(), value))
+        let said = json::value_of(&text, MAX_ATTRIBUTE, &MEMBERS);
+        let said = said.map_err(|e| e.map_fault(|fault| fault.bytes(self.data())))?;
+        Ok((text.into(), said))
     }
 
     fn data(&self) -> Range<u64> {
@@ -281,7 +279,7 @@ mod tests {
         for (stored, codec) in [(TEXT.to_vec(), 0), (zlib(TEXT), 1)] {
             let found = read_section(&sample::metadata(&stored, codec, TEXT.len(), 100)).unwrap();
             assert_eq!(found.text.as_deref(), Some(TEXT));
-            assert_eq!(found.value.unwrap()["a"][1], "x");
+            assert_eq!(found.said.unwrap().value["a"][1], "x");
             assert_eq!((found.faults.len(), found.end), (0, 64 + 100 + 4));
         }
     }
@@ -343,7 +341,7 @@ mod tests {
                 let section = sample::metadata(&stored, 1, claimed, stored.len());
                 let found = read_section(&section).unwrap();
                 assert_eq!(found.text.as_deref(), Some(text.as_bytes()));
-                let value = found.value.unwrap();
+                let value = found.said.unwrap().value;
                 assert!(value.get("more").is_none());
                 assert_eq!(value["shape"][0], 3);
             }

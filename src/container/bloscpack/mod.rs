@@ -38,7 +38,7 @@ use chunks::{Chunks, Sizes};
 use data::Data;
 use header::{Header, MAGIC};
 use layout::Layout;
-use metadata::{MAX_ATTRIBUTE, Metadata};
+use metadata::Metadata;
 use numpy::Numpy;
 
 const VERSION: &str = "3";
@@ -112,20 +112,16 @@ fn open(format: &'static str, source: Arc<dyn Source>) -> Result<Container> {
     let data = Data::new(source, chunks, header.checksum)?;
     container.attributes = attributes(&header, &data);
     let numpy = metadata
-        .value
+        .said
         .as_ref()
-        .and_then(|v| Numpy::from_metadata(v, data.bytes()));
+        .and_then(|said| Numpy::from_metadata(&said.value, data.bytes()));
     if let Some(Err(why)) = &numpy {
         container
             .attributes
             .insert("note".into(), format!("shown as bytes: {why}").into());
     }
-    let short = metadata
-        .text
-        .as_ref()
-        .is_some_and(|text| text.len() <= MAX_ATTRIBUTE);
-    if let (true, Some(value)) = (short, metadata.value) {
-        container.attributes.insert("metadata".into(), value);
+    if let Some(said) = metadata.said.filter(|said| said.whole) {
+        container.attributes.insert("metadata".into(), said.value);
     }
     container.texts.extend(metadata.text.map(|text| Text {
         name: TEXT_NAME.to_owned(),

@@ -1,6 +1,8 @@
 //! One byte budget for everything decoded: cached blocks, blocks in use and decodes in flight.
 //!
 //! Bytes are taken before memory is allocated and given back by dropping the [`Hold`] that names them.
+//! Who must wait for bytes queues: while anybody waits, nobody else takes any, or many readers of small
+//! blocks would keep a reader of a large one waiting for as long as they read.
 //! [`default_limit`] chooses the size from the machine's or the control group's memory.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,14 +10,21 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 pub struct Budget {
     limit: u64,
     state: Mutex<State>,
+    /// For the first of the queue: something may let it go on.
     changed: Condvar,
+    /// For the others of the queue: it has moved.
+    moved: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     used: u64,
-    /// Counts what may let a waiter go on: bytes given back, blocks that can be evicted now.
+    /// Counts what may let the first of the queue go on: bytes given back, blocks that can be evicted now.
     changes: u64,
+    /// Number of the next to join the queue.
+    next: u64,
+    /// Number of the first of the queue; nobody waits if it is `next`.
+    first: u64,
 }
 
 /// Bytes taken from the budget, returned on drop.
@@ -24,12 +33,26 @@ pub struct Hold {
     budget: Arc<Budget>,
 }
 
+/// The first place of the queue, left on drop.
+pub struct Turn<'a> {
+    budget: &'a Budget,
+}
+
+pub enum Taken {
+    All(Hold),
+    /// So many bytes must be given back first.
+    Short(u64),
+    /// Others wait already.
+    OthersFirst,
+}
+
 impl Budget {
     pub fn new(limit: u64) -> Self {
         Budget {
             limit,
             state: Mutex::default(),
             changed: Condvar::new(),
+            moved: Condvar::new(),
         }
     }
 
@@ -41,42 +64,46 @@ impl Budget {
         self.lock().used
     }
 
-    /// No demand is larger than the whole budget: what is larger gets it all, alone.
-    pub fn clamp(&self, bytes: u64) -> u64 {
-        bytes.min(self.limit)
-    }
-
-    pub fn try_take(&self, bytes: u64) -> bool {
+    /// Takes all of `bytes` or nothing; `turn` as proof of being the first, if there is a queue.
+    pub fn take(self: &Arc<Self>, bytes: u64, turn: Option<&Turn<'_>>) -> Taken {
         let mut state = self.lock();
-        let sum = state
-            .used
-            .checked_add(bytes)
-            .filter(|sum| *sum <= self.limit);
-        if let Some(sum) = sum {
-            state.used = sum;
+        if turn.is_none() && state.first != state.next {
+            return Taken::OthersFirst;
         }
-        sum.is_some()
+        let free = self.limit - state.used;
+        if bytes > free {
+            return Taken::Short(bytes - free);
+        }
+        state.used += bytes;
+        Taken::All(Hold {
+            bytes,
+            budget: Arc::clone(self),
+        })
     }
 
-    /// To be asked before one looks for memory, and given to [`Budget::wait`] if there was none.
-    pub fn changes(&self) -> u64 {
-        self.lock().changes
-    }
-
-    /// Waits until something has changed since [`Budget::changes`] was asked.
-    pub fn wait(&self, seen: u64) {
+    /// Joins the queue and returns as its first.
+    pub fn queue(&self) -> Turn<'_> {
         let mut state = self.lock();
-        while state.changes == seen {
+        let number = state.next;
+        state.next = state.next.wrapping_add(1);
+        while state.first != number {
             state = self
-                .changed
+                .moved
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+        Turn { budget: self }
     }
 
     /// A block can be evicted that could not before.
     pub fn announce(&self) {
         self.change(0);
+    }
+
+    #[cfg(test)]
+    pub fn waiting(&self) -> u64 {
+        let state = self.lock();
+        state.next.wrapping_sub(state.first)
     }
 
     fn change(&self, given_back: u64) {
@@ -87,16 +114,36 @@ impl Budget {
         self.changed.notify_all();
     }
 
-    /// Names bytes that have been taken, so that they are returned on drop.
-    pub fn hold(self: &Arc<Self>, bytes: u64) -> Hold {
-        Hold {
-            bytes,
-            budget: Arc::clone(self),
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn<'_> {
+    /// To be asked before one looks for memory, and given to [`Turn::wait`] if there was none.
+    pub fn changes(&self) -> u64 {
+        self.budget.lock().changes
+    }
+
+    /// Waits until something has changed since [`Turn::changes`] was asked.
+    pub fn wait(&self, seen: u64) {
+        let mut state = self.budget.lock();
+        while state.changes == seen {
+            state = self
+                .budget
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut state = self.budget.lock();
+        state.first = state.first.wrapping_add(1);
+        drop(state);
+        self.budget.moved.notify_all();
     }
 }
 
@@ -104,11 +151,23 @@ impl Hold {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// Parts with up to `bytes` of it.
+    pub fn split(&mut self, bytes: u64) -> Hold {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Hold {
+            bytes,
+            budget: Arc::clone(&self.budget),
+        }
+    }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.budget.change(self.bytes);
+        if self.bytes > 0 {
+            self.budget.change(self.bytes);
+        }
     }
 }
 
@@ -150,14 +209,36 @@ fn control_group_limit() -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn took(budget: &Arc<Budget>, bytes: u64) -> Option<Hold> {
+        match budget.take(bytes, None) {
+            Taken::All(hold) => Some(hold),
+            _ => None,
+        }
+    }
+
     #[test]
     fn takes_up_to_the_limit() {
         let budget = Arc::new(Budget::new(10));
-        assert!(budget.try_take(6));
-        assert!(!budget.try_take(5));
-        drop(budget.hold(6));
-        assert!(budget.try_take(10));
-        assert!(!budget.try_take(u64::MAX));
+        let mut held = took(&budget, 6).unwrap();
+        assert!(matches!(budget.take(5, None), Taken::Short(1)));
+        drop(held.split(2));
+        assert_eq!((held.bytes(), budget.used()), (4, 4));
+        drop(held);
+        let _held = took(&budget, 10).unwrap();
+        assert!(matches!(
+            budget.take(u64::MAX, None),
+            Taken::Short(u64::MAX)
+        ));
+    }
+
+    #[test]
+    fn nobody_takes_what_the_first_of_the_queue_waits_for() {
+        let budget = Arc::new(Budget::new(10));
+        let turn = budget.queue();
+        assert!(matches!(budget.take(1, None), Taken::OthersFirst));
+        assert!(matches!(budget.take(1, Some(&turn)), Taken::All(_)));
+        drop(turn);
+        assert!(took(&budget, 1).is_some());
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! kept for the next decode, whose pages are then already there. Small blocks come from the allocator.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memmap2::MmapMut;
 
 use super::budget::Hold;
+use crate::error::{Error, Result};
 
 /// Blocks of at least this size are mapped.
 const MAPPED_FROM: u64 = 64 << 10;
@@ -43,7 +44,7 @@ pub struct Block {
     memory: Memory,
     len: usize,
     pool: Arc<Pool>,
-    _charge: Hold,
+    charge: Hold,
 }
 
 impl Pool {
@@ -57,18 +58,24 @@ impl Pool {
     /// A mapping of at least `len` bytes; its contents are arbitrary.
     fn take(&self, len: u64) -> Option<MmapMut> {
         let size = usize::try_from(len.checked_next_multiple_of(MAPPED_STEP)?).ok()?;
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.lock();
         if let Some(mapping) = free.by_size.get_mut(&size).and_then(Vec::pop) {
             free.bytes -= size as u64;
             return Some(mapping);
         }
         drop(free);
-        MmapMut::map_anon(size).ok()
+        MmapMut::map_anon(size)
+            .or_else(|_| {
+                // What the system refuses it may grant when it has got these back.
+                *self.lock() = Freed::default();
+                MmapMut::map_anon(size)
+            })
+            .ok()
     }
 
     fn put_back(&self, mapping: MmapMut) {
         let size = mapping.len() as u64;
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.lock();
         if size > self.keep {
             return;
         }
@@ -86,28 +93,31 @@ impl Pool {
         free.bytes += size;
         free.by_size.entry(mapping.len()).or_default().push(mapping);
     }
+
+    fn lock(&self) -> MutexGuard<'_, Freed> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Block {
-    /// A block of `len` bytes of arbitrary content. Falls back to the allocator when no mapping can be
-    /// had, which aborts the process as any allocation does when the system has no memory left.
-    pub fn new(len: u64, charge: Hold, pool: &Arc<Pool>) -> Self {
-        let size = usize::try_from(len).unwrap_or(usize::MAX);
-        let mapped = if len >= MAPPED_FROM {
-            pool.take(len)
+    /// A block of `len` bytes of arbitrary content; ENOMEM if the system has no memory left.
+    pub fn new(len: u64, charge: Hold, pool: &Arc<Pool>) -> Result<Self> {
+        let memory = if len >= MAPPED_FROM {
+            pool.take(len).map(Memory::Mapped)
         } else {
-            None
+            zeros(len).map(Memory::Heap)
         };
-        let memory = match mapped {
-            Some(mapping) => Memory::Mapped(mapping),
-            None => Memory::Heap(vec![0; size].into_boxed_slice()),
-        };
-        Block {
-            memory,
-            len: size,
+        Ok(Block {
+            memory: memory.ok_or_else(|| no_memory("cannot decode a block"))?,
+            len: len as usize,
             pool: Arc::clone(pool),
-            _charge: charge,
-        }
+            charge,
+        })
+    }
+
+    /// The part of the budget that it takes.
+    pub fn charge(&self) -> u64 {
+        self.charge.bytes()
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -133,4 +143,16 @@ impl Drop for Block {
             self.pool.put_back(mapping);
         }
     }
+}
+
+fn zeros(len: u64) -> Option<Box<[u8]>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(len).ok()?).ok()?;
+    bytes.resize(len as usize, 0);
+    Some(bytes.into_boxed_slice())
+}
+
+/// The system refused memory. A request that fails is better than a daemon that ends.
+pub fn no_memory(doing: &str) -> Error {
+    Error::io(doing, std::io::Error::from_raw_os_error(libc::ENOMEM))
 }

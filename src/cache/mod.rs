@@ -3,7 +3,8 @@
 //! A reader asks for a block by [`Key`] and says how to decode it. If the block is cached it is shared;
 //! if somebody decodes it already, the reader waits for that decode; else it decodes, with no lock
 //! held. Memory is reserved from the [`budget`] before the decode begins, so cached blocks, blocks being
-//! read and decodes in flight together stay below the limit. Used by `array::read` alone.
+//! read and decodes in flight together stay below the limit; a decode that needs more than all of it is
+//! the only one while it lasts. Used by `array::read` alone.
 
 pub mod budget;
 pub mod buffer;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::array::BlockId;
 use crate::error::Result;
-use budget::Budget;
+use budget::{Budget, Hold, Taken, Turn};
 use buffer::{Block, Pool};
 use flight::Landing;
 use shard::{Found, Shard};
@@ -51,6 +52,18 @@ pub struct BlockCache {
     budget: Arc<Budget>,
     pool: Arc<Pool>,
     pub stats: Stats,
+}
+
+/// Bytes that a decode needs from the budget.
+struct Needed {
+    block: u64,
+    scratch: u64,
+}
+
+/// The same, taken.
+struct Memory {
+    block: Hold,
+    scratch: Hold,
 }
 
 /// A decode that may be needed.
@@ -105,23 +118,25 @@ impl BlockCache {
             }
             Found::Nothing(landing) => {
                 self.stats.miss();
-                let scratch = decode.scratch();
-                self.reserve(needed(decode.yields(), scratch));
-                self.decode(key, scratch, landing, decode)
+                let memory = self.reserve(&self.needed(decode));
+                self.decode(key, memory, landing, decode)
             }
         }
     }
 
     /// Decodes a block that will be wanted soon, unless somebody has it or memory is short.
     pub fn prefetch(&self, key: Key, decode: &impl Decode) {
-        let Found::Nothing(landing) = self.shard(&key).find(key) else {
+        if self.shard(&key).has(key) {
+            return;
+        }
+        let Some(memory) = self.try_reserve(&self.needed(decode), None) else {
             return;
         };
-        let scratch = decode.scratch();
-        if self.try_reserve(needed(decode.yields(), scratch)) {
+        // Memory first: readers may join a decode as soon as it is registered, so it must take place.
+        if let Found::Nothing(landing) = self.shard(&key).find(key) {
             self.stats.prefetch();
             // An error is found again, and reported, by the reader that wants the block.
-            let _ = self.decode(key, scratch, landing, decode);
+            let _ = self.decode(key, memory, landing, decode);
         }
     }
 
@@ -137,23 +152,20 @@ impl BlockCache {
         }
     }
 
-    /// The budget has been charged for both; the block keeps its part, the scratch is returned.
+    /// The block keeps its part of the memory, the scratch is returned.
     fn decode(
         &self,
         key: Key,
-        scratch: u64,
+        memory: Memory,
         landing: Landing<'_>,
         decode: &impl Decode,
     ) -> Result<Arc<Block>> {
-        let all = self.budget.clamp(needed(decode.yields(), scratch));
-        let scratch = self.budget.hold(scratch.min(all));
-        let mut block = Block::new(
-            decode.yields(),
-            self.budget.hold(all - scratch.bytes()),
-            &self.pool,
-        );
-        let outcome = decode.decode(block.bytes_mut()).map(|()| Arc::new(block));
-        drop(scratch);
+        let outcome =
+            Block::new(decode.yields(), memory.block, &self.pool).and_then(|mut block| {
+                decode.decode(block.bytes_mut())?;
+                Ok(Arc::new(block))
+            });
+        drop(memory.scratch);
         if outcome.is_ok() {
             self.stats.decoded(decode.yields());
         }
@@ -167,26 +179,51 @@ impl BlockCache {
         &self.shards[(self.hasher.hash_one(key) as usize) % SHARDS]
     }
 
-    /// Takes `bytes` from the budget, evicting and at last waiting for others to finish. A block larger
-    /// than the whole budget gets it alone.
-    fn reserve(&self, bytes: u64) {
-        loop {
-            let seen = self.budget.changes();
-            if self.try_reserve(bytes) {
-                return;
-            }
-            self.budget.wait(seen);
+    /// What a decode takes from the budget. A block larger than the whole budget gets it all, and so
+    /// does one that needs more with its scratch; but a block is always charged for its own bytes first,
+    /// since they are what stays.
+    fn needed(&self, decode: &impl Decode) -> Needed {
+        let limit = self.budget.limit();
+        let block = decode.yields().saturating_add(ENTRY_OVERHEAD).min(limit);
+        Needed {
+            block,
+            scratch: decode.scratch().min(limit - block),
         }
     }
 
-    fn try_reserve(&self, bytes: u64) -> bool {
-        let bytes = self.budget.clamp(bytes);
-        while !self.budget.try_take(bytes) {
-            if !self.evict_one() {
-                return false;
+    /// Takes memory from the budget, evicting and at last waiting for others to finish.
+    fn reserve(&self, needed: &Needed) -> Memory {
+        if let Some(memory) = self.try_reserve(needed, None) {
+            return memory;
+        }
+        let turn = self.budget.queue();
+        loop {
+            let seen = turn.changes();
+            if let Some(memory) = self.try_reserve(needed, Some(&turn)) {
+                return memory;
+            }
+            turn.wait(seen);
+        }
+    }
+
+    /// Takes memory that is free or that evicting gives back; evicts nothing if that would not suffice.
+    fn try_reserve(&self, needed: &Needed, turn: Option<&Turn<'_>>) -> Option<Memory> {
+        loop {
+            match self.budget.take(needed.block + needed.scratch, turn) {
+                Taken::All(mut hold) => {
+                    return Some(Memory {
+                        block: hold.split(needed.block),
+                        scratch: hold,
+                    });
+                }
+                Taken::Short(missing) if missing <= self.evictable() && self.evict_one() => {}
+                Taken::Short(_) | Taken::OthersFirst => return None,
             }
         }
-        true
+    }
+
+    fn evictable(&self) -> u64 {
+        self.shards.iter().map(Shard::charged).sum()
     }
 
     /// Drops the least recently used block of the next shard that has one.
@@ -202,177 +239,5 @@ impl BlockCache {
     }
 }
 
-/// What a block of `len` bytes takes from the budget.
-fn needed(len: u64, scratch: u64) -> u64 {
-    len.saturating_add(scratch).saturating_add(ENTRY_OVERHEAD)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::Fault;
-    use std::sync::Barrier;
-    use std::sync::atomic::AtomicU64;
-
-    fn key(block: u64) -> Key {
-        Key {
-            version: VersionId(1),
-            array: ArrayIndex(0),
-            block: BlockId(block),
-        }
-    }
-
-    /// A decode made of a length and a function.
-    struct By<F>(u64, F);
-
-    impl<F: Fn(&mut [u8]) -> Result<()>> Decode for By<F> {
-        fn yields(&self) -> u64 {
-            self.0
-        }
-
-        fn scratch(&self) -> u64 {
-            0
-        }
-
-        fn decode(&self, out: &mut [u8]) -> Result<()> {
-            (self.1)(out)
-        }
-    }
-
-    fn fill(len: u64, with: u8) -> impl Decode {
-        By(len, move |out: &mut [u8]| {
-            out.fill(with);
-            Ok(())
-        })
-    }
-
-    fn never(len: u64, why: &'static str) -> impl Decode {
-        By(len, move |_: &mut [u8]| panic!("{why}"))
-    }
-
-    #[test]
-    fn one_decode_for_many_readers() {
-        let cache = BlockCache::new(1 << 20);
-        let decodes = AtomicU64::new(0);
-        let together = Barrier::new(8);
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    together.wait();
-                    let block = cache.get(
-                        key(7),
-                        &By(1000, |out: &mut [u8]| {
-                            decodes.fetch_add(1, Ordering::SeqCst);
-                            out.fill(9);
-                            Ok(())
-                        }),
-                    );
-                    assert_eq!(block.unwrap().bytes(), &[9; 1000]);
-                });
-            }
-        });
-        assert_eq!(decodes.load(Ordering::SeqCst), 1);
-    }
-
-    #[test]
-    fn stays_within_the_budget_and_keeps_what_was_used_last() {
-        let cache = BlockCache::new(100_000);
-        for block in 0..1000 {
-            cache.get(key(block), &fill(5000, block as u8)).unwrap();
-            assert!(cache.used() <= cache.limit());
-        }
-        assert!(cache.blocks() >= 10, "{} blocks", cache.blocks());
-        cache.get(key(999), &never(5000, "was just used")).unwrap();
-    }
-
-    #[test]
-    fn a_block_larger_than_the_budget_is_decoded_alone() {
-        let cache = BlockCache::new(1000);
-        cache.get(key(1), &fill(500, 1)).unwrap();
-        let block = cache.get(key(2), &fill(50_000, 2)).unwrap();
-        assert_eq!(block.bytes().len(), 50_000);
-        drop(block);
-        cache.get(key(3), &fill(500, 3)).unwrap();
-        assert!(cache.used() <= 1000);
-    }
-
-    #[test]
-    fn waiting_for_memory_ends_when_others_let_go() {
-        let cache = BlockCache::new(10_000);
-        let held = cache.get(key(1), &fill(9000, 1)).unwrap();
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| cache.get(key(2), &fill(9000, 2)).unwrap().bytes()[0]);
-            drop(held);
-            assert_eq!(waiting.join().unwrap(), 2);
-        });
-    }
-
-    /// A block that lands in the cache can be evicted, although nothing is given back: with memory for
-    /// one block and readers of many, somebody always waits.
-    #[test]
-    fn readers_of_more_than_fits_all_come_through() {
-        let cache = BlockCache::new(10_000);
-        std::thread::scope(|scope| {
-            for reader in 0..4u64 {
-                let cache = &cache;
-                scope.spawn(move || {
-                    for n in 0..2000 {
-                        let block = (n * 7 + reader * 13) % 5;
-                        let read = cache.get(key(block), &fill(9000, block as u8)).unwrap();
-                        assert_eq!(read.bytes()[0], block as u8);
-                    }
-                });
-            }
-        });
-        assert!(cache.used() <= cache.limit());
-    }
-
-    #[test]
-    fn errors_are_delivered_and_not_cached() {
-        let cache = BlockCache::new(10_000);
-        let failed = cache.get(
-            key(1),
-            &By(10, |_: &mut [u8]| Err(Fault::new("bad").into())),
-        );
-        assert!(failed.is_err());
-        assert!(cache.get(key(1), &fill(10, 4)).is_ok());
-        assert!(cache.used() < 1000);
-    }
-
-    #[test]
-    fn a_panicking_decoder_leaves_nothing_behind() {
-        let cache = BlockCache::new(10_000);
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _ = cache.get(key(1), &never(10, "decoder"));
-        }));
-        assert!(panicked.is_err());
-        assert_eq!(cache.used(), 0);
-        assert!(cache.get(key(1), &fill(10, 4)).is_ok());
-    }
-
-    #[test]
-    fn forgetting_a_version_frees_its_blocks() {
-        let cache = BlockCache::new(100_000);
-        cache.get(key(1), &fill(1000, 1)).unwrap();
-        let other = Key {
-            version: VersionId(2),
-            ..key(1)
-        };
-        cache.get(other, &fill(1000, 2)).unwrap();
-        cache.forget(VersionId(1));
-        assert_eq!(cache.blocks(), 1);
-        cache
-            .get(other, &never(1000, "other versions stay"))
-            .unwrap();
-    }
-
-    #[test]
-    fn prefetch_never_waits() {
-        let cache = BlockCache::new(10_000);
-        let held = cache.get(key(1), &fill(9000, 1)).unwrap();
-        cache.prefetch(key(2), &never(9000, "no memory for this"));
-        drop(held);
-        cache.prefetch(key(2), &fill(9000, 2));
-        cache.get(key(2), &never(9000, "was prefetched")).unwrap();
-    }
-}
+mod tests;

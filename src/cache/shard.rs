@@ -3,6 +3,7 @@
 //! The lock is held for look-ups only, never while decoding or while freeing blocks.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
@@ -14,6 +15,8 @@ use super::{Key, VersionId};
 #[derive(Default)]
 pub(super) struct Shard {
     state: Mutex<State>,
+    /// What the blocks in the list take from the budget; changed with the lock held.
+    charged: AtomicU64,
 }
 
 struct State {
@@ -38,6 +41,12 @@ pub(super) enum Found<'a> {
 }
 
 impl Shard {
+    /// Whether the block is here or being decoded; counts as a use of it.
+    pub(super) fn has(&self, key: Key) -> bool {
+        let mut state = self.lock();
+        state.blocks.get(&key).is_some() || state.flights.contains_key(&key)
+    }
+
     pub(super) fn find(&self, key: Key) -> Found<'_> {
         let mut state = self.lock();
         if let Some(block) = state.blocks.get(&key) {
@@ -54,18 +63,28 @@ impl Shard {
     pub(super) fn land(&self, key: Key, block: Option<&Arc<Block>>) {
         let mut state = self.lock();
         state.flights.remove(&key);
-        let replaced = block.and_then(|block| state.blocks.push(key, Arc::clone(block)));
+        let replaced = block.and_then(|block| {
+            self.charged.fetch_add(block.charge(), Ordering::Relaxed);
+            state.blocks.push(key, Arc::clone(block))
+        });
+        self.discharge(replaced.as_ref().map(|(_, block)| block));
         drop(state);
         drop(replaced);
     }
 
     pub(super) fn evict_one(&self) -> bool {
-        let evicted = self.lock().blocks.pop_lru();
+        let mut state = self.lock();
+        let evicted = state.blocks.pop_lru();
+        self.discharge(evicted.as_ref().map(|(_, block)| block));
+        drop(state);
         evicted.is_some()
     }
 
     pub(super) fn let_go(&self, key: Key) {
-        let dropped = self.lock().blocks.pop(&key);
+        let mut state = self.lock();
+        let dropped = state.blocks.pop(&key);
+        self.discharge(&dropped);
+        drop(state);
         drop(dropped);
     }
 
@@ -81,8 +100,19 @@ impl Shard {
             .iter()
             .filter_map(|key| state.blocks.pop(key))
             .collect();
+        self.discharge(&dropped);
         drop(state);
         drop(dropped);
+    }
+
+    /// What evicting every block would give back, at once or when their readers let go of them.
+    pub(super) fn charged(&self) -> u64 {
+        self.charged.load(Ordering::Relaxed)
+    }
+
+    fn discharge<'a>(&self, blocks: impl IntoIterator<Item = &'a Arc<Block>>) {
+        let bytes = blocks.into_iter().map(|block| block.charge()).sum();
+        self.charged.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn len(&self) -> usize {

@@ -338,7 +338,7 @@ fn troubled(block: u64, len: u64) -> impl Decode {
             out.fill(block as u8);
             Ok(())
         }
-        _ if block % 2 == 0 => Err(Fault::new("bad").into()),
+        _ if block.is_multiple_of(2) => Err(Fault::new("bad").into()),
         // Unlike `panic!`, without a message on standard error.
         _ => std::panic::resume_unwind(Box::new("decoder")),
     })
@@ -348,7 +348,7 @@ fn check(block: u64, read: std::thread::Result<Result<Arc<Block>>>) {
     match read {
         Ok(Ok(bytes)) => assert!(block < 10 && bytes.bytes().iter().all(|b| *b == block as u8)),
         Ok(Err(e)) => assert!(block >= 10, "block {block}: {e}"),
-        Err(_) => assert!(block > 10 && block % 2 == 1),
+        Err(_) => assert!(block > 10 && !block.is_multiple_of(2)),
     }
 }
 

@@ -61,11 +61,15 @@ impl Stream {
         }
     }
 
-    /// Notes a read and says what it calls for.
+    /// Notes a read and says what it calls for: nothing if it is past the end, where a range may even end
+    /// before it starts.
     pub fn advance(&self, range: Range<u64>, size: u64) -> Advance {
+        if range.start >= range.end {
+            return Advance::default();
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Small reads are an application's own; two that happen to be near are no sequence.
-        let disorder = DISORDER.min(8 * (range.end - range.start));
+        let disorder = DISORDER.min((range.end - range.start).saturating_mul(8));
         let sequential = range.start <= state.next.saturating_add(disorder)
             && range.end.saturating_add(disorder) >= state.next
             && state.next > 0;
@@ -230,5 +234,17 @@ mod tests {
                 Advance::default()
             );
         }
+    }
+
+    #[test]
+    fn reading_past_the_end_changes_nothing() {
+        let stream = Stream::new(1 << 30);
+        let size = 64 * MIB;
+        stream.advance(0..MIB, size);
+        for past in [size..size, size + MIB..size, u64::MAX..size] {
+            assert_eq!(stream.advance(past, size), Advance::default());
+        }
+        let expected = Some(2 * MIB..2 * MIB + 2 * TASK);
+        assert_eq!(stream.advance(MIB..2 * MIB, size).ahead, expected);
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::read::{block_of, same_block};
 use super::{Array, Piece};
+use crate::cache::buffer::no_memory;
 use crate::error::{Fault, Result};
 
 /// In memory to be filled: not zero, so that a byte that a decoder leaves out is seen.
@@ -61,7 +62,7 @@ fn copy_group(array: &dyn Array, group: &[(usize, Piece)], out: &mut [u8]) -> Re
             ),
         ] if take == block_len => array.decode(id, part(out, to, take)?),
         [(_, Piece::Block { id, block_len, .. }), ..] => {
-            let mut block = vec![UNWRITTEN; block_len as usize];
+            let mut block = unwritten(block_len)?;
             array.decode(id, &mut block)?;
             for &(to, piece) in group {
                 if let Piece::Block { skip, take, .. } = piece {
@@ -80,6 +81,16 @@ fn part(out: &mut [u8], to: usize, len: u64) -> Result<&mut [u8]> {
         .get_mut(to..)
         .and_then(|rest| rest.get_mut(..len as usize));
     part.ok_or_else(|| Fault::new("the array is longer than it says").into())
+}
+
+/// A block to be decoded into; ENOMEM if the system has no memory left.
+fn unwritten(len: u64) -> Result<Vec<u8>> {
+    let refused = || no_memory("cannot decode a block");
+    let len = usize::try_from(len).map_err(|_| refused())?;
+    let mut block = Vec::new();
+    block.try_reserve_exact(len).map_err(|_| refused())?;
+    block.resize(len, UNWRITTEN);
+    Ok(block)
 }
 
 /// The bytes of a range.

@@ -309,6 +309,33 @@ fn read_chunks(file: &File, chunks: &[Vec<u8>], first: usize) {
     }
 }
 
+/// Chunks of one column: a request has as many pieces as bytes.
+#[test]
+fn a_piece_for_every_byte_stays_within_the_bound() {
+    use std::os::unix::fs::FileExt;
+    const STEP: usize = 1 << 20;
+    let written = Written::new("columns");
+    let mounted = Mounted::new(written.source(), &["cache=64M"]);
+    let path = mounted.join("columns.h5/x");
+    std::thread::scope(|scope| {
+        for reader in 0..8 {
+            let path = &path;
+            scope.spawn(move || {
+                let file = open_direct(path).unwrap();
+                let mut buffer = memmap2::MmapMut::map_anon(STEP).unwrap();
+                for step in 0..4 {
+                    let at = (2 * reader + step) % 16 * STEP as u64;
+                    file.read_exact_at(&mut buffer, at).unwrap();
+                    let byte = |at: u64| (at.wrapping_mul(2_654_435_761) >> 24) as u8;
+                    let expected: Vec<u8> = (at..).take(STEP).map(byte).collect();
+                    assert_same(path, &buffer, &expected);
+                }
+            });
+        }
+    });
+    assert_bounded_by(&mounted, (64 << 20) + BESIDE);
+}
+
 /// The beginning, the middle and the end; whether that succeeds does not matter here.
 fn read_some(path: &Path) {
     use std::os::unix::fs::FileExt;

@@ -173,6 +173,14 @@ def huge(directory, _):
             data.id.write_direct_chunk((chunk * elements,), kinds[chunk % 13])
 
 
+def columns(directory, _):
+    """4 Mi rows of 4 bytes in chunks of one column: byte n is the fourth byte of n times 2654435761."""
+    with h5py.File(directory / "columns.h5", "w", libver="latest") as file:
+        rows = 1 << 22
+        data = (np.arange(4 * rows) * 2_654_435_761 >> 24).astype("u1").reshape(rows, 4)
+        file.create_dataset("x", data=data, chunks=(rows // 4, 1), compression="gzip", compression_opts=1)
+
+
 def nested(directory, _):
     """A Binsparse group within groups, a second way to it, and a dataset beside it."""
     with h5py.File(directory / "nested.h5", "w") as file:

@@ -3,15 +3,20 @@
 //! [`CachedArray`] joins an array with the cache and with its place in the mount; it is what an open
 //! file, a view and `arrayfs cat` read from. A view's header is the `prefix` before the array's bytes.
 
+mod plan;
+#[cfg(test)]
+mod tests;
+
 use std::cell::RefCell;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Array, BlockId, Piece};
-use crate::cache::buffer::Block;
+use crate::cache::buffer::{Block, no_memory};
 use crate::cache::{ArrayIndex, BlockCache, Decode, Key, VersionId};
 use crate::error::{Error, Fault, Result};
+use plan::{Placed, Plan};
 
 pub struct CachedArray {
     pub array: Arc<dyn Array>,
@@ -63,47 +68,38 @@ impl CachedArray {
             return reply(Ok(&[]));
         }
         let before = self.prefix.len() as u64;
-        let mut pieces = Vec::new();
-        let range = offset.max(before) - before..end.max(before) - before;
-        if let Err(e) = self.pieces(range, &mut pieces) {
+        let mut plan = Plan::new(self, offset.max(before) - before..end.max(before) - before);
+        let mut placed = Vec::new();
+        if let Err(e) = plan.next(&mut placed) {
             return reply(Err(e));
         }
         if let (
             true,
             [
-                Piece::Block {
-                    id,
-                    block_len,
-                    skip,
-                    take,
-                },
+                (
+                    _,
+                    Piece::Block {
+                        id,
+                        block_len,
+                        skip,
+                        take,
+                    },
+                ),
             ],
-        ) = (offset >= before, &pieces[..])
+        ) = (offset >= before && plan.is_done(), &placed[..])
         {
             return match self.block(*id, *block_len) {
                 Ok(block) => reply(slice(&block, *skip, *take)),
                 Err(e) => reply(Err(e)),
             };
         }
-        self.assemble(offset..end, &pieces, tail, reply)
-    }
-
-    /// Puts the prefix and the pieces together.
-    fn assemble<R>(
-        &self,
-        range: Range<u64>,
-        pieces: &[Piece],
-        tail: Tail,
-        reply: impl FnOnce(Result<&[u8]>) -> R,
-    ) -> R {
         ASSEMBLY.with_borrow_mut(|buf| {
-            let len = (range.end - range.start) as usize;
-            if buf.len() < len {
-                buf.resize(len, 0);
-            }
-            let out = &mut buf[..len];
-            let start = self.copy_prefix(range.start, out);
-            match self.copy_pieces(pieces, &mut out[start..]) {
+            let out = match room(buf, (end - offset) as usize) {
+                Ok(out) => out,
+                Err(e) => return reply(Err(e)),
+            };
+            let start = self.copy_prefix(offset, out);
+            match self.copy(&mut plan, &mut placed, &mut out[start..]) {
                 Ok(()) => reply(Ok(out)),
                 Err((good, _)) if tail == Tail::GoodPart && start + good > 0 => {
                     reply(Ok(&out[..start + good]))
@@ -113,55 +109,84 @@ impl CachedArray {
         })
     }
 
-    /// Fills `out`; after a fault, says how many bytes before the first bad one are good. The pieces of a
-    /// block are copied together, as it may make up many of them (the rows of an n-dimensional chunk),
-    /// and no two blocks are held at once (see `cache`).
-    fn copy_pieces(
+    /// Fills `out` with all pieces of the plan, of which the first are `placed`; after a fault, says how
+    /// many bytes before the first bad one are good.
+    fn copy(
         &self,
-        pieces: &[Piece],
+        plan: &mut Plan<'_>,
+        placed: &mut Vec<Placed>,
         out: &mut [u8],
     ) -> std::result::Result<(), (usize, Error)> {
-        let mut placed: Vec<(usize, Piece)> = Vec::with_capacity(pieces.len());
-        let mut at = 0;
-        for piece in pieces {
-            placed.push((at, *piece));
-            at += piece.take() as usize;
+        loop {
+            self.copy_pieces(placed, out)?;
+            if plan.is_done() {
+                return Ok(());
+            }
+            let at = plan.planned();
+            plan.next(placed).map_err(|e| (at, e))?;
         }
-        if pieces.len() > 2 {
+    }
+
+    /// The pieces of a block are copied together, as it may make up many of them (the rows of an
+    /// n-dimensional chunk), and no two blocks are held at once (see `cache`).
+    fn copy_pieces(
+        &self,
+        placed: &mut [Placed],
+        out: &mut [u8],
+    ) -> std::result::Result<(), (usize, Error)> {
+        if placed.len() > 2 {
             placed.sort_by_key(|(_, piece)| block_of(piece));
         }
         let mut failed: Option<(usize, Error)> = None;
-        for group in placed.chunk_by(|a, b| same_block(&a.1, &b.1)) {
-            if let Err(e) = self.copy_group(group, out) {
-                let first = group.first().map_or(0, |(at, _)| *at);
-                if failed.as_ref().is_none_or(|(at, _)| first < *at) {
-                    failed = Some((first, e));
-                }
+        for group in placed.chunk_by(|a, b| same_block(&a.1, &b.1) || follows(a, b)) {
+            if let Err((at, e)) = self.copy_group(group, out)
+                && failed.as_ref().is_none_or(|(first, _)| at < *first)
+            {
+                failed = Some((at, e));
             }
         }
         failed.map_or(Ok(()), Err)
     }
 
-    /// Copies the pieces of one block, or one direct piece.
-    fn copy_group(&self, group: &[(usize, Piece)], out: &mut [u8]) -> Result<()> {
-        match group {
-            [(_, Piece::Block { id, block_len, .. }), ..] => {
-                let block = self.block(*id, *block_len)?;
-                for (at, piece) in group {
-                    if let Piece::Block { skip, take, .. } = *piece {
-                        let part = slice(&block, skip, take)?;
-                        out[*at..*at + part.len()].copy_from_slice(part);
+    /// Copies the pieces of one block, or direct pieces that follow each other.
+    fn copy_group(
+        &self,
+        group: &[Placed],
+        out: &mut [u8],
+    ) -> std::result::Result<(), (usize, Error)> {
+        match *group {
+            [(first, Piece::Block { id, block_len, .. }), ..] => {
+                let copied = self.block(id, block_len).and_then(|block| {
+                    for (at, piece) in group {
+                        if let Piece::Block { skip, take, .. } = *piece {
+                            let part = slice(&block, skip, take)?;
+                            out[*at..*at + part.len()].copy_from_slice(part);
+                        }
                     }
-                }
-                Ok(())
+                    Ok(())
+                });
+                copied.map_err(|e| (first, e))
             }
-            [(start, Piece::Direct { at, take })] => {
-                let part = &mut out[*start..*start + *take as usize];
-                self.array
-                    .read_direct(*at, part)
-                    .map_err(|e| self.locate(e))
-            }
-            _ => Ok(()),
+            [(first, Piece::Direct { at, .. }), ..] => self.copy_direct(first, at, group, out),
+            [] => Ok(()),
+        }
+    }
+
+    /// Reads direct pieces at once; one by one if that fails, to tell the good from the bad.
+    fn copy_direct(
+        &self,
+        first: usize,
+        at: u64,
+        group: &[Placed],
+        out: &mut [u8],
+    ) -> std::result::Result<(), (usize, Error)> {
+        let len: u64 = group.iter().map(|(_, piece)| piece.take()).sum();
+        let part = &mut out[first..first + len as usize];
+        match self.array.read_direct(at, part) {
+            Err(_) if group.len() > 1 => group
+                .chunks(1)
+                .try_for_each(|one| self.copy_group(one, out)),
+            read => read.map_err(|e| (first, self.locate(e))),
         }
     }
 
@@ -173,14 +198,6 @@ impl CachedArray {
         let n = rest.len().min(out.len());
         out[..n].copy_from_slice(&rest[..n]);
         n
-    }
-
-    /// Pieces of a range of the array's own bytes.
-    pub fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        if range.start >= range.end {
-            return Ok(());
-        }
-        self.array.pieces(range, out).map_err(|e| self.locate(e))
     }
 
     /// One decoded block, from the cache if it is there.
@@ -197,39 +214,45 @@ impl CachedArray {
 
     /// Decodes the blocks of a range of the array's own bytes into the cache, as far as memory permits.
     pub fn prefetch(&self, range: Range<u64>) {
-        let mut pieces = Vec::new();
-        if self.pieces(range, &mut pieces).is_err() {
-            return;
-        }
-        for piece in pieces {
-            if let Piece::Block { id, block_len, .. } = piece {
-                let decode = BlockDecode {
-                    array: self,
-                    id,
-                    len: block_len,
-                };
-                self.cache.prefetch(self.key(id), &decode);
+        self.for_pieces(range, |placed| {
+            placed.sort_by_key(|(_, piece)| block_of(piece));
+            for group in placed.chunk_by(|a, b| same_block(&a.1, &b.1)) {
+                if let [(_, Piece::Block { id, block_len, .. }), ..] = *group {
+                    let decode = BlockDecode {
+                        array: self,
+                        id,
+                        len: block_len,
+                    };
+                    self.cache.prefetch(self.key(id), &decode);
+                }
             }
-        }
+        });
     }
 
     /// Lets go of the blocks that end in a range of the array's own bytes: it has been read.
     pub fn let_go(&self, range: Range<u64>) {
-        let mut pieces = Vec::new();
-        if self.pieces(range, &mut pieces).is_err() {
-            return;
-        }
-        for piece in pieces {
-            if let Piece::Block {
-                id,
-                block_len,
-                skip,
-                take,
-            } = piece
-                && skip + take == block_len
-            {
-                self.cache.let_go(self.key(id));
+        self.for_pieces(range, |placed| {
+            for (_, piece) in placed {
+                if let Piece::Block {
+                    id,
+                    block_len,
+                    skip,
+                    take,
+                } = *piece
+                    && skip.checked_add(take) == Some(block_len)
+                {
+                    self.cache.let_go(self.key(id));
+                }
             }
+        });
+    }
+
+    /// The pieces of a range, some at a time, up to the first fault: who reads it will report it.
+    fn for_pieces(&self, range: Range<u64>, mut each: impl FnMut(&mut [Placed])) {
+        let mut plan = Plan::new(self, range);
+        let mut placed = Vec::new();
+        while !plan.is_done() && plan.next(&mut placed).is_ok() {
+            each(&mut placed);
         }
     }
 
@@ -286,10 +309,28 @@ pub(super) fn same_block(a: &Piece, b: &Piece) -> bool {
     block_of(a).is_some() && block_of(a) == block_of(b)
 }
 
+/// Whether two direct pieces are one range of the array.
+fn follows(a: &Placed, b: &Placed) -> bool {
+    match (a.1, b.1) {
+        (Piece::Direct { at, take }, Piece::Direct { at: next, .. }) => {
+            a.0 + take as usize == b.0 && at.checked_add(take) == Some(next)
+        }
+        _ => false,
+    }
+}
+
 fn slice(block: &Block, skip: u64, take: u64) -> Result<&[u8]> {
-    let range = skip as usize..(skip + take) as usize;
-    block
-        .bytes()
-        .get(range)
+    skip.checked_add(take)
+        .and_then(|end| block.bytes().get(skip as usize..end as usize))
         .ok_or_else(|| Fault::new("a block is shorter than its array says").into())
+}
+
+/// `len` bytes of a buffer that grows if need be, of arbitrary content.
+fn room(buf: &mut Vec<u8>, len: usize) -> Result<&mut [u8]> {
+    if buf.len() < len {
+        buf.try_reserve(len - buf.len())
+            .map_err(|_| no_memory("cannot put an answer together"))?;
+        buf.resize(len, 0);
+    }
+    Ok(&mut buf[..len])
 }

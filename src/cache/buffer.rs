@@ -100,12 +100,13 @@ impl Pool {
 }
 
 impl Block {
-    /// A block of `len` bytes of arbitrary content; ENOMEM if the system has no memory left.
+    /// A block of `len` bytes of arbitrary content; ENOMEM if the system has no memory left. The allocator
+    /// may have some even where no mapping is to be had (a limit of the address space).
     pub fn new(len: u64, charge: Hold, pool: &Arc<Pool>) -> Result<Self> {
-        let memory = if len >= MAPPED_FROM {
-            pool.take(len).map(Memory::Mapped)
-        } else {
-            zeros(len).map(Memory::Heap)
+        let mapped = (len >= MAPPED_FROM).then(|| pool.take(len)).flatten();
+        let memory = match mapped {
+            Some(mapping) => Some(Memory::Mapped(mapping)),
+            None => zeros(len).map(Memory::Heap),
         };
         Ok(Block {
             memory: memory.ok_or_else(|| no_memory("cannot decode a block"))?,

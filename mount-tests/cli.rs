@@ -301,6 +301,60 @@ fn cat_into_a_closed_pipe_is_quiet() {
     assert_eq!(said, "");
 }
 
+/// Runs a command with an output redirected by the shell.
+fn redirected(redirection: &str, path: &Path, arguments: &[&str]) -> Ran {
+    let (command, rest) = arguments.split_first().unwrap();
+    let script = format!(r#""$0" "$@" {redirection}"#);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script, ARRAYFS, command]);
+    run(shell.arg(path).args(rest))
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let known = known();
+    for arguments in [
+        &["ls"][..],
+        &["ls", "-l"],
+        &["ls", "--json"],
+        &["info"],
+        &["info", "--json"],
+        &["cat", "data"],
+        &["verify"],
+        &["verify", "--json"],
+    ] {
+        let full = redirected(">/dev/full", &known.blp(), arguments);
+        full.failed_saying(1, &["standard output", "No space left"]);
+    }
+    let mounted = Mounted::new(known.path(), &[]);
+    for arguments in [&["status"][..], &["status", "--json"]] {
+        let full = redirected(">/dev/full", mounted.path(), arguments);
+        full.failed_saying(1, &["standard output", "No space left"]);
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_written_changes_nothing() {
+    let known = known();
+    let bad = golden("bloscpack/sources/bad-sum-two.blp");
+    for redirection in ["2>/dev/full", "2>&-"] {
+        for arguments in [
+            &["ls"][..],
+            &["info"],
+            &["cat", "x"],
+            &["verify"],
+            &["umount"],
+        ] {
+            let ran = redirected(redirection, &known.path().join("no-such"), arguments);
+            assert_eq!(ran.code(), Some(1), "{redirection} {arguments:?}");
+        }
+        let ran = redirected(redirection, &bad, &["verify"]);
+        assert_eq!(ran.code(), Some(1), "{redirection}");
+        assert!(ran.text().contains("2 faults"), "{ran:?}");
+        redirected(redirection, &known.blp(), &["verify"]).success();
+    }
+}
+
 #[test]
 fn verify_of_what_is_sound_ends_with_0() {
     let known = known();

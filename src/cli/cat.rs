@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Failure, Outcome, container};
+use super::{Failure, Outcome, container, output};
 use crate::array::prefetch::{Stream, Workers};
 use crate::array::read::{CachedArray, Tail};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
@@ -48,7 +48,7 @@ pub(super) fn run(
             Ok(bytes) => out
                 .write_all(bytes)
                 .map(|()| bytes.len())
-                .map_err(broken_pipe_is_fine),
+                .map_err(output::failed),
             Err(e) => Err(Some(Failure::from(e))),
         });
         match written {
@@ -58,12 +58,7 @@ pub(super) fn run(
         }
     }
     out.flush()
-        .or_else(|e| broken_pipe_is_fine(e).map_or(Ok(()), Err))
-}
-
-/// `arrayfs cat ... | head` is not a failure.
-fn broken_pipe_is_fine(e: io::Error) -> Option<Failure> {
-    (e.kind() != io::ErrorKind::BrokenPipe).then(|| Failure::new(format!("standard output: {e}")))
+        .or_else(|e| output::failed(e).map_or(Ok(()), Err))
 }
 
 fn open(path: &Path, preferences: Preferences, name: &str) -> Result<Arc<CachedArray>, Failure> {

@@ -3,29 +3,26 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{Failure, Outcome, container, size};
+use super::{Outcome, container, output, size};
 use crate::container::Preferences;
 use crate::container::describe::{ArrayDescription, Description, arrays_json, describe};
 
 pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> Outcome {
     let opened = container::find(path, preferences)?.open()?;
-    let printed = if json {
-        io::stdout().write_all(&arrays_json(&opened)?)
+    if json {
+        let text = arrays_json(&opened)?;
+        output::print(|out| out.write_all(&text))
     } else {
-        print(path, &describe(&opened)?)
-    };
-    match printed {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(Failure::new),
+        let description = describe(&opened)?;
+        output::print(|out| print(out, path, &description))
     }
 }
 
-fn print(path: &Path, container: &Description<'_>) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn print(out: &mut impl Write, path: &Path, container: &Description<'_>) -> io::Result<()> {
     writeln!(
         out,
         "{}: {} {}",
-        path.display(),
+        output::path_text(path),
         container.format,
         container.version
     )?;
@@ -33,7 +30,7 @@ fn print(path: &Path, container: &Description<'_>) -> io::Result<()> {
         writeln!(out, "  {name}: {value}")?;
     }
     for array in &container.arrays {
-        print_array(&mut out, array)?;
+        print_array(out, array)?;
     }
     for (name, target) in &container.links {
         writeln!(out, "{name}\n  link to {target}")?;

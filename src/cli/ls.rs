@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Failure, Outcome, container, size};
+use super::{Failure, Outcome, container, output, size};
 use crate::container::describe::{Description, describe};
 use crate::container::{Container, Preferences};
 
@@ -30,17 +30,12 @@ pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool)
             Err(e) => errors.push(e),
         }
     }
-    let printed = if json {
-        print_json(&listed)
-    } else {
-        print(&listed, long)
-    };
-    match printed {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-        other => other.map_err(Failure::new)?,
-    }
+    output::print(|out| match json {
+        true => print_json(out, &listed),
+        false => print(out, &listed, long),
+    })?;
     for e in &errors {
-        eprintln!("arrayfs: {e}");
+        output::complain(e);
     }
     if errors.is_empty() {
         Ok(())
@@ -51,26 +46,25 @@ pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool)
 
 type Listed<'a> = (&'a PathBuf, Description<'a>);
 
-fn print_json(listed: &[Listed<'_>]) -> io::Result<()> {
+fn print_json(out: &mut impl Write, listed: &[Listed<'_>]) -> io::Result<()> {
     let all: Vec<_> = listed
         .iter()
-        .map(|(path, description)| json!({ "path": path.to_string_lossy(), "container": description }))
+        .map(|(path, description)| {
+            json!({ "path": output::path_text(path), "container": description })
+        })
         .collect();
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &all)?;
+    serde_json::to_writer_pretty(&mut *out, &all)?;
     writeln!(out)
 }
 
-fn print(listed: &[Listed<'_>], long: bool) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn print(out: &mut impl Write, listed: &[Listed<'_>], long: bool) -> io::Result<()> {
     for (path, description) in listed {
+        let path = output::path_text(path);
         if long {
             writeln!(
                 out,
-                "{}  {} {}",
-                path.display(),
-                description.format,
-                description.version
+                "{path}  {} {}",
+                description.format, description.version
             )?;
         }
         let widest = description
@@ -92,7 +86,7 @@ fn print(listed: &[Listed<'_>], long: bool) -> io::Result<()> {
                     array.codec
                 )?;
             } else {
-                writeln!(out, "{}/{}", path.display(), array.name)?;
+                writeln!(out, "{path}/{}", array.name)?;
             }
         }
         for fault in &description.faults {

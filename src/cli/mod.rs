@@ -9,6 +9,7 @@ mod info;
 mod ls;
 mod mount;
 mod options;
+mod output;
 mod preconditions;
 mod size;
 mod status;
@@ -69,7 +70,7 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message.is_empty() {
-                eprintln!("arrayfs: {}", failure.message);
+                output::complain(&failure.message);
             }
             ExitCode::from(failure.status)
         }

@@ -9,7 +9,7 @@ use log::LevelFilter;
 use super::args::MountArgs;
 use super::options::MountOptions;
 use super::preconditions::{self, Places};
-use super::{Failure, Outcome, container};
+use super::{Failure, Outcome, container, output};
 use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
 use crate::cache::budget::default_limit;
@@ -112,7 +112,7 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
 }
 
 fn session_options(places: &Places, options: &MountOptions, threads: usize) -> session::Options {
-    let mut session = session::Options::new(places.source.to_string_lossy().into_owned(), threads);
+    let mut session = session::Options::new(output::path_text(&places.source), threads);
     session.allow_other = options.allow_other;
     session.direct_io = options.direct_io;
     session.suid = options.suid;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Failure, Outcome, size};
+use super::{Failure, Outcome, output, size};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;
 use crate::tree::xattr::STATUS;
@@ -33,15 +33,10 @@ pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> Outcome {
             (mounted, state)
         })
         .collect();
-    let printed = if json {
-        print_json(&states)
-    } else {
-        print(&states)
-    };
-    match printed {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(Failure::new),
-    }
+    output::print(|out| match json {
+        true => print_json(out, &states),
+        false => print(out, &states),
+    })
 }
 
 /// A daemon that does not answer for this long is not waited for.
@@ -72,13 +67,16 @@ pub(super) fn is_dead(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
 }
 
-fn print_json(states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
+fn print_json(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
     let all: Vec<Value> = states
         .iter()
         .map(|(mounted, state)| {
-            let mountpoint = mounted.mountpoint.to_string_lossy();
+            let mountpoint = output::path_text(&mounted.mountpoint);
             match state {
                 Ok(state) => {
+                    let mut state = state.clone();
+                    // The mount table's is spelled so that nothing of it is lost.
+                    state["source"] = mounted.source.clone().into();
                     json!({ "mountpoint": mountpoint, "state": "serving", "daemon": state })
                 }
                 Err(e) => json!({
@@ -89,29 +87,27 @@ fn print_json(states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
             }
         })
         .collect();
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &all)?;
+    serde_json::to_writer_pretty(&mut *out, &all)?;
     writeln!(out)
 }
 
-fn print(states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn print(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
     if states.is_empty() {
         return writeln!(out, "no arrayfs mounts");
     }
     for (mounted, state) in states {
-        writeln!(out, "{}", mounted.mountpoint.display())?;
+        writeln!(out, "{}", output::path_text(&mounted.mountpoint))?;
         match state {
-            Ok(state) => print_state(&mut out, state)?,
+            Ok(state) => print_state(out, &mounted.source, state)?,
             Err(e) => writeln!(out, "  {} (from {})", describe(e), mounted.source)?,
         }
     }
     Ok(())
 }
 
-fn print_state(out: &mut impl Write, state: &Value) -> io::Result<()> {
+fn print_state(out: &mut impl Write, source: &str, state: &Value) -> io::Result<()> {
     let number = |name: &str| state["cache"][name].as_u64().unwrap_or(0);
-    writeln!(out, "  source  {}", state["source"].as_str().unwrap_or("?"))?;
+    writeln!(out, "  source  {source}")?;
     writeln!(
         out,
         "  daemon  pid {}, version {}, {} open files, {} open containers",

@@ -1,5 +1,6 @@
 //! The log: one line per event, with time and level, to standard error or to a file.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -44,6 +45,25 @@ fn append(path: &PathBuf) -> io::Result<File> {
     File::options().create(true).append(true).open(path)
 }
 
+/// Control characters as `%XX`: a path may hold line ends and what terminals obey, a record is one line.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    let mut line = String::with_capacity(text.len() + 2);
+    for c in text.chars() {
+        match c.is_control() {
+            true => {
+                let mut bytes = [0; 4];
+                let bytes = c.encode_utf8(&mut bytes).bytes();
+                line.extend(bytes.map(|byte| format!("%{byte:02X}")));
+            }
+            false => line.push(c),
+        }
+    }
+    line.into()
+}
+
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         // fuser tells of every mount, option and unusual request: noise to everybody else.
@@ -59,7 +79,7 @@ impl Log for Logger {
             "{:.3} {:5} {}\n",
             jiff::Timestamp::now(),
             record.level(),
-            record.args()
+            one_line(&record.args().to_string())
         );
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         // Where could a failure to log be told?
@@ -70,4 +90,18 @@ impl Log for Logger {
     }
 
     fn flush(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_line_and_moves_no_cursor() {
+        assert_eq!(one_line("/data/größe 100%"), "/data/größe 100%");
+        assert_eq!(
+            one_line("a\nERROR b\x1b[2J\u{85}"),
+            "a%0AERROR b%1B[2J%C2%85"
+        );
+    }
 }

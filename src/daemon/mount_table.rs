@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
     pub mountpoint: PathBuf,
-    /// As told when it was mounted.
+    /// As told when it was mounted: a path, escaped as docs/semantics.md says under "Names".
     pub source: String,
 }
 

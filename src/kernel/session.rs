@@ -20,7 +20,7 @@ use crate::tree::{Invalidation, Tree};
 /// How the mount is shown to the kernel.
 #[derive(Clone)]
 pub struct Options {
-    /// What the mount table shows as the source.
+    /// What the mount table shows as the source: a path whose `%` are escaped.
     pub source_name: String,
     pub allow_other: bool,
     pub direct_io: bool,
@@ -126,10 +126,11 @@ fn fuser_config(options: &Options) -> Config {
     config
 }
 
-/// A comma would begin a further option (fuser 0.18 does not escape it), a NUL is a panic.
+/// A comma would begin a further option (fuser 0.18 does not escape it), a NUL is a panic. `%` stays: the
+/// name has escapes already.
 pub(super) fn fs_name(source: &str) -> String {
     let escaped = |c: char| match c {
-        ',' | '\\' | '%' => format!("%{:02X}", u32::from(c)),
+        ',' | '\\' => format!("%{:02X}", u32::from(c)),
         c if c.is_control() => format!("%{:02X}", u32::from(c)),
         c => c.to_string(),
     };
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_source_name_cannot_smuggle_options() {
-        assert_eq!(fs_name("/data/foo,rw\\x\n"), "/data/foo%2Crw%5Cx%0A");
+        assert_eq!(fs_name("/data/foo%25,rw\\x\n"), "/data/foo%25%2Crw%5Cx%0A");
         assert_eq!(fs_name("/plain/größe"), "/plain/größe");
     }
 }

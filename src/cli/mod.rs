@@ -11,6 +11,7 @@ mod mount;
 mod options;
 mod output;
 mod preconditions;
+mod report;
 mod size;
 mod status;
 mod umount;

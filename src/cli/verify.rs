@@ -1,20 +1,19 @@
 //! `arrayfs verify`: every rule, checksum and block of every container, in parallel.
 //!
 //! One thread opens containers and cuts their arrays into jobs, the others decode. Faults go to
-//! standard error, a line each, as they are found; the summary goes to standard output.
+//! standard error, a line each, as they are found; the summary goes to standard output. A panic is told
+//! as a fault, so that the workers live as long as there are jobs.
 
-use std::collections::HashSet;
-use std::io::{IsTerminal, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crossbeam_channel::{Receiver, Sender};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
 
 use super::container::{self, Found};
-use super::{Failure, Outcome, size};
+use super::report::{Report, Subject};
+use super::{Failure, Outcome};
 use crate::array::{Array, Piece};
 use crate::container::inside::Located;
 use crate::container::{Check, Preferences};
@@ -25,22 +24,14 @@ const JOB: u64 = 8 << 20;
 
 pub(super) fn run(paths: &[PathBuf], preferences: Preferences, json: bool) -> Outcome {
     let report = Report::new(json);
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let (sender, jobs) = crossbeam_channel::bounded(4 * threads);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            let jobs = jobs.clone();
-            scope.spawn(|| work(jobs, &report));
-        }
+    with_workers(|jobs| {
         for path in paths {
-            if let Err(failure) = verify_path(path, preferences, &sender, &report) {
-                report.faults.fetch_add(1, Relaxed);
-                report.say(&failure.message);
+            if let Err(failure) = verify_path(path, preferences, jobs, &report) {
+                report.fault(&failure.message);
             }
         }
-        drop(sender);
     });
-    report.finish();
+    report.finish()?;
     if report.faults.load(Relaxed) > 0 {
         Err(Failure::silent())
     } else {
@@ -48,14 +39,32 @@ pub(super) fn run(paths: &[PathBuf], preferences: Preferences, json: bool) -> Ou
     }
 }
 
-fn verify_path(
+/// Does the jobs that `order` sends, and returns when all are done.
+fn with_workers<'a>(order: impl FnOnce(&Sender<Job<'a>>)) {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let (sender, jobs) = crossbeam_channel::bounded(4 * threads);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let jobs = jobs.clone();
+            scope.spawn(|| work(jobs));
+        }
+        // Only workers receive: without any, sending would fail rather than wait.
+        drop(jobs);
+        order(&sender);
+        // Moved in here, it is dropped by a panic as well, and the workers end.
+        drop(sender);
+    });
+}
+
+fn verify_path<'a>(
     path: &Path,
     preferences: Preferences,
-    jobs: &Sender<Job>,
-    report: &Report,
+    jobs: &Sender<Job<'a>>,
+    report: &'a Report,
 ) -> std::result::Result<(), Failure> {
     if path.is_dir() {
-        container::walk(path, preferences, &mut |e| report.error(&e), &mut |found| {
+        let failed = &mut |e: Error| report.fault(&e.to_string());
+        container::walk(path, preferences, failed, &mut |found| {
             plan(&found, jobs, report);
         })
     } else {
@@ -65,8 +74,8 @@ fn verify_path(
 }
 
 /// Something to check, and the container that it is of.
-struct Job {
-    container: Arc<PathBuf>,
+struct Job<'a> {
+    subject: Arc<Subject<'a>>,
     what: Work,
 }
 
@@ -79,34 +88,49 @@ enum Work {
     Between(Arc<str>, Arc<dyn Check>),
 }
 
-/// Opens a container and orders the checks of its arrays.
-fn plan(found: &Found, jobs: &Sender<Job>, report: &Report) {
-    let opened = match found.open() {
-        Ok(opened) => opened,
-        Err(e) => return report.error(&e),
-    };
+/// Opens a container and orders its checks.
+fn plan<'a>(found: &Found, jobs: &Sender<Job<'a>>, report: &'a Report) {
+    let subject = Arc::new(Subject::new(report, found.shown()));
+    if let Err(e) = guarded(|| plan_container(found, &subject, jobs)) {
+        subject.error(e);
+    }
+}
+
+fn plan_container<'a>(
+    found: &Found,
+    subject: &Arc<Subject<'a>>,
+    jobs: &Sender<Job<'a>>,
+) -> Result<()> {
+    let (opened, report) = (found.open()?, subject.report);
     report
         .containers
         .fetch_add(opened.all().len() as u64, Relaxed);
     for fault in opened.all_faults() {
-        report.error(&fault.into());
+        subject.error(fault.into());
     }
-    let container = Arc::new(found.shown());
     let order = |what| {
-        let container = Arc::clone(&container);
+        let subject = Arc::clone(subject);
         // The workers live as long as this sender.
-        let _ = jobs.send(Job { container, what });
+        let _ = jobs.send(Job { subject, what });
     };
     for located in opened.all_arrays() {
         report.arrays.fetch_add(1, Relaxed);
-        if let Err(e) = plan_array(&located, report, &order) {
-            report.error(&e.map_fault(|fault| located.locate(fault).container(&container)));
+        if let Err(e) = guarded(|| plan_array(&located, report, &order)) {
+            subject.error(e.map_fault(|fault| located.locate(fault)));
         }
     }
     for (group, check) in opened.all_checks() {
         order(Work::Between(group, check));
     }
+    Ok(())
 }
+
+/// Turns a panic into a fault; the line that the panic printed says where it was.
+fn guarded(check: impl FnOnce() -> Result<()>) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err(Fault::new(BUG).into()))
+}
+
+const BUG: &str = "the check failed by a bug of arrayfs; the line before says where: report it";
 
 fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Work)) -> Result<()> {
     located.array.info()?;
@@ -127,34 +151,30 @@ fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Work)) -> Resul
     surveyed
 }
 
-fn work(jobs: Receiver<Job>, report: &Report) {
+fn work(jobs: Receiver<Job<'_>>) {
     let mut buffer = Vec::new();
-    for Job { container, what } in jobs {
-        let place = |located: &Located, e: Error| {
-            report.error(&e.map_fault(|fault| located.locate(fault).container(&container)));
+    for Job { subject, what } in jobs {
+        let at = |located: &Located, e: Error| {
+            subject.error(e.map_fault(|fault| located.locate(fault)));
         };
         match what {
             Work::Decode(located, pieces) => {
                 for piece in pieces {
-                    if let Err(e) = decode(&*located.array, piece, &mut buffer) {
-                        place(&located, e);
+                    if let Err(e) = guarded(|| decode(&*located.array, piece, &mut buffer)) {
+                        at(&located, e);
                     }
-                    report.blocks.fetch_add(1, Relaxed);
-                    report.progress.inc(piece.take());
-                    report.bytes.fetch_add(piece.take(), Relaxed);
+                    subject.report.checked(piece.take());
                 }
             }
             Work::Rules(located) => {
-                let mut tell = |fault: Fault| place(&located, fault.into());
-                if let Err(e) = located.array.verify(&mut tell) {
-                    place(&located, e);
+                let mut tell = |fault: Fault| at(&located, fault.into());
+                if let Err(e) = guarded(|| located.array.verify(&mut tell)) {
+                    at(&located, e);
                 }
             }
             Work::Between(group, check) => {
-                let tell = |e: Error| {
-                    report.error(&e.map_fault(|fault| fault.inside(&group).container(&container)));
-                };
-                if let Err(e) = check.check(&mut |fault| tell(fault.into())) {
+                let tell = |e: Error| subject.error(e.map_fault(|fault| fault.inside(&group)));
+                if let Err(e) = guarded(|| check.check(&mut |fault| tell(fault.into()))) {
                     tell(e);
                 }
             }
@@ -188,95 +208,38 @@ fn sized(buffer: &mut Vec<u8>, len: u64) -> &mut [u8] {
     &mut buffer[..len]
 }
 
-/// What was checked and found.
-struct Report {
-    json: bool,
-    progress: ProgressBar,
-    containers: AtomicU64,
-    arrays: AtomicU64,
-    blocks: AtomicU64,
-    bytes: AtomicU64,
-    faults: AtomicU64,
-    told: Mutex<HashSet<String>>,
-    lines: Mutex<Vec<String>>,
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
 
-impl Report {
-    fn new(json: bool) -> Self {
-        let progress = if std::io::stderr().is_terminal() && !json {
-            let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-            ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr()).with_style(
-                ProgressStyle::with_template(style)
-                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
-            )
-        } else {
-            ProgressBar::hidden()
-        };
-        Report {
-            json,
-            progress,
-            containers: AtomicU64::new(0),
-            arrays: AtomicU64::new(0),
-            blocks: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            faults: AtomicU64::new(0),
-            told: Mutex::default(),
-            lines: Mutex::default(),
+    use super::*;
+
+    #[derive(Default)]
+    struct Panics {
+        checked: AtomicU64,
+    }
+
+    impl Check for Panics {
+        fn check(&self, _report: &mut dyn FnMut(Fault)) -> Result<()> {
+            self.checked.fetch_add(1, Relaxed);
+            panic!("meant to");
         }
     }
 
-    fn error(&self, e: &Error) {
-        let line = e.to_string();
-        // A bad chunk is met again in each of its blocks.
-        if self
-            .told
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(line.clone())
-        {
-            self.faults.fetch_add(1, Relaxed);
-            self.say(&line);
-        }
-    }
-
-    fn say(&self, line: &str) {
-        let line = line.replace('\n', "\\n");
-        self.progress.suspend(|| {
-            let _ = writeln!(std::io::stderr(), "arrayfs: {line}");
+    /// More jobs than the queue holds: if the workers were gone, sending would wait for ever.
+    #[test]
+    fn checks_that_panic_are_told_and_the_others_go_on() {
+        const JOBS: u64 = 3000;
+        let (report, panics) = (Report::new(true), Arc::new(Panics::default()));
+        with_workers(|jobs| {
+            let subject = Arc::new(Subject::new(&report, "x".into()));
+            for _ in 0..JOBS {
+                let subject = Arc::clone(&subject);
+                let what = Work::Between("group".into(), Arc::clone(&panics) as _);
+                jobs.send(Job { subject, what }).unwrap();
+            }
         });
-        self.lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(line);
-    }
-
-    fn finish(&self) {
-        self.progress.finish_and_clear();
-        let count = |counter: &AtomicU64| counter.load(Relaxed);
-        let summary = if self.json {
-            json!({
-                "containers": count(&self.containers),
-                "arrays": count(&self.arrays),
-                "blocks": count(&self.blocks),
-                "bytes": count(&self.bytes),
-                "faults": *self.lines.lock().unwrap_or_else(PoisonError::into_inner),
-            })
-            .to_string()
-        } else {
-            format!(
-                "{} containers, {} arrays, {} in {} blocks: {}",
-                count(&self.containers),
-                count(&self.arrays),
-                size::show(count(&self.bytes)),
-                count(&self.blocks),
-                match count(&self.faults) {
-                    0 => "sound".to_owned(),
-                    1 => "1 fault".to_owned(),
-                    n => format!("{n} faults"),
-                }
-            )
-        };
-        // A closed pipe does not change the verdict.
-        let _ = writeln!(std::io::stdout(), "{summary}");
+        assert_eq!(panics.checked.load(Relaxed), JOBS);
+        assert_eq!(report.faults.load(Relaxed), 1);
     }
 }

@@ -78,6 +78,8 @@ fn a_wrong_option_is_named_with_the_nearest_right_one() {
     wrong(&["threads=0"], &["threads=0"]);
     wrong(&["scratch"], &["scratch", "not part of this version"]);
     assert_eq!(arrayfs(["mount", "--chace=1G", "a", "b"]).code(), Some(2));
+    wrong(&["remount,rw"], &["'remount'", "mount it again"]);
+    wrong(&["lazitime"], &["'lazitime'", "did you mean 'lazytime'"]);
     assert_eq!(arrayfs(["mount", "a"]).code(), Some(2));
     assert!(!is_mounted(mountpoint));
 }

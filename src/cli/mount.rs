@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn run(args: MountArgs) -> Outcome {
     let options = MountOptions::parse(&args.all_options())?;
-    let places = preconditions::check(&args.source, &args.mountpoint, options.allow_other)?;
+    let places = preconditions::check(&args.source, &args.mountpoint, &options)?;
     // Found out before the fork, where the terminal still listens.
     container::root_of(&places.source, options.preferences)?;
     if options.fake {
@@ -81,6 +81,10 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
             .unwrap_or(Path::new("standard error"));
         Failure::new(format!("cannot log to {}: {e}", path.display()))
     })?;
+    if options.writable {
+        let mountpoint = places.mountpoint.display();
+        log::warn!("{mountpoint}: 'rw' has no effect: in this version every mount is read-only");
+    }
     raise_descriptor_limit();
     return_freed_memory();
     let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
@@ -119,6 +123,7 @@ fn session_options(places: &Places, options: &MountOptions, threads: usize) -> s
     session.dev = options.dev;
     session.exec = !options.noexec;
     session.atime = !options.noatime;
+    session.symfollow = !options.nosymfollow;
     session
 }
 

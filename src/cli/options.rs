@@ -24,6 +24,7 @@ pub(super) struct MountOptions {
     pub(super) dev: bool,
     pub(super) noexec: bool,
     pub(super) noatime: bool,
+    pub(super) nosymfollow: bool,
     /// Writing was asked for.
     pub(super) writable: bool,
     pub(super) fake: bool,
@@ -60,18 +61,33 @@ const KNOWN: &[&str] = &[
     "user",
     "users",
     "nouser",
+    "nousers",
     "owner",
+    "noowner",
     "group",
+    "nogroup",
     "nofail",
     "_netdev",
     "relatime",
     "norelatime",
     "strictatime",
+    "nostrictatime",
     "nodiratime",
     "diratime",
     "sync",
     "async",
     "dirsync",
+    "lazytime",
+    "nolazytime",
+    "iversion",
+    "noiversion",
+    "mand",
+    "nomand",
+    "silent",
+    "loud",
+    "symfollow",
+    "nosymfollow",
+    "remount",
     "scratch",
     "codec",
     "level",
@@ -95,8 +111,13 @@ impl MountOptions {
 
     fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Failure> {
         match (name, value) {
-            (name, _) if name.starts_with("x-") => {}
-            ("comment", Some(_)) => {}
+            (name, _) if name.starts_with("x-") || name.starts_with("X-") => {}
+            ("comment" | "user", Some(_)) => {}
+            ("remount", None) => {
+                return Err(Failure::usage(
+                    "option 'remount': a mount cannot be changed; unmount it and mount it again",
+                ));
+            }
             (
                 "cache" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level" | "dialect",
                 None,
@@ -162,10 +183,12 @@ impl MountOptions {
             "noexec" => self.noexec = true,
             "atime" => self.noatime = false,
             "noatime" => self.noatime = true,
+            "symfollow" => self.nosymfollow = false,
+            "nosymfollow" => self.nosymfollow = true,
             "ro" => self.writable = false,
             "rw" => self.writable = true,
             FAKE => self.fake = true,
-            // Always on, or mount(8)'s and systemd's own business.
+            // Always on, mount(8)'s and systemd's own business, or without meaning where nothing is written.
             name if KNOWN.contains(&name) => {}
             name => return Err(unknown(name)),
         }
@@ -235,11 +258,29 @@ mod tests {
         assert_eq!(parsed.unwrap(), expected);
         let generic = "defaults,suid,nodev,exec,noatime,nofail,_netdev,default_permissions,ro";
         assert!(parse(generic).unwrap().noatime);
+        assert!(!parse("rw,ro").unwrap().writable);
         assert!(parse("log=x.log").unwrap().log.unwrap().is_absolute());
         assert_eq!(
             parse("dialect=daphne").unwrap().preferences.dialect,
             Dialect::Daphne
         );
+    }
+
+    /// Those that mount(8) itself knows reach every helper.
+    #[test]
+    fn generic_options_are_taken() {
+        let options = "auto,noauto,user,user=joe,nouser,users,nousers,owner,noowner,group,nogroup,\
+                       defaults,nofail,_netdev,comment=x,x-y=z,X-mount.mkdir,sync,async,dirsync,\
+                       lazytime,nolazytime,iversion,noiversion,mand,nomand,silent,loud,diratime,\
+                       nodiratime,relatime,norelatime,strictatime,nostrictatime,symfollow";
+        for option in options.split(',') {
+            assert_eq!(parse(option).unwrap(), MountOptions::default(), "{option}");
+        }
+        assert!(parse("nosymfollow").unwrap().nosymfollow);
+        let refused = parse("remount,rw").unwrap_err();
+        assert!(refused.message.contains("unmount it and mount it again"));
+        let misspelt = parse("lazitime").unwrap_err().message;
+        assert!(misspelt.contains("did you mean 'lazytime'"), "{misspelt}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::Failure;
+use super::options::MountOptions;
 use crate::daemon::mount_table;
 use crate::kernel::session;
 
@@ -18,14 +19,14 @@ pub(super) struct Places {
 pub(super) fn check(
     source: &Path,
     mountpoint: &Path,
-    allow_other: bool,
+    options: &MountOptions,
 ) -> Result<Places, Failure> {
     let places = Places {
         source: check_source(source)?,
         mountpoint: check_mountpoint(mountpoint)?,
     };
     check_not_nested(&places)?;
-    check_fuse(allow_other)?;
+    check_fuse(options)?;
     Ok(places)
 }
 
@@ -93,7 +94,7 @@ fn check_not_nested(places: &Places) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check_fuse(allow_other: bool) -> Result<(), Failure> {
+fn check_fuse(options: &MountOptions) -> Result<(), Failure> {
     let device = Path::new("/dev/fuse");
     match std::fs::metadata(device) {
         Ok(meta) if meta.file_type().is_char_device() => {}
@@ -113,11 +114,11 @@ fn check_fuse(allow_other: bool) -> Result<(), Failure> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    check_user_mount(allow_other)
+    check_user_mount(options)
 }
 
 /// Users who are not root mount through the set-user-id helper of the package fuse3.
-fn check_user_mount(allow_other: bool) -> Result<(), Failure> {
+fn check_user_mount(options: &MountOptions) -> Result<(), Failure> {
     let helper = session::fusermount().map_err(|_| {
         Failure::new(
             "fusermount3 is missing, which mounts for users other than root; \
@@ -133,9 +134,14 @@ fn check_user_mount(allow_other: bool) -> Result<(), Failure> {
     }
     let permitted = std::fs::read_to_string("/etc/fuse.conf")
         .is_ok_and(|conf| conf.lines().any(|line| line.trim() == "user_allow_other"));
-    if allow_other && !permitted {
+    if options.allow_other && !permitted {
         return Err(Failure::new(
             "allow_other is for root only, unless /etc/fuse.conf says user_allow_other",
+        ));
+    }
+    if options.nosymfollow {
+        return Err(Failure::new(
+            "nosymfollow is for root only: fusermount3 cannot mount so",
         ));
     }
     Ok(())

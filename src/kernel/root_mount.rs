@@ -44,5 +44,6 @@ fn flags(options: &Options) -> MountFlags {
     flags.set(MountFlags::NODEV, !options.dev);
     flags.set(MountFlags::NOEXEC, !options.exec);
     flags.set(MountFlags::NOATIME, !options.atime);
+    flags.set(MountFlags::NOSYMFOLLOW, !options.symfollow);
     flags
 }

@@ -32,6 +32,8 @@ pub struct Options {
     pub dev: bool,
     pub exec: bool,
     pub atime: bool,
+    /// Whether symbolic links of the mount are followed; only root may say no.
+    pub symfollow: bool,
     pub(super) faults: Arc<FaultLog>,
 }
 
@@ -47,6 +49,7 @@ impl Options {
             dev: false,
             exec: true,
             atime: true,
+            symfollow: true,
             faults: Arc::default(),
         }
     }

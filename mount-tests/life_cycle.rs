@@ -3,11 +3,12 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
-use rustix::mount::{UnmountFlags, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, unmount};
 use rustix::process::Signal;
 
 use crate::harness::mounted::{Mounted, is_mounted};
@@ -15,7 +16,7 @@ use crate::harness::places::{CONTENT, places};
 use crate::harness::process::{ARRAYFS, Ran, arrayfs, has_ended, run, send, wait_for_end};
 use crate::harness::reads::assert_content;
 use crate::harness::writers::Bloscpack;
-use crate::harness::{scratch_directory, wait_until};
+use crate::harness::{is_root, scratch_directory, wait_until};
 
 fn mount(options: &[&str], source: &Path, mountpoint: &Path) -> Ran {
     let options = options
@@ -77,9 +78,9 @@ fn a_wrong_option_is_named_with_the_nearest_right_one() {
     wrong(&["cache=lots"], &["cache=lots"]);
     wrong(&["threads=0"], &["threads=0"]);
     wrong(&["scratch"], &["scratch", "not part of this version"]);
-    assert_eq!(arrayfs(["mount", "--chace=1G", "a", "b"]).code(), Some(2));
     wrong(&["remount,rw"], &["'remount'", "mount it again"]);
     wrong(&["lazitime"], &["'lazitime'", "did you mean 'lazytime'"]);
+    assert_eq!(arrayfs(["mount", "--chace=1G", "a", "b"]).code(), Some(2));
     assert_eq!(arrayfs(["mount", "a"]).code(), Some(2));
     assert!(!is_mounted(mountpoint));
 }
@@ -224,6 +225,125 @@ fn a_mount_in_use_is_not_unmounted() {
     mounted.assert_alive();
     assert_content(&mounted.join("x.blp/data"), CONTENT);
     drop(open);
+}
+
+/// Another file system, mounted over whatever is there.
+struct Tmpfs<'a>(&'a Path);
+
+impl<'a> Tmpfs<'a> {
+    fn over(mountpoint: &'a Path) -> Self {
+        rustix::mount::mount("none", mountpoint, "tmpfs", MountFlags::empty(), c"").unwrap();
+        std::fs::write(mountpoint.join("somebody's"), "work").unwrap();
+        Tmpfs(mountpoint)
+    }
+
+    fn assert_untouched(&self) {
+        assert!(self.0.join("somebody's").exists());
+    }
+}
+
+impl Drop for Tmpfs<'_> {
+    fn drop(&mut self) {
+        let _ = unmount(self.0, UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn a_signal_leaves_alone_what_was_mounted_at_the_place_since() {
+    if !is_root("mounting something else") {
+        return;
+    }
+    let places = places();
+    let (source, mountpoint) = places.both();
+    let mounted = Mounted::at(source, mountpoint, &[]);
+    let open = File::open(mounted.join("x.blp/data")).unwrap();
+    unmount(mountpoint, UnmountFlags::DETACH).unwrap();
+    let other = Tmpfs::over(mountpoint);
+    send(mounted.daemon(), Signal::TERM);
+    mounted.assert_ends();
+    other.assert_untouched();
+    drop(open);
+}
+
+#[test]
+fn umount_leaves_alone_what_is_mounted_over_the_mount() {
+    if !is_root("mounting something else") {
+        return;
+    }
+    let places = places();
+    let (source, mountpoint) = places.both();
+    let mounted = Mounted::at(source, mountpoint, &[]);
+    let other = Tmpfs::over(mountpoint);
+    umount(mountpoint).failed_saying(1, &["another file system is mounted over"]);
+    other.assert_untouched();
+    drop(other);
+    mounted.assert_alive();
+}
+
+/// Somebody in a mount namespace that has, of all arrayfs mounts, this one.
+struct Namespace(Child);
+
+impl Namespace {
+    fn holding(mountpoint: &Path) -> Self {
+        let script = r#"
+            grep ' fuse.arrayfs ' /proc/self/mountinfo | cut -d ' ' -f 5 | while read -r other; do
+                [ "$other" = "$1" ] || umount -l "$(printf '%b' "$other")"
+            done
+            echo ready
+            exec sleep 1000"#;
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private"]);
+        command.args(["sh", "-c", script, "sh"]).arg(mountpoint);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut namespace = Namespace(child.unwrap());
+        let mut ready = [0; 6];
+        let stdout = namespace.0.stdout.as_mut().unwrap();
+        stdout.read_exact(&mut ready).unwrap();
+        namespace
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn umount_says_that_another_mount_namespace_holds_the_mount() {
+    if !is_root("a mount name space") {
+        return;
+    }
+    let places = places();
+    let (source, mountpoint) = places.both();
+    let mounted = Mounted::at(source, mountpoint, &[]);
+    let namespace = Namespace::holding(mountpoint);
+    let daemon = format!("pid {}", mounted.daemon());
+    let parts = ["goes on", "another mount namespace", "nsenter", &daemon];
+    umount(mountpoint).failed_saying(1, &parts);
+    assert!(!is_mounted(mountpoint));
+    assert!(!has_ended(mounted.daemon()));
+    drop(namespace);
+    mounted.assert_ends();
+}
+
+#[test]
+fn umount_tells_of_a_daemon_that_is_stopped() {
+    let places = places();
+    let (source, mountpoint) = places.both();
+    let mounted = Mounted::at(source, mountpoint, &[]);
+    let daemon = mounted.daemon();
+    send(daemon, Signal::STOP);
+    wait_until("the daemon is stopped", || {
+        let stat = std::fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap();
+        stat.contains(") T ")
+    });
+    let go_on = format!("kill -CONT {daemon}");
+    let end = format!("kill -KILL {daemon}; arrayfs umount");
+    umount(mountpoint).failed_saying(1, &["is stopped and does not answer", &go_on, &end]);
+    send(daemon, Signal::CONT);
+    mounted.assert_alive();
 }
 
 #[test]

@@ -14,6 +14,8 @@ use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
 use crate::cache::budget::default_limit;
 use crate::daemon::background::{self, Readiness, Side};
+use crate::daemon::mount_table::{self, Device};
+use crate::daemon::processes;
 use crate::daemon::signals::{self, Request};
 use crate::kernel::session::{self, Mount};
 use crate::tree::{Settings, Tree};
@@ -70,6 +72,8 @@ struct Running<'a> {
     signals: crossbeam_channel::Receiver<Request>,
     source: &'a Path,
     mountpoint: &'a Path,
+    /// Of our mount; `None` if the system does not tell.
+    device: Option<Device>,
 }
 
 fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, Failure> {
@@ -85,6 +89,7 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
         let mountpoint = places.mountpoint.display();
         log::warn!("{mountpoint}: 'rw' has no effect: in this version every mount is read-only");
     }
+    processes::name_daemon();
     raise_descriptor_limit();
     return_freed_memory();
     let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
@@ -112,6 +117,7 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
         signals,
         source: &places.source,
         mountpoint: &places.mountpoint,
+        device: mount_table::device_at(&places.mountpoint).ok(),
     })
 }
 
@@ -173,17 +179,25 @@ impl Running<'_> {
     }
 
     fn unmount(&self) -> Outcome {
-        if let Err(e) = session::unmount(self.mountpoint, false) {
-            log::warn!("{}: {e}; detaching the mount", self.mountpoint.display());
+        let mountpoint = self.mountpoint.display();
+        if !self.is_in_place() {
+            log::warn!("{mountpoint}: not our mount any more; ending without unmounting it");
+        } else if let Err(e) = session::unmount(self.mountpoint, false) {
+            log::warn!("{mountpoint}: {e}; detaching the mount");
             if let Err(e) = session::unmount(self.mountpoint, true) {
-                log::error!("{} cannot be unmounted: {e}", self.mountpoint.display());
+                log::error!("{mountpoint} cannot be unmounted: {e}");
                 return Err(Failure::silent());
             }
         }
         // A detached mount that is still used ends with the process: its users get an error.
         let _ = self.mount.ended().recv_timeout(PATIENCE);
-        log::info!("{} unmounted", self.mountpoint.display());
+        log::info!("{mountpoint} unmounted");
         end();
+    }
+
+    /// Whether the path leads to our mount: it may have been detached, and another mounted there since.
+    fn is_in_place(&self) -> bool {
+        mount_table::device_at(self.mountpoint).ok() == self.device
     }
 }
 

@@ -1,88 +1,172 @@
 //! `arrayfs umount`: unmount, and wait until the daemon has ended.
+//!
+//! The wait is bounded: a daemon serves as long as the file system is mounted anywhere, and that may be
+//! in mount namespaces which this process has no say in.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{Failure, Outcome, status};
-use crate::daemon::mount_table;
+use crate::daemon::mount_table::{self, Mounted};
+use crate::daemon::processes;
 use crate::kernel::session;
 
+/// How long the daemon may take to end, once the mount is gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 pub(super) fn run(mountpoint: &Path) -> Outcome {
-    let path = mounted_path(mountpoint)?;
-    match status::of(&path) {
+    let mounted = mounted_at(mountpoint)?;
+    match status::of(&mounted.mountpoint) {
         Ok(status) => {
-            let daemon = status["pid"]
-                .as_i64()
-                .and_then(|pid| i32::try_from(pid).ok());
-            let watched = daemon.and_then(watch);
-            unmount(&path, false)?;
-            watched.map_or(Ok(()), wait)
+            let daemon = status["pid"].as_u64().and_then(|pid| pid.try_into().ok());
+            let watched = daemon.and_then(Daemon::watch);
+            unmount(&mounted, false)?;
+            watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))
         }
         // The daemon has died, or this user may not look into the mount.
-        Err(e) if status::is_dead(&e) => unmount(&path, true),
-        Err(_) => unmount(&path, false),
+        Err(e) if status::is_dead(&e) => unmount(&mounted, true),
+        // The question waits in the kernel and keeps the mount in use.
+        Err(e) if e.kind() == io::ErrorKind::TimedOut => Err(no_answer(&mounted)),
+        Err(_) => unmount(&mounted, false),
     }
 }
 
-/// The mountpoint as the mount table spells it; a dead mount cannot be resolved, its parent can.
-fn mounted_path(mountpoint: &Path) -> Result<PathBuf, Failure> {
+/// The mount, its mountpoint as the mount table spells it; a dead mount cannot be resolved, its parent can.
+fn mounted_at(mountpoint: &Path) -> Result<Mounted, Failure> {
     let failed = |e: io::Error| Failure::new(format!("{}: {e}", mountpoint.display()));
     let path = match mountpoint.canonicalize() {
         Ok(path) => path,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(failed(e)),
-        Err(_) => {
-            let absolute = std::path::absolute(mountpoint).map_err(failed)?;
-            match (
-                absolute.parent().map(Path::canonicalize),
-                absolute.file_name(),
-            ) {
-                (Some(Ok(parent)), Some(name)) => parent.join(name),
-                _ => absolute,
-            }
-        }
+        Err(_) => spelled(mountpoint).map_err(failed)?,
     };
-    match mount_table::find(&path).map_err(failed)? {
-        Some(_) => Ok(path),
-        None => Err(Failure::new(format!(
+    let Some(mounted) = mount_table::find(&path).map_err(failed)? else {
+        return Err(Failure::new(format!(
             "{} is not an arrayfs mount; 'arrayfs status' lists those there are",
             mountpoint.display()
+        )));
+    };
+    // Unmounting goes by path and would hit what lies on top.
+    match mount_table::device_at(&path) {
+        Ok(device) if device != mounted.device => Err(Failure::new(format!(
+            "another file system is mounted over the arrayfs mount at {0}; unmount that first: umount {0}",
+            mountpoint.display()
         ))),
+        _ => Ok(mounted),
     }
 }
 
-fn unmount(path: &Path, lazily: bool) -> Outcome {
-    session::unmount(path, lazily).map_err(|e| match e.raw_os_error() {
-        Some(libc::EBUSY) => Failure::new(format!(
-            "{} is in use: close the programs that use it and try again (fuser -vm {0} lists them)",
-            path.display()
-        )),
-        Some(libc::EPERM) => Failure::new(format!(
-            "{}: only root or who mounted it may unmount it",
-            path.display()
-        )),
-        _ => Failure::new(format!("cannot unmount {}: {e}", path.display())),
+fn spelled(mountpoint: &Path) -> io::Result<PathBuf> {
+    let absolute = std::path::absolute(mountpoint)?;
+    let parent = absolute.parent().map(Path::canonicalize);
+    Ok(match (parent, absolute.file_name()) {
+        (Some(Ok(parent)), Some(name)) => parent.join(name),
+        _ => absolute,
     })
 }
 
-/// A descriptor of the daemon's process, taken before the unmount: its number could be used again.
-fn watch(pid: i32) -> Option<rustix::fd::OwnedFd> {
-    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    let is_ours = comm.starts_with("arrayfs") || comm.starts_with("mount.fuse.arra");
-    is_ours
-        .then(|| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok())
-        .flatten()
+fn unmount(mounted: &Mounted, lazily: bool) -> Outcome {
+    let path = mounted.mountpoint.display();
+    session::unmount(&mounted.mountpoint, lazily).map_err(|e| match e.raw_os_error() {
+        Some(libc::EBUSY) => Failure::new(format!(
+            "{path} is in use: close the programs that use it and try again (fuser -vm {path} lists them)"
+        )),
+        Some(libc::EPERM) => Failure::new(format!(
+            "{path}: only root or who mounted it may unmount it"
+        )),
+        _ => Failure::new(format!("cannot unmount {path}: {e}")),
+    })
 }
 
-/// A process descriptor becomes readable when the process has ended.
-fn wait(daemon: rustix::fd::OwnedFd) -> Outcome {
-    loop {
-        match poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None) {
-            Ok(_) => return Ok(()),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(Failure::new(format!("cannot wait for the daemon: {e}"))),
+/// What to do about a daemon that does not say how it is.
+fn no_answer(mounted: &Mounted) -> Failure {
+    let path = mounted.mountpoint.display();
+    Failure::new(
+        match processes::daemon_of(mounted.device, &mounted.mountpoint) {
+            Some(pid) if processes::is_stopped(pid) => format!(
+                "{path} is not unmounted: its daemon (pid {pid}) is stopped and does not answer; let it go on \
+             (kill -CONT {pid}) and try again, or end it (kill -KILL {pid}; arrayfs umount {path})"
+            ),
+            Some(pid) => format!(
+                "{path} is not unmounted: its daemon (pid {pid}) does not answer; try again later, or end it \
+             (kill -KILL {pid}; arrayfs umount {path})"
+            ),
+            None => format!(
+                "{path} is not unmounted: its daemon does not answer; try again later, or end it: \
+             pgrep -ax arrayfs lists daemons, kill -KILL PID ends one, then arrayfs umount {path}"
+            ),
+        },
+    )
+}
+
+/// A daemon and a descriptor of its process, taken before the unmount: its number could be used again.
+struct Daemon {
+    pid: u32,
+    process: OwnedFd,
+}
+
+impl Daemon {
+    fn watch(pid: u32) -> Option<Self> {
+        let process = Pid::from_raw(pid.try_into().ok()?)
+            .filter(|_| processes::is_ours(pid))
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())?;
+        Some(Daemon { pid, process })
+    }
+
+    /// Waits until it has ended, or says why it has not.
+    fn wait(&self, unmounted: &Mounted) -> Outcome {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).unwrap_or_default();
+            // A process descriptor becomes readable when the process has ended.
+            match poll(
+                &mut [PollFd::new(&self.process, PollFlags::IN)],
+                Some(&left),
+            ) {
+                Ok(0) => return Err(self.goes_on(unmounted)),
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(Failure::new(format!("cannot wait for the daemon: {e}"))),
+            }
         }
+    }
+
+    fn goes_on(&self, unmounted: &Mounted) -> Failure {
+        let Mounted {
+            mountpoint, device, ..
+        } = unmounted;
+        let elsewhere = mount_table::mounts().unwrap_or_default();
+        let elsewhere = elsewhere
+            .into_iter()
+            .find(|mounted| mounted.device == *device);
+        let holders = processes::holders(*device);
+        let why = match (elsewhere, holders.first()) {
+            (Some(other), _) => {
+                let at = other.mountpoint.display();
+                format!("it is mounted at {at}, too; unmount that: umount {at}")
+            }
+            (None, Some(holder)) => {
+                let (pid, at) = (holder.pid, holder.mountpoint.display());
+                format!(
+                    "another mount namespace, that of process {pid}, has a copy of the mount; the daemon \
+                     ends when that does, or: nsenter -t {pid} -m umount {at}"
+                )
+            }
+            (None, None) => {
+                "it is busy, or a mount namespace that cannot be seen from here has a copy \
+                             of the mount; the daemon ends when that is gone"
+                    .to_owned()
+            }
+        };
+        Failure::new(format!(
+            "{} is unmounted, but its daemon (pid {}) goes on: {why}",
+            mountpoint.display(),
+            self.pid
+        ))
     }
 }

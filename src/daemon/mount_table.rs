@@ -5,17 +5,44 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
 /// A line of `/proc/self/mountinfo` that is ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
     pub mountpoint: PathBuf,
     /// As told when it was mounted: a path, escaped as docs/semantics.md says under "Names".
     pub source: String,
+    pub device: Device,
+}
+
+/// The number of a mounted file system. No other has it while this one is mounted somewhere or served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Device {
+    major: u32,
+    /// Of a FUSE file system: the number of the kernel's connection.
+    pub minor: u32,
+}
+
+/// The file system that a path leads to. Its daemon is not asked, so that one that does not answer
+/// holds nobody up.
+pub fn device_at(path: &Path) -> io::Result<Device> {
+    let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+    let found = statx(CWD, path, flags, StatxFlags::empty())?;
+    Ok(Device {
+        major: found.stx_dev_major,
+        minor: found.stx_dev_minor,
+    })
 }
 
 /// Every arrayfs mount that this process sees.
 pub fn mounts() -> io::Result<Vec<Mounted>> {
-    let table = std::fs::read("/proc/self/mountinfo")?;
+    mounts_of("self")
+}
+
+/// Every arrayfs mount that a process sees, named as in `/proc`.
+pub(super) fn mounts_of(process: &str) -> io::Result<Vec<Mounted>> {
+    let table = std::fs::read(format!("/proc/{process}/mountinfo"))?;
     Ok(table.split(|&b| b == b'\n').filter_map(parse).collect())
 }
 
@@ -36,6 +63,15 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     Some(Mounted {
         mountpoint: mountpoint.into(),
         source,
+        device: parse_device(fields.get(2)?)?,
+    })
+}
+
+fn parse_device(field: &[u8]) -> Option<Device> {
+    let (major, minor) = std::str::from_utf8(field).ok()?.split_once(':')?;
+    Some(Device {
+        major: major.parse().ok()?,
+        minor: minor.parse().ok()?,
     })
 }
 
@@ -74,7 +110,18 @@ mod tests {
         let mounted = parse(line).unwrap();
         assert_eq!(mounted.mountpoint, Path::new("/mnt/a b"));
         assert_eq!(mounted.source, r"/data\x");
+        assert_eq!((mounted.device.major, mounted.device.minor), (0, 44));
         assert_eq!(parse(b"36 35 0:44 / /mnt ro - ext4 /dev/sda ro"), None);
         assert_eq!(parse(b""), None);
+    }
+
+    #[test]
+    fn the_device_at_a_path_is_that_of_its_mount() {
+        use std::os::unix::fs::MetadataExt;
+        let proc = Path::new("/proc");
+        let expected = std::fs::metadata(proc).unwrap().dev();
+        let found = device_at(proc).unwrap();
+        assert_eq!(rustix::fs::makedev(found.major, found.minor), expected);
+        assert_ne!(found, device_at(Path::new("/")).unwrap());
     }
 }

@@ -1,17 +1,19 @@
 //! The daemon among the programs around it: mount(8) and its helpers, the log and who rotates it, the
 //! shell that started it, and `arrayfs status`.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::harness::is_root;
 use crate::harness::mounted::{Mounted, mount_line};
 use crate::harness::places::{CONTENT, places};
 use crate::harness::process::{ARRAYFS, arrayfs, link_to_arrayfs, run, send};
 use crate::harness::reads::assert_content;
-use crate::harness::wait_until;
+use crate::harness::{golden, is_root, wait_until};
 
 #[test]
 fn called_as_a_mount_helper_it_takes_the_options_of_mount() {
@@ -24,15 +26,41 @@ fn called_as_a_mount_helper_it_takes_the_options_of_mount() {
             .arg(mountpoint)
             .args(["-o", options]))
     };
-    call("rw,noatime,nodev,nosuid,nofail,_netdev,x-systemd.automount").success();
+    let options = "rw,noatime,nodev,nosuid,nofail,_netdev,x-systemd.automount,lazytime,silent";
+    let said = call(options).success().stderr;
+    assert!(
+        said.contains("WARN") && said.contains("read-only"),
+        "{said}"
+    );
     let line = mount_line(mountpoint).unwrap();
     for option in ["ro", "noatime", "nodev", "nosuid"] {
         let listed = line.split([' ', ',']).any(|word| word == option);
         assert!(listed, "{option} is missing in {line}");
     }
     assert!(line.contains(source.to_str().unwrap()), "{line}");
-    drop(Mounted::adopt(mountpoint));
+    let mounted = Mounted::adopt(mountpoint);
+    assert_eq!(comm(mounted.daemon()), "arrayfs");
+    drop(mounted);
     call("noatmie").failed_saying(2, &["'noatmie'", "did you mean 'noatime'"]);
+}
+
+/// What `pgrep -x` goes by.
+fn comm(pid: u32) -> String {
+    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+    comm.trim_end().to_owned()
+}
+
+#[test]
+fn following_links_can_be_forbidden_by_root() {
+    if !is_root("mounting without following links") {
+        return;
+    }
+    let places = places();
+    let (source, mountpoint) = places.both();
+    std::os::unix::fs::symlink("x.blp", source.join("link")).unwrap();
+    let mounted = Mounted::at(source, mountpoint, &["nosymfollow"]);
+    let followed = std::fs::metadata(mounted.join("link"));
+    assert_eq!(followed.unwrap_err().raw_os_error(), Some(libc::ELOOP));
 }
 
 /// mount(8) looks for helpers in fixed directories; a name space of its own gets one there.
@@ -106,6 +134,118 @@ fn the_starter_s_outputs_and_directory_are_released() {
     for descriptor in ["fd/0", "fd/1", "fd/2"] {
         assert_eq!(link(descriptor).unwrap(), Path::new("/dev/null"));
     }
+}
+
+/// Programs that a process has started and that still run.
+fn children(parent: u32) -> Vec<u32> {
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit(") ").next().unwrap_or_default();
+        after_name.split(' ').nth(1) == Some(&parent.to_string())
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().map(Result::unwrap);
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(is_child).collect()
+}
+
+/// `pkill -HUP -x arrayfs` is for daemons.
+#[test]
+fn the_hdf5_worker_is_not_called_like_a_daemon_and_survives_sighup() {
+    let source = golden("binsparse/sources");
+    let mounted = Mounted::new(source, &[]);
+    assert!(mounted.join("empty-csr-5x7.h5/arrays.json").exists());
+    let workers = children(mounted.daemon());
+    assert!(!workers.is_empty());
+    for worker in workers {
+        assert_eq!(comm(worker), "arrayfs-hdf5");
+        let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
+        assert_eq!(ignored & 1, 1, "{status}");
+    }
+}
+
+/// Starts a program that finds a file open as descriptor 9, as in a script that holds a lock.
+fn with_lock(lock: &Path, program: &[&OsStr]) -> Command {
+    let mut command = Command::new("sh");
+    let script = r#"exec 9>"$0"; exec "$@""#;
+    command.args(["-c", script]).arg(lock).args(program);
+    command
+}
+
+#[test]
+fn what_the_starter_had_open_is_let_go() {
+    let places = places();
+    let (source, mountpoint) = places.both();
+    let lock = source.parent().unwrap().join("lock");
+    let program = [
+        ARRAYFS.as_ref(),
+        "mount".as_ref(),
+        source.as_os_str(),
+        mountpoint.as_os_str(),
+    ];
+    run(&mut with_lock(&lock, &program)).success();
+    let mounted = Mounted::adopt(mountpoint);
+    let fds = std::fs::read_dir(format!("/proc/{}/fd", mounted.daemon())).unwrap();
+    let open: Vec<PathBuf> = fds
+        .filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok())
+        .collect();
+    assert!(open.contains(&"/dev/fuse".into()), "{open:?}");
+    assert!(!open.contains(&lock), "{open:?}");
+}
+
+#[test]
+fn the_hdf5_worker_gets_nothing_that_the_starter_had_open() {
+    let places = places();
+    let directory = places.both().0.parent().unwrap();
+    let (worker, note) = (directory.join("worker"), directory.join("note"));
+    let note_shown = note.display();
+    let script = format!(
+        "#!/bin/sh\n: >'{note_shown}'\n[ -e /proc/$$/fd/9 ] && : >'{note_shown}.9'\n\
+         exec '{ARRAYFS}' \"$@\"\n"
+    );
+    std::fs::write(&worker, script).unwrap();
+    std::fs::set_permissions(&worker, PermissionsExt::from_mode(0o755)).unwrap();
+    let file = golden("binsparse/sources/empty-csr-5x7.h5");
+    let program = [ARRAYFS.as_ref(), "ls".as_ref(), file.as_os_str()];
+    let mut command = with_lock(&directory.join("lock"), &program);
+    run(command.env("ARRAYFS_HDF5_WORKER", &worker)).success();
+    assert!(note.exists());
+    assert!(!directory.join("note.9").exists());
+}
+
+#[test]
+fn paths_of_any_bytes_are_told_without_loss_and_on_one_line() {
+    let places = places();
+    let directory = places.both().0.parent().unwrap();
+    let below = |name: &[u8]| directory.join(OsStr::from_bytes(name));
+    let (source, mountpoint, log) = (below(b"s\n,%\xff"), below(b"m\xfe"), below(b"log"));
+    std::fs::rename(places.both().0, &source).unwrap();
+    std::fs::create_dir(&mountpoint).unwrap();
+    let mounted = Mounted::at(&source, &mountpoint, &[&format!("log={}", log.display())]);
+
+    let said = run(Command::new(ARRAYFS)
+        .args(["status", "--json"])
+        .arg(&mountpoint))
+    .success();
+    let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    let base = directory.to_str().unwrap();
+    assert_eq!(said[0]["mountpoint"], format!("{base}/m%FE"));
+    assert_eq!(said[0]["daemon"]["source"], format!("{base}/s%0A%2C%25%FF"));
+    let listed = run(Command::new(ARRAYFS).args(["ls", "--json"]).arg(&source)).success();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed[0]["path"], format!("{base}/s%0A,%25%FF/x.blp"));
+
+    let text = || std::fs::read_to_string(&log).unwrap_or_default();
+    wait_until("the mount is logged", || text().contains("mounted at"));
+    drop(mounted);
+    assert!(text().contains("s%0A,"), "{}", text());
+    assert!(
+        text().lines().all(|line| line.contains(" INFO ")),
+        "{}",
+        text()
+    );
+    std::fs::rename(&source, places.both().0).unwrap();
 }
 
 #[test]

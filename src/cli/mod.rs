@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::container::Preferences;
+use crate::daemon::background::Inherited;
 use args::{Command, Main, MountHelper};
 
 /// Why a command failed, in words for its user: what, where, and what to do.
@@ -65,9 +66,10 @@ impl From<crate::error::Error> for Failure {
     }
 }
 
-/// Runs the command line, `mount.fuse.arrayfs` included.
+/// Runs the command line, `mount.fuse.arrayfs` included. The process must not have opened anything yet.
 pub fn run(argv: Vec<OsString>) -> ExitCode {
-    match dispatch(argv) {
+    let inherited = Inherited::find();
+    match dispatch(argv, inherited) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message.is_empty() {
@@ -78,12 +80,12 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(argv: Vec<OsString>) -> Outcome {
+fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> Outcome {
     let program = argv
         .first()
         .and_then(|arg| std::path::Path::new(arg).file_name());
     if program.is_some_and(|name| name.as_encoded_bytes().starts_with(b"mount.")) {
-        return mount::run(MountHelper::parse_from(argv).into());
+        return mount::run(MountHelper::parse_from(argv).into(), inherited);
     }
     let main = Main::parse_from(argv);
     let dialect = main.dialect.as_deref().map(options::dialect).transpose()?;
@@ -94,7 +96,7 @@ fn dispatch(argv: Vec<OsString>) -> Outcome {
         Command::Mount(mut args) => {
             args.options
                 .extend(main.dialect.map(|value| format!("dialect={value}")));
-            mount::run(args)
+            mount::run(args, inherited)
         }
         Command::Umount { mountpoint } => umount::run(&mountpoint),
         Command::Ls { long, json, path } => ls::run(&path, preferences, long, json),

@@ -13,7 +13,7 @@ use super::{Failure, Outcome, container, output};
 use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
 use crate::cache::budget::default_limit;
-use crate::daemon::background::{self, Readiness, Side};
+use crate::daemon::background::{self, Inherited, Readiness, Side};
 use crate::daemon::mount_table::{self, Device};
 use crate::daemon::processes;
 use crate::daemon::signals::{self, Request};
@@ -23,7 +23,7 @@ use crate::tree::{Settings, Tree};
 /// After this long a mount that is still in use is detached and the daemon ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) fn run(args: MountArgs) -> Outcome {
+pub(super) fn run(args: MountArgs, inherited: Inherited) -> Outcome {
     let options = MountOptions::parse(&args.all_options())?;
     let places = preconditions::check(&args.source, &args.mountpoint, &options)?;
     // Found out before the fork, where the terminal still listens.
@@ -34,7 +34,7 @@ pub(super) fn run(args: MountArgs) -> Outcome {
     if args.foreground {
         return serve(&places, &options, Readiness::nobody());
     }
-    match background::detach() {
+    match background::detach(inherited) {
         Ok(Side::Parent(outcome)) => outcome.map_err(Failure::new),
         Ok(Side::Child(readiness)) => serve_as_child(&places, &options, readiness),
         Err(e) => Err(Failure::new(format!("cannot start the daemon: {e}"))),

@@ -3,10 +3,45 @@
 //! The process forks before it has any thread; the child serves, the parent waits for one message
 //! through a pipe and exits with its outcome. So `arrayfs mount` returns when the mount is usable, and
 //! its exit status can be trusted. A child that dies without a word is a failure.
+//!
+//! What the starter had open (a lock of its script, say) is not the daemon's to keep.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
+
+/// The descriptors above standard error that this process was started with.
+#[derive(Default)]
+pub struct Inherited(Vec<RawFd>);
+
+impl Inherited {
+    /// Finds them, and keeps them from every program that this process starts. Must be called before
+    /// anything else is opened, while the process has one thread.
+    pub fn find() -> Self {
+        // Without /proc there is nothing to go by, and they stay.
+        let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+        let listed: Vec<RawFd> = entries
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .collect();
+        // SAFETY: sets a flag of a descriptor; the one that listed them is closed, and an error.
+        let inherited =
+            |fd: &RawFd| unsafe { libc::fcntl(*fd, libc::F_SETFD, libc::FD_CLOEXEC) } == 0;
+        Inherited(
+            listed
+                .into_iter()
+                .filter(|fd| *fd > 2)
+                .filter(inherited)
+                .collect(),
+        )
+    }
+
+    pub fn close(self) {
+        for fd in self.0 {
+            // SAFETY: it was there before anything of this process, which therefore does not use it.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
 
 /// The child's end: tells the parent how it went.
 pub struct Readiness {
@@ -20,8 +55,8 @@ pub enum Side {
     Child(Readiness),
 }
 
-/// Forks. Must be called while the process has one thread.
-pub fn detach() -> io::Result<Side> {
+/// Forks; the child lets go of what was inherited. Must be called while the process has one thread.
+pub fn detach(inherited: Inherited) -> io::Result<Side> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     // SAFETY: the process has a single thread here (documented above), so the child's copy of every
     // lock and of the allocator is consistent and it may go on like any process.
@@ -30,6 +65,7 @@ pub fn detach() -> io::Result<Side> {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             drop(read);
+            inherited.close();
             rustix::process::setsid()?;
             Ok(Side::Child(Readiness {
                 pipe: Some(File::from(write)),

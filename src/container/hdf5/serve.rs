@@ -17,10 +17,14 @@ use serde::Serialize;
 use super::library::{self, File};
 use super::worker::wire::{self, Answer, Request, Wanted};
 
+/// What `pgrep` and `top` show; at most 15 bytes.
+const NAME: &str = concat!(env!("CARGO_PKG_NAME"), "-hdf5");
+
 /// Serves until the daemon closes the socket.
 pub fn run() -> ExitCode {
-    // Started by way of /proc/self/exe, the process is called "exe"; nothing depends on its name.
-    let _ = std::fs::write("/proc/self/comm", env!("CARGO_PKG_NAME"));
+    // Not called like a daemon: who signals those by name does not mean it. Without /proc it is "exe".
+    let _ = std::fs::write("/proc/self/comm", NAME);
+    ignore_hangup();
     match library::start()
         .map_err(io::Error::other)
         .and_then(|()| serve())
@@ -28,6 +32,12 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// SIGHUP tells daemons to open their log anew. The worker has none, and ends with its socket.
+fn ignore_hangup() {
+    // SAFETY: no handler is installed, the signal is only ignored.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
 }
 
 fn serve() -> io::Result<()> {

@@ -77,7 +77,7 @@ impl Stream {
             Generation::V1 => (Offsets::none(), 0),
             _ => {
                 let name = format!("{name}_idx_offsets");
-                Offsets::open(fields, &name, chunks + 1, data.len())?
+                Offsets::open(fields, &name, chunks + 1)?
             }
         };
         let parts = [Some(&data), Some(&idx), starts.as_ref()];

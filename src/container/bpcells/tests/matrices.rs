@@ -149,3 +149,22 @@ fn empty_matrices() {
         assert_eq!(verified(&container, "idxptr"), [""; 0]);
     }
 }
+
+/// The real reader looks at no more than it needs.
+#[test]
+fn more_is_stored_than_idxptr_asks_for() {
+    let dir = matrix(PACKED, 1000);
+    for offsets in [&[0, 9, 9][..], &[0, 10], &[0, 12, 12, 13], &[0, u64::MAX]] {
+        dir.u64s("index_idx_offsets", offsets);
+        let container = dir.open();
+        assert_eq!(container.faults.len(), 0, "{:?}", container.faults);
+        assert!(content(&container, "index") == le32(&rows(1000)));
+        assert_eq!(verified(&container, "index"), [""; 0]);
+    }
+    for n in [999, 700, 128, 0] {
+        dir.u64s("idxptr", &[0, 0, 0, n]);
+        let container = dir.open();
+        assert_eq!(container.faults.len(), 0, "{:?}", container.faults);
+        assert!(content(&container, "val") == le32(&values(n as u32)));
+    }
+}

@@ -41,7 +41,7 @@ pub(super) fn open(fields: &dyn Fields, version: Version, container: &mut Contai
     container.add("end_max", end_max)?;
     container.add("chr_ptr", pointers.map(|p| p as Arc<dyn Array>))?;
     container.add("cell_names", cell_names)?;
-    container.add("chr_names", fields.names("chr_names"))?;
+    container.add("chr_names", open_chr_names(fields, chromosomes))?;
     describe(container, total, chromosomes);
     Ok(())
 }
@@ -133,6 +133,26 @@ fn audit_cells(
     };
     Ok(audited(cell?, move |cell, report| {
         all_below(cell, count(names.as_ref())?, "cell_names", report)
+    }))
+}
+
+/// Every name has a begin and an end in `chr_ptr`: a reader looks for them. What has no name it never asks for.
+fn open_chr_names(fields: &dyn Fields, chromosomes: Option<u64>) -> Result<Arc<dyn Array>> {
+    let names = fields.names("chr_names")?;
+    let Some(chromosomes) = chromosomes else {
+        return Ok(names);
+    };
+    Ok(audited(names, move |names, report| {
+        let found = count(names)?;
+        if found > chromosomes {
+            let fault = Fault::new("more names than chr_ptr has chromosomes");
+            report(
+                fault
+                    .expected(format_args!("at most {chromosomes}"))
+                    .found(found),
+            );
+        }
+        Ok(())
     }))
 }
 

@@ -112,3 +112,21 @@ fn verify_compares_the_arrays() {
         "{found:?}"
     );
 }
+
+#[test]
+fn verify_compares_names_and_chromosomes() {
+    let dir = fragment_store(true, 1000);
+    for (names, faults) in [("a\nb\nc\nd\n", 1), ("a\nb\nc\n", 0), ("a\nb\n", 0)] {
+        dir.put("chr_names", names);
+        let found = verified(&dir.open(), "chr_names");
+        assert_eq!(found.len(), faults, "{found:?}");
+    }
+    dir.u64s("chr_ptr", &[0; 6]);
+    let container = dir.open();
+    assert_eq!(container.faults.len(), 0, "{:?}", container.faults);
+    assert_eq!(
+        content(&container, "start"),
+        b"",
+        "what is left over is not asked for"
+    );
+}

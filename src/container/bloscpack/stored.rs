@@ -17,7 +17,7 @@ use super::chunks::Chunk;
 use super::header::hex;
 use super::layout::CHUNK_HEADER;
 use super::memory::{refused, room, zeros};
-use crate::codec::blosc::{BloscError, ChunkHeader, Decoder};
+use crate::codec::blosc::{BloscError, ChunkHeader, Decoder, Filter};
 use crate::codec::checksum::{Checksum, Digest};
 use crate::error::{Error, Fault, Result};
 use crate::source::{Fetch, Source};
@@ -245,8 +245,17 @@ pub(super) fn scratch(header: &ChunkHeader, plain: u64) -> u64 {
     } else {
         whole.min(most_stored(plain as usize) as u64)
     };
-    stored + 2 * plain
+    // What the filter is undone from, and bit shuffle's tile.
+    stored
+        + match header.filter() {
+            Filter::None => 0,
+            Filter::Shuffle => plain + GAPS,
+            Filter::Bitshuffle => 2 * plain + GAPS,
+        }
 }
+
+/// Room between and behind the planes of a shuffled block, at most.
+const GAPS: u64 = 8 << 10;
 
 /// Most that a thread keeps for its next decode, beside the budget.
 const KEPT: u64 = 4 << 20;

@@ -1,59 +1,117 @@
-//! What a full check sees and reading every block does not: entries of the offsets section, and chunks
-//! that hold no bytes.
+//! The full check: every chunk that can be found is surveyed, and what reading every block does not see is
+//! checked: entries of the offsets section, chunks that hold no bytes, and chunks that are lost.
 //!
-//! Missing and damaged chunks that hold bytes are found by whoever decodes every block; damage that keeps
-//! sizes from being known has been told when the file was opened.
+//! Lost chunks are told in runs, as a file may claim millions. Damage that keeps sizes from being known has
+//! been told when the file was opened.
 
-use super::chunks::Sizes;
+use std::sync::Arc;
+
+use super::chunks::{Extent, Sizes};
 use super::data::Data;
-use super::segment::{SEGMENT, Segment};
+use super::segment::{self, Place, SEGMENT, Segment};
 use super::table;
-use crate::codec::blosc::ChunkHeader;
+use crate::array::Piece;
 use crate::error::{Error, Fault, Result};
 
 /// Wrong entries told one by one; the rest are counted.
 const TOLD: u64 = 20;
+
+/// Spare entries looked at: a sparse file may claim billions. As many as 1.6 million chunks have.
+const MOST_SPARE: u64 = 1 << 24;
 
 /// Entry of a chunk whose place the writer did not, or not yet, fill in.
 const UNKNOWN: i64 = -1;
 
 pub(super) fn verify(data: &Data, report: &mut dyn FnMut(Fault)) -> Result<()> {
     check_offsets(data, report)?;
-    match data.chunks.sizes() {
-        Sizes::Even {
-            chunk_size: 0,
-            chunks,
-            ..
-        } => (0..chunks).try_for_each(|number| check_empty(data, number, report)),
-        Sizes::Even {
-            last: 0,
-            chunks: chunks @ 1..,
-            ..
-        } => check_empty(data, chunks - 1, report),
-        Sizes::Even { .. } => Ok(()),
-        Sizes::Walked { .. } => check_empties_walked(data, report),
+    let mut lost = LostRun::default();
+    each_segment(data, &mut |index, segment| {
+        for (number, place) in (index * SEGMENT..).zip(&segment.places) {
+            match place {
+                Place::At(_) => lost.end(report),
+                Place::Lost(at) => lost.add(number, number, || at.fault(number)),
+            }
+            if is_empty(data, number, place) {
+                tell(check_empty(data, number), report)?;
+            }
+        }
+        Ok(())
+    })?;
+    let end = data.chunks.walk().end(&*data.source)?;
+    let chunks = data.chunks.sizes().chunks();
+    if end.chunks < chunks {
+        let fault = || data.chunks.walk().why_missing(end.chunks);
+        lost.add(end.chunks, chunks - 1, fault);
+    }
+    lost.end(report);
+    Ok(())
+}
+
+/// Visits the blocks of every chunk that has a place. One that cannot be read is visited once.
+pub(super) fn survey(data: &Data, visit: &mut dyn FnMut(Piece)) -> Result<()> {
+    let bytes = data.bytes();
+    let mut at = 0;
+    each_segment(data, &mut |index, segment| {
+        for (number, place) in (index * SEGMENT..).zip(&segment.places) {
+            let extent = match data.chunks.sizes() {
+                Sizes::Even { .. } => data.chunks.even_extent(number),
+                Sizes::Walked { .. } => walked(place, number, at),
+            };
+            at = extent.plain.end;
+            if place.slot().is_some() && extent.plain.start < bytes {
+                data.survey_chunk(&extent, visit)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The extent of a chunk that begins at `start` and says its size itself.
+fn walked(place: &Place, number: u64, start: u64) -> Extent {
+    let len = plain_len(place).unwrap_or(0);
+    Extent {
+        number,
+        plain: start..start.saturating_add(len),
     }
 }
 
-/// An empty chunk has a header and a digest like any other.
-fn check_empty(data: &Data, number: u64, report: &mut dyn FnMut(Fault)) -> Result<()> {
-    let chunk = data.chunk(&data.chunks.even_extent(number));
-    tell(chunk.and_then(|chunk| data.stored.check(&chunk)), report)
+/// Plain bytes, if the chunk's header was read and is sound.
+fn plain_len(place: &Place) -> Option<u64> {
+    let header = segment::parse(place.slot()?.header()?).ok()?;
+    Some(u64::from(header.nbytes()))
 }
 
-fn check_empties_walked(data: &Data, report: &mut dyn FnMut(Fault)) -> Result<()> {
+type Visit<'a> = &'a mut dyn FnMut(u64, &Segment) -> Result<()>;
+
+/// Goes over the segments as far as the walk goes.
+fn each_segment(data: &Data, visit: Visit<'_>) -> Result<()> {
+    let segment = |index| -> Result<Option<Arc<Segment>>> {
+        data.chunks.walk().segment(&*data.source, index)
+    };
     let mut index = 0;
-    while let Some(segment) = data.chunks.walk().segment(&*data.source, index)? {
-        for (number, slot) in (index * SEGMENT..).zip(&segment.slots) {
-            let header = slot.header().and_then(|raw| ChunkHeader::parse(raw).ok());
-            if header.is_some_and(|header| header.nbytes() == 0) {
-                let chunk = data.chunks.get(number);
-                tell(chunk.and_then(|chunk| data.stored.check(&chunk)), report)?;
-            }
-        }
+    while let Some(segment) = segment(index)? {
+        visit(index, &segment)?;
         index += 1;
     }
     Ok(())
+}
+
+/// Whether a chunk that is there should hold no bytes. It has a header and a digest like any other.
+fn is_empty(data: &Data, number: u64, place: &Place) -> bool {
+    let plain = data.chunks.even_extent(number).plain;
+    let len = match data.chunks.sizes() {
+        Sizes::Even { .. } => Some(plain.end - plain.start),
+        Sizes::Walked { .. } => plain_len(place),
+    };
+    place.slot().is_some() && len == Some(0)
+}
+
+fn check_empty(data: &Data, number: u64) -> Result<()> {
+    let chunk = match data.chunks.sizes() {
+        Sizes::Even { .. } => data.chunk(&data.chunks.even_extent(number))?,
+        Sizes::Walked { .. } => data.chunks.get(number)?,
+    };
+    data.stored.check(&chunk)
 }
 
 fn tell(outcome: Result<()>, report: &mut dyn FnMut(Fault)) -> Result<()> {
@@ -63,6 +121,33 @@ fn tell(outcome: Result<()>, report: &mut dyn FnMut(Fault)) -> Result<()> {
             Ok(())
         }
         other => other,
+    }
+}
+
+/// Chunks lost one behind the other.
+#[derive(Default)]
+struct LostRun {
+    /// The fault of the first.
+    fault: Option<(u64, Fault)>,
+    last: u64,
+}
+
+impl LostRun {
+    /// Adds the chunks `first..=last`, which follow those added before.
+    fn add(&mut self, first: u64, last: u64, fault: impl FnOnce() -> Fault) {
+        self.fault.get_or_insert_with(|| (first, fault()));
+        self.last = last;
+    }
+
+    fn end(&mut self, report: &mut dyn FnMut(Fault)) {
+        let Some((first, fault)) = self.fault.take() else {
+            return;
+        };
+        let what = match self.last {
+            last if last == first => fault.what.clone(),
+            last => format!("chunks {first} to {last} cannot be read: {}", fault.what),
+        };
+        report(Fault { what, ..fault });
     }
 }
 
@@ -78,14 +163,12 @@ fn check_offsets(data: &Data, report: &mut dyn FnMut(Fault)) -> Result<()> {
         report,
     };
     if !is_unfinished(data, section, chunks)? {
-        let mut index = 0;
-        while let Some(segment) = data.chunks.walk().segment(&*data.source, index)? {
-            check_segment(data, &segment, index, &mut wrong)?;
-            index += 1;
-        }
+        each_segment(data, &mut |index, segment| {
+            check_segment(data, segment, index, &mut wrong)
+        })?;
     }
     let mut from = chunks;
-    let end = chunks + layout.spare;
+    let end = chunks + layout.spare.min(MOST_SPARE);
     while from < end {
         let entries = table::entries(&*data.source, section, from, (end - from).min(SEGMENT))?;
         for (number, entry) in (from..).zip(&entries) {
@@ -111,18 +194,15 @@ fn is_unfinished(data: &Data, section: u64, chunks: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// Behind a damaged header the walk may have lost its way, and says nothing about the table.
+/// Where the walk has lost its way, it says nothing about the table.
 fn check_segment(data: &Data, segment: &Segment, index: u64, wrong: &mut Wrong<'_>) -> Result<()> {
     let from = index * SEGMENT;
-    let entries = table::entries(
-        &*data.source,
-        wrong.section,
-        from,
-        segment.slots.len() as u64,
-    )?;
-    let last_sure = data.chunks.walk().first_damaged().unwrap_or(u64::MAX);
-    for ((number, slot), entry) in (from..=last_sure).zip(&segment.slots).zip(entries) {
-        wrong.check(number, slot.at as i64, entry);
+    let count = segment.places.len() as u64;
+    let entries = table::entries(&*data.source, wrong.section, from, count)?;
+    for ((number, place), entry) in (from..).zip(&segment.places).zip(entries) {
+        if let Some(slot) = place.slot() {
+            wrong.check(number, slot.at as i64, entry);
+        }
     }
     Ok(())
 }

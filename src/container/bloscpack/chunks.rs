@@ -1,28 +1,19 @@
 //! Which chunk holds a byte, and where that chunk lies in the file.
 //!
 //! Sizes come from the file's header by arithmetic or, where it does not know them, from a walk. Places
-//! come from the offsets table as long as it agrees with the chunks it leads to. When it does not, the
-//! whole file is walked once: a walk that arrives proves the table wrong, one that breaks leaves the table
-//! standing and the chunk bad. A table that is impossible in itself is not asked at all.
+//! come from the walk alone ([`super::walk`]), which goes no further than has been asked for.
 //! Used by [`super::data`] and [`super::check`].
 
-use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use lru::LruCache;
-
-use super::layout::{CHUNK_HEADER, Layout};
-use super::segment::{RawHeader, SEGMENT, Segment};
-use super::table;
-use super::walk::{Walk, cut_short, unsound};
+use super::layout::{Layout, cut_short};
+use super::segment::{self, RawHeader, SEGMENT, Segment, Slot};
+use super::steps::unsound;
+use super::walk::Walk;
 use crate::codec::blosc::ChunkHeader;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Fault, Result};
 use crate::source::Source;
-
-/// Segments kept: some readers at different places.
-const KEPT: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
 /// Plain bytes of the chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,25 +48,6 @@ pub(super) struct Chunks {
     layout: Layout,
     sizes: Sizes,
     walk: Walk,
-    /// The table is there and nothing speaks against it.
-    table: AtomicBool,
-    segments: Mutex<LruCache<(By, u64), Arc<Segment>>>,
-}
-
-/// Where a segment comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum By {
-    Table,
-    Walk,
-}
-
-/// What the table leads to.
-enum Lookup {
-    Chunk(Chunk),
-    /// The chunk found is not what the table promises: one of them is wrong.
-    Doubtful(Fault),
-    /// The table is impossible.
-    Impossible,
 }
 
 impl Sizes {
@@ -114,9 +86,7 @@ impl Chunks {
         layout: Layout,
         sizes: Option<Sizes>,
     ) -> Result<(Self, Option<Fault>)> {
-        let walk = Walk::new(layout, sizes.is_none());
-        // After a walk for the sizes nothing is left to ask the table.
-        let table = AtomicBool::new(layout.offsets.is_some() && sizes.is_some());
+        let walk = Walk::new(layout, sizes);
         let (sizes, fault) = match sizes {
             Some(sizes) => (sizes, None),
             None => {
@@ -137,15 +107,12 @@ impl Chunks {
                 )
             }
         };
-        let segments = Mutex::new(LruCache::new(KEPT));
         Ok((
             Chunks {
                 source,
                 layout,
                 sizes,
                 walk,
-                table,
-                segments,
             },
             fault,
         ))
@@ -212,8 +179,8 @@ impl Chunks {
         let index = self.walk.segment_of(plain);
         let (segment, start) = self.walked_segment(index)?;
         let mut start = start;
-        for (number, slot) in (index * SEGMENT..).zip(&segment.slots) {
-            let header = slot.header().map(ChunkHeader::parse);
+        for (number, place) in (index * SEGMENT..).zip(&segment.places) {
+            let header = place.slot().and_then(Slot::header).map(segment::parse);
             let end = start + header.map_or(0, |h| h.map_or(0, |h| u64::from(h.nbytes())));
             if plain < end {
                 return Ok(Extent {
@@ -229,7 +196,7 @@ impl Chunks {
     /// A segment of the walk and the plain offset where it begins.
     fn walked_segment(&self, index: u64) -> Result<(Arc<Segment>, u64)> {
         let plain = self.walk.mark(index).map_or(0, |mark| mark.plain);
-        match self.segment(By::Walk, index)? {
+        match self.walk.segment(&*self.source, index)? {
             Some(segment) => Ok((segment, plain)),
             None => Err(self.walk.why_missing(index * SEGMENT).into()),
         }
@@ -237,69 +204,19 @@ impl Chunks {
 
     /// Finds a chunk. Whether it is as long as the file's header says is not asked here.
     pub(super) fn get(&self, number: u64) -> Result<Chunk> {
-        if self.table.load(Ordering::Relaxed) {
-            match self.by_table(number)? {
-                Lookup::Chunk(chunk) => return Ok(chunk),
-                Lookup::Doubtful(fault) => {
-                    if !self.walk.is_sound(&*self.source)? {
-                        return Err(fault.block(number).into());
-                    }
-                }
-                Lookup::Impossible => {}
+        let found = self.walk.find(&*self.source, number).and_then(|found| {
+            let chunk = self.chunk(number, found.at, &found.header)?;
+            match found.next {
+                Some(next) => Err(elsewhere(&chunk, next, &self.layout).into()),
+                None => Ok(chunk),
             }
-            self.table.store(false, Ordering::Relaxed);
-        }
-        self.by_walk(number)
-            .map_err(|e| e.map_fault(|fault| fault.block(number)))
-    }
-
-    fn by_table(&self, number: u64) -> Result<Lookup> {
-        let Some(segment) = self.segment(By::Table, number / SEGMENT)? else {
-            return Ok(Lookup::Impossible);
-        };
-        let index = (number % SEGMENT) as usize;
-        let Some(slot) = segment.slots.get(index) else {
-            return Ok(Lookup::Impossible);
-        };
-        if !self.layout.has_header(slot.at) {
-            return Ok(Lookup::Doubtful(cut_short(
-                slot.at,
-                CHUNK_HEADER,
-                &self.layout,
-            )));
-        }
-        let raw = segment.header(index, &self.layout, &*self.source)?;
-        let chunk = match self.chunk(number, slot.at, &raw) {
-            Ok(chunk) => chunk,
-            Err(Error::Fault(fault)) => return Ok(Lookup::Doubtful(*fault)),
-            Err(other) => return Err(other),
-        };
-        let end = chunk.stored().end + self.layout.digest;
-        Ok(match slot.next {
-            Some(next) if next != end => Lookup::Doubtful(
-                Fault::new("the chunk does not end where the next one begins")
-                    .bytes(chunk.stored())
-                    .expected(format_args!("the next chunk at {end}"))
-                    .found(next),
-            ),
-            _ => Lookup::Chunk(chunk),
-        })
-    }
-
-    fn by_walk(&self, number: u64) -> Result<Chunk> {
-        let segment = self.segment(By::Walk, number / SEGMENT)?;
-        let slot = segment
-            .as_ref()
-            .and_then(|s| s.slots.get((number % SEGMENT) as usize));
-        match slot.and_then(|slot| Some((slot.at, slot.header()?))) {
-            Some((at, raw)) => self.chunk(number, at, raw),
-            None => Err(self.walk.why_missing(number).into()),
-        }
+        });
+        found.map_err(|e| e.map_fault(|fault| fault.block(number)))
     }
 
     /// What the header at `at` says, if it is sound and the chunk and its digest are in the file.
     fn chunk(&self, number: u64, at: u64, raw: &RawHeader) -> Result<Chunk> {
-        let header = ChunkHeader::parse(raw).map_err(|e| unsound(at, &e))?;
+        let header = segment::parse(raw).map_err(|e| unsound(at, &e))?;
         let needed = u64::from(header.ctbytes()) + self.layout.digest;
         if at
             .checked_add(needed)
@@ -309,22 +226,14 @@ impl Chunks {
         }
         Ok(Chunk { number, at, header })
     }
+}
 
-    /// A segment, from those kept if it is there. `None`: the table is impossible, or the walk ended
-    /// before.
-    fn segment(&self, by: By, index: u64) -> Result<Option<Arc<Segment>>> {
-        let kept = || self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(segment) = kept().get(&(by, index)) {
-            return Ok(Some(Arc::clone(segment)));
-        }
-        let segment = match by {
-            By::Table => table::segment(&*self.source, &self.layout, index)?,
-            By::Walk => self.walk.segment(&*self.source, index)?,
-        };
-        let segment = segment.map(Arc::new);
-        if let Some(segment) = &segment {
-            kept().put((by, index), Arc::clone(segment));
-        }
-        Ok(segment)
-    }
+/// The chunks behind this one do not begin where it says that it ends.
+pub(super) fn elsewhere(chunk: &Chunk, next: u64, layout: &Layout) -> Fault {
+    let end = chunk.stored().end + layout.digest;
+    Fault::new("the chunk does not end where the next one begins")
+        .block(chunk.number)
+        .bytes(chunk.stored())
+        .expected(format_args!("the next chunk at {end}"))
+        .found(next)
 }

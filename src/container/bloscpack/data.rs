@@ -12,9 +12,10 @@ use super::check;
 use super::chunks::{Chunk, Chunks, Extent, Sizes};
 use super::layout::Layout;
 use super::numpy::Numpy;
+use super::segment;
+use super::steps::implausible;
 use super::stored::{self, Part, Stored};
 use super::units::Units;
-use super::walk::implausible;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::codec::blosc::{ChunkHeader, Filter};
@@ -78,20 +79,39 @@ impl Data {
         }
     }
 
-    /// The fault of an empty array, whose chunks nobody will ever ask for.
+    /// The fault of a chunk of nothing at the end, which nobody will ever ask for. If it does hold bytes, the
+    /// file's header is wrong and the array too short.
     pub(super) fn fault_of_nothing(&self) -> Result<Option<Fault>> {
-        if !matches!(self.chunks.sizes(), Sizes::Even { chunks: 1.., .. }) || self.bytes() > 0 {
-            return Ok(None);
-        }
+        let last = match self.chunks.sizes() {
+            Sizes::Even {
+                last: 0,
+                chunks: chunks @ 1..,
+                ..
+            } => chunks - 1,
+            _ => return Ok(None),
+        };
         // A chunk of nothing is its header; what claims more is left to the full check.
         let check = |chunk: Chunk| match chunk.stored() {
             stored if stored.end - stored.start > SMALL_NOTHING => Ok(()),
             _ => self.stored.check(&chunk),
         };
-        match self.chunk(&self.chunks.even_extent(0)).and_then(check) {
+        match self.chunk(&self.chunks.even_extent(last)).and_then(check) {
             Err(Error::Fault(fault)) => Ok(Some(*fault)),
             other => other.map(|()| None),
         }
+    }
+
+    /// Visits every block of a chunk. One that cannot be read has a single fault, however long it claims to be.
+    pub(super) fn survey_chunk(&self, extent: &Extent, visit: &mut dyn FnMut(Piece)) -> Result<()> {
+        let (units, end) = match self.chunk(extent) {
+            Ok(chunk) => (Units::of(&chunk.header), extent.plain.end),
+            Err(Error::Fault(_)) => (Units::unreadable(), Units::unreadable().end(extent)),
+            Err(other) => return Err(other),
+        };
+        let mut pieces = Vec::new();
+        units.pieces(extent, extent.plain.start..end, &mut pieces);
+        pieces.into_iter().for_each(visit);
+        Ok(())
     }
 
     fn find(&self, block: BlockId) -> Result<(Chunk, Part)> {
@@ -169,6 +189,10 @@ impl Array for Data {
         decoded
     }
 
+    fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
+        check::survey(self, visit)
+    }
+
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
         check::verify(self, report)
     }
@@ -181,7 +205,7 @@ fn first_header(source: &dyn Source, layout: &Layout) -> Result<Option<ChunkHead
     }
     let mut raw = [0; ChunkHeader::LEN];
     source.fetch_one(layout.first, &mut raw)?;
-    Ok(ChunkHeader::parse(&raw).ok())
+    Ok(segment::parse(&raw).ok())
 }
 
 /// `blosc lz4 shuffle`.

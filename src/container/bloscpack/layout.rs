@@ -106,6 +106,15 @@ pub(super) fn short_header(len: u64) -> Fault {
         .found(format_args!("{len} bytes"))
 }
 
+/// A chunk that does not fit into the file.
+pub(super) fn cut_short(at: u64, needed: u64, layout: &Layout) -> Fault {
+    let there = layout.len.saturating_sub(at);
+    Fault::new("the file ends within the chunk")
+        .bytes(at.min(layout.len)..layout.len)
+        .expected(format_args!("at least {needed} bytes"))
+        .found(format_args!("{there} bytes"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

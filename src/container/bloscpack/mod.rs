@@ -5,22 +5,26 @@
 //! the metadata and the first chunk's header; only a file that does not know its own sizes is walked.
 //! Nothing that a file claims is believed before it is checked against the file's length.
 //!
-//! The way of a read: [`chunks`] (which chunk, and where; by [`table`] or [`walk`]), [`units`] (which blocks
+//! The way of a read: [`chunks`] (which chunk, and where, by the [`walk`]), [`units`] (which blocks
 //! of it), [`stored`] (digest and decoding); [`data`] joins them to an array.
 
 mod check;
 mod chunks;
 mod data;
+mod gap;
 mod header;
 mod json;
 mod layout;
 mod literal;
 mod memory;
 mod metadata;
+#[cfg(test)]
+mod misled;
 mod numpy;
 #[cfg(test)]
 mod sample;
 mod segment;
+mod steps;
 mod stored;
 mod table;
 mod units;
@@ -161,7 +165,10 @@ fn even_sizes(header: &Header) -> Result<Option<Sizes>> {
 /// is not shown at all: an empty file would look like one.
 fn show(container: &mut Container, data: Data, broken: Option<Fault>) -> Result<()> {
     let found = data.chunks.sizes();
-    container.faults.extend(data.fault_of_nothing()?);
+    let nothing = data.fault_of_nothing()?;
+    container
+        .faults
+        .extend(nothing.map(|fault| fault.array("data")));
     let nothing = Fault::new("the file holds no chunks, and does not say how many it should");
     let missing = match (found, broken) {
         (Sizes::Walked { chunks: 0, .. }, None) if data.chunks.layout().chunks.is_none() => {

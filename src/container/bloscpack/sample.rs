@@ -101,6 +101,12 @@ impl File {
         self
     }
 
+    pub(super) fn without_checksum(mut self) -> Self {
+        self.header[6] = 0;
+        self.offsets = self.true_offsets(2);
+        self
+    }
+
     pub(super) fn with_metadata(mut self, section: Vec<u8>) -> Self {
         self.header[5] |= 2;
         self.metadata = section;

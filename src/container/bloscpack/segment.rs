@@ -1,14 +1,14 @@
-//! A run of chunks whose places are known: what the offsets table or the walk yields, and what is kept.
+//! A run of chunks as the walk found them, and reading headers that lie near each other.
 //!
-//! Places are held by segments of [`SEGMENT`] chunks, a few at a time, so that a file of millions of
-//! chunks takes no more memory than one of thousands. Used by [`super::table`], [`super::walk`] and
-//! [`super::chunks`].
+//! Places are held by segments of [`SEGMENT`] chunks, some at a time, so that a file of millions of
+//! chunks takes no more memory than one of thousands. Used by [`super::walk`], [`super::steps`] and
+//! [`super::check`].
 
 use std::sync::OnceLock;
 
 use super::layout::{CHUNK_HEADER, Layout};
-use crate::codec::blosc::ChunkHeader;
-use crate::error::{Fault, Result};
+use crate::codec::blosc::{BloscError, ChunkHeader};
+use crate::error::{self, Fault};
 use crate::source::Source;
 
 /// Chunks of a segment.
@@ -21,32 +21,67 @@ const WINDOW: u64 = 64 << 10;
 
 pub(super) type RawHeader = [u8; ChunkHeader::LEN];
 
-/// Where a chunk begins.
+/// Where a chunk is.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    At(Slot),
+    Lost(Lost),
+}
+
+#[derive(Debug, Clone)]
 pub(super) struct Slot {
     pub(super) at: u64,
-    /// Where the next chunk begins, according to the table; `None` for the last one and in a walk.
-    pub(super) next: Option<u64>,
     header: OnceLock<RawHeader>,
+    /// Where the next chunk begins, if that is not where this one's header says.
+    pub(super) next: Option<u64>,
+}
+
+/// A chunk that nothing leads to, behind one that is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lost {
+    /// The last chunk before it whose place is known, ...
+    pub(super) behind: u64,
+    /// ... and that place.
+    pub(super) at: u64,
 }
 
 pub(super) struct Segment {
-    pub(super) slots: Vec<Slot>,
+    pub(super) places: Vec<Place>,
+}
+
+/// A chunk's header as the real reader takes it: where there is nothing to decode, it does not look at the
+/// codec of a memcpyed chunk, nor at anything but the reserved flag of an empty one.
+pub(super) fn parse(raw: &RawHeader) -> Result<ChunkHeader, BloscError> {
+    const MEMCPYED: u8 = 0x02;
+    const RESERVED: u8 = 0x08;
+    const CODEC: u8 = 0xe0;
+    ChunkHeader::parse(raw).or_else(|refused| {
+        let mut raw = *raw;
+        if raw[4..8] == [0; 4] {
+            raw[2] &= RESERVED;
+            raw[3] = 1;
+        } else if raw[2] & MEMCPYED != 0 {
+            raw[2] &= !CODEC;
+        }
+        ChunkHeader::parse(&raw).map_err(|_| refused)
+    })
 }
 
 impl Slot {
-    pub(super) fn new(at: u64, next: Option<u64>) -> Self {
+    /// A chunk whose header is read when it is wanted.
+    pub(super) fn new(at: u64) -> Self {
         Slot {
             at,
-            next,
             header: OnceLock::new(),
+            next: None,
         }
     }
 
-    pub(super) fn with_header(at: u64, header: RawHeader) -> Self {
+    pub(super) fn with_header(at: u64, header: RawHeader, next: Option<u64>) -> Self {
         Slot {
             at,
-            next: None,
             header: OnceLock::from(header),
+            next,
         }
     }
 
@@ -56,31 +91,50 @@ impl Slot {
     }
 }
 
+impl Lost {
+    pub(super) fn fault(&self, number: u64) -> Fault {
+        let what = format!(
+            "lost: chunk {} before it does not lead to the next one",
+            self.behind
+        );
+        Fault::new(what)
+            .block(number)
+            .bytes(self.at..self.at.saturating_add(CHUNK_HEADER))
+    }
+}
+
+impl Place {
+    pub(super) fn slot(&self) -> Option<&Slot> {
+        match self {
+            Place::At(slot) => Some(slot),
+            Place::Lost(_) => None,
+        }
+    }
+}
+
 impl Segment {
     /// The header of a chunk of the segment; those that lie near behind it are read along.
     pub(super) fn header(
         &self,
+        slot: &Slot,
         index: usize,
         layout: &Layout,
         source: &dyn Source,
-    ) -> Result<RawHeader> {
-        let slot = &self.slots[index];
+    ) -> error::Result<RawHeader> {
         if let Some(header) = slot.header() {
             return Ok(*header);
         }
         let mut window = Window::new();
         let header = window.header(source, layout, slot.at)?;
         let _ = slot.header.set(header);
-        for pair in self.slots[index..].windows(2) {
-            if pair[1].at - pair[0].at >= NEAR || !layout.has_header(pair[1].at) {
+        let mut last = slot.at;
+        for next in self.places.iter().skip(index + 1).map_while(Place::slot) {
+            let near = next.at.saturating_sub(last) < NEAR && layout.has_header(next.at);
+            if !near || next.at - slot.at + CHUNK_HEADER > WINDOW {
                 break;
             }
-            if pair[1].at - slot.at + CHUNK_HEADER > WINDOW {
-                break;
-            }
-            let _ = pair[1]
-                .header
-                .set(window.header(source, layout, pair[1].at)?);
+            let _ = next.header.set(window.header(source, layout, next.at)?);
+            last = next.at;
         }
         Ok(header)
     }
@@ -97,6 +151,7 @@ impl Layout {
 }
 
 /// The last bytes read while going from header to header.
+#[derive(Default)]
 pub(super) struct Window {
     at: u64,
     bytes: Vec<u8>,
@@ -105,11 +160,7 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new() -> Self {
-        Window {
-            at: 0,
-            bytes: Vec::new(),
-            last: None,
-        }
+        Window::default()
     }
 
     /// The header at `at`, which the layout has checked to be in the file.
@@ -118,16 +169,16 @@ impl Window {
         source: &dyn Source,
         layout: &Layout,
         at: u64,
-    ) -> Result<RawHeader> {
-        let near = self.last.is_some_and(|last| at.saturating_sub(last) < NEAR);
-        self.last = Some(at);
+    ) -> error::Result<RawHeader> {
         if !self.holds(at) {
+            let near = self.last.is_some_and(|last| at.saturating_sub(last) < NEAR);
             let most = if near { WINDOW } else { CHUNK_HEADER };
             self.bytes
                 .resize(most.min(layout.len.saturating_sub(at)) as usize, 0);
             self.at = at;
             source.fetch_one(at, &mut self.bytes)?;
         }
+        self.last = Some(at);
         let from = at
             .checked_sub(self.at)
             .and_then(|from| usize::try_from(from).ok());

@@ -1,13 +1,49 @@
 //! The offsets section: 64-bit places of the chunks, for access without walking there.
 //!
-//! No known reader uses it, so nothing keeps writers honest: an entry is believed only if it could be
-//! right beside its neighbours, and again when the chunk it leads to is as long as they say
-//! ([`super::chunks`]). Entries of -1 are what an interrupted writer leaves.
+//! No known reader uses it, so nothing keeps writers honest: an entry is a hint, believed where the
+//! chunks themselves agree ([`super::steps`]). Entries of -1 are what an interrupted writer leaves.
 
 use super::layout::{ENTRY, Layout};
-use super::segment::{SEGMENT, Segment, Slot};
+use super::segment::{Place, SEGMENT, Segment, Slot};
 use crate::error::Result;
 use crate::source::Source;
+
+/// Entries of the table around a segment, the two behind it included. None if there is no table.
+#[derive(Default)]
+pub(super) struct Hints {
+    first: u64,
+    entries: Vec<i64>,
+}
+
+impl Hints {
+    pub(super) fn read(source: &dyn Source, layout: &Layout, index: u64) -> Result<Self> {
+        let (Some(section), Some(chunks)) = (layout.offsets, layout.chunks) else {
+            return Ok(Hints::default());
+        };
+        let first = index.saturating_mul(SEGMENT);
+        let count = (SEGMENT + 2).min(chunks.saturating_sub(first));
+        let entries = entries(source, section, first, count)?;
+        Ok(Hints { first, entries })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Where chunk `number` begins according to the table; none if the entry is no place.
+    pub(super) fn place(&self, number: u64) -> Option<u64> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        u64::try_from(*self.entries.get(index)?).ok()
+    }
+
+    /// Whether the table says of these chunks, from the first one on, what the walk found.
+    pub(super) fn agree(&self, places: &[Place]) -> bool {
+        (self.first..).zip(places).all(|(number, place)| {
+            let slot = place.slot().filter(|slot| slot.next.is_none());
+            slot.is_some_and(|slot| self.place(number) == Some(slot.at))
+        })
+    }
+}
 
 /// Entries `from..from + count` of the section at `section`.
 pub(super) fn entries(
@@ -25,77 +61,37 @@ pub(super) fn entries(
         .collect())
 }
 
-/// A segment as the table tells it; `None` if the table cannot be right.
-pub(super) fn segment(source: &dyn Source, layout: &Layout, index: u64) -> Result<Option<Segment>> {
-    let (Some(section), Some(chunks)) = (layout.offsets, layout.chunks) else {
-        return Ok(None);
-    };
-    let from = index * SEGMENT;
-    // One more than the segment has: where its last chunk ends.
-    let count = (SEGMENT + 1).min(chunks.saturating_sub(from));
-    let entries = entries(source, section, from, count)?;
-    let Some(places) = places(&entries, from, layout) else {
-        return Ok(None);
-    };
-    let here = places.len().min(SEGMENT as usize);
-    let slot = |i: usize| Slot::new(places[i], places.get(i + 1).copied());
-    Ok(Some(Segment {
-        slots: (0..here).map(slot).collect(),
-    }))
-}
-
-/// The entries as places: the first chunk's is known, all others leave room for those before them.
-fn places(entries: &[i64], from: u64, layout: &Layout) -> Option<Vec<u64>> {
-    let mut least = from
-        .checked_mul(layout.least_chunk())?
-        .checked_add(layout.first)?;
-    let mut places = Vec::with_capacity(entries.len());
-    for (number, &entry) in (from..).zip(entries) {
-        let place = u64::try_from(entry).ok()?;
-        if place < least || number == 0 && place != layout.first {
-            return None;
-        }
-        least = place.checked_add(layout.least_chunk())?;
-        places.push(place);
-    }
-    Some(places)
+/// A segment of `len` chunks that the walk has found as the table tells it.
+pub(super) fn segment(
+    source: &dyn Source,
+    layout: &Layout,
+    index: u64,
+    len: u64,
+) -> Result<Segment> {
+    let hints = Hints::read(source, layout, index)?;
+    let first = index.saturating_mul(SEGMENT);
+    let slot = |number| hints.place(number).map(|at| Place::At(Slot::new(at)));
+    Ok(Segment {
+        places: (first..first.saturating_add(len)).map_while(slot).collect(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::ChunkHeader;
 
     #[test]
-    fn entries_must_be_possible() {
-        let layout = Layout {
-            offsets: Some(32),
-            first: 100,
-            chunks: Some(4),
-            spare: 0,
-            digest: 4,
-            len: 1000,
+    fn hints_agree_only_with_the_same_places() {
+        let hints = Hints {
+            first: 512,
+            entries: vec![100, 200, -1, 7],
         };
-        let least = ChunkHeader::LEN as i64 + 4;
-        assert!(places(&[100, 200, 300, 400], 0, &layout).is_some());
-        assert!(places(&[100, 100 + least], 0, &layout).is_some());
-        assert!(
-            places(&[100, 99 + least], 0, &layout).is_none(),
-            "no room for chunk 0"
-        );
-        assert!(
-            places(&[101, 200], 0, &layout).is_none(),
-            "the first place is known"
-        );
-        assert!(places(&[100, 300, 200], 0, &layout).is_none());
-        assert!(places(&[-1, -1], 0, &layout).is_none());
-        assert!(places(&[100, -7], 0, &layout).is_none());
-        assert!(places(&[100, i64::MAX, i64::MAX], 0, &layout).is_none());
-        assert!(places(&[100 + 512 * least], 512, &layout).is_some());
-        assert!(places(&[99 + 512 * least], 512, &layout).is_none());
-        assert!(
-            places(&[100, 5000], 0, &layout).is_some(),
-            "a truncated file has a true table"
-        );
+        let at = |at, next| Place::At(Slot::with_header(at, [0; 16], next));
+        assert!(hints.agree(&[at(100, None), at(200, None)]));
+        assert!(!hints.agree(&[at(100, None), at(201, None)]));
+        assert!(!hints.agree(&[at(100, None), at(200, None), at(300, None)]));
+        assert!(!hints.agree(&[at(100, Some(200)), at(200, None)]));
+        assert_eq!((hints.place(511), hints.place(514)), (None, None));
+        assert_eq!((hints.place(515), hints.place(516)), (Some(7), None));
     }
 }

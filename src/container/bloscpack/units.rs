@@ -52,6 +52,12 @@ impl Units {
         }
     }
 
+    /// Where the first unit of a chunk ends in the array.
+    pub(super) fn end(&self, extent: &Extent) -> u64 {
+        let end = extent.plain.start.saturating_add(self.len);
+        end.min(extent.plain.end)
+    }
+
     /// Appends the pieces of `range`, which lies within the chunk's `extent`. A block is numbered by the
     /// place of its first byte in the array.
     pub(super) fn pieces(&self, extent: &Extent, range: Range<u64>, out: &mut Vec<Piece>) {

@@ -1,38 +1,65 @@
-//! Chunks found by going from header to header, as every real reader does: the truth about where they
-//! lie, at the price of one small read each.
+//! Chunks found by going from header to header, as every real reader does: the truth about where they lie.
 //!
-//! What is kept is a mark at every 512th chunk, as far as anybody had to go. A chunk whose header is
-//! damaged is stepped over if its length is possible; the walk breaks off where it is not.
-//! Used by [`super::chunks`] without a usable table, and to judge the table.
+//! The offsets table could lead to a chunk at once, but one that leaves out a chunk looks right everywhere
+//! but at that place, and shows other bytes from there on. Nothing short of the headers before a chunk
+//! proves its number. So the walk goes as far as anybody asks and no further: one small read for a chunk,
+//! once (a millisecond for 512 MiB in chunks of 1 MiB, half a second for a million chunks). Segments that
+//! it found as the table tells them are found again by the table.
+//!
+//! What is kept is a mark at every 512th chunk, and the segments used last. How a step goes, and what becomes
+//! of damage, is in [`super::steps`]. Used by [`super::chunks`] and [`super::check`].
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::layout::{CHUNK_HEADER, Layout};
-use super::segment::{RawHeader, SEGMENT, Segment, Slot, Window};
-use crate::codec::blosc::ChunkHeader;
+use lru::LruCache;
+
+use super::chunks::Sizes;
+use super::layout::Layout;
+use super::segment::{Place, RawHeader, SEGMENT, Segment, Slot};
+use super::steps::{Mark, Run, Step, Steps};
+use super::table;
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
+/// Segments kept: 32,768 chunks, in less than 2 MiB.
+const KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+
+/// Chunks found before others may ask again.
+const TURN: u64 = 256;
+
 pub(super) struct Walk {
-    layout: Layout,
-    /// The header of the file does not know the sizes: a chunk that does not tell its own ends the walk.
-    sizes: bool,
+    steps: Steps,
     progress: Mutex<Progress>,
+    segments: Mutex<LruCache<u64, Arc<Segment>>>,
 }
 
 struct Progress {
-    /// Where the chunks 0, 512, 1024 ... begin, as far as walked.
-    marks: Vec<Mark>,
-    /// The first chunk whose header is damaged.
-    damaged: Option<u64>,
+    /// Segments that have been walked to their end.
+    whole: Vec<Whole>,
+    /// The chunks found of the segment behind them.
+    places: Vec<Place>,
+    /// Where it begins.
+    begin: Mark,
+    /// Where it goes on; none before the first step.
+    run: Option<Run>,
     end: Option<End>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
+/// A segment that has been walked.
+#[derive(Clone, Copy)]
+struct Whole {
+    mark: Mark,
+    /// The table tells of all its chunks what the walk found.
+    by_table: bool,
+}
+
+/// A chunk as the walk found it.
+pub(super) struct Found {
     pub(super) at: u64,
-    /// Plain bytes of all chunks before; sound if the walk is one for sizes.
-    pub(super) plain: u64,
+    pub(super) header: RawHeader,
+    /// Where the next chunk begins, if that is not where this one's header says.
+    pub(super) next: Option<u64>,
 }
 
 /// Where the walk ended: behind the last chunk, or where it broke off.
@@ -43,110 +70,134 @@ pub(super) struct End {
     pub(super) fault: Option<Fault>,
 }
 
-/// One segment walked.
-struct Stretch {
-    slots: Vec<Slot>,
-    after: Mark,
-    damaged: Option<u64>,
-    /// The walk ended within, well or not.
-    end: Option<Option<Fault>>,
-}
-
-enum Step {
-    Chunk {
-        header: RawHeader,
-        next: u64,
-        plain: u64,
-        damaged: bool,
-    },
-    End,
-    Broken(Fault),
-}
-
 impl Walk {
-    pub(super) fn new(layout: Layout, sizes: bool) -> Self {
-        let marks = vec![Mark {
-            at: layout.first,
-            plain: 0,
-        }];
+    /// Without `sizes` it is a walk that learns them.
+    pub(super) fn new(layout: Layout, sizes: Option<Sizes>) -> Self {
+        let steps = Steps::new(layout, sizes);
         let progress = Mutex::new(Progress {
-            marks,
-            damaged: None,
+            whole: Vec::new(),
+            places: Vec::new(),
+            begin: steps.first(),
+            run: None,
             end: None,
         });
         Walk {
-            layout,
-            sizes,
+            steps,
             progress,
+            segments: Mutex::new(LruCache::new(KEPT)),
         }
     }
 
-    /// A segment; `None` behind the end.
-    pub(super) fn segment(&self, source: &dyn Source, index: u64) -> Result<Option<Segment>> {
-        let mut progress = self.lock();
-        while progress.end.is_none() && progress.marks.len() as u64 <= index {
-            self.advance(&mut progress, source)?;
+    /// A chunk; a fault if it is lost, or behind the end.
+    pub(super) fn find(&self, source: &dyn Source, number: u64) -> Result<Found> {
+        loop {
+            let mut progress = lock(&self.progress);
+            let Some(open) = number.checked_sub(progress.whole.len() as u64 * SEGMENT) else {
+                break;
+            };
+            let place = usize::try_from(open)
+                .ok()
+                .and_then(|i| progress.places.get(i));
+            if let Some(place) = place {
+                return found(place, number, |slot| {
+                    slot.header()
+                        .copied()
+                        .ok_or_else(|| Fault::new("no header was read").into())
+                });
+            }
+            if progress.end.is_some() {
+                drop(progress);
+                return Err(self.why_missing(number).into());
+            }
+            let more = (open - progress.places.len() as u64).saturating_add(1);
+            self.advance(&mut progress, source, more.min(TURN))?;
         }
-        let mark = usize::try_from(index)
-            .ok()
-            .and_then(|i| progress.marks.get(i).copied());
-        let Some(mark) = mark else { return Ok(None) };
-        let stretch = if progress.end.is_none() && index + 1 == progress.marks.len() as u64 {
-            self.advance(&mut progress, source)?
-        } else {
-            drop(progress);
-            self.stretch(source, index, mark)?
+        let Some(segment) = self.segment(source, number / SEGMENT)? else {
+            return Err(self.why_missing(number).into());
         };
-        Ok(Some(Segment {
-            slots: stretch.slots,
-        }))
+        let index = (number % SEGMENT) as usize;
+        match segment.places.get(index) {
+            Some(place) => found(place, number, |slot| {
+                segment.header(slot, index, &self.steps.layout, source)
+            }),
+            None => Err(self.why_missing(number).into()),
+        }
+    }
+
+    /// A segment, walked to its end; `None` behind the end of the walk.
+    pub(super) fn segment(&self, source: &dyn Source, index: u64) -> Result<Option<Arc<Segment>>> {
+        if let Some(segment) = lock(&self.segments).get(&index) {
+            return Ok(Some(Arc::clone(segment)));
+        }
+        let Some(whole) = self.reach(source, index)? else {
+            return Ok(self.open_end(index));
+        };
+        let segment = Arc::new(match whole.by_table {
+            true => table::segment(source, &self.steps.layout, index, SEGMENT)?,
+            false => self.again(source, index, whole.mark)?,
+        });
+        lock(&self.segments).put(index, Arc::clone(&segment));
+        Ok(Some(segment))
+    }
+
+    /// Walks until a segment is whole; `None` if the walk ends before.
+    fn reach(&self, source: &dyn Source, index: u64) -> Result<Option<Whole>> {
+        loop {
+            let mut progress = lock(&self.progress);
+            let whole = usize::try_from(index)
+                .ok()
+                .and_then(|i| progress.whole.get(i));
+            if whole.is_some() || progress.end.is_some() {
+                return Ok(whole.copied());
+            }
+            self.advance(&mut progress, source, TURN)?;
+        }
+    }
+
+    /// The last segment of a walk that has ended, if there is something in it.
+    fn open_end(&self, index: u64) -> Option<Arc<Segment>> {
+        let progress = lock(&self.progress);
+        let last = index == progress.whole.len() as u64 && !progress.places.is_empty();
+        last.then(|| {
+            Arc::new(Segment {
+                places: progress.places.clone(),
+            })
+        })
     }
 
     /// Where a segment begins, if the walk has come there.
     pub(super) fn mark(&self, index: u64) -> Option<Mark> {
-        usize::try_from(index)
-            .ok()
-            .and_then(|i| self.lock().marks.get(i).copied())
+        let progress = lock(&self.progress);
+        let index = usize::try_from(index).ok()?;
+        match progress.whole.get(index) {
+            Some(whole) => Some(whole.mark),
+            None => (index == progress.whole.len()).then_some(progress.begin),
+        }
     }
 
     /// The segment that holds plain byte `plain`. Only for a walk for sizes that has ended.
     pub(super) fn segment_of(&self, plain: u64) -> u64 {
-        let behind = self
-            .lock()
-            .marks
-            .partition_point(|mark| mark.plain <= plain);
-        behind.saturating_sub(1) as u64
+        let progress = lock(&self.progress);
+        let whole = &progress.whole;
+        let behind = whole.partition_point(|whole| whole.mark.plain <= plain) as u64;
+        let open = progress.begin.plain <= plain && behind == whole.len() as u64;
+        (behind + u64::from(open)).saturating_sub(1)
     }
 
     /// Goes to the end.
     pub(super) fn end(&self, source: &dyn Source) -> Result<End> {
-        let mut progress = self.lock();
         loop {
+            let mut progress = lock(&self.progress);
             if let Some(end) = &progress.end {
                 return Ok(end.clone());
             }
-            self.advance(&mut progress, source)?;
+            self.advance(&mut progress, source, TURN)?;
         }
-    }
-
-    /// Whether every chunk is there with a good header. Goes to the end, or to the first that is not.
-    pub(super) fn is_sound(&self, source: &dyn Source) -> Result<bool> {
-        let mut progress = self.lock();
-        while progress.damaged.is_none() && progress.end.is_none() {
-            self.advance(&mut progress, source)?;
-        }
-        let whole = progress.end.as_ref().is_some_and(|end| end.fault.is_none());
-        Ok(whole && progress.damaged.is_none())
-    }
-
-    /// The first damaged header met so far.
-    pub(super) fn first_damaged(&self) -> Option<u64> {
-        self.lock().damaged
     }
 
     /// Why the walk has not come to a chunk.
     pub(super) fn why_missing(&self, number: u64) -> Fault {
-        match self.lock().end.clone() {
+        match lock(&self.progress).end.clone() {
             Some(End {
                 chunks,
                 fault: Some(fault),
@@ -165,138 +216,85 @@ impl Walk {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Walks the segment behind the last mark.
-    fn advance(&self, progress: &mut Progress, source: &dyn Source) -> Result<Stretch> {
-        let index = progress.marks.len() as u64 - 1;
-        let stretch = self.stretch(source, index, progress.marks[index as usize])?;
-        progress.damaged = progress.damaged.or(stretch.damaged);
-        match &stretch.end {
-            None => progress.marks.push(stretch.after),
-            Some(fault) => {
-                let chunks = index * SEGMENT + stretch.slots.len() as u64;
-                let plain = stretch.after.plain;
-                progress.end = Some(End {
-                    chunks,
-                    plain,
-                    fault: fault.clone(),
-                });
-            }
-        }
-        Ok(stretch)
-    }
-
-    fn stretch(&self, source: &dyn Source, index: u64, from: Mark) -> Result<Stretch> {
-        let mut stretch = Stretch {
-            slots: Vec::new(),
-            after: from,
-            damaged: None,
-            end: None,
-        };
-        let mut window = Window::new();
-        let first = index * SEGMENT;
-        for number in first..first + SEGMENT {
-            let at = stretch.after.at;
-            match self.step(source, &mut window, number, at)? {
-                Step::Chunk {
-                    header,
-                    next,
-                    plain,
-                    damaged,
-                } => {
-                    stretch.slots.push(Slot::with_header(at, header));
-                    let plain = stretch.after.plain.saturating_add(plain);
-                    stretch.after = Mark { at: next, plain };
-                    if damaged {
-                        stretch.damaged.get_or_insert(number);
-                    }
-                }
-                Step::End => {
-                    stretch.end = Some(None);
-                    break;
-                }
-                Step::Broken(fault) => {
-                    stretch.end = Some(Some(fault.block(number)));
-                    break;
-                }
-            }
-        }
-        Ok(stretch)
-    }
-
-    fn step(&self, source: &dyn Source, window: &mut Window, number: u64, at: u64) -> Result<Step> {
-        let layout = &self.layout;
-        match layout.chunks {
-            Some(chunks) if chunks == number => return Ok(Step::End),
-            None if at == layout.len => return Ok(Step::End),
-            _ => {}
-        }
-        if !layout.has_header(at) {
-            return Ok(Step::Broken(cut_short(at, CHUNK_HEADER, layout)));
-        }
-        let raw = window.header(source, layout, at)?;
-        let header = ChunkHeader::parse(&raw);
-        if self.sizes {
-            let fault = match &header {
-                Ok(header) => implausible(at, header),
-                Err(e) => Some(unsound(at, e)),
+    /// Finds at most `count` further chunks.
+    fn advance(&self, progress: &mut Progress, source: &dyn Source, count: u64) -> Result<()> {
+        for _ in 0..count {
+            let index = progress.whole.len() as u64;
+            let run = match &mut progress.run {
+                Some(run) => run,
+                none => none.insert(self.steps.run(source, index, progress.begin)?),
             };
-            if let Some(fault) = fault {
-                return Ok(Step::Broken(fault));
+            let number = run.number;
+            let fault = match self.steps.step(source, run) {
+                Ok(Step::Chunk(place)) => {
+                    progress.places.push(place);
+                    self.close(progress);
+                    continue;
+                }
+                Ok(Step::End) => None,
+                Ok(Step::Broken(fault)) => Some(fault.block(number)),
+                Err(e) => {
+                    // The step was taken by half: the segment is begun anew.
+                    progress.run = None;
+                    progress.places.clear();
+                    return Err(e);
+                }
+            };
+            progress.end = Some(End {
+                chunks: number,
+                plain: run.mark.plain,
+                fault,
+            });
+            break;
+        }
+        Ok(())
+    }
+
+    /// Puts the open segment to the others when it is whole.
+    fn close(&self, progress: &mut Progress) {
+        if (progress.places.len() as u64) < SEGMENT {
+            return;
+        }
+        let Some(run) = progress.run.take() else {
+            return;
+        };
+        let places = std::mem::take(&mut progress.places);
+        let by_table = run.hints.agree(&places);
+        let mark = std::mem::replace(&mut progress.begin, run.mark);
+        let index = progress.whole.len() as u64;
+        progress.whole.push(Whole { mark, by_table });
+        lock(&self.segments).put(index, Arc::new(Segment { places }));
+    }
+
+    /// Walks a segment another time.
+    fn again(&self, source: &dyn Source, index: u64, mark: Mark) -> Result<Segment> {
+        let mut run = self.steps.run(source, index, mark)?;
+        let mut places = Vec::new();
+        while (places.len() as u64) < SEGMENT {
+            match self.steps.step(source, &mut run)? {
+                Step::Chunk(place) => places.push(place),
+                Step::End | Step::Broken(_) => break,
             }
         }
-        let stored = stored_len(&raw);
-        if stored < CHUNK_HEADER {
-            let fault = Fault::new("the chunk is shorter than its own header");
-            return Ok(Step::Broken(
-                fault.bytes(at..at + CHUNK_HEADER).found(stored),
-            ));
-        }
-        // Both are below 2^33, and `at` lies within the file.
-        let next = at.saturating_add(stored + layout.digest);
-        if next > layout.len {
-            return Ok(Step::Broken(cut_short(at, stored + layout.digest, layout)));
-        }
-        let plain = header
-            .as_ref()
-            .map_or(0, |header| u64::from(header.nbytes()));
-        Ok(Step::Chunk {
-            header: raw,
-            next,
-            plain,
-            damaged: header.is_err(),
-        })
+        Ok(Segment { places })
     }
 }
 
-/// `ctbytes`, which counts even where the rest of the header is damaged.
-fn stored_len(raw: &RawHeader) -> u64 {
-    u64::from(u32::from_le_bytes([raw[12], raw[13], raw[14], raw[15]]))
+fn found(
+    place: &Place,
+    number: u64,
+    header: impl FnOnce(&Slot) -> Result<RawHeader>,
+) -> Result<Found> {
+    match place {
+        Place::Lost(lost) => Err(lost.fault(number).into()),
+        Place::At(slot) => Ok(Found {
+            at: slot.at,
+            header: header(slot)?,
+            next: slot.next,
+        }),
+    }
 }
 
-pub(super) fn cut_short(at: u64, needed: u64, layout: &Layout) -> Fault {
-    let there = layout.len.saturating_sub(at);
-    Fault::new("the file ends within the chunk")
-        .bytes(at.min(layout.len)..layout.len)
-        .expected(format_args!("at least {needed} bytes"))
-        .found(format_args!("{there} bytes"))
-}
-
-pub(super) fn unsound(at: u64, error: &impl std::fmt::Display) -> Fault {
-    Fault::new(error.to_string()).bytes(at..at.saturating_add(CHUNK_HEADER))
-}
-
-/// The guard before any memory is taken for a chunk's claimed size.
-pub(super) fn implausible(at: u64, header: &ChunkHeader) -> Option<Fault> {
-    let stored = u64::from(header.ctbytes());
-    let codec = header.codec().name();
-    (!header.plausible(stored)).then(|| {
-        Fault::new("the chunk claims more than it can hold")
-            .bytes(at..at.saturating_add(stored))
-            .expected(format_args!("what {stored} bytes of {codec} can give"))
-            .found(format_args!("{} bytes", header.nbytes()))
-    })
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -79,7 +79,8 @@ def write_h5py(random, source, expected, expect):
             for member in range(int(random.integers(5, 15))):
                 group = "/".join(f"g{n}" for n in random.integers(0, 3, random.integers(0, 3)))
                 write_dataset(random, file.require_group(f"/{group}"), f"d{member}")
-            for member in range(3):
+            # Older files have no virtual datasets.
+            for member in range(3 if libver[1] != "v108" else 0):
                 write_virtual(random, file, f"v{member}")
         expect_file(path, expected, expect)
 

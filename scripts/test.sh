@@ -57,7 +57,7 @@ mounts_left() { awk -v at="$scratch/" 'index($5, at) == 1 { print $5 }' /proc/se
 
 daemons_left() {
     local pid
-    for pid in $(pgrep -x arrayfs || true); do
+    for pid in $(pgrep -x 'arrayfs(-hdf5)?' || true); do
         # It may have ended meanwhile.
         if grep -qzx "ARRAYFS_TEST_RUN=$scratch" "/proc/$pid/environ" 2>/dev/null; then
             echo "$pid"

@@ -159,7 +159,7 @@ impl Tree {
         let node = self.inodes.get(inode)?;
         match &node.place {
             Place::Source { path, file } => {
-                self.notice_change(inode, &node)?;
+                self.notice_change(inode, &node);
                 let stat = match self.store.stat(path) {
                     Ok(stat) if stat.kind == node.kind && is_file(*file, &stat) => stat,
                     other => self.stat_open(inode, path, other)?,
@@ -283,12 +283,13 @@ impl Tree {
     }
 
     /// The listing of an opened container, which the kernel keeps, goes when the container changes,
-    /// whatever its time says.
-    fn notice_change(&self, inode: InodeId, node: &Node) -> Result<()> {
-        if node.is_opened() {
-            self.current(inode, node)?;
+    /// whatever its time says. What is wrong with it is told to who looks into it.
+    fn notice_change(&self, inode: InodeId, node: &Node) {
+        if node.is_opened()
+            && let Err(e) = self.current(inode, node)
+        {
+            log::debug!("{e}");
         }
-        Ok(())
     }
 
     /// Recognises a container that changed. It may be changing still: what it is recognised as and the

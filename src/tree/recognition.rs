@@ -95,7 +95,7 @@ impl Tree {
         if for_good {
             node.recognised_as(recognised, stat.identity);
         }
-        self.notice_change(inode, &node)?;
+        self.notice_change(inode, &node);
         Ok(self.source_attr(inode, &node, stat))
     }
 

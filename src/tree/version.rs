@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Instant;
 
 use super::entries::Part;
@@ -37,9 +37,14 @@ struct Slot {
 }
 
 impl Version {
-    /// Whether it was opened with a fault that may have passed by now.
+    /// Whether it was opened with a fault that may have passed by now. Not while somebody is opening it,
+    /// which may take long: who only looks at the container does not wait for that.
     pub(super) fn may_have_passed(&self) -> bool {
-        let slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = match self.opened.try_lock() {
+            Ok(slot) => slot,
+            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
         let opened = slot.passing.as_ref();
         opened.is_some_and(|(_, again)| Instant::now() > *again)
     }

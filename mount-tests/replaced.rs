@@ -5,7 +5,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, RawDir, SeekFrom, Statx, StatxFlags, statx};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
@@ -26,6 +26,15 @@ fn both_ways(fill: impl Fn(&Path)) -> [(TempDir, Mounted); 2] {
         let mounted = Mounted::new(source.path(), options);
         (source, mounted)
     })
+}
+
+/// A source with one small container, mounted.
+fn small() -> (TempDir, PathBuf, Mounted) {
+    let source = scratch_directory();
+    let stored = source.path().join("x.blp");
+    Bloscpack::default().write(&stored, b"12345678");
+    let mounted = Mounted::new(source.path(), &[]);
+    (source, stored, mounted)
 }
 
 /// Asks the daemon, whatever the kernel remembers.
@@ -62,6 +71,28 @@ fn an_opened_file_is_the_one_that_was_looked_up() {
         assert_all(&old, b'A', LONG);
         assert_ne!(stat_now(&old).stx_ino, stat_now(&new).stx_ino);
     }
+}
+
+#[test]
+fn attributes_are_those_of_the_file_that_was_looked_up() {
+    let [(source, mounted), _] = both_ways(|at| put(at, "x", b"old"));
+    let attribute = |of: &File| {
+        let mut value = [0; 9];
+        let n = rustix::fs::fgetxattr(of, "user.name", &mut value[..])?;
+        Ok::<_, rustix::io::Errno>(value[..n].to_vec())
+    };
+    let set = |path: &Path, value: &[u8]| {
+        rustix::fs::setxattr(path, "user.name", value, rustix::fs::XattrFlags::empty()).unwrap();
+    };
+    set(&source.path().join("x"), b"old");
+    let old = File::open(mounted.join("x")).unwrap();
+    assert_eq!(attribute(&old).unwrap(), b"old");
+    std::fs::write(source.path().join("secret"), b"new").unwrap();
+    set(&source.path().join("secret"), b"new");
+    std::fs::rename(source.path().join("secret"), source.path().join("x")).unwrap();
+    assert_eq!(attribute(&old), Err(rustix::io::Errno::STALE));
+    let new = File::open(mounted.join("x")).unwrap();
+    assert_eq!(attribute(&new).unwrap(), b"new");
 }
 
 #[test]
@@ -185,10 +216,7 @@ fn who_may_no_longer_read_a_member_may_no_longer_read_the_array() {
 
 #[test]
 fn nothing_holds_a_container_that_is_deleted() {
-    let source = scratch_directory();
-    let stored = source.path().join("x.blp");
-    Bloscpack::default().write(&stored, b"12345678");
-    let mounted = Mounted::new(source.path(), &[]);
+    let (_source, stored, mounted) = small();
     assert_content(&mounted.join("x.blp/data"), b"12345678");
     std::fs::remove_file(&stored).unwrap();
     let descriptors = format!("/proc/{}/fd", mounted.daemon());
@@ -202,10 +230,7 @@ fn nothing_holds_a_container_that_is_deleted() {
 
 #[test]
 fn a_file_container_may_become_a_directory_container() {
-    let source = scratch_directory();
-    let stored = source.path().join("x.blp");
-    Bloscpack::default().write(&stored, b"12345678");
-    let mounted = Mounted::new(source.path(), &[]);
+    let (_source, stored, mounted) = small();
     assert_content(&mounted.join("x.blp/data"), b"12345678");
     std::fs::remove_file(&stored).unwrap();
     let matrix = Matrix::random(5, 1000);
@@ -221,10 +246,7 @@ fn a_file_container_may_become_a_directory_container() {
 
 #[test]
 fn a_listing_is_new_although_the_time_is_the_old_one() {
-    let source = scratch_directory();
-    let stored = source.path().join("x.blp");
-    Bloscpack::default().write(&stored, b"12345678");
-    let mounted = Mounted::new(source.path(), &[]);
+    let (source, stored, mounted) = small();
     let listed = || -> Vec<OsString> {
         let entries = std::fs::read_dir(mounted.join("x.blp")).unwrap();
         entries.map(|entry| entry.unwrap().file_name()).collect()

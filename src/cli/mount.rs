@@ -197,7 +197,8 @@ impl Running<'_> {
 
     /// Whether the path leads to our mount: it may have been detached, and another mounted there since.
     fn is_in_place(&self) -> bool {
-        mount_table::device_at(self.mountpoint).ok() == self.device
+        let now = || mount_table::device_at(self.mountpoint).ok();
+        self.device.is_none_or(|device| now() == Some(device))
     }
 }
 

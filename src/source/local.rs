@@ -5,6 +5,8 @@
 //! source is opened because a file says so. Files are read with `pread` and never mapped: a file that
 //! shrinks under a mapping would kill the daemon with SIGBUS, a short `pread` is just an error.
 
+mod file;
+
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,16 +14,15 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    Entry, Fetch, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp, acl,
+    Entry, FileId, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp, acl,
 };
 use crate::error::{Error, Result};
+use file::{LocalSource, read_full};
 
 /// A directory of the local file system.
 pub struct LocalStore {
@@ -88,10 +89,16 @@ impl LocalStore {
     }
 
     /// A path by which the kernel finds an entry below `root` for calls that take no descriptor.
-    fn proc_path(&self, path: &Path) -> Result<(OwnedFd, PathBuf)> {
-        let fd = self
-            .open_at(path, OFlags::PATH)
-            .map_err(|e| self.failed("open", path, e))?;
+    /// `file`: which file the entry must be.
+    fn proc_path(&self, path: &Path, file: Option<FileId>) -> Result<(OwnedFd, PathBuf)> {
+        let failed = |e| self.failed("open", path, e);
+        let fd = self.open_at(path, OFlags::PATH).map_err(failed)?;
+        if let Some(file) = file
+            && identity(&fs::fstat(&fd).map_err(failed)?).id() != file
+        {
+            let path = self.display(path);
+            return Err(Error::Changed { path });
+        }
         let name = proc_name(fd.as_fd());
         Ok((fd, name))
     }
@@ -170,18 +177,8 @@ impl Store for LocalStore {
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
         let failed = |e| self.failed("open", path, e);
         let fd = self.open_at(path, OFlags::RDONLY).map_err(failed)?;
-        let now = now();
-        let st = fs::fstat(&fd).map_err(failed)?;
-        if !FileType::from_raw_mode(st.st_mode).is_file() {
-            return Err(failed(Errno::INVAL));
-        }
-        let identity = identity(&st);
-        Ok(Arc::new(LocalSource {
-            fd,
-            identity,
-            settled: AtomicBool::new(now > identity.mtime),
-            path: self.display(path),
-        }))
+        let source = LocalSource::new(fd, self.display(path));
+        Ok(Arc::new(source.map_err(failed)?))
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
@@ -212,8 +209,8 @@ impl Store for LocalStore {
         })
     }
 
-    fn xattr(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
-        let (_fd, at) = self.proc_path(path)?;
+    fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>> {
+        let (_fd, at) = self.proc_path(path, file)?;
         let mut value = vec![0; 65536];
         match fs::getxattr(&at, name, &mut value[..]) {
             Ok(n) => {
@@ -226,8 +223,8 @@ impl Store for LocalStore {
         }
     }
 
-    fn xattr_names(&self, path: &Path) -> Result<Vec<OsString>> {
-        let (_fd, at) = self.proc_path(path)?;
+    fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
+        let (_fd, at) = self.proc_path(path, file)?;
         let mut list = vec![0; 65536];
         let n = match fs::listxattr(&at, &mut list[..]) {
             Ok(n) => n,
@@ -247,116 +244,6 @@ impl Store for LocalStore {
             self.path.join(path)
         }
     }
-}
-
-/// The clock of file systems.
-fn now() -> Timestamp {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    timestamp(now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0))
-}
-
-/// An opened local file.
-struct LocalSource {
-    fd: OwnedFd,
-    identity: FileIdentity,
-    /// Whether every change from now on shows in the identity.
-    settled: AtomicBool,
-    path: PathBuf,
-}
-
-/// A file system's clock ticks every 1 to 10 ms.
-const TICK: Duration = Duration::from_millis(1);
-const TICKS_MOST: u32 = 20;
-
-impl LocalSource {
-    fn failed(&self, cause: Errno) -> Error {
-        Error::io(format!("cannot read {}", self.path.display()), cause)
-    }
-
-    /// File systems stamp changes with a clock that ticks coarsely: a file changed twice within a tick
-    /// keeps its identity if it gets its size back. So a file of this very tick is read after the tick.
-    fn settle(&self) -> Result<()> {
-        if self.settled.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        for _ in 0..TICKS_MOST {
-            if now() > self.identity.mtime {
-                break;
-            }
-            std::thread::sleep(TICK);
-        }
-        self.check_unchanged()?;
-        self.settled.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// Asked after the bytes were read: a writer stamps the time before it changes bytes, so an
-    /// unchanged identity proves that what was read is the version that was opened.
-    fn check_unchanged(&self) -> Result<()> {
-        let now = fs::fstat(&self.fd).map_err(|e| self.failed(e))?;
-        if identity(&now) == self.identity {
-            Ok(())
-        } else {
-            Err(Error::Changed {
-                path: self.path.clone(),
-            })
-        }
-    }
-}
-
-impl Source for LocalSource {
-    fn len(&self) -> u64 {
-        self.identity.size
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.identity
-    }
-
-    fn stat(&self) -> Result<Stat> {
-        let now = fs::fstat(&self.fd).map_err(|e| self.failed(e))?;
-        Ok(stat(&now))
-    }
-
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        self.settle()?;
-        for range in ranges.iter_mut() {
-            let n = read_full(&self.fd, range.offset, range.buf).map_err(|e| self.failed(e))?;
-            if n < range.buf.len() {
-                self.check_unchanged()?;
-                let end = range.offset.saturating_add(range.buf.len() as u64);
-                let fault = crate::error::Fault::new("the stored bytes end early")
-                    .bytes(range.offset..end)
-                    .expected(format_args!("{} bytes", range.buf.len()))
-                    .found(n);
-                return Err(fault.into());
-            }
-        }
-        self.check_unchanged()
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        read_full(&self.fd, offset, buf).map_err(|e| self.failed(e))
-    }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.fd.as_fd())
-    }
-}
-
-/// `pread` until `buf` is full or the file ends.
-fn read_full(fd: &OwnedFd, offset: u64, buf: &mut [u8]) -> std::result::Result<usize, Errno> {
-    let mut done = 0;
-    while done < buf.len() {
-        let at = offset.checked_add(done as u64).ok_or(Errno::OVERFLOW)?;
-        match rustix::io::pread(fd, &mut buf[done..], at) {
-            Ok(0) => break,
-            Ok(n) => done += n,
-            Err(Errno::INTR) => continue,
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(done)
 }
 
 fn kind(file_type: FileType) -> Kind {
@@ -450,9 +337,9 @@ mod tests {
                 store.stat(file).is_ok(),
                 store.stat(link).is_ok(),
                 store.read_link(link).is_ok(),
-                store.xattr_names(file).is_ok(),
+                store.xattr_names(file, None).is_ok(),
                 !matches!(
-                    store.xattr(file, OsStr::new("user.x")),
+                    store.xattr(file, None, OsStr::new("user.x")),
                     Err(Error::Io { .. })
                 ),
                 store.list(Path::new("a/d")).is_ok(),

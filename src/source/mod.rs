@@ -139,11 +139,12 @@ pub trait Store: Send + Sync {
 
     fn space(&self) -> Result<Space>;
 
-    /// Value of an extended attribute of a file shown as it is.
-    fn xattr(&self, path: &Path, name: &std::ffi::OsStr) -> Result<Vec<u8>>;
+    /// Value of an extended attribute of what is shown as it is; `file`: which file the entry must be,
+    /// or it has changed.
+    fn xattr(&self, path: &Path, file: Option<FileId>, name: &std::ffi::OsStr) -> Result<Vec<u8>>;
 
     /// Names of its extended attributes.
-    fn xattr_names(&self, path: &Path) -> Result<Vec<OsString>>;
+    fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>>;
 
     /// What to call `path` in messages.
     fn display(&self, path: &Path) -> PathBuf;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::version::Version;
 use crate::error::{Error, Result};
-use crate::source::{Entry, FileIdentity, Source, Space, Stat, Store};
+use crate::source::{Entry, FileId, FileIdentity, Source, Space, Stat, Store};
 
 pub(super) struct Pinned {
     store: Arc<dyn Store>,
@@ -65,12 +65,12 @@ impl Store for Pinned {
         self.store.space()
     }
 
-    fn xattr(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
-        self.store.xattr(path, name)
+    fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>> {
+        self.store.xattr(path, file, name)
     }
 
-    fn xattr_names(&self, path: &Path) -> Result<Vec<OsString>> {
-        self.store.xattr_names(path)
+    fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
+        self.store.xattr_names(path, file)
     }
 
     fn display(&self, path: &Path) -> PathBuf {

@@ -37,7 +37,7 @@ impl Tree {
                     .ok_or(Error::NoAttribute)
             }
             None => match &self.inodes.get(inode)?.place {
-                Place::Source { path, .. } => self.store.xattr(path, name),
+                Place::Source { path, file } => self.store.xattr(path, *file, name),
                 Place::Inside { .. } => Err(Error::NoAttribute),
             },
         }
@@ -47,8 +47,8 @@ impl Tree {
         match self.own_xattrs(inode)? {
             Some(own) => Ok(own.into_iter().map(|(name, _)| name.into()).collect()),
             None => match &self.inodes.get(inode)?.place {
-                Place::Source { path, .. } => {
-                    let names = self.store.xattr_names(path)?;
+                Place::Source { path, file } => {
+                    let names = self.store.xattr_names(path, *file)?;
                     Ok(names.into_iter().filter(|name| is_offered(name)).collect())
                 }
                 Place::Inside { .. } => Ok(Vec::new()),

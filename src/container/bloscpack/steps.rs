@@ -47,6 +47,23 @@ pub(super) struct Mark {
     pub(super) plain: u64,
 }
 
+impl Mark {
+    /// The mark of the next chunk, which begins there, if that is known.
+    fn before(self, next: Option<u64>) -> Mark {
+        match next {
+            Some(at) => Mark {
+                at,
+                missing: 0,
+                ..self
+            },
+            None => Mark {
+                missing: self.missing + 1,
+                ..self
+            },
+        }
+    }
+}
+
 /// A walk under way within one segment.
 pub(super) struct Run {
     pub(super) number: u64,
@@ -124,7 +141,7 @@ impl Steps {
 
     /// A chunk without a place.
     fn lost(&self, source: &dyn Source, run: &mut Run) -> Result<Step> {
-        let Mark { at, missing, plain } = run.mark;
+        let Mark { at, missing, .. } = run.mark;
         let lost = Lost {
             behind: run.number - missing,
             at,
@@ -134,24 +151,14 @@ impl Steps {
         }
         run.number += 1;
         let by_table = self.by_table(source, run)?;
-        run.mark = match self.decide(source, run.number, at, missing, [by_table, None])? {
-            Some(at) => Mark {
-                at,
-                missing: 0,
-                plain,
-            },
-            None => Mark {
-                at,
-                missing: missing + 1,
-                plain,
-            },
-        };
+        let next = self.decide(source, run.number, at, missing, [by_table, None])?;
+        run.mark = run.mark.before(next);
         Ok(Step::Chunk(Place::Lost(lost)))
     }
 
     /// A step of which the table has a say.
     fn guided(&self, source: &dyn Source, run: &mut Run, raw: RawHeader) -> Result<Step> {
-        let Mark { at, plain, .. } = run.mark;
+        let at = run.mark.at;
         run.number += 1;
         let by_header = self.end_of(at, &raw);
         let next = match by_header {
@@ -159,18 +166,7 @@ impl Steps {
             _ if self.is_behind_last(run.number) => None,
             _ => self.dispute(source, run, &raw, by_header)?,
         };
-        run.mark = match next {
-            Some(at) => Mark {
-                at,
-                missing: 0,
-                plain,
-            },
-            None => Mark {
-                at,
-                missing: 1,
-                plain,
-            },
-        };
+        run.mark = run.mark.before(next);
         let elsewhere = next.filter(|_| by_header.is_some() && by_header != next);
         Ok(Step::Chunk(Place::At(Slot::with_header(
             at, raw, elsewhere,

@@ -1,0 +1,168 @@
+//! An opened local file as a [`Source`]: read with `pread`, and compared with what it was when it was opened.
+//!
+//! Used by [`super`] alone.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{self, FileType};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{identity, stat, timestamp};
+use crate::error::{Error, Result};
+use crate::source::{Fetch, FileIdentity, Source, Stat, Timestamp};
+
+/// The clock of file systems.
+fn now() -> Timestamp {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    timestamp(now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+pub(super) struct LocalSource {
+    fd: OwnedFd,
+    identity: FileIdentity,
+    /// Whether every change from now on shows in the identity.
+    settled: AtomicBool,
+    path: PathBuf,
+}
+
+/// A file system's clock ticks every 1 to 10 ms.
+const TICK: Duration = Duration::from_millis(1);
+const TICK_MOST: Duration = Duration::from_millis(20);
+
+/// Whether a change could leave the time as it is. One that lies further ahead (of a machine whose clock
+/// is fast) goes back with the next change, so nobody need wait for it.
+fn is_of_this_tick(mtime: Timestamp, now: Timestamp) -> bool {
+    let nanos = |time: Timestamp| i128::from(time.secs) * 1_000_000_000 + i128::from(time.nanos);
+    let ahead = nanos(mtime) - nanos(now);
+    (0..=TICK_MOST.as_nanos() as i128).contains(&ahead)
+}
+
+impl LocalSource {
+    /// `path`: for messages. Something else than a regular file is EINVAL.
+    pub(super) fn new(fd: OwnedFd, path: PathBuf) -> std::result::Result<Self, Errno> {
+        let now = now();
+        let st = fs::fstat(&fd)?;
+        if !FileType::from_raw_mode(st.st_mode).is_file() {
+            return Err(Errno::INVAL);
+        }
+        let identity = identity(&st);
+        Ok(LocalSource {
+            fd,
+            identity,
+            settled: AtomicBool::new(!is_of_this_tick(identity.mtime, now)),
+            path,
+        })
+    }
+
+    fn failed(&self, cause: Errno) -> Error {
+        Error::io(format!("cannot read {}", self.path.display()), cause)
+    }
+
+    /// File systems stamp changes with a clock that ticks coarsely: a file changed twice within a tick
+    /// keeps its identity if it gets its size back. So a file of this very tick is read after the tick.
+    fn settle(&self) -> Result<()> {
+        if self.settled.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        while is_of_this_tick(self.identity.mtime, now()) {
+            std::thread::sleep(TICK);
+        }
+        self.check_unchanged()?;
+        self.settled.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Asked after the bytes were read: write(2) stamps the time before it changes bytes, so an
+    /// unchanged identity proves that what was read is the version that was opened. (Who writes through
+    /// a mapping stamps it at the first write to each page, and is not seen until the next.)
+    fn check_unchanged(&self) -> Result<()> {
+        let now = fs::fstat(&self.fd).map_err(|e| self.failed(e))?;
+        if identity(&now) == self.identity {
+            Ok(())
+        } else {
+            Err(Error::Changed {
+                path: self.path.clone(),
+            })
+        }
+    }
+}
+
+impl Source for LocalSource {
+    fn len(&self) -> u64 {
+        self.identity.size
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    fn stat(&self) -> Result<Stat> {
+        let now = fs::fstat(&self.fd).map_err(|e| self.failed(e))?;
+        Ok(stat(&now))
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        self.settle()?;
+        for range in ranges.iter_mut() {
+            let n = read_full(&self.fd, range.offset, range.buf).map_err(|e| self.failed(e))?;
+            if n < range.buf.len() {
+                self.check_unchanged()?;
+                let end = range.offset.saturating_add(range.buf.len() as u64);
+                let fault = crate::error::Fault::new("the stored bytes end early")
+                    .bytes(range.offset..end)
+                    .expected(format_args!("{} bytes", range.buf.len()))
+                    .found(n);
+                return Err(fault.into());
+            }
+        }
+        self.check_unchanged()
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        read_full(&self.fd, offset, buf).map_err(|e| self.failed(e))
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
+    }
+}
+
+/// `pread` until `buf` is full or the file ends.
+pub(super) fn read_full(
+    fd: &OwnedFd,
+    offset: u64,
+    buf: &mut [u8],
+) -> std::result::Result<usize, Errno> {
+    let mut done = 0;
+    while done < buf.len() {
+        let at = offset.checked_add(done as u64).ok_or(Errno::OVERFLOW)?;
+        match rustix::io::pread(fd, &mut buf[done..], at) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(Errno::INTR) => continue,
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_time_of_this_tick_is_waited_for() {
+        let at = |secs, nanos| Timestamp { secs, nanos };
+        let now = at(100, 999_000_000);
+        assert!(is_of_this_tick(now, now));
+        assert!(is_of_this_tick(at(101, 3_000_000), now));
+        assert!(!is_of_this_tick(at(100, 998_999_999), now));
+        assert!(!is_of_this_tick(at(101, 999_000_000), now));
+        assert!(!is_of_this_tick(at(i64::MAX, 0), now));
+        assert!(!is_of_this_tick(at(i64::MIN, 0), now));
+    }
+}

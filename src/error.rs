@@ -39,6 +39,8 @@ pub enum Error {
     NoAttribute,
     /// Extended attributes of this namespace are not offered.
     Unsupported,
+    /// Our own mistake, not damage of the file.
+    Bug(String),
 }
 
 /// One broken rule: what, where, expected, found.
@@ -200,6 +202,7 @@ impl fmt::Display for Error {
             Error::ReadOnly => f.write_str("the mount is read-only"),
             Error::NoAttribute => f.write_str("no such extended attribute"),
             Error::Unsupported => f.write_str("not supported"),
+            Error::Bug(what) => write!(f, "a bug of arrayfs, please report it: {what}"),
         }
     }
 }

@@ -12,5 +12,6 @@ pub mod container;
 pub mod daemon;
 pub mod error;
 pub mod kernel;
+pub mod memory;
 pub mod source;
 pub mod tree;

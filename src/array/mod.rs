@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 use dtype::Dtype;
 
 /// A block of an array, numbered by its format: what is decoded at once and cached as one.
@@ -90,13 +91,14 @@ pub trait Array: Send + Sync {
     /// Appends the pieces that make up `range`, in order; `range` lies within `0..info().bytes`.
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()>;
 
-    /// Memory that decoding this block takes beside its output; counts against the budget.
+    /// Bytes of scratch memory that decoding this block takes: a sum of [`crate::memory::room`].
     fn scratch(&self, _block: BlockId) -> u64 {
         0
     }
 
-    /// Decodes one block into `out`, which has the `block_len` that [`Array::pieces`] gave.
-    fn decode(&self, block: BlockId, _out: &mut [u8]) -> Result<()> {
+    /// Decodes one block into `out`, which has the `block_len` that [`Array::pieces`] gave, with the
+    /// memory that [`Array::scratch`] asked for.
+    fn decode(&self, block: BlockId, _out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let fault = Fault::new("this array is not stored in blocks");
         Err(fault.block(block.0).into())
     }

@@ -13,9 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Array, BlockId, Piece};
-use crate::cache::buffer::{Block, no_memory};
 use crate::cache::{ArrayIndex, BlockCache, Decode, Key, VersionId};
 use crate::error::{Error, Fault, Result};
+use crate::memory::block::Block;
+use crate::memory::{Scratch, no_memory};
 use plan::{Placed, Plan};
 
 pub struct CachedArray {
@@ -289,10 +290,10 @@ impl Decode for BlockDecode<'_> {
         self.array.array.scratch(self.id)
     }
 
-    fn decode(&self, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         self.array
             .array
-            .decode(self.id, out)
+            .decode(self.id, out, scratch)
             .map_err(|e| self.array.locate(e))
     }
 }

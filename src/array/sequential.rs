@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::dtype::Dtype;
 use super::{Array, BlockId, Piece};
 use crate::error::{Error, Fault, Result};
+use crate::memory::scratch::Region;
 
 /// Pieces are asked for this many bytes at a time: small blocks make many of them.
 const PLAN: u64 = 256 << 10;
@@ -78,6 +79,7 @@ pub(crate) struct Sequential {
     /// The block in `decoded`.
     held: Option<BlockId>,
     decoded: Vec<u8>,
+    region: Region,
     raw: Vec<u8>,
     /// Elements not handed out yet.
     left: u64,
@@ -100,6 +102,7 @@ impl Sequential {
             pieces: VecDeque::new(),
             held: None,
             decoded: Vec::new(),
+            region: Region::default(),
             raw: Vec::new(),
             left,
         })
@@ -181,7 +184,8 @@ impl Sequential {
         if self.held != Some(id) {
             self.held = None;
             resize(&mut self.decoded, block_len)?;
-            self.array.decode(id, &mut self.decoded)?;
+            let scratch = self.region.scratch(self.array.scratch(id))?;
+            self.array.decode(id, &mut self.decoded, scratch)?;
             self.held = Some(id);
         }
         let part = usize::try_from(skip)
@@ -226,6 +230,7 @@ mod tests {
 
     use super::*;
     use crate::array::{Info, Order};
+    use crate::memory::Scratch;
     use proptest::prelude::*;
 
     /// Bytes in blocks up to `plain`, direct behind; counts its decodes.
@@ -265,7 +270,7 @@ mod tests {
             Ok(())
         }
 
-        fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+        fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
             self.decodes.fetch_add(1, Ordering::Relaxed);
             self.read_direct(block.0 * self.block_len, out)
         }

@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use super::read::{block_of, same_block};
 use super::{Array, Piece};
-use crate::cache::buffer::no_memory;
 use crate::error::{Fault, Result};
+use crate::memory::no_memory;
+use crate::memory::scratch::Region;
 
 /// In memory to be filled: not zero, so that a byte that a decoder leaves out is seen.
 const UNWRITTEN: u8 = 0xee;
@@ -48,6 +49,7 @@ pub fn gather(array: &dyn Array, copies: &[Copy], out: &mut [u8]) -> Result<()> 
 
 /// Copies the pieces of one block, or one direct piece.
 fn copy_group(array: &dyn Array, group: &[(usize, Piece)], out: &mut [u8]) -> Result<()> {
+    let mut region = Region::default();
     match *group {
         [(to, Piece::Direct { at, take })] => array.read_direct(at, part(out, to, take)?),
         [
@@ -60,10 +62,12 @@ fn copy_group(array: &dyn Array, group: &[(usize, Piece)], out: &mut [u8]) -> Re
                     ..
                 },
             ),
-        ] if take == block_len => array.decode(id, part(out, to, take)?),
+        ] if take == block_len => {
+            array.decode(id, part(out, to, take)?, region.scratch(array.scratch(id))?)
+        }
         [(_, Piece::Block { id, block_len, .. }), ..] => {
             let mut block = unwritten(block_len)?;
-            array.decode(id, &mut block)?;
+            array.decode(id, &mut block, region.scratch(array.scratch(id))?)?;
             for &(to, piece) in group {
                 if let Piece::Block { skip, take, .. } = piece {
                     let bytes = &block[skip as usize..][..take as usize];

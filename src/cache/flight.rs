@@ -6,9 +6,9 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::Key;
-use super::buffer::Block;
 use super::shard::Shard;
 use crate::error::{Fault, Result};
+use crate::memory::block::Block;
 
 /// A decode under way.
 #[derive(Default)]

@@ -2,12 +2,10 @@
 //!
 //! A reader asks for a block by [`Key`] and says how to decode it. If the block is cached it is shared;
 //! if somebody decodes it already, the reader waits for that decode; else it decodes, with no lock
-//! held. Memory is reserved from the [`budget`] before the decode begins, so cached blocks, blocks being
+//! held. Memory is reserved from the [`Budget`] before the decode begins, so cached blocks, blocks being
 //! read and decodes in flight together stay below the limit; a decode that needs more than all of it is
 //! the only one while it lasts. Used by `array::read` alone.
 
-pub mod budget;
-pub mod buffer;
 mod flight;
 mod shard;
 pub mod stats;
@@ -18,8 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::array::BlockId;
 use crate::error::Result;
-use budget::{Budget, Hold, Taken, Turn};
-use buffer::{Block, Pool};
+use crate::memory::Scratch;
+use crate::memory::block::{Block, Pool};
+use crate::memory::budget::{Budget, Hold, Taken, Turn};
 use flight::Landing;
 use shard::{Found, Shard};
 use stats::Stats;
@@ -58,12 +57,15 @@ pub struct BlockCache {
 struct Needed {
     block: u64,
     scratch: u64,
+    /// The scratch memory in full, where the budget is smaller.
+    scratch_len: u64,
 }
 
 /// The same, taken.
 struct Memory {
     block: Hold,
     scratch: Hold,
+    scratch_len: u64,
 }
 
 /// A decode that may be needed.
@@ -74,7 +76,7 @@ pub trait Decode {
     /// Memory that it takes beside that; asked only if it is needed.
     fn scratch(&self) -> u64;
 
-    fn decode(&self, out: &mut [u8]) -> Result<()>;
+    fn decode(&self, out: &mut [u8], scratch: Scratch<'_>) -> Result<()>;
 }
 
 impl BlockCache {
@@ -162,10 +164,11 @@ impl BlockCache {
     ) -> Result<Arc<Block>> {
         let outcome =
             Block::new(decode.yields(), memory.block, &self.pool).and_then(|mut block| {
-                decode.decode(block.bytes_mut())?;
+                let mut region =
+                    Block::for_scratch(memory.scratch_len, memory.scratch, &self.pool)?;
+                decode.decode(block.bytes_mut(), region.scratch(memory.scratch_len))?;
                 Ok(Arc::new(block))
             });
-        drop(memory.scratch);
         if outcome.is_ok() {
             self.stats.decoded(decode.yields());
         }
@@ -185,9 +188,11 @@ impl BlockCache {
     fn needed(&self, decode: &impl Decode) -> Needed {
         let limit = self.budget.limit();
         let block = decode.yields().saturating_add(ENTRY_OVERHEAD).min(limit);
+        let scratch_len = decode.scratch();
         Needed {
             block,
-            scratch: decode.scratch().min(limit - block),
+            scratch: scratch_len.min(limit - block),
+            scratch_len,
         }
     }
 
@@ -214,6 +219,7 @@ impl BlockCache {
                     return Some(Memory {
                         block: hold.split(needed.block),
                         scratch: hold,
+                        scratch_len: needed.scratch_len,
                     });
                 }
                 Taken::Short(missing) if missing <= self.evictable() && self.evict_one() => {}

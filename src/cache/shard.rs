@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
-use super::buffer::Block;
 use super::flight::{Flight, Landing};
 use super::{Key, VersionId};
+use crate::memory::block::Block;
 
 #[derive(Default)]
 pub(super) struct Shard {

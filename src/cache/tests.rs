@@ -28,8 +28,8 @@ impl<S: Fn() -> u64, D: Decode> Decode for WithScratch<S, D> {
         (self.0)()
     }
 
-    fn decode(&self, out: &mut [u8]) -> Result<()> {
-        self.1.decode(out)
+    fn decode(&self, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+        self.1.decode(out, scratch)
     }
 }
 
@@ -42,7 +42,7 @@ impl<F: Fn(&mut [u8]) -> Result<()>> Decode for By<F> {
         0
     }
 
-    fn decode(&self, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         (self.1)(out)
     }
 }
@@ -238,7 +238,7 @@ fn a_prefetch_that_cannot_have_its_memory_evicts_nothing() {
 fn blocks_are_charged_for_their_bytes_however_much_scratch_they_need() {
     let cache = BlockCache::new(100_000);
     for block in 0..20 {
-        let decode = WithScratch(|| u64::MAX, fill(30_000, block as u8));
+        let decode = WithScratch(|| 1 << 20, fill(30_000, block as u8));
         cache.get(key(block), &decode).unwrap();
         let bytes = cache.blocks() as u64 * 30_000;
         assert!(cache.used() >= bytes, "{} of {bytes}", cache.used());

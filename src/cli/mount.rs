@@ -12,12 +12,12 @@ use super::preconditions::{self, Places};
 use super::{Failure, Outcome, container, output};
 use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
-use crate::cache::budget::default_limit;
 use crate::daemon::background::{self, Inherited, Readiness, Side};
 use crate::daemon::mount_table::{self, Device};
 use crate::daemon::processes;
 use crate::daemon::signals::{self, Request};
 use crate::kernel::session::{self, Mount};
+use crate::memory::budget::default_limit;
 use crate::tree::{Settings, Tree};
 
 /// After this long a mount that is still in use is detached and the daemon ends.

@@ -18,6 +18,7 @@ use crate::array::{Array, Piece};
 use crate::container::inside::Located;
 use crate::container::{Check, Preferences};
 use crate::error::{Error, Fault, Result};
+use crate::memory::scratch::Region;
 
 /// Decoded bytes of one job.
 const JOB: u64 = 8 << 20;
@@ -152,7 +153,7 @@ fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Work)) -> Resul
 }
 
 fn work(jobs: Receiver<Job<'_>>) {
-    let mut buffer = Vec::new();
+    let (mut buffer, mut region) = (Vec::new(), Region::default());
     for Job { subject, what } in jobs {
         let at = |located: &Located, e: Error| {
             subject.error(e.map_fault(|fault| located.locate(fault)));
@@ -160,7 +161,9 @@ fn work(jobs: Receiver<Job<'_>>) {
         match what {
             Work::Decode(located, pieces) => {
                 for piece in pieces {
-                    if let Err(e) = guarded(|| decode(&*located.array, piece, &mut buffer)) {
+                    if let Err(e) =
+                        guarded(|| decode(&*located.array, piece, &mut buffer, &mut region))
+                    {
                         at(&located, e);
                     }
                     subject.report.checked(piece.take());
@@ -182,9 +185,17 @@ fn work(jobs: Receiver<Job<'_>>) {
     }
 }
 
-fn decode(array: &dyn Array, piece: Piece, buffer: &mut Vec<u8>) -> Result<()> {
+fn decode(
+    array: &dyn Array,
+    piece: Piece,
+    buffer: &mut Vec<u8>,
+    region: &mut Region,
+) -> Result<()> {
     match piece {
-        Piece::Block { id, block_len, .. } => array.decode(id, sized(buffer, block_len)),
+        Piece::Block { id, block_len, .. } => {
+            let scratch = region.scratch(array.scratch(id))?;
+            array.decode(id, sized(buffer, block_len), scratch)
+        }
         Piece::Direct { at, take } => read_direct(array, at, take, buffer),
     }
 }

@@ -22,6 +22,7 @@ pub(super) fn errno(error: &Error) -> (Errno, Option<Level>) {
         Error::ReadOnly => (Errno::EROFS, None),
         Error::NoAttribute => (Errno::ENODATA, None),
         Error::Unsupported => (Errno::EOPNOTSUPP, None),
+        Error::Bug(_) => (Errno::EIO, Some(Level::Error)),
     }
 }
 
@@ -66,6 +67,7 @@ mod tests {
             (Error::ReadOnly, libc::EROFS, None),
             (Error::NoAttribute, libc::ENODATA, None),
             (Error::Unsupported, libc::EOPNOTSUPP, None),
+            (Error::Bug("x".into()), libc::EIO, Some(Level::Error)),
         ];
         for (error, code, level) in table {
             let (errno_found, level_found) = errno(&error);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::array::dtype::Dtype;
 use crate::array::{Info, Order};
+use crate::memory::Scratch;
 use proptest::prelude::*;
 
 /// An array of two dimensions, in blocks of so many rows and columns; columns from `plain` on are direct.
@@ -98,7 +99,7 @@ impl Array for Grid {
         Ok(())
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         self.decodes.fetch_add(1, Ordering::Relaxed);
         let (_, width) = self.block;
         let across = self.columns.div_ceil(width);

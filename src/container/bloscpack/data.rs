@@ -21,6 +21,7 @@ use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::codec::blosc::{ChunkHeader, Filter};
 use crate::codec::checksum::Checksum;
 use crate::error::{Error, Fault, Result};
+use crate::memory::Scratch;
 use crate::source::Source;
 
 /// Decoding that takes less than this beside its output is not charged for it.
@@ -177,7 +178,7 @@ impl Array for Data {
         if scratch > FREE_SCRATCH { scratch } else { 0 }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let (chunk, part) = self.find(block)?;
         let len = part.plain.end - part.plain.start;
         if out.len() as u64 != len {

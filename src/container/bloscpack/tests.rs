@@ -1,5 +1,6 @@
 //! Whole files: recognised, opened, read in pieces and checked, sound and damaged.
 
+use crate::memory::Scratch;
 use proptest::prelude::*;
 
 use super::sample::{self, File, Stored};
@@ -398,7 +399,11 @@ fn claimed_sizes_take_no_memory() {
             panic!("not a block")
         };
         assert!(block_len <= 1 << 20 && array.scratch(id) == 0);
-        assert!(array.decode(id, &mut vec![0; block_len as usize]).is_err());
+        assert!(
+            array
+                .decode(id, &mut vec![0; block_len as usize], Scratch::none())
+                .is_err()
+        );
     }
     file.header[8..16].fill(0xff);
     assert!(

@@ -13,6 +13,7 @@ use super::packed::BLOCK_BYTES;
 use crate::array::uncached::read_into;
 use crate::array::{Array, BlockId, Info, Piece};
 use crate::error::{Error, Fault, Result};
+use crate::memory::Scratch;
 
 type Report<'a> = &'a mut dyn FnMut(Fault);
 type Rule = Box<dyn Fn(&dyn Array, Report<'_>) -> Result<()> + Send + Sync>;
@@ -51,8 +52,8 @@ impl Array for Audited {
         self.array.scratch(block)
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
-        self.array.decode(block, out)
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+        self.array.decode(block, out, scratch)
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {

@@ -11,6 +11,7 @@ use super::packed::{BLOCK_BYTES, SCRATCH_BYTES, Stream, describe};
 use crate::array::{Array, BlockId, Info, Piece, even_pieces};
 use crate::codec::bp128;
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 
 thread_local! {
     /// Decoded starts of one block.
@@ -47,7 +48,7 @@ impl Array for Ends {
         SCRATCH_BYTES + BLOCK_BYTES
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         self.lengths.decode_block(block, out)?;
         STARTS.with_borrow_mut(|starts| {
             // Blocks are of one size but for the last of an array, so this clears next to nothing.

@@ -13,6 +13,7 @@ use super::lines::{Measure, Part};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, uneven_pieces};
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 use crate::source::Source;
 
 /// Stored bytes of a block, and what the scan reads at once.
@@ -139,7 +140,7 @@ impl Array for Names {
         2 * BLOCK + 2
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         CONVERTED.with_borrow_mut(|converted| {
             converted.clear();
             self.with_part(block.0, |part| part.convert(converted))?;

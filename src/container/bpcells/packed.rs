@@ -294,7 +294,12 @@ impl Array for Packed {
         SCRATCH_BYTES
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(
+        &self,
+        block: BlockId,
+        out: &mut [u8],
+        _scratch: crate::memory::Scratch<'_>,
+    ) -> Result<()> {
         self.stream.decode_block(block, out)
     }
 

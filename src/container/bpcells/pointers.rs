@@ -12,6 +12,7 @@ use super::packed::{BLOCK_BYTES, SCRATCH_BYTES, Stream};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 
 /// What holds between entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +186,7 @@ impl Array for Pointers {
         }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let checked = |out: &mut [u8]| {
             let first = block.0.saturating_mul(BLOCK_BYTES / self.width());
             // A block holds whole pairs, so only `idxptr` looks back.

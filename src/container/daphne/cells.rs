@@ -15,6 +15,7 @@ use super::tile::Grid;
 use super::value::ValueType;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 use crate::source::Fetch;
 
 /// Stored runs from this length on are read straight.
@@ -249,7 +250,7 @@ impl Array for Cells {
         Stored::tile_scratch()
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let no_tile = || Fault::new("no tile begins at this cell").found(block.0);
         if block.0.saturating_mul(self.size()) >= self.bytes {
             return Err(no_tile().into());

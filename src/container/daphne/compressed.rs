@@ -13,6 +13,7 @@ use super::table::Body;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 
 /// Entries, or rows, of a block.
 const BLOCK: u64 = 32 << 10;
@@ -102,7 +103,7 @@ impl Array for Entries {
         SCRATCH
     }
 
-    fn decode(&self, id: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, id: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let groups = self.csr.groups()?;
         if id.0 >= groups.entries() {
             return Err(no_block(id).into());
@@ -228,7 +229,7 @@ impl Array for Offsets {
         SCRATCH
     }
 
-    fn decode(&self, id: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, id: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let groups = self.csr.groups()?;
         if id.0 >= self.csr.rows {
             return Err(no_block(id).into());

@@ -11,6 +11,7 @@ use super::window::Window;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 use crate::source::Source;
 
 /// Shown bytes from which a block ends with the label.
@@ -94,7 +95,7 @@ impl Array for LabelLines {
         2 * WINDOW as u64
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let number = usize::try_from(block.0).unwrap_or(usize::MAX);
         let ends = self
             .starts

@@ -10,6 +10,7 @@ use super::strided;
 use super::value::ValueType;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 use crate::source::Source;
 
 /// Decoded bytes of a block, and the stored bytes that are passed over for it.
@@ -66,7 +67,7 @@ impl Array for Column {
         SCRATCH
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let at = block.0.saturating_mul(self.block_len());
         let fits = at
             .checked_add(out.len() as u64)

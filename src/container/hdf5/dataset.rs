@@ -26,6 +26,7 @@ use super::worker;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
 use crate::error::{Error, Fault, Result};
+use crate::memory::Scratch;
 use crate::source::Source;
 use chunked::Chunked;
 use fill::Fill;
@@ -276,10 +277,10 @@ impl Array for Dataset {
         }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         match &self.storage {
             Storage::Chunked(chunked) => chunked.decode(block.0, out),
-            Storage::Virtual(parts) => parts.decode(block, out),
+            Storage::Virtual(parts) => parts.decode(block, out, scratch),
             Storage::Plain(_) => {
                 let fault = Fault::new("a dataset without chunks has no blocks");
                 Err(fault.block(block.0).into())

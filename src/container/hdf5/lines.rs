@@ -10,6 +10,7 @@ use super::recent::Recent;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 
 /// Strings of a block.
 const STRINGS: u64 = 4096;
@@ -97,7 +98,7 @@ impl Array for FixedLines {
         Ok(())
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let mut lines = Vec::with_capacity(out.len());
         self.lines(block.0, &mut lines)?;
         if lines.len() != out.len() {

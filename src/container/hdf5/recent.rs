@@ -11,6 +11,7 @@ use lru::LruCache;
 
 use crate::array::{Array, BlockId, Piece};
 use crate::error::Result;
+use crate::memory::scratch::Region;
 
 const KEPT: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 const LARGEST: u64 = 1 << 20;
@@ -68,7 +69,9 @@ impl Recent {
             return Ok(Arc::clone(block));
         }
         let mut decoded = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-        self.array.decode(id, &mut decoded)?;
+        let mut region = Region::default();
+        let scratch = region.scratch(self.array.scratch(id))?;
+        self.array.decode(id, &mut decoded, scratch)?;
         let block: Arc<[u8]> = decoded.into();
         let mut blocks = lock();
         if len > LARGEST {

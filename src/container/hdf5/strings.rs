@@ -15,6 +15,7 @@ use super::recent::Recent;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 
 /// Strings of a block at most, and read at once.
 const STRINGS: u64 = 4096;
@@ -221,7 +222,7 @@ impl Array for Strings {
         STRINGS * REFERENCE + BLOCK
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let layout = self.layout()?;
         let from = usize::try_from(block.0)
             .ok()

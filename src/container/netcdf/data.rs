@@ -12,6 +12,7 @@ use super::layout::Place;
 use super::swap;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, even_pieces};
 use crate::error::{Error, Fault, Result};
+use crate::memory::Scratch;
 use crate::source::{Fetch, Source};
 
 /// Runs of this size are worth a read of their own.
@@ -181,7 +182,7 @@ impl Array for Variable {
         if self.spans() { STEP as u64 } else { 0 }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let at = self.block_len().and_then(|len| block.0.checked_mul(len));
         let inside = |at: &u64| {
             let end = at.checked_add(out.len() as u64);

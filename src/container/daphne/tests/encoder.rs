@@ -14,6 +14,7 @@ use crate::array::{Array, Piece};
 use crate::container::daphne::Daphne;
 use crate::container::{Container, Dialect, Format, Preferences};
 use crate::error::{Error, Fault};
+use crate::memory::Scratch;
 use crate::source::Store;
 use crate::source::local::LocalStore;
 
@@ -174,7 +175,7 @@ pub(super) fn verify(container: &Container) -> Vec<Fault> {
         let surveyed = array.survey(&mut |piece| pieces.push(piece));
         let read = |piece: Piece| match piece {
             Piece::Block { id, block_len, .. } => {
-                array.decode(id, &mut vec![0; block_len as usize])
+                array.decode(id, &mut vec![0; block_len as usize], Scratch::none())
             }
             Piece::Direct { at, take } => array.read_direct(at, &mut vec![0; take as usize]),
         };

@@ -16,6 +16,7 @@ use crate::array::{BlockId, Piece, even_pieces};
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, Index, Layout, Virtual};
 use crate::error::{Fault, Result};
+use crate::memory::Scratch;
 use crate::source::Source;
 
 /// Bytes of a block, unless an element is larger.
@@ -111,7 +112,12 @@ impl Parts {
         self.scratch
     }
 
-    pub(super) fn decode(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    pub(super) fn decode(
+        &self,
+        block: BlockId,
+        out: &mut [u8],
+        _scratch: Scratch<'_>,
+    ) -> Result<()> {
         let start = block.0.checked_mul(self.block / self.element);
         let Some(start) = start.filter(|_| block.0 < self.blocks()) else {
             return Err(Fault::new("there is no such block").block(block.0).into());

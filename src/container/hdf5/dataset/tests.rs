@@ -236,7 +236,11 @@ fn filters_without_a_decoder_are_a_whyof_reading() {
     };
     assert_eq!(array.info().unwrap().codec, "filters 33999");
     assert!(fault(&*array, 0..6).contains("33999"));
-    assert!(array.decode(BlockId(0), &mut [0; 6]).is_err());
+    assert!(
+        array
+            .decode(BlockId(0), &mut [0; 6], Scratch::none())
+            .is_err()
+    );
 }
 
 #[test]
@@ -262,9 +266,15 @@ fn filtered_chunks_are_decoded_and_missing_ones_made_up() {
     assert_eq!((info.codec.as_ref(), info.blocks), ("shuffle+gzip", 4));
     assert_eq!(survey(&*array), (vec![0, 3], vec![]));
     let mut missing = [0; 12];
-    array.decode(BlockId(1), &mut missing).unwrap();
+    array
+        .decode(BlockId(1), &mut missing, Scratch::none())
+        .unwrap();
     assert_eq!(missing, [7, 8].repeat(6)[..]);
-    assert!(array.decode(BlockId(0), &mut [0; 11]).is_err());
+    assert!(
+        array
+            .decode(BlockId(0), &mut [0; 11], Scratch::none())
+            .is_err()
+    );
     assert!(array.scratch(BlockId(0)) > 0);
 }
 
@@ -360,7 +370,11 @@ fn a_bad_chunk_costs_no_other() {
             "{found}"
         );
         assert!(found.contains(what), "{found}");
-        assert!(array.decode(BlockId(block), &mut [0; 8]).is_err());
+        assert!(
+            array
+                .decode(BlockId(block), &mut [0; 8], Scratch::none())
+                .is_err()
+        );
     }
     assert_eq!(
         survey(&*array),

@@ -108,7 +108,9 @@ fn a_string_that_is_not_in_the_heap_is_a_fault_of_its_block() {
         elements.push(bad);
         let array = open(&heap, &elements, &[4097]).unwrap();
         let mut block = vec![0; 4 * 4096];
-        array.decode(BlockId(0), &mut block).unwrap();
+        array
+            .decode(BlockId(0), &mut block, Scratch::none())
+            .unwrap();
         assert!(block.chunks(4).all(|line| line == b"one\n"));
         assert!(
             read_all(&*array)
@@ -144,7 +146,15 @@ fn blocks_that_do_not_exist_are_faults() {
     let array = open(&collection(&[(1, b"one")]), &[element(3, HEAP, 1)], &[1]).unwrap();
     array.info().unwrap();
     for block in [1, u64::MAX] {
-        assert!(array.decode(BlockId(block), &mut [0; 4]).is_err());
+        assert!(
+            array
+                .decode(BlockId(block), &mut [0; 4], Scratch::none())
+                .is_err()
+        );
     }
-    assert!(array.decode(BlockId(0), &mut [0; 5]).is_err());
+    assert!(
+        array
+            .decode(BlockId(0), &mut [0; 5], Scratch::none())
+            .is_err()
+    );
 }

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use memmap2::MmapMut;
 
 use super::budget::Hold;
-use crate::error::{Error, Result};
+use super::no_memory;
+use super::scratch::{self, Scratch};
+use crate::error::Result;
 
 /// Blocks of at least this size are mapped.
 const MAPPED_FROM: u64 = 64 << 10;
@@ -116,6 +118,16 @@ impl Block {
         })
     }
 
+    /// Memory for a decode that asked for `len` bytes of it.
+    pub fn for_scratch(len: u64, charge: Hold, pool: &Arc<Pool>) -> Result<Self> {
+        Block::new(scratch::padded(len), charge, pool)
+    }
+
+    /// `len` bytes of scratch memory, as it was made for.
+    pub fn scratch(&mut self, len: u64) -> Scratch<'_> {
+        scratch::within(self.bytes_mut(), len)
+    }
+
     /// The part of the budget that it takes.
     pub fn charge(&self) -> u64 {
         self.charge.bytes()
@@ -151,9 +163,4 @@ fn zeros(len: u64) -> Option<Box<[u8]>> {
     bytes.try_reserve_exact(usize::try_from(len).ok()?).ok()?;
     bytes.resize(len as usize, 0);
     Some(bytes.into_boxed_slice())
-}
-
-/// The system refused memory. A request that fails is better than a daemon that ends.
-pub fn no_memory(doing: &str) -> Error {
-    Error::io(doing, std::io::Error::from_raw_os_error(libc::ENOMEM))
 }

@@ -1,0 +1,19 @@
+//! Memory whose size a file decides: who may take how much, and the pieces that are handed out.
+//!
+//! One [`budget`] bounds it. A [`block`] is decoded bytes and the part of the budget that they take;
+//! [`scratch`] is what a decode needs beside its output, given to it by the caller, who charged it. Memory that
+//! cannot be had is ENOMEM for the request that asked, never the end of the process.
+//! Lowest of all modules but `error`: used by `cache`, `array`, `container` and `codec`.
+
+pub mod block;
+pub mod budget;
+pub mod scratch;
+
+pub use scratch::{Scratch, room};
+
+use crate::error::Error;
+
+/// The system refused memory. A request that fails is better than a daemon that ends.
+pub fn no_memory(doing: &str) -> Error {
+    Error::io(doing, std::io::Error::from_raw_os_error(libc::ENOMEM))
+}

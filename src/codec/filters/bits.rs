@@ -3,7 +3,7 @@
 use super::error::FilterError;
 
 /// Reader of single bits and of fields up to 64 bits.
-pub(super) struct Bits<'a> {
+pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
     /// First byte not wholly in the cache.
     at: usize,
@@ -13,7 +13,7 @@ pub(super) struct Bits<'a> {
     count: u32,
 }
 
-impl<'a> Bits<'a> {
+impl<'a> BitReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
@@ -125,7 +125,7 @@ mod tests {
                 .map(|&(n, value)| (n, if n == 64 { value } else { value & ((1 << n) - 1) }))
                 .collect();
             let packed = pack(&fields);
-            let mut bits = Bits::new(&packed);
+            let mut bits = BitReader::new(&packed);
             for &(n, value) in &fields {
                 prop_assert_eq!(bits.take(n).unwrap(), value);
             }
@@ -140,7 +140,7 @@ mod tests {
                 .flat_map(|&n| std::iter::repeat_n((1, 0), n as usize).chain([(1, 1)]))
                 .collect();
             let packed = pack(&fields);
-            let mut bits = Bits::new(&packed);
+            let mut bits = BitReader::new(&packed);
             for &n in &numbers {
                 prop_assert_eq!(bits.unary().unwrap(), n);
             }

@@ -8,7 +8,7 @@
 use super::error::{FilterError, Unsupported};
 use super::lz4::{header, take_block};
 use super::tools::{Tools, room};
-use super::{Filter, libraries};
+use super::{FilterDescription, libraries};
 use crate::codec::blosc::bitshuffle::{scratch_len, unbitshuffle};
 use crate::codec::blosc::lz4;
 use crate::codec::blosc::shuffle::Planes;
@@ -19,7 +19,7 @@ const TARGET: usize = 8192;
 const LEAST: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Code {
+enum BitshuffleCode {
     Plain,
     Lz4,
     Zstd,
@@ -31,11 +31,11 @@ pub(super) struct Bitshuffle {
     width: usize,
     /// Elements per block where the chunk does not say; a multiple of 8, not 0.
     block: usize,
-    code: Code,
+    code: BitshuffleCode,
 }
 
 impl Bitshuffle {
-    pub(super) fn new(filter: &Filter) -> Result<Self, Unsupported> {
+    pub(super) fn new(filter: &FilterDescription) -> Result<Self, Unsupported> {
         let value = |i| filter.values.get(i).copied().unwrap_or(0) as usize;
         let (width, block) = (value(2), value(3));
         let refuse = |what: &str| Err(Unsupported::new(filter.id, what));
@@ -46,9 +46,9 @@ impl Bitshuffle {
             return refuse("blocks that are no multiple of 8 elements");
         }
         let code = match value(4) {
-            0 => Code::Plain,
-            2 => Code::Lz4,
-            3 => Code::Zstd,
+            0 => BitshuffleCode::Plain,
+            2 => BitshuffleCode::Lz4,
+            3 => BitshuffleCode::Zstd,
             _ => return refuse("a compression other than LZ4 and zstd"),
         };
         let usual = (TARGET / width / 8 * 8).max(LEAST);
@@ -58,23 +58,23 @@ impl Bitshuffle {
 
     pub(super) fn name(&self) -> &'static str {
         match self.code {
-            Code::Plain => "bitshuffle",
-            Code::Lz4 => "bitshuffle-lz4",
-            Code::Zstd => "bitshuffle-zstd",
+            BitshuffleCode::Plain => "bitshuffle",
+            BitshuffleCode::Lz4 => "bitshuffle-lz4",
+            BitshuffleCode::Zstd => "bitshuffle-zstd",
         }
     }
 
     /// Whether stored and plain bytes are equally many.
     pub(super) fn keeps_size(&self) -> bool {
-        self.code == Code::Plain
+        self.code == BitshuffleCode::Plain
     }
 
     /// Plain bytes that a stored one can stand for at most.
     pub(super) fn ratio(&self) -> u64 {
         match self.code {
-            Code::Plain => 1,
-            Code::Lz4 => 255,
-            Code::Zstd => super::stage::ZSTD_RATIO,
+            BitshuffleCode::Plain => 1,
+            BitshuffleCode::Lz4 => 255,
+            BitshuffleCode::Zstd => super::checked::ZSTD_RATIO,
         }
     }
 
@@ -87,7 +87,7 @@ impl Bitshuffle {
     ) -> Result<usize, FilterError> {
         let plain = (stored.len() as u64, self.block, stored);
         let (size, block, rest) = match self.code {
-            Code::Plain => plain,
+            BitshuffleCode::Plain => plain,
             _ => header(stored).map(|(size, bytes, rest)| (size, bytes / self.width, rest))?,
         };
         let room = out.len();
@@ -133,16 +133,16 @@ impl Bitshuffle {
         let len = elements.len();
         let mut planes = std::mem::take(&mut tools.planes);
         let decoded = match self.code {
-            Code::Plain => rest.split_at_checked(len).map(|(bytes, behind)| {
+            BitshuffleCode::Plain => rest.split_at_checked(len).map(|(bytes, behind)| {
                 *rest = behind;
                 bytes
             }),
-            Code::Lz4 => {
+            BitshuffleCode::Lz4 => {
                 let planes = room(&mut planes, len);
                 lz4::decode(take_block(rest)?, planes)?;
                 Some(&*planes)
             }
-            Code::Zstd => {
+            BitshuffleCode::Zstd => {
                 let planes = room(&mut planes, len);
                 let written = libraries::zstd(tools, take_block(rest)?, planes)?;
                 (written == len).then_some(&*planes)

@@ -8,8 +8,8 @@
 //!
 //! The tree is checked when it is built, so that decoding stays within an element.
 
-use super::Filter;
-use super::bits::Bits;
+use super::FilterDescription;
+use super::bits::BitReader;
 use super::error::{FilterError, Unsupported};
 
 /// Depth of types within types that is followed.
@@ -19,32 +19,32 @@ const DEEPEST: usize = 32;
 #[derive(Debug, Clone)]
 pub(super) struct Nbit {
     /// Elements of the chunk, and their type; none where the chunk is stored as it is.
-    packed: Option<(usize, Type)>,
+    packed: Option<(usize, NbitType)>,
 }
 
 #[derive(Debug, Clone)]
-struct Type {
+struct NbitType {
     /// Bytes, at least 1.
     size: usize,
-    kind: Kind,
+    kind: NbitKind,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum NbitKind {
     /// Bits `offset..offset + precision` of a number.
     Number {
         big_endian: bool,
         precision: u32,
         offset: u32,
     },
-    Array(Box<Type>),
+    Array(Box<NbitType>),
     /// Members and their offsets, each within the compound.
-    Compound(Vec<(usize, Type)>),
+    Compound(Vec<(usize, NbitType)>),
     Bytes,
 }
 
 impl Nbit {
-    pub(super) fn new(filter: &Filter) -> Result<Self, Unsupported> {
+    pub(super) fn new(filter: &FilterDescription) -> Result<Self, Unsupported> {
         let refuse = |what| Unsupported::new(filter.id, what);
         let [_, unpacked, elements, rest @ ..] = filter.values.as_slice() else {
             return Err(refuse("too few client values"));
@@ -87,7 +87,7 @@ impl Nbit {
         let out = len.and_then(|len| out.get_mut(..len));
         let out = out.ok_or_else(|| FilterError::too_long(room))?;
         out.fill(0);
-        let mut bits = Bits::new(stored);
+        let mut bits = BitReader::new(stored);
         for element in out.chunks_exact_mut(kind.size) {
             kind.unpack(&mut bits, element)?;
         }
@@ -95,21 +95,21 @@ impl Nbit {
     }
 }
 
-impl Type {
+impl NbitType {
     /// Bits that an element is stored in.
     fn bits(&self) -> u64 {
         match &self.kind {
-            Kind::Number { precision, .. } => u64::from(*precision),
-            Kind::Bytes => 8 * self.size as u64,
-            Kind::Array(base) => base.bits().saturating_mul((self.size / base.size) as u64),
-            Kind::Compound(members) => members.iter().map(|(_, member)| member.bits()).sum(),
+            NbitKind::Number { precision, .. } => u64::from(*precision),
+            NbitKind::Bytes => 8 * self.size as u64,
+            NbitKind::Array(base) => base.bits().saturating_mul((self.size / base.size) as u64),
+            NbitKind::Compound(members) => members.iter().map(|(_, member)| member.bits()).sum(),
         }
     }
 
     /// Fills one element, which has been zeroed.
-    fn unpack(&self, bits: &mut Bits, element: &mut [u8]) -> Result<(), FilterError> {
+    fn unpack(&self, bits: &mut BitReader, element: &mut [u8]) -> Result<(), FilterError> {
         match &self.kind {
-            Kind::Number {
+            NbitKind::Number {
                 big_endian,
                 precision,
                 offset,
@@ -117,22 +117,22 @@ impl Type {
                 let number = bits.take(*precision)? << offset;
                 write(number, *big_endian, element);
             }
-            Kind::Number {
+            NbitKind::Number {
                 big_endian,
                 precision,
                 offset,
             } => unpack_wide(bits, *big_endian, *offset, *precision, element)?,
-            Kind::Array(base) => {
+            NbitKind::Array(base) => {
                 for item in element.chunks_exact_mut(base.size) {
                     base.unpack(bits, item)?;
                 }
             }
-            Kind::Compound(members) => {
+            NbitKind::Compound(members) => {
                 for (offset, member) in members {
                     member.unpack(bits, &mut element[*offset..][..member.size])?;
                 }
             }
-            Kind::Bytes => {
+            NbitKind::Bytes => {
                 for byte in element {
                     *byte = bits.take(8)? as u8;
                 }
@@ -154,7 +154,7 @@ pub(super) fn write(number: u64, big_endian: bool, element: &mut [u8]) {
 
 /// Fills bits of a number of more than eight bytes, from the highest byte that has any.
 fn unpack_wide(
-    bits: &mut Bits,
+    bits: &mut BitReader,
     big_endian: bool,
     offset: u32,
     precision: u32,
@@ -187,12 +187,12 @@ impl Values<'_> {
         Ok(*first)
     }
 
-    fn element(&mut self) -> Result<Type, &'static str> {
+    fn element(&mut self) -> Result<NbitType, &'static str> {
         self.kind(usize::MAX, 0)
     }
 
     /// Reads the type of something that has `room` bytes.
-    fn kind(&mut self, room: usize, depth: usize) -> Result<Type, &'static str> {
+    fn kind(&mut self, room: usize, depth: usize) -> Result<NbitType, &'static str> {
         if depth > DEEPEST {
             return Err("types nested too deeply");
         }
@@ -203,21 +203,21 @@ impl Values<'_> {
         }
         let kind = match class {
             1 => self.number(size)?,
-            2 => Kind::Array(Box::new(self.base(size, depth)?)),
+            2 => NbitKind::Array(Box::new(self.base(size, depth)?)),
             3 => self.compound(size, depth)?,
-            4 => Kind::Bytes,
+            4 => NbitKind::Bytes,
             _ => return Err("a type class that is not known"),
         };
-        Ok(Type { size, kind })
+        Ok(NbitType { size, kind })
     }
 
-    fn number(&mut self, size: usize) -> Result<Kind, &'static str> {
+    fn number(&mut self, size: usize) -> Result<NbitKind, &'static str> {
         let (order, precision, offset) = (self.next()?, self.next()?, self.next()?);
         let bits = u64::from(precision) + u64::from(offset);
         if order > 1 || precision == 0 || bits > 8 * size as u64 || size > 1 << 16 {
             return Err("a number with bits outside of itself");
         }
-        Ok(Kind::Number {
+        Ok(NbitKind::Number {
             big_endian: order == 1,
             precision,
             offset,
@@ -225,15 +225,15 @@ impl Values<'_> {
     }
 
     /// The type of an array's items; of items that are left as they are, the array gives the size.
-    fn base(&mut self, size: usize, depth: usize) -> Result<Type, &'static str> {
+    fn base(&mut self, size: usize, depth: usize) -> Result<NbitType, &'static str> {
         let mut base = self.kind(size, depth + 1)?;
-        if matches!(base.kind, Kind::Bytes) {
+        if matches!(base.kind, NbitKind::Bytes) {
             base.size = size;
         }
         Ok(base)
     }
 
-    fn compound(&mut self, size: usize, depth: usize) -> Result<Kind, &'static str> {
+    fn compound(&mut self, size: usize, depth: usize) -> Result<NbitKind, &'static str> {
         let mut members = Vec::new();
         let mut left = size;
         for _ in 0..self.next()? {
@@ -243,6 +243,6 @@ impl Values<'_> {
             left -= member.size;
             members.push((offset, member));
         }
-        Ok(Kind::Compound(members))
+        Ok(NbitKind::Compound(members))
     }
 }

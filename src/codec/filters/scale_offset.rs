@@ -7,8 +7,8 @@
 //! number of all ones stands for the fill value. Floats are stored as integers, multiplied by a power
 //! of ten; their minimum is a float.
 
-use super::Filter;
-use super::bits::Bits;
+use super::FilterDescription;
+use super::bits::BitReader;
 use super::error::{FilterError, Unsupported};
 use super::nbit::write;
 
@@ -39,7 +39,7 @@ pub(super) struct ScaleOffset {
 }
 
 impl ScaleOffset {
-    pub(super) fn new(filter: &Filter) -> Result<Self, Unsupported> {
+    pub(super) fn new(filter: &FilterDescription) -> Result<Self, Unsupported> {
         let refuse = |what: &str| Unsupported::new(filter.id, what);
         let values: &[u32; VALUES] = filter
             .values
@@ -109,7 +109,7 @@ impl ScaleOffset {
         rest: &[u8],
         out: &mut [u8],
     ) -> Result<(), FilterError> {
-        let mut bits = Bits::new(rest);
+        let mut bits = BitReader::new(rest);
         let plain = self.plain(minimum);
         for element in out.chunks_exact_mut(self.size) {
             let number = bits.take(width)?;

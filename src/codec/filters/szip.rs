@@ -9,8 +9,8 @@
 //! of samples in one number), all ones raw samples, else sample / 2^k in unary and k bits. The first
 //! sample of a scanline of differences is raw.
 
-use super::Filter;
-use super::bits::Bits;
+use super::FilterDescription;
+use super::bits::BitReader;
 use super::error::{FilterError, Unsupported};
 use super::shuffle::unshuffle;
 use super::tools::{Tools, room};
@@ -47,7 +47,7 @@ impl Szip {
     /// Plain bytes that a stored one can stand for at most: a segment of zero blocks takes nine bits.
     pub(super) const RATIO: u64 = (SEGMENT * MAX_BLOCK * 4) as u64;
 
-    pub(super) fn new(filter: &Filter) -> Result<Self, Unsupported> {
+    pub(super) fn new(filter: &FilterDescription) -> Result<Self, Unsupported> {
         let refuse = |what: &str| Err(Unsupported::new(filter.id, what));
         let [options, block, bits, line] = *filter.values.as_slice() else {
             return refuse("a number of client values other than 4");
@@ -123,9 +123,9 @@ impl Szip {
     ) -> Result<(), FilterError> {
         let bytes = self.sample_bytes();
         let mut left = out.len() / bytes;
-        let mut line = Line {
+        let mut line = ScanLine {
             coding: self,
-            bits: Bits::new(stored),
+            bits: BitReader::new(stored),
             samples,
         };
         for out in out.chunks_mut(self.line * bytes) {
@@ -153,13 +153,13 @@ impl Szip {
 }
 
 /// The scanline being decoded; `samples` is as long as its blocks together.
-struct Line<'a, 's> {
+struct ScanLine<'a, 's> {
     coding: &'a Szip,
-    bits: Bits<'a>,
+    bits: BitReader<'a>,
     samples: &'s mut [u32],
 }
 
-impl Line<'_, '_> {
+impl ScanLine<'_, '_> {
     /// Decodes blocks until `wanted` samples are there.
     fn decode(&mut self, wanted: usize) -> Result<(), FilterError> {
         let mut at = 0;

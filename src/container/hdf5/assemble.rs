@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::attributes;
-use super::dataset::{self, Opened};
+use super::dataset::{self, OpenedDataset};
 use super::fault_of;
 use super::fields::GroupFields;
 use super::index::{self, Group, Index, Target};
@@ -70,15 +70,15 @@ impl<'a> Assembly<'a> {
     /// Opens a dataset as an array of this name; what cannot be shown is a fault.
     pub(super) fn open(&self, name: &str, dataset: &index::Dataset) -> Result<Arc<dyn Array>> {
         match dataset::open(name, self.source, self.index, dataset)? {
-            Opened::Array {
+            OpenedDataset::Array {
                 array,
                 trouble: None,
             } => Ok(array),
-            Opened::Array {
+            OpenedDataset::Array {
                 trouble: Some(fault),
                 ..
             } => Err(fault.into()),
-            Opened::NotShown(reason) => Err(Fault::new(reason).into()),
+            OpenedDataset::NotShown(reason) => Err(Fault::new(reason).into()),
         }
     }
 
@@ -254,7 +254,7 @@ impl<'a> Assembly<'a> {
     ) -> Result<std::result::Result<Arc<dyn Array>, String>> {
         let opened = dataset::open(path, self.source, self.index, dataset);
         Ok(match fault_of(opened)? {
-            Ok(Opened::Array { array, trouble }) => {
+            Ok(OpenedDataset::Array { array, trouble }) => {
                 container.arrays.push(Arc::clone(&array));
                 container.describe(path, attributes::json(&dataset.attributes, b""));
                 match trouble {
@@ -266,7 +266,7 @@ impl<'a> Assembly<'a> {
                     None => Ok(array),
                 }
             }
-            Ok(Opened::NotShown(reason)) => Err(reason),
+            Ok(OpenedDataset::NotShown(reason)) => Err(reason),
             Err(fault) => {
                 let reason = fault.to_string();
                 container.faults.push(fault.array(path));

@@ -1,27 +1,24 @@
 //! A dataset as an array: claims checked once, bytes fetched with ranged reads, decoded in our threads.
 //!
 //! What the index says comes from an untrusted file. Here the shape is checked and the kind of storage
-//! chosen: [`plain`] for what lies in one piece (contiguous, compact, never written), [`chunked`],
-//! [`parts`] for what is made of other datasets. A dataset that cannot be read but described is an array whose bytes are a fault. Datasets of
-//! variable-length strings go to [`super::strings`]. Used by `assemble`.
+//! chosen: [`unchunked`] for what lies in one piece (contiguous, compact, never written), [`chunked`],
+//! [`composed`] for what is made of other datasets. A dataset that cannot be read but described is an array
+//! whose bytes are a fault. Datasets of variable-length strings go to [`super::strings`]. Used by `assemble`.
 
 mod chunked;
-mod decoder;
+mod composed;
 mod fill;
-mod parts;
-mod plain;
-mod selection;
+mod unchunked;
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::element::Element;
-use super::grid::product;
-use super::heap::Heap;
 use super::index::{self, Chunk, Index, Layout, Type};
+use super::strings::compact::CompactStrings;
+use super::strings::heap::Heap;
 use super::strings::{self, Strings};
-use super::texts::Texts;
 use super::worker;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
@@ -29,12 +26,12 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
 use chunked::Chunked;
+use composed::{Composed, Opening};
 use fill::Fill;
-use parts::{Opening, Parts};
-use plain::Plain;
+use unchunked::Unchunked;
 
 /// What has become of a dataset.
-pub(super) enum Opened {
+pub(super) enum OpenedDataset {
     /// `trouble`: it is described, but reading it gives this fault.
     Array {
         array: Arc<dyn Array>,
@@ -45,7 +42,7 @@ pub(super) enum Opened {
 }
 
 /// Asks for the chunk table of the dataset with a token.
-pub(super) type Tables = Arc<dyn Fn(u64) -> Result<Vec<Chunk>> + Send + Sync>;
+pub(super) type ChunkTables = Arc<dyn Fn(u64) -> Result<Vec<Chunk>> + Send + Sync>;
 
 /// Opens a dataset of `index`, which is `source`'s, as an array of this name. Does not read.
 pub(super) fn open(
@@ -53,9 +50,9 @@ pub(super) fn open(
     source: &Arc<dyn Source>,
     index: &Index,
     dataset: &index::Dataset,
-) -> Result<Opened> {
+) -> Result<OpenedDataset> {
     let asked = Arc::clone(source);
-    let tables: Tables = Arc::new(move |token| worker::chunks(&*asked, token));
+    let tables: ChunkTables = Arc::new(move |token| worker::chunks(&*asked, token));
     open_with(name, source, index, dataset, tables)
 }
 
@@ -65,12 +62,12 @@ pub(super) fn open_with(
     source: &Arc<dyn Source>,
     index: &Index,
     dataset: &index::Dataset,
-    tables: Tables,
-) -> Result<Opened> {
+    tables: ChunkTables,
+) -> Result<OpenedDataset> {
     if let Layout::Texts(lines) = &dataset.layout {
         let shape = dataset.dims.as_deref().unwrap_or(&[0]);
-        let array = Texts::new(name, shape, lines, dataset.stored_bytes)?;
-        return Ok(Opened::Array {
+        let array = CompactStrings::new(name, shape, lines, dataset.stored_bytes)?;
+        return Ok(OpenedDataset::Array {
             array: Arc::new(array),
             trouble: None,
         });
@@ -78,22 +75,24 @@ pub(super) fn open_with(
     if dataset.element == Type::VariableString {
         let heap = Heap::new(Arc::clone(source), index)?;
         let element = strings::element(&heap)?;
-        let elements = Dataset::new(name, source, index, dataset, element, tables)?;
+        let elements = DatasetArray::new(name, source, index, dataset, element, tables)?;
         let trouble = elements.trouble().cloned();
         let array = Arc::new(Strings::new(name, heap, Arc::new(elements))?);
-        return Ok(Opened::Array { array, trouble });
+        return Ok(OpenedDataset::Array { array, trouble });
     }
     let element = match Element::of(&dataset.element) {
         Ok(element) => element,
-        Err(reason) => return Ok(Opened::NotShown(reason)),
+        Err(reason) => return Ok(OpenedDataset::NotShown(reason)),
     };
-    let array = Arc::new(Dataset::new(name, source, index, dataset, element, tables)?);
+    let array = Arc::new(DatasetArray::new(
+        name, source, index, dataset, element, tables,
+    )?);
     let trouble = array.trouble().cloned();
-    Ok(Opened::Array { array, trouble })
+    Ok(OpenedDataset::Array { array, trouble })
 }
 
 /// A dataset whose elements have one size.
-struct Dataset {
+struct DatasetArray {
     name: String,
     dtype: Dtype,
     /// Further dimensions of the element included.
@@ -105,31 +104,31 @@ struct Dataset {
 }
 
 enum Storage {
-    Plain(Plain),
+    Unchunked(Unchunked),
     Chunked(Box<Chunked>),
-    Virtual(Box<Parts>),
+    Virtual(Box<Composed>),
     Unreadable(Box<Fault>),
 }
 
-impl Dataset {
+impl DatasetArray {
     fn new(
         name: &str,
         source: &Arc<dyn Source>,
         index: &Index,
         dataset: &index::Dataset,
         element: Element,
-        tables: Tables,
-    ) -> Result<Dataset> {
+        tables: ChunkTables,
+    ) -> Result<DatasetArray> {
         let dims = dataset.dims.clone().unwrap_or_else(|| vec![0]);
         let bytes = size(&dims, element.shown)?;
         size(&dims, element.stored)?;
         let dtype = element.dtype.clone();
         let shape = [&dims[..], &element.dims].concat();
         let storage = match bytes {
-            0 => Storage::Plain(Plain::empty(&dataset.layout)),
+            0 => Storage::Unchunked(Unchunked::empty(&dataset.layout)),
             _ => storage(source, index, dataset, &dims, element, tables)?,
         };
-        Ok(Dataset {
+        Ok(DatasetArray {
             name: name.to_owned(),
             dtype,
             shape,
@@ -144,7 +143,7 @@ impl Dataset {
         match &self.storage {
             Storage::Unreadable(fault) => Some(fault),
             Storage::Chunked(chunked) => chunked.trouble(),
-            Storage::Plain(_) | Storage::Virtual(_) => None,
+            Storage::Unchunked(_) | Storage::Virtual(_) => None,
         }
     }
 
@@ -153,7 +152,7 @@ impl Dataset {
         match &self.storage {
             Storage::Chunked(chunked) => chunked.largest(),
             Storage::Virtual(parts) => parts.scratch(),
-            Storage::Plain(_) | Storage::Unreadable(_) => 0,
+            Storage::Unchunked(_) | Storage::Unreadable(_) => 0,
         }
     }
 }
@@ -169,6 +168,14 @@ fn size(dims: &[u64], element: u64) -> Result<u64> {
     })
 }
 
+/// Product of `dims` and `element`; 0 if any of them is, however large the others are.
+pub(super) fn product(dims: &[u64], element: u64) -> Option<u64> {
+    if dims.contains(&0) {
+        return Some(0);
+    }
+    dims.iter().try_fold(element, |n, &dim| n.checked_mul(dim))
+}
+
 /// How the bytes of a dataset that has some are read.
 fn storage(
     source: &Arc<dyn Source>,
@@ -176,7 +183,7 @@ fn storage(
     dataset: &index::Dataset,
     dims: &[u64],
     element: Element,
-    tables: Tables,
+    tables: ChunkTables,
 ) -> Result<Storage> {
     // A file names itself by a dot.
     let shown = |name: &Vec<u8>| match &name[..] {
@@ -196,7 +203,7 @@ fn storage(
                 element: &element,
             };
             let bytes = size(dims, element.shown)?;
-            match Parts::new(&opening, dataset, described, dims, bytes) {
+            match Composed::new(&opening, dataset, described, dims, bytes) {
                 Ok(parts) => return Ok(Storage::Virtual(Box::new(parts))),
                 Err(Error::Fault(fault)) => {
                     let over = files(&described.files);
@@ -215,7 +222,7 @@ fn storage(
         Layout::Compact(_) | Layout::Contiguous { .. } => {
             let fill = Fill::new(dataset.fill.as_deref(), &element)?;
             let stored = size(dims, element.stored)?;
-            return Ok(Storage::Plain(Plain::new(
+            return Ok(Storage::Unchunked(Unchunked::new(
                 source,
                 dataset,
                 stored,
@@ -227,14 +234,14 @@ fn storage(
     Ok(Storage::Unreadable(Box::new(Fault::new(unreadable))))
 }
 
-impl Array for Dataset {
+impl Array for DatasetArray {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn info(&self) -> Result<Info> {
         let (blocks, codec) = match &self.storage {
-            Storage::Plain(plain) => (u64::from(self.bytes > 0), plain.name().into()),
+            Storage::Unchunked(plain) => (u64::from(self.bytes > 0), plain.name().into()),
             Storage::Chunked(chunked) => (chunked.chunks(), chunked.codec()),
             Storage::Virtual(parts) => (parts.blocks(), Cow::Borrowed("virtual")),
             Storage::Unreadable(_) => (0, Cow::Borrowed("none")),
@@ -256,7 +263,7 @@ impl Array for Dataset {
             return Ok(());
         }
         match &self.storage {
-            Storage::Plain(_) => {
+            Storage::Unchunked(_) => {
                 direct_piece(range, out);
                 Ok(())
             }
@@ -273,7 +280,7 @@ impl Array for Dataset {
         match &self.storage {
             Storage::Chunked(chunked) => chunked.scratch(block.0),
             Storage::Virtual(parts) => parts.scratch(),
-            Storage::Plain(_) | Storage::Unreadable(_) => 0,
+            Storage::Unchunked(_) | Storage::Unreadable(_) => 0,
         }
     }
 
@@ -281,7 +288,7 @@ impl Array for Dataset {
         match &self.storage {
             Storage::Chunked(chunked) => chunked.decode(block.0, out),
             Storage::Virtual(parts) => parts.decode(block, out, scratch),
-            Storage::Plain(_) => {
+            Storage::Unchunked(_) => {
                 let fault = Fault::new("a dataset without chunks has no blocks");
                 Err(fault.block(block.0).into())
             }
@@ -291,7 +298,7 @@ impl Array for Dataset {
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match &self.storage {
-            Storage::Plain(plain) => plain.read(at, out),
+            Storage::Unchunked(plain) => plain.read(at, out),
             Storage::Chunked(chunked) => chunked.read_direct(at, out),
             Storage::Virtual(_) => Err(Fault::new("a virtual dataset is put together").into()),
             Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
@@ -300,7 +307,7 @@ impl Array for Dataset {
 
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         match &self.storage {
-            Storage::Plain(plain) => {
+            Storage::Unchunked(plain) => {
                 plain.survey(self.bytes, visit);
                 Ok(())
             }

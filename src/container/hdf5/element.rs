@@ -11,7 +11,7 @@ mod float;
 
 use super::index::{Integer, Padding, TYPE_DEPTH_MOST, Type};
 use crate::array::dtype::Dtype;
-use cast::{Bits, Cast, Text};
+use cast::{BitRange, Cast, TextPadding};
 
 /// HDF5 itself has no larger elements.
 const SIZE_MOST: u64 = u32::MAX as u64;
@@ -41,7 +41,7 @@ pub(super) struct Element {
 impl Element {
     /// Refuses what cannot be shown, with a reason that completes "not shown: ".
     pub(super) fn of(stored: &Type) -> Result<Element, String> {
-        let part = Describing::default().part(stored, 0)?;
+        let part = MemberCount::default().part(stored, 0)?;
         let each = part.shown / count(&part.dims).unwrap_or(1).max(1);
         Ok(Element {
             dtype: Dtype::numpy(part.descr, each),
@@ -54,7 +54,7 @@ impl Element {
 }
 
 /// A type or a part of one.
-struct Part {
+struct ElementPart {
     /// As NumPy spells it; a list for compounds.
     descr: String,
     dims: Vec<u64>,
@@ -63,18 +63,18 @@ struct Part {
     cast: Cast,
 }
 
-impl Part {
+impl ElementPart {
     /// An element that is shown as it is stored.
-    fn same(descr: String, size: u64) -> Result<Part, String> {
-        Part::sized(descr, size, Cast::same())
+    fn same(descr: String, size: u64) -> Result<ElementPart, String> {
+        ElementPart::sized(descr, size, Cast::same())
     }
 
     /// An element that is shown in as many bytes as it is stored in.
-    fn sized(descr: String, size: u64, cast: Cast) -> Result<Part, String> {
+    fn sized(descr: String, size: u64, cast: Cast) -> Result<ElementPart, String> {
         if size == 0 || size > SIZE_MOST {
             return Err(format!("elements of {size} bytes"));
         }
-        Ok(Part {
+        Ok(ElementPart {
             descr,
             dims: Vec::new(),
             stored: size,
@@ -86,24 +86,26 @@ impl Part {
 
 /// Counts members while a type is described.
 #[derive(Default)]
-struct Describing {
+struct MemberCount {
     members: usize,
 }
 
-impl Describing {
-    fn part(&mut self, stored: &Type, depth: u32) -> Result<Part, String> {
+impl MemberCount {
+    fn part(&mut self, stored: &Type, depth: u32) -> Result<ElementPart, String> {
         if depth > TYPE_DEPTH_MOST {
             return Err("a type nested too deeply".into());
         }
         match stored {
             Type::Integer(number) => integer(number, number.signed),
             Type::Bitfield(number) => integer(number, false),
-            Type::Enum { base, values } if is_bool(base, values) => Part::same("|b1".into(), 1),
+            Type::Enum { base, values } if is_bool(base, values) => {
+                ElementPart::same("|b1".into(), 1)
+            }
             Type::Enum { base, .. } => integer(base, base.signed),
             Type::Float(number) => float::part(number),
             Type::Complex(number) => float::complex(number),
             Type::FixedString { size, padding } => text(*size, *padding),
-            Type::Opaque { size } => Part::same(format!("|V{size}"), *size),
+            Type::Opaque { size } => ElementPart::same(format!("|V{size}"), *size),
             Type::Compound { size, members } => self.compound(*size, members, depth),
             Type::Array { dims, base } => self.array(dims, base, depth),
             Type::VariableString => Err("variable-length strings as parts of elements".into()),
@@ -111,7 +113,7 @@ impl Describing {
         }
     }
 
-    fn array(&mut self, dims: &[u64], base: &Type, depth: u32) -> Result<Part, String> {
+    fn array(&mut self, dims: &[u64], base: &Type, depth: u32) -> Result<ElementPart, String> {
         let part = self.part(base, depth + 1)?;
         let size = |each: u64| {
             count(dims)?
@@ -126,7 +128,7 @@ impl Describing {
         if all.len() > DIMS_MOST {
             return Err(format!("an array type of {} dimensions", all.len()));
         }
-        Ok(Part {
+        Ok(ElementPart {
             dims: all,
             stored,
             shown,
@@ -140,7 +142,7 @@ fn count(dims: &[u64]) -> Option<u64> {
     dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim))
 }
 
-fn integer(number: &Integer, signed: bool) -> Result<Part, String> {
+fn integer(number: &Integer, signed: bool) -> Result<ElementPart, String> {
     let Integer {
         size,
         precision,
@@ -159,7 +161,7 @@ fn integer(number: &Integer, signed: bool) -> Result<Part, String> {
     let cast = match (precision == width, big_endian && size > 1) {
         (true, false) => Cast::same(),
         (true, true) => Cast::swap(size as usize),
-        (false, big_endian) => Cast::bits(Bits {
+        (false, big_endian) => Cast::bits(BitRange {
             size: size as usize,
             big_endian,
             signed,
@@ -169,21 +171,21 @@ fn integer(number: &Integer, signed: bool) -> Result<Part, String> {
     };
     let order = if size == 1 { '|' } else { '<' };
     let kind = if signed { 'i' } else { 'u' };
-    Part::sized(format!("{order}{kind}{size}"), size, cast)
+    ElementPart::sized(format!("{order}{kind}{size}"), size, cast)
 }
 
 /// NumPy pads strings with NULs, so other padding becomes that.
-fn text(size: u64, padding: Padding) -> Result<Part, String> {
+fn text(size: u64, padding: Padding) -> Result<ElementPart, String> {
     let cast = match padding {
         Padding::Zeros => Cast::same(),
         // What is behind a single byte is nothing.
         Padding::Terminated if size == 1 => Cast::same(),
         // They are converted one by one.
         _ if size > TEXT_MOST => Cast::same(),
-        Padding::Terminated => Cast::text(size as usize, Text::Terminated),
-        Padding::Spaces => Cast::text(size as usize, Text::Spaces),
+        Padding::Terminated => Cast::text(size as usize, TextPadding::Terminated),
+        Padding::Spaces => Cast::text(size as usize, TextPadding::Spaces),
     };
-    Part::sized(format!("|S{size}"), size, cast)
+    ElementPart::sized(format!("|S{size}"), size, cast)
 }
 
 /// How HDF5 users store booleans: an enumeration of exactly FALSE and TRUE in one byte.

@@ -10,8 +10,6 @@ mod attributes;
 mod dataset;
 mod element;
 mod fields;
-mod grid;
-mod heap;
 mod index;
 mod library;
 mod lines;
@@ -22,7 +20,6 @@ mod sample;
 mod serve;
 mod strings;
 mod table;
-mod texts;
 mod worker;
 
 use std::path::Path;

@@ -5,17 +5,20 @@
 //! shown size takes one pass over the elements, made when it is first asked for; blocks are cut by
 //! number of strings and by bytes. Used by `dataset`.
 
+pub(super) mod compact;
+pub(super) mod heap;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::element::Element;
-use super::heap::{Heap, Reference};
 use super::index::Type;
 use super::recent::Recent;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
+use heap::{Heap, Reference};
 
 /// Strings of a block at most, and read at once.
 const STRINGS: u64 = 4096;
@@ -37,12 +40,12 @@ pub(super) struct Strings {
     heap: Heap,
     elements: Recent,
     count: u64,
-    layout: OnceLock<Layout>,
+    layout: OnceLock<TextBlocks>,
 }
 
 /// What the pass over the elements found, at the start of each block and at the end.
 #[derive(Default)]
-struct Layout {
+struct TextBlocks {
     /// Number of the first string.
     firsts: Vec<u64>,
     /// First shown byte.
@@ -78,7 +81,7 @@ impl Strings {
     }
 
     /// Two readers may scan at once; both find the same.
-    fn layout(&self) -> Result<&Layout> {
+    fn layout(&self) -> Result<&TextBlocks> {
         if self.layout.get().is_none() {
             let _ = self.layout.set(self.scan()?);
         }
@@ -86,7 +89,7 @@ impl Strings {
         self.layout.get().ok_or_else(missing)
     }
 
-    fn scan(&self) -> Result<Layout> {
+    fn scan(&self) -> Result<TextBlocks> {
         let mut cutting = Cutting::default();
         let mut references = Vec::new();
         let mut at = 0;
@@ -163,7 +166,7 @@ impl Strings {
 /// Strings put into blocks.
 #[derive(Default)]
 struct Cutting {
-    layout: Layout,
+    layout: TextBlocks,
     strings: u64,
     bytes: u64,
 }
@@ -184,7 +187,7 @@ impl Cutting {
         self.bytes += len;
     }
 
-    fn finish(mut self) -> Layout {
+    fn finish(mut self) -> TextBlocks {
         self.layout.firsts.push(self.strings);
         self.layout.starts.push(self.bytes);
         self.layout

@@ -4,7 +4,7 @@
 //! all one byte, and as long as it is plain it is stored raw. A header can also say that the whole
 //! chunk is one value.
 
-use super::undo::Filters;
+use super::undo::Blosc2Filters;
 use crate::codec::blosc::{blosclz, lz4};
 use crate::codec::filters::error::FilterError;
 use crate::codec::filters::libraries;
@@ -23,7 +23,7 @@ const LAZY: u8 = 0x08;
 const INSTRUMENTED: u8 = 0x80;
 
 /// The first 32 bytes, checked as far as they can be alone.
-pub(super) struct Header {
+pub(super) struct Blosc2Header {
     typesize: usize,
     pub(super) nbytes: usize,
     /// Plain bytes of every block but the last; at least 1.
@@ -31,10 +31,10 @@ pub(super) struct Header {
     cbytes: usize,
     flags: u8,
     flags2: u8,
-    filters: Filters,
+    filters: Blosc2Filters,
 }
 
-impl Header {
+impl Blosc2Header {
     const LEN: usize = 32;
 
     /// Whether the header is that of Blosc2, by both shuffle flags being set.
@@ -64,7 +64,7 @@ impl Header {
             cbytes: field(12)?,
             flags: bytes[2],
             flags2: bytes[31],
-            filters: Filters::new(bytes)?,
+            filters: Blosc2Filters::new(bytes)?,
         };
         header.check(stored.len())?;
         Ok(header)
@@ -144,14 +144,14 @@ fn repeat(value: &[u8], out: &mut [u8]) -> Result<(), FilterError> {
 }
 
 /// A chunk that decodes block by block.
-pub(super) struct Chunk<'a> {
-    pub(super) header: Header,
+pub(super) struct Blosc2Chunk<'a> {
+    pub(super) header: Blosc2Header,
     bytes: &'a [u8],
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> Blosc2Chunk<'a> {
     pub(super) fn parse(stored: &'a [u8]) -> Result<Self, FilterError> {
-        let header = Header::parse(stored)?;
+        let header = Blosc2Header::parse(stored)?;
         let bytes = &stored[..header.cbytes];
         Ok(Self { header, bytes })
     }
@@ -168,7 +168,9 @@ impl<'a> Chunk<'a> {
             1 | 4 => Special::Bytes(&[0]),
             2 => Special::nan(typesize)?,
             3 => {
-                let value = self.bytes.get(Header::LEN..Header::LEN + typesize);
+                let value = self
+                    .bytes
+                    .get(Blosc2Header::LEN..Blosc2Header::LEN + typesize);
                 Special::Bytes(value.ok_or_else(FilterError::truncated)?)
             }
             code => return Err(FilterError::new("a chunk of an unknown value").found(code)),
@@ -191,7 +193,7 @@ impl<'a> Chunk<'a> {
         out: &mut [u8],
     ) -> Result<(), FilterError> {
         if self.header.flags & MEMCPYED != 0 {
-            let from = Header::LEN + i * self.header.blocksize;
+            let from = Blosc2Header::LEN + i * self.header.blocksize;
             let raw = self
                 .bytes
                 .get(from..from + out.len())
@@ -224,7 +226,7 @@ impl<'a> Chunk<'a> {
     ) -> Result<(), FilterError> {
         let start = self
             .bytes
-            .get(Header::LEN + 4 * i..)
+            .get(Blosc2Header::LEN + 4 * i..)
             .and_then(<[u8]>::first_chunk);
         let start = i32::from_le_bytes(*start.ok_or_else(FilterError::truncated)?);
         let rest = usize::try_from(start)

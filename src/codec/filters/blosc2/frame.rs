@@ -33,8 +33,8 @@ pub(super) struct Frame<'a> {
 }
 
 /// What stands for the chunk.
-pub(super) enum Body<'a> {
-    Chunk(&'a [u8]),
+pub(super) enum FrameBody<'a> {
+    Blosc2Chunk(&'a [u8]),
     Special(Special<'a>),
 }
 
@@ -67,7 +67,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The chunk's stored bytes, which may be followed by others, or its value.
-    pub(super) fn body(&self, tools: &mut Tools) -> Result<Body<'a>, FilterError> {
+    pub(super) fn body(&self, tools: &mut Tools) -> Result<FrameBody<'a>, FilterError> {
         let index = self.header_size.checked_add(self.stored);
         let index = index
             .and_then(|at| self.bytes.get(at..))
@@ -82,13 +82,15 @@ impl<'a> Frame<'a> {
         }
         let offset = u64::from_le_bytes(offset);
         if offset >> 63 == 1 {
-            return Special::of_index((offset >> 56) as u8, self.type_size).map(Body::Special);
+            return Special::of_index((offset >> 56) as u8, self.type_size).map(FrameBody::Special);
         }
         let at = usize::try_from(offset)
             .ok()
             .and_then(|at| at.checked_add(self.header_size));
         let chunk = at.and_then(|at| self.bytes.get(at..));
-        chunk.map(Body::Chunk).ok_or_else(FilterError::truncated)
+        chunk
+            .map(FrameBody::Blosc2Chunk)
+            .ok_or_else(FilterError::truncated)
     }
 
     /// The content of a metalayer: the map of names gives its place in the header.

@@ -14,8 +14,8 @@ mod undo;
 use super::error::FilterError;
 use super::tools::{Tools, room};
 use boxes::Boxes;
-use chunk::{Chunk, Header};
-use frame::{Body, Frame};
+use chunk::{Blosc2Chunk, Blosc2Header};
+use frame::{Frame, FrameBody};
 
 /// Decodes into the front of `out`; returns the number of bytes written.
 pub(super) fn decode(
@@ -31,9 +31,9 @@ pub(super) fn decode(
     let body = frame.body(tools)?;
     let most = out.len();
     match (body, boxes) {
-        (Body::Chunk(bytes), None) => decode_chunk(tools, bytes, out),
-        (Body::Chunk(bytes), Some(boxes)) => decode_boxes(tools, bytes, &boxes, out),
-        (Body::Special(special), boxes) => {
+        (FrameBody::Blosc2Chunk(bytes), None) => decode_chunk(tools, bytes, out),
+        (FrameBody::Blosc2Chunk(bytes), Some(boxes)) => decode_boxes(tools, bytes, &boxes, out),
+        (FrameBody::Special(special), boxes) => {
             let len = boxes.map_or(frame.plain, |boxes| boxes.len());
             let out = out
                 .get_mut(..len)
@@ -46,10 +46,10 @@ pub(super) fn decode(
 
 /// A chunk with the header of Blosc2, or with that of Blosc-1.
 fn decode_chunk(tools: &mut Tools, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
-    if !Header::is_extended(stored) {
+    if !Blosc2Header::is_extended(stored) {
         return super::blosc::decode(tools, stored, out);
     }
-    let chunk = Chunk::parse(stored)?;
+    let chunk = Blosc2Chunk::parse(stored)?;
     let (len, most) = (chunk.header.nbytes, out.len());
     let out = out
         .get_mut(..len)
@@ -78,7 +78,7 @@ fn decode_boxes(
     let out = out
         .get_mut(..len)
         .ok_or_else(|| FilterError::too_long(most).found(len))?;
-    let chunk = Chunk::parse(stored)?;
+    let chunk = Blosc2Chunk::parse(stored)?;
     if let Some(special) = chunk.special()? {
         special.fill(out)?;
         return Ok(len);

@@ -17,7 +17,7 @@ const META: usize = 24;
 const VERSION_ALPHA: u8 = 3;
 
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum UndoStep {
     Shuffle,
     Bitshuffle,
     /// Differences of neighbouring bytes, within each of so many planes; 0 for those of the type.
@@ -25,13 +25,13 @@ enum Step {
 }
 
 /// What is to be undone, from the last filter applied to the first.
-pub(super) struct Filters {
-    steps: Vec<Step>,
+pub(super) struct Blosc2Filters {
+    steps: Vec<UndoStep>,
     /// Undone last, in place.
     pub(super) delta: bool,
 }
 
-impl Filters {
+impl Blosc2Filters {
     /// Reads the slots of a chunk's header.
     pub(super) fn new(header: &[u8; 32]) -> Result<Self, FilterError> {
         let slots = if header[0] == VERSION_ALPHA {
@@ -52,10 +52,10 @@ impl Filters {
             }
             match (code, meta) {
                 (0 | 4 | 36, _) => {}
-                (1, 0) => filters.steps.push(Step::Shuffle),
-                (2, 0) => filters.steps.push(Step::Bitshuffle),
+                (1, 0) => filters.steps.push(UndoStep::Shuffle),
+                (2, 0) => filters.steps.push(UndoStep::Bitshuffle),
                 (3, _) => filters.delta = true,
-                (35, _) => filters.steps.push(Step::ByteDelta(meta)),
+                (35, _) => filters.steps.push(UndoStep::ByteDelta(meta)),
                 _ => return Err(FilterError::new("a filter is not supported").found(code)),
             }
         }
@@ -80,9 +80,9 @@ impl Filters {
                 planes.copy_from_slice(out);
             }
             match step {
-                Step::Shuffle => unshuffle(typesize, planes, out),
-                Step::Bitshuffle => undo_bitshuffle(tools, typesize, planes, out),
-                Step::ByteDelta(meta) => {
+                UndoStep::Shuffle => unshuffle(typesize, planes, out),
+                UndoStep::Bitshuffle => undo_bitshuffle(tools, typesize, planes, out),
+                UndoStep::ByteDelta(meta) => {
                     let width = if *meta == 0 {
                         typesize
                     } else {

@@ -5,21 +5,24 @@
 //! found out before memory is taken for it and costs no other chunk. The table of chunks is asked for at
 //! the first read. Used by [`super`].
 
+mod grid;
+mod read;
+
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use super::decoder::Decoder;
 use super::fill::Fill;
-use super::{Tables, plain};
+use super::{ChunkTables, unchunked};
 use crate::array::{BlockId, Piece};
 use crate::container::hdf5::element::Element;
-use crate::container::hdf5::grid::{Grid, Run};
 use crate::container::hdf5::index::{self, Chunk, Layout};
 use crate::container::hdf5::table::Table;
 use crate::error::{Error, Fault, Result};
 use crate::source::Source;
+use grid::{ChunkGrid, ChunkRun};
+use read::ChunkReader;
 
 /// Runs of unfiltered chunks from this size on are read in place.
 const LONG_RUN: u64 = 16 << 10;
@@ -29,12 +32,12 @@ const LARGE_CHUNK: u64 = 64 << 20;
 
 pub(super) struct Chunked {
     token: u64,
-    tables: Tables,
+    tables: ChunkTables,
     table: OnceLock<Table>,
     /// Held while the table is asked for, which may take long; why there was none the last time.
     asking: Mutex<Option<Refused>>,
-    grid: Grid,
-    decoder: Decoder,
+    grid: ChunkGrid,
+    reader: ChunkReader,
     fill: Fill,
     plain_edges: bool,
 }
@@ -61,7 +64,7 @@ impl Chunked {
         dims: &[u64],
         element: Element,
         fill: Fill,
-        tables: Tables,
+        tables: ChunkTables,
     ) -> Result<Chunked> {
         let Layout::Chunked {
             chunk,
@@ -71,8 +74,8 @@ impl Chunked {
         else {
             return Err(Fault::new("the dataset has no chunks").into());
         };
-        let stored = Grid::new(dims, chunk, element.stored).map_err(Fault::new)?;
-        let grid = Grid::new(dims, chunk, element.shown).map_err(Fault::new)?;
+        let stored = ChunkGrid::new(dims, chunk, element.stored).map_err(Fault::new)?;
+        let grid = ChunkGrid::new(dims, chunk, element.shown).map_err(Fault::new)?;
         let (filters, stored) = (&dataset.filters, stored.chunk_bytes());
         let given = OnceLock::new();
         if let Some(table) = table {
@@ -84,7 +87,7 @@ impl Chunked {
             table: given,
             asking: Mutex::default(),
             grid,
-            decoder: Decoder::new(source, filters, stored, element.cast),
+            reader: ChunkReader::new(source, filters, stored, element.cast),
             fill,
             plain_edges: *plain_edges,
         })
@@ -92,7 +95,7 @@ impl Chunked {
 
     /// Why nothing can be decoded.
     pub(super) fn trouble(&self) -> Option<&Fault> {
-        self.decoder.trouble()
+        self.reader.trouble()
     }
 
     /// Chunks of the grid, stored or not.
@@ -101,7 +104,7 @@ impl Chunked {
     }
 
     pub(super) fn codec(&self) -> Cow<'static, str> {
-        self.decoder.codec()
+        self.reader.codec()
     }
 
     fn table(&self) -> Result<&Table> {
@@ -137,11 +140,11 @@ impl Chunked {
 
     /// Whether a chunk is stored without filters.
     fn is_plain(&self, number: u64) -> bool {
-        !self.decoder.has_filters() || (self.plain_edges && self.grid.is_partial(number))
+        !self.reader.has_filters() || (self.plain_edges && self.grid.is_partial(number))
     }
 
     fn check(&self, chunk: &Chunk) -> Result<()> {
-        self.decoder.check(chunk, self.is_plain(chunk.number))
+        self.reader.check(chunk, self.is_plain(chunk.number))
     }
 
     fn way(&self, table: &Table, number: u64) -> Way {
@@ -154,11 +157,11 @@ impl Chunked {
     }
 
     fn reads_in_place(&self) -> bool {
-        self.grid.longest_run() >= LONG_RUN || self.decoder.stored() >= LARGE_CHUNK
+        self.grid.longest_run() >= LONG_RUN || self.reader.stored() >= LARGE_CHUNK
     }
 
     pub(super) fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        self.decoder.pipeline()?;
+        self.reader.pipeline()?;
         let table = self.table()?;
         if table.len() == 0 {
             let (at, take) = (range.start, range.end - range.start);
@@ -177,7 +180,7 @@ impl Chunked {
     }
 
     /// Adds the piece of a run; direct ones that follow each other become one, except bad ones.
-    fn push(&self, run: Run, way: Way, before: Way, out: &mut Vec<Piece>) {
+    fn push(&self, run: ChunkRun, way: Way, before: Way, out: &mut Vec<Piece>) {
         match (way, out.last_mut()) {
             (Way::Block, _) => out.push(Piece::Block {
                 id: BlockId(run.chunk),
@@ -201,7 +204,7 @@ impl Chunked {
     pub(super) fn scratch(&self, number: u64) -> u64 {
         let chunk = self.table().ok().and_then(|table| table.get(number));
         chunk.map_or(0, |chunk| {
-            self.decoder.scratch(&chunk, self.is_plain(number))
+            self.reader.scratch(&chunk, self.is_plain(number))
         })
     }
 
@@ -211,15 +214,15 @@ impl Chunked {
         let chunk = Chunk {
             number: 0,
             address: 0,
-            size: stored.max(self.decoder.stored()),
+            size: stored.max(self.reader.stored()),
             mask: 0,
         };
-        let scratch = self.decoder.scratch(&chunk, false);
+        let scratch = self.reader.scratch(&chunk, false);
         scratch.saturating_add(self.grid.chunk_bytes())
     }
 
     pub(super) fn decode(&self, number: u64, out: &mut [u8]) -> Result<()> {
-        self.decoder.pipeline()?;
+        self.reader.pipeline()?;
         let len = self.grid.chunk_bytes();
         if out.len() as u64 != len || number >= self.grid.chunks() {
             let fault = Fault::new("there is no such block").block(number);
@@ -231,11 +234,11 @@ impl Chunked {
             return Ok(());
         };
         self.check(&chunk)?;
-        self.decoder.decode(&chunk, self.is_plain(number), out)
+        self.reader.decode(&chunk, self.is_plain(number), out)
     }
 
     pub(super) fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        self.decoder.pipeline()?;
+        self.reader.pipeline()?;
         let table = self.table()?;
         if table.len() == 0 {
             self.fill.put(at, out);
@@ -252,14 +255,14 @@ impl Chunked {
         })
     }
 
-    fn read_run(&self, table: &Table, run: Run, out: &mut [u8]) -> Result<()> {
+    fn read_run(&self, table: &Table, run: ChunkRun, out: &mut [u8]) -> Result<()> {
         let Some(chunk) = table.get(run.chunk) else {
             self.fill.put(run.at, out);
             return Ok(());
         };
         self.check(&chunk)?;
         if self.is_plain(run.chunk) {
-            return self.decoder.read(&chunk, run.skip, out);
+            return self.reader.read(&chunk, run.skip, out);
         }
         let fault = Fault::new("the chunk has to be decoded");
         Err(fault.block(run.chunk).into())
@@ -267,7 +270,7 @@ impl Chunked {
 
     /// Visits every stored chunk; of a bad one, a byte that tells its fault.
     pub(super) fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        self.decoder.pipeline()?;
+        self.reader.pipeline()?;
         let (table, len) = (self.table()?, self.grid.chunk_bytes());
         for chunk in table.iter() {
             match self.way(table, chunk.number) {
@@ -278,7 +281,7 @@ impl Chunked {
                     take: len,
                 }),
                 Way::Direct => {
-                    let mut visit = |row: Range<u64>| plain::steps(row.start, row.end, visit);
+                    let mut visit = |row: Range<u64>| unchunked::steps(row.start, row.end, visit);
                     self.grid.rows(chunk.number, &mut visit);
                 }
                 Way::Bad => visit(Piece::Direct {
@@ -300,7 +303,7 @@ mod tests {
     use crate::container::hdf5::index::Type;
     use crate::container::hdf5::sample::Bytes;
 
-    fn chunked(tables: Tables) -> Chunked {
+    fn chunked(tables: ChunkTables) -> Chunked {
         let source: Arc<dyn Source> = Arc::new(Bytes(vec![]));
         let dataset = index::Dataset {
             token: 0,

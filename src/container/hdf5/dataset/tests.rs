@@ -58,7 +58,7 @@ fn chunk(number: u64, address: u64, size: u64) -> Chunk {
     }
 }
 
-fn opened(file: &[u8], dataset: &index::Dataset, tables: Tables) -> Result<Opened> {
+fn opened(file: &[u8], dataset: &index::Dataset, tables: ChunkTables) -> Result<OpenedDataset> {
     let source: Arc<dyn Source> = Arc::new(Bytes(file.to_vec()));
     open_with("x", &source, &empty_index(), dataset, tables)
 }
@@ -66,12 +66,12 @@ fn opened(file: &[u8], dataset: &index::Dataset, tables: Tables) -> Result<Opene
 /// Opens a dataset whose table is in the index.
 fn open(file: &[u8], dataset: &index::Dataset) -> Arc<dyn Array> {
     match opened(file, dataset, Arc::new(|_| panic!("the table is there"))) {
-        Ok(Opened::Array {
+        Ok(OpenedDataset::Array {
             array,
             trouble: None,
         }) => array,
-        Ok(Opened::Array { trouble, .. }) => panic!("{trouble:?}"),
-        Ok(Opened::NotShown(reason)) => panic!("{reason}"),
+        Ok(OpenedDataset::Array { trouble, .. }) => panic!("{trouble:?}"),
+        Ok(OpenedDataset::NotShown(reason)) => panic!("{reason}"),
         Err(error) => panic!("{error}"),
     }
 }
@@ -209,7 +209,7 @@ fn unreadable_layouts_are_described() {
         (unknown, "strange"),
     ] {
         let opened = opened(&[], &dataset(&[3], layout), Arc::new(|_| Ok(vec![])));
-        let Ok(Opened::Array {
+        let Ok(OpenedDataset::Array {
             array,
             trouble: Some(why),
         }) = opened
@@ -227,7 +227,7 @@ fn unreadable_layouts_are_described() {
 fn filters_without_a_decoder_are_a_whyof_reading() {
     let mut odd = chunked(&[3], &[3], Some(vec![chunk(0, 0, 6)]));
     odd.filters = vec![filter(33999)];
-    let Ok(Opened::Array {
+    let Ok(OpenedDataset::Array {
         array,
         trouble: Some(_),
     }) = opened(&[0; 6], &odd, Arc::new(|_| Ok(vec![])))
@@ -398,7 +398,7 @@ fn chunks_that_claim_too_much_are_never_decoded() {
 fn the_table_is_asked_for_once_it_is_needed() {
     let asked = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&asked);
-    let tables: Tables = Arc::new(move |token| {
+    let tables: ChunkTables = Arc::new(move |token| {
         assert_eq!(token, 77);
         match counter.fetch_add(1, Ordering::Relaxed) {
             0 => Err(Fault::new("not now").passing(Duration::ZERO).into()),
@@ -406,7 +406,7 @@ fn the_table_is_asked_for_once_it_is_needed() {
         }
     });
     let of = chunked(&[2], &[2], None);
-    let Ok(Opened::Array { array, .. }) = opened(&[1, 2, 3, 4], &of, tables) else {
+    let Ok(OpenedDataset::Array { array, .. }) = opened(&[1, 2, 3, 4], &of, tables) else {
         panic!("not opened");
     };
     array.info().unwrap();

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::cast::{Cast, Place};
-use super::{Describing, MEMBERS_MOST, Part, SIZE_MOST, float};
+use super::cast::{Cast, MemberPlace};
+use super::{ElementPart, MEMBERS_MOST, MemberCount, SIZE_MOST, float};
 use crate::container::hdf5::index::{Member, Type};
 
 /// Longest spelling of a type, in bytes: it is in every listing of the container.
@@ -16,13 +16,13 @@ const DESCR_MOST: usize = 1 << 20;
 /// Largest compound that has gaps or members to convert, in bytes: they are converted one by one.
 const CONVERTED_MOST: u64 = 16 << 20;
 
-impl Describing {
+impl MemberCount {
     pub(super) fn compound(
         &mut self,
         size: u64,
         members: &[Member],
         depth: u32,
-    ) -> Result<Part, String> {
+    ) -> Result<ElementPart, String> {
         if let Some(complex) = complex(size, members) {
             return complex;
         }
@@ -41,7 +41,7 @@ impl Describing {
         packing.finish(size)
     }
 
-    fn member(&mut self, member: &Member, depth: u32) -> Result<Part, String> {
+    fn member(&mut self, member: &Member, depth: u32) -> Result<ElementPart, String> {
         let reason = match &member.element {
             Type::VariableString => "variable-length strings".to_owned(),
             Type::Other { name, .. } => name.clone(),
@@ -57,7 +57,7 @@ impl Describing {
 struct Packing<'a> {
     descr: String,
     names: HashSet<&'a [u8]>,
-    places: Vec<Place>,
+    places: Vec<MemberPlace>,
     /// Where the last member ends, as stored and as shown.
     stored: u64,
     shown: u64,
@@ -65,7 +65,7 @@ struct Packing<'a> {
 
 impl<'a> Packing<'a> {
     /// Adds the next member of a compound of `size` bytes.
-    fn add(&mut self, member: &'a Member, part: Part, size: u64) -> Result<(), String> {
+    fn add(&mut self, member: &'a Member, part: ElementPart, size: u64) -> Result<(), String> {
         let name = || String::from_utf8_lossy(&member.name);
         let end = member
             .offset
@@ -90,7 +90,7 @@ impl<'a> Packing<'a> {
         let from = member.offset as usize..end as usize;
         let shown = self.shown + part.shown;
         let to = self.shown as usize..shown as usize;
-        self.places.push(Place {
+        self.places.push(MemberPlace {
             from,
             to,
             cast: part.cast,
@@ -99,7 +99,7 @@ impl<'a> Packing<'a> {
         Ok(())
     }
 
-    fn describe(&mut self, name: &[u8], part: &Part) -> Result<(), String> {
+    fn describe(&mut self, name: &[u8], part: &ElementPart) -> Result<(), String> {
         self.descr
             .push_str(if self.descr.is_empty() { "[(" } else { ", (" });
         push_literal(&mut self.descr, name);
@@ -122,7 +122,7 @@ impl<'a> Packing<'a> {
         Ok(())
     }
 
-    fn finish(mut self, size: u64) -> Result<Part, String> {
+    fn finish(mut self, size: u64) -> Result<ElementPart, String> {
         self.descr.push(']');
         let same = self.shown == size && self.places.iter().all(|place| place.cast.is_same());
         if !same && size > CONVERTED_MOST {
@@ -132,7 +132,7 @@ impl<'a> Packing<'a> {
             true => Cast::same(),
             false => Cast::members(size as usize, self.shown as usize, self.places),
         };
-        Ok(Part {
+        Ok(ElementPart {
             descr: self.descr,
             dims: Vec::new(),
             stored: size,
@@ -143,7 +143,7 @@ impl<'a> Packing<'a> {
 }
 
 /// A complex number, if the members make up one that NumPy has.
-fn complex(size: u64, members: &[Member]) -> Option<Result<Part, String>> {
+fn complex(size: u64, members: &[Member]) -> Option<Result<ElementPart, String>> {
     let [real, imaginary] = members else {
         return None;
     };

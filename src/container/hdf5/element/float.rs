@@ -3,7 +3,7 @@
 //! Nothing is rounded and no layout is guessed: a float is a number only if every field of it lies where
 //! IEEE 754 (or the x87 unit) has it. Used by [`super`].
 
-use super::Part;
+use super::ElementPart;
 use super::cast::Cast;
 use crate::container::hdf5::index::{Float, FloatOrder};
 
@@ -44,20 +44,22 @@ fn cast(float: &Float) -> Cast {
     }
 }
 
-pub(super) fn part(float: &Float) -> Result<Part, String> {
+pub(super) fn part(float: &Float) -> Result<ElementPart, String> {
     match known(float) {
-        Some(size) => Part::sized(format!("<f{size}"), size, cast(float)),
-        None => Part::same(format!("|V{}", float.size), float.size),
+        Some(size) => ElementPart::sized(format!("<f{size}"), size, cast(float)),
+        None => ElementPart::same(format!("|V{}", float.size), float.size),
     }
 }
 
 /// Two floats; NumPy has complex numbers of 4, 8 and 16 bytes each.
-pub(super) fn complex(float: &Float) -> Result<Part, String> {
+pub(super) fn complex(float: &Float) -> Result<ElementPart, String> {
     match known(float) {
-        Some(size @ (4 | 8 | 16)) => Part::sized(format!("<c{}", 2 * size), 2 * size, cast(float)),
+        Some(size @ (4 | 8 | 16)) => {
+            ElementPart::sized(format!("<c{}", 2 * size), 2 * size, cast(float))
+        }
         Some(size) => {
             let descr = format!("[('r', '<f{size}'), ('i', '<f{size}')]");
-            Part::sized(descr, 2 * size, cast(float))
+            ElementPart::sized(descr, 2 * size, cast(float))
         }
         None => Err(format!(
             "complex numbers of floats of {} bits",

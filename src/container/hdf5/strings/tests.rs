@@ -3,10 +3,10 @@
 use super::*;
 use crate::array::Order;
 use crate::array::uncached::read_all;
-use crate::container::hdf5::dataset::{Opened, open_with};
-use crate::container::hdf5::heap::tests::collection;
+use crate::container::hdf5::dataset::{OpenedDataset, open_with};
 use crate::container::hdf5::index::{self, Layout};
 use crate::container::hdf5::sample::{Bytes, empty_index};
+use crate::container::hdf5::strings::heap::tests::collection;
 use crate::source::Source;
 
 /// Where the first collection lies.
@@ -48,8 +48,8 @@ fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array
         &dataset,
         Arc::new(|_| Ok(vec![])),
     )? {
-        Opened::Array { array, .. } => Ok(array),
-        Opened::NotShown(reason) => Err(Fault::new(reason).into()),
+        OpenedDataset::Array { array, .. } => Ok(array),
+        OpenedDataset::NotShown(reason) => Err(Fault::new(reason).into()),
     }
 }
 

@@ -19,12 +19,12 @@ const STEP: usize = 64 << 10;
 /// Bytes visited at a time.
 const SURVEY_STEP: u64 = 8 << 20;
 
-pub(super) struct Plain {
-    place: Place,
+pub(super) struct Unchunked {
+    place: RawData,
     cast: Cast,
 }
 
-enum Place {
+enum RawData {
     /// In the source, from this address on.
     At(Arc<dyn Source>, u64),
     /// In the object header; at least as many as the elements take.
@@ -35,11 +35,11 @@ enum Place {
     Empty { compact: bool },
 }
 
-impl Plain {
-    pub(super) fn empty(layout: &Layout) -> Plain {
+impl Unchunked {
+    pub(super) fn empty(layout: &Layout) -> Unchunked {
         let compact = matches!(layout, Layout::Compact(_));
-        Plain {
-            place: Place::Empty { compact },
+        Unchunked {
+            place: RawData::Empty { compact },
             cast: Cast::same(),
         }
     }
@@ -52,25 +52,25 @@ impl Plain {
         stored: u64,
         cast: Cast,
         fill: Fill,
-    ) -> Result<Plain> {
+    ) -> Result<Unchunked> {
         let place = match &dataset.layout {
             Layout::Compact(bytes) if (bytes.len() as u64) < stored => {
                 let fault = Fault::new("compact data are too short");
                 return Err(fault.expected(stored).found(bytes.len()).into());
             }
-            Layout::Compact(bytes) => Place::Compact(bytes.as_slice().into()),
+            Layout::Compact(bytes) => RawData::Compact(bytes.as_slice().into()),
             // Behind a user block, libhdf5 gives an address even to what was never written.
             Layout::Contiguous {
                 address: Some(address),
-            } if dataset.stored_bytes > 0 => Place::At(Arc::clone(source), *address),
-            _ => Place::Unwritten(fill),
+            } if dataset.stored_bytes > 0 => RawData::At(Arc::clone(source), *address),
+            _ => RawData::Unwritten(fill),
         };
-        Ok(Plain { place, cast })
+        Ok(Unchunked { place, cast })
     }
 
     pub(super) fn name(&self) -> &'static str {
         match self.place {
-            Place::Compact(_) | Place::Empty { compact: true } => "compact",
+            RawData::Compact(_) | RawData::Empty { compact: true } => "compact",
             _ => "none",
         }
     }
@@ -78,21 +78,23 @@ impl Plain {
     /// Shown bytes from `at` on, within the dataset.
     pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match &self.place {
-            Place::At(source, address) => read(&self.cast, at, out, &mut |at, out| {
+            RawData::At(source, address) => read(&self.cast, at, out, &mut |at, out| {
                 fetch(&**source, *address, at, out)
             }),
-            Place::Compact(bytes) => read(&self.cast, at, out, &mut |at, out| copy(bytes, at, out)),
-            Place::Unwritten(fill) => {
+            RawData::Compact(bytes) => {
+                read(&self.cast, at, out, &mut |at, out| copy(bytes, at, out))
+            }
+            RawData::Unwritten(fill) => {
                 fill.put(at, out);
                 Ok(())
             }
-            Place::Empty { .. } => Err(Fault::new("the dataset has no elements").into()),
+            RawData::Empty { .. } => Err(Fault::new("the dataset has no elements").into()),
         }
     }
 
     /// Visits what is stored of `bytes` shown ones.
     pub(super) fn survey(&self, bytes: u64, visit: &mut dyn FnMut(Piece)) {
-        if let Place::At(..) | Place::Compact(_) = self.place {
+        if let RawData::At(..) | RawData::Compact(_) = self.place {
             steps(0, bytes, visit);
         }
     }

@@ -1,14 +1,14 @@
 //! Chunks as HDF5 2.0 and the Blosc2 plugin wrote them, for the filters that have no writer here.
 //!
-//! Each is one chunk of `count` unsigned integers, the `i`th of which is [`Kind::value`] of `i`, cut to
+//! Each is one chunk of `count` unsigned integers, the `i`th of which is [`Numbers::value`] of `i`, cut to
 //! `bits` and moved there. They were taken with `read_direct_chunk` of h5py 3.16.
 
-use super::{Filter, Pipeline};
+use super::{FilterDescription, Pipeline};
 use std::ops::Range;
 
 /// How the numbers of a chunk go on.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum Numbers {
     Curve,
     Sparse,
     Noise,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Even,
 }
 
-impl Kind {
+impl Numbers {
     fn value(self, i: u64) -> u64 {
         match self {
             Self::Curve => i * i / 5 % 251,
@@ -34,7 +34,7 @@ impl Kind {
 pub(super) struct Real {
     filter: u32,
     values: &'static [u32],
-    kind: Kind,
+    kind: Numbers,
     /// Bytes of a number.
     width: usize,
     big_endian: bool,
@@ -47,7 +47,7 @@ pub(super) struct Real {
 impl Real {
     pub(super) fn pipeline(&self) -> Pipeline {
         let values = self.values.to_vec();
-        let filter = Filter {
+        let filter = FilterDescription {
             id: self.filter,
             values,
         };
@@ -76,7 +76,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[169, 8, 8, 100],
-        kind: Kind::Curve,
+        kind: Numbers::Curve,
         width: 1,
         big_endian: false,
         bits: 0..8,
@@ -88,7 +88,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[177, 16, 16, 300],
-        kind: Kind::Curve,
+        kind: Numbers::Curve,
         width: 2,
         big_endian: true,
         bits: 0..16,
@@ -105,7 +105,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[141, 10, 16, 1280],
-        kind: Kind::Sparse,
+        kind: Numbers::Sparse,
         width: 2,
         big_endian: false,
         bits: 0..16,
@@ -117,7 +117,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[141, 8, 8, 300],
-        kind: Kind::Steps,
+        kind: Numbers::Steps,
         width: 1,
         big_endian: false,
         bits: 0..8,
@@ -131,7 +131,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[141, 16, 32, 90],
-        kind: Kind::Noise,
+        kind: Numbers::Noise,
         width: 4,
         big_endian: false,
         bits: 0..32,
@@ -146,7 +146,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[169, 32, 32, 200],
-        kind: Kind::Steps,
+        kind: Numbers::Steps,
         width: 4,
         big_endian: false,
         bits: 0..32,
@@ -156,7 +156,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[149, 4, 64, 100],
-        kind: Kind::Noise,
+        kind: Numbers::Noise,
         width: 8,
         big_endian: true,
         bits: 0..64,
@@ -172,7 +172,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[169, 8, 18, 130],
-        kind: Kind::Curve,
+        kind: Numbers::Curve,
         width: 4,
         big_endian: false,
         bits: 0..18,
@@ -185,7 +185,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[169, 32, 64, 3000],
-        kind: Kind::Even,
+        kind: Numbers::Even,
         width: 8,
         big_endian: false,
         bits: 0..64,
@@ -195,7 +195,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 32026,
         values: &[1, 0, 4, 800, 5, 1, 0],
-        kind: Kind::Curve,
+        kind: Numbers::Curve,
         width: 4,
         big_endian: false,
         bits: 0..32,
@@ -215,7 +215,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 32026,
         values: &[1, 0, 2, 400, 9, 2, 1],
-        kind: Kind::Curve,
+        kind: Numbers::Curve,
         width: 2,
         big_endian: true,
         bits: 0..16,
@@ -234,7 +234,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 32026,
         values: &[1, 0, 8, 1280, 5, 1, 5],
-        kind: Kind::Steps,
+        kind: Numbers::Steps,
         width: 8,
         big_endian: false,
         bits: 0..64,
@@ -250,7 +250,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 32026,
         values: &[1, 0, 4, 600, 5, 3, 4],
-        kind: Kind::Curve,
+        kind: Numbers::Curve,
         width: 4,
         big_endian: false,
         bits: 0..32,
@@ -271,7 +271,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 32026,
         values: &[1, 0, 4, 2000, 5, 0, 1],
-        kind: Kind::Even,
+        kind: Numbers::Even,
         width: 4,
         big_endian: false,
         bits: 0..32,
@@ -286,7 +286,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 32026,
         values: &[1, 0, 4, 1200, 5, 1, 2],
-        kind: Kind::Sparse,
+        kind: Numbers::Sparse,
         width: 4,
         big_endian: false,
         bits: 0..32,
@@ -302,7 +302,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 32026,
         values: &[1, 0, 2, 60, 0, 1, 1],
-        kind: Kind::Noise,
+        kind: Numbers::Noise,
         width: 2,
         big_endian: false,
         bits: 0..16,
@@ -318,7 +318,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 32026,
         values: &[1, 0, 2, 210, 5, 1, 1, 2, 7, 15],
-        kind: Kind::Curve,
+        kind: Numbers::Curve,
         width: 2,
         big_endian: false,
         bits: 0..16,
@@ -337,7 +337,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 32026,
         values: &[1, 0, 4, 2160, 5, 2, 5, 3, 3, 20, 9],
-        kind: Kind::Steps,
+        kind: Numbers::Steps,
         width: 4,
         big_endian: false,
         bits: 0..32,
@@ -355,7 +355,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 5,
         values: &[8, 0, 60, 1, 4, 1, 11, 9],
-        kind: Kind::Curve,
+        kind: Numbers::Curve,
         width: 4,
         big_endian: true,
         bits: 9..20,
@@ -366,7 +366,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 5,
         values: &[8, 0, 60, 1, 2, 0, 13, 2],
-        kind: Kind::Noise,
+        kind: Numbers::Noise,
         width: 2,
         big_endian: false,
         bits: 2..15,
@@ -378,7 +378,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 6,
         values: &[2, 0, 100, 0, 4, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-        kind: Kind::Curve,
+        kind: Numbers::Curve,
         width: 4,
         big_endian: false,
         bits: 0..32,
@@ -390,7 +390,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 6,
         values: &[2, 0, 30, 0, 8, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-        kind: Kind::Noise,
+        kind: Numbers::Noise,
         width: 8,
         big_endian: true,
         bits: 0..64,
@@ -402,7 +402,7 @@ pub(super) const CHUNKS: &[Real] = &[
     Real {
         filter: 6,
         values: &[2, 0, 400, 0, 2, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-        kind: Kind::Sparse,
+        kind: Numbers::Sparse,
         width: 2,
         big_endian: false,
         bits: 0..16,

@@ -1,6 +1,6 @@
 //! Strings of variable length that lie in an object header: few, so they came with the index as text.
 //!
-//! Each value and a line feed, as [`super::strings`] shows those that lie elsewhere. Used by `dataset`.
+//! Each value and a line feed, as [`super`] shows those that lie elsewhere. Used by `dataset`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,18 +9,23 @@ use crate::array::dtype::Dtype;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::{Fault, Result};
 
-pub(super) struct Texts {
+pub(in crate::container::hdf5) struct CompactStrings {
     name: String,
     shape: Vec<u64>,
     lines: Arc<[u8]>,
     stored_bytes: u64,
 }
 
-impl Texts {
+impl CompactStrings {
     /// `lines`: as many as `shape` says.
-    pub(super) fn new(name: &str, shape: &[u64], lines: &[u8], stored_bytes: u64) -> Result<Texts> {
+    pub(in crate::container::hdf5) fn new(
+        name: &str,
+        shape: &[u64],
+        lines: &[u8],
+        stored_bytes: u64,
+    ) -> Result<CompactStrings> {
         let found = memchr::memchr_iter(b'\n', lines).count() as u64;
-        let expected = super::grid::product(shape, 1);
+        let expected = crate::container::hdf5::dataset::product(shape, 1);
         // Values may have line feeds of their own.
         if expected.is_none_or(|expected| found < expected) {
             let fault = Fault::new("the strings are fewer than the elements");
@@ -29,7 +34,7 @@ impl Texts {
                 .found(found)
                 .into());
         }
-        Ok(Texts {
+        Ok(CompactStrings {
             name: name.to_owned(),
             shape: shape.to_vec(),
             lines: lines.into(),
@@ -38,7 +43,7 @@ impl Texts {
     }
 }
 
-impl Array for Texts {
+impl Array for CompactStrings {
     fn name(&self) -> &str {
         &self.name
     }
@@ -76,7 +81,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_from_any_byte_on() {
-        let texts = Texts::new("x", &[3], b"a\n\nb\nc\n", 48).unwrap();
+        let texts = CompactStrings::new("x", &[3], b"a\n\nb\nc\n", 48).unwrap();
         assert_eq!(texts.info().unwrap().bytes, 7);
         let mut out = [0; 4];
         texts.read_direct(2, &mut out).unwrap();
@@ -86,9 +91,9 @@ mod tests {
 
     #[test]
     fn fewer_lines_than_elements_are_refused() {
-        assert!(Texts::new("x", &[2, 2], b"a\nb\nc\n", 0).is_err());
-        assert!(Texts::new("x", &[u64::MAX, 2], b"", 0).is_err());
-        assert!(Texts::new("x", &[0], b"", 0).is_ok());
-        assert!(Texts::new("x", &[], b"a\nb\n", 0).is_ok());
+        assert!(CompactStrings::new("x", &[2, 2], b"a\nb\nc\n", 0).is_err());
+        assert!(CompactStrings::new("x", &[u64::MAX, 2], b"", 0).is_err());
+        assert!(CompactStrings::new("x", &[0], b"", 0).is_ok());
+        assert!(CompactStrings::new("x", &[], b"a\nb\n", 0).is_ok());
     }
 }

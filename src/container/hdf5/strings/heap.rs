@@ -4,11 +4,11 @@
 //! (4 bytes). A collection has a header, `GCOL`, version 1, 3 reserved bytes and its size, and then objects:
 //! number and references (2 bytes each), 4 reserved bytes, size, and the data; header and data are padded
 //! to multiples of 8, and object 0 is the free space at the end (HDF5 File Format Specification, III.E).
-//! All numbers are little-endian and untrusted. Used by `strings`.
+//! All numbers are little-endian and untrusted. Used by [`super`].
 
 use std::sync::Arc;
 
-use super::index::Index;
+use crate::container::hdf5::index::Index;
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -24,7 +24,7 @@ const WINDOW: u64 = 4 << 10;
 const OBJECTS_MOST: usize = 65_535;
 
 /// The global heap of a file.
-pub(super) struct Heap {
+pub(in crate::container::hdf5) struct Heap {
     source: Arc<dyn Source>,
     base: u64,
     offset_size: usize,
@@ -33,16 +33,16 @@ pub(super) struct Heap {
 
 /// An element: where a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Reference {
+pub(in crate::container::hdf5) struct Reference {
     /// In bytes; 0 for the empty string, which may be nowhere.
-    pub(super) length: u32,
+    pub(in crate::container::hdf5) length: u32,
     /// Address of the collection in the source.
-    pub(super) collection: u64,
-    pub(super) object: u32,
+    pub(in crate::container::hdf5) collection: u64,
+    pub(in crate::container::hdf5) object: u32,
 }
 
 impl Heap {
-    pub(super) fn new(source: Arc<dyn Source>, index: &Index) -> Result<Heap> {
+    pub(in crate::container::hdf5) fn new(source: Arc<dyn Source>, index: &Index) -> Result<Heap> {
         let size = |size: u8, what: &str| -> Result<usize> {
             match size {
                 2 | 4 | 8 => Ok(usize::from(size)),
@@ -61,16 +61,16 @@ impl Heap {
     }
 
     /// Bytes of an element.
-    pub(super) fn element_size(&self) -> usize {
+    pub(in crate::container::hdf5) fn element_size(&self) -> usize {
         4 + self.offset_size + 4
     }
 
-    pub(super) fn source_len(&self) -> u64 {
+    pub(in crate::container::hdf5) fn source_len(&self) -> u64 {
         self.source.len()
     }
 
     /// Reads an element, which has [`Heap::element_size`] bytes.
-    pub(super) fn reference(&self, element: &[u8]) -> Reference {
+    pub(in crate::container::hdf5) fn reference(&self, element: &[u8]) -> Reference {
         let (length, rest) = element.split_at(4);
         let (address, object) = rest.split_at(self.offset_size);
         let address = number(address);
@@ -86,8 +86,8 @@ impl Heap {
     }
 
     /// Reads the header of a collection and where its objects lie.
-    pub(super) fn collection(&self, at: u64) -> Result<Collection> {
-        let mut window = Window::new(Arc::clone(&self.source), at)?;
+    pub(in crate::container::hdf5) fn collection(&self, at: u64) -> Result<Collection> {
+        let mut window = HeapWindow::new(Arc::clone(&self.source), at)?;
         let header = (8 + self.length_size as u64).next_multiple_of(8);
         let head = window.get(0, header)?;
         if head[..4] != SIGNATURE || head[4] != 1 {
@@ -112,10 +112,10 @@ impl Heap {
     }
 
     /// The objects of a collection, by number.
-    fn objects(&self, window: &mut Window, header: u64) -> Result<Vec<Object>> {
+    fn objects(&self, window: &mut HeapWindow, header: u64) -> Result<Vec<HeapObject>> {
         let length = self.length_size;
         let object_header = (8 + length as u64).next_multiple_of(8);
-        let mut objects: Vec<Object> = Vec::new();
+        let mut objects: Vec<HeapObject> = Vec::new();
         let mut at = header;
         while at + object_header <= window.len {
             let head = window.get(at, object_header)?;
@@ -136,7 +136,7 @@ impl Heap {
                     .found(len)
                     .into());
             };
-            objects.push(Object {
+            objects.push(HeapObject {
                 number: index,
                 start,
                 len,
@@ -159,12 +159,12 @@ impl Heap {
 }
 
 /// A collection of the heap: its objects, and its bytes or some of them.
-pub(super) struct Collection {
-    window: Window,
-    objects: Vec<Object>,
+pub(in crate::container::hdf5) struct Collection {
+    window: HeapWindow,
+    objects: Vec<HeapObject>,
 }
 
-struct Object {
+struct HeapObject {
     number: u16,
     /// Data, counted from the collection's start.
     start: u64,
@@ -173,7 +173,7 @@ struct Object {
 
 impl Collection {
     /// Copies the beginning of an object, as long as `out`.
-    pub(super) fn copy(&self, object: u32, out: &mut [u8]) -> Result<()> {
+    pub(in crate::container::hdf5) fn copy(&self, object: u32, out: &mut [u8]) -> Result<()> {
         let Collection { window, objects } = self;
         let place = window.at..window.at + window.len;
         let found = objects.binary_search_by_key(&object, |object| u32::from(object.number));
@@ -200,7 +200,7 @@ impl Collection {
 }
 
 /// Bytes of a collection: all, or those around the last header that was read.
-struct Window {
+struct HeapWindow {
     source: Arc<dyn Source>,
     /// Where the collection begins, and its size as far as it is known.
     at: u64,
@@ -210,10 +210,10 @@ struct Window {
     bytes: Vec<u8>,
 }
 
-impl Window {
-    fn new(source: Arc<dyn Source>, at: u64) -> Result<Window> {
+impl HeapWindow {
+    fn new(source: Arc<dyn Source>, at: u64) -> Result<HeapWindow> {
         let len = source.len().saturating_sub(at);
-        let mut window = Window {
+        let mut window = HeapWindow {
             source,
             at,
             len,
@@ -272,4 +272,4 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(in crate::container::hdf5) mod tests;

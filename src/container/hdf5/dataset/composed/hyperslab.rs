@@ -3,7 +3,7 @@
 //!
 //! An element has a place (its number in the whole dataset) and an ordinal (its number among those
 //! selected); both rise together. Numbers come from an untrusted file and are checked in
-//! [`Selection::new`]; after that nothing can overflow. Used by [`super::parts`].
+//! [`Hyperslab::new`]; after that nothing can overflow. Used by [`super`].
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::container::hdf5::index::{Stripe, UNLIMITED};
 use crate::error::{Fault, Result};
 
 #[derive(Debug)]
-pub(super) struct Selection {
-    axes: Vec<Axis>,
+pub(super) struct Hyperslab {
+    axes: Vec<Stretch>,
     len: u64,
 }
 
 #[derive(Debug)]
-struct Axis {
+struct Stretch {
     start: u64,
     stride: u64,
     block: u64,
@@ -29,9 +29,9 @@ struct Axis {
     step: u64,
 }
 
-impl Axis {
+impl Stretch {
     /// What a stripe selects of a dimension of `dim` elements.
-    fn new(stripe: &Stripe, dim: u64, step: u64) -> Option<Axis> {
+    fn new(stripe: &Stripe, dim: u64, step: u64) -> Option<Stretch> {
         let Stripe {
             start,
             stride,
@@ -40,7 +40,7 @@ impl Axis {
         } = *stripe;
         let unlimited = count == UNLIMITED || block == UNLIMITED;
         let room = dim.checked_sub(start)?;
-        let axis = |block, count| Axis {
+        let axis = |block, count| Stretch {
             start,
             stride,
             block,
@@ -84,9 +84,9 @@ impl Axis {
     }
 }
 
-impl Selection {
+impl Hyperslab {
     /// `stripes` of a dataset of these dimensions, whose elements can be counted; none: all of it.
-    pub(super) fn new(stripes: Option<&[Stripe]>, dims: &[u64]) -> Result<Selection> {
+    pub(super) fn new(stripes: Option<&[Stripe]>, dims: &[u64]) -> Result<Hyperslab> {
         let all = |dim: &u64| Stripe {
             start: 0,
             stride: *dim,
@@ -96,7 +96,7 @@ impl Selection {
         let whole: Vec<Stripe> = dims.iter().map(all).collect();
         let stripes = stripes.unwrap_or(&whole);
         let selection = (stripes.len() == dims.len())
-            .then(|| Selection::of(stripes, dims))
+            .then(|| Hyperslab::of(stripes, dims))
             .flatten();
         selection.ok_or_else(|| {
             let fault = Fault::new("a part of a virtual dataset lies outside");
@@ -108,17 +108,17 @@ impl Selection {
         })
     }
 
-    fn of(stripes: &[Stripe], dims: &[u64]) -> Option<Selection> {
+    fn of(stripes: &[Stripe], dims: &[u64]) -> Option<Hyperslab> {
         let mut axes = Vec::with_capacity(dims.len());
         let mut step = 1u64;
         for (stripe, &dim) in stripes.iter().zip(dims).rev() {
-            axes.push(Axis::new(stripe, dim, step)?);
+            axes.push(Stretch::new(stripe, dim, step)?);
             step = step.checked_mul(dim)?;
         }
         axes.reverse();
         // At most the elements of the dataset.
         let len = axes.iter().map(|axis| axis.count).product();
-        Some(Selection { axes, len })
+        Some(Hyperslab { axes, len })
     }
 
     /// Selected elements.
@@ -151,7 +151,7 @@ impl Selection {
 
     fn place(&self, ordinal: u64) -> u64 {
         let mut rest = ordinal;
-        let along = |axis: &Axis| {
+        let along = |axis: &Stretch| {
             let nth = rest % axis.count;
             rest /= axis.count;
             axis.coordinate(nth) * axis.step
@@ -184,8 +184,8 @@ impl Selection {
 /// Visits the elements of `here` in a range of places: where they lie here, where there, how many lie
 /// side by side in both. The two have the same length.
 pub(super) fn each_run(
-    here: &Selection,
-    there: &Selection,
+    here: &Hyperslab,
+    there: &Hyperslab,
     places: &Range<u64>,
     visit: &mut dyn FnMut(u64, u64, u64),
 ) {
@@ -249,22 +249,22 @@ mod tests {
             stripe(0, 1, u64::MAX - 1, 2),
             stripe(5, 3, 2, 3),
         ] {
-            assert!(Selection::new(Some(&[bad]), &[10]).is_err(), "{bad:?}");
+            assert!(Hyperslab::new(Some(&[bad]), &[10]).is_err(), "{bad:?}");
         }
-        assert!(Selection::new(Some(&[]), &[10]).is_err());
+        assert!(Hyperslab::new(Some(&[]), &[10]).is_err());
     }
 
     #[test]
     fn what_has_no_end_ends_with_the_dataset_or_with_the_other_side() {
         let rows = [stripe(1, 2, UNLIMITED, 1), stripe(0, 1, 3, 1)];
-        let mut rows = Selection::new(Some(&rows), &[6, 3]).unwrap();
+        let mut rows = Hyperslab::new(Some(&rows), &[6, 3]).unwrap();
         assert_eq!((rows.len(), rows.span()), (9, 3..18));
         assert!(rows.end_after(6) && rows.span() == (3..12));
         assert!(!rows.end_after(4));
         let block = [stripe(4, 1, 1, UNLIMITED)];
-        assert_eq!(Selection::new(Some(&block), &[9]).unwrap().span(), 4..9);
-        assert_eq!(Selection::new(Some(&block), &[4]).unwrap().len(), 0);
-        assert!(!Selection::new(None, &[4]).unwrap().end_after(2));
+        assert_eq!(Hyperslab::new(Some(&block), &[9]).unwrap().span(), 4..9);
+        assert_eq!(Hyperslab::new(Some(&block), &[4]).unwrap().len(), 0);
+        assert!(!Hyperslab::new(None, &[4]).unwrap().end_after(2));
     }
 
     /// A dimension and a stripe of it.
@@ -286,10 +286,10 @@ mod tests {
             b in 0u64..200,
         ) {
             let (dims, stripes): (Vec<_>, Vec<_>) = axes.into_iter().unzip();
-            let here = Selection::new(Some(&stripes), &dims).unwrap();
+            let here = Hyperslab::new(Some(&stripes), &dims).unwrap();
             let expected = naive(&stripes, &dims);
             prop_assert_eq!(here.len(), expected.len() as u64);
-            let there = Selection::new(None, &[here.len()]).unwrap();
+            let there = Hyperslab::new(None, &[here.len()]).unwrap();
             let mut found = Vec::new();
             each_run(&here, &there, &(a..b), &mut |place, ordinal, len| {
                 found.extend((0..len).map(|n| (place + n, ordinal + n)));

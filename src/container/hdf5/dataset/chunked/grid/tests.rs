@@ -37,7 +37,7 @@ fn naive(dims: &[u64], chunk: &[u64], element: u64) -> Vec<(u64, u64)> {
     places
 }
 
-fn runs(grid: &Grid, range: Range<u64>) -> Vec<Run> {
+fn runs(grid: &ChunkGrid, range: Range<u64>) -> Vec<ChunkRun> {
     let mut runs = Vec::new();
     let visited = grid.runs(range, &mut |run| {
         runs.push(run);
@@ -54,7 +54,7 @@ proptest! {
         a in 0u64..3000,
         b in 0u64..3000,
     ) {
-        let grid = Grid::new(&dims, &chunk, element).unwrap();
+        let grid = ChunkGrid::new(&dims, &chunk, element).unwrap();
         let expected = naive(&dims, &chunk, element);
         let (a, b) = (a.min(grid.bytes), b.min(grid.bytes));
         let mut at = a.min(b);
@@ -71,7 +71,7 @@ proptest! {
 
     #[test]
     fn the_rows_of_a_chunk_are_its_bytes((dims, chunk, element) in cases()) {
-        let grid = Grid::new(&dims, &chunk, element).unwrap();
+        let grid = ChunkGrid::new(&dims, &chunk, element).unwrap();
         let expected = naive(&dims, &chunk, element);
         for number in 0..grid.chunks() {
             let mut found = Vec::new();
@@ -87,8 +87,8 @@ proptest! {
 
 #[test]
 fn dimensions_that_chunks_span_are_joined() {
-    let grid = Grid::new(&[100, 20, 30], &[7, 20, 30], 4).unwrap();
-    let run = |at, chunk, skip, take| Run {
+    let grid = ChunkGrid::new(&[100, 20, 30], &[7, 20, 30], 4).unwrap();
+    let run = |at, chunk, skip, take| ChunkRun {
         at,
         chunk,
         skip,
@@ -107,7 +107,8 @@ fn dimensions_that_chunks_span_are_joined() {
 
 #[test]
 fn what_does_not_fit_together_is_refused() {
-    let refused = |dims: &[u64], chunk: &[u64], element| Grid::new(dims, chunk, element).is_err();
+    let refused =
+        |dims: &[u64], chunk: &[u64], element| ChunkGrid::new(dims, chunk, element).is_err();
     assert!(refused(&[3], &[2, 2], 1));
     assert!(refused(&[3], &[0], 1));
     assert!(refused(&[3], &[1 << 32], 1));
@@ -119,7 +120,7 @@ fn what_does_not_fit_together_is_refused() {
 
 #[test]
 fn an_empty_dimension_leaves_nothing() {
-    let grid = Grid::new(&[u64::MAX, 0, u64::MAX], &[3, 3, 3], 8).unwrap();
+    let grid = ChunkGrid::new(&[u64::MAX, 0, u64::MAX], &[3, 3, 3], 8).unwrap();
     assert_eq!((grid.bytes, grid.chunks()), (0, 0));
     assert_eq!(runs(&grid, 0..100), []);
     assert!(!grid.is_partial(0));
@@ -128,7 +129,7 @@ fn an_empty_dimension_leaves_nothing() {
 
 #[test]
 fn the_last_bytes_of_a_vast_array_are_found() {
-    let grid = Grid::new(&[1 << 31, 1 << 31], &[1000, 1000], 1).unwrap();
+    let grid = ChunkGrid::new(&[1 << 31, 1 << 31], &[1000, 1000], 1).unwrap();
     let end = 1u64 << 62;
     let last = runs(&grid, end - 3..end);
     assert_eq!(last.len(), 1);

@@ -1,22 +1,25 @@
 //! Pipelines as a whole: what is written comes back, what is damaged is refused or keeps its size.
 
-use super::encode::{BitWriter, Kind, Writer, bytes, writers};
-use super::real::CHUNKS;
-use super::*;
-use proptest::prelude::*;
+mod encode;
+mod real;
 
-fn pipeline(writers: &[Writer], chunk_bytes: usize) -> Pipeline {
+use super::*;
+use encode::{BitWriter, FilterWriter, WriterKind, bytes, writers};
+use proptest::prelude::*;
+use real::CHUNKS;
+
+fn pipeline(writers: &[FilterWriter], chunk_bytes: usize) -> Pipeline {
     let filters: Vec<_> = writers.iter().map(|writer| writer.filter.clone()).collect();
     Pipeline::new(&filters, chunk_bytes).unwrap()
 }
 
 fn single(id: u32, values: &[u32], chunk_bytes: usize) -> Result<Pipeline, Unsupported> {
     let values = values.to_vec();
-    Pipeline::new(&[Filter { id, values }], chunk_bytes)
+    Pipeline::new(&[FilterDescription { id, values }], chunk_bytes)
 }
 
 /// Applies filters in order; sets the bit of one that is to be skipped or cannot be applied.
-fn write(writers: &[Writer], skip: u32, plain: &[u8]) -> (u32, Vec<u8>) {
+fn write(writers: &[FilterWriter], skip: u32, plain: &[u8]) -> (u32, Vec<u8>) {
     let (mut mask, mut stored) = (0, plain.to_vec());
     for (i, writer) in writers.iter().enumerate() {
         match writer.write(&stored).filter(|_| skip >> i & 1 == 0) {
@@ -41,15 +44,19 @@ fn damage(mut stored: Vec<u8>, edits: &[(prop::sample::Index, u8)], cut: Option<
 
 #[test]
 fn names_are_in_order_of_writing() {
-    let kinds = [Kind::Shuffle(4), Kind::Deflate, Kind::Fletcher32];
+    let kinds = [
+        WriterKind::Shuffle(4),
+        WriterKind::Deflate,
+        WriterKind::Fletcher32,
+    ];
     assert_eq!(
-        pipeline(&kinds.map(Writer::new), 8).name(),
+        pipeline(&kinds.map(FilterWriter::new), 8).name(),
         "shuffle+gzip+fletcher32"
     );
     let none = Pipeline::new(&[], 8).unwrap();
     assert_eq!((none.name().as_str(), none.is_empty()), ("none", true));
     assert_eq!(
-        pipeline(&[Writer::new(Kind::Bitshuffle(4, 8, 2))], 8).name(),
+        pipeline(&[FilterWriter::new(WriterKind::Bitshuffle(4, 8, 2))], 8).name(),
         "bitshuffle-lz4"
     );
 }
@@ -63,15 +70,15 @@ fn an_unknown_filter_is_named() {
         "filter 32013 (zfp): there is no decoder for it"
     );
     assert!(single(2, &[], 8).is_err() && single(2, &[0], 8).is_err());
-    let many = vec![Writer::new(Kind::Fletcher32); 33];
+    let many = vec![FilterWriter::new(WriterKind::Fletcher32); 33];
     let filters: Vec<_> = many.into_iter().map(|writer| writer.filter).collect();
     assert!(Pipeline::new(&filters, 8).is_err());
 }
 
 #[test]
 fn a_chunk_of_another_size_is_an_error() {
-    let kinds = [Kind::Shuffle(4), Kind::Deflate];
-    let writers = kinds.map(Writer::new);
+    let kinds = [WriterKind::Shuffle(4), WriterKind::Deflate];
+    let writers = kinds.map(FilterWriter::new);
     for len in [0, 100, 999, 1001, 100_000] {
         let (mask, stored) = write(&writers, 0, &vec![7; len]);
         let error = pipeline(&writers, 1000)
@@ -88,7 +95,7 @@ fn a_chunk_of_another_size_is_an_error() {
 
 #[test]
 fn a_wrong_checksum_is_told_with_both_sums() {
-    let writers = [Writer::new(Kind::Fletcher32)];
+    let writers = [FilterWriter::new(WriterKind::Fletcher32)];
     let (_, mut stored) = write(&writers, 0, &[1, 2, 3, 4]);
     stored[0] ^= 1;
     let error = pipeline(&writers, 4)
@@ -100,7 +107,7 @@ fn a_wrong_checksum_is_told_with_both_sums() {
 
 #[test]
 fn scratch_is_bounded_for_any_pipeline() {
-    let many = vec![Writer::new(Kind::Zstd); 32];
+    let many = vec![FilterWriter::new(WriterKind::Zstd); 32];
     assert!(pipeline(&many, 1 << 20).scratch() < 8 << 20);
     assert!(pipeline(&many, usize::MAX).scratch() > 1 << 40);
     assert_eq!(Pipeline::new(&[], 1 << 20).unwrap().scratch(), 0);
@@ -118,7 +125,7 @@ fn a_claimed_width_takes_no_time() {
 
 #[test]
 fn bytes_behind_a_zlib_stream_are_ignored() {
-    let writers = [Writer::new(Kind::Deflate)];
+    let writers = [FilterWriter::new(WriterKind::Deflate)];
     let (_, mut stored) = write(&writers, 0, &[5; 64]);
     stored.extend([1, 2, 3]);
     let mut out = [0; 64];
@@ -128,7 +135,12 @@ fn bytes_behind_a_zlib_stream_are_ignored() {
 
 #[test]
 fn large_chunks_leave_their_scratch() {
-    let writers = [Kind::Shuffle(8), Kind::Zstd, Kind::Deflate].map(Writer::new);
+    let writers = [
+        WriterKind::Shuffle(8),
+        WriterKind::Zstd,
+        WriterKind::Deflate,
+    ]
+    .map(FilterWriter::new);
     for len in [1 << 20, 9 << 20, 1000] {
         let plain: Vec<u8> = (0..len as u32).map(|i| (i / 11) as u8).collect();
         let (mask, stored) = write(&writers, 0, &plain);

@@ -2,15 +2,16 @@
 //!
 //! A block is so many elements in a row. Each part that lies in it says which elements of its dataset
 //! belong there; they are read block by block of that dataset, past the cache, whose key is the virtual
-//! array's. What no part covers is fill values. Parts of other files are never followed. Used by
-//! [`super::Dataset`].
+//! array's. What no part covers is fill values. Composed of other files are never followed. Used by
+//! [`super::DatasetArray`].
+
+mod hyperslab;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::fill::Fill;
-use super::selection::{Selection, each_run};
-use super::{Dataset, Tables};
+use super::{ChunkTables, DatasetArray};
 use crate::array::uncached::{Copy, gather};
 use crate::array::{BlockId, Piece, even_pieces};
 use crate::container::hdf5::element::Element;
@@ -18,6 +19,7 @@ use crate::container::hdf5::index::{self, Index, Layout, Virtual};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
+use hyperslab::{Hyperslab, each_run};
 
 /// Bytes of a block, unless an element is larger.
 const BLOCK: u64 = 256 << 10;
@@ -25,8 +27,8 @@ const BLOCK: u64 = 256 << 10;
 /// Memory that an element of a block may cost beside it, if it lies alone.
 const PER_ELEMENT: u64 = 96;
 
-pub(super) struct Parts {
-    parts: Vec<Part>,
+pub(super) struct Composed {
+    parts: Vec<Mapping>,
     fill: Fill,
     /// Size of an element and of a block, as shown.
     element: u64,
@@ -35,21 +37,21 @@ pub(super) struct Parts {
     scratch: u64,
 }
 
-struct Part {
-    dataset: Arc<Dataset>,
-    here: Selection,
-    there: Selection,
+struct Mapping {
+    dataset: Arc<DatasetArray>,
+    here: Hyperslab,
+    there: Hyperslab,
 }
 
 /// What is needed to open the datasets that the parts belong to.
 pub(super) struct Opening<'a> {
     pub(super) source: &'a Arc<dyn Source>,
     pub(super) index: &'a Index,
-    pub(super) tables: &'a Tables,
+    pub(super) tables: &'a ChunkTables,
     pub(super) element: &'a Element,
 }
 
-impl Parts {
+impl Composed {
     /// `bytes`: of the whole array, as shown, with these dimensions.
     pub(super) fn new(
         opening: &Opening<'_>,
@@ -57,7 +59,7 @@ impl Parts {
         described: &Virtual,
         dims: &[u64],
         bytes: u64,
-    ) -> Result<Parts> {
+    ) -> Result<Composed> {
         let described = described.parts.as_ref();
         let described = described.map_err(|why| Fault::new(format!("not put together: {why}")))?;
         let mut opened = HashMap::new();
@@ -71,15 +73,15 @@ impl Parts {
             if there.contains(&0) {
                 continue;
             }
-            let mut here = Selection::new(part.here.as_deref(), dims)?;
-            let mut there = Selection::new(part.there.as_deref(), there)?;
+            let mut here = Hyperslab::new(part.here.as_deref(), dims)?;
+            let mut there = Hyperslab::new(part.there.as_deref(), there)?;
             pair(&mut here, &mut there)?;
             let dataset = match opened.get(&stored.token) {
                 Some(opened) => Arc::clone(opened),
                 None => opening.open(dataset, stored)?,
             };
             opened.insert(stored.token, Arc::clone(&dataset));
-            parts.push(Part {
+            parts.push(Mapping {
                 dataset,
                 here,
                 there,
@@ -88,7 +90,7 @@ impl Parts {
         let element = opening.element.shown;
         let block = (BLOCK / element).max(1) * element;
         let largest = opened.values().map(|dataset| dataset.largest()).max();
-        Ok(Parts {
+        Ok(Composed {
             parts,
             fill: Fill::new(dataset.fill.as_deref(), opening.element)?,
             element,
@@ -132,7 +134,7 @@ impl Parts {
     }
 }
 
-impl Part {
+impl Mapping {
     /// Copies what lies at these places to `out`, which begins with the first.
     fn copy(&self, places: &std::ops::Range<u64>, element: u64, out: &mut [u8]) -> Result<()> {
         let span = self.here.span();
@@ -152,7 +154,7 @@ impl Part {
 
 impl Opening<'_> {
     /// The dataset behind a part of `over`.
-    fn open(&self, over: &index::Dataset, stored: &index::Dataset) -> Result<Arc<Dataset>> {
+    fn open(&self, over: &index::Dataset, stored: &index::Dataset) -> Result<Arc<DatasetArray>> {
         if matches!(stored.layout, Layout::Virtual(_)) {
             return Err(Fault::new("not put together: a part is virtual itself").into());
         }
@@ -160,13 +162,13 @@ impl Opening<'_> {
             return Err(Fault::new("not put together: a part has another type").into());
         }
         let (element, tables) = (self.element.clone(), Arc::clone(self.tables));
-        let dataset = Dataset::new("", self.source, self.index, stored, element, tables)?;
+        let dataset = DatasetArray::new("", self.source, self.index, stored, element, tables)?;
         Ok(Arc::new(dataset))
     }
 }
 
 /// Makes both sides equally long: one without end ends with the other.
-fn pair(here: &mut Selection, there: &mut Selection) -> Result<()> {
+fn pair(here: &mut Hyperslab, there: &mut Hyperslab) -> Result<()> {
     let len = here.len().min(there.len());
     for side in [&mut *here, &mut *there] {
         if side.len() != len && !side.end_after(len) {
@@ -241,14 +243,14 @@ mod tests {
         };
         let dataset = dataset(99, &[3, 4], Layout::Virtual(described));
         let source: Arc<dyn Source> = Arc::new(Bytes((b'a'..=b'z').collect()));
-        let tables: Tables = Arc::new(|_| Ok(vec![]));
+        let tables: ChunkTables = Arc::new(|_| Ok(vec![]));
         match super::super::open_with("v", &source, &index, &dataset, tables)? {
-            super::super::Opened::Array {
+            super::super::OpenedDataset::Array {
                 trouble: Some(fault),
                 ..
             } => Err(fault.into()),
-            super::super::Opened::Array { array, .. } => Ok(array),
-            super::super::Opened::NotShown(reason) => panic!("{reason}"),
+            super::super::OpenedDataset::Array { array, .. } => Ok(array),
+            super::super::OpenedDataset::NotShown(reason) => panic!("{reason}"),
         }
     }
 

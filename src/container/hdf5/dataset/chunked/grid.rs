@@ -2,18 +2,20 @@
 //!
 //! Everything is counted in bytes: the element is the innermost part of the last dimension, and dimensions
 //! that chunks span entirely are joined with the one before, so that runs are as long as they can be.
-//! Chunks are numbered in C order; chunks at the edges are as large as the others. Used by `dataset`.
+//! Chunks are numbered in C order; chunks at the edges are as large as the others. Used by [`super`].
 
 use std::ops::Range;
+
+use crate::container::hdf5::dataset::product;
 
 /// Largest chunk: a limit of HDF5.
 const CHUNK_MOST: u64 = u32::MAX as u64;
 
 #[derive(Debug)]
-pub(super) struct Grid {
+pub(super) struct ChunkGrid {
     /// The outermost first; at least one, `last` the innermost.
-    axes: Vec<Axis>,
-    last: Axis,
+    axes: Vec<GridAxis>,
+    last: GridAxis,
     bytes: u64,
     chunks: u64,
     chunk_bytes: u64,
@@ -21,7 +23,7 @@ pub(super) struct Grid {
 
 /// A dimension. The innermost is counted in bytes.
 #[derive(Debug, Clone, Copy)]
-struct Axis {
+struct GridAxis {
     len: u64,
     /// Length of a chunk.
     chunk: u64,
@@ -35,7 +37,7 @@ struct Axis {
 
 /// Bytes of the array that lie behind each other in one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct ChunkRun {
     /// First byte in the array.
     pub(super) at: u64,
     pub(super) chunk: u64,
@@ -46,16 +48,16 @@ pub(super) struct Run {
 
 /// Where a row of the array lies along an outer dimension.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct Coordinate {
     at: u64,
     chunk: u64,
     within: u64,
 }
 
-impl Grid {
+impl ChunkGrid {
     /// `dims` and `chunk`: elements along each dimension, `element`: bytes. Refuses what does not fit
     /// together or cannot be counted, with a reason.
-    pub(super) fn new(dims: &[u64], chunk: &[u64], element: u64) -> Result<Grid, String> {
+    pub(super) fn new(dims: &[u64], chunk: &[u64], element: u64) -> Result<ChunkGrid, String> {
         let fits = dims.len() == chunk.len() && !chunk.contains(&0) && element > 0;
         let bytes = product(dims, element).filter(|n| *n <= i64::MAX as u64);
         let chunk_bytes = product(chunk, element).filter(|n| *n <= CHUNK_MOST);
@@ -64,8 +66,8 @@ impl Grid {
         };
         let mut axes = axes(dims, chunk, element);
         let chunks = number(&mut axes).filter(|_| bytes > 0).unwrap_or(0);
-        let last = axes.pop().unwrap_or(Axis::new(0, 1));
-        Ok(Grid {
+        let last = axes.pop().unwrap_or(GridAxis::new(0, 1));
+        Ok(ChunkGrid {
             axes,
             last,
             bytes,
@@ -93,7 +95,7 @@ impl Grid {
     pub(super) fn runs<E>(
         &self,
         range: Range<u64>,
-        visit: &mut impl FnMut(Run) -> Result<(), E>,
+        visit: &mut impl FnMut(ChunkRun) -> Result<(), E>,
     ) -> Result<(), E> {
         let end = range.end.min(self.bytes);
         if range.start >= end {
@@ -116,10 +118,10 @@ impl Grid {
     /// The runs of one row, from its byte `x` on, which is byte `range.start` of the array.
     fn row_runs<E>(
         &self,
-        places: &[Place],
+        places: &[Coordinate],
         mut x: u64,
         range: Range<u64>,
-        visit: &mut impl FnMut(Run) -> Result<(), E>,
+        visit: &mut impl FnMut(ChunkRun) -> Result<(), E>,
     ) -> Result<(), E> {
         let (first, before) = self.row_base(places);
         let mut at = range.start;
@@ -127,7 +129,7 @@ impl Grid {
             let column = x / self.last.chunk;
             let within = x - column * self.last.chunk;
             let take = (self.last.chunk - within).min(range.end - at);
-            visit(Run {
+            visit(ChunkRun {
                 at,
                 chunk: first + column,
                 skip: before + within,
@@ -139,7 +141,7 @@ impl Grid {
     }
 
     /// Number of the first chunk that a row touches, and where the row begins in each of its chunks.
-    fn row_base(&self, places: &[Place]) -> (u64, u64) {
+    fn row_base(&self, places: &[Coordinate]) -> (u64, u64) {
         let pairs = self.axes.iter().zip(places);
         pairs.fold((0, 0), |(number, skip), (axis, place)| {
             (
@@ -149,12 +151,12 @@ impl Grid {
         })
     }
 
-    fn places(&self, mut row: u64) -> Vec<Place> {
-        let mut places = vec![Place::default(); self.axes.len()];
+    fn places(&self, mut row: u64) -> Vec<Coordinate> {
+        let mut places = vec![Coordinate::default(); self.axes.len()];
         for (place, axis) in places.iter_mut().zip(&self.axes).rev() {
             let at = row % axis.len;
             row /= axis.len;
-            *place = Place {
+            *place = Coordinate {
                 at,
                 chunk: at / axis.chunk,
                 within: at % axis.chunk,
@@ -163,7 +165,7 @@ impl Grid {
         places
     }
 
-    fn next_row(&self, places: &mut [Place]) {
+    fn next_row(&self, places: &mut [Coordinate]) {
         for (place, axis) in places.iter_mut().zip(&self.axes).rev() {
             place.at += 1;
             place.within += 1;
@@ -173,19 +175,19 @@ impl Grid {
             if place.at < axis.len {
                 return;
             }
-            *place = Place::default();
+            *place = Coordinate::default();
         }
     }
 
     /// Places of a chunk along a dimension, as far as they are in the array.
-    fn span(&self, axis: &Axis, number: u64) -> Range<u64> {
+    fn span(&self, axis: &GridAxis, number: u64) -> Range<u64> {
         let start = (number / axis.stride) % axis.count * axis.chunk;
         start..start.saturating_add(axis.chunk).min(axis.len)
     }
 
     /// Whether a chunk sticks out of the array.
     pub(super) fn is_partial(&self, number: u64) -> bool {
-        let sticks_out = |axis: &Axis| {
+        let sticks_out = |axis: &GridAxis| {
             let span = self.span(axis, number);
             span.end - span.start < axis.chunk
         };
@@ -197,7 +199,7 @@ impl Grid {
         if number >= self.chunks {
             return 0;
         }
-        let first_of = |axis: &Axis| self.span(axis, number).start;
+        let first_of = |axis: &GridAxis| self.span(axis, number).start;
         let outer = self
             .axes
             .iter()
@@ -240,9 +242,9 @@ impl Grid {
     }
 }
 
-impl Axis {
-    fn new(len: u64, chunk: u64) -> Axis {
-        Axis {
+impl GridAxis {
+    fn new(len: u64, chunk: u64) -> GridAxis {
+        GridAxis {
             len,
             chunk,
             count: len.div_ceil(chunk),
@@ -252,18 +254,10 @@ impl Axis {
     }
 }
 
-/// Product of `dims` and `element`; 0 if any of them is, however large the others are.
-pub(super) fn product(dims: &[u64], element: u64) -> Option<u64> {
-    if dims.contains(&0) {
-        return Some(0);
-    }
-    dims.iter().try_fold(element, |n, &dim| n.checked_mul(dim))
-}
-
 /// Dimensions with the element as a part of the last, joined where chunks span them. No product of an
 /// array with elements overflows: its bytes have been counted.
-fn axes(dims: &[u64], chunk: &[u64], element: u64) -> Vec<Axis> {
-    let mut axes: Vec<Axis> = Vec::with_capacity(dims.len() + 1);
+fn axes(dims: &[u64], chunk: &[u64], element: u64) -> Vec<GridAxis> {
+    let mut axes: Vec<GridAxis> = Vec::with_capacity(dims.len() + 1);
     let elements = [(&element, &element)];
     for (&len, &chunk) in dims.iter().zip(chunk).chain(elements) {
         match axes.last_mut() {
@@ -273,16 +267,16 @@ fn axes(dims: &[u64], chunk: &[u64], element: u64) -> Vec<Axis> {
                     last.len.saturating_mul(len),
                     last.chunk.saturating_mul(chunk),
                 );
-                *last = Axis::new(joined.0, joined.1);
+                *last = GridAxis::new(joined.0, joined.1);
             }
-            _ => axes.push(Axis::new(len, chunk)),
+            _ => axes.push(GridAxis::new(len, chunk)),
         }
     }
     axes
 }
 
 /// Sets strides and steps; gives the number of chunks.
-fn number(axes: &mut [Axis]) -> Option<u64> {
+fn number(axes: &mut [GridAxis]) -> Option<u64> {
     let (mut chunks, mut bytes) = (1u64, 1u64);
     for axis in axes.iter_mut().rev() {
         (axis.stride, axis.step) = (chunks, bytes);

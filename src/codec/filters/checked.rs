@@ -6,7 +6,7 @@ use super::nbit::Nbit;
 use super::scale_offset::ScaleOffset;
 use super::szip::Szip;
 use super::tools::Tools;
-use super::{Filter, blosc, blosc2, fletcher32, libraries, lz4, lzf, shuffle};
+use super::{FilterDescription, blosc, blosc2, fletcher32, libraries, lz4, lzf, shuffle};
 
 /// Zstandard fills a block of 128 KiB with four bytes.
 pub(super) const ZSTD_RATIO: u64 = (128 << 10) / 4;
@@ -20,7 +20,7 @@ const BZIP2_RATIO: u64 = 1 << 21;
 
 /// A filter, ready to decode.
 #[derive(Debug, Clone)]
-pub(super) enum Stage {
+pub(super) enum CheckedFilter {
     Deflate,
     Shuffle { width: usize },
     Fletcher32,
@@ -38,14 +38,14 @@ pub(super) enum Stage {
 
 /// How many bytes a chunk has between two filters.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Size {
+pub(super) struct PlainSize {
     pub(super) most: usize,
     /// There are exactly so many.
     pub(super) exact: bool,
 }
 
-impl Stage {
-    pub(super) fn new(filter: &Filter) -> Result<Self, Unsupported> {
+impl CheckedFilter {
+    pub(super) fn new(filter: &FilterDescription) -> Result<Self, Unsupported> {
         Ok(match filter.id {
             1 => Self::Deflate,
             2 => Self::Shuffle {
@@ -84,7 +84,7 @@ impl Stage {
         }
     }
 
-    /// The decoded bytes, where they are stored as they are; otherwise [`Stage::decode`] is needed.
+    /// The decoded bytes, where they are stored as they are; otherwise [`CheckedFilter::decode`] is needed.
     pub(super) fn view<'a>(&self, stored: &'a [u8]) -> Result<Option<&'a [u8]>, FilterError> {
         match self {
             Self::Fletcher32 => fletcher32::check(stored).map(Some),
@@ -93,7 +93,7 @@ impl Stage {
         }
     }
 
-    /// Whether [`Stage::view`] is all there is to do.
+    /// Whether [`CheckedFilter::view`] is all there is to do.
     pub(super) fn is_view(&self) -> bool {
         match self {
             Self::Fletcher32 | Self::Shuffle { width: 1 } => true,
@@ -138,9 +138,9 @@ impl Stage {
     /// Size of what the filter makes of `plain` bytes.
     ///
     /// No writer keeps a chunk that grew by much: HDF5 stores it without the filter.
-    pub(super) fn stored_size(&self, plain: Size) -> Size {
-        let Size { most, exact } = plain;
-        let grown = |by: usize, exact| Size {
+    pub(super) fn stored_size(&self, plain: PlainSize) -> PlainSize {
+        let PlainSize { most, exact } = plain;
+        let grown = |by: usize, exact| PlainSize {
             most: most.saturating_add(by),
             exact,
         };
@@ -186,7 +186,7 @@ impl Stage {
     }
 }
 
-fn shuffle_width(filter: &Filter) -> Result<usize, Unsupported> {
+fn shuffle_width(filter: &FilterDescription) -> Result<usize, Unsupported> {
     match filter.values.first() {
         None | Some(0) => Err(Unsupported::new(filter.id, "elements of 0 bytes")),
         Some(width) => Ok(*width as usize),

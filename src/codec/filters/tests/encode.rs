@@ -1,18 +1,18 @@
 //! Writers for the tests: each filter by the letter of its format, or by another library; slow.
 
-use super::Filter;
+use super::FilterDescription;
 use proptest::prelude::*;
 use std::io::Write as _;
 
 /// A filter and what it makes of plain bytes.
 #[derive(Debug, Clone)]
-pub(super) struct Writer {
-    pub(super) filter: Filter,
-    pub(super) kind: Kind,
+pub(super) struct FilterWriter {
+    pub(super) filter: FilterDescription,
+    pub(super) kind: WriterKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WriterKind {
     Deflate,
     Shuffle(usize),
     Fletcher32,
@@ -24,58 +24,58 @@ pub(super) enum Kind {
     Bitshuffle(usize, usize, u32),
 }
 
-impl Writer {
-    pub(super) fn new(kind: Kind) -> Self {
+impl FilterWriter {
+    pub(super) fn new(kind: WriterKind) -> Self {
         let (id, values) = match kind {
-            Kind::Deflate => (1, vec![6]),
-            Kind::Shuffle(width) => (2, vec![width as u32]),
-            Kind::Fletcher32 => (3, vec![]),
-            Kind::Bzip2 => (307, vec![1]),
-            Kind::Lzf => (32000, vec![4, 261, 0]),
-            Kind::Lz4(block) => (32004, vec![block as u32]),
-            Kind::Zstd => (32015, vec![3]),
-            Kind::Bitshuffle(width, block, code) => {
+            WriterKind::Deflate => (1, vec![6]),
+            WriterKind::Shuffle(width) => (2, vec![width as u32]),
+            WriterKind::Fletcher32 => (3, vec![]),
+            WriterKind::Bzip2 => (307, vec![1]),
+            WriterKind::Lzf => (32000, vec![4, 261, 0]),
+            WriterKind::Lz4(block) => (32004, vec![block as u32]),
+            WriterKind::Zstd => (32015, vec![3]),
+            WriterKind::Bitshuffle(width, block, code) => {
                 (32008, vec![0, 4, width as u32, block as u32, code])
             }
         };
-        let filter = Filter { id, values };
+        let filter = FilterDescription { id, values };
         Self { filter, kind }
     }
 
     /// The stored bytes, unless the filter cannot be applied to so many.
     pub(super) fn write(&self, plain: &[u8]) -> Option<Vec<u8>> {
         Some(match self.kind {
-            Kind::Deflate => deflate(plain),
-            Kind::Shuffle(width) => shuffle(plain, width),
-            Kind::Fletcher32 => [plain, &fletcher32(plain).to_le_bytes()].concat(),
-            Kind::Bzip2 => bzip2(plain),
-            Kind::Lzf => lzf(plain),
-            Kind::Lz4(block) => lz4(plain, block),
-            Kind::Zstd => zstd::bulk::compress(plain, 3).unwrap(),
-            Kind::Bitshuffle(width, ..) if !plain.len().is_multiple_of(width) => return None,
-            Kind::Bitshuffle(width, block, code) => bitshuffle(plain, width, block, code),
+            WriterKind::Deflate => deflate(plain),
+            WriterKind::Shuffle(width) => shuffle(plain, width),
+            WriterKind::Fletcher32 => [plain, &fletcher32(plain).to_le_bytes()].concat(),
+            WriterKind::Bzip2 => bzip2(plain),
+            WriterKind::Lzf => lzf(plain),
+            WriterKind::Lz4(block) => lz4(plain, block),
+            WriterKind::Zstd => zstd::bulk::compress(plain, 3).unwrap(),
+            WriterKind::Bitshuffle(width, ..) if !plain.len().is_multiple_of(width) => return None,
+            WriterKind::Bitshuffle(width, block, code) => bitshuffle(plain, width, block, code),
         })
     }
 }
 
 /// All filters that can be written, of some element size.
-pub(super) fn writers() -> impl Strategy<Value = Writer> {
+pub(super) fn writers() -> impl Strategy<Value = FilterWriter> {
     let bits = (
         1usize..20,
         1usize..40,
         prop_oneof![Just(0u32), Just(2), Just(3)],
     );
     prop_oneof![
-        Just(Kind::Deflate),
-        (1usize..20).prop_map(Kind::Shuffle),
-        Just(Kind::Fletcher32),
-        Just(Kind::Bzip2),
-        Just(Kind::Lzf),
-        (1usize..2000).prop_map(Kind::Lz4),
-        Just(Kind::Zstd),
-        bits.prop_map(|(width, eights, code)| Kind::Bitshuffle(width, 8 * eights, code)),
+        Just(WriterKind::Deflate),
+        (1usize..20).prop_map(WriterKind::Shuffle),
+        Just(WriterKind::Fletcher32),
+        Just(WriterKind::Bzip2),
+        Just(WriterKind::Lzf),
+        (1usize..2000).prop_map(WriterKind::Lz4),
+        Just(WriterKind::Zstd),
+        bits.prop_map(|(width, eights, code)| WriterKind::Bitshuffle(width, 8 * eights, code)),
     ]
-    .prop_map(Writer::new)
+    .prop_map(FilterWriter::new)
 }
 
 /// Bytes of runs and noise, as arrays have them.

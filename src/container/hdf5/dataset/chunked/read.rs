@@ -1,15 +1,15 @@
 //! From one stored chunk to its shown bytes: fetched, its filters undone, its elements converted.
 //!
 //! Knows nothing of where chunks lie in the array. Buffers belong to the thread. Used by
-//! [`super::chunked`].
+//! [`super`].
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
-use super::plain;
-use crate::codec::filters::{self, FilterError, Pipeline};
+use super::super::unchunked;
+use crate::codec::filters::{FilterDescription, FilterError, Pipeline};
 use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{Chunk, Filter};
 use crate::error::{Fault, Result};
@@ -31,7 +31,7 @@ thread_local! {
     static DECODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-pub(super) struct Decoder {
+pub(super) struct ChunkReader {
     source: Arc<dyn Source>,
     /// Bytes of a chunk in the stored type.
     stored: u64,
@@ -43,14 +43,14 @@ pub(super) struct Decoder {
     pipeline: std::result::Result<Pipeline, Box<Fault>>,
 }
 
-impl Decoder {
+impl ChunkReader {
     pub(super) fn new(
         source: &Arc<dyn Source>,
         filters: &[Filter],
         stored: u64,
         cast: Cast,
-    ) -> Decoder {
-        Decoder {
+    ) -> ChunkReader {
+        ChunkReader {
             source: Arc::clone(source),
             stored,
             cast,
@@ -95,7 +95,7 @@ impl Decoder {
         let end = chunk.address.saturating_add(chunk.size);
         let bytes = chunk.address..end;
         if chunk.size >= u64::from(u32::MAX) || end > self.source.len() {
-            let fault = plain::beyond_the_end(chunk.address, end, self.source.len());
+            let fault = unchunked::beyond_the_end(chunk.address, end, self.source.len());
             return Err(fault.block(chunk.number).into());
         }
         if plain && chunk.size < self.stored {
@@ -131,7 +131,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes a chunk that [`Decoder::check`] passes into its shown form.
+    /// Decodes a chunk that [`ChunkReader::check`] passes into its shown form.
     pub(super) fn decode(&self, chunk: &Chunk, plain: bool, out: &mut [u8]) -> Result<()> {
         let decoded = if self.cast.in_place() {
             let decoded = self.decode_stored(chunk, plain, out);
@@ -166,8 +166,8 @@ impl Decoder {
 
     /// Reads shown bytes of an unfiltered chunk from `skip` on.
     pub(super) fn read(&self, chunk: &Chunk, skip: u64, out: &mut [u8]) -> Result<()> {
-        plain::read(&self.cast, skip, out, &mut |at, out| {
-            let fetched = plain::fetch(&*self.source, chunk.address, at, out);
+        unchunked::read(&self.cast, skip, out, &mut |at, out| {
+            let fetched = unchunked::fetch(&*self.source, chunk.address, at, out);
             fetched.map_err(|e| e.map_fault(|fault| fault.block(chunk.number)))
         })
     }
@@ -186,9 +186,9 @@ fn skipped_always(filters: &[Filter]) -> u32 {
 }
 
 fn pipeline(filters: &[Filter], chunk_bytes: u64) -> std::result::Result<Pipeline, Box<Fault>> {
-    let filters: Vec<filters::Filter> = filters
+    let filters: Vec<FilterDescription> = filters
         .iter()
-        .map(|filter| filters::Filter {
+        .map(|filter| FilterDescription {
             id: filter.id,
             // Any width will do for what is always skipped.
             values: match lacks_width(filter) {

@@ -11,14 +11,14 @@ mod shard;
 pub mod stats;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use crate::array::BlockId;
 use crate::error::Result;
 use crate::memory::Scratch;
 use crate::memory::block::{Block, Pool};
-use crate::memory::budget::{Budget, Hold, Taken, Turn};
+use crate::memory::budget::{Budget, Hold, Reclaim};
 use flight::Landing;
 use shard::{Found, Shard};
 use stats::Stats;
@@ -80,15 +80,24 @@ pub trait Decode {
 }
 
 impl BlockCache {
-    pub fn new(limit: u64) -> Self {
-        BlockCache {
+    /// A cache with a budget of `limit` bytes, which others may share.
+    pub fn new(limit: u64) -> Arc<Self> {
+        let cache = Arc::new(BlockCache {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             hasher: RandomState::new(),
             hand: AtomicUsize::new(0),
-            budget: Arc::new(Budget::new(limit)),
+            budget: Budget::new(limit),
             pool: Arc::new(Pool::new(limit)),
             stats: Stats::default(),
-        }
+        });
+        let lender: Weak<BlockCache> = Arc::downgrade(&cache);
+        cache.budget.register(lender);
+        cache
+    }
+
+    /// What blocks are charged to, and everything else whose size a file decides.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     pub fn limit(&self) -> u64 {
@@ -131,7 +140,7 @@ impl BlockCache {
         if self.shard(&key).has(key) {
             return;
         }
-        let Some(memory) = self.try_reserve(&self.needed(decode), None) else {
+        let Some(memory) = self.try_reserve(&self.needed(decode)) else {
             return;
         };
         // Memory first: readers may join a decode as soon as it is registered, so it must take place.
@@ -196,44 +205,37 @@ impl BlockCache {
         }
     }
 
-    /// Takes memory from the budget, evicting and at last waiting for others to finish.
+    /// What a decode takes, of memory that is free or can be reclaimed.
+    fn try_reserve(&self, needed: &Needed) -> Option<Memory> {
+        let hold = self.budget.try_reserve(needed.block + needed.scratch)?;
+        Some(needed.of(hold))
+    }
+
+    /// The same, after waiting for others to finish if it must be.
     fn reserve(&self, needed: &Needed) -> Memory {
-        if let Some(memory) = self.try_reserve(needed, None) {
-            return memory;
-        }
-        let turn = self.budget.queue();
-        loop {
-            let seen = turn.changes();
-            if let Some(memory) = self.try_reserve(needed, Some(&turn)) {
-                return memory;
-            }
-            turn.wait(seen);
+        needed.of(self.budget.reserve(needed.block + needed.scratch))
+    }
+}
+
+impl Needed {
+    /// The block's part comes first, since it is what stays.
+    fn of(&self, mut hold: Hold) -> Memory {
+        Memory {
+            block: hold.split(self.block),
+            scratch: hold,
+            scratch_len: self.scratch_len,
         }
     }
+}
 
-    /// Takes memory that is free or that evicting gives back; evicts nothing if that would not suffice.
-    fn try_reserve(&self, needed: &Needed, turn: Option<&Turn<'_>>) -> Option<Memory> {
-        loop {
-            match self.budget.take(needed.block + needed.scratch, turn) {
-                Taken::All(mut hold) => {
-                    return Some(Memory {
-                        block: hold.split(needed.block),
-                        scratch: hold,
-                        scratch_len: needed.scratch_len,
-                    });
-                }
-                Taken::Short(missing) if missing <= self.evictable() && self.evict_one() => {}
-                Taken::Short(_) | Taken::OthersFirst => return None,
-            }
-        }
-    }
-
-    fn evictable(&self) -> u64 {
+/// Blocks are what the cache can do without: a block in use is freed when its last reader drops it.
+impl Reclaim for BlockCache {
+    fn reclaimable(&self) -> u64 {
         self.shards.iter().map(Shard::charged).sum()
     }
 
     /// Drops the least recently used block of the next shard that has one.
-    fn evict_one(&self) -> bool {
+    fn give_up(&self) -> bool {
         for _ in 0..SHARDS {
             let next = self.hand.fetch_add(1, Ordering::Relaxed) % SHARDS;
             if self.shards[next].evict_one() {

@@ -328,7 +328,7 @@ fn a_sound_block_is_read_whatever_else_happens() {
         (cache.blocks(), cache.used(), cache.budget.waiting()),
         (0, 0, 0)
     );
-    assert_eq!(cache.evictable(), 0);
+    assert_eq!(cache.reclaimable(), 0);
 }
 
 /// Of the blocks from 10 on, one in two fails and the other panics.

@@ -63,7 +63,8 @@ pub(super) fn run(
 
 fn open(path: &Path, preferences: Preferences, name: &str) -> Result<Arc<CachedArray>, Failure> {
     let found = container::find(path, preferences)?;
-    let opened = found.open()?;
+    let cache = BlockCache::new(CACHE);
+    let opened = found.open(cache.budget())?;
     let wanted = opened.resolve(name);
     let arrays = opened.all_arrays();
     let Some((index, located)) = arrays
@@ -79,7 +80,7 @@ fn open(path: &Path, preferences: Preferences, name: &str) -> Result<Arc<CachedA
             .map_err(|e| e.map_fault(|fault| located.locate(fault)))?
             .bytes,
         array: Arc::clone(&located.array),
-        cache: Arc::new(BlockCache::new(CACHE)),
+        cache,
         version: VersionId(0),
         index: ArrayIndex(u32::try_from(index).unwrap_or(u32::MAX)),
         container: found.shown(),

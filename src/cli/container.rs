@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Failure;
 use crate::container::{Candidate, Container, FORMATS, Preferences, Recognised, recognise};
 use crate::error::{Error, plain};
+use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
 use crate::source::{Kind, Store};
 
@@ -132,8 +133,9 @@ fn walk_place(
 }
 
 impl Found {
-    pub(super) fn open(&self) -> Result<Arc<Container>, Error> {
-        self.recognised.open(&self.store, &self.path).map(Arc::new)
+    pub(super) fn open(&self, budget: &Arc<Budget>) -> Result<Arc<Container>, Error> {
+        let opened = self.recognised.open(&self.store, &self.path, budget);
+        opened.map(Arc::new)
     }
 
     pub(super) fn shown(&self) -> PathBuf {

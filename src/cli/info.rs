@@ -6,9 +6,10 @@ use std::path::Path;
 use super::{Outcome, container, output, size};
 use crate::container::Preferences;
 use crate::container::describe::{ArrayDescription, Description, arrays_json, describe};
+use crate::memory::budget::Budget;
 
 pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> Outcome {
-    let opened = container::find(path, preferences)?.open()?;
+    let opened = container::find(path, preferences)?.open(&Budget::by_default())?;
     if json {
         let text = arrays_json(&opened)?;
         output::print(|out| out.write_all(&text))

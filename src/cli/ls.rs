@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Failure, Outcome, container, output, size};
 use crate::container::describe::{Description, describe};
 use crate::container::{Container, Preferences};
+use crate::memory::budget::Budget;
 
 pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool) -> Outcome {
     let mut errors = Vec::new();
@@ -17,8 +18,9 @@ pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool)
     container::walk(path, preferences, &mut |e| errors.push(e), &mut |f| {
         found.push(f)
     })?;
+    let budget = Budget::by_default();
     for container in found {
-        match container.open() {
+        match container.open(&budget) {
             Ok(container_opened) => opened.push((container.shown(), container_opened)),
             Err(e) => errors.push(e),
         }

@@ -17,7 +17,7 @@ use crate::daemon::mount_table::{self, Device};
 use crate::daemon::processes;
 use crate::daemon::signals::{self, Request};
 use crate::kernel::session::{self, Mount};
-use crate::memory::budget::default_limit;
+use crate::memory::limit::default_limit;
 use crate::tree::{Settings, Tree};
 
 /// After this long a mount that is still in use is detached and the daemon ends.
@@ -96,7 +96,7 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
     let signals = signals::receive().map_err(failed)?;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let threads = options.threads.unwrap_or(cores.clamp(4, 16));
-    let cache = Arc::new(BlockCache::new(options.cache.unwrap_or_else(default_limit)));
+    let cache = BlockCache::new(options.cache.unwrap_or_else(default_limit));
     let workers = Workers::new(cores.min(threads)).map_err(failed)?;
     let root = container::root_of(&places.source, options.preferences)?;
     if options.allow_other {

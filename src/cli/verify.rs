@@ -18,6 +18,7 @@ use crate::array::{Array, Piece};
 use crate::container::inside::Located;
 use crate::container::{Check, Preferences};
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
 use crate::memory::scratch::Region;
 
 /// Decoded bytes of one job.
@@ -25,9 +26,10 @@ const JOB: u64 = 8 << 20;
 
 pub(super) fn run(paths: &[PathBuf], preferences: Preferences, json: bool) -> Outcome {
     let report = Report::new(json);
+    let budget = Budget::by_default();
     with_workers(|jobs| {
         for path in paths {
-            if let Err(failure) = verify_path(path, preferences, jobs, &report) {
+            if let Err(failure) = verify_path(path, preferences, &budget, jobs, &report) {
                 report.fault(&failure.message);
             }
         }
@@ -60,16 +62,17 @@ fn with_workers<'a>(order: impl FnOnce(&Sender<Job<'a>>)) {
 fn verify_path<'a>(
     path: &Path,
     preferences: Preferences,
+    budget: &Arc<Budget>,
     jobs: &Sender<Job<'a>>,
     report: &'a Report,
 ) -> std::result::Result<(), Failure> {
     if path.is_dir() {
         let failed = &mut |e: Error| report.fault(&e.to_string());
         container::walk(path, preferences, failed, &mut |found| {
-            plan(&found, jobs, report);
+            plan(&found, budget, jobs, report);
         })
     } else {
-        plan(&container::find(path, preferences)?, jobs, report);
+        plan(&container::find(path, preferences)?, budget, jobs, report);
         Ok(())
     }
 }
@@ -90,19 +93,20 @@ enum Work {
 }
 
 /// Opens a container and orders its checks.
-fn plan<'a>(found: &Found, jobs: &Sender<Job<'a>>, report: &'a Report) {
+fn plan<'a>(found: &Found, budget: &Arc<Budget>, jobs: &Sender<Job<'a>>, report: &'a Report) {
     let subject = Arc::new(Subject::new(report, found.shown()));
-    if let Err(e) = guarded(|| plan_container(found, &subject, jobs)) {
+    if let Err(e) = guarded(|| plan_container(found, budget, &subject, jobs)) {
         subject.error(e);
     }
 }
 
 fn plan_container<'a>(
     found: &Found,
+    budget: &Arc<Budget>,
     subject: &Arc<Subject<'a>>,
     jobs: &Sender<Job<'a>>,
 ) -> Result<()> {
-    let (opened, report) = (found.open()?, subject.report);
+    let (opened, report) = (found.open(budget)?, subject.report);
     report
         .containers
         .fetch_add(opened.all().len() as u64, Relaxed);

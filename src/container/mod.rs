@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use crate::array::Array;
 use crate::error::{Fault, Result};
+use crate::memory::budget::Budget;
 use crate::source::{Identity, Stat, Store};
 
 pub use candidate::Candidate;
@@ -80,12 +81,16 @@ pub trait Format: Send + Sync {
 
     /// Opens a container. Damage goes into [`Container::faults`]; an error means that the source could
     /// not be read at all.
-    fn open(
-        &self,
-        store: &Arc<dyn Store>,
-        path: &Path,
-        preferences: Preferences,
-    ) -> Result<Container>;
+    fn open(&self, request: &OpenRequest<'_>) -> Result<Container>;
+}
+
+/// What a format is given to open a container.
+pub struct OpenRequest<'a> {
+    pub store: &'a Arc<dyn Store>,
+    pub path: &'a Path,
+    pub preferences: Preferences,
+    /// What is kept beyond a decode, and sized by the container, is charged here.
+    pub budget: &'a Arc<Budget>,
 }
 
 /// An opened container.
@@ -196,6 +201,22 @@ impl Container {
     }
 }
 
+/// Opens a container that was not recognised first.
+#[cfg(test)]
+pub(crate) fn open_as(
+    format: &dyn Format,
+    store: &Arc<dyn Store>,
+    path: &Path,
+    preferences: Preferences,
+) -> Result<Container> {
+    format.open(&OpenRequest {
+        store,
+        path,
+        preferences,
+        budget: &Budget::by_default(),
+    })
+}
+
 /// A recognised container.
 #[derive(Clone)]
 pub struct Recognised {
@@ -241,10 +262,21 @@ pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
 
 impl Recognised {
     /// Opens the container and gives every fault its coordinates.
-    pub fn open(&self, store: &Arc<dyn Store>, path: &Path) -> Result<Container> {
+    pub fn open(
+        &self,
+        store: &Arc<dyn Store>,
+        path: &Path,
+        budget: &Arc<Budget>,
+    ) -> Result<Container> {
+        let request = OpenRequest {
+            store,
+            path,
+            preferences: self.preferences,
+            budget,
+        };
         let mut container = match &self.damage {
             Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),
-            None => match self.format.open(store, path, self.preferences) {
+            None => match self.format.open(&request) {
                 Err(crate::error::Error::Fault(fault)) => {
                     Container::refused(self.format.name(), *fault)
                 }

@@ -1,44 +1,83 @@
-//! One byte budget for everything decoded: cached blocks, blocks in use and decodes in flight.
+//! One byte budget for everything whose size a file decides: cached blocks, blocks in use, decodes in
+//! flight, and what formats keep of an opened container.
 //!
-//! Bytes are taken before memory is allocated and given back by dropping the [`Hold`] that names them.
-//! Who must wait for bytes queues: while anybody waits, nobody else takes any, or many readers of small
-//! blocks would keep a reader of a large one waiting for as long as they read.
-//! [`default_limit`] chooses the size from the machine's or the control group's memory.
+//! Bytes are charged before memory is allocated and given back by dropping the [`Hold`] that names them.
+//! There are three ways to have some:
+//!
+//! - [`Budget::reserve`] waits for what is not there: for whoever holds nothing, since a thread that waits
+//!   while it keeps memory from others could wait for ever. [`Budget::try_reserve`] does not wait.
+//! - [`Budget::keep`] charges at once, for tables and indices that stay: its caller may hold memory. The
+//!   bytes in use may pass the limit until others let go; those kept never pass half of it.
+//! - [`Budget::overdraw`] charges at once for a moment, one thread at a time: for a decode within another.
+//!
+//! Who waits queues: while anybody waits, nobody else reserves any, or many readers of small blocks would
+//! keep a reader of a large one waiting for as long as they read. Before anybody waits, who holds memory that
+//! it can do without ([`Reclaim`]) is asked for it. Used by `cache`, `array` and `container`.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+mod overdraft;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+use super::no_memory;
+use crate::error::Result;
+pub use overdraft::Overdraft;
+use overdraft::Overdrawer;
 
 pub struct Budget {
     limit: u64,
-    state: Mutex<State>,
+    account: Mutex<Account>,
     /// For the first of the queue: something may let it go on.
     changed: Condvar,
     /// For the others of the queue: it has moved.
     moved: Condvar,
+    /// For those who want to overdraw: nobody does any longer.
+    repaid: Condvar,
+    /// In the order in which they are asked.
+    lenders: RwLock<Vec<Weak<dyn Reclaim>>>,
 }
 
 #[derive(Default)]
-struct State {
+struct Account {
+    /// At most the limit, but for what was kept or overdrawn while others held the rest.
     used: u64,
-    /// Counts what may let the first of the queue go on: bytes given back, blocks that can be evicted now.
+    /// Part of it that was kept.
+    kept: u64,
+    /// Counts what may let the first of the queue go on: bytes given back, memory that can be reclaimed.
     changes: u64,
     /// Number of the next to join the queue.
     next: u64,
     /// Number of the first of the queue; nobody waits if it is `next`.
     first: u64,
+    overdrawn: Option<Overdrawer>,
 }
 
-/// Bytes taken from the budget, returned on drop.
+/// Who holds memory that it can do without: the cache of decoded blocks, for example.
+///
+/// Asked from any thread that wants memory, which may hold some already: it must neither wait for memory nor
+/// for a lock that is held while memory is asked for.
+pub trait Reclaim: Send + Sync {
+    /// Charged bytes that giving up everything would free, at once or when those who use it let go.
+    fn reclaimable(&self) -> u64;
+
+    /// Gives up a part, the least useful one; false if there is none.
+    fn give_up(&self) -> bool;
+}
+
+/// Bytes charged to the budget, returned on drop.
 pub struct Hold {
     bytes: u64,
+    kept: bool,
     budget: Arc<Budget>,
 }
 
 /// The first place of the queue, left on drop.
-pub struct Turn<'a> {
+struct Turn<'a> {
     budget: &'a Budget,
 }
 
-pub enum Taken {
+enum Charged {
     All(Hold),
     /// So many bytes must be given back first.
     Short(u64),
@@ -47,102 +86,195 @@ pub enum Taken {
 }
 
 impl Budget {
-    pub fn new(limit: u64) -> Self {
-        Budget {
+    /// `limit` in bytes.
+    pub fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Budget {
             limit,
-            state: Mutex::default(),
+            account: Mutex::default(),
             changed: Condvar::new(),
             moved: Condvar::new(),
-        }
+            repaid: Condvar::new(),
+            lenders: RwLock::default(),
+        })
     }
 
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
+    /// Bytes in use.
     pub fn used(&self) -> u64 {
         self.lock().used
     }
 
-    /// Takes all of `bytes` or nothing; `turn` as proof of being the first, if there is a queue.
-    pub fn take(self: &Arc<Self>, bytes: u64, turn: Option<&Turn<'_>>) -> Taken {
-        let mut state = self.lock();
-        if turn.is_none() && state.first != state.next {
-            return Taken::OthersFirst;
+    /// Bytes of them that were kept.
+    pub fn kept(&self) -> u64 {
+        self.lock().kept
+    }
+
+    /// Will be asked for memory, after those who registered before, for as long as it lives.
+    pub fn register(&self, lender: Weak<dyn Reclaim>) {
+        let mut lenders = self.lenders.write().unwrap_or_else(PoisonError::into_inner);
+        lenders.retain(|lender| lender.strong_count() > 0);
+        lenders.push(lender);
+    }
+
+    /// `bytes`, or everything that is not kept if that is less: who needs more than there is gets all of it.
+    /// Waits; the caller holds no memory of this budget.
+    pub fn reserve(self: &Arc<Self>, bytes: u64) -> Hold {
+        if let Some(hold) = self.try_reserve(bytes) {
+            return hold;
         }
-        let free = self.limit - state.used;
+        let turn = self.queue();
+        loop {
+            let seen = turn.changes();
+            if let Some(hold) = self.try_as(bytes, Some(&turn)) {
+                return hold;
+            }
+            turn.wait(seen);
+        }
+    }
+
+    /// The same if it is free or can be reclaimed; nothing is reclaimed if that would not suffice.
+    pub fn try_reserve(self: &Arc<Self>, bytes: u64) -> Option<Hold> {
+        self.try_as(bytes, None)
+    }
+
+    fn try_as(self: &Arc<Self>, bytes: u64, turn: Option<&Turn<'_>>) -> Option<Hold> {
+        loop {
+            match self.charge(bytes, turn) {
+                Charged::All(hold) => return Some(hold),
+                Charged::Short(missing) if missing <= self.reclaimable() && self.reclaim() => {}
+                Charged::Short(_) | Charged::OthersFirst => return None,
+            }
+        }
+    }
+
+    /// Charges all or nothing; `turn` as proof of being the first, if there is a queue.
+    fn charge(self: &Arc<Self>, bytes: u64, turn: Option<&Turn<'_>>) -> Charged {
+        let mut account = self.lock();
+        if turn.is_none() && account.first != account.next {
+            return Charged::OthersFirst;
+        }
+        let bytes = bytes.min(self.limit.saturating_sub(account.kept));
+        let free = self.limit.saturating_sub(account.used);
         if bytes > free {
-            return Taken::Short(bytes - free);
+            return Charged::Short(bytes - free);
         }
-        state.used += bytes;
-        Taken::All(Hold {
+        account.used += bytes;
+        Charged::All(self.hold(bytes, false))
+    }
+
+    /// Charges `bytes` for what stays, at once; ENOMEM if more than half of the budget would be kept.
+    pub fn keep(self: &Arc<Self>, bytes: u64) -> Result<Hold> {
+        let mut account = self.lock();
+        let kept = account.kept.saturating_add(bytes);
+        if kept > self.limit / 2 {
+            return Err(no_memory(
+                "the tables of opened containers do not fit into the memory given by cache=",
+            ));
+        }
+        account.kept = kept;
+        account.used += bytes;
+        // There is less for who waits for more than there is.
+        account.changes = account.changes.wrapping_add(1);
+        drop(account);
+        self.changed.notify_all();
+        let hold = self.hold(bytes, true);
+        self.return_to_limit();
+        Ok(hold)
+    }
+
+    fn hold(self: &Arc<Self>, bytes: u64, kept: bool) -> Hold {
+        Hold {
             bytes,
+            kept,
             budget: Arc::clone(self),
-        })
+        }
+    }
+
+    /// As far as there is something to reclaim.
+    fn return_to_limit(&self) {
+        while self.used() > self.limit && self.reclaim() {}
+    }
+
+    fn reclaimable(&self) -> u64 {
+        let lenders = self.lenders.read().unwrap_or_else(PoisonError::into_inner);
+        let lenders = lenders.iter().filter_map(Weak::upgrade);
+        lenders.fold(0, |sum, lender| sum.saturating_add(lender.reclaimable()))
+    }
+
+    /// Takes a part back from the first that has some.
+    fn reclaim(&self) -> bool {
+        let lenders = self.lenders.read().unwrap_or_else(PoisonError::into_inner);
+        let mut lenders = lenders.iter().filter_map(Weak::upgrade);
+        lenders.any(|lender| lender.give_up())
     }
 
     /// Joins the queue and returns as its first.
-    pub fn queue(&self) -> Turn<'_> {
-        let mut state = self.lock();
-        let number = state.next;
-        state.next = state.next.wrapping_add(1);
-        while state.first != number {
-            state = self
-                .moved
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+    fn queue(&self) -> Turn<'_> {
+        let mut account = self.lock();
+        let number = account.next;
+        account.next = account.next.wrapping_add(1);
+        while account.first != number {
+            account = wait(&self.moved, account);
         }
         Turn { budget: self }
     }
 
-    /// A block can be evicted that could not before.
+    /// Memory can be reclaimed that could not be before.
     pub fn announce(&self) {
-        self.change(0);
+        self.return_bytes(0, false);
     }
 
     #[cfg(test)]
     pub fn waiting(&self) -> u64 {
-        let state = self.lock();
-        state.next.wrapping_sub(state.first)
+        let account = self.lock();
+        account.next.wrapping_sub(account.first)
     }
 
-    fn change(&self, given_back: u64) {
-        let mut state = self.lock();
-        state.used -= given_back;
-        state.changes = state.changes.wrapping_add(1);
-        drop(state);
+    fn return_bytes(&self, bytes: u64, kept: bool) {
+        let mut account = self.lock();
+        account.used = account.used.saturating_sub(bytes);
+        if kept {
+            account.kept = account.kept.saturating_sub(bytes);
+        }
+        account.changes = account.changes.wrapping_add(1);
+        drop(account);
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn wait<'a>(condition: &Condvar, account: MutexGuard<'a, Account>) -> MutexGuard<'a, Account> {
+    condition
+        .wait(account)
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Turn<'_> {
     /// To be asked before one looks for memory, and given to [`Turn::wait`] if there was none.
-    pub fn changes(&self) -> u64 {
+    fn changes(&self) -> u64 {
         self.budget.lock().changes
     }
 
     /// Waits until something has changed since [`Turn::changes`] was asked.
-    pub fn wait(&self, seen: u64) {
-        let mut state = self.budget.lock();
-        while state.changes == seen {
-            state = self
-                .budget
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+    fn wait(&self, seen: u64) {
+        let mut account = self.budget.lock();
+        while account.changes == seen {
+            account = wait(&self.budget.changed, account);
         }
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut state = self.budget.lock();
-        state.first = state.first.wrapping_add(1);
-        drop(state);
+        let mut account = self.budget.lock();
+        account.first = account.first.wrapping_add(1);
+        drop(account);
         self.budget.moved.notify_all();
     }
 }
@@ -156,94 +288,14 @@ impl Hold {
     pub fn split(&mut self, bytes: u64) -> Hold {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
-        Hold {
-            bytes,
-            budget: Arc::clone(&self.budget),
-        }
+        self.budget.hold(bytes, self.kept)
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.budget.change(self.bytes);
+            self.budget.return_bytes(self.bytes, self.kept);
         }
-    }
-}
-
-const GIB: u64 = 1 << 30;
-
-/// An eighth of the memory that this process may use, at most 1 GiB.
-pub fn default_limit() -> u64 {
-    let machine = rustix::system::sysinfo();
-    let machine = machine.totalram.saturating_mul(machine.mem_unit.into());
-    (machine.min(control_group_limit().unwrap_or(u64::MAX)) / 8).clamp(1 << 20, GIB)
-}
-
-/// The smallest memory limit of this process's control group and its parents (v2, then v1).
-fn control_group_limit() -> Option<u64> {
-    let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mut least: Option<u64> = None;
-    for line in membership.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let (top, file) = if controllers.is_empty() {
-            ("/sys/fs/cgroup", "memory.max")
-        } else if controllers.split(',').any(|c| c == "memory") {
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
-        } else {
-            continue;
-        };
-        for group in std::path::Path::new(path.trim_start_matches('/')).ancestors() {
-            let limit = std::path::Path::new(top).join(group).join(file);
-            let limit = std::fs::read_to_string(limit)
-                .ok()
-                .and_then(|t| t.trim().parse().ok());
-            least = [least, limit].into_iter().flatten().min();
-        }
-    }
-    least
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn took(budget: &Arc<Budget>, bytes: u64) -> Option<Hold> {
-        match budget.take(bytes, None) {
-            Taken::All(hold) => Some(hold),
-            _ => None,
-        }
-    }
-
-    #[test]
-    fn takes_up_to_the_limit() {
-        let budget = Arc::new(Budget::new(10));
-        let mut held = took(&budget, 6).unwrap();
-        assert!(matches!(budget.take(5, None), Taken::Short(1)));
-        drop(held.split(2));
-        assert_eq!((held.bytes(), budget.used()), (4, 4));
-        drop(held);
-        let _held = took(&budget, 10).unwrap();
-        assert!(matches!(
-            budget.take(u64::MAX, None),
-            Taken::Short(u64::MAX)
-        ));
-    }
-
-    #[test]
-    fn nobody_takes_what_the_first_of_the_queue_waits_for() {
-        let budget = Arc::new(Budget::new(10));
-        let turn = budget.queue();
-        assert!(matches!(budget.take(1, None), Taken::OthersFirst));
-        assert!(matches!(budget.take(1, Some(&turn)), Taken::All(_)));
-        drop(turn);
-        assert!(took(&budget, 1).is_some());
-    }
-
-    #[test]
-    fn the_default_is_sane() {
-        let limit = default_limit();
-        assert!((1 << 20..=GIB).contains(&limit), "{limit}");
     }
 }

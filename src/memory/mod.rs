@@ -7,6 +7,7 @@
 
 pub mod block;
 pub mod budget;
+pub mod limit;
 pub mod scratch;
 
 pub use scratch::{Scratch, room};

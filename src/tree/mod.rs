@@ -344,7 +344,8 @@ impl Tree {
     }
 
     fn open_version(&self, version: &Arc<Version>) -> Result<Arc<Opened>> {
-        self.versions.open(version, &self.store)
+        self.versions
+            .open(version, &self.store, self.cache.budget())
     }
 
     /// An entry of a container, with its inode.

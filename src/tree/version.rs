@@ -15,6 +15,7 @@ use super::pinned::Pinned;
 use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
+use crate::memory::budget::Budget;
 use crate::source::{Identity, Store};
 
 pub(super) struct Version {
@@ -76,7 +77,12 @@ impl Versions {
     }
 
     /// The opened container of a version. Readers of the same container wait for one opening.
-    pub(super) fn open(&self, version: &Version, store: &Arc<dyn Store>) -> Result<Arc<Opened>> {
+    pub(super) fn open(
+        &self,
+        version: &Version,
+        store: &Arc<dyn Store>,
+        budget: &Arc<Budget>,
+    ) -> Result<Arc<Opened>> {
         let mut slot = version
             .opened
             .lock()
@@ -84,7 +90,7 @@ impl Versions {
         let opened = match slot.opened.upgrade() {
             Some(opened) => opened,
             None => {
-                let opened = Arc::new(open_unchanged(version, store)?);
+                let opened = Arc::new(open_unchanged(version, store, budget)?);
                 slot.opened = Arc::downgrade(&opened);
                 let faults = &opened.container(Part(0))?.faults;
                 if let Some(retry_after) = faults.iter().filter_map(|fault| fault.passing).max() {
@@ -125,9 +131,13 @@ impl Versions {
 
 /// Opens a container and makes sure that it is the version: the sources were opened one after another,
 /// so it is looked at again afterwards.
-fn open_unchanged(version: &Version, store: &Arc<dyn Store>) -> Result<Opened> {
+fn open_unchanged(
+    version: &Version,
+    store: &Arc<dyn Store>,
+    budget: &Arc<Budget>,
+) -> Result<Opened> {
     let pinned: Arc<dyn Store> = Arc::new(Pinned::new(store, version));
-    let container = version.recognised.open(&pinned, &version.path)?;
+    let container = version.recognised.open(&pinned, &version.path, budget)?;
     let (opened, identity) = Opened::new(version, container, &**store)?;
     if identity != version.identity {
         return Err(Error::Changed {

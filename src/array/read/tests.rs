@@ -128,7 +128,7 @@ impl Array for Grid {
 fn cached(array: &Arc<Grid>, limit: u64, prefix: &[u8]) -> CachedArray {
     CachedArray {
         array: array.clone(),
-        cache: Arc::new(BlockCache::new(limit)),
+        cache: BlockCache::new(limit),
         version: VersionId(1),
         index: ArrayIndex(0),
         container: "container".into(),

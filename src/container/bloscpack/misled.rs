@@ -2,6 +2,7 @@
 //! right, whatever was read before it, and no chunk is shown as another.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use proptest::prelude::*;
 
@@ -10,6 +11,8 @@ use super::tests::{bad_chunks, data, plain, verify};
 use super::*;
 use crate::array::uncached::read;
 use crate::codec::blosc::ChunkHeader;
+use crate::container::{Preferences, open_as};
+use crate::source::Store;
 
 const SIZE: usize = 1000;
 
@@ -187,9 +190,8 @@ fn spare_entries_beyond_count_are_not_all_read() {
     file.write_all_at(&chunk, first as u64).unwrap();
     let store: Arc<dyn Store> =
         Arc::new(crate::source::local::LocalStore::open(dir.path(), dir.path()).unwrap());
-    let container = Bloscpack
-        .open(&store, Path::new("a.blp"), Preferences::default())
-        .unwrap();
+    let (path, preferences) = (Path::new("a.blp"), Preferences::default());
+    let container = open_as(&Bloscpack, &store, path, preferences).unwrap();
     assert_eq!(read(data(&container), 0..3).unwrap(), b"abc");
     assert!(verify(data(&container)).len() > 1);
 }

@@ -30,14 +30,13 @@ mod table;
 mod units;
 mod walk;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, Container, Format, Preferences, Text, Verdict};
+use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};
 use crate::error::{Error, Fault, Result};
-use crate::source::{Source, Store};
+use crate::source::Source;
 use chunks::{Chunks, Sizes};
 use data::Data;
 use header::{Header, MAGIC};
@@ -83,13 +82,8 @@ impl Format for Bloscpack {
         ))
     }
 
-    fn open(
-        &self,
-        store: &Arc<dyn Store>,
-        path: &Path,
-        _preferences: Preferences,
-    ) -> Result<Container> {
-        let source = store.open(path)?;
+    fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
+        let source = request.store.open(request.path)?;
         match open(self.name(), source) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
             other => other,

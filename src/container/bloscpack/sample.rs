@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::header::LEN;
 use crate::codec::checksum::Checksum;
-use crate::container::{Container, Format, Preferences};
+use crate::container::{Container, Preferences, open_as};
 use crate::source::local::LocalStore;
 use crate::source::{Source, Store};
 
@@ -182,8 +182,7 @@ impl Stored {
     }
 
     pub(super) fn open(&self) -> Container {
-        super::Bloscpack
-            .open(&self.store(), Path::new("a.blp"), Preferences::default())
-            .unwrap()
+        let (format, path) = (super::Bloscpack, Path::new("a.blp"));
+        open_as(&format, &self.store(), path, Preferences::default()).unwrap()
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::memory::Scratch;
 use proptest::prelude::*;
+use std::path::Path;
 
 use super::sample::{self, File, Stored};
 use super::*;
 use crate::array::uncached::read;
 use crate::array::{Array, Piece};
+use crate::container::Preferences;
 use crate::source::Kind;
 
 /// 10 007 bytes without a short period.

@@ -24,12 +24,8 @@ mod pointers;
 mod tests;
 pub(crate) mod version;
 
-use std::path::Path;
-use std::sync::Arc;
-
-use super::{Candidate, Container, Format, Preferences, Text, Verdict};
+use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};
 use crate::error::{Fault, Result};
-use crate::source::Store;
 use directory::Directory;
 use fields::Fields;
 use version::{Content, Seen, Version};
@@ -99,13 +95,8 @@ impl Format for BpCells {
         MEMBERS
     }
 
-    fn open(
-        &self,
-        store: &Arc<dyn Store>,
-        path: &Path,
-        _preferences: Preferences,
-    ) -> Result<Container> {
-        let directory = Directory::new(store.as_ref(), path);
+    fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
+        let directory = Directory::new(request.store.as_ref(), request.path);
         match version::read(&directory.head("version", version::MOST)?) {
             Seen::Known(version, text) => open(&directory, version, &text),
             Seen::Unreadable(fault) => Err(fault.file("version").into()),

@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Candidate, Container, Dialect, Format, Preferences, Text, Verdict};
+use super::{Candidate, Container, Dialect, Format, OpenRequest, Text, Verdict};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::source::{Source, Store};
@@ -70,17 +70,12 @@ impl Format for Daphne {
         }
     }
 
-    fn open(
-        &self,
-        store: &Arc<dyn Store>,
-        path: &Path,
-        preferences: Preferences,
-    ) -> Result<Container> {
-        let source = store.open(path)?;
-        let opened = match preferences.dialect {
+    fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
+        let source = request.store.open(request.path)?;
+        let opened = match request.preferences.dialect {
             Dialect::Spec => spec::open(&source),
             Dialect::Daphne => program::open(&source),
-            Dialect::Auto => told_apart(&source, &**store, path),
+            Dialect::Auto => told_apart(&source, &**request.store, request.path),
         };
         match opened {
             Ok(opened) => Ok(opened.container()),

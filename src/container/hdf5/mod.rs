@@ -22,12 +22,8 @@ mod strings;
 mod table;
 mod worker;
 
-use std::path::Path;
-use std::sync::Arc;
-
-use super::{Candidate, Container, Format, Preferences, Verdict};
+use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Error, Fault, Result};
-use crate::source::Store;
 
 pub use serve::run as serve;
 
@@ -60,13 +56,8 @@ impl Format for Hdf5 {
         Ok(damaged_signature(head).map_or(Verdict::No, Verdict::Damaged))
     }
 
-    fn open(
-        &self,
-        store: &Arc<dyn Store>,
-        path: &Path,
-        _preferences: Preferences,
-    ) -> Result<Container> {
-        let source = store.open(path)?;
+    fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
+        let source = request.store.open(request.path)?;
         match worker::index(&*source) {
             Ok(index) => assemble::container(index, &source),
             Err(error) => Err(error),

@@ -18,14 +18,13 @@ mod overlap;
 mod sample;
 mod swap;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::binsparse::{self, Member};
-use super::{Candidate, Container, Format, Preferences, Text, Unreadable, Verdict, names};
+use super::{Candidate, Container, Format, OpenRequest, Text, Unreadable, Verdict, names};
 use crate::array::Array;
 use crate::error::{Error, Fault, Result};
-use crate::source::{Source, Store};
+use crate::source::Source;
 use data::Variable;
 use describe::Describer;
 use header::{Header, MAGIC};
@@ -50,13 +49,8 @@ impl Format for NetCdf {
         Ok(version.map_or(Verdict::No, |_| Verdict::Yes))
     }
 
-    fn open(
-        &self,
-        store: &Arc<dyn Store>,
-        path: &Path,
-        _preferences: Preferences,
-    ) -> Result<Container> {
-        match open(self.name(), store.open(path)?) {
+    fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
+        match open(self.name(), request.store.open(request.path)?) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
             other => other,
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::kind::{Kind, Version};
-use crate::container::{Container, Format, Preferences};
+use crate::container::{Container, Preferences, open_as};
 use crate::source::Store;
 use crate::source::local::LocalStore;
 
@@ -174,8 +174,6 @@ pub(super) fn open(bytes: &[u8]) -> (tempfile::TempDir, Container) {
     let store = LocalStore::open(directory.path(), directory.path()).unwrap();
     let store: Arc<dyn Store> = Arc::new(store);
     let path = Path::new("file.nc");
-    let container = super::NetCdf
-        .open(&store, path, Preferences::default())
-        .unwrap();
+    let container = open_as(&super::NetCdf, &store, path, Preferences::default()).unwrap();
     (directory, container)
 }

@@ -18,6 +18,7 @@ use crate::array::uncached::{read, read_all};
 use crate::codec::bp128::{self, Transform};
 use crate::container::{Candidate, Container, Preferences, Recognised, recognise};
 use crate::error::Fault;
+use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
 use crate::source::{Kind, Store};
 
@@ -88,7 +89,7 @@ impl Dir {
             Arc::new(LocalStore::open(self.0.path(), self.0.path()).unwrap());
         self.recognised()
             .expect("a container")
-            .open(&store, Path::new(""))
+            .open(&store, Path::new(""), &Budget::by_default())
             .unwrap()
     }
 }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::array::uncached::read_all;
 use crate::array::{Array, Piece};
 use crate::container::daphne::Daphne;
-use crate::container::{Container, Dialect, Format, Preferences};
+use crate::container::{Container, Dialect, Preferences, open_as};
 use crate::error::{Error, Fault};
 use crate::memory::Scratch;
 use crate::source::Store;
@@ -140,9 +140,7 @@ impl File {
 
     pub(super) fn open_as(&self, dialect: Dialect) -> Container {
         let preferences = Preferences { dialect };
-        Daphne
-            .open(&self.store(), Path::new("x.dbdf"), preferences)
-            .unwrap()
+        open_as(&Daphne, &self.store(), Path::new("x.dbdf"), preferences).unwrap()
     }
 
     pub(super) fn open(&self) -> Container {

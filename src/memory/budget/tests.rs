@@ -1,0 +1,189 @@
+//! Who gets memory, who waits, and that nobody waits for ever.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+/// Memory that can be reclaimed, in parts of ten bytes.
+struct Lender {
+    budget: Arc<Budget>,
+    parts: Mutex<Vec<Hold>>,
+}
+
+impl Lender {
+    fn new(budget: &Arc<Budget>) -> Arc<Self> {
+        let lender = Arc::new(Lender {
+            budget: Arc::clone(budget),
+            parts: Mutex::default(),
+        });
+        let weak = Arc::downgrade(&lender);
+        budget.register(weak);
+        lender
+    }
+
+    fn fill(&self, parts: usize) {
+        for _ in 0..parts {
+            if let Some(part) = self.budget.try_reserve(10) {
+                self.parts.lock().unwrap().push(part);
+                self.budget.announce();
+            }
+        }
+    }
+}
+
+impl Reclaim for Lender {
+    fn reclaimable(&self) -> u64 {
+        10 * self.parts.lock().unwrap().len() as u64
+    }
+
+    fn give_up(&self) -> bool {
+        let part = self.parts.lock().unwrap().pop();
+        part.is_some()
+    }
+}
+
+fn is_no_memory<T>(result: Result<T>) -> bool {
+    match result {
+        Err(crate::error::Error::Io { cause, .. }) => cause.raw_os_error() == Some(libc::ENOMEM),
+        _ => false,
+    }
+}
+
+#[test]
+fn reserves_up_to_the_limit() {
+    let budget = Budget::new(10);
+    let mut held = budget.try_reserve(6).unwrap();
+    assert!(matches!(budget.charge(5, None), Charged::Short(1)));
+    drop(held.split(2));
+    assert_eq!((held.bytes(), budget.used()), (4, 4));
+    drop(held);
+    let held = budget.try_reserve(u64::MAX).unwrap();
+    assert_eq!(held.bytes(), 10);
+    assert!(budget.try_reserve(1).is_none());
+}
+
+#[test]
+fn nobody_takes_what_the_first_of_the_queue_waits_for() {
+    let budget = Budget::new(10);
+    let turn = budget.queue();
+    assert!(matches!(budget.charge(1, None), Charged::OthersFirst));
+    assert!(matches!(budget.charge(1, Some(&turn)), Charged::All(_)));
+    drop(turn);
+    assert!(budget.try_reserve(1).is_some());
+}
+
+#[test]
+fn what_is_kept_is_charged_at_once_and_takes_half_at_most() {
+    let budget = Budget::new(100);
+    let held = budget.reserve(90);
+    let mut kept = budget.keep(50).unwrap();
+    assert_eq!((budget.used(), budget.kept()), (140, 50));
+    assert!(is_no_memory(budget.keep(1)));
+    assert!(is_no_memory(budget.keep(u64::MAX)));
+    assert!(budget.try_reserve(1).is_none());
+    drop(kept.split(20));
+    assert_eq!((budget.used(), budget.kept()), (120, 30));
+    drop(held);
+    assert_eq!(budget.reserve(u64::MAX).bytes(), 70);
+    drop(kept);
+    assert_eq!((budget.used(), budget.kept()), (0, 0));
+}
+
+#[test]
+fn memory_is_reclaimed_before_anybody_waits_or_the_limit_is_passed() {
+    let budget = Budget::new(100);
+    let lender = Lender::new(&budget);
+    lender.fill(10);
+    let kept = budget.keep(45).unwrap();
+    assert_eq!((budget.used(), lender.reclaimable()), (95, 50));
+    let held = budget.reserve(15);
+    assert_eq!((budget.used(), lender.reclaimable()), (100, 40));
+    assert!(budget.try_reserve(41).is_none());
+    assert_eq!(lender.reclaimable(), 40, "it would not have sufficed");
+    drop((kept, held, lender));
+    assert_eq!(budget.used(), 0);
+    assert_eq!(budget.reclaimable(), 0);
+}
+
+#[test]
+fn a_waiter_for_all_there_is_goes_on_when_some_of_it_is_kept() {
+    let budget = Budget::new(100);
+    let held = budget.reserve(60);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| budget.reserve(90).bytes());
+        while budget.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        let kept = budget.keep(50).unwrap();
+        drop(held);
+        assert_eq!(waiter.join().unwrap(), 50);
+        drop(kept);
+    });
+    assert_eq!(budget.used(), 0);
+}
+
+#[test]
+fn one_thread_at_a_time_overdraws_and_may_do_so_again() {
+    let budget = Budget::new(100);
+    let held = budget.reserve(100);
+    assert!(is_no_memory(budget.overdraw(51)));
+    let most = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    let outer = budget.overdraw(50).unwrap();
+                    let mut inner = budget.overdraw(30).unwrap();
+                    let hold = inner.hold();
+                    most.fetch_max(budget.used(), Ordering::Relaxed);
+                    drop((hold, inner, outer));
+                }
+            });
+        }
+    });
+    assert_eq!((most.into_inner(), budget.used()), (180, 100));
+    drop(held);
+}
+
+/// Readers that wait, read-ahead that does not, tables that are kept, decodes within decodes, and a cache, all at
+/// once: everybody comes through, and in the end nothing is in use.
+#[test]
+fn nobody_waits_for_ever_and_everything_comes_back() {
+    let budget = Budget::new(1000);
+    let lender = Lender::new(&budget);
+    let refused = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for worker in 0..8u64 {
+            let (budget, lender, refused) = (&budget, &lender, &refused);
+            scope.spawn(move || {
+                let mut seed = worker;
+                for _ in 0..3000 {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let bytes = (seed >> 33) % 1200;
+                    match (seed >> 48) % 6 {
+                        0 => lender.fill(20),
+                        1 => drop(budget.keep(bytes)),
+                        2 => drop(budget.try_reserve(bytes)),
+                        _ => busy(budget, bytes, refused),
+                    }
+                    assert!(budget.kept() <= 500);
+                    assert!(budget.used() <= 1000 + 500 + 500);
+                }
+            });
+        }
+    });
+    drop(lender);
+    assert_eq!((budget.used(), budget.kept(), budget.waiting()), (0, 0, 0));
+}
+
+/// A decode: waits for its memory, and while it has it keeps a table and decodes a block within.
+fn busy(budget: &Arc<Budget>, bytes: u64, refused: &AtomicU64) {
+    let held = budget.reserve(bytes);
+    assert!(held.bytes() >= bytes.min(500));
+    let kept = budget.keep(bytes / 8);
+    if kept.is_err() {
+        refused.fetch_add(1, Ordering::Relaxed);
+    }
+    let within = budget.overdraw(bytes / 4).unwrap();
+    drop((within, kept, held));
+}

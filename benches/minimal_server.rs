@@ -1,5 +1,5 @@
-//! The yardstick of `scripts/bench.sh`: a file system as small as fuser allows, which answers the
-//! files of one directory from memory.
+//! The yardstick of `scripts/bench.sh`: a file system as small as fuser allows, which answers a
+//! directory and all below it from memory.
 //!
 //!     minimal-server DIR MOUNTPOINT     stays in the foreground, ends when it is unmounted
 //!
@@ -18,62 +18,89 @@ use std::time::{Duration, UNIX_EPOCH};
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyOpen, Request, Session, SessionACL,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, Request, Session, SessionACL,
 };
 use rustix::mount::{MountFlags, mount};
 
 const TTL: Duration = Duration::from_secs(1);
 const GENERATION: Generation = Generation(0);
-/// The first file's; the root has 1.
-const FIRST: u64 = 2;
 
 /// Those of `kernel::config` that matter to a read; no passthrough: the server itself must answer.
 const WANTED: &[InitFlags] = &[
     InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_AUTO_INVAL_DATA,
     InitFlags::FUSE_CACHE_SYMLINKS,
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
 ];
 
+/// What stands at a number: [`INodeNo::ROOT`] is the first.
+enum Stored {
+    Directory(Vec<(OsString, INodeNo)>),
+    File(Vec<u8>),
+}
+
 struct Minimal {
-    files: Vec<Vec<u8>>,
-    names: Vec<OsString>,
-    by_name: HashMap<OsString, usize>,
+    nodes: Vec<Stored>,
+    by_name: HashMap<(INodeNo, OsString), INodeNo>,
 }
 
 impl Minimal {
     fn load(directory: &Path) -> io::Result<Self> {
         let mut minimal = Minimal {
-            files: Vec::new(),
-            names: Vec::new(),
+            nodes: Vec::new(),
             by_name: HashMap::new(),
         };
-        for entry in fs::read_dir(directory)? {
-            let entry = entry?;
-            if fs::metadata(entry.path())?.is_file() {
-                minimal
-                    .by_name
-                    .insert(entry.file_name(), minimal.files.len());
-                minimal.names.push(entry.file_name());
-                minimal.files.push(fs::read(entry.path())?);
-            }
-        }
+        minimal.add(directory)?;
         Ok(minimal)
     }
 
-    fn file(&self, ino: INodeNo) -> Option<&[u8]> {
-        let index = ino.0.checked_sub(FIRST)?;
-        self.files
-            .get(usize::try_from(index).ok()?)
-            .map(Vec::as_slice)
+    /// Takes a directory or a file, and all below it, into memory.
+    fn add(&mut self, path: &Path) -> io::Result<INodeNo> {
+        self.nodes.push(Stored::File(Vec::new()));
+        let (index, ino) = (self.nodes.len() - 1, INodeNo(self.nodes.len() as u64));
+        self.nodes[index] = if path.is_dir() {
+            let mut entries = Vec::new();
+            for entry in fs::read_dir(path)? {
+                let entry = entry?;
+                let child = self.add(&entry.path())?;
+                self.by_name.insert((ino, entry.file_name()), child);
+                entries.push((entry.file_name(), child));
+            }
+            Stored::Directory(entries)
+        } else {
+            Stored::File(fs::read(path)?)
+        };
+        Ok(ino)
+    }
+
+    fn stored(&self, ino: INodeNo) -> Option<&Stored> {
+        let index = usize::try_from(ino.0.checked_sub(1)?).ok()?;
+        self.nodes.get(index)
+    }
+
+    /// Names from `offset` on, with the offset behind each.
+    fn entries(
+        &self,
+        ino: INodeNo,
+        offset: u64,
+    ) -> impl Iterator<Item = (INodeNo, u64, FileAttr, &OsStr)> {
+        let entries = match self.stored(ino) {
+            Some(Stored::Directory(entries)) => entries.as_slice(),
+            _ => &[],
+        };
+        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+        let numbered = entries.iter().zip(1u64..).skip(skip);
+        numbered.filter_map(|((name, child), next)| {
+            Some((*child, next, self.attr(*child)?, name.as_os_str()))
+        })
     }
 
     fn attr(&self, ino: INodeNo) -> Option<FileAttr> {
-        let (kind, perm, size) = match self.file(ino) {
-            Some(file) => (FileType::RegularFile, 0o444, file.len() as u64),
-            None if ino == INodeNo::ROOT => (FileType::Directory, 0o555, 0),
-            None => return None,
+        let (kind, perm, size) = match self.stored(ino)? {
+            Stored::File(bytes) => (FileType::RegularFile, 0o444, bytes.len() as u64),
+            Stored::Directory(_) => (FileType::Directory, 0o555, 0),
         };
         Some(FileAttr {
             ino,
@@ -109,8 +136,8 @@ impl Filesystem for Minimal {
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let index = self.by_name.get(name).filter(|_| parent == INodeNo::ROOT);
-        match index.and_then(|&index| self.attr(INodeNo(FIRST + index as u64))) {
+        let found = self.by_name.get(&(parent, name.to_owned()));
+        match found.and_then(|&ino| self.attr(ino)) {
             Some(attr) => reply.entry(&TTL, &attr, GENERATION),
             None => reply.error(Errno::ENOENT),
         }
@@ -138,7 +165,7 @@ impl Filesystem for Minimal {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let Some(file) = self.file(ino) else {
+        let Some(Stored::File(file)) = self.stored(ino) else {
             return reply.error(Errno::EISDIR);
         };
         let start = usize::try_from(offset)
@@ -159,18 +186,37 @@ impl Filesystem for Minimal {
         reply.error(Errno::ENOSYS);
     }
 
+    /// The kernel remembers it and opens directories by itself.
+    fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
     fn readdir(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
-        for (index, name) in self.names.iter().enumerate().skip(skip) {
-            let ino = INodeNo(FIRST + index as u64);
-            if reply.add(ino, index as u64 + 1, FileType::RegularFile, name) {
+        for (child, next, attr, name) in self.entries(ino, offset) {
+            if reply.add(child, next, attr.kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn readdirplus(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        for (child, next, attr, name) in self.entries(ino, offset) {
+            if reply.add(child, next, name, &TTL, &attr, GENERATION) {
                 break;
             }
         }

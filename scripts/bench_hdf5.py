@@ -1,5 +1,5 @@
 """Figures on HDF5: a Binsparse matrix of 20 million entries in four forms, listing of many datasets."""
-from bench_measure import DATA, dd, python, timed, warm
+from bench_measure import DATA, Times, python, timed, warm
 
 ARRAYS = ["pointers_to_1", "indices_1", "values"]
 
@@ -59,10 +59,10 @@ def listing(bench):
 def against_h5py(bench, form, title):
     file = DATA / f"{form}.h5"
     warm(file)
-    ours, theirs = [], []
+    ours, theirs = Times(), []
     for _ in range(bench.rounds):
         with bench.mounted(file) as mnt:
-            ours.append(sum(dd(mnt / name) for name in ARRAYS))
+            bench.read(mnt, ARRAYS, ours)
         theirs.append(peer(READ, file))
     bench.speed(f"Binsparse CSR, {title}, first read, against h5py", ours, theirs, 2.2)
 

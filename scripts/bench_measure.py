@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -21,6 +22,14 @@ DATA = pathlib.Path(os.environ.get("ARRAYFS_BENCH_DIR", ROOT / "target/bench"))
 MIB = 1 << 20
 
 Row = collections.namedtuple("Row", "name figure best target good details")
+
+
+class Times(list):
+    """Seconds, one a round, and beside them the share of the cores that was at work meanwhile."""
+
+    def __init__(self):
+        super().__init__()
+        self.cores = []
 
 
 class Bench:
@@ -73,14 +82,22 @@ class Bench:
         with self.mounted(source) as mnt:
             for name in names:
                 shutil.copyfile(mnt / name, decoded / name)
-        ours, minimal = [], []
+        ours, minimal = Times(), []
         for _ in range(self.rounds):
             with self.minimal(decoded) as mnt:
                 minimal.append(sum(dd(mnt / name) for name in names))
             with self.mounted(source) as mnt:
-                ours.append(sum(dd(mnt / name) for name in names))
+                self.read(mnt, names, ours)
         shutil.rmtree(decoded)
         return ours, minimal
+
+    def read(self, mnt, names, times):
+        """Reads these arrays one after the other; notes the time, and how much of the cores reader and daemon used."""
+        pid = self.status()["pid"]
+        before = busy(pid)
+        seconds = sum(dd(mnt / name) for name in names)
+        times.append(seconds)
+        times.cores.append((busy(pid) - before) / (seconds * os.cpu_count()))
 
     # Results
 
@@ -125,6 +142,13 @@ def dd(path):
     return time.perf_counter() - start
 
 
+def busy(pid):
+    """Seconds that this process, by the kernel's finest clock, and all children of ours have used of the processors."""
+    own = sum(int((task / "schedstat").read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own / 1e9 + children.ru_utime + children.ru_stime
+
+
 def python(code):
     """What a Python program measures by itself."""
     return float(subprocess.run([sys.executable, "-c", "import time\n" + code], check=True, stdout=subprocess.PIPE).stdout)
@@ -139,4 +163,5 @@ def warm(path):
 
 def show(times):
     best, median = min(times), statistics.median(times)
-    return f"{1e3 * median:.1f} ms (best {1e3 * best:.1f})"
+    cores = f", cores {statistics.median(times.cores):.2f}" if isinstance(times, Times) else ""
+    return f"{1e3 * median:.1f} ms (best {1e3 * best:.1f}{cores})"

@@ -1,6 +1,7 @@
 //! The architecture of `docs/design.md`, kept by reading the sources: who may use whom, and what a file
 //! looks like.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::harness::reads::walk;
@@ -47,6 +48,46 @@ impl SourceFile {
         used.dedup();
         used
     }
+
+    /// Names of types that it defines, but for those of its tests.
+    fn defined_types(&self) -> Vec<String> {
+        let code = self.code();
+        let code = code.split("#[cfg(test)]\nmod tests {").next();
+        let lines = code.unwrap_or_default().lines();
+        lines.filter_map(defined_type).collect()
+    }
+
+    /// Modules, by their paths without an ending, that only tests have.
+    fn test_modules(&self) -> Vec<PathBuf> {
+        let own = self.path.with_extension("");
+        let folder = match own.file_name().is_some_and(|name| name == "mod") {
+            true => self.path.parent().unwrap_or(&own),
+            false => &own,
+        };
+        let gated = self.text.split("#[cfg(test)]\n").skip(1);
+        let module = |rest: &str| {
+            let (visible, rest) = rest.lines().next()?.split_once("mod ")?;
+            let is_module = visible.is_empty() || visible.starts_with("pub");
+            is_module.then(|| folder.join(identifier(rest)))
+        };
+        gated.filter_map(module).collect()
+    }
+
+    /// Whether it is the module at this path, or lies in its folder.
+    fn is_module_at(&self, path: &Path) -> bool {
+        self.path.with_extension("") == path || self.path.starts_with(path)
+    }
+}
+
+/// The type that a line begins to define. What is defined within an `impl` belongs to its trait.
+fn defined_type(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let kinds = ["struct", "enum", "union", "trait", "type"];
+    let at = words.iter().position(|word| kinds.contains(word))?;
+    let visible = words[..at].iter().all(|word| word.starts_with("pub"));
+    let associated = words[at] == "type" && line.starts_with(' ');
+    let name = identifier(words.get(at + 1)?);
+    (visible && !associated && !name.is_empty()).then_some(name)
 }
 
 fn identifier(text: &str) -> String {
@@ -83,6 +124,21 @@ fn imports_are_recognised_in_every_form() {
         text: text.into(),
     };
     assert_eq!(file.used_modules(), ["array", "cache", "error", "tree"]);
+}
+
+#[test]
+fn definitions_of_types_are_recognised() {
+    let text = "pub(super) struct A<'a> {\n}\nenum B { X }\ntype C<T> = D;\nimpl F for G {\n    type H = I;\n}\n\
+                #[cfg(test)]\npub(super) mod sample;\nstruct J;\n#[cfg(test)]\nmod tests {\n    struct K;\n}\n";
+    let mut file = SourceFile {
+        path: "src/x/mod.rs".into(),
+        text: text.into(),
+    };
+    assert_eq!(file.defined_types(), ["A", "B", "C", "J"]);
+    let modules = ["src/x/sample", "src/x/tests"].map(PathBuf::from);
+    assert_eq!(file.test_modules(), modules);
+    file.path = "src/x/sample/y.rs".into();
+    assert!(file.is_module_at(&modules[0]) && !file.is_module_at(&modules[1]));
 }
 
 /// Asserts that the files of a directory use nothing of the crate but these modules.
@@ -249,6 +305,101 @@ fn bpcells_above_its_seam_does_not_know_where_its_arrays_lie() {
         let is_test = path.starts_with(folder.join("tests"));
         path.starts_with(folder) && !is_test && !below.iter().any(|below| below == path)
     });
+}
+
+/// Type names that stand twice. Whoever meets one in his rooms gives it a name of its own and strikes it.
+const STILL_TWICE: &[&str] = &[
+    "Attribute",
+    "Axis",
+    "Bits",
+    "Block",
+    "Body",
+    "Budget",
+    "Chunk",
+    "Content",
+    "Dataset",
+    "Decoder",
+    "Describing",
+    "Dimension",
+    "Entries",
+    "Entry",
+    "Filter",
+    "Found",
+    "Grid",
+    "Group",
+    "Handle",
+    "Header",
+    "Index",
+    "Info",
+    "Kept",
+    "Key",
+    "Kind",
+    "Known",
+    "Layout",
+    "Link",
+    "Listing",
+    "Member",
+    "Memory",
+    "Number",
+    "Object",
+    "Offsets",
+    "Opened",
+    "Outcome",
+    "Packed",
+    "Part",
+    "Parts",
+    "Place",
+    "Placed",
+    "Plain",
+    "Plan",
+    "Pointers",
+    "Pool",
+    "Readable",
+    "Report",
+    "Rule",
+    "Run",
+    "Side",
+    "Slot",
+    "Snapshot",
+    "State",
+    "Stats",
+    "Step",
+    "Stored",
+    "Stream",
+    "Streams",
+    "Table",
+    "Taken",
+    "Text",
+    "Type",
+    "Unreadable",
+    "Value",
+    "Variable",
+    "Version",
+    "Visit",
+    "Walk",
+    "Window",
+    "Work",
+    "Workers",
+];
+
+/// One word for one thing: whoever reads `Header` in a message, a review or a search knows which.
+#[test]
+fn a_type_name_is_defined_once() {
+    let sources = sources("src");
+    let only_for_tests: Vec<PathBuf> = sources.iter().flat_map(SourceFile::test_modules).collect();
+    let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in &sources {
+        if only_for_tests.iter().any(|path| file.is_module_at(path)) {
+            continue;
+        }
+        for name in file.defined_types() {
+            let path = file.path.display().to_string();
+            defined.entry(name).or_default().push(path);
+        }
+    }
+    assert!(defined.len() > 100, "{} types are found", defined.len());
+    defined.retain(|name, places| places.len() > 1 && !STILL_TWICE.contains(&&**name));
+    assert!(defined.is_empty(), "defined more than once: {defined:#?}");
 }
 
 const LONGEST: usize = 500;

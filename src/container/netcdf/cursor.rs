@@ -121,8 +121,12 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
+    /// A name, which ends at its first NUL: some writers count the NULs behind it as well, and the NetCDF
+    /// library reads names as C strings.
     pub(super) fn name(&mut self) -> Walk<&'a [u8]> {
         let len = self.count(1, "bytes in a name")?;
-        self.padded(len)
+        let name = self.padded(len)?;
+        let end = memchr::memchr(0, name).unwrap_or(name.len());
+        Ok(&name[..end])
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct File {
     /// A text, under the name `binsparse`.
     pub(super) descriptor: Option<String>,
     pub(super) variables: Vec<Variable>,
+    /// What follows the names of dimensions and attributes.
+    pub(super) behind_names: &'static str,
 }
 
 #[derive(Debug, Clone)]
@@ -43,6 +45,7 @@ impl File {
             dimensions: dimensions.to_vec(),
             descriptor: None,
             variables: Vec::new(),
+            behind_names: "",
         }
     }
 
@@ -141,12 +144,18 @@ impl File {
         size(&mut out, self.records);
         list(&mut out, 10, self.dimensions.len());
         for (number, &len) in self.dimensions.iter().enumerate() {
-            padded(&mut out, format!("d{number}").as_bytes());
+            padded(
+                &mut out,
+                format!("d{number}{}", self.behind_names).as_bytes(),
+            );
             size(&mut out, len);
         }
         list(&mut out, 12, usize::from(self.descriptor.is_some()));
         if let Some(descriptor) = &self.descriptor {
-            padded(&mut out, b"binsparse");
+            padded(
+                &mut out,
+                format!("binsparse{}", self.behind_names).as_bytes(),
+            );
             out.extend(2u32.to_be_bytes());
             padded(&mut out, descriptor.as_bytes());
         }

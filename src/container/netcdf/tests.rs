@@ -175,6 +175,32 @@ fn a_lost_descriptor_and_a_present_one_are_noticed() {
     assert_eq!((container.texts.len(), container.checks.len()), (1, 1));
 }
 
+/// As the NetCDF library reads them, for which a name is a C string.
+#[test]
+fn names_end_at_their_first_nul() {
+    for behind in ["", "\0", "\0\0\0", "\0garbage"] {
+        let mut file = File::new(1, 0, &[3]).with(&format!("a{behind}"), 4, &[0]);
+        file.behind_names = behind;
+        file.descriptor = Some("{}".into());
+        let Built { bytes, shown, .. } = file.build();
+        let (_directory, container) = open(&bytes);
+        assert_eq!(container.format, "binsparse", "{behind:?}");
+        assert_eq!(container.arrays[0].name(), "a");
+        assert_eq!(read_all(&*container.arrays[0]).unwrap(), shown[0]);
+        let dimensions = &container.described["a"]["dimensions"];
+        assert_eq!(dimensions, &serde_json::json!(["d0"]));
+    }
+    let file = File::new(5, 0, &[3]).with("a", 4, &[0]);
+    let file = file.with("a\0", 4, &[0]).with("\0", 4, &[0]);
+    let (_directory, container) = open(&file.build().bytes);
+    let names: Vec<&str> = container.arrays.iter().map(|a| a.name()).collect();
+    assert_eq!(
+        names,
+        ["a~0", "a~1", "~2"],
+        "equal and empty names get numbers"
+    );
+}
+
 #[test]
 fn headers_that_cannot_be_are_refused() {
     let good = File::new(1, 0, &[3]).with("a", 4, &[0]).build().bytes;

@@ -12,8 +12,8 @@ use super::declared::Type;
 use super::descriptor::Descriptor;
 use super::levels::{Layout, Level};
 use super::order::{Outer, Side};
-use crate::array::Array;
 use crate::array::sequential::Number;
+use crate::array::{Array, Info};
 use crate::error::{Error, Fault, Result};
 
 /// What is known after the lengths.
@@ -87,6 +87,17 @@ struct Vector {
     len: u64,
     dtype: String,
     number: Option<Number>,
+}
+
+impl Vector {
+    fn new(array: &Arc<dyn Array>, len: u64, info: &Info) -> Vector {
+        Vector {
+            array: Arc::clone(array),
+            len,
+            dtype: info.dtype.name().into_owned(),
+            number: Number::of(&info.dtype),
+        }
+    }
 }
 
 impl Examiner<'_> {
@@ -235,7 +246,9 @@ impl Examiner<'_> {
     /// Checks an array of `count` values; gives its declared type.
     fn elements(&mut self, name: &str, count: Option<u128>) -> Result<Option<Type>> {
         let declared = self.declared(name);
-        if let (Some(vector), Some(declared)) = (self.vector(name)?, declared) {
+        // One value for all may be stored without a dimension.
+        let single = count == Some(1) || declared.is_some_and(|declared| declared.iso);
+        if let (Some(vector), Some(declared)) = (self.vector(name, single)?, declared) {
             self.expect_type(name, &vector, declared);
             if let Some(count) = count {
                 self.expect(name, vector.len, declared.elements(count));
@@ -247,7 +260,7 @@ impl Examiner<'_> {
     /// An array of indices or pointers, unless its type is not one for them.
     fn whole_numbers(&mut self, name: &str) -> Result<Option<Stored>> {
         let declared = self.declared(name);
-        let Some(vector) = self.vector(name)? else {
+        let Some(vector) = self.vector(name, false)? else {
             return Ok(None);
         };
         if let Some(declared) = declared {
@@ -276,23 +289,17 @@ impl Examiner<'_> {
         None
     }
 
-    /// The array of that name, if it is there and has one dimension.
-    fn vector(&mut self, name: &str) -> Result<Option<Vector>> {
+    /// The array of that name, if it is there and has one dimension; or none, if it is `single`.
+    fn vector(&mut self, name: &str, single: bool) -> Result<Option<Vector>> {
         let fault = match self.members.get(name).map(|member| &member.array) {
             None => Fault::new("the array is missing"),
             Some(Err(reason)) => Fault::new(format!("the array cannot be read: {reason}")),
             Some(Ok(array)) => match array.info() {
                 Err(Error::Fault(fault)) => *fault,
                 Err(other) => return Err(other),
-                Ok(info) => match info.shape[..] {
-                    [len] => {
-                        return Ok(Some(Vector {
-                            array: Arc::clone(array),
-                            len,
-                            dtype: info.dtype.name().into_owned(),
-                            number: Number::of(&info.dtype),
-                        }));
-                    }
+                Ok(info) => match (&info.shape[..], single) {
+                    (&[len], _) => return Ok(Some(Vector::new(array, len, &info))),
+                    ([], true) => return Ok(Some(Vector::new(array, 1, &info))),
                     _ => Fault::new("the array has not one dimension")
                         .found(format!("shape {:?}", info.shape)),
                 },

@@ -27,11 +27,12 @@ pub(super) const INTEGERS: [(&str, &str, u64); 8] = [
     ("int64", "<i8", 8),
 ];
 
-/// An array in memory, of one dimension.
+/// An array in memory, of one dimension or of none.
 struct Numbers {
     name: String,
     dtype: Dtype,
     bytes: Vec<u8>,
+    scalar: bool,
 }
 
 impl Array for Numbers {
@@ -43,7 +44,10 @@ impl Array for Numbers {
         let bytes = self.bytes.len() as u64;
         Ok(Info {
             dtype: self.dtype.clone(),
-            shape: vec![bytes / self.dtype.itemsize().unwrap()],
+            shape: match self.scalar {
+                true => vec![],
+                false => vec![bytes / self.dtype.itemsize().unwrap()],
+            },
             order: Order::C,
             bytes,
             stored_bytes: bytes,
@@ -79,6 +83,20 @@ pub(super) fn raw_member(name: &str, bytes: Vec<u8>, dtype: Dtype) -> Member {
             name: name.to_owned(),
             dtype,
             bytes,
+            scalar: false,
+        })),
+    }
+}
+
+/// A member without dimensions.
+pub(super) fn scalar_member(name: &str, bytes: Vec<u8>, dtype: Dtype) -> Member {
+    Member {
+        name: name.to_owned(),
+        array: Ok(Arc::new(Numbers {
+            name: name.to_owned(),
+            dtype,
+            bytes,
+            scalar: true,
         })),
     }
 }

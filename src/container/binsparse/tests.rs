@@ -6,7 +6,7 @@ use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
 use super::levels::{Layout, Level};
-use super::sample::{INTEGERS, Sample, member, raw_member};
+use super::sample::{INTEGERS, Sample, member, raw_member, scalar_member};
 use super::*;
 use crate::array::dtype::Dtype;
 
@@ -190,6 +190,26 @@ fn types_must_be_as_declared() {
             "{declared}, {bytes} bytes"
         );
     }
+}
+
+#[test]
+fn one_value_for_all_may_be_stored_without_a_dimension() {
+    let (mut text, mut members) = csr();
+    let scalar = |name| scalar_member(name, vec![0; 4], Dtype::F32);
+    members[2] = scalar("values");
+    let told = "values: the array has not one dimension: found shape []";
+    assert_eq!(faults(&text, &members), [told], "five values are no scalar");
+    let types = &mut text["binsparse"]["data_types"];
+    types["values"] = "iso[float32]".into();
+    types["fill_value"] = "float32".into();
+    text["binsparse"]["fill"] = true.into();
+    members.push(scalar("fill_value"));
+    assert_eq!(faults(&text, &members), [""; 0]);
+    text["binsparse"]["data_types"]["values"] = "iso[complex[float32]]".into();
+    let told = "values: the array has another length: expected 2, found 1";
+    assert_eq!(faults(&text, &members), [told]);
+    members[1] = scalar_member("indices_1", vec![0; 2], Dtype::numpy("<u2", 2));
+    assert!(faults(&text, &members)[0].starts_with("indices_1: the array has not one dimension"));
 }
 
 #[test]

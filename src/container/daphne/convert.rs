@@ -52,7 +52,7 @@ pub(super) fn convert(
 }
 
 /// A number as it is stored: little-endian.
-trait Number: Copy {
+trait StoredNumber: Copy {
     const SIZE: usize;
     fn load(bytes: &[u8]) -> Self;
     fn store(self, bytes: &mut [u8]);
@@ -63,7 +63,10 @@ trait Exact<T> {
     fn exact(self) -> (T, bool);
 }
 
-fn run<F: Number + Exact<T>, T: Number>(stored: &[u8], out: &mut [u8]) -> Result<(), usize> {
+fn run<F: StoredNumber + Exact<T>, T: StoredNumber>(
+    stored: &[u8],
+    out: &mut [u8],
+) -> Result<(), usize> {
     let runs = stored.chunks(RUN * F::SIZE);
     for (number, (from, to)) in runs.zip(out.chunks_mut(RUN * T::SIZE)).enumerate() {
         let mut all = true;
@@ -83,7 +86,7 @@ fn run<F: Number + Exact<T>, T: Number>(stored: &[u8], out: &mut [u8]) -> Result
 
 macro_rules! number {
     ($($t:ty)*) => {$(
-        impl Number for $t {
+        impl StoredNumber for $t {
             const SIZE: usize = size_of::<$t>();
 
             #[inline(always)]

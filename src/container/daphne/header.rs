@@ -3,6 +3,7 @@
 //! Both forms of the format have it; they differ in the codes of the value types, and a program-written
 //! frame's labels are not the labels. Little-endian, unaligned. Used by `spec` and `program`.
 
+use super::labels::FrameLabels;
 use super::value::ValueType;
 use super::window::Window;
 use crate::error::{Fault, Result};
@@ -18,72 +19,54 @@ const WINDOW: usize = 64 << 10;
 pub(super) const FIXED: u64 = 18;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DataType {
+pub(super) enum ObjectKind {
     DenseMatrix,
     CsrMatrix,
     Frame,
 }
 
-impl DataType {
+impl ObjectKind {
     pub(super) fn name(self) -> &'static str {
         match self {
-            DataType::DenseMatrix => "DenseMatrix",
-            DataType::CsrMatrix => "CSRMatrix",
-            DataType::Frame => "Frame",
+            ObjectKind::DenseMatrix => "DenseMatrix",
+            ObjectKind::CsrMatrix => "CSRMatrix",
+            ObjectKind::Frame => "Frame",
         }
     }
 }
 
-pub(super) struct Header {
-    pub(super) data: DataType,
+pub(super) struct FileHead {
+    pub(super) data: ObjectKind,
     pub(super) rows: u64,
     pub(super) cols: u64,
     /// One for a matrix, one for each column of a frame.
     pub(super) types: Vec<ValueType>,
     /// The code of a matrix's value type.
     pub(super) code: u8,
-    pub(super) labels: Labels,
+    pub(super) labels: FrameLabels,
     /// Where the body begins.
     pub(super) len: u64,
 }
 
-/// Labels of a frame, one after another.
-#[derive(Default)]
-pub(super) struct Labels {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    /// Where the first one's length is stored.
-    pub(super) at: u64,
-}
-
-impl Labels {
-    pub(super) fn list(&self) -> Vec<&[u8]> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        let label = |(&start, &end): (&usize, &usize)| &self.bytes[start..end];
-        starts.zip(&self.ends).map(label).collect()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-impl Header {
+impl FileHead {
     /// `types` gives the meaning of the codes.
-    pub(super) fn read(source: &dyn Source, types: fn(u8) -> Option<ValueType>) -> Result<Header> {
+    pub(super) fn read(
+        source: &dyn Source,
+        types: fn(u8) -> Option<ValueType>,
+    ) -> Result<FileHead> {
         let mut window = Window::new(source, source.len(), WINDOW);
         let data = fixed(&mut window, source.len())?;
         let (rows, cols) = (window.u64(2)?, window.u64(10)?);
-        let mut header = Header {
+        let mut header = FileHead {
             data,
             rows,
             cols,
             types: Vec::new(),
             code: 0,
-            labels: Labels::default(),
+            labels: FrameLabels::default(),
             len: FIXED,
         };
-        if data == DataType::Frame {
+        if data == ObjectKind::Frame {
             header.read_columns(&mut window, source.len(), types)?;
         } else {
             header.code = window.u8(FIXED)?;
@@ -121,10 +104,7 @@ impl Header {
     fn read_label(&mut self, window: &mut Window<'_>) -> Result<()> {
         let len = window.u16(self.len)?;
         let label = window.bytes(self.len + 2, usize::from(len))?;
-        self.labels
-            .bytes
-            .extend_from_slice(&label[..usize::from(len)]);
-        self.labels.ends.push(self.labels.bytes.len());
+        self.labels.push(&label[..usize::from(len)]);
         self.len += 2 + u64::from(len);
         if self.len > MOST_LABELS {
             return Err(Fault::new("the labels are too long to show")
@@ -155,7 +135,7 @@ impl Header {
     }
 }
 
-fn fixed(window: &mut Window<'_>, file: u64) -> Result<DataType> {
+fn fixed(window: &mut Window<'_>, file: u64) -> Result<ObjectKind> {
     if file < FIXED {
         return Err(Fault::new("the file ends within its header")
             .bytes(0..FIXED)
@@ -169,9 +149,9 @@ fn fixed(window: &mut Window<'_>, file: u64) -> Result<DataType> {
         return Err(fault.expected(1).found(version).into());
     }
     match window.u8(1)? {
-        1 => Ok(DataType::DenseMatrix),
-        2 => Ok(DataType::CsrMatrix),
-        3 => Ok(DataType::Frame),
+        1 => Ok(ObjectKind::DenseMatrix),
+        2 => Ok(ObjectKind::CsrMatrix),
+        3 => Ok(ObjectKind::Frame),
         other => {
             let fault = Fault::new("the data type is not known").bytes(1..2);
             Err(fault.expected("1 to 3").found(other).into())

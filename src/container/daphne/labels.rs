@@ -6,7 +6,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::header::Labels;
 use super::window::Window;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
@@ -18,6 +17,32 @@ use crate::source::Source;
 const BLOCK: u64 = 256 << 10;
 const WINDOW: usize = 64 << 10;
 
+/// Labels of a frame, one after another.
+#[derive(Default)]
+pub(super) struct FrameLabels {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// Where the first one's length is stored.
+    pub(super) at: u64,
+}
+
+impl FrameLabels {
+    pub(super) fn push(&mut self, label: &[u8]) {
+        self.bytes.extend_from_slice(label);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn list(&self) -> Vec<&[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        let label = |(&start, &end): (&usize, &usize)| &self.bytes[start..end];
+        starts.zip(&self.ends).map(label).collect()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
 pub(super) struct LabelLines {
     source: Arc<dyn Source>,
     labels: u64,
@@ -26,7 +51,7 @@ pub(super) struct LabelLines {
 }
 
 impl LabelLines {
-    pub(super) fn new(source: Arc<dyn Source>, labels: &Labels) -> Self {
+    pub(super) fn new(source: Arc<dyn Source>, labels: &FrameLabels) -> Self {
         let list = labels.list();
         let (mut at, mut shown) = (labels.at, 0);
         let mut starts = vec![(0, at, 0)];

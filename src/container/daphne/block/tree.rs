@@ -5,26 +5,26 @@
 
 use std::ops::Range;
 
-use super::table::{Block, Table};
+use super::table::{BlockTable, CellBlock};
 
 /// Blocks of a leaf.
 const LEAF: usize = 16;
 
 #[derive(Clone, Copy)]
-struct Bounds {
+struct CellBounds {
     rows: (u64, u64),
     cols: (u64, u64),
 }
 
-impl Bounds {
-    const NOTHING: Bounds = Bounds {
+impl CellBounds {
+    const NOTHING: CellBounds = CellBounds {
         rows: (u64::MAX, 0),
         cols: (u64::MAX, 0),
     };
 
-    fn with(self, block: &Block) -> Bounds {
+    fn with(self, block: &CellBlock) -> CellBounds {
         let wider = |old: (u64, u64), new: Range<u64>| (old.0.min(new.start), old.1.max(new.end));
-        Bounds {
+        CellBounds {
             rows: wider(self.rows, block.rows()),
             cols: wider(self.cols, block.cols()),
         }
@@ -38,16 +38,16 @@ impl Bounds {
     }
 }
 
-pub(super) struct Index {
+pub(in super::super) struct BlockTree {
     /// Blocks in the order of the leaves.
     order: Vec<u32>,
     /// Node `n` has the children `2n + 1` and `2n + 2`, which halve its part of the order.
-    nodes: Vec<Bounds>,
+    nodes: Vec<CellBounds>,
 }
 
-impl Index {
-    pub(super) fn new(table: &Table) -> Index {
-        let mut index = Index {
+impl BlockTree {
+    pub(in super::super) fn new(table: &BlockTable) -> BlockTree {
+        let mut index = BlockTree {
             order: (0..table.len() as u32).collect(),
             nodes: Vec::new(),
         };
@@ -55,11 +55,13 @@ impl Index {
         index
     }
 
-    fn build(&mut self, table: &Table, node: usize, part: Range<usize>) {
+    fn build(&mut self, table: &BlockTable, node: usize, part: Range<usize>) {
         let blocks = self.order[part.clone()].iter().map(|&n| table.get(n));
-        let bounds = blocks.clone().fold(Bounds::NOTHING, |all, b| all.with(&b));
+        let bounds = blocks
+            .clone()
+            .fold(CellBounds::NOTHING, |all, b| all.with(&b));
         if self.nodes.len() <= node {
-            self.nodes.resize(node + 1, Bounds::NOTHING);
+            self.nodes.resize(node + 1, CellBounds::NOTHING);
         }
         self.nodes[node] = bounds;
         if part.len() <= LEAF {
@@ -67,7 +69,7 @@ impl Index {
         }
         // Along the side on which there are more blocks.
         let mean =
-            |side: fn(&Block) -> u32| blocks.clone().map(|b| f64::from(side(&b))).sum::<f64>();
+            |side: fn(&CellBlock) -> u32| blocks.clone().map(|b| f64::from(side(&b))).sum::<f64>();
         let rows = (bounds.rows.1 - bounds.rows.0) as f64 / mean(|b| b.height).max(1.0);
         let cols = (bounds.cols.1 - bounds.cols.0) as f64 / mean(|b| b.width).max(1.0);
         let middle = part.len() / 2;
@@ -83,22 +85,22 @@ impl Index {
     }
 
     /// Appends the blocks that share cells with the rectangle, in no order.
-    pub(super) fn find(
+    pub(in super::super) fn find(
         &self,
-        table: &Table,
+        table: &BlockTable,
         rows: &Range<u64>,
         cols: &Range<u64>,
-        found: &mut Vec<Block>,
+        found: &mut Vec<CellBlock>,
     ) {
         self.search(table, (0, 0..self.order.len()), (rows, cols), found);
     }
 
     fn search(
         &self,
-        table: &Table,
+        table: &BlockTable,
         (node, part): (usize, Range<usize>),
         cells: (&Range<u64>, &Range<u64>),
-        found: &mut Vec<Block>,
+        found: &mut Vec<CellBlock>,
     ) {
         if !self
             .nodes
@@ -108,7 +110,7 @@ impl Index {
             return;
         }
         if part.len() <= LEAF {
-            let meets = |b: &Block| Bounds::NOTHING.with(b).meets(cells.0, cells.1);
+            let meets = |b: &CellBlock| CellBounds::NOTHING.with(b).meets(cells.0, cells.1);
             let blocks = self.order[part].iter().map(|&n| table.get(n));
             return found.extend(blocks.filter(meets));
         }

@@ -5,23 +5,26 @@
 //! frames and for the rows of 2022. A frame's stored labels are memory contents, so columns have the names
 //! that DAPHNE's own reader gives them.
 
+mod plain;
+mod records;
+
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::compressed::{Entries, Offsets};
-use super::csr::{Csr, Side};
-use super::header::{DataType, Header};
-use super::plain::{Plain, Rule};
-use super::records::Column;
-use super::rows::Layout;
-use super::stored::Stored;
-use super::table::Table;
+use super::block::BlockFile;
+use super::block::sparse::SparseRows;
+use super::block::table::BlockTable;
+use super::csr;
+use super::csr::read::CsrMatrix;
+use super::describe::{DescribedFile, rows_times};
+use super::header::{FileHead, ObjectKind};
 use super::value::ValueType;
-use super::{Opened, rows_times};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::error::{Fault, Result};
 use crate::source::Source;
+use plain::{NumberRule, PlainNumbers};
+use records::RecordColumn;
 
 /// The position 0, 0.
 const POSITION: u64 = 16;
@@ -31,8 +34,8 @@ const DENSE: u64 = 45;
 const CSR: u64 = 53;
 
 /// Opens a file of this form; the fault says why it is none.
-pub(super) fn open(source: &Arc<dyn Source>) -> Result<Opened> {
-    let header = Header::read(&**source, ValueType::program)?;
+pub(super) fn open(source: &Arc<dyn Source>) -> Result<DescribedFile> {
+    let header = FileHead::read(&**source, ValueType::program)?;
     let mut position = [0; POSITION as usize];
     require(
         source.len() >= header.len + POSITION,
@@ -41,7 +44,7 @@ pub(super) fn open(source: &Arc<dyn Source>) -> Result<Opened> {
     source.fetch_one(header.len, &mut position)?;
     require(position == [0; 16], "the block is not at row 0, column 0")?;
     match header.data {
-        DataType::Frame => frame(source, header),
+        ObjectKind::Frame => frame(source, header),
         _ => matrix(source, header),
     }
 }
@@ -63,7 +66,7 @@ fn require_length(source: &dyn Source, expected: u128) -> Result<()> {
     Err(fault.bytes(0..found).expected(expected).found(found).into())
 }
 
-fn matrix(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
+fn matrix(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
     require(
         source.len() >= DENSE,
         "the file ends within its block header",
@@ -83,23 +86,30 @@ fn matrix(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
         "the block has another value type than the matrix",
     )?;
     match (header.data, kind) {
-        (DataType::DenseMatrix, 1) => dense(source, header),
-        (DataType::CsrMatrix, 2) => csr(source, header),
+        (ObjectKind::DenseMatrix, 1) => dense(source, header),
+        (ObjectKind::CsrMatrix, 2) => compressed(source, header),
         _ => Err(Fault::new("the block type is not that of the matrix")
             .found(kind)
             .into()),
     }
 }
 
-fn dense(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
+fn dense(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
     let value = header.types[0];
     let cells = u128::from(header.rows) * u128::from(header.cols);
     let bytes = header.decoded(cells, value)?;
     require_length(&**source, u128::from(DENSE) + u128::from(bytes))?;
     let shape = vec![header.rows, header.cols];
     let place = DENSE..source.len();
-    let plain = plain(source, "values", value.dtype(), shape, place, Rule::None);
-    Ok(Opened::new(header, "daphne", vec![plain]))
+    let plain = plain(
+        source,
+        "values",
+        value.dtype(),
+        shape,
+        place,
+        NumberRule::None,
+    );
+    Ok(DescribedFile::new(header, "daphne", vec![plain]))
 }
 
 fn plain(
@@ -108,9 +118,9 @@ fn plain(
     dtype: Dtype,
     shape: Vec<u64>,
     place: Range<u64>,
-    rule: Rule,
+    rule: NumberRule,
 ) -> Arc<dyn Array> {
-    Arc::new(Plain {
+    Arc::new(PlainNumbers {
         name,
         source: Arc::clone(source),
         dtype,
@@ -120,7 +130,7 @@ fn plain(
     })
 }
 
-fn csr(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
+fn compressed(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
     require(source.len() >= CSR, "the file ends within its block header")?;
     let mut raw = [0; 8];
     source.fetch_one(CSR - 8, &mut raw)?;
@@ -160,30 +170,30 @@ fn csr(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
             value.dtype(),
             entries,
             values..source.len(),
-            Rule::None,
+            NumberRule::None,
         ),
         array(
             "col_idxs",
             Dtype::U64,
             entries,
             indices..values,
-            Rule::Below(cols),
+            NumberRule::Below(cols),
         ),
         array(
             "row_offsets",
             Dtype::U64,
             rows + 1,
             CSR..indices,
-            Rule::Rises(entries),
+            NumberRule::Rises(entries),
         ),
     ];
-    Ok(Opened::new(header, "daphne", arrays))
+    Ok(DescribedFile::new(header, "daphne", arrays))
 }
 
 /// Written from March 2022 to June 2023.
-fn rows_of_2022(source: &Arc<dyn Source>, header: Header, entries: u64) -> Result<Opened> {
+fn rows_of_2022(source: &Arc<dyn Source>, header: FileHead, entries: u64) -> Result<DescribedFile> {
     let value = header.types[0];
-    let layout = Layout {
+    let layout = SparseRows {
         start: CSR,
         end: source.len(),
         rows: header.rows,
@@ -192,36 +202,17 @@ fn rows_of_2022(source: &Arc<dyn Source>, header: Header, entries: u64) -> Resul
         index: 8,
         value: value.size() as u64,
     };
-    let stored = Stored::new(Arc::clone(source), Table::default());
-    let csr = Csr::wide(stored, layout, value);
+    let stored = BlockFile::new(Arc::clone(source), BlockTable::default());
+    let csr = CsrMatrix::wide(stored, layout, value);
     let stored_bytes = (layout.value * entries, 8 * entries, 8 * header.rows);
-    Ok(Opened::new(
+    Ok(DescribedFile::new(
         header,
         "daphne-2022",
-        compressed(csr, stored_bytes),
+        csr::arrays(csr, stored_bytes),
     ))
 }
 
-/// The three arrays of a CSRMatrix.
-pub(super) fn compressed(csr: Csr, stored: (u64, u64, u64)) -> Vec<Arc<dyn Array>> {
-    let csr = Arc::new(csr);
-    let entries = |side, stored_bytes| -> Arc<dyn Array> {
-        Arc::new(Entries {
-            csr: Arc::clone(&csr),
-            side,
-            stored_bytes,
-        })
-    };
-    let values = entries(Side::Values, stored.0);
-    let cols = entries(Side::Columns, stored.1);
-    let offsets = Arc::new(Offsets {
-        csr: Arc::clone(&csr),
-        stored_bytes: stored.2,
-    });
-    vec![values, cols, offsets]
-}
-
-fn frame(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
+fn frame(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
     let record: u64 = header.types.iter().map(|value| value.size() as u64).sum();
     let body = header.len + POSITION;
     require_length(&**source, u128::from(body) + rows_times(&header, record))?;
@@ -229,7 +220,7 @@ fn frame(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
     let mut arrays: Vec<Arc<dyn Array>> = Vec::new();
     for (number, &value) in header.types.iter().enumerate() {
         let name = format!("columns/col_{number}");
-        arrays.push(Arc::new(Column {
+        arrays.push(Arc::new(RecordColumn {
             name,
             source: Arc::clone(source),
             value,
@@ -241,7 +232,7 @@ fn frame(source: &Arc<dyn Source>, header: Header) -> Result<Opened> {
     }
     let label = |number| format!("col_{number}\n");
     let labels: String = (0..header.types.len()).map(label).collect();
-    let mut opened = Opened::new(header, "daphne", arrays);
+    let mut opened = DescribedFile::new(header, "daphne", arrays);
     opened.labels = Some(labels.into_bytes().into());
     Ok(opened)
 }

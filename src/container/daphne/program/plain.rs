@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::entries::load;
+use super::super::block::scan::load;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::{Fault, Result};
@@ -14,7 +14,7 @@ use crate::source::Source;
 
 /// What every number must obey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(in super::super) enum NumberRule {
     None,
     /// 64-bit numbers below this.
     Below(u64),
@@ -22,17 +22,17 @@ pub(super) enum Rule {
     Rises(u64),
 }
 
-pub(super) struct Plain {
-    pub(super) name: &'static str,
-    pub(super) source: Arc<dyn Source>,
-    pub(super) dtype: Dtype,
-    pub(super) shape: Vec<u64>,
+pub(in super::super) struct PlainNumbers {
+    pub(in super::super) name: &'static str,
+    pub(in super::super) source: Arc<dyn Source>,
+    pub(in super::super) dtype: Dtype,
+    pub(in super::super) shape: Vec<u64>,
     /// Stored bytes.
-    pub(super) place: Range<u64>,
-    pub(super) rule: Rule,
+    pub(in super::super) place: Range<u64>,
+    pub(in super::super) rule: NumberRule,
 }
 
-impl Plain {
+impl PlainNumbers {
     fn bytes(&self) -> u64 {
         self.place.end - self.place.start
     }
@@ -45,9 +45,9 @@ impl Plain {
         };
         let numbers = whole.chunks_exact(8).map(load);
         let (mut least, most) = match self.rule {
-            Rule::None => return Ok(()),
-            Rule::Below(most) => (None, most.saturating_sub(1)),
-            Rule::Rises(most) => (Some(0), most),
+            NumberRule::None => return Ok(()),
+            NumberRule::Below(most) => (None, most.saturating_sub(1)),
+            NumberRule::Rises(most) => (Some(0), most),
         };
         let mut wrong = false;
         match &mut least {
@@ -57,7 +57,7 @@ impl Plain {
                 *least = n;
             }),
         }
-        if wrong || self.rule == Rule::Below(0) && numbers.len() > 0 {
+        if wrong || self.rule == NumberRule::Below(0) && numbers.len() > 0 {
             return Err(self.wrong(at + skip as u64, numbers).into());
         }
         Ok(())
@@ -69,11 +69,11 @@ impl Plain {
         for (number, element) in numbers.zip(at / 8..) {
             let stored = self.place.start + element * 8;
             let (what, expected) = match self.rule {
-                Rule::Rises(most) if number < least || number > most => (
+                NumberRule::Rises(most) if number < least || number > most => (
                     "a row offset falls, or lies beyond the entries",
                     format!("{least} to {most}"),
                 ),
-                Rule::Below(most) if number >= most => (
+                NumberRule::Below(most) if number >= most => (
                     "a column lies outside the matrix",
                     format!("less than {most}"),
                 ),
@@ -94,13 +94,13 @@ impl Plain {
         let last = (at + len) / 8 * 8;
         match self.rule {
             _ if len == 0 => Ok(()),
-            Rule::None => Ok(()),
-            Rule::Below(_) if first < at || last < end => {
+            NumberRule::None => Ok(()),
+            NumberRule::Below(_) if first < at || last < end => {
                 self.check_stored(first..end.min(first + 8))?;
                 self.check_stored(last..end)
             }
-            Rule::Below(_) => Ok(()),
-            Rule::Rises(_) => {
+            NumberRule::Below(_) => Ok(()),
+            NumberRule::Rises(_) => {
                 self.check_stored(first.saturating_sub(8)..end.min(first + 16))?;
                 self.check_stored(last.saturating_sub(8)..end)
             }
@@ -116,7 +116,7 @@ impl Plain {
     }
 }
 
-impl Array for Plain {
+impl Array for PlainNumbers {
     fn name(&self) -> &str {
         self.name
     }

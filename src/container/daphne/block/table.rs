@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use super::header::Header;
-use super::value::ValueType;
-use super::window::Window;
+use super::super::header::FileHead;
+use super::super::value::ValueType;
+use super::super::window::Window;
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -22,7 +22,7 @@ const WINDOW: usize = 64 << 10;
 const FAR: u64 = 1 << 48;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub(in super::super) enum BlockBody {
     Empty,
     Dense(ValueType),
     Sparse(ValueType),
@@ -31,92 +31,94 @@ pub(super) enum Body {
 
 /// A block and where it is stored.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block {
+pub(in super::super) struct CellBlock {
     /// In the order of the file.
-    pub(super) number: u32,
+    pub(in super::super) number: u32,
     /// Cells of the object that it holds.
-    pub(super) row: u64,
-    pub(super) col: u64,
-    pub(super) height: u32,
-    pub(super) width: u32,
-    pub(super) body: Body,
+    pub(in super::super) row: u64,
+    pub(in super::super) col: u64,
+    pub(in super::super) height: u32,
+    pub(in super::super) width: u32,
+    pub(in super::super) body: BlockBody,
     /// Stored bytes, with position and header.
-    pub(super) at: u64,
-    pub(super) end: u64,
+    pub(in super::super) at: u64,
+    pub(in super::super) end: u64,
 }
 
-impl Block {
-    pub(super) fn rows(&self) -> Range<u64> {
+impl CellBlock {
+    pub(in super::super) fn rows(&self) -> Range<u64> {
         self.row..self.row + u64::from(self.height)
     }
 
-    pub(super) fn cols(&self) -> Range<u64> {
+    pub(in super::super) fn cols(&self) -> Range<u64> {
         self.col..self.col + u64::from(self.width)
     }
 
-    pub(super) fn area(&self) -> u64 {
+    pub(in super::super) fn area(&self) -> u64 {
         u64::from(self.height) * u64::from(self.width)
     }
 
-    pub(super) fn stored(&self) -> u64 {
+    pub(in super::super) fn stored(&self) -> u64 {
         self.end - self.at
     }
 
-    pub(super) fn value(&self) -> Option<ValueType> {
+    pub(in super::super) fn value(&self) -> Option<ValueType> {
         match self.body {
-            Body::Empty => None,
-            Body::Dense(value) | Body::Sparse(value) | Body::Coo(value) => Some(value),
+            BlockBody::Empty => None,
+            BlockBody::Dense(value) | BlockBody::Sparse(value) | BlockBody::Coo(value) => {
+                Some(value)
+            }
         }
     }
 
     /// Where the values, rows or entries begin.
-    pub(super) fn payload(&self) -> u64 {
+    pub(in super::super) fn payload(&self) -> u64 {
         self.at + HEAD + payload_skip(self.body)
     }
 
     /// Stored bytes of an entry: indices and value.
-    pub(super) fn entry(&self) -> u64 {
+    pub(in super::super) fn entry(&self) -> u64 {
         entry_size(self.body, self.width)
     }
 
     /// Stored entries of a sparse or COO block.
-    pub(super) fn entries(&self) -> u64 {
+    pub(in super::super) fn entries(&self) -> u64 {
         let counts = match self.body {
-            Body::Sparse(_) => 4 * u64::from(self.height),
+            BlockBody::Sparse(_) => 4 * u64::from(self.height),
             _ => 0,
         };
         (self.end - self.payload() - counts) / self.entry().max(1)
     }
 
-    pub(super) fn fault(&self, what: impl Into<String>) -> Fault {
+    pub(in super::super) fn fault(&self, what: impl Into<String>) -> Fault {
         let fault = Fault::new(what).block(self.number.into());
         fault.bytes(self.at..self.end)
     }
 }
 
 /// Bytes between the block header and the values, rows or entries.
-fn payload_skip(body: Body) -> u64 {
+fn payload_skip(body: BlockBody) -> u64 {
     match body {
-        Body::Empty => 0,
-        Body::Dense(_) => 1,
-        Body::Sparse(_) => 9,
-        Body::Coo(_) => 5,
+        BlockBody::Empty => 0,
+        BlockBody::Dense(_) => 1,
+        BlockBody::Sparse(_) => 9,
+        BlockBody::Coo(_) => 5,
     }
 }
 
-fn entry_size(body: Body, width: u32) -> u64 {
+fn entry_size(body: BlockBody, width: u32) -> u64 {
     match body {
-        Body::Empty => 0,
-        Body::Dense(value) => value.size() as u64,
-        Body::Sparse(value) => 4 + value.size() as u64,
-        Body::Coo(value) if width == 1 => 4 + value.size() as u64,
-        Body::Coo(value) => 8 + value.size() as u64,
+        BlockBody::Empty => 0,
+        BlockBody::Dense(value) => value.size() as u64,
+        BlockBody::Sparse(value) => 4 + value.size() as u64,
+        BlockBody::Coo(value) if width == 1 => 4 + value.size() as u64,
+        BlockBody::Coo(value) => 8 + value.size() as u64,
     }
 }
 
 /// 32 bytes for a block that takes at least 25 in the file.
 #[derive(Clone, Copy)]
-struct Packed {
+struct PackedHead {
     row: u64,
     col: u64,
     height: u32,
@@ -126,17 +128,17 @@ struct Packed {
 }
 
 #[derive(Default)]
-pub(super) struct Table {
-    blocks: Vec<Packed>,
+pub(in super::super) struct BlockTable {
+    blocks: Vec<PackedHead>,
     end: u64,
 }
 
-impl Table {
+impl BlockTable {
     /// Finds every block of the object that `header` describes.
-    pub(super) fn read(source: &dyn Source, header: &Header) -> Result<Table> {
+    pub(in super::super) fn read(source: &dyn Source, header: &FileHead) -> Result<BlockTable> {
         let end = source.len();
         let mut window = Window::new(source, end, WINDOW);
-        let mut table = Table {
+        let mut table = BlockTable {
             blocks: Vec::new(),
             end,
         };
@@ -157,7 +159,7 @@ impl Table {
     fn read_block(
         &mut self,
         window: &mut Window<'_>,
-        header: &Header,
+        header: &FileHead,
         at: u64,
         end: u64,
     ) -> Result<u64> {
@@ -169,10 +171,12 @@ impl Table {
         let body = body(window, kind, at + HEAD)?;
         let size = HEAD + size(window, at + HEAD, body, height, width, end - at - HEAD)?;
         let value = match body {
-            Body::Empty => 0,
-            Body::Dense(value) | Body::Sparse(value) | Body::Coo(value) => value as u8,
+            BlockBody::Empty => 0,
+            BlockBody::Dense(value) | BlockBody::Sparse(value) | BlockBody::Coo(value) => {
+                value as u8
+            }
         };
-        self.blocks.push(Packed {
+        self.blocks.push(PackedHead {
             row,
             col,
             height,
@@ -182,38 +186,38 @@ impl Table {
         Ok(at + size)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in super::super) fn len(&self) -> usize {
         self.blocks.len()
     }
 
     /// `number` is less than [`Table::len`].
-    pub(super) fn get(&self, number: u32) -> Block {
+    pub(in super::super) fn get(&self, number: u32) -> CellBlock {
         let packed = self.blocks[number as usize];
         let value = ValueType::from_index(packed.place as u8);
         let next = self.blocks.get(number as usize + 1);
-        Block {
+        CellBlock {
             number,
             row: packed.row,
             col: packed.col,
             height: packed.height,
             width: packed.width,
             body: match packed.place >> 8 & 0xff {
-                1 => Body::Dense(value),
-                2 => Body::Sparse(value),
-                3 => Body::Coo(value),
-                _ => Body::Empty,
+                1 => BlockBody::Dense(value),
+                2 => BlockBody::Sparse(value),
+                3 => BlockBody::Coo(value),
+                _ => BlockBody::Empty,
             },
             at: packed.place >> 16,
             end: next.map_or(self.end, |next| next.place >> 16),
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Block> + '_ {
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = CellBlock> + '_ {
         (0..self.blocks.len() as u32).map(|number| self.get(number))
     }
 
     /// What the blocks are, in one word.
-    pub(super) fn codec(&self) -> &'static str {
+    pub(in super::super) fn codec(&self) -> &'static str {
         let mut kinds = self.iter().map(|block| codec(block.body));
         let first = kinds.next().unwrap_or("none");
         if kinds.all(|kind| kind == first) {
@@ -224,17 +228,17 @@ impl Table {
     }
 }
 
-pub(super) fn codec(body: Body) -> &'static str {
+pub(in super::super) fn codec(body: BlockBody) -> &'static str {
     match body {
-        Body::Empty => "empty",
-        Body::Dense(_) => "none",
-        Body::Sparse(_) => "sparse",
-        Body::Coo(_) => "coo",
+        BlockBody::Empty => "empty",
+        BlockBody::Dense(_) => "none",
+        BlockBody::Sparse(_) => "sparse",
+        BlockBody::Coo(_) => "coo",
     }
 }
 
 /// Lies within the object, and has cells if the object does.
-fn check_place(header: &Header, rows: (u64, u32), cols: (u64, u32)) -> Result<()> {
+fn check_place(header: &FileHead, rows: (u64, u32), cols: (u64, u32)) -> Result<()> {
     for (what, (start, len), all) in [("rows", rows, header.rows), ("columns", cols, header.cols)] {
         let inside = start <= all && u64::from(len) <= all - start;
         if !inside {
@@ -252,12 +256,12 @@ fn check_place(header: &Header, rows: (u64, u32), cols: (u64, u32)) -> Result<()
     Ok(())
 }
 
-fn body(window: &mut Window<'_>, kind: u8, at: u64) -> Result<Body> {
+fn body(window: &mut Window<'_>, kind: u8, at: u64) -> Result<BlockBody> {
     let make = match kind {
-        0 => return Ok(Body::Empty),
-        1 => Body::Dense,
-        2 => Body::Sparse,
-        3 => Body::Coo,
+        0 => return Ok(BlockBody::Empty),
+        1 => BlockBody::Dense,
+        2 => BlockBody::Sparse,
+        3 => BlockBody::Coo,
         _ => {
             let fault = Fault::new("the block type is not known").bytes(at - 1..at);
             return Err(fault.expected("0 to 3").found(kind).into());
@@ -277,17 +281,17 @@ fn body(window: &mut Window<'_>, kind: u8, at: u64) -> Result<Body> {
 fn size(
     window: &mut Window<'_>,
     at: u64,
-    body: Body,
+    body: BlockBody,
     height: u32,
     width: u32,
     left: u64,
 ) -> Result<u64> {
     let area = u64::from(height) * u64::from(width);
     let (entries, counts) = match body {
-        Body::Empty => return Ok(0),
-        Body::Dense(_) => (area, 0),
-        Body::Sparse(_) => (window.u64(at + 1)?, 4 * u64::from(height)),
-        Body::Coo(_) => (u64::from(window.u32(at + 1)?), 0),
+        BlockBody::Empty => return Ok(0),
+        BlockBody::Dense(_) => (area, 0),
+        BlockBody::Sparse(_) => (window.u64(at + 1)?, 4 * u64::from(height)),
+        BlockBody::Coo(_) => (u64::from(window.u32(at + 1)?), 0),
     };
     if entries > area {
         let fault = Fault::new("more entries than cells");

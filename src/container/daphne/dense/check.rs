@@ -7,14 +7,13 @@
 
 use std::ops::Range;
 
-use super::cells::Cells;
-use super::convert::convert;
-use super::csr::Csr;
-use super::entries::Batch;
-use super::region::{Part, Region, convert_batch};
-use super::table::{Block, Body};
-use super::tile::inexact;
-use super::value::ValueType;
+use super::super::block::inexact;
+use super::super::block::scan::EntryBatch;
+use super::super::block::sorted::{EntryRect, SortedEntries, convert_batch};
+use super::super::block::table::{BlockBody, CellBlock};
+use super::super::convert::convert;
+use super::super::value::ValueType;
+use super::DenseView;
 use crate::array::{BlockId, Piece};
 use crate::error::{Error, Fault, Result};
 
@@ -27,7 +26,7 @@ const STEP: u64 = 8 << 20;
 
 /// Visits the dense cells that are stored for this array alone. Sparse blocks may decode to any number of
 /// tiles of nothing; [`cells`] looks at their entries.
-pub(super) fn survey(cells: &Cells, visit: &mut dyn FnMut(Piece)) {
+pub(in super::super) fn survey(cells: &DenseView, visit: &mut dyn FnMut(Piece)) {
     if cells.bytes == 0 {
         return;
     }
@@ -35,15 +34,15 @@ pub(super) fn survey(cells: &Cells, visit: &mut dyn FnMut(Piece)) {
         let shown = cells.shown(&block);
         let alone = shown.end - shown.start == u64::from(block.width);
         match block.body {
-            Body::Dense(_) if cells.direct(&block) => survey_direct(cells, &block, visit),
-            Body::Dense(_) if alone => survey_tiles(cells, &block, visit),
+            BlockBody::Dense(_) if cells.direct(&block) => survey_direct(cells, &block, visit),
+            BlockBody::Dense(_) if alone => survey_tiles(cells, &block, visit),
             _ => {}
         }
     }
 }
 
 /// Visits the stored cells of a block that are no tiles.
-fn survey_direct(cells: &Cells, block: &Block, visit: &mut dyn FnMut(Piece)) {
+fn survey_direct(cells: &DenseView, block: &CellBlock, visit: &mut dyn FnMut(Piece)) {
     let shown = cells.shown(block);
     let whole = shown.end - shown.start == cells.width();
     let height = u64::from(block.height);
@@ -62,7 +61,7 @@ fn survey_direct(cells: &Cells, block: &Block, visit: &mut dyn FnMut(Piece)) {
 }
 
 /// Visits every tile of a dense block.
-fn survey_tiles(cells: &Cells, block: &Block, visit: &mut dyn FnMut(Piece)) {
+fn survey_tiles(cells: &DenseView, block: &CellBlock, visit: &mut dyn FnMut(Piece)) {
     let (grid, shown) = (cells.grid(block), cells.shown(block));
     let (mut row, mut col) = (0, shown.start);
     while row < u64::from(block.height) {
@@ -82,16 +81,16 @@ fn survey_tiles(cells: &Cells, block: &Block, visit: &mut dyn FnMut(Piece)) {
 }
 
 /// Checks every block that begins in the first column of the array; a frame's other columns do the rest.
-pub(super) fn cells(cells: &Cells, report: &mut dyn FnMut(Fault)) -> Result<()> {
+pub(in super::super) fn cells(cells: &DenseView, report: &mut dyn FnMut(Fault)) -> Result<()> {
     for block in cells.blocks() {
         let first = cells.width() != 1 || block.col == cells.cols.start;
         if !first {
             continue;
         }
         let checked = match block.body {
-            Body::Empty => Ok(()),
-            Body::Dense(own) => dense(cells, &block, own),
-            Body::Sparse(_) | Body::Coo(_) => entries(cells, &block),
+            BlockBody::Empty => Ok(()),
+            BlockBody::Dense(own) => dense(cells, &block, own),
+            BlockBody::Sparse(_) | BlockBody::Coo(_) => entries(cells, &block),
         };
         match checked {
             Err(Error::Fault(fault)) => report(*fault),
@@ -101,37 +100,7 @@ pub(super) fn cells(cells: &Cells, report: &mut dyn FnMut(Fault)) -> Result<()> 
     Ok(())
 }
 
-/// Checks the counts of blocks that claim to have no entries, which no array of a CSRMatrix shows.
-pub(super) fn counts(csr: &Csr, report: &mut dyn FnMut(Fault)) -> Result<()> {
-    let groups = csr.groups()?;
-    for group in 0..groups.len() {
-        let (start, end) = groups.get(group);
-        if start.nothing || start.first < end.first {
-            continue;
-        }
-        let own = |&number: &u32| row_counts(csr, &csr.stored.table.get(number));
-        let checked: Vec<Result<()>> = match &csr.wide {
-            Some(_) => vec![csr.offsets(group, &(start.row..start.row + 1), &mut [0; 8])],
-            None => groups.blocks(group).iter().map(own).collect(),
-        };
-        for checked in checked {
-            match checked {
-                Err(Error::Fault(fault)) => report(*fault),
-                other => other?,
-            }
-        }
-    }
-    Ok(())
-}
-
-fn row_counts(csr: &Csr, block: &Block) -> Result<()> {
-    match block.body {
-        Body::Sparse(_) => csr.stored.marks(block).map(|_| ()),
-        _ => Ok(()),
-    }
-}
-
-fn entries(cells: &Cells, block: &Block) -> Result<()> {
+fn entries(cells: &DenseView, block: &CellBlock) -> Result<()> {
     let all = |len: u32| 0..u64::from(len);
     let (mut before, mut ascends) = (None, true);
     let mut converted = Vec::new();
@@ -152,24 +121,29 @@ fn entries(cells: &Cells, block: &Block) -> Result<()> {
 }
 
 /// Whether no place comes twice among entries in any order.
-fn places(cells: &Cells, block: &Block) -> Result<()> {
-    let region = Region {
+fn places(cells: &DenseView, block: &CellBlock) -> Result<()> {
+    let region = SortedEntries {
         stored: &cells.object.stored,
         blocks: &[block.number],
         to: None,
         most: SORTED,
     };
-    let part = Part {
+    let part = EntryRect {
         rows: block.rows(),
         cols: block.cols(),
         first: 0,
         entries: block.entries(),
     };
     let checked = region.visit(part, &(0..u64::MAX), &mut |_, _| Ok(()));
-    checked.map_err(|e| e.map_fault(|f| super::stored::in_block(f, block)))
+    checked.map_err(|e| e.map_fault(|f| super::super::block::in_block(f, block)))
 }
 
-fn convertible(cells: &Cells, block: &Block, batch: &Batch, out: &mut Vec<u8>) -> Result<()> {
+fn convertible(
+    cells: &DenseView,
+    block: &CellBlock,
+    batch: &EntryBatch,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     if block.width == 1 || cells.object.types.len() == 1 {
         return convert_batch(block, batch, cells.object.target(block, 0), out);
     }
@@ -181,7 +155,7 @@ fn convertible(cells: &Cells, block: &Block, batch: &Batch, out: &mut Vec<u8>) -
     Ok(())
 }
 
-fn fits(cells: &Cells, block: &Block, (row, col): (u64, u64), value: &[u8]) -> Result<()> {
+fn fits(cells: &DenseView, block: &CellBlock, (row, col): (u64, u64), value: &[u8]) -> Result<()> {
     let to = cells.object.target(block, col);
     let own = block.value().unwrap_or(to);
     convert(own, to, value, &mut [0; 8][..to.size()])
@@ -189,7 +163,7 @@ fn fits(cells: &Cells, block: &Block, (row, col): (u64, u64), value: &[u8]) -> R
 }
 
 /// A dense block over several columns; one of the matrix, or over one column, is decoded by tiles.
-fn dense(cells: &Cells, block: &Block, own: ValueType) -> Result<()> {
+fn dense(cells: &DenseView, block: &CellBlock, own: ValueType) -> Result<()> {
     let width = u64::from(block.width);
     let other = |col: &u64| cells.object.target(block, *col) != own;
     let cols: Vec<u64> = (0..width).filter(other).collect();

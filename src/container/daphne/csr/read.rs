@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::convert::convert;
-use super::groups::Groups;
-use super::region::{Part, Region};
-use super::rows::{LONG, Layout, Marks};
-use super::single::{Single, Wanted};
-use super::stored::{Stored, in_block};
-use super::table::Body;
-use super::value::ValueType;
+use super::super::block::sorted::{EntryRect, SortedEntries};
+use super::super::block::sparse::{LONG, RowMarks, SparseRows};
+use super::super::block::table::BlockBody;
+use super::super::block::{BlockFile, in_block};
+use super::super::convert::convert;
+use super::super::value::ValueType;
+use super::row_groups::RowGroups;
+use super::stored_rows::{OrderedRows, WantedEntries};
 use crate::error::{Fault, Result};
 
 /// Entries of a band.
@@ -24,33 +24,38 @@ const BAND: u64 = 1024;
 /// Stored bytes that weigh as much as an entry.
 const WEIGHT: u64 = 16;
 
-pub(super) struct Csr {
-    pub(super) stored: Stored,
-    pub(super) rows: u64,
-    pub(super) cols: u64,
-    pub(super) value: ValueType,
-    groups: OnceLock<Groups>,
-    bands: Mutex<HashMap<usize, Arc<Bands>>>,
+pub(in super::super) struct CsrMatrix {
+    pub(in super::super) stored: BlockFile,
+    pub(in super::super) rows: u64,
+    pub(in super::super) cols: u64,
+    pub(in super::super) value: ValueType,
+    groups: OnceLock<RowGroups>,
+    bands: Mutex<HashMap<usize, Arc<EntryBands>>>,
     /// The program's form of 2022: rows of 64-bit indices, shown as stored.
-    pub(super) wide: Option<(Layout, OnceLock<Arc<Marks>>)>,
+    pub(in super::super) wide: Option<(SparseRows, OnceLock<Arc<RowMarks>>)>,
 }
 
 /// Bands of equal height of a group, and the entries before each; the last is their number.
-struct Bands {
+struct EntryBands {
     height: u64,
     before: Vec<u64>,
 }
 
 /// What part of an entry an array shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(in super::super) enum EntryField {
     Columns,
     Values,
 }
 
-impl Csr {
-    pub(super) fn new(stored: Stored, rows: u64, cols: u64, value: ValueType) -> Csr {
-        Csr {
+impl CsrMatrix {
+    pub(in super::super) fn new(
+        stored: BlockFile,
+        rows: u64,
+        cols: u64,
+        value: ValueType,
+    ) -> CsrMatrix {
+        CsrMatrix {
             stored,
             rows,
             cols,
@@ -62,43 +67,51 @@ impl Csr {
     }
 
     /// Rows of 64-bit indices; `stored` has no blocks.
-    pub(super) fn wide(stored: Stored, layout: Layout, value: ValueType) -> Csr {
-        let csr = Csr::new(stored, layout.rows, layout.width, value);
-        let groups = Groups::one(layout.rows, layout.entries, layout.rows == 0);
+    pub(in super::super) fn wide(
+        stored: BlockFile,
+        layout: SparseRows,
+        value: ValueType,
+    ) -> CsrMatrix {
+        let csr = CsrMatrix::new(stored, layout.rows, layout.width, value);
+        let groups = RowGroups::one(layout.rows, layout.entries, layout.rows == 0);
         let _ = csr.groups.set(groups);
-        Csr {
+        CsrMatrix {
             wide: Some((layout, OnceLock::new())),
             ..csr
         }
     }
 
     /// Two readers may count at once; both find the same.
-    pub(super) fn groups(&self) -> Result<&Groups> {
+    pub(in super::super) fn groups(&self) -> Result<&RowGroups> {
         if self.groups.get().is_none() {
-            let groups = Groups::new(&self.stored, self.rows, self.cols)?;
+            let groups = RowGroups::new(&self.stored, self.rows, self.cols)?;
             let _ = self.groups.set(groups);
         }
         let missing = || Fault::new("the entries were not counted").into();
         self.groups.get().ok_or_else(missing)
     }
 
-    fn region<'a>(&'a self, blocks: &'a [u32], side: Side) -> Region<'a> {
-        Region {
+    fn region<'a>(&'a self, blocks: &'a [u32], side: EntryField) -> SortedEntries<'a> {
+        SortedEntries {
             stored: &self.stored,
             blocks,
-            to: (side == Side::Values).then_some(self.value),
+            to: (side == EntryField::Values).then_some(self.value),
             most: LONG,
         }
     }
 
     /// The rows of a group that are stored as rows.
-    fn single<'a>(&'a self, groups: &'a Groups, group: usize) -> Result<Option<Single<'a>>> {
+    fn single<'a>(
+        &'a self,
+        groups: &'a RowGroups,
+        group: usize,
+    ) -> Result<Option<OrderedRows<'a>>> {
         let source = &*self.stored.source;
         if let Some((layout, marks)) = &self.wide {
             if marks.get().is_none() {
                 let _ = marks.set(Arc::new(layout.mark(source)?));
             }
-            return Ok(marks.get().map(|marks| Single {
+            return Ok(marks.get().map(|marks| OrderedRows {
                 source,
                 layout: *layout,
                 marks: Arc::clone(marks),
@@ -108,23 +121,23 @@ impl Csr {
         let blocks = groups.blocks(group);
         let [number] = blocks else { return Ok(None) };
         let block = self.stored.table.get(*number);
-        let Body::Sparse(own) = block.body else {
+        let BlockBody::Sparse(own) = block.body else {
             return Ok(None);
         };
-        let region = Region {
+        let region = SortedEntries {
             to: Some(own),
-            ..self.region(blocks, Side::Values)
+            ..self.region(blocks, EntryField::Values)
         };
-        Ok(Some(Single {
+        Ok(Some(OrderedRows {
             source,
-            layout: Layout::of(&block),
+            layout: SparseRows::of(&block),
             marks: self.stored.marks(&block)?,
             region: Some(region),
         }))
     }
 
     /// The type of a single block's values.
-    fn own(&self, groups: &Groups, group: usize) -> ValueType {
+    fn own(&self, groups: &RowGroups, group: usize) -> ValueType {
         let block = |&number: &u32| self.stored.table.get(number).value();
         match (&self.wide, groups.blocks(group).first()) {
             (None, Some(number)) => block(number).unwrap_or(self.value),
@@ -133,11 +146,11 @@ impl Csr {
     }
 
     /// Decodes the entries `want` of a group, counted within it.
-    pub(super) fn entries(
+    pub(in super::super) fn entries(
         &self,
         group: usize,
         want: &Range<u64>,
-        side: Side,
+        side: EntryField,
         out: &mut [u8],
     ) -> Result<()> {
         let groups = self.groups()?;
@@ -150,15 +163,19 @@ impl Csr {
 
     fn copy(
         &self,
-        single: &Single<'_>,
+        single: &OrderedRows<'_>,
         own: ValueType,
         want: &Range<u64>,
-        side: Side,
+        side: EntryField,
         out: &mut [u8],
     ) -> Result<()> {
-        let mut wanted = Wanted {
-            cols: (side == Side::Columns).then(|| Vec::with_capacity(out.len() / 8)),
-            values: Vec::with_capacity(if side == Side::Values { out.len() } else { 0 }),
+        let mut wanted = WantedEntries {
+            cols: (side == EntryField::Columns).then(|| Vec::with_capacity(out.len() / 8)),
+            values: Vec::with_capacity(if side == EntryField::Values {
+                out.len()
+            } else {
+                0
+            }),
         };
         single.entries(want, &mut wanted)?;
         let expected = want.end - want.start;
@@ -184,16 +201,16 @@ impl Csr {
 
     fn gather(
         &self,
-        groups: &Groups,
+        groups: &RowGroups,
         group: usize,
         want: &Range<u64>,
-        side: Side,
+        side: EntryField,
         out: &mut [u8],
     ) -> Result<()> {
         let region = self.region(groups.blocks(group), side);
         let bands = self.bands(groups, group)?;
         let rows = groups.get(group).0.row..groups.get(group).1.row;
-        let size = if side == Side::Values {
+        let size = if side == EntryField::Values {
             self.value.size()
         } else {
             8
@@ -205,7 +222,7 @@ impl Csr {
             let fit = bands.before.partition_point(|&n| n <= first + LONG) - 1;
             let needed = bands.before.partition_point(|&n| n < want.end);
             let next = fit.min(needed).max(band + 1);
-            let part = Part {
+            let part = EntryRect {
                 rows: rows.start + band as u64 * bands.height
                     ..rows.end.min(rows.start + next as u64 * bands.height),
                 cols: 0..self.cols,
@@ -215,7 +232,7 @@ impl Csr {
             region.visit(part, want, &mut |first, entries| {
                 for (entry, number) in entries.iter().zip(first..) {
                     if want.contains(&number) {
-                        let bits = if side == Side::Values {
+                        let bits = if side == EntryField::Values {
                             entry.bits
                         } else {
                             entry.col
@@ -232,7 +249,7 @@ impl Csr {
     }
 
     /// The bands of a group, counted when first needed; a small group is one.
-    fn bands(&self, groups: &Groups, group: usize) -> Result<Arc<Bands>> {
+    fn bands(&self, groups: &RowGroups, group: usize) -> Result<Arc<EntryBands>> {
         let locked = || self.bands.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bands) = locked().get(&group) {
             return Ok(Arc::clone(bands));
@@ -243,14 +260,14 @@ impl Csr {
         let stored = blocks.iter().map(|&n| self.stored.table.get(n).stored());
         let weight = entries.max(stored.sum::<u64>() / WEIGHT);
         if weight <= LONG {
-            return Ok(Arc::new(Bands {
+            return Ok(Arc::new(EntryBands {
                 height: rows,
                 before: vec![0, entries],
             }));
         }
         let height = rows.div_ceil(weight / BAND);
         let counts = self
-            .region(blocks, Side::Columns)
+            .region(blocks, EntryField::Columns)
             .count_rows(&(start.row..end.row), height)?;
         let mut before = vec![0];
         let mut sum = 0;
@@ -259,13 +276,18 @@ impl Csr {
             sum
         }));
         check_number(entries, sum as usize)?;
-        let bands = Arc::new(Bands { height, before });
+        let bands = Arc::new(EntryBands { height, before });
         locked().insert(group, Arc::clone(&bands));
         Ok(bands)
     }
 
     /// Decodes where the entries of rows of a group begin, as numbers of the whole matrix.
-    pub(super) fn offsets(&self, group: usize, rows: &Range<u64>, out: &mut [u8]) -> Result<()> {
+    pub(in super::super) fn offsets(
+        &self,
+        group: usize,
+        rows: &Range<u64>,
+        out: &mut [u8],
+    ) -> Result<()> {
         let groups = self.groups()?;
         let (start, _) = groups.get(group);
         let decoded = match self.single(groups, group)? {
@@ -280,14 +302,14 @@ impl Csr {
 
     fn count_offsets(
         &self,
-        groups: &Groups,
+        groups: &RowGroups,
         group: usize,
         rows: &Range<u64>,
         out: &mut [u8],
     ) -> Result<()> {
         let (start, end) = groups.get(group);
         let bands = self.bands(groups, group)?;
-        let region = self.region(groups.blocks(group), Side::Columns);
+        let region = self.region(groups.blocks(group), EntryField::Columns);
         let band = (rows.start - start.row) / bands.height;
         let top = start.row + band * bands.height;
         let mut sum = start.first + bands.before[band as usize];
@@ -310,7 +332,7 @@ impl Csr {
     }
 
     /// The block of a group that has only one.
-    fn place(&self, fault: Fault, groups: &Groups, group: usize) -> Fault {
+    fn place(&self, fault: Fault, groups: &RowGroups, group: usize) -> Fault {
         match groups.blocks(group) {
             [number] if self.wide.is_none() => in_block(fault, &self.stored.table.get(*number)),
             _ => fault,

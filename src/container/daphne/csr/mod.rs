@@ -1,19 +1,24 @@
 //! `values`, `col_idxs` and `row_offsets` of a CSRMatrix as arrays: how they are cut into blocks.
 //!
 //! Blocks of entries and of rows begin anew at each group and are numbered by their first entry or row;
-//! offsets of rows that are known to be empty are made up. The work is done in `csr`.
+//! offsets of rows that are known to be empty are made up. The work is done in [`read`].
+
+mod check;
+pub(super) mod read;
+mod row_groups;
+mod stored_rows;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cells::push_direct;
-use super::csr::{Csr, Side};
-use super::groups::Groups;
-use super::table::Body;
+use super::block::table::BlockBody;
+use super::dense::push_direct;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
+use read::{CsrMatrix, EntryField};
+use row_groups::RowGroups;
 
 /// Entries, or rows, of a block.
 const BLOCK: u64 = 32 << 10;
@@ -21,23 +26,23 @@ const BLOCK: u64 = 32 << 10;
 const SCRATCH: u64 = 4 << 20;
 
 /// `values` or `col_idxs`.
-pub(super) struct Entries {
-    pub(super) csr: Arc<Csr>,
-    pub(super) side: Side,
+pub(super) struct CsrEntries {
+    pub(super) csr: Arc<CsrMatrix>,
+    pub(super) side: EntryField,
     pub(super) stored_bytes: u64,
 }
 
 /// `row_offsets`: one more than there are rows.
-pub(super) struct Offsets {
-    pub(super) csr: Arc<Csr>,
+pub(super) struct CsrOffsets {
+    pub(super) csr: Arc<CsrMatrix>,
     pub(super) stored_bytes: u64,
 }
 
-impl Entries {
+impl CsrEntries {
     fn size(&self) -> u64 {
         match self.side {
-            Side::Columns => 8,
-            Side::Values => self.csr.value.size() as u64,
+            EntryField::Columns => 8,
+            EntryField::Values => self.csr.value.size() as u64,
         }
     }
 }
@@ -61,19 +66,19 @@ fn no_block(id: BlockId) -> Fault {
     Fault::new("no block begins here").found(id.0)
 }
 
-impl Array for Entries {
+impl Array for CsrEntries {
     fn name(&self) -> &str {
         match self.side {
-            Side::Columns => "col_idxs",
-            Side::Values => "values",
+            EntryField::Columns => "col_idxs",
+            EntryField::Values => "values",
         }
     }
 
     fn info(&self) -> Result<Info> {
         let groups = self.csr.groups()?;
         let dtype = match self.side {
-            Side::Columns => Dtype::U64,
-            Side::Values => self.csr.value.dtype(),
+            EntryField::Columns => Dtype::U64,
+            EntryField::Values => self.csr.value.dtype(),
         };
         Ok(Info {
             dtype,
@@ -121,7 +126,7 @@ impl Array for Entries {
 
     /// The columns lie between the values; offsets are checked with them.
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        if self.side == Side::Columns {
+        if self.side == EntryField::Columns {
             return Ok(());
         }
         let (groups, size) = (self.csr.groups()?, self.size());
@@ -138,13 +143,13 @@ impl Array for Entries {
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
         match self.side {
-            Side::Columns => Ok(()),
-            Side::Values => super::audit::counts(&self.csr, report),
+            EntryField::Columns => Ok(()),
+            EntryField::Values => check::counts(&self.csr, report),
         }
     }
 }
 
-impl Csr {
+impl CsrMatrix {
     fn codec(&self) -> &'static str {
         match self.stored.table.len() {
             0 => "sparse",
@@ -158,11 +163,11 @@ impl Csr {
         for block in self.stored.table.iter() {
             let size = block.value().map_or(0, |value| value.size() as u64);
             let (own, index) = match block.body {
-                Body::Empty => (0, 0),
-                Body::Dense(_) => (block.area() * size, 0),
-                Body::Sparse(_) => (block.entries() * size, 4 * block.entries()),
-                Body::Coo(_) if block.width == 1 => (block.entries() * size, 0),
-                Body::Coo(_) => (block.entries() * size, 4 * block.entries()),
+                BlockBody::Empty => (0, 0),
+                BlockBody::Dense(_) => (block.area() * size, 0),
+                BlockBody::Sparse(_) => (block.entries() * size, 4 * block.entries()),
+                BlockBody::Coo(_) if block.width == 1 => (block.entries() * size, 0),
+                BlockBody::Coo(_) => (block.entries() * size, 4 * block.entries()),
             };
             values += own;
             cols += index;
@@ -172,14 +177,14 @@ impl Csr {
     }
 }
 
-impl Offsets {
+impl CsrOffsets {
     fn bytes(&self) -> u64 {
         (self.csr.rows + 1) * 8
     }
 }
 
 /// The offset that every row of a group has, if that is known.
-fn made_up(groups: &Groups, row: u64) -> Option<(u64, u64)> {
+fn made_up(groups: &RowGroups, row: u64) -> Option<(u64, u64)> {
     let number = groups.by_row(row);
     let group = groups.list[number];
     match groups.list.get(number + 1) {
@@ -190,7 +195,7 @@ fn made_up(groups: &Groups, row: u64) -> Option<(u64, u64)> {
     }
 }
 
-impl Array for Offsets {
+impl Array for CsrOffsets {
     fn name(&self) -> &str {
         "row_offsets"
     }
@@ -269,4 +274,23 @@ impl Array for Offsets {
     fn survey(&self, _visit: &mut dyn FnMut(Piece)) -> Result<()> {
         Ok(())
     }
+}
+
+/// The three arrays of a CSRMatrix.
+pub(super) fn arrays(csr: CsrMatrix, stored: (u64, u64, u64)) -> Vec<Arc<dyn Array>> {
+    let csr = Arc::new(csr);
+    let entries = |side, stored_bytes| -> Arc<dyn Array> {
+        Arc::new(CsrEntries {
+            csr: Arc::clone(&csr),
+            side,
+            stored_bytes,
+        })
+    };
+    let values = entries(EntryField::Values, stored.0);
+    let cols = entries(EntryField::Columns, stored.1);
+    let offsets = Arc::new(CsrOffsets {
+        csr: Arc::clone(&csr),
+        stored_bytes: stored.2,
+    });
+    vec![values, cols, offsets]
 }

@@ -7,30 +7,34 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::region::{Part, Region};
-use super::rows::{LONG, Layout, Marks, Row, Walk, column};
-use super::tile::twice;
+use super::super::block::sorted::{EntryRect, SortedEntries};
+use super::super::block::sparse::{LONG, RowMarks, RowWalk, SparseRow, SparseRows, column};
+use super::super::block::twice;
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
-pub(super) struct Single<'a> {
-    pub(super) source: &'a dyn Source,
-    pub(super) layout: Layout,
-    pub(super) marks: Arc<Marks>,
+pub(in super::super) struct OrderedRows<'a> {
+    pub(in super::super) source: &'a dyn Source,
+    pub(in super::super) layout: SparseRows,
+    pub(in super::super) marks: Arc<RowMarks>,
     /// For long rows out of order; none if rows are shown as stored.
-    pub(super) region: Option<Region<'a>>,
+    pub(in super::super) region: Option<SortedEntries<'a>>,
 }
 
 /// What is wanted of entries: columns, or packed values as they are stored (converted, where they come
 /// from a long row out of order).
-pub(super) struct Wanted {
-    pub(super) cols: Option<Vec<u64>>,
-    pub(super) values: Vec<u8>,
+pub(in super::super) struct WantedEntries {
+    pub(in super::super) cols: Option<Vec<u64>>,
+    pub(in super::super) values: Vec<u8>,
 }
 
-impl Single<'_> {
+impl OrderedRows<'_> {
     /// Appends the entries `want`, counted over all rows.
-    pub(super) fn entries(&self, want: &Range<u64>, out: &mut Wanted) -> Result<()> {
+    pub(in super::super) fn entries(
+        &self,
+        want: &Range<u64>,
+        out: &mut WantedEntries,
+    ) -> Result<()> {
         let mark = self.marks.by_entry(&self.layout, want.start);
         let mut walk = self.layout.walk(self.source, mark);
         while walk.rest() > 0 {
@@ -50,10 +54,10 @@ impl Single<'_> {
 
     fn row(
         &self,
-        walk: &mut Walk<'_>,
-        row: &Row,
+        walk: &mut RowWalk<'_>,
+        row: &SparseRow,
         part: Range<u64>,
-        out: &mut Wanted,
+        out: &mut WantedEntries,
     ) -> Result<()> {
         match &self.region {
             None => walk.entries(row, part, &mut |bytes| self.push(row, bytes, out)),
@@ -78,17 +82,17 @@ impl Single<'_> {
     /// Checks the greatest column of a whole row; `cut` is pushed.
     fn push_checked(
         &self,
-        row: &Row,
+        row: &SparseRow,
         bytes: &[u8],
         cut: Range<usize>,
-        out: &mut Wanted,
+        out: &mut WantedEntries,
     ) -> Result<()> {
         let last = bytes.len() - self.layout.entry() as usize;
         self.check(row, column(&bytes[last..]).into())?;
         self.push(row, &bytes[cut], out)
     }
 
-    fn push(&self, row: &Row, bytes: &[u8], out: &mut Wanted) -> Result<()> {
+    fn push(&self, row: &SparseRow, bytes: &[u8], out: &mut WantedEntries) -> Result<()> {
         let most = match (self.layout.index, self.layout.value) {
             (4, 1) => push::<4, 5>(bytes, out),
             (4, 2) => push::<4, 6>(bytes, out),
@@ -102,7 +106,7 @@ impl Single<'_> {
         self.check(row, most)
     }
 
-    fn check(&self, row: &Row, col: u64) -> Result<()> {
+    fn check(&self, row: &SparseRow, col: u64) -> Result<()> {
         if col < self.layout.width {
             return Ok(());
         }
@@ -115,17 +119,17 @@ impl Single<'_> {
     /// A long row out of order, part by part.
     fn long(
         &self,
-        region: &Region<'_>,
-        row: &Row,
+        region: &SortedEntries<'_>,
+        row: &SparseRow,
         part: &Range<u64>,
-        out: &mut Wanted,
+        out: &mut WantedEntries,
     ) -> Result<()> {
         let Some(&number) = region.blocks.first() else {
             return Ok(());
         };
         let block = region.stored.table.get(number);
         let at = block.row + row.number;
-        let whole = Part {
+        let whole = EntryRect {
             rows: at..at + 1,
             cols: block.cols(),
             first: 0,
@@ -148,7 +152,12 @@ impl Single<'_> {
     }
 
     /// Numbers of the first entries of rows, as little-endian u64 into `out`; `base` is added.
-    pub(super) fn offsets(&self, rows: &Range<u64>, base: u64, out: &mut [u8]) -> Result<()> {
+    pub(in super::super) fn offsets(
+        &self,
+        rows: &Range<u64>,
+        base: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
         let mut walk = self.layout.walk(self.source, self.marks.by_row(rows.start));
         while walk.rest() > 0 {
             let row = walk.next()?;
@@ -166,11 +175,11 @@ impl Single<'_> {
 
 /// Appends entries of `E` bytes, `I` of them the column, and gives the greatest column. Lengths that are
 /// known here make each a move.
-fn push<const I: usize, const E: usize>(bytes: &[u8], out: &mut Wanted) -> u64 {
+fn push<const I: usize, const E: usize>(bytes: &[u8], out: &mut WantedEntries) -> u64 {
     let (entries, _) = bytes.as_chunks::<E>();
     let cols = entries
         .iter()
-        .map(|entry| super::entries::load(&entry[..I]));
+        .map(|entry| super::super::block::scan::load(&entry[..I]));
     let Some(kept) = &mut out.cols else {
         let start = out.values.len();
         out.values.resize(start + entries.len() * (E - I), 0);
@@ -196,7 +205,7 @@ fn ascends(bytes: &[u8], entry: usize) -> bool {
     ascends
 }
 
-fn sorted(row: &Row, bytes: &[u8], entry: usize) -> Result<Vec<u8>> {
+fn sorted(row: &SparseRow, bytes: &[u8], entry: usize) -> Result<Vec<u8>> {
     let mut entries: Vec<&[u8]> = bytes.chunks_exact(entry).collect();
     entries.sort_unstable_by_key(|entry| column(entry));
     let same = |pair: &&[&[u8]]| column(pair[0]) == column(pair[1]);

@@ -3,18 +3,20 @@
 //! Opening reads the header and the heads of all blocks, and checks that they partition the object; a
 //! file that breaks a rule there has nothing that can be trusted.
 
+mod partition;
+
 use std::sync::Arc;
 
-use super::cells::{Cells, Object};
-use super::csr::Csr;
-use super::header::{DataType, Header};
-use super::index::Index;
+use super::block::BlockFile;
+use super::block::table::{BlockBody, BlockTable};
+use super::block::tree::BlockTree;
+use super::csr;
+use super::csr::read::CsrMatrix;
+use super::dense::{CellObject, DenseView};
+use super::describe::{DescribedFile, rows_times};
+use super::header::{FileHead, ObjectKind};
 use super::labels::LabelLines;
-use super::program::compressed;
-use super::stored::Stored;
-use super::table::{Body, Table};
 use super::value::ValueType;
-use super::{Opened, rows_times, tiling};
 use crate::array::Array;
 use crate::container::names;
 use crate::error::{Fault, Result};
@@ -25,46 +27,46 @@ const DIALECT: &str = "spec";
 const SMALL_LABELS: usize = 1 << 20;
 
 /// Opens a file of this form.
-pub(super) fn open(source: &Arc<dyn Source>) -> Result<Opened> {
-    let header = Header::read(&**source, ValueType::spec)?;
+pub(super) fn open(source: &Arc<dyn Source>) -> Result<DescribedFile> {
+    let header = FileHead::read(&**source, ValueType::spec)?;
     check_sizes(&header)?;
-    let table = Table::read(&**source, &header)?;
-    tiling::check(&table, &header)?;
-    let stored = Stored::new(Arc::clone(source), table);
+    let table = BlockTable::read(&**source, &header)?;
+    partition::check(&table, &header)?;
+    let stored = BlockFile::new(Arc::clone(source), table);
     if !header.has_cells() {
         check_rows(&stored)?;
     }
     match header.data {
-        DataType::DenseMatrix => dense(stored, header),
-        DataType::CsrMatrix => csr(stored, header),
-        DataType::Frame => frame(source, stored, header),
+        ObjectKind::DenseMatrix => dense(stored, header),
+        ObjectKind::CsrMatrix => compressed(stored, header),
+        ObjectKind::Frame => frame(source, stored, header),
     }
 }
 
 /// Every array must fit a file.
-fn check_sizes(header: &Header) -> Result<()> {
+fn check_sizes(header: &FileHead) -> Result<()> {
     let (rows, cols) = (u128::from(header.rows), u128::from(header.cols));
     let fits = |cells, value| header.decoded(cells, value).map(|_| ());
     match header.data {
-        DataType::DenseMatrix => fits(rows * cols, header.types[0]),
-        DataType::CsrMatrix => fits(rows + 1, ValueType::U64),
-        DataType::Frame => header.types.iter().try_for_each(|&value| fits(rows, value)),
+        ObjectKind::DenseMatrix => fits(rows * cols, header.types[0]),
+        ObjectKind::CsrMatrix => fits(rows + 1, ValueType::U64),
+        ObjectKind::Frame => header.types.iter().try_for_each(|&value| fits(rows, value)),
     }
 }
 
 /// The rows of an object without cells, which no array will ever show.
-fn check_rows(stored: &Stored) -> Result<()> {
+fn check_rows(stored: &BlockFile) -> Result<()> {
     for block in stored.table.iter() {
-        if matches!(block.body, Body::Sparse(_)) {
+        if matches!(block.body, BlockBody::Sparse(_)) {
             stored.marks(&block)?;
         }
     }
     Ok(())
 }
 
-fn object(stored: Stored, header: &Header) -> Arc<Object> {
-    Arc::new(Object {
-        index: Index::new(&stored.table),
+fn object(stored: BlockFile, header: &FileHead) -> Arc<CellObject> {
+    Arc::new(CellObject {
+        index: BlockTree::new(&stored.table),
         stored,
         rows: header.rows,
         cols: header.cols,
@@ -72,20 +74,28 @@ fn object(stored: Stored, header: &Header) -> Arc<Object> {
     })
 }
 
-fn dense(stored: Stored, header: Header) -> Result<Opened> {
+fn dense(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
     let cells = u128::from(header.rows) * u128::from(header.cols);
     let bytes = header.decoded(cells, header.types[0])?;
-    let values = Cells::matrix(object(stored, &header), bytes);
-    Ok(Opened::new(header, DIALECT, vec![Arc::new(values)]))
+    let values = DenseView::matrix(object(stored, &header), bytes);
+    Ok(DescribedFile::new(header, DIALECT, vec![Arc::new(values)]))
 }
 
-fn csr(stored: Stored, header: Header) -> Result<Opened> {
-    let csr = Csr::new(stored, header.rows, header.cols, header.types[0]);
+fn compressed(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
+    let csr = CsrMatrix::new(stored, header.rows, header.cols, header.types[0]);
     let stored_bytes = csr.stored_bytes();
-    Ok(Opened::new(header, DIALECT, compressed(csr, stored_bytes)))
+    Ok(DescribedFile::new(
+        header,
+        DIALECT,
+        csr::arrays(csr, stored_bytes),
+    ))
 }
 
-fn frame(source: &Arc<dyn Source>, stored: Stored, mut header: Header) -> Result<Opened> {
+fn frame(
+    source: &Arc<dyn Source>,
+    stored: BlockFile,
+    mut header: FileHead,
+) -> Result<DescribedFile> {
     let object = object(stored, &header);
     let labels = std::mem::take(&mut header.labels);
     let list = labels.list();
@@ -96,7 +106,7 @@ fn frame(source: &Arc<dyn Source>, stored: Stored, mut header: Header) -> Result
         let bytes = u64::try_from(rows_times(&header, size))
             .map_err(|_| Fault::new("the column is larger than any file"))?;
         let name = format!("columns/{name}");
-        arrays.push(Arc::new(Cells::column(
+        arrays.push(Arc::new(DenseView::column(
             Arc::clone(&object),
             name,
             col,
@@ -110,7 +120,7 @@ fn frame(source: &Arc<dyn Source>, stored: Stored, mut header: Header) -> Result
     } else {
         arrays.push(Arc::new(LabelLines::new(Arc::clone(source), &labels)));
     }
-    let mut opened = Opened::new(header, DIALECT, arrays);
+    let mut opened = DescribedFile::new(header, DIALECT, arrays);
     opened.labels = text;
     Ok(opened)
 }

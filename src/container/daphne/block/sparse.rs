@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::table::{Block, Body};
-use super::window::Window;
+use super::super::window::Window;
+use super::table::{BlockBody, CellBlock};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -15,45 +15,45 @@ use crate::source::Source;
 const SPACING: u64 = 64 << 10;
 const WINDOW: usize = 128 << 10;
 /// Entries of a row that is not read as a whole.
-pub(super) const LONG: u64 = 64 << 10;
+pub(in super::super) const LONG: u64 = 64 << 10;
 
 /// Where the rows lie.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) rows: u64,
-    pub(super) entries: u64,
+pub(in super::super) struct SparseRows {
+    pub(in super::super) start: u64,
+    pub(in super::super) end: u64,
+    pub(in super::super) rows: u64,
+    pub(in super::super) entries: u64,
     /// Columns of the block.
-    pub(super) width: u64,
+    pub(in super::super) width: u64,
     /// Bytes of a count, and of a column: 4 or 8.
-    pub(super) index: u64,
+    pub(in super::super) index: u64,
     /// Bytes of a value.
-    pub(super) value: u64,
+    pub(in super::super) value: u64,
 }
 
 /// What the pass over the counts found.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(in super::super) struct RowMarks {
     /// Row, and where its count is stored.
     marks: Vec<(u64, u64)>,
     /// Long rows whose columns do not ascend.
     unsorted: Vec<u64>,
 }
 
-impl Marks {
-    pub(super) fn ascends(&self, row: u64) -> bool {
+impl RowMarks {
+    pub(in super::super) fn ascends(&self, row: u64) -> bool {
         self.unsorted.binary_search(&row).is_err()
     }
 
     /// The last mark at or before a row.
-    pub(super) fn by_row(&self, row: u64) -> (u64, u64) {
+    pub(in super::super) fn by_row(&self, row: u64) -> (u64, u64) {
         let next = self.marks.partition_point(|mark| mark.0 <= row);
         self.marks[next.saturating_sub(1)]
     }
 
     /// Bytes that are passed over for these rows, up to `end`.
-    pub(super) fn stored(&self, rows: &Range<u32>, end: u64) -> Range<u64> {
+    pub(in super::super) fn stored(&self, rows: &Range<u32>, end: u64) -> Range<u64> {
         let next = self
             .marks
             .partition_point(|mark| mark.0 < u64::from(rows.end));
@@ -62,21 +62,21 @@ impl Marks {
     }
 
     /// The last mark whose row begins at or before an entry.
-    pub(super) fn by_entry(&self, layout: &Layout, entry: u64) -> (u64, u64) {
+    pub(in super::super) fn by_entry(&self, layout: &SparseRows, entry: u64) -> (u64, u64) {
         let before = |mark: &(u64, u64)| layout.before(mark.0, mark.1) <= entry;
         let next = self.marks.partition_point(before);
         self.marks[next.saturating_sub(1)]
     }
 }
 
-impl Layout {
+impl SparseRows {
     /// Of a sparse block.
-    pub(super) fn of(block: &Block) -> Layout {
+    pub(in super::super) fn of(block: &CellBlock) -> SparseRows {
         let value = match block.body {
-            Body::Sparse(value) => value.size() as u64,
+            BlockBody::Sparse(value) => value.size() as u64,
             _ => 0,
         };
-        Layout {
+        SparseRows {
             start: block.payload(),
             end: block.end,
             rows: block.height.into(),
@@ -88,18 +88,18 @@ impl Layout {
     }
 
     /// Bytes of an entry.
-    pub(super) fn entry(&self) -> u64 {
+    pub(in super::super) fn entry(&self) -> u64 {
         self.index + self.value
     }
 
     /// Entries before a row whose count is stored at `at`.
-    pub(super) fn before(&self, row: u64, at: u64) -> u64 {
+    pub(in super::super) fn before(&self, row: u64, at: u64) -> u64 {
         (at - self.start - row * self.index) / self.entry()
     }
 
     /// Checks every count.
-    pub(super) fn mark(&self, source: &dyn Source) -> Result<Marks> {
-        let mut marks = Marks {
+    pub(in super::super) fn mark(&self, source: &dyn Source) -> Result<RowMarks> {
+        let mut marks = RowMarks {
             marks: vec![(0, self.start)],
             unsorted: Vec::new(),
         };
@@ -126,8 +126,12 @@ impl Layout {
     }
 
     /// Walks rows from a mark on.
-    pub(super) fn walk<'a>(&self, source: &'a dyn Source, mark: (u64, u64)) -> Walk<'a> {
-        Walk {
+    pub(in super::super) fn walk<'a>(
+        &self,
+        source: &'a dyn Source,
+        mark: (u64, u64),
+    ) -> RowWalk<'a> {
+        RowWalk {
             layout: *self,
             window: Window::new(source, self.end, WINDOW),
             row: mark.0,
@@ -136,39 +140,39 @@ impl Layout {
     }
 }
 
-pub(super) struct Walk<'a> {
-    layout: Layout,
-    pub(super) window: Window<'a>,
+pub(in super::super) struct RowWalk<'a> {
+    layout: SparseRows,
+    pub(in super::super) window: Window<'a>,
     row: u64,
     at: u64,
 }
 
 /// A row and where it is stored.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
-    pub(super) number: u64,
+pub(in super::super) struct SparseRow {
+    pub(in super::super) number: u64,
     /// Its first entry, counted over all rows.
-    pub(super) first: u64,
-    pub(super) entries: u64,
+    pub(in super::super) first: u64,
+    pub(in super::super) entries: u64,
     /// Where its entries are stored.
-    pub(super) at: u64,
+    pub(in super::super) at: u64,
 }
 
-impl Row {
-    pub(super) fn range(&self) -> Range<u64> {
+impl SparseRow {
+    pub(in super::super) fn range(&self) -> Range<u64> {
         self.first..self.first + self.entries
     }
 }
 
-impl Walk<'_> {
+impl RowWalk<'_> {
     /// Rows that follow.
-    pub(super) fn rest(&self) -> u64 {
+    pub(in super::super) fn rest(&self) -> u64 {
         self.layout.rows - self.row
     }
 
     /// The next row; there is one.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Row> {
+    pub(in super::super) fn next(&mut self) -> Result<SparseRow> {
         let layout = &self.layout;
         let entries = match layout.index {
             4 => u64::from(self.window.u32(self.at)?),
@@ -183,7 +187,7 @@ impl Walk<'_> {
                 .found(format_args!("{entries} in row {}", self.row))
                 .into());
         }
-        let row = Row {
+        let row = SparseRow {
             number: self.row,
             first: layout.before(self.row, self.at),
             entries,
@@ -196,9 +200,9 @@ impl Walk<'_> {
 
     /// Gives the stored entries of a part of a row, several at a time.
     #[inline]
-    pub(super) fn entries(
+    pub(in super::super) fn entries(
         &mut self,
-        row: &Row,
+        row: &SparseRow,
         part: Range<u64>,
         visit: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
@@ -214,7 +218,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn row_ascends(&mut self, row: &Row) -> Result<bool> {
+    fn row_ascends(&mut self, row: &SparseRow) -> Result<bool> {
         let entry = self.layout.entry() as usize;
         let (mut before, mut ascends) = (None, true);
         self.entries(row, 0..row.entries, &mut |bytes| {
@@ -231,7 +235,7 @@ impl Walk<'_> {
 
 /// The 32-bit column that an entry begins with.
 #[inline(always)]
-pub(super) fn column(entry: &[u8]) -> u32 {
+pub(in super::super) fn column(entry: &[u8]) -> u32 {
     let mut own = [0; 4];
     own.copy_from_slice(&entry[..4]);
     u32::from_le_bytes(own)

@@ -4,19 +4,23 @@
 //! that nobody stored, is direct; other blocks are cut into tiles, numbered by the place of their first cell
 //! in the array. A damaged block harms only its own cells.
 
+mod check;
+mod row_band;
+mod tile;
+
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::index::Index;
-use super::stored::Stored;
-use super::strip::{Run, Strip};
-use super::table::{Block, Body};
-use super::tile::Grid;
+use super::block::BlockFile;
+use super::block::table::{BlockBody, CellBlock};
+use super::block::tree::BlockTree;
 use super::value::ValueType;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::source::Fetch;
+use row_band::{CellRun, RowBand};
+use tile::TileGrid;
 
 /// Stored runs from this length on are read straight.
 const LONG_RUN: u64 = 4 << 10;
@@ -24,16 +28,16 @@ const LONG_RUN: u64 = 4 << 10;
 const RANGES: usize = 256;
 
 /// A DenseMatrix or a Frame.
-pub(super) struct Object {
-    pub(super) stored: Stored,
-    pub(super) index: Index,
+pub(super) struct CellObject {
+    pub(super) stored: BlockFile,
+    pub(super) index: BlockTree,
     pub(super) rows: u64,
     pub(super) cols: u64,
     /// Types of the columns; a matrix has one for all.
     pub(super) types: Vec<ValueType>,
 }
 
-impl Object {
+impl CellObject {
     fn value(&self, col: u64) -> ValueType {
         let first = self.types.first().copied().unwrap_or(ValueType::U8);
         let own = usize::try_from(col)
@@ -45,14 +49,14 @@ impl Object {
     }
 
     /// The type of a column of a block, counted within it.
-    pub(super) fn target(&self, block: &Block, col: u64) -> ValueType {
+    pub(super) fn target(&self, block: &CellBlock, col: u64) -> ValueType {
         self.value(block.col + col)
     }
 }
 
-pub(super) struct Cells {
+pub(super) struct DenseView {
     name: String,
-    pub(super) object: Arc<Object>,
+    pub(super) object: Arc<CellObject>,
     /// Columns shown.
     pub(super) cols: Range<u64>,
     pub(super) value: ValueType,
@@ -60,10 +64,10 @@ pub(super) struct Cells {
     pub(super) bytes: u64,
 }
 
-impl Cells {
+impl DenseView {
     /// All cells of a matrix, which decode to `bytes`.
-    pub(super) fn matrix(object: Arc<Object>, bytes: u64) -> Cells {
-        Cells {
+    pub(super) fn matrix(object: Arc<CellObject>, bytes: u64) -> DenseView {
+        DenseView {
             name: "values".into(),
             cols: 0..object.cols,
             value: object.value(0),
@@ -74,8 +78,8 @@ impl Cells {
     }
 
     /// One column of a frame, which decodes to `bytes`.
-    pub(super) fn column(object: Arc<Object>, name: String, col: u64, bytes: u64) -> Cells {
-        Cells {
+    pub(super) fn column(object: Arc<CellObject>, name: String, col: u64, bytes: u64) -> DenseView {
+        DenseView {
             name,
             cols: col..col + 1,
             value: object.value(col),
@@ -94,18 +98,18 @@ impl Cells {
     }
 
     /// Columns of a block that are shown, counted within it.
-    pub(super) fn shown(&self, block: &Block) -> Range<u64> {
+    pub(super) fn shown(&self, block: &CellBlock) -> Range<u64> {
         let start = self.cols.start.max(block.col) - block.col;
         start..self.cols.end.min(block.cols().end) - block.col
     }
 
     /// Whether cells of a block need no decoding.
-    pub(super) fn direct(&self, block: &Block) -> bool {
+    pub(super) fn direct(&self, block: &CellBlock) -> bool {
         let shown = self.shown(block);
         let len = shown.end - shown.start;
         match block.body {
-            Body::Empty => true,
-            Body::Dense(value) if value == self.value => {
+            BlockBody::Empty => true,
+            BlockBody::Dense(value) if value == self.value => {
                 let whole = len == self.width() && len == u64::from(block.width);
                 whole || len * self.size() >= LONG_RUN
             }
@@ -113,16 +117,16 @@ impl Cells {
         }
     }
 
-    pub(super) fn grid(&self, block: &Block) -> Grid {
-        Grid::new(block, self.shown(block), self.value)
+    pub(super) fn grid(&self, block: &CellBlock) -> TileGrid {
+        TileGrid::new(block, self.shown(block), self.value)
     }
 
     /// The array's number of a cell of a block.
-    pub(super) fn place(&self, block: &Block, row: u64, col: u64) -> u64 {
+    pub(super) fn place(&self, block: &CellBlock, row: u64, col: u64) -> u64 {
         (block.row + row) * self.width() + (block.col + col - self.cols.start)
     }
 
-    fn push_strip(&self, strip: &Strip, range: &Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+    fn push_strip(&self, strip: &RowBand, range: &Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         if strip.blocks.iter().all(|block| self.direct(block)) {
             push_direct(&self.bytes_of(&strip.places(self.width())), range, out);
             return Ok(());
@@ -142,7 +146,7 @@ impl Cells {
         places.start * self.size()..places.end * self.size()
     }
 
-    fn push_tiles(&self, run: &Run<'_>, range: &Range<u64>, out: &mut Vec<Piece>) {
+    fn push_tiles(&self, run: &CellRun<'_>, range: &Range<u64>, out: &mut Vec<Piece>) {
         let grid = self.grid(run.block);
         let mut place = run.places.start;
         while place < run.places.end {
@@ -169,7 +173,7 @@ impl Cells {
     }
 
     /// Where a cell lies in its block.
-    fn within(&self, block: &Block, place: u64) -> (u64, u64) {
+    fn within(&self, block: &CellBlock, place: u64) -> (u64, u64) {
         let (row, col) = (place / self.width(), place % self.width());
         (row - block.row, self.cols.start + col - block.col)
     }
@@ -178,14 +182,14 @@ impl Cells {
     fn strips(
         &self,
         range: &Range<u64>,
-        visit: &mut dyn FnMut(&Strip) -> Result<()>,
+        visit: &mut dyn FnMut(&RowBand) -> Result<()>,
     ) -> Result<()> {
         let places = range.start / self.size()..range.end.div_ceil(self.size());
-        Strip::each(self, places, visit)
+        RowBand::each(self, places, visit)
     }
 
     /// The blocks that hold cells of the array.
-    pub(super) fn blocks(&self) -> Vec<Block> {
+    pub(super) fn blocks(&self) -> Vec<CellBlock> {
         let mut found = Vec::new();
         let table = &self.object.stored.table;
         let rows = 0..self.object.rows;
@@ -208,7 +212,7 @@ pub(super) fn push_direct(bytes: &Range<u64>, range: &Range<u64>, out: &mut Vec<
     }
 }
 
-impl Array for Cells {
+impl Array for DenseView {
     fn name(&self) -> &str {
         &self.name
     }
@@ -220,7 +224,7 @@ impl Array for Cells {
             let share = u128::from(block.stored()) * u128::from(shown.end - shown.start);
             stored_bytes += (share / u128::from(block.width.max(1))) as u64;
             blocks += 1;
-            let own = super::table::codec(block.body);
+            let own = super::block::table::codec(block.body);
             codec = match codec {
                 None => Some(own),
                 Some(other) if other == own => codec,
@@ -247,7 +251,7 @@ impl Array for Cells {
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {
-        Stored::tile_scratch()
+        BlockFile::tile_scratch()
     }
 
     fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
@@ -258,7 +262,7 @@ impl Array for Cells {
         let place = block.0;
         let (row, col) = (place / self.width(), self.cols.start + place % self.width());
         let mut found = Vec::new();
-        let Object { stored, index, .. } = &*self.object;
+        let CellObject { stored, index, .. } = &*self.object;
         index.find(&stored.table, &(row..row + 1), &(col..col + 1), &mut found);
         let stored_block = found.first().ok_or_else(no_tile)?;
         let (row, col) = self.within(stored_block, place);
@@ -284,8 +288,8 @@ impl Array for Cells {
                 rest = after;
                 match run.block.body {
                     _ if len == 0 => {}
-                    Body::Empty => part.fill(0),
-                    Body::Dense(value) if value == self.value => {
+                    BlockBody::Empty => part.fill(0),
+                    BlockBody::Dense(value) if value == self.value => {
                         let skip = bytes.start - run.places.start * self.size();
                         let (row, col) = self.within(run.block, run.places.start);
                         let cell = row * u64::from(run.block.width) + col;
@@ -305,11 +309,11 @@ impl Array for Cells {
     }
 
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        super::audit::survey(self, visit);
+        check::survey(self, visit);
         Ok(())
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
-        super::audit::cells(self, report)
+        check::cells(self, report)
     }
 }

@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::entries::{Batch, Visit, load};
-use super::stored::Stored;
-use super::table::Block;
-use super::value::ValueType;
+use super::super::value::ValueType;
+use super::BlockFile;
+use super::scan::{EntryBatch, VisitBatch, load};
+use super::table::CellBlock;
 use crate::error::{Error, Result};
 
 /// Stored bytes that are looked through without a thought.
@@ -31,49 +31,49 @@ const KEPT: usize = 4;
 const BATCH: usize = 4096;
 
 /// The latest used is the last.
-static SLABS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+static SLABS: Mutex<Vec<KeptSlab>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The place of an entry in its block, counted row by row, and the bits of its value.
-type Entry = (u64, u64);
+type PlacedEntry = (u64, u64);
 
-struct Kept {
+struct KeptSlab {
     /// File, block and slab.
     key: (u64, u32, usize),
-    entries: Arc<Vec<Entry>>,
+    entries: Arc<Vec<PlacedEntry>>,
 }
 
 /// Counts of a file's blocks; none where a block is damaged.
-pub(super) struct Sorted {
+pub(in super::super) struct ByPlace {
     id: u64,
-    counts: Mutex<HashMap<u32, Option<Arc<Counts>>>>,
+    counts: Mutex<HashMap<u32, Option<Arc<PlaceCounts>>>>,
 }
 
-impl Sorted {
-    pub(super) fn new() -> Sorted {
-        Sorted {
+impl ByPlace {
+    pub(in super::super) fn new() -> ByPlace {
+        ByPlace {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             counts: Mutex::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Option<Arc<Counts>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Option<Arc<PlaceCounts>>>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Sorted {
+impl Drop for ByPlace {
     fn drop(&mut self) {
         slabs().retain(|kept| kept.key.0 != self.id);
     }
 }
 
-fn slabs() -> MutexGuard<'static, Vec<Kept>> {
+fn slabs() -> MutexGuard<'static, Vec<KeptSlab>> {
     SLABS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Gives a slab that is kept, and makes it the latest.
-fn recall(key: (u64, u32, usize)) -> Option<Arc<Vec<Entry>>> {
+fn recall(key: (u64, u32, usize)) -> Option<Arc<Vec<PlacedEntry>>> {
     let mut slabs = slabs();
     let at = slabs.iter().position(|kept| kept.key == key)?;
     let kept = slabs.remove(at);
@@ -83,15 +83,15 @@ fn recall(key: (u64, u32, usize)) -> Option<Arc<Vec<Entry>>> {
 }
 
 /// Entries of a block before each band of places, and the first band of each slab.
-struct Counts {
+struct PlaceCounts {
     /// Places of a band.
     step: u64,
     before: Vec<u64>,
     slabs: Vec<usize>,
 }
 
-impl Counts {
-    fn new(block: &Block, counts: &[u64]) -> Counts {
+impl PlaceCounts {
+    fn new(block: &CellBlock, counts: &[u64]) -> PlaceCounts {
         let mut before = vec![0];
         before.extend(counts.iter().scan(0, |sum, count| {
             *sum += count;
@@ -106,7 +106,7 @@ impl Counts {
             }
         }
         slabs.push(counts.len());
-        Counts {
+        PlaceCounts {
             step: step(block),
             before,
             slabs,
@@ -136,22 +136,22 @@ impl Counts {
     }
 }
 
-fn step(block: &Block) -> u64 {
+fn step(block: &CellBlock) -> u64 {
     block.area().div_ceil(BANDS).max(1)
 }
 
-fn most(block: &Block) -> u64 {
+fn most(block: &CellBlock) -> u64 {
     (block.entries() / 8).clamp(LEAST, MOST)
 }
 
-impl Stored {
+impl BlockFile {
     /// Visits the entries of a rectangle in the order of their places, or says that this is no gain.
-    pub(super) fn scan_sorted(
+    pub(in super::super) fn scan_sorted(
         &self,
-        block: &Block,
+        block: &CellBlock,
         rows: &Range<u32>,
         cols: &Range<u32>,
-        visit: &mut Visit<'_>,
+        visit: &mut VisitBatch<'_>,
     ) -> Result<bool> {
         if block.stored() <= CHEAP || rows.is_empty() || cols.is_empty() {
             return Ok(false);
@@ -180,7 +180,7 @@ impl Stored {
     }
 
     /// Counts the entries of a block when they are first needed.
-    fn counts(&self, block: &Block) -> Result<Option<Arc<Counts>>> {
+    fn counts(&self, block: &CellBlock) -> Result<Option<Arc<PlaceCounts>>> {
         // Held while counting: others would only do the same.
         let mut known = self.sorted.lock();
         if let Some(counts) = known.get(&block.number) {
@@ -195,7 +195,7 @@ impl Stored {
             Ok(())
         });
         let counts = match counted {
-            Ok(()) => Some(Arc::new(Counts::new(block, &counts))),
+            Ok(()) => Some(Arc::new(PlaceCounts::new(block, &counts))),
             // The fault harms only what lies beside it.
             Err(Error::Fault(_)) => None,
             Err(other) => return Err(other),
@@ -205,7 +205,12 @@ impl Stored {
     }
 
     /// The entries of a slab, sorted; those at one place are neighbours.
-    fn slab(&self, block: &Block, counts: &Counts, slab: usize) -> Result<Arc<Vec<Entry>>> {
+    fn slab(
+        &self,
+        block: &CellBlock,
+        counts: &PlaceCounts,
+        slab: usize,
+    ) -> Result<Arc<Vec<PlacedEntry>>> {
         let key = (self.sorted.id, block.number, slab);
         // Held while gathering, see above.
         let _alone = self.sorted.lock();
@@ -229,7 +234,7 @@ impl Stored {
         if slabs.len() >= KEPT {
             slabs.remove(0);
         }
-        slabs.push(Kept {
+        slabs.push(KeptSlab {
             key,
             entries: Arc::clone(&entries),
         });
@@ -238,23 +243,28 @@ impl Stored {
 }
 
 /// Rows and columns of a whole block.
-fn all(block: &Block) -> (Range<u32>, Range<u32>) {
+fn all(block: &CellBlock) -> (Range<u32>, Range<u32>) {
     (0..block.height, 0..block.width)
 }
 
-fn places<'a>(block: &Block, batch: &'a Batch) -> impl Iterator<Item = u64> + 'a {
+fn places<'a>(block: &CellBlock, batch: &'a EntryBatch) -> impl Iterator<Item = u64> + 'a {
     let width = u64::from(block.width);
     let pairs = batch.rows.iter().zip(&batch.cols);
     pairs.map(move |(&row, &col)| u64::from(row) * width + u64::from(col))
 }
 
 /// Hands on the entries that lie in some columns.
-fn give(block: &Block, cols: &Range<u32>, entries: &[Entry], visit: &mut Visit<'_>) -> Result<()> {
+fn give(
+    block: &CellBlock,
+    cols: &Range<u32>,
+    entries: &[PlacedEntry],
+    visit: &mut VisitBatch<'_>,
+) -> Result<()> {
     let (width, size) = (
         u64::from(block.width),
         block.value().map_or(1, ValueType::size),
     );
-    let mut batch = Batch::default();
+    let mut batch = EntryBatch::default();
     for part in entries.chunks(BATCH) {
         batch.clear();
         for &(place, bits) in part {

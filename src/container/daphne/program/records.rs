@@ -6,8 +6,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::strided;
-use super::value::ValueType;
+use super::super::strided;
+use super::super::value::ValueType;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
@@ -19,18 +19,18 @@ const PASSED: u64 = 8 << 20;
 /// What is read at once beside a block.
 const SCRATCH: u64 = 256 << 10;
 
-pub(super) struct Column {
-    pub(super) name: String,
-    pub(super) source: Arc<dyn Source>,
-    pub(super) value: ValueType,
-    pub(super) rows: u64,
+pub(in super::super) struct RecordColumn {
+    pub(in super::super) name: String,
+    pub(in super::super) source: Arc<dyn Source>,
+    pub(in super::super) value: ValueType,
+    pub(in super::super) rows: u64,
     /// Bytes of a record.
-    pub(super) record: u64,
+    pub(in super::super) record: u64,
     /// Where the column's value of the first record is stored.
-    pub(super) first: u64,
+    pub(in super::super) first: u64,
 }
 
-impl Column {
+impl RecordColumn {
     fn bytes(&self) -> u64 {
         self.rows * self.value.size() as u64
     }
@@ -41,7 +41,7 @@ impl Column {
     }
 }
 
-impl Array for Column {
+impl Array for RecordColumn {
     fn name(&self) -> &str {
         &self.name
     }

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::header::Header;
-use super::table::{Block, Table};
+use super::super::block::table::{BlockTable, CellBlock};
+use super::super::header::FileHead;
 use crate::error::{Fault, Result};
 
-pub(super) fn check(table: &Table, header: &Header) -> Result<()> {
+pub(in super::super) fn check(table: &BlockTable, header: &FileHead) -> Result<()> {
     if !header.has_cells() {
         return Ok(());
     }
@@ -28,7 +28,7 @@ pub(super) fn check(table: &Table, header: &Header) -> Result<()> {
 }
 
 /// Blocks come and go as the sweep moves down the rows.
-fn sweep(table: &Table) -> Result<()> {
+fn sweep(table: &BlockTable) -> Result<()> {
     let mut starts: Vec<u32> = (0..table.len() as u32).collect();
     let mut ends = starts.clone();
     starts.sort_unstable_by_key(|&n| table.get(n).row);
@@ -52,7 +52,7 @@ fn sweep(table: &Table) -> Result<()> {
 }
 
 /// A live block that shares columns with this one; those that live share none.
-fn meets(table: &Table, live: &BTreeMap<u64, u32>, block: &Block) -> Option<u32> {
+fn meets(table: &BlockTable, live: &BTreeMap<u64, u32>, block: &CellBlock) -> Option<u32> {
     let (_, &last) = live.range(..block.cols().end).next_back()?;
     (table.get(last).cols().end > block.col).then_some(last)
 }

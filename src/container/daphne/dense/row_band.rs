@@ -5,33 +5,33 @@
 
 use std::ops::Range;
 
-use super::cells::Cells;
-use super::table::Block;
+use super::super::block::table::CellBlock;
+use super::DenseView;
 use crate::error::Result;
 
-pub(super) struct Strip {
+pub(in super::super) struct RowBand {
     rows: Range<u64>,
     /// Columns of the object.
     cols: Range<u64>,
     /// First column of the array.
     left: u64,
     /// Every block of these cells, from left to right.
-    pub(super) blocks: Vec<Block>,
+    pub(in super::super) blocks: Vec<CellBlock>,
 }
 
 /// Cells that go on in one block and in the array.
-pub(super) struct Run<'a> {
-    pub(super) block: &'a Block,
+pub(in super::super) struct CellRun<'a> {
+    pub(in super::super) block: &'a CellBlock,
     /// Their numbers in the array.
-    pub(super) places: Range<u64>,
+    pub(in super::super) places: Range<u64>,
 }
 
-impl Strip {
+impl RowBand {
     /// Visits the strips that hold the cells `places` of an array, in order.
-    pub(super) fn each(
-        cells: &Cells,
+    pub(in super::super) fn each(
+        cells: &DenseView,
         places: Range<u64>,
-        visit: &mut dyn FnMut(&Strip) -> Result<()>,
+        visit: &mut dyn FnMut(&RowBand) -> Result<()>,
     ) -> Result<()> {
         let (width, mut at) = (cells.width(), places.start);
         while at < places.end {
@@ -44,14 +44,14 @@ impl Strip {
             };
             let first = cells.cols.start;
             let cols = first + cols.start..first + cols.end;
-            let strip = Strip::new(cells, rows, cols);
+            let strip = RowBand::new(cells, rows, cols);
             at = strip.places(width).end;
             visit(&strip)?;
         }
         Ok(())
     }
 
-    fn new(cells: &Cells, rows: Range<u64>, cols: Range<u64>) -> Strip {
+    fn new(cells: &DenseView, rows: Range<u64>, cols: Range<u64>) -> RowBand {
         let object = &cells.object;
         let mut blocks = Vec::new();
         let first = rows.start..rows.start + 1;
@@ -61,7 +61,7 @@ impl Strip {
         blocks.sort_unstable_by_key(|block| block.col);
         let ends = blocks.iter().map(|block| block.rows().end);
         let end = ends.min().map_or(rows.end, |end| end.min(rows.end));
-        Strip {
+        RowBand {
             rows: rows.start..end,
             cols,
             left: cells.cols.start,
@@ -70,29 +70,29 @@ impl Strip {
     }
 
     /// Numbers of the cells in the array, from the first to the last.
-    pub(super) fn places(&self, width: u64) -> Range<u64> {
+    pub(in super::super) fn places(&self, width: u64) -> Range<u64> {
         let (left, last) = (self.cols.start - self.left, self.cols.end - self.left);
         self.rows.start * width + left..(self.rows.end - 1) * width + last
     }
 
     /// Visits the runs in the order of the array.
-    pub(super) fn runs<'a>(
+    pub(in super::super) fn runs<'a>(
         &'a self,
-        cells: &Cells,
-        mut visit: impl FnMut(Run<'a>) -> Result<()>,
+        cells: &DenseView,
+        mut visit: impl FnMut(CellRun<'a>) -> Result<()>,
     ) -> Result<()> {
         let width = cells.width();
         // One block: it holds whole rows, or there is only one row.
         if let [block] = &self.blocks[..] {
             let places = self.places(width);
-            return visit(Run { block, places });
+            return visit(CellRun { block, places });
         }
         for row in self.rows.clone() {
             for block in &self.blocks {
                 let start = self.cols.start.max(block.col) - self.left;
                 let end = self.cols.end.min(block.cols().end) - self.left;
                 let places = row * width + start..row * width + end;
-                visit(Run { block, places })?;
+                visit(CellRun { block, places })?;
             }
         }
         Ok(())

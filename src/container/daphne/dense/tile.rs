@@ -6,12 +6,12 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::convert::convert;
-use super::entries::Batch;
-use super::stored::Stored;
-use super::table::{Block, Body};
-use super::value::ValueType;
-use crate::error::{Fault, Result};
+use super::super::block::scan::EntryBatch;
+use super::super::block::table::{BlockBody, CellBlock};
+use super::super::block::{BlockFile, inexact, twice};
+use super::super::convert::convert;
+use super::super::value::ValueType;
+use crate::error::Result;
 
 /// Decoded bytes of a tile, by the wider of its two value types.
 const TILE: u64 = 1 << 20;
@@ -27,41 +27,41 @@ thread_local! {
 
 /// A part of a block: rows and columns within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tile {
-    pub(super) rows: Range<u64>,
-    pub(super) cols: Range<u64>,
+pub(in super::super) struct Tile {
+    pub(in super::super) rows: Range<u64>,
+    pub(in super::super) cols: Range<u64>,
 }
 
 impl Tile {
-    pub(super) fn width(&self) -> u64 {
+    pub(in super::super) fn width(&self) -> u64 {
         self.cols.end - self.cols.start
     }
 
-    pub(super) fn cells(&self) -> u64 {
+    pub(in super::super) fn cells(&self) -> u64 {
         (self.rows.end - self.rows.start) * self.width()
     }
 }
 
 /// How the columns `cols` of a block are cut into tiles.
 #[derive(Debug, Clone)]
-pub(super) struct Grid {
+pub(in super::super) struct TileGrid {
     rows: u64,
     cols: Range<u64>,
     height: u64,
     width: u64,
 }
 
-impl Grid {
+impl TileGrid {
     /// `cols` count within the block and are not empty.
-    pub(super) fn new(block: &Block, cols: Range<u64>, to: ValueType) -> Grid {
+    pub(in super::super) fn new(block: &CellBlock, cols: Range<u64>, to: ValueType) -> TileGrid {
         let own = block.value().map_or(1, ValueType::size);
         let cells = TILE / own.max(to.size()) as u64;
         let across = (cols.end - cols.start).max(1);
         let passed = match block.body {
-            Body::Dense(_) => PASSED / (u64::from(block.width) * own as u64).max(1),
+            BlockBody::Dense(_) => PASSED / (u64::from(block.width) * own as u64).max(1),
             _ => u64::MAX,
         };
-        Grid {
+        TileGrid {
             rows: block.height.into(),
             height: (cells / across).min(passed).max(1),
             width: across.min(cells),
@@ -70,7 +70,7 @@ impl Grid {
     }
 
     /// The tile of a cell.
-    pub(super) fn tile(&self, row: u64, col: u64) -> Tile {
+    pub(in super::super) fn tile(&self, row: u64, col: u64) -> Tile {
         let top = row - row % self.height;
         let skip = col - self.cols.start;
         let left = self.cols.start + (skip - skip % self.width);
@@ -81,11 +81,11 @@ impl Grid {
     }
 }
 
-impl Stored {
+impl BlockFile {
     /// Decodes a tile into `out`, row by row, as values of type `to`.
-    pub(super) fn decode(
+    pub(in super::super) fn decode(
         &self,
-        block: &Block,
+        block: &CellBlock,
         tile: &Tile,
         to: ValueType,
         out: &mut [u8],
@@ -109,9 +109,9 @@ impl Stored {
         })
     }
 
-    fn fill(&self, block: &Block, tile: &Tile, own: ValueType, out: &mut [u8]) -> Result<()> {
+    fn fill(&self, block: &CellBlock, tile: &Tile, own: ValueType, out: &mut [u8]) -> Result<()> {
         match (block.body, own.size()) {
-            (Body::Dense(_), _) => self.dense(block, &tile.rows, &tile.cols, out),
+            (BlockBody::Dense(_), _) => self.dense(block, &tile.rows, &tile.cols, out),
             (_, 1) => self.scatter::<1>(block, tile, out),
             (_, 2) => self.scatter::<2>(block, tile, out),
             (_, 4) => self.scatter::<4>(block, tile, out),
@@ -120,7 +120,12 @@ impl Stored {
     }
 
     /// Puts entries of `S` bytes where they belong, zeros elsewhere.
-    fn scatter<const S: usize>(&self, block: &Block, tile: &Tile, out: &mut [u8]) -> Result<()> {
+    fn scatter<const S: usize>(
+        &self,
+        block: &CellBlock,
+        tile: &Tile,
+        out: &mut [u8],
+    ) -> Result<()> {
         out.fill(0);
         let (top, left, width) = (tile.rows.start as u32, tile.cols.start as u32, tile.width());
         let (cells, _) = out.as_chunks_mut::<S>();
@@ -143,12 +148,12 @@ impl Stored {
     }
 
     /// Whether every entry of a tile has a place of its own.
-    fn check_places(&self, block: &Block, tile: &Tile) -> Result<()> {
+    fn check_places(&self, block: &CellBlock, tile: &Tile) -> Result<()> {
         TAKEN.with_borrow_mut(|taken| {
             taken.clear();
             taken.resize(tile.cells().div_ceil(64) as usize, 0);
             let (top, left, width) = (tile.rows.start, tile.cols.start, tile.width());
-            self.scan(block, &tile.rows, &tile.cols, &mut |batch: &Batch| {
+            self.scan(block, &tile.rows, &tile.cols, &mut |batch: &EntryBatch| {
                 for (&row, &col) in batch.rows.iter().zip(&batch.cols) {
                     let place = (u64::from(row) - top) * width + (u64::from(col) - left);
                     let (word, bit) = (&mut taken[(place / 64) as usize], 1 << (place % 64));
@@ -163,19 +168,7 @@ impl Stored {
     }
 
     /// Memory that decoding a tile takes beside its output.
-    pub(super) fn tile_scratch() -> u64 {
+    pub(in super::super) fn tile_scratch() -> u64 {
         TILE + TILE / 8
     }
-}
-
-pub(super) fn twice(row: u64, col: u64) -> Fault {
-    Fault::new("two entries at one place").found(format_args!("row {row}, column {col}"))
-}
-
-/// A value that the array's type cannot hold; the place counts within the block.
-pub(super) fn inexact(block: &Block, (row, col): (u64, u64), to: ValueType) -> Fault {
-    let what = format!("a value does not fit the type {} exactly", to.name());
-    block
-        .fault(what)
-        .found(format_args!("row {row}, column {col} of the block"))
 }

@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
-use super::rows::{self, Layout};
-use super::stored::{Spans, Stored, in_block};
-use super::table::{Block, Body};
-use super::value::ValueType;
-use super::window::Window;
+use super::super::value::ValueType;
+use super::super::window::Window;
+use super::sparse::{SparseRows, column};
+use super::table::{BlockBody, CellBlock};
+use super::{BlockFile, CooRuns, in_block};
 use crate::error::{Fault, Result};
 
 /// Entries of a batch.
@@ -19,46 +19,46 @@ const WINDOW: usize = 128 << 10;
 
 /// Entries of one block: places within it, and values as they are stored.
 #[derive(Default)]
-pub(super) struct Batch {
-    pub(super) rows: Vec<u32>,
-    pub(super) cols: Vec<u32>,
-    pub(super) values: Vec<u8>,
+pub(in super::super) struct EntryBatch {
+    pub(in super::super) rows: Vec<u32>,
+    pub(in super::super) cols: Vec<u32>,
+    pub(in super::super) values: Vec<u8>,
 }
 
-impl Batch {
+impl EntryBatch {
     #[inline(always)]
-    pub(super) fn push(&mut self, row: u32, col: u32, value: &[u8]) {
+    pub(in super::super) fn push(&mut self, row: u32, col: u32, value: &[u8]) {
         self.rows.push(row);
         self.cols.push(col);
         self.values.extend_from_slice(value);
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(in super::super) fn clear(&mut self) {
         self.rows.clear();
         self.cols.clear();
         self.values.clear();
     }
 }
 
-pub(super) type Visit<'a> = dyn FnMut(&Batch) -> Result<()> + 'a;
+pub(in super::super) type VisitBatch<'a> = dyn FnMut(&EntryBatch) -> Result<()> + 'a;
 
 /// The part of a block that is looked through.
-struct Scan<'a> {
-    stored: &'a Stored,
-    block: &'a Block,
+struct BlockScan<'a> {
+    stored: &'a BlockFile,
+    block: &'a CellBlock,
     rows: Range<u32>,
     cols: Range<u32>,
-    batch: Batch,
+    batch: EntryBatch,
 }
 
-impl Stored {
+impl BlockFile {
     /// Visits the entries of a block in a rectangle.
-    pub(super) fn scan(
+    pub(in super::super) fn scan(
         &self,
-        block: &Block,
+        block: &CellBlock,
         rows: &Range<u64>,
         cols: &Range<u64>,
-        visit: &mut Visit<'_>,
+        visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
         let narrow = |range: &Range<u64>, most: u32| {
             let most = u64::from(most);
@@ -72,19 +72,19 @@ impl Stored {
     }
 
     /// The same, in the order in which the entries are stored.
-    pub(super) fn look_through(
+    pub(in super::super) fn look_through(
         &self,
-        block: &Block,
+        block: &CellBlock,
         rows: &Range<u32>,
         cols: &Range<u32>,
-        visit: &mut Visit<'_>,
+        visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
-        let mut scan = Scan {
+        let mut scan = BlockScan {
             stored: self,
             block,
             rows: rows.clone(),
             cols: cols.clone(),
-            batch: Batch::default(),
+            batch: EntryBatch::default(),
         };
         let done = match block.value().map_or(0, ValueType::size) {
             1 => scan.run::<1>(visit),
@@ -97,34 +97,34 @@ impl Stored {
     }
 
     /// About the entries that are looked through for those in some rows.
-    pub(super) fn passed(&self, block: &Block, rows: &Range<u32>) -> Result<u64> {
+    pub(in super::super) fn passed(&self, block: &CellBlock, rows: &Range<u32>) -> Result<u64> {
         match block.body {
-            Body::Sparse(_) => {
+            BlockBody::Sparse(_) => {
                 let stored = self.marks(block)?.stored(rows, block.end);
                 Ok((stored.end - stored.start) / block.entry())
             }
-            Body::Coo(_) => {
+            BlockBody::Coo(_) => {
                 let spans = self.spans(block)?;
                 let runs = spans.spans.iter().filter(|span| meets(span, rows)).count();
-                Ok((runs as u64 * Spans::run(block)).min(block.entries()))
+                Ok((runs as u64 * CooRuns::run(block)).min(block.entries()))
             }
             _ => Ok(0),
         }
     }
 }
 
-impl Scan<'_> {
-    fn run<const S: usize>(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+impl BlockScan<'_> {
+    fn run<const S: usize>(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
         match self.block.body {
-            Body::Empty => return Ok(()),
-            Body::Dense(value) => self.dense::<S>(value.nonzero_bits(), visit)?,
-            Body::Sparse(_) => self.sparse::<S>(visit)?,
-            Body::Coo(_) => self.coo::<S>(visit)?,
+            BlockBody::Empty => return Ok(()),
+            BlockBody::Dense(value) => self.dense::<S>(value.nonzero_bits(), visit)?,
+            BlockBody::Sparse(_) => self.sparse::<S>(visit)?,
+            BlockBody::Coo(_) => self.coo::<S>(visit)?,
         }
         self.flush(visit)
     }
 
-    fn flush(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+    fn flush(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
         if !self.batch.rows.is_empty() {
             visit(&self.batch)?;
             self.batch.clear();
@@ -132,8 +132,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn sparse<const S: usize>(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        let layout = Layout::of(self.block);
+    fn sparse<const S: usize>(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
+        let layout = SparseRows::of(self.block);
         let marks = self.stored.marks(self.block)?;
         let mut walk = layout.walk(&*self.stored.source, marks.by_row(self.rows.start.into()));
         loop {
@@ -158,12 +158,12 @@ impl Scan<'_> {
         &mut self,
         row: u32,
         bytes: &[u8],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
         let (cols, batch) = (self.cols.clone(), &mut self.batch);
         let mut most = 0;
         for entry in bytes.chunks_exact(4 + S) {
-            let col = rows::column(entry);
+            let col = column(entry);
             most = most.max(col);
             if cols.contains(&col) {
                 batch.push(row, col, &entry[4..]);
@@ -173,7 +173,7 @@ impl Scan<'_> {
         self.flush_full(visit)
     }
 
-    fn flush_full(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+    fn flush_full(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
         match self.batch.rows.len() >= BATCH {
             true => self.flush(visit),
             false => Ok(()),
@@ -190,8 +190,8 @@ impl Scan<'_> {
             .into())
     }
 
-    fn coo<const S: usize>(&mut self, visit: &mut Visit<'_>) -> Result<()> {
-        let (run, all) = (Spans::run(self.block), self.block.entries());
+    fn coo<const S: usize>(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
+        let (run, all) = (CooRuns::run(self.block), self.block.entries());
         let entry = self.block.entry();
         let spans = self.stored.spans(self.block)?;
         let mut window = Window::eager(&*self.stored.source, self.block.end, WINDOW);
@@ -214,8 +214,8 @@ impl Scan<'_> {
     /// Entries whose indices take `I` bytes.
     fn coo_run<const S: usize, const I: usize>(&mut self, bytes: &[u8]) -> Result<()> {
         for entry in bytes.chunks_exact(I + S) {
-            let row = rows::column(entry);
-            let col = if I == 8 { rows::column(&entry[4..]) } else { 0 };
+            let row = column(entry);
+            let col = if I == 8 { column(&entry[4..]) } else { 0 };
             if col >= self.block.width || row >= self.block.height {
                 return self.check_column(col, row);
             }
@@ -226,7 +226,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn dense<const S: usize>(&mut self, mask: u64, visit: &mut Visit<'_>) -> Result<()> {
+    fn dense<const S: usize>(&mut self, mask: u64, visit: &mut VisitBatch<'_>) -> Result<()> {
         let stride = u64::from(self.block.width) * S as u64;
         let mut window = Window::eager(&*self.stored.source, self.block.end, WINDOW);
         for row in self.rows.clone() {
@@ -255,7 +255,7 @@ fn meets(&(least, most): &(u32, u32), rows: &Range<u32>) -> bool {
 
 /// The bits of a value.
 #[inline(always)]
-pub(super) fn load(value: &[u8]) -> u64 {
+pub(in super::super) fn load(value: &[u8]) -> u64 {
     let mut own = [0; 8];
     own[..value.len()].copy_from_slice(value);
     u64::from_le_bytes(own)

@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use super::convert::convert;
-use super::entries::{Batch, load};
-use super::stored::Stored;
-use super::table::Block;
-use super::tile::{inexact, twice};
-use super::value::ValueType;
+use super::super::convert::convert;
+use super::super::value::ValueType;
+use super::BlockFile;
+use super::scan::{EntryBatch, load};
+use super::table::CellBlock;
+use super::{inexact, twice};
 use crate::error::{Fault, Result};
 
 /// Parts that one level counts.
@@ -19,43 +19,43 @@ const PARTS: u64 = 4096;
 
 /// An entry of the object. Its value is the bits of the type asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    pub(super) row: u64,
-    pub(super) col: u64,
-    pub(super) bits: u64,
+pub(in super::super) struct SortedEntry {
+    pub(in super::super) row: u64,
+    pub(in super::super) col: u64,
+    pub(in super::super) bits: u64,
 }
 
 /// Blocks that are looked at together.
-pub(super) struct Region<'a> {
-    pub(super) stored: &'a Stored,
+pub(in super::super) struct SortedEntries<'a> {
+    pub(in super::super) stored: &'a BlockFile,
     /// Numbers of the blocks.
-    pub(super) blocks: &'a [u32],
+    pub(in super::super) blocks: &'a [u32],
     /// Type of the values; none if only the places matter.
-    pub(super) to: Option<ValueType>,
+    pub(in super::super) to: Option<ValueType>,
     /// Entries that are gathered at once.
-    pub(super) most: u64,
+    pub(in super::super) most: u64,
 }
 
 /// A rectangle and its entries.
 #[derive(Clone)]
-pub(super) struct Part {
-    pub(super) rows: Range<u64>,
-    pub(super) cols: Range<u64>,
+pub(in super::super) struct EntryRect {
+    pub(in super::super) rows: Range<u64>,
+    pub(in super::super) cols: Range<u64>,
     /// Number of the first entry.
-    pub(super) first: u64,
-    pub(super) entries: u64,
+    pub(in super::super) first: u64,
+    pub(in super::super) entries: u64,
 }
 
 /// Gets a part's entries, sorted, and the number of the first.
-pub(super) type Visit<'a> = dyn FnMut(u64, &[Entry]) -> Result<()> + 'a;
+pub(in super::super) type VisitSorted<'a> = dyn FnMut(u64, &[SortedEntry]) -> Result<()> + 'a;
 
-impl Region<'_> {
+impl SortedEntries<'_> {
     /// Visits what lies in a rectangle, block by block.
     fn scan(
         &self,
         rows: &Range<u64>,
         cols: &Range<u64>,
-        visit: &mut dyn FnMut(&Block, &Batch) -> Result<()>,
+        visit: &mut dyn FnMut(&CellBlock, &EntryBatch) -> Result<()>,
     ) -> Result<()> {
         for &number in self.blocks {
             let block = self.stored.table.get(number);
@@ -70,7 +70,7 @@ impl Region<'_> {
     }
 
     /// Counts the entries of every `step` rows.
-    pub(super) fn count_rows(&self, rows: &Range<u64>, step: u64) -> Result<Vec<u64>> {
+    pub(in super::super) fn count_rows(&self, rows: &Range<u64>, step: u64) -> Result<Vec<u64>> {
         self.count(rows, &(0..u64::MAX), step, true)
     }
 
@@ -97,7 +97,12 @@ impl Region<'_> {
     }
 
     /// Visits the entries of `part` that are among the numbers `want`, and perhaps some around them.
-    pub(super) fn visit(&self, part: Part, want: &Range<u64>, visit: &mut Visit<'_>) -> Result<()> {
+    pub(in super::super) fn visit(
+        &self,
+        part: EntryRect,
+        want: &Range<u64>,
+        visit: &mut VisitSorted<'_>,
+    ) -> Result<()> {
         if part.first + part.entries <= want.start || part.first >= want.end {
             return Ok(());
         }
@@ -117,7 +122,7 @@ impl Region<'_> {
         for (slice, first, entries) in merged(&counts, part.first, self.most) {
             let range =
                 slice.start * step + side.start..side.end.min(slice.end * step + side.start);
-            let mut inner = Part {
+            let mut inner = EntryRect {
                 first,
                 entries,
                 ..part.clone()
@@ -132,7 +137,7 @@ impl Region<'_> {
     }
 
     /// All entries of a part, sorted.
-    fn gather(&self, part: &Part) -> Result<Vec<Entry>> {
+    fn gather(&self, part: &EntryRect) -> Result<Vec<SortedEntry>> {
         let mut entries = Vec::with_capacity(part.entries as usize);
         let mut converted = Vec::new();
         self.scan(&part.rows, &part.cols, &mut |block, batch| {
@@ -145,7 +150,7 @@ impl Region<'_> {
                 convert_batch(block, batch, to, &mut converted)?;
             }
             for (at, (&row, &col)) in batch.rows.iter().zip(&batch.cols).enumerate() {
-                entries.push(Entry {
+                entries.push(SortedEntry {
                     row: block.row + u64::from(row),
                     col: block.col + u64::from(col),
                     bits: load(&converted[at * size..(at + 1) * size]),
@@ -155,7 +160,7 @@ impl Region<'_> {
         })?;
         check_number(part.entries, entries.len() as u64)?;
         entries.sort_unstable_by_key(|entry| (entry.row, entry.col));
-        let same = |pair: &&[Entry]| (pair[0].row, pair[0].col) == (pair[1].row, pair[1].col);
+        let same = |pair: &&[SortedEntry]| (pair[0].row, pair[0].col) == (pair[1].row, pair[1].col);
         match entries.windows(2).find(same) {
             Some(pair) => Err(twice(pair[0].row, pair[0].col).into()),
             None => Ok(entries),
@@ -164,9 +169,9 @@ impl Region<'_> {
 }
 
 /// Converts the values of a batch, and says which one cannot be.
-pub(super) fn convert_batch(
-    block: &Block,
-    batch: &Batch,
+pub(in super::super) fn convert_batch(
+    block: &CellBlock,
+    batch: &EntryBatch,
     to: ValueType,
     out: &mut Vec<u8>,
 ) -> Result<()> {

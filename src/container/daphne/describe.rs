@@ -1,0 +1,68 @@
+//! What the heads of a file say, as a container: arrays, attributes and the text `labels`.
+//!
+//! Made by [`super::spec`] and [`super::program`].
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::header::{FileHead, ObjectKind};
+use super::value::ValueType;
+use super::{NAME, VERSION};
+use crate::array::Array;
+use crate::container::{Container, Text};
+
+/// A file that obeys one of the two forms.
+pub(super) struct DescribedFile {
+    pub(super) header: FileHead,
+    pub(super) dialect: &'static str,
+    pub(super) arrays: Vec<Arc<dyn Array>>,
+    /// The text `labels` of a frame.
+    pub(super) labels: Option<Arc<[u8]>>,
+}
+
+impl DescribedFile {
+    pub(super) fn new(
+        header: FileHead,
+        dialect: &'static str,
+        arrays: Vec<Arc<dyn Array>>,
+    ) -> Self {
+        DescribedFile {
+            header,
+            dialect,
+            arrays,
+            labels: None,
+        }
+    }
+
+    pub(super) fn meant_as_spec(&self, meant: impl FnOnce() -> Option<String>) -> bool {
+        if self.header.data == ObjectKind::Frame {
+            return false;
+        }
+        let spec = ValueType::spec(self.header.code);
+        spec.is_some_and(|value| meant().as_deref() == Some(value.name()))
+    }
+
+    pub(super) fn container(self) -> Container {
+        let mut container = Container::new(NAME, VERSION);
+        let mut add = |name: &str, value| container.attributes.insert(name.to_owned(), value);
+        add("dialect", json!(self.dialect));
+        add("data_type", json!(self.header.data.name()));
+        add("rows", json!(self.header.rows));
+        add("columns", json!(self.header.cols));
+        if self.header.data != ObjectKind::Frame {
+            add("value_type", json!(self.header.types[0].name()));
+        }
+        container.arrays = self.arrays;
+        container.texts.extend(self.labels.map(|content| Text {
+            name: "labels".into(),
+            content,
+        }));
+        container
+    }
+}
+
+/// Bytes of one value, or one record, in every row.
+pub(super) fn rows_times(header: &FileHead, bytes: u64) -> u128 {
+    u128::from(header.rows) * u128::from(bytes)
+}

@@ -20,6 +20,7 @@ use fuser::{
     InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, Request, Session, SessionACL,
 };
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::mount::{MountFlags, mount};
 
 const TTL: Duration = Duration::from_secs(1);
@@ -238,7 +239,20 @@ fn main() -> io::Result<()> {
     config.n_threads = Some(cores.clamp(4, 16));
     config.clone_fd = true;
     config.acl = SessionACL::Owner;
-    Session::from_fd(minimal, device.into(), config.acl, config)?.run()
+    let session = Session::from_fd(minimal, device.into(), config.acl, config)?;
+    read_ahead(Path::new(mountpoint))?;
+    session.run()
+}
+
+/// As `daemon::readahead`: what `arrayfs mount` sets unless it is told otherwise.
+fn read_ahead(mountpoint: &Path) -> io::Result<()> {
+    let flags = AtFlags::STATX_DONT_SYNC;
+    let found = statx(CWD, mountpoint, flags, StatxFlags::empty())?;
+    let (major, minor) = (found.stx_dev_major, found.stx_dev_minor);
+    fs::write(
+        format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
+        "512",
+    )
 }
 
 /// As `kernel::root_mount`, under another type.

@@ -8,6 +8,7 @@ pub mod places;
 pub mod process;
 pub mod python;
 pub mod reads;
+pub mod seccomp;
 pub mod seeded;
 pub mod writers;
 

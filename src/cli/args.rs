@@ -72,7 +72,7 @@ pub(super) enum Command {
 
 #[derive(Args, Default)]
 pub(super) struct MountArgs {
-    /// Stay in the foreground, log to standard error
+    /// Stay in the foreground; log to standard error unless told otherwise
     #[arg(short)]
     pub(super) foreground: bool,
     /// Mount options, separated by commas; each is also a long flag
@@ -87,6 +87,9 @@ pub(super) struct MountArgs {
     /// Memory for decoded blocks (default: an eighth of memory, at most 1G)
     #[arg(long, value_name = "SIZE")]
     cache: Option<String>,
+    /// How far the kernel reads ahead of who reads in sequence; root only (default: 512K)
+    #[arg(long, value_name = "SIZE")]
+    readahead: Option<String>,
     /// Threads that serve requests
     #[arg(long, value_name = "N")]
     threads: Option<String>,
@@ -108,8 +111,8 @@ pub(super) struct MountArgs {
     /// Permission bits to hide, octal
     #[arg(long, value_name = "OCTAL")]
     umask: Option<String>,
-    /// Log to this file
-    #[arg(long, value_name = "FILE")]
+    /// Log to this file, or to syslog (default in the background: syslog)
+    #[arg(long, value_name = "FILE|syslog")]
     log: Option<String>,
     /// error, warn, info or debug
     #[arg(long, alias = "log_level", value_name = "LEVEL")]
@@ -139,6 +142,7 @@ impl MountArgs {
         );
         let values = [
             ("cache", &self.cache),
+            ("readahead", &self.readahead),
             ("threads", &self.threads),
             ("uid", &self.uid),
             ("gid", &self.gid),

@@ -13,9 +13,10 @@ use super::{Failure, Outcome, container, output};
 use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
 use crate::daemon::background::{self, Inherited, Readiness, Side};
+use crate::daemon::log::Destination;
 use crate::daemon::mount_table::{self, Device};
-use crate::daemon::processes;
 use crate::daemon::signals::{self, Request};
+use crate::daemon::{self, processes, readahead};
 use crate::kernel::session::{self, Mount};
 use crate::memory::limit::default_limit;
 use crate::tree::{Settings, Tree};
@@ -31,20 +32,28 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> Outcome {
     if options.fake {
         return Ok(());
     }
+    let log = |otherwise| options.log.clone().unwrap_or(otherwise);
     if args.foreground {
-        return serve(&places, &options, Readiness::nobody());
+        let log = log(Destination::StandardError);
+        return serve(&places, &options, &log, Readiness::nobody());
     }
+    let log = log(Destination::System);
     match background::detach(inherited) {
         Ok(Side::Parent(outcome)) => outcome.map_err(Failure::new),
-        Ok(Side::Child(readiness)) => serve_as_child(&places, &options, readiness),
+        Ok(Side::Child(readiness)) => serve_as_child(&places, &options, &log, readiness),
         Err(e) => Err(Failure::new(format!("cannot start the daemon: {e}"))),
     }
 }
 
 /// The child's failures are the parent's to print.
-fn serve_as_child(places: &Places, options: &MountOptions, readiness: Readiness) -> Outcome {
+fn serve_as_child(
+    places: &Places,
+    options: &MountOptions,
+    log: &Destination,
+    readiness: Readiness,
+) -> Outcome {
     let mut readiness = Some(readiness);
-    let served = start(places, options).and_then(|running| {
+    let served = start(places, options, log).and_then(|running| {
         if let Some(readiness) = readiness.take() {
             readiness.ready().map_err(Failure::new)?;
         }
@@ -60,8 +69,13 @@ fn serve_as_child(places: &Places, options: &MountOptions, readiness: Readiness)
     }
 }
 
-fn serve(places: &Places, options: &MountOptions, readiness: Readiness) -> Outcome {
-    let running = start(places, options)?;
+fn serve(
+    places: &Places,
+    options: &MountOptions,
+    log: &Destination,
+    readiness: Readiness,
+) -> Outcome {
+    let running = start(places, options, log)?;
     readiness.ready().map_err(Failure::new)?;
     running.until_ended()
 }
@@ -76,15 +90,31 @@ struct Running<'a> {
     device: Option<Device>,
 }
 
-fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, Failure> {
+/// Something that was asked for cannot be had; told to who mounts and to the log.
+fn warn(log: &Destination, message: &str) {
+    log::warn!("{message}");
+    // The terminal still listens, until the mount is usable.
+    if *log != Destination::StandardError {
+        output::complain(message);
+    }
+}
+
+fn start<'a>(
+    places: &'a Places,
+    options: &MountOptions,
+    log: &Destination,
+) -> Result<Running<'a>, Failure> {
     let level = options.log_level.unwrap_or(LevelFilter::Info);
-    crate::daemon::log::start(options.log.clone(), level).map_err(|e| {
-        let path = options
-            .log
-            .as_deref()
-            .unwrap_or(Path::new("standard error"));
-        Failure::new(format!("cannot log to {}: {e}", path.display()))
-    })?;
+    daemon::log::start(log.clone(), level)
+        .map_err(|e| Failure::new(format!("cannot log to {log}: {e}")))?;
+    if options.log == Some(Destination::System)
+        && let Err(e) = daemon::log::check_system()
+    {
+        warn(
+            log,
+            &format!("log=syslog: {e}: the daemon logs when it can"),
+        );
+    }
     if options.writable {
         let mountpoint = places.mountpoint.display();
         log::warn!("{mountpoint}: 'rw' has no effect: in this version every mount is read-only");
@@ -112,12 +142,18 @@ fn start<'a>(places: &'a Places, options: &MountOptions) -> Result<Running<'a>, 
     let session = session_options(places, options, threads);
     let mount = Mount::start(Arc::new(tree), invalidations, &places.mountpoint, &session)
         .map_err(|e| Failure::new(format!("cannot mount {}: {e}", places.mountpoint.display())))?;
+    let device = mount_table::device_at(&places.mountpoint);
+    let far = options.readahead.unwrap_or(readahead::DEFAULT);
+    let set = device.as_ref().map(|device| readahead::set(*device, far));
+    if let (Some(_), Ok(Err(e))) = (options.readahead, set) {
+        warn(log, &format!("readahead= has no effect: {e}"));
+    }
     Ok(Running {
         mount,
         signals,
         source: &places.source,
         mountpoint: &places.mountpoint,
-        device: mount_table::device_at(&places.mountpoint).ok(),
+        device: device.ok(),
     })
 }
 
@@ -171,7 +207,7 @@ impl Running<'_> {
                     end();
                 }
                 recv(self.signals) -> request => match request {
-                    Ok(Request::ReopenLog) => crate::daemon::log::reopen(),
+                    Ok(Request::ReopenLog) => daemon::log::reopen(),
                     Ok(Request::End) | Err(_) => return self.unmount(),
                 },
             }

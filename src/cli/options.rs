@@ -1,23 +1,24 @@
 //! Mount options: `-o a,b=c`, the long flags and the fields of fstab, in one place.
 
-use std::path::PathBuf;
-
 use log::LevelFilter;
 
 use super::{Failure, size};
 use crate::container::{Dialect, Preferences};
+use crate::daemon::log::Destination;
 
 /// What the options say; what they don't is left to the defaults.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MountOptions {
     pub(super) cache: Option<u64>,
+    /// How far the kernel reads ahead, in bytes.
+    pub(super) readahead: Option<u64>,
     pub(super) threads: Option<usize>,
     pub(super) allow_other: bool,
     pub(super) direct_io: bool,
     pub(super) uid: Option<u32>,
     pub(super) gid: Option<u32>,
     pub(super) umask: Option<u16>,
-    pub(super) log: Option<PathBuf>,
+    pub(super) log: Option<Destination>,
     pub(super) log_level: Option<LevelFilter>,
     pub(super) preferences: Preferences,
     pub(super) suid: bool,
@@ -30,6 +31,9 @@ pub(super) struct MountOptions {
     pub(super) fake: bool,
 }
 
+/// More ahead of every reader is a mistake.
+const MOST_AHEAD: u64 = 1 << 30;
+
 /// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
 pub(super) const FAKE: &str = "fake";
 
@@ -37,6 +41,7 @@ const KNOWN: &[&str] = &[
     "ro",
     "rw",
     "cache",
+    "readahead",
     "threads",
     "allow_other",
     "default_permissions",
@@ -119,17 +124,18 @@ impl MountOptions {
                 ));
             }
             (
-                "cache" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level" | "dialect",
+                "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level"
+                | "dialect",
                 None,
             ) => {
                 return Err(Failure::usage(format!(
                     "option '{name}' needs a value: {name}=..."
                 )));
             }
-            ("cache" | "threads" | "uid" | "gid" | "umask", Some(value)) => {
+            ("cache" | "readahead" | "threads" | "uid" | "gid" | "umask", Some(value)) => {
                 self.set_number(name, value)?;
             }
-            ("log", Some(path)) => self.log = Some(absolute(path)?),
+            ("log", Some(path)) => self.log = Some(destination(path)?),
             ("log_level", Some(level)) => self.log_level = Some(log_level(level)?),
             ("dialect", Some(value)) => self.preferences.dialect = dialect(value)?,
             ("scratch" | "codec" | "level" | "chunk" | "checksum" | "typesize", _) => {
@@ -157,6 +163,10 @@ impl MountOptions {
                 }
                 self.cache = Some(bytes);
             }
+            "readahead" => match size::parse(value).map_err(wrong)? {
+                bytes @ ..=MOST_AHEAD => self.readahead = Some(bytes),
+                _ => return Err(wrong("expected at most 1G".into())),
+            },
             "threads" => match number(value)? {
                 n @ 1..=256 => self.threads = Some(n as usize),
                 _ => return Err(wrong("expected 1 to 256".into())),
@@ -208,9 +218,14 @@ fn unknown(name: &str) -> Failure {
     Failure::usage(format!("unknown mount option '{name}'{hint}"))
 }
 
-/// The daemon leaves the directory that it was started in.
-fn absolute(path: &str) -> Result<PathBuf, Failure> {
-    std::path::absolute(path).map_err(|e| Failure::usage(format!("log={path}: {e}")))
+/// The daemon leaves the directory that it was started in, so a file's path is made absolute.
+fn destination(value: &str) -> Result<Destination, Failure> {
+    match value {
+        "syslog" => Ok(Destination::System),
+        path => std::path::absolute(path)
+            .map(Destination::File)
+            .map_err(|e| Failure::usage(format!("log={path}: {e}"))),
+    }
 }
 
 /// How DAPHNE files are to be read.
@@ -259,7 +274,13 @@ mod tests {
         let generic = "defaults,suid,nodev,exec,noatime,nofail,_netdev,default_permissions,ro";
         assert!(parse(generic).unwrap().noatime);
         assert!(!parse("rw,ro").unwrap().writable);
-        assert!(parse("log=x.log").unwrap().log.unwrap().is_absolute());
+        let log = |options| parse(options).unwrap().log.unwrap();
+        assert_eq!(log("log=syslog"), Destination::System);
+        for file in ["log=x.log", "log=./syslog"] {
+            assert!(matches!(log(file), Destination::File(path) if path.is_absolute()));
+        }
+        assert_eq!(parse("readahead=1M").unwrap().readahead, Some(1 << 20));
+        assert_eq!(parse("readahead=0").unwrap().readahead, Some(0));
         assert_eq!(
             parse("dialect=daphne").unwrap().preferences.dialect,
             Dialect::Daphne
@@ -299,6 +320,9 @@ mod tests {
         assert_eq!(message("ro=1"), "option 'ro' takes no value");
         assert!(message("cache=lots").starts_with("option cache=lots: 'lots' is not a size"));
         assert!(message("cache=4K").contains("at least 1M"));
+        assert!(message("readahead=far").contains("'far' is not a size"));
+        assert!(message("readahead=2G").contains("at most 1G"));
+        assert!(message("readahead").contains("readahead=..."));
         assert!(message("threads=0").contains("1 to 256"));
         assert!(message("umask=9").contains("octal"));
         assert!(message("dialect=klingon").contains("auto, spec or daphne"));

@@ -1,48 +1,106 @@
-//! The log: one line per event, with time and level, to standard error or to a file.
+//! The log: one line per event, to standard error or a file with time and level, or to the system's log.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use log::{LevelFilter, Log, Metadata, Record};
+use log::{Level, LevelFilter, Log, Metadata, Record};
+
+use super::syslog::{self, SystemLog};
+
+/// Where lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    StandardError,
+    File(PathBuf),
+    /// syslog, or the journal.
+    System,
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Destination::StandardError => f.write_str("standard error"),
+            Destination::File(path) => path.display().fmt(f),
+            Destination::System => f.write_str("the system log"),
+        }
+    }
+}
 
 struct Logger {
-    file: Option<PathBuf>,
-    out: Mutex<Option<File>>,
+    destination: Destination,
+    sink: Mutex<Sink>,
+}
+
+/// An opened destination.
+enum Sink {
+    StandardError,
+    File(File),
+    System(SystemLog),
 }
 
 static LOGGER: OnceLock<Logger> = OnceLock::new();
 
-/// Starts logging, to `file` or to standard error. Once per process.
-pub fn start(file: Option<PathBuf>, level: LevelFilter) -> io::Result<()> {
-    let out = file.as_ref().map(append).transpose()?;
+/// Starts logging; panics are logged, too. Once per process, and after it went to the background: lines
+/// of the system's log carry its number.
+pub fn start(destination: Destination, level: LevelFilter) -> io::Result<()> {
+    let sink = Sink::open(&destination)?;
     let logger = LOGGER.get_or_init(|| Logger {
-        file,
-        out: Mutex::new(out),
+        destination,
+        sink: Mutex::new(sink),
     });
     if log::set_logger(logger).is_ok() {
         log::set_max_level(level);
+        std::panic::set_hook(Box::new(|panic| log::error!("{panic}")));
     }
     Ok(())
+}
+
+/// Whether the system's log takes lines now. If it does not, it may later.
+pub fn check_system() -> io::Result<()> {
+    SystemLog::new(Path::new(syslog::SYSTEM))?.is_there()
 }
 
 /// Opens the file anew, after it was moved away.
 pub fn reopen() {
     let Some(logger) = LOGGER.get() else { return };
-    let Some(path) = &logger.file else { return };
+    let Destination::File(path) = &logger.destination else {
+        return;
+    };
     match append(path) {
         Ok(file) => {
-            *logger.out.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+            *logger.sink.lock().unwrap_or_else(PoisonError::into_inner) = Sink::File(file);
             log::info!("log reopened");
         }
         Err(e) => log::error!("cannot reopen {}: {e}", path.display()),
     }
 }
 
-fn append(path: &PathBuf) -> io::Result<File> {
+fn append(path: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(path)
+}
+
+impl Sink {
+    fn open(destination: &Destination) -> io::Result<Sink> {
+        Ok(match destination {
+            Destination::StandardError => Sink::StandardError,
+            Destination::File(path) => Sink::File(append(path)?),
+            Destination::System => Sink::System(SystemLog::new(Path::new(syslog::SYSTEM))?),
+        })
+    }
+
+    /// Where could a failure to log be told? It is ignored.
+    fn tell(&mut self, level: Level, text: &str) {
+        let stamped = || format!("{:.3} {level:5} {text}\n", jiff::Timestamp::now());
+        match self {
+            Sink::StandardError => drop(io::stderr().write_all(stamped().as_bytes())),
+            Sink::File(file) => drop(file.write_all(stamped().as_bytes())),
+            Sink::System(system) => system.tell(level, text),
+        }
+    }
 }
 
 /// Control characters as `%XX`: a path may hold line ends and what terminals obey, a record is one line.
@@ -68,25 +126,16 @@ impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         // fuser tells of every mount, option and unusual request: noise to everybody else.
         let own = metadata.target().starts_with("arrayfs");
-        metadata.level() <= log::max_level() && (own || metadata.level() <= log::Level::Error)
+        metadata.level() <= log::max_level() && (own || metadata.level() <= Level::Error)
     }
 
     fn log(&self, record: &Record<'_>) {
         if !self.enabled(record.metadata()) {
             return;
         }
-        let line = format!(
-            "{:.3} {:5} {}\n",
-            jiff::Timestamp::now(),
-            record.level(),
-            one_line(&record.args().to_string())
-        );
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        // Where could a failure to log be told?
-        let _ = match out.as_mut() {
-            Some(file) => file.write_all(line.as_bytes()),
-            None => io::stderr().write_all(line.as_bytes()),
-        };
+        let text = record.args().to_string();
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.tell(record.level(), &one_line(&text));
     }
 
     fn flush(&self) {}

@@ -6,4 +6,6 @@ pub mod background;
 pub mod log;
 pub mod mount_table;
 pub mod processes;
+pub mod readahead;
 pub mod signals;
+mod syslog;

@@ -1,6 +1,7 @@
 //! Which arrayfs mounts there are, from the kernel's mount table.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,13 @@ pub struct Device {
     major: u32,
     /// Of a FUSE file system: the number of the kernel's connection.
     pub minor: u32,
+}
+
+/// As the kernel names it in `/sys` and in the mount table.
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
 }
 
 /// The file system that a path leads to. Its daemon is not asked, so that one that does not answer
@@ -110,7 +118,7 @@ mod tests {
         let mounted = parse(line).unwrap();
         assert_eq!(mounted.mountpoint, Path::new("/mnt/a b"));
         assert_eq!(mounted.source, r"/data\x");
-        assert_eq!((mounted.device.major, mounted.device.minor), (0, 44));
+        assert_eq!(mounted.device.to_string(), "0:44");
         assert_eq!(parse(b"36 35 0:44 / /mnt ro - ext4 /dev/sda ro"), None);
         assert_eq!(parse(b""), None);
     }

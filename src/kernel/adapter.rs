@@ -104,7 +104,7 @@ impl Adapter {
     }
 }
 
-/// The panic hook has logged where it was.
+/// The log has where it was, by the hook of `daemon::log`.
 fn panicked() -> Errno {
     log::error!("a request failed by a bug of arrayfs; it is answered with an I/O error");
     Errno::EIO

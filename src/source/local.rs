@@ -1,10 +1,11 @@
 //! The local file system as a [`Store`].
 //!
-//! Everything is resolved below a directory descriptor opened once, with `openat2` forbidding symbolic
-//! links and escapes: a mount over the source's own parent keeps working, and nothing outside the
-//! source is opened because a file says so. Files are read with `pread` and never mapped: a file that
+//! Everything is resolved below a directory descriptor opened once, without following symbolic links
+//! ([`beneath`]): a mount over the source's own parent keeps working, and nothing outside the source is
+//! opened because a file says so or because somebody renames. Files are read with `pread` and never mapped: a file that
 //! shrinks under a mapping would kill the daemon with SIGBUS, a short `pread` is just an error.
 
+mod beneath;
 mod file;
 
 use std::ffi::{OsStr, OsString};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{
@@ -45,24 +46,7 @@ impl LocalStore {
     }
 
     fn open_at(&self, path: &Path, flags: OFlags) -> std::result::Result<OwnedFd, Errno> {
-        // A pipe must not hold the daemon up; O_PATH opens nothing and refuses to hear of it.
-        let patient = if flags.contains(OFlags::PATH) {
-            OFlags::empty()
-        } else {
-            OFlags::NONBLOCK
-        };
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | patient;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        loop {
-            match fs::openat2(&self.root, here(path), flags, Mode::empty(), resolve) {
-                Err(Errno::INTR | Errno::AGAIN) => continue,
-                // Kernels before 5.6 lack openat2.
-                Err(Errno::NOSYS) => {
-                    return fs::openat(&self.root, here(path), flags, Mode::empty());
-                }
-                other => return other,
-            }
-        }
+        beneath::open(self.root.as_fd(), path, flags)
     }
 
     /// Runs `with` on an entry: its directory, reached without symbolic links, and its name in there.
@@ -71,13 +55,16 @@ impl LocalStore {
         path: &Path,
         with: impl FnOnce(BorrowedFd<'_>, &Path) -> std::result::Result<T, Errno>,
     ) -> std::result::Result<T, Errno> {
-        match (path.parent(), path.file_name()) {
-            (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => {
-                let parent = self.open_at(parent, OFlags::PATH | OFlags::DIRECTORY)?;
-                with(parent.as_fd(), Path::new(name))
-            }
+        match beneath::split(path)? {
+            None => with(self.root.as_fd(), Path::new(".")),
             // A single name leads nowhere else.
-            _ => with(self.root.as_fd(), here(path)),
+            Some((above, name)) if above.as_os_str().is_empty() => {
+                with(self.root.as_fd(), Path::new(name))
+            }
+            Some((above, name)) => {
+                let above = self.open_at(above, OFlags::PATH | OFlags::DIRECTORY)?;
+                with(above.as_fd(), Path::new(name))
+            }
         }
     }
 
@@ -118,15 +105,6 @@ fn allowed(directory: BorrowedFd<'_>, name: &Path, mode: u16) -> u16 {
         Ok(len) => acl::restrict(mode, &list[..len]),
         Err(Errno::NODATA | Errno::OPNOTSUPP) => mode,
         Err(_) => acl::owner_only(mode),
-    }
-}
-
-/// The root itself is the empty path.
-fn here(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        path
     }
 }
 
@@ -298,7 +276,13 @@ fn stat(st: &fs::Stat) -> Stat {
 }
 
 #[cfg(test)]
+#[path = "../../mount-tests/harness/seccomp.rs"]
+mod seccomp;
+
+#[cfg(test)]
 mod tests {
+    use rustix::fs::ResolveFlags;
+
     use super::*;
 
     /// Without waiting for the clock, the second content passes for the first.
@@ -318,9 +302,46 @@ mod tests {
         }
     }
 
-    /// A directory is replaced by a link that leads out of the store, to one like it.
     #[test]
     fn nothing_is_reached_by_way_of_a_link() {
+        assert_no_link_is_followed();
+    }
+
+    #[test]
+    fn nothing_is_reached_by_way_of_a_link_without_openat2() {
+        let alone = std::thread::spawn(|| {
+            seccomp::forget_openat2().unwrap();
+            let root = fs::open(".", OFlags::PATH, Mode::empty()).unwrap();
+            let resolve = ResolveFlags::BENEATH;
+            let missing = fs::openat2(root, ".", OFlags::PATH, Mode::empty(), resolve);
+            assert_eq!(missing.err(), Some(Errno::NOSYS));
+            assert_no_link_is_followed();
+        });
+        alone.join().unwrap();
+    }
+
+    #[test]
+    fn nothing_above_the_store_is_reached() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(directory.path().join("store/a")).unwrap();
+        std::fs::write(directory.path().join("above"), "x").unwrap();
+        let path = directory.path().join("store");
+        let store = LocalStore::open(&path, &path).unwrap();
+        let absolute = directory.path().join("above");
+        for path in [Path::new("../above"), Path::new("a/../../above"), &absolute] {
+            assert!(store.stat(path).is_err());
+            assert!(store.open(path).is_err());
+            assert!(store.head(path, &mut [0]).is_err());
+            assert!(store.xattr_names(path, None).is_err());
+        }
+        for path in ["..", "/", "a/../.."].map(Path::new) {
+            assert!(store.stat(path).is_err(), "{}", path.display());
+            assert!(store.list(path).is_err(), "{}", path.display());
+        }
+    }
+
+    /// A directory is replaced by a link that leads out of the store, to one like it.
+    fn assert_no_link_is_followed() {
         use std::os::unix::fs::symlink;
         let (directory, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::create_dir_all(directory.path().join("a/d")).unwrap();

@@ -1,74 +1,77 @@
 //! From the index of a file to a container: shown names, groups, links, arrays, and the containers of
 //! other formats that lie in groups. Used by `mod` when a file is opened.
 //!
-//! Every group belongs to a part: the file itself, or the innermost Binsparse or BPCells container around
-//! it. Names within a part are paths from its own group.
+//! Every group belongs to a draft: the file itself, or the innermost Binsparse or BPCells container around
+//! it. Names within a draft are paths from its own group. [`role`] tells what a group is, [`attributes`]
+//! what is said of it.
+
+mod attributes;
+mod role;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::attributes;
 use super::dataset::{self, OpenedDataset};
 use super::fault_of;
 use super::fields::GroupFields;
-use super::index::{self, Group, Index, Target};
-use super::role::{Role, role};
+use super::index::{self, FileIndex, GroupEntry, LinkTarget};
 use crate::array::Array;
 use crate::container::inside::join;
 use crate::container::{Container, Inner, Link, Text, Unreadable, binsparse, bpcells, names};
 use crate::error::{Fault, Result};
 use crate::source::Source;
+use role::{GroupRole, role};
 
 /// A container while it is put together.
-struct Part {
+struct Draft {
     container: Container,
-    /// The part that it lies in; the first lies in itself.
+    /// The draft that it lies in; the first lies in itself.
     parent: usize,
-    /// Path of its group within that part.
+    /// Path of its group within that draft.
     path: String,
     /// Datasets of the group itself, if it is a Binsparse container.
     binsparse: Option<(Option<Vec<u8>>, Vec<binsparse::Member>)>,
 }
 
 /// Where a group is shown.
-struct Place {
-    part: usize,
-    /// Path within the part; empty for the part's own group.
+struct ShownGroup {
+    draft: usize,
+    /// Path within the draft; empty for the draft's own group.
     path: String,
     full: String,
 }
 
 pub(super) struct Assembly<'a> {
-    index: &'a Index,
+    index: &'a FileIndex,
     source: &'a Arc<dyn Source>,
 }
 
 /// Makes the container of a file. What is wrong with parts of it is among its faults.
-pub(super) fn container(index: Index, source: &Arc<dyn Source>) -> Result<Container> {
+pub(super) fn container(index: FileIndex, source: &Arc<dyn Source>) -> Result<Container> {
     let assembly = Assembly {
         index: &index,
         source,
     };
-    let (mut parts, mut places) = (Vec::new(), Vec::new());
+    let (mut drafts, mut places) = (Vec::new(), Vec::new());
     for (number, group) in index.groups.iter().enumerate() {
-        assembly.place(number, group, &mut parts, &mut places)?;
+        assembly.place(number, group, &mut drafts, &mut places)?;
     }
     for (number, group) in index.groups.iter().enumerate() {
-        assembly.add_group(number, group, &mut parts, &places)?;
+        assembly.add_group(number, group, &mut drafts, &places)?;
     }
-    if let Some(part) = parts.first_mut() {
-        part.container.faults.extend(problems(&index));
+    if let Some(draft) = drafts.first_mut() {
+        draft.container.faults.extend(problems(&index));
     }
-    finish(parts)
+    finish(drafts)
 }
 
 impl<'a> Assembly<'a> {
-    pub(super) fn dataset(&self, target: &Target) -> Option<&'a index::Dataset> {
+    pub(super) fn dataset(&self, target: &LinkTarget) -> Option<&'a index::DatasetEntry> {
         self.index.dataset(target)
     }
 
     /// Opens a dataset as an array of this name; what cannot be shown is a fault.
-    pub(super) fn open(&self, name: &str, dataset: &index::Dataset) -> Result<Arc<dyn Array>> {
+    pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<Arc<dyn Array>> {
         match dataset::open(name, self.source, self.index, dataset)? {
             OpenedDataset::Array {
                 array,
@@ -86,9 +89,9 @@ impl<'a> Assembly<'a> {
     fn place(
         &self,
         number: usize,
-        group: &Group,
-        parts: &mut Vec<Part>,
-        places: &mut Vec<Place>,
+        group: &GroupEntry,
+        drafts: &mut Vec<Draft>,
+        places: &mut Vec<ShownGroup>,
     ) -> Result<()> {
         let (parent, path, full) = match places.get(group.parent as usize) {
             _ if number == 0 => (0, String::new(), String::new()),
@@ -96,7 +99,7 @@ impl<'a> Assembly<'a> {
                 let reserved = place.path.is_empty();
                 let name = self.shown_name(group, reserved);
                 (
-                    place.part,
+                    place.draft,
                     join(&place.path, &name),
                     join(&place.full, &name),
                 )
@@ -104,18 +107,18 @@ impl<'a> Assembly<'a> {
             None => return Err(Fault::new("a group lies in none").found(number).into()),
         };
         let role = role(self.index, group);
-        if number > 0 && matches!(role, Role::Plain) {
-            places.push(Place {
-                part: parent,
+        if number > 0 && matches!(role, GroupRole::Plain) {
+            places.push(ShownGroup {
+                draft: parent,
                 path,
                 full,
             });
             return Ok(());
         }
-        let part = parts.len();
-        parts.push(self.part(group, role, parent, path)?);
-        places.push(Place {
-            part,
+        let draft = drafts.len();
+        drafts.push(self.draft(group, role, parent, path)?);
+        places.push(ShownGroup {
+            draft,
             path: String::new(),
             full,
         });
@@ -123,7 +126,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// The name of a group in its parent.
-    fn shown_name(&self, group: &Group, reserved: bool) -> String {
+    fn shown_name(&self, group: &GroupEntry, reserved: bool) -> String {
         let siblings = self.index.groups.get(group.parent as usize);
         let links = siblings.map_or(&[][..], |parent| &parent.links);
         let at = links.binary_search_by(|link| link.name.cmp(&group.name));
@@ -132,16 +135,22 @@ impl<'a> Assembly<'a> {
         names::shown_as(&group.name, at, reserved)
     }
 
-    fn part(&self, group: &Group, role: Role, parent: usize, path: String) -> Result<Part> {
+    fn draft(
+        &self,
+        group: &GroupEntry,
+        role: GroupRole,
+        parent: usize,
+        path: String,
+    ) -> Result<Draft> {
         let mut descriptor_of = None;
         let version = format!("superblock {}", self.index.superblock);
         let mut container = match role {
-            Role::Plain => Container::new(super::NAME, version),
-            Role::Binsparse(descriptor) => {
+            GroupRole::Plain => Container::new(super::NAME, version),
+            GroupRole::Binsparse(descriptor) => {
                 descriptor_of = Some((descriptor, Vec::new()));
                 Container::new(binsparse::DESCRIPTOR, "")
             }
-            Role::BpCells(version, text) => {
+            GroupRole::BpCells(version, text) => {
                 let fields = GroupFields {
                     assembly: self,
                     group,
@@ -158,7 +167,7 @@ impl<'a> Assembly<'a> {
         };
         let attributes = attributes::json(&group.attributes, except);
         container.attributes.extend(attributes);
-        Ok(Part {
+        Ok(Draft {
             container,
             parent,
             path,
@@ -166,80 +175,86 @@ impl<'a> Assembly<'a> {
         })
     }
 
-    /// Adds the members of a group to its part.
+    /// Adds the members of a group to its draft.
     fn add_group(
         &self,
         number: usize,
-        group: &Group,
-        parts: &mut [Part],
-        places: &[Place],
+        group: &GroupEntry,
+        drafts: &mut [Draft],
+        places: &[ShownGroup],
     ) -> Result<()> {
         let Some(place) = places.get(number) else {
             return Ok(());
         };
         let own = place.path.is_empty();
-        let Some(part) = parts.get_mut(place.part) else {
+        let Some(draft) = drafts.get_mut(place.draft) else {
             return Ok(());
         };
         if !own {
-            part.container.groups.push(place.path.clone());
+            draft.container.groups.push(place.path.clone());
             let attributes = attributes::json(&group.attributes, b"");
-            part.container.describe(&place.path, attributes);
+            draft.container.describe(&place.path, attributes);
         }
         let taken = if own {
-            part.shown_already()
+            draft.shown_already()
         } else {
             HashSet::new()
         };
         for (at, link) in group.links.iter().enumerate() {
             let name = names::shown_as(&link.name, at, own);
-            if own && (taken.contains(&name) || part.is_member(&link.name)) {
+            if own && (taken.contains(&name) || draft.is_member(&link.name)) {
                 continue;
             }
             let path = join(&place.path, &name);
             match &link.target {
-                Target::Group(to) => {
+                LinkTarget::Group(to) => {
                     let here = self.index.groups.get(*to as usize);
                     let is_place = here.is_some_and(|group| {
                         *to > 0 && group.parent as usize == number && group.name == link.name
                     });
                     if let (false, Some(target)) = (is_place, places.get(*to as usize)) {
                         let target = target.full.clone();
-                        part.container.links.push(Link { name: path, target });
+                        draft.container.links.push(Link { name: path, target });
                     }
                 }
-                target => self.add_member(part, own, path, target)?,
+                target => self.add_member(draft, own, path, target)?,
             }
         }
         Ok(())
     }
 
     /// Adds a dataset, or what cannot be one.
-    fn add_member(&self, part: &mut Part, own: bool, path: String, target: &Target) -> Result<()> {
+    fn add_member(
+        &self,
+        draft: &mut Draft,
+        own: bool,
+        path: String,
+        target: &LinkTarget,
+    ) -> Result<()> {
         let (array, entry) = match target {
-            Target::Dataset(_) => match self.dataset(target) {
+            LinkTarget::Dataset(_) => match self.dataset(target) {
                 Some(dataset) if attributes::is_dimension_alone(&dataset.attributes) => {
                     return Ok(());
                 }
                 Some(dataset) => (
-                    self.add_dataset(&mut part.container, &path, dataset)?,
+                    self.add_dataset(&mut draft.container, &path, dataset)?,
                     false,
                 ),
                 None => (Err("not in the file's index".into()), false),
             },
             other => (
                 Err(not_a_dataset(other)),
-                matches!(other, Target::External { .. }),
+                matches!(other, LinkTarget::External { .. }),
             ),
         };
         if let Err(reason) = &array {
-            part.container.unreadable.push(Unreadable {
+            draft.container.unreadable.push(Unreadable {
                 name: path.clone(),
                 reason: reason.clone(),
                 entry,
             });
         }
-        if let (true, Some((_, members))) = (own, &mut part.binsparse) {
+        if let (true, Some((_, members))) = (own, &mut draft.binsparse) {
             members.push(binsparse::Member { name: path, array });
         }
         Ok(())
@@ -250,7 +265,7 @@ impl<'a> Assembly<'a> {
         &self,
         container: &mut Container,
         path: &str,
-        dataset: &index::Dataset,
+        dataset: &index::DatasetEntry,
     ) -> Result<std::result::Result<Arc<dyn Array>, String>> {
         let opened = dataset::open(path, self.source, self.index, dataset);
         Ok(match fault_of(opened)? {
@@ -276,8 +291,8 @@ impl<'a> Assembly<'a> {
     }
 }
 
-impl Part {
-    /// Names that the part has before its group's own members are added.
+impl Draft {
+    /// Names that the draft has before its group's own members are added.
     fn shown_already(&self) -> HashSet<String> {
         let arrays = self.container.arrays.iter();
         let texts = self.container.texts.iter();
@@ -285,7 +300,7 @@ impl Part {
         names.chain(texts.map(|text| text.name.clone())).collect()
     }
 
-    /// Whether a dataset has been used up by the part.
+    /// Whether a dataset has been used up by the draft.
     fn is_member(&self, name: &[u8]) -> bool {
         let is = |member: &&str| member.as_bytes() == name;
         self.container.format == bpcells::NAME && bpcells::MEMBERS.iter().any(is)
@@ -317,24 +332,24 @@ impl Part {
     }
 }
 
-fn not_a_dataset(target: &Target) -> String {
+fn not_a_dataset(target: &LinkTarget) -> String {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match target {
-        Target::External { file, path } => format!(
+        LinkTarget::External { file, path } => format!(
             "an external link to {} in {}; never followed",
             lossy(path),
             lossy(file)
         ),
-        Target::Dangling { path } => {
+        LinkTarget::Dangling { path } => {
             format!("a soft link to {}, which leads nowhere", lossy(path))
         }
-        Target::Type => "a named datatype, no array".into(),
-        Target::Unknown { reason } => reason.clone(),
-        Target::Group(_) | Target::Dataset(_) => "not in the file's index".into(),
+        LinkTarget::Type => "a named datatype, no array".into(),
+        LinkTarget::Unknown { reason } => reason.clone(),
+        LinkTarget::Group(_) | LinkTarget::Dataset(_) => "not in the file's index".into(),
     }
 }
 
-fn problems(index: &Index) -> impl Iterator<Item = Fault> {
+fn problems(index: &FileIndex) -> impl Iterator<Item = Fault> {
     index.problems.iter().map(|problem| {
         let names: Vec<String> = problem
             .path
@@ -350,17 +365,17 @@ fn problems(index: &Index) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Puts the parts into each other, the innermost first: a part comes after the one that it lies in.
-fn finish(mut parts: Vec<Part>) -> Result<Container> {
-    while let Some(mut part) = parts.pop() {
-        part.examine()?;
-        part.container.inner.reverse();
-        let Some(outer) = parts.get_mut(part.parent) else {
-            return Ok(part.container);
+/// Puts the drafts into each other, the innermost first: a draft comes after the one that it lies in.
+fn finish(mut drafts: Vec<Draft>) -> Result<Container> {
+    while let Some(mut draft) = drafts.pop() {
+        draft.examine()?;
+        draft.container.inner.reverse();
+        let Some(outer) = drafts.get_mut(draft.parent) else {
+            return Ok(draft.container);
         };
         outer.container.inner.push(Inner {
-            path: part.path,
-            container: Arc::new(part.container),
+            path: draft.path,
+            container: Arc::new(draft.container),
         });
     }
     Err(Fault::new("the file has no root group").into())

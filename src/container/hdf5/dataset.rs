@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::element::Element;
-use super::index::{self, Chunk, Index, Layout, Type};
+use super::index::{self, ChunkEntry, Datatype, FileIndex, StorageLayout};
 use super::strings::compact::CompactStrings;
 use super::strings::heap::Heap;
 use super::strings::{self, Strings};
@@ -42,14 +42,14 @@ pub(super) enum OpenedDataset {
 }
 
 /// Asks for the chunk table of the dataset with a token.
-pub(super) type ChunkTables = Arc<dyn Fn(u64) -> Result<Vec<Chunk>> + Send + Sync>;
+pub(super) type ChunkTables = Arc<dyn Fn(u64) -> Result<Vec<ChunkEntry>> + Send + Sync>;
 
 /// Opens a dataset of `index`, which is `source`'s, as an array of this name. Does not read.
 pub(super) fn open(
     name: &str,
     source: &Arc<dyn Source>,
-    index: &Index,
-    dataset: &index::Dataset,
+    index: &FileIndex,
+    dataset: &index::DatasetEntry,
 ) -> Result<OpenedDataset> {
     let asked = Arc::clone(source);
     let tables: ChunkTables = Arc::new(move |token| worker::chunks(&*asked, token));
@@ -60,11 +60,11 @@ pub(super) fn open(
 pub(super) fn open_with(
     name: &str,
     source: &Arc<dyn Source>,
-    index: &Index,
-    dataset: &index::Dataset,
+    index: &FileIndex,
+    dataset: &index::DatasetEntry,
     tables: ChunkTables,
 ) -> Result<OpenedDataset> {
-    if let Layout::Texts(lines) = &dataset.layout {
+    if let StorageLayout::Texts(lines) = &dataset.layout {
         let shape = dataset.dims.as_deref().unwrap_or(&[0]);
         let array = CompactStrings::new(name, shape, lines, dataset.stored_bytes)?;
         return Ok(OpenedDataset::Array {
@@ -72,7 +72,7 @@ pub(super) fn open_with(
             trouble: None,
         });
     }
-    if dataset.element == Type::VariableString {
+    if dataset.element == Datatype::VariableString {
         let heap = Heap::new(Arc::clone(source), index)?;
         let element = strings::element(&heap)?;
         let elements = DatasetArray::new(name, source, index, dataset, element, tables)?;
@@ -114,8 +114,8 @@ impl DatasetArray {
     fn new(
         name: &str,
         source: &Arc<dyn Source>,
-        index: &Index,
-        dataset: &index::Dataset,
+        index: &FileIndex,
+        dataset: &index::DatasetEntry,
         element: Element,
         tables: ChunkTables,
     ) -> Result<DatasetArray> {
@@ -179,8 +179,8 @@ pub(super) fn product(dims: &[u64], element: u64) -> Option<u64> {
 /// How the bytes of a dataset that has some are read.
 fn storage(
     source: &Arc<dyn Source>,
-    index: &Index,
-    dataset: &index::Dataset,
+    index: &FileIndex,
+    dataset: &index::DatasetEntry,
     dims: &[u64],
     element: Element,
     tables: ChunkTables,
@@ -192,10 +192,10 @@ fn storage(
     };
     let files = |files: &[Vec<u8>]| files.iter().map(shown).collect::<Vec<_>>().join(", ");
     let unreadable = match &dataset.layout {
-        Layout::External(names) => {
+        StorageLayout::External(names) => {
             format!("raw data in other files ({}); never opened", files(names))
         }
-        Layout::Virtual(described) => {
+        StorageLayout::Virtual(described) => {
             let opening = Opening {
                 source,
                 index,
@@ -212,14 +212,14 @@ fn storage(
                 Err(other) => return Err(other),
             }
         }
-        Layout::Unknown(reason) => format!("cannot be read: {reason}"),
-        Layout::Texts(_) => "cannot be read: its strings came without it".into(),
-        Layout::Chunked { .. } => {
+        StorageLayout::Unknown(reason) => format!("cannot be read: {reason}"),
+        StorageLayout::Texts(_) => "cannot be read: its strings came without it".into(),
+        StorageLayout::Chunked { .. } => {
             let fill = Fill::new(dataset.fill.as_deref(), &element)?;
             let chunked = Chunked::new(source, dataset, dims, element, fill, tables)?;
             return Ok(Storage::Chunked(Box::new(chunked)));
         }
-        Layout::Compact(_) | Layout::Contiguous { .. } => {
+        StorageLayout::Compact(_) | StorageLayout::Contiguous { .. } => {
             let fill = Fill::new(dataset.fill.as_deref(), &element)?;
             let stored = size(dims, element.stored)?;
             return Ok(Storage::Unchunked(Unchunked::new(

@@ -9,7 +9,7 @@ pub(super) mod cast;
 mod compound;
 mod float;
 
-use super::index::{Integer, Padding, TYPE_DEPTH_MOST, Type};
+use super::index::{Datatype, Integer, Padding, TYPE_DEPTH_MOST};
 use crate::array::dtype::Dtype;
 use cast::{BitRange, Cast, TextPadding};
 
@@ -40,7 +40,7 @@ pub(super) struct Element {
 
 impl Element {
     /// Refuses what cannot be shown, with a reason that completes "not shown: ".
-    pub(super) fn of(stored: &Type) -> Result<Element, String> {
+    pub(super) fn of(stored: &Datatype) -> Result<Element, String> {
         let part = MemberCount::default().part(stored, 0)?;
         let each = part.shown / count(&part.dims).unwrap_or(1).max(1);
         Ok(Element {
@@ -91,29 +91,29 @@ struct MemberCount {
 }
 
 impl MemberCount {
-    fn part(&mut self, stored: &Type, depth: u32) -> Result<ElementPart, String> {
+    fn part(&mut self, stored: &Datatype, depth: u32) -> Result<ElementPart, String> {
         if depth > TYPE_DEPTH_MOST {
             return Err("a type nested too deeply".into());
         }
         match stored {
-            Type::Integer(number) => integer(number, number.signed),
-            Type::Bitfield(number) => integer(number, false),
-            Type::Enum { base, values } if is_bool(base, values) => {
+            Datatype::Integer(number) => integer(number, number.signed),
+            Datatype::Bitfield(number) => integer(number, false),
+            Datatype::Enum { base, values } if is_bool(base, values) => {
                 ElementPart::same("|b1".into(), 1)
             }
-            Type::Enum { base, .. } => integer(base, base.signed),
-            Type::Float(number) => float::part(number),
-            Type::Complex(number) => float::complex(number),
-            Type::FixedString { size, padding } => text(*size, *padding),
-            Type::Opaque { size } => ElementPart::same(format!("|V{size}"), *size),
-            Type::Compound { size, members } => self.compound(*size, members, depth),
-            Type::Array { dims, base } => self.array(dims, base, depth),
-            Type::VariableString => Err("variable-length strings as parts of elements".into()),
-            Type::Other { name, .. } => Err(format!("elements of type {name}")),
+            Datatype::Enum { base, .. } => integer(base, base.signed),
+            Datatype::Float(number) => float::part(number),
+            Datatype::Complex(number) => float::complex(number),
+            Datatype::FixedString { size, padding } => text(*size, *padding),
+            Datatype::Opaque { size } => ElementPart::same(format!("|V{size}"), *size),
+            Datatype::Compound { size, members } => self.compound(*size, members, depth),
+            Datatype::Array { dims, base } => self.array(dims, base, depth),
+            Datatype::VariableString => Err("variable-length strings as parts of elements".into()),
+            Datatype::Other { name, .. } => Err(format!("elements of type {name}")),
         }
     }
 
-    fn array(&mut self, dims: &[u64], base: &Type, depth: u32) -> Result<ElementPart, String> {
+    fn array(&mut self, dims: &[u64], base: &Datatype, depth: u32) -> Result<ElementPart, String> {
         let part = self.part(base, depth + 1)?;
         let size = |each: u64| {
             count(dims)?

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::assemble::Assembly;
-use super::index::{self, Group};
+use super::index::{self, GroupEntry};
 use super::lines::FixedLines;
 use super::recent::Recent;
 use crate::array::Array;
@@ -20,11 +20,11 @@ const STEP: usize = 8192;
 
 pub(super) struct GroupFields<'a> {
     pub(super) assembly: &'a Assembly<'a>,
-    pub(super) group: &'a Group,
+    pub(super) group: &'a GroupEntry,
 }
 
 impl GroupFields<'_> {
-    fn dataset(&self, name: &str) -> Result<&index::Dataset> {
+    fn dataset(&self, name: &str) -> Result<&index::DatasetEntry> {
         let stored = name.as_bytes();
         let link = self.group.links.iter().find(|link| link.name == stored);
         let dataset = link.and_then(|link| self.assembly.dataset(&link.target));
@@ -91,7 +91,7 @@ impl Fields for GroupFields<'_> {
     }
 }
 
-/// Type of the elements of a dataset, as shown: little-endian.
+/// Datatype of the elements of a dataset, as shown: little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stored {
     kind: Kind,

@@ -2,7 +2,7 @@
 //!
 //! Plain data, serialised by `postcard`. It comes from a process that has parsed an untrusted file, so its
 //! readers check it like any input: object numbers may be out of range, sizes may lie, addresses may
-//! point anywhere. Written by `library`, read by `container`, `dataset` and `element`.
+//! point anywhere. Written by `library`, read by `assemble`, `dataset` and `element`.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// Everything but the tables of large chunked datasets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Index {
+pub(super) struct FileIndex {
     /// Version of the superblock, 0 to 3.
     pub(super) superblock: u8,
     /// Size of file addresses and of lengths within the file, in bytes.
@@ -20,28 +20,28 @@ pub(super) struct Index {
     /// Where the file's addresses count from (after a user block). Addresses in this index are absolute.
     pub(super) base: u64,
     /// The root first; every group once, at the shortest path that leads to it.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<GroupEntry>,
     /// Every dataset once, however many links lead to it.
-    pub(super) datasets: Vec<Dataset>,
+    pub(super) datasets: Vec<DatasetEntry>,
     /// Something was left out: there is more than can be held, or a part that cannot be read.
     pub(super) problems: Vec<Problem>,
 }
 
-impl Index {
+impl FileIndex {
     /// The dataset that a link leads to.
-    pub(super) fn dataset(&self, target: &Target) -> Option<&Dataset> {
+    pub(super) fn dataset(&self, target: &LinkTarget) -> Option<&DatasetEntry> {
         match target {
-            Target::Dataset(number) => self.datasets.get(*number as usize),
+            LinkTarget::Dataset(number) => self.datasets.get(*number as usize),
             _ => None,
         }
     }
 
     /// The dataset at this path from the root.
-    pub(super) fn find(&self, path: &[u8]) -> Option<&Dataset> {
-        let mut at = &Target::Group(0);
+    pub(super) fn find(&self, path: &[u8]) -> Option<&DatasetEntry> {
+        let mut at = &LinkTarget::Group(0);
         let names = path.split(|&byte| byte == b'/');
         for name in names.filter(|name| !name.is_empty() && *name != b".") {
-            let Target::Group(group) = at else {
+            let LinkTarget::Group(group) = at else {
                 return None;
             };
             let links = &self.groups.get(*group as usize)?.links;
@@ -61,24 +61,24 @@ pub(super) struct Problem {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Group {
+pub(super) struct GroupEntry {
     /// Number of the group that it lies in; the root's is itself.
     pub(super) parent: u32,
     pub(super) name: Vec<u8>,
-    pub(super) attributes: Vec<Attribute>,
+    pub(super) attributes: Vec<AttributeEntry>,
     /// In the order of names.
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<LinkEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Link {
+pub(super) struct LinkEntry {
     pub(super) name: Vec<u8>,
-    pub(super) target: Target,
+    pub(super) target: LinkTarget,
 }
 
 /// Where a link leads, soft links resolved within the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Target {
+pub(super) enum LinkTarget {
     Group(u32),
     Dataset(u32),
     /// A named datatype.
@@ -99,13 +99,13 @@ pub(super) enum Target {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Attribute {
+pub(super) struct AttributeEntry {
     pub(super) name: Vec<u8>,
-    pub(super) value: Value,
+    pub(super) value: AttributeValue,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Value {
+pub(super) enum AttributeValue {
     /// One string: scalar or a list of one; fixed-length padding removed, cut at the first NUL.
     Text(Vec<u8>),
     /// Anything else, as JSON text: numbers, booleans, lists, lists of strings.
@@ -115,25 +115,25 @@ pub(super) enum Value {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Dataset {
+pub(super) struct DatasetEntry {
     /// Address of the object header, as the library's token has it: asks for the chunk table.
     pub(super) token: u64,
-    pub(super) element: Type,
+    pub(super) element: Datatype,
     /// None for a dataset without space (H5S_NULL).
     pub(super) dims: Option<Vec<u64>>,
-    pub(super) layout: Layout,
+    pub(super) layout: StorageLayout,
     /// In the order in which they were applied on writing.
-    pub(super) filters: Vec<Filter>,
+    pub(super) filters: Vec<FilterEntry>,
     /// In the stored type; none: zeros.
     pub(super) fill: Option<Vec<u8>>,
-    pub(super) attributes: Vec<Attribute>,
+    pub(super) attributes: Vec<AttributeEntry>,
     pub(super) stored_bytes: u64,
     /// What it says, if it is one string in a dataset named `binsparse`: a descriptor.
     pub(super) text: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Layout {
+pub(super) enum StorageLayout {
     /// The stored bytes themselves.
     Compact(Vec<u8>),
     /// Strings of variable length in the object header: each value and a line feed.
@@ -148,27 +148,27 @@ pub(super) enum Layout {
         /// Chunks that stick out of the dataset are stored without filters.
         plain_edges: bool,
         /// There if it is small; else it is asked for when the array is opened.
-        table: Option<Vec<Chunk>>,
+        table: Option<Vec<ChunkEntry>>,
     },
     /// Raw data in other files; never opened. Their names.
     External(Vec<Vec<u8>>),
     /// Parts of other datasets.
-    Virtual(Virtual),
+    Virtual(VirtualLayout),
     Unknown(String),
 }
 
 /// What a virtual dataset is made of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Virtual {
+pub(super) struct VirtualLayout {
     /// Names of the files that the parts lie in; `.` is this one.
     pub(super) files: Vec<Vec<u8>>,
     /// In the order in which they are laid over each other; or why they cannot be put together.
-    pub(super) parts: Result<Vec<Part>, String>,
+    pub(super) parts: Result<Vec<VirtualPart>, String>,
 }
 
 /// A selection of elements here, and as many of a dataset of this file; none: all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct VirtualPart {
     /// Path from the root.
     pub(super) dataset: Vec<u8>,
     pub(super) here: Option<Vec<Stripe>>,
@@ -189,7 +189,7 @@ pub(super) const UNLIMITED: u64 = u64::MAX;
 
 /// A stored chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Chunk {
+pub(super) struct ChunkEntry {
     /// Its number, counted through the grid of chunks in C order.
     pub(super) number: u64,
     /// In the file, absolute.
@@ -201,7 +201,7 @@ pub(super) struct Chunk {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Filter {
+pub(super) struct FilterEntry {
     pub(super) id: u32,
     /// Client values.
     pub(super) values: Vec<u32>,
@@ -209,7 +209,7 @@ pub(super) struct Filter {
 
 /// A datatype as stored. Sizes in bytes, precisions and offsets in bits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Type {
+pub(super) enum Datatype {
     Integer(Integer),
     Float(Float),
     /// Real and imaginary part (HDF5 2.0; a compound of two floats is a `Compound`).
@@ -227,12 +227,12 @@ pub(super) enum Type {
     },
     Compound {
         size: u64,
-        members: Vec<Member>,
+        members: Vec<DatatypeMember>,
     },
     Array {
         dims: Vec<u64>,
         #[serde(deserialize_with = "nested")]
-        base: Box<Type>,
+        base: Box<Datatype>,
     },
     Opaque {
         size: u64,
@@ -285,11 +285,11 @@ pub(super) enum FloatOrder {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Member {
+pub(super) struct DatatypeMember {
     pub(super) name: Vec<u8>,
     pub(super) offset: u64,
     #[serde(deserialize_with = "nested")]
-    pub(super) element: Type,
+    pub(super) element: Datatype,
 }
 
 /// Types within types: more than any real file has, and no more than the stack bears.

@@ -1,12 +1,19 @@
 //! HDF5 and NetCDF-4 files: groups are directories, datasets are files; Binsparse and BPCells containers
 //! in groups are containers of their own.
 //!
-//! The way of a file: [`worker`] has a process of its own learn the structure with libhdf5 ([`library`],
-//! [`serve`]) and hand it back as an [`index`]; [`assemble`] makes a container of it; [`dataset`] reads
-//! chunks with `pread` and decodes them in our own threads. The daemon itself never calls libhdf5.
+//! The way of a file:
+//!
+//! 1. here: it is recognised by its signature;
+//! 2. [`worker`] has a process of its own learn the structure with libhdf5 ([`library`]) and gets it back as
+//!    an [`index`]: plain data that describes the file, and is not trusted;
+//! 3. [`assemble`] makes a container of the index: names, groups, links, attributes, inner containers;
+//! 4. [`dataset`] reads: stored bytes by `pread`, filters and conversion in our own threads. [`chunk_table`]
+//!    says where chunks lie, [`element`] what values are, [`strings`] how text is found.
+//!
+//! The daemon itself never calls libhdf5.
 
 mod assemble;
-mod attributes;
+mod chunk_table;
 mod dataset;
 mod element;
 mod fields;
@@ -14,18 +21,15 @@ mod index;
 mod library;
 mod lines;
 mod recent;
-mod role;
 #[cfg(test)]
 mod sample;
-mod serve;
 mod strings;
-mod table;
 mod worker;
 
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Error, Fault, Result};
 
-pub use serve::run as serve;
+pub use worker::serve;
 
 const NAME: &str = "hdf5";
 

@@ -1,6 +1,6 @@
 //! What the tests of datasets, strings and heaps put files together with.
 
-use super::index::Index;
+use super::index::FileIndex;
 use crate::error::{Error, Result};
 use crate::source::{Fetch, FileIdentity, Source, Timestamp};
 
@@ -40,8 +40,8 @@ impl Source for Bytes {
 }
 
 /// Of a file without anything in it, with 8-byte addresses and lengths.
-pub(super) fn empty_index() -> Index {
-    Index {
+pub(super) fn empty_index() -> FileIndex {
+    FileIndex {
         superblock: 0,
         offset_size: 8,
         length_size: 8,

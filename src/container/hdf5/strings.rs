@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::element::Element;
-use super::index::Type;
+use super::index::Datatype;
 use super::recent::Recent;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
@@ -55,7 +55,7 @@ struct TextBlocks {
 /// The elements as they are stored: bytes with no meaning to the rest of the machinery.
 pub(super) fn element(heap: &Heap) -> Result<Element> {
     let size = heap.element_size() as u64;
-    Element::of(&Type::Opaque { size }).map_err(|reason| Fault::new(reason).into())
+    Element::of(&Datatype::Opaque { size }).map_err(|reason| Fault::new(reason).into())
 }
 
 impl Strings {

@@ -16,9 +16,9 @@ use std::time::Instant;
 use super::fill::Fill;
 use super::{ChunkTables, unchunked};
 use crate::array::{BlockId, Piece};
+use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::element::Element;
-use crate::container::hdf5::index::{self, Chunk, Layout};
-use crate::container::hdf5::table::Table;
+use crate::container::hdf5::index::{self, ChunkEntry, StorageLayout};
 use crate::error::{Error, Fault, Result};
 use crate::source::Source;
 use grid::{ChunkGrid, ChunkRun};
@@ -33,7 +33,7 @@ const LARGE_CHUNK: u64 = 64 << 20;
 pub(super) struct Chunked {
     token: u64,
     tables: ChunkTables,
-    table: OnceLock<Table>,
+    table: OnceLock<ChunkTable>,
     /// Held while the table is asked for, which may take long; why there was none the last time.
     asking: Mutex<Option<Refused>>,
     grid: ChunkGrid,
@@ -60,13 +60,13 @@ enum Way {
 impl Chunked {
     pub(super) fn new(
         source: &Arc<dyn Source>,
-        dataset: &index::Dataset,
+        dataset: &index::DatasetEntry,
         dims: &[u64],
         element: Element,
         fill: Fill,
         tables: ChunkTables,
     ) -> Result<Chunked> {
-        let Layout::Chunked {
+        let StorageLayout::Chunked {
             chunk,
             plain_edges,
             table,
@@ -79,7 +79,7 @@ impl Chunked {
         let (filters, stored) = (&dataset.filters, stored.chunk_bytes());
         let given = OnceLock::new();
         if let Some(table) = table {
-            let _ = given.set(Table::new(table, grid.chunks())?);
+            let _ = given.set(ChunkTable::new(table, grid.chunks())?);
         }
         Ok(Chunked {
             token: dataset.token,
@@ -107,7 +107,7 @@ impl Chunked {
         self.reader.codec()
     }
 
-    fn table(&self) -> Result<&Table> {
+    fn table(&self) -> Result<&ChunkTable> {
         if self.table.get().is_none() {
             let mut refused = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
             if self.table.get().is_none() {
@@ -121,14 +121,14 @@ impl Chunked {
 
     /// Asks for the table, unless that has been refused: the worker may take long to give up, and a reader
     /// comes back for every page.
-    fn ask(&self, refused: &mut Option<Refused>) -> Result<Table> {
+    fn ask(&self, refused: &mut Option<Refused>) -> Result<ChunkTable> {
         if let Some(Refused { fault, since }) = refused
             && fault.passing.is_none_or(|after| since.elapsed() < after)
         {
             return Err(Fault::clone(fault).into());
         }
         let stored = (self.tables)(self.token);
-        let table = stored.and_then(|stored| Table::new(&stored, self.grid.chunks()));
+        let table = stored.and_then(|stored| ChunkTable::new(&stored, self.grid.chunks()));
         if let Err(Error::Fault(fault)) = &table {
             *refused = Some(Refused {
                 fault: fault.clone(),
@@ -143,11 +143,11 @@ impl Chunked {
         !self.reader.has_filters() || (self.plain_edges && self.grid.is_partial(number))
     }
 
-    fn check(&self, chunk: &Chunk) -> Result<()> {
+    fn check(&self, chunk: &ChunkEntry) -> Result<()> {
         self.reader.check(chunk, self.is_plain(chunk.number))
     }
 
-    fn way(&self, table: &Table, number: u64) -> Way {
+    fn way(&self, table: &ChunkTable, number: u64) -> Way {
         match table.get(number) {
             None => Way::Direct,
             Some(chunk) if self.check(&chunk).is_err() => Way::Bad,
@@ -210,8 +210,8 @@ impl Chunked {
 
     /// The same of any chunk, and the block.
     pub(super) fn largest(&self) -> u64 {
-        let stored = self.table.get().map_or(0, Table::largest);
-        let chunk = Chunk {
+        let stored = self.table.get().map_or(0, ChunkTable::largest);
+        let chunk = ChunkEntry {
             number: 0,
             address: 0,
             size: stored.max(self.reader.stored()),
@@ -255,7 +255,7 @@ impl Chunked {
         })
     }
 
-    fn read_run(&self, table: &Table, run: ChunkRun, out: &mut [u8]) -> Result<()> {
+    fn read_run(&self, table: &ChunkTable, run: ChunkRun, out: &mut [u8]) -> Result<()> {
         let Some(chunk) = table.get(run.chunk) else {
             self.fill.put(run.at, out);
             return Ok(());
@@ -300,16 +300,16 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::container::hdf5::index::Type;
+    use crate::container::hdf5::index::Datatype;
     use crate::container::hdf5::sample::Bytes;
 
     fn chunked(tables: ChunkTables) -> Chunked {
         let source: Arc<dyn Source> = Arc::new(Bytes(vec![]));
-        let dataset = index::Dataset {
+        let dataset = index::DatasetEntry {
             token: 0,
-            element: Type::Opaque { size: 1 },
+            element: Datatype::Opaque { size: 1 },
             dims: Some(vec![10]),
-            layout: Layout::Chunked {
+            layout: StorageLayout::Chunked {
                 chunk: vec![4],
                 plain_edges: false,
                 table: None,

@@ -15,7 +15,7 @@ use super::{ChunkTables, DatasetArray};
 use crate::array::uncached::{Copy, gather};
 use crate::array::{BlockId, Piece, even_pieces};
 use crate::container::hdf5::element::Element;
-use crate::container::hdf5::index::{self, Index, Layout, Virtual};
+use crate::container::hdf5::index::{self, FileIndex, StorageLayout, VirtualLayout};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
@@ -46,7 +46,7 @@ struct Mapping {
 /// What is needed to open the datasets that the parts belong to.
 pub(super) struct Opening<'a> {
     pub(super) source: &'a Arc<dyn Source>,
-    pub(super) index: &'a Index,
+    pub(super) index: &'a FileIndex,
     pub(super) tables: &'a ChunkTables,
     pub(super) element: &'a Element,
 }
@@ -55,8 +55,8 @@ impl Composed {
     /// `bytes`: of the whole array, as shown, with these dimensions.
     pub(super) fn new(
         opening: &Opening<'_>,
-        dataset: &index::Dataset,
-        described: &Virtual,
+        dataset: &index::DatasetEntry,
+        described: &VirtualLayout,
         dims: &[u64],
         bytes: u64,
     ) -> Result<Composed> {
@@ -154,8 +154,12 @@ impl Mapping {
 
 impl Opening<'_> {
     /// The dataset behind a part of `over`.
-    fn open(&self, over: &index::Dataset, stored: &index::Dataset) -> Result<Arc<DatasetArray>> {
-        if matches!(stored.layout, Layout::Virtual(_)) {
+    fn open(
+        &self,
+        over: &index::DatasetEntry,
+        stored: &index::DatasetEntry,
+    ) -> Result<Arc<DatasetArray>> {
+        if matches!(stored.layout, StorageLayout::Virtual(_)) {
             return Err(Fault::new("not put together: a part is virtual itself").into());
         }
         if stored.element != over.element {
@@ -184,13 +188,15 @@ mod tests {
     use super::*;
     use crate::array::Array;
     use crate::array::uncached::{read, read_all};
-    use crate::container::hdf5::index::{self as ix, Group, Link, Stripe, Target, Type};
+    use crate::container::hdf5::index::{
+        self as ix, Datatype, GroupEntry, LinkEntry, LinkTarget, Stripe,
+    };
     use crate::container::hdf5::sample::{Bytes, empty_index};
 
-    fn dataset(token: u64, dims: &[u64], layout: Layout) -> ix::Dataset {
-        ix::Dataset {
+    fn dataset(token: u64, dims: &[u64], layout: StorageLayout) -> ix::DatasetEntry {
+        ix::DatasetEntry {
             token,
-            element: Type::Opaque { size: 2 },
+            element: Datatype::Opaque { size: 2 },
             dims: Some(dims.to_vec()),
             layout,
             filters: vec![],
@@ -201,12 +207,12 @@ mod tests {
         }
     }
 
-    fn contiguous(token: u64, dims: &[u64], address: u64) -> ix::Dataset {
+    fn contiguous(token: u64, dims: &[u64], address: u64) -> ix::DatasetEntry {
         let address = Some(address);
-        dataset(token, dims, Layout::Contiguous { address })
+        dataset(token, dims, StorageLayout::Contiguous { address })
     }
 
-    fn part(name: &str, here: &[[u64; 4]], there: Option<&[[u64; 4]]>) -> ix::Part {
+    fn part(name: &str, here: &[[u64; 4]], there: Option<&[[u64; 4]]>) -> ix::VirtualPart {
         let stripes = |of: &[[u64; 4]]| {
             let stripe = |[start, stride, count, block]: &[u64; 4]| Stripe {
                 start: *start,
@@ -216,7 +222,7 @@ mod tests {
             };
             of.iter().map(stripe).collect()
         };
-        ix::Part {
+        ix::VirtualPart {
             dataset: name.into(),
             here: Some(stripes(here)),
             there: there.map(stripes),
@@ -224,24 +230,24 @@ mod tests {
     }
 
     /// A virtual dataset of 3 rows and 4 columns over `/d0`, `/d1` and so on.
-    fn open(over: &[ix::Dataset], parts: Vec<ix::Part>) -> Result<Arc<dyn Array>> {
-        let link = |number| Link {
+    fn open(over: &[ix::DatasetEntry], parts: Vec<ix::VirtualPart>) -> Result<Arc<dyn Array>> {
+        let link = |number| LinkEntry {
             name: format!("d{number}").into_bytes(),
-            target: Target::Dataset(number),
+            target: LinkTarget::Dataset(number),
         };
         let mut index = empty_index();
         index.datasets = over.to_vec();
-        index.groups.push(Group {
+        index.groups.push(GroupEntry {
             parent: 0,
             name: vec![],
             attributes: vec![],
             links: (0..over.len() as u32).map(link).collect(),
         });
-        let described = Virtual {
+        let described = VirtualLayout {
             files: vec![b".".to_vec()],
             parts: Ok(parts),
         };
-        let dataset = dataset(99, &[3, 4], Layout::Virtual(described));
+        let dataset = dataset(99, &[3, 4], StorageLayout::Virtual(described));
         let source: Arc<dyn Source> = Arc::new(Bytes((b'a'..=b'z').collect()));
         let tables: ChunkTables = Arc::new(|_| Ok(vec![]));
         match super::super::open_with("v", &source, &index, &dataset, tables)? {
@@ -272,7 +278,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let row = [[0, 1, 1, 1], [0, 1, 1, 4]];
-        let refused = |over: ix::Dataset, parts| {
+        let refused = |over: ix::DatasetEntry, parts| {
             let opened = open(&[over], parts);
             opened.err().map(|e| e.to_string()).unwrap_or_default()
         };
@@ -281,9 +287,9 @@ mod tests {
         let beyond = vec![part("d0", &[[3, 1, 1, 1], [0, 1, 1, 4]], None)];
         assert!(refused(contiguous(1, &[4], 0), beyond).contains("outside"));
         let mut other = contiguous(1, &[4], 0);
-        other.element = Type::Opaque { size: 3 };
+        other.element = Datatype::Opaque { size: 3 };
         assert!(refused(other, whole()).contains("another type"));
-        let nested = Layout::Virtual(Virtual {
+        let nested = StorageLayout::Virtual(VirtualLayout {
             files: vec![],
             parts: Ok(vec![]),
         });

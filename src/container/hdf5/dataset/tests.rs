@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::array::uncached::{read, read_all};
-use crate::container::hdf5::index::{Filter, Integer, Virtual};
+use crate::container::hdf5::index::{FilterEntry, Integer, VirtualLayout};
 use crate::container::hdf5::sample::{Bytes, empty_index};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +11,8 @@ use std::time::Duration;
 const SHUFFLE: u32 = 2;
 const GZIP: u32 = 1;
 
-fn int16(big_endian: bool) -> Type {
-    Type::Integer(Integer {
+fn int16(big_endian: bool) -> Datatype {
+    Datatype::Integer(Integer {
         size: 2,
         big_endian,
         signed: true,
@@ -21,8 +21,8 @@ fn int16(big_endian: bool) -> Type {
     })
 }
 
-fn dataset(dims: &[u64], layout: Layout) -> index::Dataset {
-    index::Dataset {
+fn dataset(dims: &[u64], layout: StorageLayout) -> index::DatasetEntry {
+    index::DatasetEntry {
         token: 77,
         element: int16(false),
         dims: Some(dims.to_vec()),
@@ -35,8 +35,8 @@ fn dataset(dims: &[u64], layout: Layout) -> index::Dataset {
     }
 }
 
-fn chunked(dims: &[u64], chunk: &[u64], table: Option<Vec<Chunk>>) -> index::Dataset {
-    let layout = Layout::Chunked {
+fn chunked(dims: &[u64], chunk: &[u64], table: Option<Vec<ChunkEntry>>) -> index::DatasetEntry {
+    let layout = StorageLayout::Chunked {
         chunk: chunk.to_vec(),
         plain_edges: false,
         table,
@@ -44,13 +44,13 @@ fn chunked(dims: &[u64], chunk: &[u64], table: Option<Vec<Chunk>>) -> index::Dat
     dataset(dims, layout)
 }
 
-fn filter(id: u32) -> Filter {
+fn filter(id: u32) -> FilterEntry {
     let values = vec![2];
-    Filter { id, values }
+    FilterEntry { id, values }
 }
 
-fn chunk(number: u64, address: u64, size: u64) -> Chunk {
-    Chunk {
+fn chunk(number: u64, address: u64, size: u64) -> ChunkEntry {
+    ChunkEntry {
         number,
         address,
         size,
@@ -58,13 +58,17 @@ fn chunk(number: u64, address: u64, size: u64) -> Chunk {
     }
 }
 
-fn opened(file: &[u8], dataset: &index::Dataset, tables: ChunkTables) -> Result<OpenedDataset> {
+fn opened(
+    file: &[u8],
+    dataset: &index::DatasetEntry,
+    tables: ChunkTables,
+) -> Result<OpenedDataset> {
     let source: Arc<dyn Source> = Arc::new(Bytes(file.to_vec()));
     open_with("x", &source, &empty_index(), dataset, tables)
 }
 
 /// Opens a dataset whose table is in the index.
-fn open(file: &[u8], dataset: &index::Dataset) -> Arc<dyn Array> {
+fn open(file: &[u8], dataset: &index::DatasetEntry) -> Arc<dyn Array> {
     match opened(file, dataset, Arc::new(|_| panic!("the table is there"))) {
         Ok(OpenedDataset::Array {
             array,
@@ -76,7 +80,7 @@ fn open(file: &[u8], dataset: &index::Dataset) -> Arc<dyn Array> {
     }
 }
 
-fn refused(dataset: &index::Dataset) -> String {
+fn refused(dataset: &index::DatasetEntry) -> String {
     let opened = opened(&[], dataset, Arc::new(|_| Ok(vec![])));
     opened.err().map(|error| error.to_string()).unwrap()
 }
@@ -120,7 +124,7 @@ fn shuffled(plain: &[u8]) -> Vec<u8> {
 #[test]
 fn contiguous_bytes_are_read_in_place() {
     let file: Vec<u8> = (0..60).collect();
-    let at = |address| Layout::Contiguous { address };
+    let at = |address| StorageLayout::Contiguous { address };
     let array = open(&file, &dataset(&[5, 4], at(Some(20))));
     assert_eq!(read_all(&*array).unwrap(), &file[20..60]);
     assert_eq!(read(&*array, 3..7).unwrap(), &file[23..27]);
@@ -135,7 +139,7 @@ fn contiguous_bytes_are_read_in_place() {
 
 #[test]
 fn what_was_never_written_is_the_fill_value() {
-    let mut never = dataset(&[3], Layout::Contiguous { address: None });
+    let mut never = dataset(&[3], StorageLayout::Contiguous { address: None });
     assert_eq!(read_all(&*open(&[], &never)).unwrap(), [0; 6]);
     never.element = int16(true);
     never.fill = Some(vec![1, 2]);
@@ -143,7 +147,7 @@ fn what_was_never_written_is_the_fill_value() {
     assert_eq!(read(&*array, 1..6).unwrap(), [1, 2, 1, 2, 1]);
     assert_eq!(survey(&*array), (vec![], vec![]));
     // As libhdf5 has it behind a user block.
-    never.layout = Layout::Contiguous { address: Some(511) };
+    never.layout = StorageLayout::Contiguous { address: Some(511) };
     never.stored_bytes = 0;
     assert_eq!(read_all(&*open(&[], &never)).unwrap(), [2, 1, 2, 1, 2, 1]);
     never.fill = Some(vec![1]);
@@ -152,17 +156,17 @@ fn what_was_never_written_is_the_fill_value() {
 
 #[test]
 fn compact_bytes_are_in_the_index() {
-    let mut compact = dataset(&[2], Layout::Compact(vec![1, 2, 3, 4]));
+    let mut compact = dataset(&[2], StorageLayout::Compact(vec![1, 2, 3, 4]));
     compact.element = int16(true);
     let array = open(&[], &compact);
     assert_eq!(array.info().unwrap().codec, "compact");
     assert_eq!(read_all(&*array).unwrap(), [2, 1, 4, 3]);
-    assert!(refused(&dataset(&[3], Layout::Compact(vec![0; 5]))).contains("too short"));
+    assert!(refused(&dataset(&[3], StorageLayout::Compact(vec![0; 5]))).contains("too short"));
 }
 
 #[test]
 fn datasets_without_elements_have_no_bytes() {
-    let mut null = dataset(&[], Layout::Compact(vec![]));
+    let mut null = dataset(&[], StorageLayout::Compact(vec![]));
     null.dims = None;
     assert_eq!(open(&[], &null).info().unwrap().shape, [0]);
     let empty = open(&[], &chunked(&[u64::MAX, 0, u64::MAX], &[0], None));
@@ -175,7 +179,7 @@ fn datasets_without_elements_have_no_bytes() {
 fn a_scalar_has_no_dimensions() {
     let array = open(
         &[5, 6],
-        &dataset(&[], Layout::Contiguous { address: Some(0) }),
+        &dataset(&[], StorageLayout::Contiguous { address: Some(0) }),
     );
     assert_eq!(array.info().unwrap().shape, [0; 0]);
     assert_eq!(read_all(&*array).unwrap(), [5, 6]);
@@ -183,7 +187,7 @@ fn a_scalar_has_no_dimensions() {
 
 #[test]
 fn sizes_that_cannot_be_are_refused() {
-    let none = || Layout::Contiguous { address: None };
+    let none = || StorageLayout::Contiguous { address: None };
     assert!(refused(&dataset(&[u64::MAX, 2], none())).contains("too large"));
     assert!(refused(&dataset(&[1 << 62], none())).contains("too large"));
     for bad in [&[0, 1][..], &[4], &[1 << 31, 2]] {
@@ -193,15 +197,15 @@ fn sizes_that_cannot_be_are_refused() {
 
 #[test]
 fn unreadable_layouts_are_described() {
-    let external = Layout::External(vec![b"a.raw".to_vec(), b"b.raw".to_vec()]);
+    let external = StorageLayout::External(vec![b"a.raw".to_vec(), b"b.raw".to_vec()]);
     let over = |file: &[u8]| {
-        Layout::Virtual(Virtual {
+        StorageLayout::Virtual(VirtualLayout {
             files: vec![file.to_vec()],
             parts: Err("for a reason".into()),
         })
     };
     let (other, here) = (over(b"c.h5"), over(b"."));
-    let unknown = Layout::Unknown("strange".into());
+    let unknown = StorageLayout::Unknown("strange".into());
     for (layout, what) in [
         (external, "(a.raw, b.raw)"),
         (other, "(in c.h5)"),
@@ -299,7 +303,7 @@ fn edges_may_be_without_filters() {
     let stored = gzip(&first);
     let at = stored.len() as u64;
     let mut of = chunked(&[3], &[2], None);
-    of.layout = Layout::Chunked {
+    of.layout = StorageLayout::Chunked {
         chunk: vec![2],
         plain_edges: true,
         table: Some(vec![chunk(0, 0, at), chunk(1, at, 4)]),
@@ -437,16 +441,16 @@ proptest! {
         let stored = (0..chunks).filter(|n| !missing[*n as usize % missing.len()]);
         let table = stored.map(|n| chunk(n, n * each * 5, each * 5)).collect();
         let mut of = chunked(&dims, &chunk_dims, Some(table));
-        let member = |name: &str, offset, element| index::Member {
+        let member = |name: &str, offset, element| index::DatatypeMember {
             name: name.into(),
             offset,
             element,
         };
         let members = vec![
             member("a", 0, int16(true)),
-            member("b", 4, Type::Opaque { size: 1 }),
+            member("b", 4, Datatype::Opaque { size: 1 }),
         ];
-        of.element = Type::Compound { size: 5, members };
+        of.element = Datatype::Compound { size: 5, members };
         of.fill = Some(vec![1, 2, 3, 4, 5]);
         let array = open(&file, &of);
         let mut expected = Vec::new();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::fill::Fill;
 use crate::array::Piece;
 use crate::container::hdf5::element::cast::Cast;
-use crate::container::hdf5::index::{Dataset, Layout};
+use crate::container::hdf5::index::{DatasetEntry, StorageLayout};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -36,8 +36,8 @@ enum RawData {
 }
 
 impl Unchunked {
-    pub(super) fn empty(layout: &Layout) -> Unchunked {
-        let compact = matches!(layout, Layout::Compact(_));
+    pub(super) fn empty(layout: &StorageLayout) -> Unchunked {
+        let compact = matches!(layout, StorageLayout::Compact(_));
         Unchunked {
             place: RawData::Empty { compact },
             cast: Cast::same(),
@@ -48,19 +48,19 @@ impl Unchunked {
     /// lies before the end of a truncated file is good.
     pub(super) fn new(
         source: &Arc<dyn Source>,
-        dataset: &Dataset,
+        dataset: &DatasetEntry,
         stored: u64,
         cast: Cast,
         fill: Fill,
     ) -> Result<Unchunked> {
         let place = match &dataset.layout {
-            Layout::Compact(bytes) if (bytes.len() as u64) < stored => {
+            StorageLayout::Compact(bytes) if (bytes.len() as u64) < stored => {
                 let fault = Fault::new("compact data are too short");
                 return Err(fault.expected(stored).found(bytes.len()).into());
             }
-            Layout::Compact(bytes) => RawData::Compact(bytes.as_slice().into()),
+            StorageLayout::Compact(bytes) => RawData::Compact(bytes.as_slice().into()),
             // Behind a user block, libhdf5 gives an address even to what was never written.
-            Layout::Contiguous {
+            StorageLayout::Contiguous {
                 address: Some(address),
             } if dataset.stored_bytes > 0 => RawData::At(Arc::clone(source), *address),
             _ => RawData::Unwritten(fill),

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use super::cast::{Cast, MemberPlace};
 use super::{ElementPart, MEMBERS_MOST, MemberCount, SIZE_MOST, float};
-use crate::container::hdf5::index::{Member, Type};
+use crate::container::hdf5::index::{Datatype, DatatypeMember};
 
 /// Longest spelling of a type, in bytes: it is in every listing of the container.
 const DESCR_MOST: usize = 1 << 20;
@@ -20,7 +20,7 @@ impl MemberCount {
     pub(super) fn compound(
         &mut self,
         size: u64,
-        members: &[Member],
+        members: &[DatatypeMember],
         depth: u32,
     ) -> Result<ElementPart, String> {
         if let Some(complex) = complex(size, members) {
@@ -31,7 +31,7 @@ impl MemberCount {
             let members = members.len();
             return Err(format!("a compound of {members} members in {size} bytes"));
         }
-        let mut sorted: Vec<&Member> = members.iter().collect();
+        let mut sorted: Vec<&DatatypeMember> = members.iter().collect();
         sorted.sort_by_key(|member| member.offset);
         let mut packing = Packing::default();
         for member in sorted {
@@ -41,10 +41,10 @@ impl MemberCount {
         packing.finish(size)
     }
 
-    fn member(&mut self, member: &Member, depth: u32) -> Result<ElementPart, String> {
+    fn member(&mut self, member: &DatatypeMember, depth: u32) -> Result<ElementPart, String> {
         let reason = match &member.element {
-            Type::VariableString => "variable-length strings".to_owned(),
-            Type::Other { name, .. } => name.clone(),
+            Datatype::VariableString => "variable-length strings".to_owned(),
+            Datatype::Other { name, .. } => name.clone(),
             element => return self.part(element, depth + 1),
         };
         let name = String::from_utf8_lossy(&member.name);
@@ -65,7 +65,12 @@ struct Packing<'a> {
 
 impl<'a> Packing<'a> {
     /// Adds the next member of a compound of `size` bytes.
-    fn add(&mut self, member: &'a Member, part: ElementPart, size: u64) -> Result<(), String> {
+    fn add(
+        &mut self,
+        member: &'a DatatypeMember,
+        part: ElementPart,
+        size: u64,
+    ) -> Result<(), String> {
         let name = || String::from_utf8_lossy(&member.name);
         let end = member
             .offset
@@ -143,11 +148,12 @@ impl<'a> Packing<'a> {
 }
 
 /// A complex number, if the members make up one that NumPy has.
-fn complex(size: u64, members: &[Member]) -> Option<Result<ElementPart, String>> {
+fn complex(size: u64, members: &[DatatypeMember]) -> Option<Result<ElementPart, String>> {
     let [real, imaginary] = members else {
         return None;
     };
-    let (Type::Float(float), Type::Float(other)) = (&real.element, &imaginary.element) else {
+    let (Datatype::Float(float), Datatype::Float(other)) = (&real.element, &imaginary.element)
+    else {
         return None;
     };
     let named = matches!(

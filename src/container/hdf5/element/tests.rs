@@ -1,7 +1,7 @@
 //! Types as NumPy spells them, and conversions against straightforward ones.
 
 use super::*;
-use crate::container::hdf5::index::{Float, FloatOrder, Member};
+use crate::container::hdf5::index::{DatatypeMember, Float, FloatOrder};
 use proptest::prelude::*;
 
 fn int(size: u64, big_endian: bool, signed: bool) -> Integer {
@@ -35,23 +35,23 @@ fn float(size: u64, order: FloatOrder) -> Float {
     }
 }
 
-fn little(size: u64) -> Type {
-    Type::Float(float(size, FloatOrder::Little))
+fn little(size: u64) -> Datatype {
+    Datatype::Float(float(size, FloatOrder::Little))
 }
 
-fn member(name: &str, offset: u64, element: Type) -> Member {
-    Member {
+fn member(name: &str, offset: u64, element: Datatype) -> DatatypeMember {
+    DatatypeMember {
         name: name.into(),
         offset,
         element,
     }
 }
 
-fn compound(size: u64, members: Vec<Member>) -> Type {
-    Type::Compound { size, members }
+fn compound(size: u64, members: Vec<DatatypeMember>) -> Datatype {
+    Datatype::Compound { size, members }
 }
 
-fn descr(of: &Type) -> String {
+fn descr(of: &Datatype) -> String {
     Element::of(of)
         .unwrap()
         .dtype
@@ -60,11 +60,11 @@ fn descr(of: &Type) -> String {
         .to_owned()
 }
 
-fn refused(of: &Type) -> String {
+fn refused(of: &Datatype) -> String {
     Element::of(of).unwrap_err()
 }
 
-fn convert(of: &Type, stored: &[u8]) -> Vec<u8> {
+fn convert(of: &Datatype, stored: &[u8]) -> Vec<u8> {
     let element = Element::of(of).unwrap();
     let count = stored.len() / element.stored as usize;
     let mut shown = vec![0; count * element.shown as usize];
@@ -72,8 +72,8 @@ fn convert(of: &Type, stored: &[u8]) -> Vec<u8> {
     shown
 }
 
-fn string(size: u64, padding: Padding) -> Type {
-    Type::FixedString { size, padding }
+fn string(size: u64, padding: Padding) -> Datatype {
+    Datatype::FixedString { size, padding }
 }
 
 #[test]
@@ -92,13 +92,13 @@ fn padding_of_strings_becomes_nuls() {
 
 #[test]
 fn simple_types_are_spelled_as_numpy_does() {
-    assert_eq!(descr(&Type::Integer(int(1, true, true))), "|i1");
-    assert_eq!(descr(&Type::Integer(int(8, true, false))), "<u8");
-    assert_eq!(descr(&Type::Bitfield(int(2, false, true))), "<u2");
-    assert_eq!(descr(&Type::Float(float(2, FloatOrder::Big))), "<f2");
-    assert_eq!(descr(&Type::Complex(float(8, FloatOrder::Big))), "<c16");
+    assert_eq!(descr(&Datatype::Integer(int(1, true, true))), "|i1");
+    assert_eq!(descr(&Datatype::Integer(int(8, true, false))), "<u8");
+    assert_eq!(descr(&Datatype::Bitfield(int(2, false, true))), "<u2");
+    assert_eq!(descr(&Datatype::Float(float(2, FloatOrder::Big))), "<f2");
+    assert_eq!(descr(&Datatype::Complex(float(8, FloatOrder::Big))), "<c16");
     assert_eq!(descr(&string(9, Padding::Spaces)), "|S9");
-    assert_eq!(descr(&Type::Opaque { size: 5 }), "|V5");
+    assert_eq!(descr(&Datatype::Opaque { size: 5 }), "|V5");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn booleans_are_enumerations_of_false_and_true() {
             .collect()
     };
     let of = |base, names: &[(&str, u8)]| {
-        descr(&Type::Enum {
+        descr(&Datatype::Enum {
             base,
             values: values(names),
         })
@@ -131,9 +131,9 @@ fn unusual_floats_are_raw_bytes() {
         exponent_bias: 127,
         ..float(2, FloatOrder::Little)
     };
-    assert_eq!(descr(&Type::Float(bfloat)), "|V2");
-    assert_eq!(descr(&Type::Float(float(8, FloatOrder::Vax))), "|V8");
-    assert!(refused(&Type::Complex(bfloat)).contains("complex"));
+    assert_eq!(descr(&Datatype::Float(bfloat)), "|V2");
+    assert_eq!(descr(&Datatype::Float(float(8, FloatOrder::Vax))), "|V8");
+    assert!(refused(&Datatype::Complex(bfloat)).contains("complex"));
     let x87 = Float {
         size: 16,
         order: FloatOrder::Little,
@@ -146,21 +146,21 @@ fn unusual_floats_are_raw_bytes() {
         mantissa_bits: 64,
         exponent_bias: 16383,
     };
-    assert_eq!(descr(&Type::Float(x87)), "<f16");
+    assert_eq!(descr(&Datatype::Float(x87)), "<f16");
     let big = Float {
         order: FloatOrder::Big,
         ..x87
     };
-    assert_eq!(descr(&Type::Float(big)), "|V16");
+    assert_eq!(descr(&Datatype::Float(big)), "|V16");
 }
 
 #[test]
 fn array_types_add_dimensions() {
-    let inner = Type::Array {
+    let inner = Datatype::Array {
         dims: vec![4],
-        base: Box::new(Type::Integer(int(2, true, true))),
+        base: Box::new(Datatype::Integer(int(2, true, true))),
     };
-    let outer = Type::Array {
+    let outer = Datatype::Array {
         dims: vec![2, 3],
         base: Box::new(inner),
     };
@@ -171,23 +171,23 @@ fn array_types_add_dimensions() {
     );
     assert_eq!(element.dtype.itemsize(), Some(2));
     for dims in [vec![0], vec![u64::MAX, 2], vec![1; 65], vec![1 << 32]] {
-        let base = Box::new(Type::Opaque { size: 1 });
-        assert!(refused(&Type::Array { dims, base }).contains("array type"));
+        let base = Box::new(Datatype::Opaque { size: 1 });
+        assert!(refused(&Datatype::Array { dims, base }).contains("array type"));
     }
 }
 
 #[test]
 fn compounds_are_packed_in_the_order_of_their_bytes() {
     let nested = compound(8, vec![member("x", 4, little(4))]);
-    let array = Type::Array {
+    let array = Datatype::Array {
         dims: vec![3],
-        base: Box::new(Type::Integer(int(2, true, true))),
+        base: Box::new(Datatype::Integer(int(2, true, true))),
     };
     let of = compound(
         24,
         vec![
             member("n", 16, nested),
-            member("a", 0, Type::Integer(int(4, false, true))),
+            member("a", 0, Datatype::Integer(int(4, false, true))),
             member("it's", 6, array),
         ],
     );
@@ -225,7 +225,7 @@ fn two_floats_named_r_and_i_are_complex() {
         "[('r', '<f4'), ('i', '<f4')]"
     );
     assert_eq!(descr(&pair("i", "r", 4, 8)), "[('i', '<f4'), ('r', '<f4')]");
-    let big = Type::Float(float(8, FloatOrder::Big));
+    let big = Datatype::Float(float(8, FloatOrder::Big));
     let big = compound(16, vec![member("r", 0, big.clone()), member("i", 8, big)]);
     let stored = [1.5f64.to_be_bytes(), 2.5f64.to_be_bytes()].concat();
     let shown = [1.5f64.to_le_bytes(), 2.5f64.to_le_bytes()].concat();
@@ -269,7 +269,7 @@ fn broken_compounds_are_refused() {
 
 #[test]
 fn what_points_elsewhere_is_refused_by_name() {
-    let other = Type::Other {
+    let other = Datatype::Other {
         size: 8,
         name: "reference".into(),
     };
@@ -277,27 +277,27 @@ fn what_points_elsewhere_is_refused_by_name() {
     let of = |element| refused(&compound(16, vec![member("x", 0, element)]));
     assert_eq!(of(other), "a compound with reference in member 'x'");
     let strings = "a compound with variable-length strings in member 'x'";
-    assert_eq!(of(Type::VariableString), strings);
+    assert_eq!(of(Datatype::VariableString), strings);
 }
 
 #[test]
 fn odd_sizes_are_refused() {
-    assert!(refused(&Type::Integer(int(3, false, false))).contains("3 bytes"));
+    assert!(refused(&Datatype::Integer(int(3, false, false))).contains("3 bytes"));
     assert!(refused(&string(0, Padding::Terminated)).contains("0 bytes"));
-    assert!(refused(&Type::Opaque { size: 1 << 32 }).contains("bytes"));
+    assert!(refused(&Datatype::Opaque { size: 1 << 32 }).contains("bytes"));
     for (precision, offset) in [(0, 0), (9, 8), (17, 0), (1, u32::MAX)] {
         let odd = Integer {
             precision,
             offset,
             ..int(2, false, false)
         };
-        assert!(refused(&Type::Integer(odd)).contains("bits"));
+        assert!(refused(&Datatype::Integer(odd)).contains("bits"));
     }
 }
 
 #[test]
 fn deep_types_are_refused() {
-    let mut deep = Type::Opaque { size: 1 };
+    let mut deep = Datatype::Opaque { size: 1 };
     for _ in 0..=TYPE_DEPTH_MOST {
         deep = compound(1, vec![member("x", 0, deep)]);
     }
@@ -317,7 +317,7 @@ proptest! {
         let width = 8 * size as u32;
         let offset = a % width;
         let precision = 1 + b % (width - offset);
-        let of = Type::Integer(Integer {
+        let of = Datatype::Integer(Integer {
             size: size as u64,
             big_endian,
             signed,
@@ -344,7 +344,7 @@ proptest! {
 
     #[test]
     fn big_endian_numbers_are_turned_round(numbers in prop::collection::vec(any::<f64>(), 0..99)) {
-        let of = Type::Float(float(8, FloatOrder::Big));
+        let of = Datatype::Float(float(8, FloatOrder::Big));
         let stored: Vec<u8> = numbers.iter().flat_map(|x| x.to_be_bytes()).collect();
         let shown: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
         prop_assert_eq!(convert(&of, &stored), shown);

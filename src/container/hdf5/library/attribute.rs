@@ -12,12 +12,12 @@ use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use serde_json::Value as Json;
 
-use super::handle::{Handle, Outcome, check};
+use super::identifier::{Identifier, Outcome, check};
 use super::numbers;
 use super::space::{count, dims};
-use super::text::{self, Readable, done};
+use super::text::{self, Elements, done};
 use super::types;
-use crate::container::hdf5::index::{Attribute, Type, Value};
+use crate::container::hdf5::index::{AttributeEntry, AttributeValue, Datatype};
 
 /// Elements of one attribute that is a list.
 const ELEMENTS_MOST: u64 = 65_536;
@@ -29,7 +29,7 @@ const TEXT_MOST: usize = 16 << 20;
 const COUNT_MOST: usize = 65_536;
 
 /// The attributes of an object in the order of names, and what could not be read.
-pub(super) fn all(of: &Handle, unread: &mut dyn FnMut(&[u8], String)) -> Vec<Attribute> {
+pub(super) fn all(of: &Identifier, unread: &mut dyn FnMut(&[u8], String)) -> Vec<AttributeEntry> {
     let mut names: Vec<CString> = Vec::new();
     let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
     let (start, found) = (ptr::null_mut(), (&raw mut names).cast());
@@ -42,7 +42,7 @@ pub(super) fn all(of: &Handle, unread: &mut dyn FnMut(&[u8], String)) -> Vec<Att
     let mut attributes = Vec::with_capacity(names.len());
     for name in &names {
         match value(of, name) {
-            Ok(value) => attributes.push(Attribute {
+            Ok(value) => attributes.push(AttributeEntry {
                 name: name.as_bytes().to_vec(),
                 value,
             }),
@@ -65,31 +65,31 @@ unsafe extern "C" fn note(
     herr_t::from(names.len() >= COUNT_MOST)
 }
 
-struct Opened(Handle);
+struct OpenedAttribute(Identifier);
 
-impl Readable for Opened {
-    unsafe fn read(&self, memory: &Handle, into: *mut c_void) -> Outcome<()> {
+impl Elements for OpenedAttribute {
+    unsafe fn read(&self, memory: &Identifier, into: *mut c_void) -> Outcome<()> {
         // SAFETY: the caller has room for all elements of this type.
         done(unsafe { H5Aread(self.0.id(), memory.id(), into) })
     }
 }
 
-fn value(of: &Handle, name: &CStr) -> Outcome<Value> {
+fn value(of: &Identifier, name: &CStr) -> Outcome<AttributeValue> {
     // SAFETY: the handle is an object and the name is NUL-terminated.
-    let opened = Opened(Handle::new(unsafe {
+    let opened = OpenedAttribute(Identifier::new(unsafe {
         H5Aopen(of.id(), name.as_ptr(), H5P_DEFAULT)
     })?);
     // SAFETY: the handle is an attribute.
-    let element = Handle::new(unsafe { H5Aget_type(opened.0.id()) })?;
+    let element = Identifier::new(unsafe { H5Aget_type(opened.0.id()) })?;
     // SAFETY: as above.
-    let space = Handle::new(unsafe { H5Aget_space(opened.0.id()) })?;
+    let space = Identifier::new(unsafe { H5Aget_space(opened.0.id()) })?;
     let Some(dims) = dims(&space)? else {
-        return Ok(Value::Json("null".into()));
+        return Ok(AttributeValue::Json("null".into()));
     };
     let described = types::describe(&element)?;
     let elements = count(&dims).unwrap_or(u64::MAX);
     if elements > ELEMENTS_MOST {
-        return Ok(Value::Omitted(format!("{elements} elements")));
+        return Ok(AttributeValue::Omitted(format!("{elements} elements")));
     }
     let reading = Reading {
         opened: &opened,
@@ -99,45 +99,48 @@ fn value(of: &Handle, name: &CStr) -> Outcome<Value> {
         elements: elements as usize,
     };
     match &described {
-        Type::FixedString { .. } | Type::VariableString => reading.strings(),
+        Datatype::FixedString { .. } | Datatype::VariableString => reading.strings(),
         other => reading.numbers(other),
     }
 }
 
 struct Reading<'a> {
-    opened: &'a Opened,
-    element: &'a Handle,
-    space: &'a Handle,
+    opened: &'a OpenedAttribute,
+    element: &'a Identifier,
+    space: &'a Identifier,
     dims: &'a [u64],
     elements: usize,
 }
 
 impl Reading<'_> {
-    fn strings(&self) -> Outcome<Value> {
+    fn strings(&self) -> Outcome<AttributeValue> {
         let single = self.elements == 1 && self.dims.len() <= 1;
         let most = if single { TEXT_MOST } else { LIST_MOST };
         let strings = text::read(self.opened, self.element, self.space, self.elements, most)?;
         let Some(mut strings) = strings else {
-            return Ok(Value::Omitted(format!("more than {} MiB", most >> 20)));
+            return Ok(AttributeValue::Omitted(format!(
+                "more than {} MiB",
+                most >> 20
+            )));
         };
         if single {
-            return Ok(Value::Text(strings.pop().unwrap_or_default()));
+            return Ok(AttributeValue::Text(strings.pop().unwrap_or_default()));
         }
         let strings = strings.iter();
         let values = strings.map(|s| Json::from(String::from_utf8_lossy(s).into_owned()));
         Ok(json(self.dims, values.collect()))
     }
 
-    fn numbers(&self, described: &Type) -> Outcome<Value> {
+    fn numbers(&self, described: &Datatype) -> Outcome<AttributeValue> {
         match numbers::read(self.opened, described, self.elements)? {
             Some(values) => Ok(json(self.dims, values)),
-            None => Ok(Value::Omitted(types::name(described))),
+            None => Ok(AttributeValue::Omitted(types::name(described))),
         }
     }
 }
 
 /// Values in C order as lists within lists.
-fn json(dims: &[u64], values: Vec<Json>) -> Value {
+fn json(dims: &[u64], values: Vec<Json>) -> AttributeValue {
     fn nest(dims: &[u64], values: &mut dyn Iterator<Item = Json>) -> Json {
         match dims.split_first() {
             None => values.next().unwrap_or_default(),
@@ -146,7 +149,7 @@ fn json(dims: &[u64], values: Vec<Json>) -> Value {
     }
     // Empty lists within endless lists say nothing and cost much.
     if values.is_empty() {
-        return Value::Json("[]".into());
+        return AttributeValue::Json("[]".into());
     }
-    Value::Json(nest(dims, &mut values.into_iter()).to_string())
+    AttributeValue::Json(nest(dims, &mut values.into_iter()).to_string())
 }

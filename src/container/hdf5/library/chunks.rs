@@ -10,10 +10,10 @@ use hdf5_sys::h5::{haddr_t, hsize_t};
 use hdf5_sys::h5d::{H5Dchunk_iter, H5Dget_space, H5Dget_storage_size};
 use hdf5_sys::h5p::H5P_DEFAULT;
 
-use super::handle::{Handle, Outcome, check};
+use super::identifier::{Identifier, Outcome, check};
 use super::space::{count, grid};
 use super::swizzle::Swizzle;
-use crate::container::hdf5::index::Chunk;
+use crate::container::hdf5::index::ChunkEntry;
 
 /// Largest number of chunks in the grid of a dataset whose table comes with the index of the file.
 pub(super) const INLINE_MOST: u64 = 256;
@@ -22,12 +22,12 @@ pub(super) const INLINE_MOST: u64 = 256;
 const TABLE_MOST: usize = 8 << 20;
 
 /// The stored chunks of a dataset, by number.
-pub(super) fn table(dataset: &Handle, dims: &[u64], chunk: &[u64]) -> Outcome<Vec<Chunk>> {
+pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Outcome<Vec<ChunkEntry>> {
     let grid = grid(dims, chunk).ok_or("the chunks do not fit the dataset")?;
     let chunks = count(&grid).ok_or("the dataset has more chunks than can be counted")?;
     // SAFETY: the handle is a dataset.
-    let space = Handle::new(unsafe { H5Dget_space(dataset.id()) })?;
-    let mut walk = Walk {
+    let space = Identifier::new(unsafe { H5Dget_space(dataset.id()) })?;
+    let mut walk = ChunkWalk {
         grid: &grid,
         chunk,
         swizzle: Swizzle::of(dataset, &space, chunk)?,
@@ -51,17 +51,17 @@ pub(super) fn table(dataset: &Handle, dims: &[u64], chunk: &[u64]) -> Outcome<Ve
 }
 
 /// What the chunks of a dataset occupy, without their table.
-pub(super) fn stored_bytes(dataset: &Handle) -> u64 {
+pub(super) fn stored_bytes(dataset: &Identifier) -> u64 {
     // SAFETY: the handle is a dataset. It answers 0 where it cannot tell.
     unsafe { H5Dget_storage_size(dataset.id()) }
 }
 
-struct Walk<'a> {
+struct ChunkWalk<'a> {
     grid: &'a [u64],
     chunk: &'a [u64],
     swizzle: Option<Swizzle>,
     most: usize,
-    found: Vec<Chunk>,
+    found: Vec<ChunkEntry>,
     refused: Option<String>,
 }
 
@@ -76,7 +76,7 @@ unsafe extern "C" fn visit(
     walk: *mut c_void,
 ) -> c_int {
     // SAFETY: `walk` is the one of `table`.
-    let walk = unsafe { &mut *walk.cast::<Walk<'_>>() };
+    let walk = unsafe { &mut *walk.cast::<ChunkWalk<'_>>() };
     // SAFETY: libhdf5 gives as many offsets as the dataset has dimensions, which `grid` has too.
     let offset = unsafe { std::slice::from_raw_parts(offset, walk.grid.len()) };
     match walk.add(offset, mask, address, size) {
@@ -88,7 +88,7 @@ unsafe extern "C" fn visit(
     }
 }
 
-impl Walk<'_> {
+impl ChunkWalk<'_> {
     fn add(&mut self, offset: &[u64], mask: u32, address: u64, size: u64) -> Outcome<()> {
         let number = self.number(offset).ok_or_else(|| {
             format!("the index has a chunk at {offset:?}, outside of the dataset")
@@ -96,7 +96,7 @@ impl Walk<'_> {
         if self.found.len() >= self.most {
             return Err(format!("the index has more than {} chunks", self.most));
         }
-        self.found.push(Chunk {
+        self.found.push(ChunkEntry {
             number,
             address,
             size,

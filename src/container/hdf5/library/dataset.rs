@@ -17,12 +17,12 @@ use hdf5_sys::h5s::H5S_ALL;
 use hdf5_sys::h5t::H5Tget_size;
 
 use super::chunks::{self, INLINE_MOST};
-use super::handle::{Handle, Outcome, check};
+use super::identifier::{Identifier, Outcome, check};
 use super::parts;
 use super::space::{count, dims, grid};
-use super::text::{self, Readable, done};
+use super::text::{self, Elements, done};
 use super::types::{self, is_plain};
-use crate::container::hdf5::index::{Dataset, Filter, Layout, Type};
+use crate::container::hdf5::index::{DatasetEntry, Datatype, FilterEntry, StorageLayout};
 
 /// A compact dataset lies in its object header, whose messages have at most 65,535 bytes.
 const COMPACT_MOST: u64 = 65_536;
@@ -40,22 +40,22 @@ const NAME_MOST: usize = 4096;
 const FILES_MOST: usize = 16;
 
 /// An opened dataset and what describes it.
-pub(super) struct Opened {
-    dataset: Handle,
-    element: Handle,
-    space: Handle,
-    properties: Handle,
+pub(super) struct OpenedDataset {
+    dataset: Identifier,
+    element: Identifier,
+    space: Identifier,
+    properties: Identifier,
 }
 
-impl Opened {
-    pub(super) fn new(dataset: Handle) -> Outcome<Opened> {
+impl OpenedDataset {
+    pub(super) fn new(dataset: Identifier) -> Outcome<OpenedDataset> {
         // SAFETY: the handle is a dataset.
-        let element = Handle::new(unsafe { H5Dget_type(dataset.id()) })?;
+        let element = Identifier::new(unsafe { H5Dget_type(dataset.id()) })?;
         // SAFETY: as above.
-        let space = Handle::new(unsafe { H5Dget_space(dataset.id()) })?;
+        let space = Identifier::new(unsafe { H5Dget_space(dataset.id()) })?;
         // SAFETY: as above.
-        let properties = Handle::new(unsafe { H5Dget_create_plist(dataset.id()) })?;
-        Ok(Opened {
+        let properties = Identifier::new(unsafe { H5Dget_create_plist(dataset.id()) })?;
+        Ok(OpenedDataset {
             dataset,
             element,
             space,
@@ -63,16 +63,16 @@ impl Opened {
         })
     }
 
-    pub(super) fn handle(&self) -> &Handle {
+    pub(super) fn handle(&self) -> &Identifier {
         &self.dataset
     }
 
     /// Everything but attributes and text.
-    pub(super) fn describe(&self, token: u64) -> Outcome<Dataset> {
+    pub(super) fn describe(&self, token: u64) -> Outcome<DatasetEntry> {
         let element = types::describe(&self.element)?;
         let dims = dims(&self.space)?;
         let layout = self.layout(&element, dims.as_deref())?;
-        Ok(Dataset {
+        Ok(DatasetEntry {
             token,
             stored_bytes: self.stored_bytes(&layout),
             fill: self.fill(&element)?,
@@ -86,13 +86,16 @@ impl Opened {
     }
 
     /// The string that the dataset is, if it is a single one.
-    pub(super) fn text(&self, described: &Dataset) -> Outcome<Option<Vec<u8>>> {
+    pub(super) fn text(&self, described: &DatasetEntry) -> Outcome<Option<Vec<u8>>> {
         let string = matches!(
             described.element,
-            Type::FixedString { .. } | Type::VariableString
+            Datatype::FixedString { .. } | Datatype::VariableString
         );
         let one = described.dims.as_deref().and_then(count) == Some(1);
-        let elsewhere = matches!(described.layout, Layout::External(_) | Layout::Virtual(_));
+        let elsewhere = matches!(
+            described.layout,
+            StorageLayout::External(_) | StorageLayout::Virtual(_)
+        );
         if !string || !one || elsewhere {
             return Ok(None);
         }
@@ -110,48 +113,50 @@ impl Opened {
         }
     }
 
-    fn layout(&self, element: &Type, dims: Option<&[u64]>) -> Outcome<Layout> {
+    fn layout(&self, element: &Datatype, dims: Option<&[u64]>) -> Outcome<StorageLayout> {
         // SAFETY: the handle is a dataset creation property list.
         Ok(match unsafe { H5Pget_layout(self.properties.id()) } {
             H5D_layout_t::H5D_COMPACT => self.compact(element, dims)?,
             H5D_layout_t::H5D_CONTIGUOUS => self.contiguous()?,
             H5D_layout_t::H5D_CHUNKED => self.chunked(dims)?,
-            H5D_layout_t::H5D_VIRTUAL => Layout::Virtual(parts::describe(&self.properties)?),
-            _ => Layout::Unknown("a layout that is not known".into()),
+            H5D_layout_t::H5D_VIRTUAL => StorageLayout::Virtual(parts::describe(&self.properties)?),
+            _ => StorageLayout::Unknown("a layout that is not known".into()),
         })
     }
 
-    fn compact(&self, element: &Type, dims: Option<&[u64]>) -> Outcome<Layout> {
+    fn compact(&self, element: &Datatype, dims: Option<&[u64]>) -> Outcome<StorageLayout> {
         let Some(elements) = dims.and_then(count) else {
-            return Ok(Layout::Compact(Vec::new()));
+            return Ok(StorageLayout::Compact(Vec::new()));
         };
-        if *element == Type::VariableString {
+        if *element == Datatype::VariableString {
             return self.texts(elements);
         }
         if !is_plain(element) {
             let name = types::name(element);
-            return Ok(Layout::Unknown(format!("compact storage of {name}")));
+            return Ok(StorageLayout::Unknown(format!("compact storage of {name}")));
         }
         // SAFETY: the handle is a datatype.
         let size = unsafe { H5Tget_size(self.element.id()) } as u64;
         let bytes = elements.checked_mul(size).filter(|n| *n <= COMPACT_MOST);
         let Some(bytes) = bytes else {
-            return Ok(Layout::Unknown("compact storage of too many bytes".into()));
+            return Ok(StorageLayout::Unknown(
+                "compact storage of too many bytes".into(),
+            ));
         };
         let mut stored = vec![0; bytes as usize];
         if bytes > 0 {
             // SAFETY: there is room for all elements in the stored type.
             unsafe { self.read(&self.element, stored.as_mut_ptr().cast())? };
         }
-        Ok(Layout::Compact(stored))
+        Ok(StorageLayout::Compact(stored))
     }
 
     /// Strings of variable length; an element takes 8 bytes or more of the object header.
-    fn texts(&self, elements: u64) -> Outcome<Layout> {
+    fn texts(&self, elements: u64) -> Outcome<StorageLayout> {
         let count = usize::try_from(elements).ok();
         let few = count.filter(|_| elements <= COMPACT_MOST / 8);
         let Some(count) = few else {
-            return Ok(Layout::Unknown(
+            return Ok(StorageLayout::Unknown(
                 "compact storage of too many strings".into(),
             ));
         };
@@ -161,31 +166,31 @@ impl Opened {
                 let lines = texts
                     .into_iter()
                     .flat_map(|text| text.into_iter().chain([b'\n']));
-                Layout::Texts(lines.collect())
+                StorageLayout::Texts(lines.collect())
             }
-            None => Layout::Unknown(format!("strings of more than {TEXT_MOST} bytes")),
+            None => StorageLayout::Unknown(format!("strings of more than {TEXT_MOST} bytes")),
         })
     }
 
-    fn contiguous(&self) -> Outcome<Layout> {
+    fn contiguous(&self) -> Outcome<StorageLayout> {
         // SAFETY: the handle is a dataset creation property list.
         let files = check(unsafe { H5Pget_external_count(self.properties.id()) })?;
         if files > 0 {
-            return Ok(Layout::External(self.external_files(files)?));
+            return Ok(StorageLayout::External(self.external_files(files)?));
         }
         // Behind a user block the library gives the undefined address as a defined one, so what it
         // has allocated decides.
         if chunks::stored_bytes(&self.dataset) == 0 {
-            return Ok(Layout::Contiguous { address: None });
+            return Ok(StorageLayout::Contiguous { address: None });
         }
         // SAFETY: the handle is a dataset.
         let address = unsafe { H5Dget_offset(self.dataset.id()) };
-        Ok(Layout::Contiguous {
+        Ok(StorageLayout::Contiguous {
             address: (address != HADDR_UNDEF).then_some(address),
         })
     }
 
-    fn chunked(&self, dims: Option<&[u64]>) -> Outcome<Layout> {
+    fn chunked(&self, dims: Option<&[u64]>) -> Outcome<StorageLayout> {
         let chunk = self.chunk()?;
         let mut options: c_uint = 0;
         // SAFETY: the handle is a dataset creation property list of a chunked dataset.
@@ -199,7 +204,7 @@ impl Opened {
             Some(dims) if few => chunks::table(&self.dataset, dims, &chunk).ok(),
             _ => None,
         };
-        Ok(Layout::Chunked {
+        Ok(StorageLayout::Chunked {
             chunk,
             plain_edges: options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS != 0,
             table,
@@ -215,24 +220,24 @@ impl Opened {
         Ok(chunk.to_vec())
     }
 
-    fn stored_bytes(&self, layout: &Layout) -> u64 {
+    fn stored_bytes(&self, layout: &StorageLayout) -> u64 {
         match layout {
-            Layout::Compact(stored) | Layout::Texts(stored) => stored.len() as u64,
-            Layout::Chunked {
+            StorageLayout::Compact(stored) | StorageLayout::Texts(stored) => stored.len() as u64,
+            StorageLayout::Chunked {
                 table: Some(table), ..
             } => table.iter().fold(0, |sum, c| sum.saturating_add(c.size)),
-            Layout::External(_) | Layout::Virtual(_) => 0,
+            StorageLayout::External(_) | StorageLayout::Virtual(_) => 0,
             _ => chunks::stored_bytes(&self.dataset),
         }
     }
 
-    fn filters(&self) -> Outcome<Vec<Filter>> {
+    fn filters(&self) -> Outcome<Vec<FilterEntry>> {
         // SAFETY: the handle is a dataset creation property list.
         let filters = check(unsafe { H5Pget_nfilters(self.properties.id()) })?;
         (0..filters).map(|at| self.filter(at, 32)).collect()
     }
 
-    fn filter(&self, at: usize, room: usize) -> Outcome<Filter> {
+    fn filter(&self, at: usize, room: usize) -> Outcome<FilterEntry> {
         let mut values = vec![0; room];
         let mut found = room;
         let (mut flags, none) = (0, ptr::null_mut());
@@ -257,13 +262,13 @@ impl Opened {
             return self.filter(at, found);
         }
         values.truncate(found);
-        Ok(Filter {
+        Ok(FilterEntry {
             id: id as u32,
             values,
         })
     }
 
-    fn fill(&self, element: &Type) -> Outcome<Option<Vec<u8>>> {
+    fn fill(&self, element: &Datatype) -> Outcome<Option<Vec<u8>>> {
         let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED;
         // SAFETY: the handle is a dataset creation property list.
         check(unsafe { H5Pfill_value_defined(self.properties.id(), &mut defined) })?;
@@ -310,8 +315,8 @@ impl Opened {
     }
 }
 
-impl Readable for Opened {
-    unsafe fn read(&self, memory: &Handle, into: *mut c_void) -> Outcome<()> {
+impl Elements for OpenedDataset {
+    unsafe fn read(&self, memory: &Identifier, into: *mut c_void) -> Outcome<()> {
         let (dataset, memory) = (self.dataset.id(), memory.id());
         // SAFETY: the caller has room for all elements of this type.
         done(unsafe { H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) })

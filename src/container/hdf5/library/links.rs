@@ -10,7 +10,7 @@ use hdf5_sys::h5l::{H5L_info2_t, H5Lget_val, H5Literate2, H5Lunpack_elink_val};
 use hdf5_sys::h5o::H5O_token_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 
-use super::handle::{Handle, Outcome, check};
+use super::identifier::{Identifier, Outcome, check};
 
 /// Longest name of a link, in bytes.
 const NAME_MOST: usize = 64 << 10;
@@ -18,12 +18,12 @@ const NAME_MOST: usize = 64 << 10;
 const VALUE_MOST: usize = 64 << 10;
 
 /// A link and what it holds.
-pub(super) struct Stored {
+pub(super) struct ListedLink {
     pub(super) name: CString,
-    pub(super) to: To,
+    pub(super) to: LeadsTo,
 }
 
-pub(super) enum To {
+pub(super) enum LeadsTo {
     /// An object of the file, by its token.
     Object(u64),
     /// A soft link, with this many bytes of path.
@@ -35,7 +35,7 @@ pub(super) enum To {
 }
 
 /// The links of a group, sorted by name; at most `most`. The flag says whether some were left out.
-pub(super) fn of(group: &Handle, most: usize) -> Outcome<(Vec<Stored>, bool)> {
+pub(super) fn of(group: &Identifier, most: usize) -> Outcome<(Vec<ListedLink>, bool)> {
     let mut listing = Listing {
         links: Vec::new(),
         most,
@@ -54,7 +54,7 @@ pub(super) fn of(group: &Handle, most: usize) -> Outcome<(Vec<Stored>, bool)> {
 }
 
 struct Listing {
-    links: Vec<Stored>,
+    links: Vec<ListedLink>,
     most: usize,
     cut: bool,
 }
@@ -113,12 +113,12 @@ extern "C" fn note(
         return 0;
     }
     let to = match info.class {
-        HARD => To::Object(info.token()),
-        SOFT => To::Path(info.size()),
-        EXTERNAL => To::Elsewhere(info.size()),
-        other => To::Foreign(other),
+        HARD => LeadsTo::Object(info.token()),
+        SOFT => LeadsTo::Path(info.size()),
+        EXTERNAL => LeadsTo::Elsewhere(info.size()),
+        other => LeadsTo::Foreign(other),
     };
-    listing.links.push(Stored {
+    listing.links.push(ListedLink {
         name: name.to_owned(),
         to,
     });
@@ -126,7 +126,7 @@ extern "C" fn note(
 }
 
 /// The path that a soft link holds.
-pub(super) fn path(group: &Handle, name: &CStr, size: usize) -> Outcome<Vec<u8>> {
+pub(super) fn path(group: &Identifier, name: &CStr, size: usize) -> Outcome<Vec<u8>> {
     let mut value = stored(group, name, size)?;
     let end = value.iter().position(|&b| b == 0).unwrap_or(value.len());
     value.truncate(end);
@@ -134,7 +134,11 @@ pub(super) fn path(group: &Handle, name: &CStr, size: usize) -> Outcome<Vec<u8>>
 }
 
 /// The name of the file and the path in it that an external link holds.
-pub(super) fn elsewhere(group: &Handle, name: &CStr, size: usize) -> Outcome<(Vec<u8>, Vec<u8>)> {
+pub(super) fn elsewhere(
+    group: &Identifier,
+    name: &CStr,
+    size: usize,
+) -> Outcome<(Vec<u8>, Vec<u8>)> {
     let value = stored(group, name, size)?;
     let (mut file, mut path, mut flags) = (ptr::null(), ptr::null(), 0);
     // SAFETY: the value and its length are ours; the two strings will point into it.
@@ -152,7 +156,7 @@ pub(super) fn elsewhere(group: &Handle, name: &CStr, size: usize) -> Outcome<(Ve
     Ok((text(file), text(path)))
 }
 
-fn stored(group: &Handle, name: &CStr, size: usize) -> Outcome<Vec<u8>> {
+fn stored(group: &Identifier, name: &CStr, size: usize) -> Outcome<Vec<u8>> {
     if size > VALUE_MOST {
         return Err(format!("a link of {size} bytes"));
     }

@@ -9,7 +9,7 @@
 mod attribute;
 mod chunks;
 mod dataset;
-mod handle;
+mod identifier;
 mod links;
 mod numbers;
 mod parts;
@@ -38,10 +38,10 @@ use hdf5_sys::h5p::{
 };
 use hdf5_sys::h5pl::H5PLset_loading_state;
 
-use super::index::{Chunk, Index};
-use dataset::Opened;
-use handle::{Handle, Outcome, check};
-use walk::Walk;
+use super::index::{ChunkEntry, FileIndex};
+use dataset::OpenedDataset;
+use identifier::{Identifier, Outcome, check};
+use walk::FileWalk;
 
 /// Readies the library; to be called once, before anything else here.
 pub(super) fn start() -> Outcome<()> {
@@ -54,26 +54,26 @@ pub(super) fn start() -> Outcome<()> {
 }
 
 /// An opened HDF5 file.
-pub(super) struct File {
-    file: Handle,
+pub(super) struct LibraryFile {
+    file: Identifier,
 }
 
-impl File {
+impl LibraryFile {
     /// Opens the file behind a descriptor, from its beginning and for reading.
-    pub(super) fn open(fd: BorrowedFd<'_>) -> Outcome<File> {
+    pub(super) fn open(fd: BorrowedFd<'_>) -> Outcome<LibraryFile> {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let path = CString::new(path).map_err(|e| e.to_string())?;
         let _lock = hdf5_sys::LOCK.lock();
         let access = access()?;
         // SAFETY: the path is NUL-terminated, the handle is a file access property list.
         let file = unsafe { H5Fopen(path.as_ptr(), H5F_ACC_RDONLY, access.id()) };
-        Ok(File {
-            file: Handle::new(file)?,
+        Ok(LibraryFile {
+            file: Identifier::new(file)?,
         })
     }
 
     /// Describes the whole file.
-    pub(super) fn index(&self) -> Outcome<Index> {
+    pub(super) fn index(&self) -> Outcome<FileIndex> {
         let _lock = hdf5_sys::LOCK.lock();
         let mut info = MaybeUninit::<H5F_info2_t>::zeroed();
         // SAFETY: the handle is a file, and there is room for what is told about it.
@@ -81,14 +81,14 @@ impl File {
         // SAFETY: filled in by the call; numbers only.
         let info = unsafe { info.assume_init() };
         // SAFETY: the handle is a file.
-        let properties = Handle::new(unsafe { H5Fget_create_plist(self.file.id()) })?;
+        let properties = Identifier::new(unsafe { H5Fget_create_plist(self.file.id()) })?;
         let (mut offset, mut length, mut base) = (0, 0, 0);
         // SAFETY: the handle is a file creation property list; the numbers are ours.
         check(unsafe { H5Pget_sizes(properties.id(), &mut offset, &mut length) })?;
         // SAFETY: as above.
         check(unsafe { H5Pget_userblock(properties.id(), &mut base) })?;
-        let walk = Walk::through(&self.file, self.root()?);
-        Ok(Index {
+        let walk = FileWalk::through(&self.file, self.root()?);
+        Ok(FileIndex {
             superblock: u8::try_from(info.super_.version).unwrap_or(u8::MAX),
             offset_size: u8::try_from(offset).unwrap_or(u8::MAX),
             length_size: u8::try_from(length).unwrap_or(u8::MAX),
@@ -100,9 +100,9 @@ impl File {
     }
 
     /// The stored chunks of the dataset with this token, by number.
-    pub(super) fn chunks(&self, token: u64) -> Outcome<Vec<Chunk>> {
+    pub(super) fn chunks(&self, token: u64) -> Outcome<Vec<ChunkEntry>> {
         let _lock = hdf5_sys::LOCK.lock();
-        let dataset = Opened::new(walk::open(&self.file, token)?)?;
+        let dataset = OpenedDataset::new(walk::open(&self.file, token)?)?;
         let (dims, chunk) = dataset.chunking()?;
         chunks::table(dataset.handle(), &dims, &chunk)
     }
@@ -116,7 +116,7 @@ impl File {
     }
 }
 
-impl Drop for File {
+impl Drop for LibraryFile {
     fn drop(&mut self) {
         let _lock = hdf5_sys::LOCK.lock();
         // SAFETY: the lock is held. Gives back what the library keeps for later.
@@ -125,9 +125,9 @@ impl Drop for File {
 }
 
 /// How files are opened: by plain reads, without locks, and closed with all that was opened in them.
-fn access() -> Outcome<Handle> {
+fn access() -> Outcome<Identifier> {
     // SAFETY: the library is open.
-    let list = Handle::new(unsafe { H5Pcreate(*H5P_CLS_FILE_ACCESS) })?;
+    let list = Identifier::new(unsafe { H5Pcreate(*H5P_CLS_FILE_ACCESS) })?;
     // SAFETY: the handle is a file access property list.
     check(unsafe { H5Pset_fapl_sec2(list.id()) })?;
     // SAFETY: as above.

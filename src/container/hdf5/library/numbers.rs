@@ -9,19 +9,19 @@ use hdf5_sys::h5t::{
 };
 use serde_json::{Number, Value as Json};
 
-use super::handle::{Handle, Outcome};
-use super::text::Readable;
-use crate::container::hdf5::index::{Integer, Type};
+use super::identifier::{Identifier, Outcome};
+use super::text::Elements;
+use crate::container::hdf5::index::{Datatype, Integer};
 
 /// The numbers or booleans of a value of `count` elements; none if its type has no JSON.
 pub(super) fn read(
-    from: &dyn Readable,
-    element: &Type,
+    from: &dyn Elements,
+    element: &Datatype,
     count: usize,
 ) -> Outcome<Option<Vec<Json>>> {
     Ok(Some(match element {
-        Type::Integer(stored) => integers(from, stored, count)?,
-        Type::Enum { base, values } => {
+        Datatype::Integer(stored) => integers(from, stored, count)?,
+        Datatype::Enum { base, values } => {
             let stored = integers(from, base, count)?;
             if is_boolean(base, values) {
                 stored.into_iter().map(|n| Json::Bool(n != 0)).collect()
@@ -29,11 +29,11 @@ pub(super) fn read(
                 stored
             }
         }
-        Type::Float(stored) if stored.size <= 4 => {
+        Datatype::Float(stored) if stored.size <= 4 => {
             let read = converted::<f32>(from, *H5T_NATIVE_FLOAT, count)?;
             read.into_iter().map(single).collect()
         }
-        Type::Float(_) => {
+        Datatype::Float(_) => {
             let read = converted::<f64>(from, *H5T_NATIVE_DOUBLE, count)?;
             read.into_iter().map(double).collect()
         }
@@ -47,7 +47,7 @@ fn is_boolean(base: &Integer, values: &[(Vec<u8>, Vec<u8>)]) -> bool {
     base.size == 1 && values.len() == 2 && is(b"FALSE", 0) && is(b"TRUE", 1)
 }
 
-fn integers(from: &dyn Readable, stored: &Integer, count: usize) -> Outcome<Vec<Json>> {
+fn integers(from: &dyn Elements, stored: &Integer, count: usize) -> Outcome<Vec<Json>> {
     if stored.signed {
         let read = converted::<i64>(from, *H5T_NATIVE_LLONG, count)?;
         return Ok(read.into_iter().map(Json::from).collect());
@@ -58,12 +58,12 @@ fn integers(from: &dyn Readable, stored: &Integer, count: usize) -> Outcome<Vec<
 
 /// Reads elements in a type of the machine; `T` is that type.
 fn converted<T: Copy + Default>(
-    from: &dyn Readable,
+    from: &dyn Elements,
     native: hid_t,
     count: usize,
 ) -> Outcome<Vec<T>> {
     // SAFETY: a predefined type, copied so that the handle may close it.
-    let memory = Handle::new(unsafe { H5Tcopy(native) })?;
+    let memory = Identifier::new(unsafe { H5Tcopy(native) })?;
     let mut read = vec![T::default(); count];
     // SAFETY: there is room for `count` elements of that type.
     unsafe { from.read(&memory, read.as_mut_ptr().cast())? };

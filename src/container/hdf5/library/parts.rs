@@ -12,8 +12,8 @@ use hdf5_sys::h5s::{
     H5Sis_regular_hyperslab,
 };
 
-use super::handle::{Handle, Outcome, check};
-use crate::container::hdf5::index::{Part, Stripe, Virtual};
+use super::identifier::{Identifier, Outcome, check};
+use crate::container::hdf5::index::{Stripe, VirtualLayout, VirtualPart};
 
 /// Longest name that is passed on.
 const NAME_MOST: usize = 4096;
@@ -24,7 +24,7 @@ const PARTS_MOST: usize = 65_536;
 type NameOf = unsafe extern "C" fn(hid_t, usize, *mut c_char, usize) -> isize;
 
 /// `properties`: those that a virtual dataset was created with.
-pub(super) fn describe(properties: &Handle) -> Outcome<Virtual> {
+pub(super) fn describe(properties: &Identifier) -> Outcome<VirtualLayout> {
     let mut count = 0;
     // SAFETY: the handle is a dataset creation property list of a virtual dataset.
     check(unsafe { H5Pget_virtual_count(properties.id(), &mut count) })?;
@@ -45,20 +45,20 @@ pub(super) fn describe(properties: &Handle) -> Outcome<Virtual> {
     } else {
         (0..count).map(|at| part(properties, at)).collect()
     };
-    Ok(Virtual { files, parts })
+    Ok(VirtualLayout { files, parts })
 }
 
-fn part(properties: &Handle, at: usize) -> Outcome<Part> {
+fn part(properties: &Identifier, at: usize) -> Outcome<VirtualPart> {
     // SAFETY: the list has more than `at` parts.
-    let here = Handle::new(unsafe { H5Pget_virtual_vspace(properties.id(), at) })?;
+    let here = Identifier::new(unsafe { H5Pget_virtual_vspace(properties.id(), at) })?;
     // SAFETY: as above.
-    let there = Handle::new(unsafe { H5Pget_virtual_srcspace(properties.id(), at) })?;
+    let there = Identifier::new(unsafe { H5Pget_virtual_srcspace(properties.id(), at) })?;
     let dataset = name(properties, at, H5Pget_virtual_dsetname)?;
     // libhdf5 puts numbers there and doubles other percent signs.
     if dataset.contains(&b'%') {
         return Err("the names of its parts are numbered".into());
     }
-    Ok(Part {
+    Ok(VirtualPart {
         dataset,
         here: selection(&here)?,
         there: selection(&there)?,
@@ -66,7 +66,7 @@ fn part(properties: &Handle, at: usize) -> Outcome<Part> {
 }
 
 /// What a dataspace selects; none: everything.
-fn selection(space: &Handle) -> Outcome<Option<Vec<Stripe>>> {
+fn selection(space: &Identifier) -> Outcome<Option<Vec<Stripe>>> {
     // SAFETY: the handle is a dataspace.
     match unsafe { H5Sget_select_type(space.id()) } {
         H5S_sel_type::H5S_SEL_ALL => return Ok(None),
@@ -93,7 +93,7 @@ fn selection(space: &Handle) -> Outcome<Option<Vec<Stripe>>> {
     Ok(Some(stripes.collect()))
 }
 
-fn name(properties: &Handle, at: usize, of: NameOf) -> Outcome<Vec<u8>> {
+fn name(properties: &Identifier, at: usize, of: NameOf) -> Outcome<Vec<u8>> {
     let mut name: Vec<u8> = vec![0; NAME_MOST];
     // SAFETY: there are more than `at` parts; the name fits or is cut.
     let len = unsafe { of(properties.id(), at, name.as_mut_ptr().cast(), NAME_MOST) };

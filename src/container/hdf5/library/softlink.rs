@@ -5,19 +5,19 @@
 
 use std::collections::HashSet;
 
-use crate::container::hdf5::index::{Group, Target};
+use crate::container::hdf5::index::{GroupEntry, LinkTarget};
 
 /// Soft links on the way to one target.
 const HOPS_MOST: u32 = 40;
 /// Components on the way to one target, those of the links on it included.
 const STEPS_MOST: u32 = 4096;
 
-/// Replaces the targets of soft links, which are listed as [`Target::Dangling`], by what they lead to.
-pub(super) fn resolve(groups: &mut [Group]) {
+/// Replaces the targets of soft links, which are listed as [`LinkTarget::Dangling`], by what they lead to.
+pub(super) fn resolve(groups: &mut [GroupEntry]) {
     let mut nowhere = HashSet::new();
     for group in 0..groups.len() {
         for link in 0..groups[group].links.len() {
-            let Target::Dangling { path } = &groups[group].links[link].target else {
+            let LinkTarget::Dangling { path } = &groups[group].links[link].target else {
                 continue;
             };
             match follow(groups, &nowhere, group, path) {
@@ -33,24 +33,24 @@ pub(super) fn resolve(groups: &mut [Group]) {
 /// What `path` leads to from the group numbered `from`; none if it leads nowhere. Links known to lead
 /// `nowhere` are not followed again: whatever goes through them goes further still.
 fn follow(
-    groups: &[Group],
+    groups: &[GroupEntry],
     nowhere: &HashSet<(usize, usize)>,
     from: usize,
     path: &[u8],
-) -> Option<Target> {
+) -> Option<LinkTarget> {
     let mut way = vec![components(path)];
     let mut at = if is_absolute(path) { 0 } else { from };
     let mut hops = 0;
     for _ in 0..STEPS_MOST {
         let Some(component) = next(&mut way) else {
-            return Some(Target::Group(u32::try_from(at).ok()?));
+            return Some(LinkTarget::Group(u32::try_from(at).ok()?));
         };
         let links = &groups.get(at)?.links;
         let link = links.binary_search_by(|link| link.name[..].cmp(component));
         let link = link.ok()?;
         match &links.get(link)?.target {
-            Target::Group(group) => at = *group as usize,
-            Target::Dangling { path } => {
+            LinkTarget::Group(group) => at = *group as usize,
+            LinkTarget::Dangling { path } => {
                 hops += 1;
                 if hops >= HOPS_MOST || nowhere.contains(&(at, link)) {
                     return None;
@@ -90,14 +90,14 @@ fn next<'a>(way: &mut Vec<Components<'a>>) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::hdf5::index::Link;
+    use crate::container::hdf5::index::LinkEntry;
 
-    fn group(links: &[(&str, Target)]) -> Group {
-        let link = |(name, target): &(&str, Target)| Link {
+    fn group(links: &[(&str, LinkTarget)]) -> GroupEntry {
+        let link = |(name, target): &(&str, LinkTarget)| LinkEntry {
             name: name.as_bytes().to_vec(),
             target: target.clone(),
         };
-        Group {
+        GroupEntry {
             parent: 0,
             name: Vec::new(),
             attributes: Vec::new(),
@@ -105,18 +105,18 @@ mod tests {
         }
     }
 
-    fn soft(path: &str) -> Target {
-        Target::Dangling { path: path.into() }
+    fn soft(path: &str) -> LinkTarget {
+        LinkTarget::Dangling { path: path.into() }
     }
 
-    fn elsewhere() -> Target {
-        Target::External {
+    fn elsewhere() -> LinkTarget {
+        LinkTarget::External {
             file: b"other.h5".to_vec(),
             path: b"/".to_vec(),
         }
     }
 
-    fn resolved(links: &[(&str, Target)], inner: &[(&str, Target)]) -> Vec<Target> {
+    fn resolved(links: &[(&str, LinkTarget)], inner: &[(&str, LinkTarget)]) -> Vec<LinkTarget> {
         let mut groups = [group(links), group(inner)];
         resolve(&mut groups);
         let links = groups[0].links.iter();
@@ -129,13 +129,13 @@ mod tests {
             ("a", soft("g/./up/d")),
             ("b", soft("/a")),
             ("c", soft("g//")),
-            ("d", Target::Dataset(7)),
-            ("g", Target::Group(1)),
+            ("d", LinkTarget::Dataset(7)),
+            ("g", LinkTarget::Group(1)),
         ];
         let found = resolved(&links, &[("up", soft("/"))]);
-        assert_eq!(found[0], Target::Dataset(7));
-        assert_eq!(found[1], Target::Dataset(7));
-        assert_eq!(found[2], Target::Group(1));
+        assert_eq!(found[0], LinkTarget::Dataset(7));
+        assert_eq!(found[1], LinkTarget::Dataset(7));
+        assert_eq!(found[2], LinkTarget::Group(1));
     }
 
     #[test]

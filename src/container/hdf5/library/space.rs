@@ -4,10 +4,10 @@ use hdf5_sys::h5s::{
     H5S_class_t, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims, H5Sget_simple_extent_type,
 };
 
-use super::handle::{Handle, Outcome, check, complaint};
+use super::identifier::{Identifier, Outcome, check, complaint};
 
 /// The dimensions of a dataspace; none for one without elements (H5S_NULL), empty for a scalar.
-pub(super) fn dims(space: &Handle) -> Outcome<Option<Vec<u64>>> {
+pub(super) fn dims(space: &Identifier) -> Outcome<Option<Vec<u64>>> {
     // SAFETY: the handle is a dataspace.
     match unsafe { H5Sget_simple_extent_type(space.id()) } {
         H5S_class_t::H5S_NULL => Ok(None),
@@ -26,7 +26,7 @@ pub(super) fn dims(space: &Handle) -> Outcome<Option<Vec<u64>>> {
 }
 
 /// The largest dimensions that a simple dataspace may get.
-pub(super) fn largest(space: &Handle) -> Outcome<Vec<u64>> {
+pub(super) fn largest(space: &Identifier) -> Outcome<Vec<u64>> {
     // SAFETY: the handle is a dataspace.
     let rank = check(unsafe { H5Sget_simple_extent_ndims(space.id()) })?;
     let mut largest = vec![0; rank];

@@ -7,7 +7,7 @@
 
 use hdf5_sys::h5d::{H5D_chunk_index_t, H5Dget_chunk_index_type};
 
-use super::handle::{Handle, Outcome, check};
+use super::identifier::{Identifier, Outcome, check};
 use super::space::largest;
 use crate::container::hdf5::index::UNLIMITED;
 
@@ -23,7 +23,11 @@ pub(super) struct Swizzle {
 
 impl Swizzle {
     /// None if the library tells the truth.
-    pub(super) fn of(dataset: &Handle, space: &Handle, chunk: &[u64]) -> Outcome<Option<Swizzle>> {
+    pub(super) fn of(
+        dataset: &Identifier,
+        space: &Identifier,
+        chunk: &[u64],
+    ) -> Outcome<Option<Swizzle>> {
         let mut kind = 0;
         // SAFETY: the handle is a chunked dataset, and there is room for the answer.
         check(unsafe { H5Dget_chunk_index_type(dataset.id(), &raw mut kind) })?;

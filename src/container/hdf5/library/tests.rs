@@ -10,7 +10,9 @@ use hdf5::types::{FixedAscii, FixedUnicode, VarLenAscii, VarLenUnicode};
 use tempfile::TempDir;
 
 use super::*;
-use crate::container::hdf5::index::{Dataset, Layout, Problem, Target, Type, Value};
+use crate::container::hdf5::index::{
+    AttributeValue, DatasetEntry, Datatype, LinkTarget, Problem, StorageLayout,
+};
 
 struct Scratch {
     _dir: TempDir,
@@ -35,11 +37,11 @@ impl Scratch {
         builder.create(&self.path).unwrap()
     }
 
-    fn opened(&self) -> File {
-        File::open(StdFile::open(&self.path).unwrap().as_fd()).unwrap()
+    fn opened(&self) -> LibraryFile {
+        LibraryFile::open(StdFile::open(&self.path).unwrap().as_fd()).unwrap()
     }
 
-    fn index(&self) -> Index {
+    fn index(&self) -> FileIndex {
         self.opened().index().unwrap()
     }
 
@@ -49,15 +51,15 @@ impl Scratch {
 }
 
 /// What a link of the group with this number leads to.
-fn target<'a>(index: &'a Index, group: usize, name: &str) -> &'a Target {
+fn target<'a>(index: &'a FileIndex, group: usize, name: &str) -> &'a LinkTarget {
     let mut links = index.groups[group].links.iter();
     let link = links.find(|link| link.name == name.as_bytes());
     &link.expect("no such link").target
 }
 
-fn dataset<'a>(index: &'a Index, name: &str) -> &'a Dataset {
+fn dataset<'a>(index: &'a FileIndex, name: &str) -> &'a DatasetEntry {
     match target(index, 0, name) {
-        Target::Dataset(number) => &index.datasets[*number as usize],
+        LinkTarget::Dataset(number) => &index.datasets[*number as usize],
         other => panic!("{other:?}"),
     }
 }
@@ -89,7 +91,7 @@ fn every_object_is_listed_once_however_many_links_lead_to_it() {
     assert_eq!((index.groups.len(), index.datasets.len()), (4, 1));
     assert!(index.problems.is_empty());
     // The shortest path to the deepest group is `a`.
-    let Target::Group(a) = *target(&index, 0, "a") else {
+    let LinkTarget::Group(a) = *target(&index, 0, "a") else {
         panic!()
     };
     let (name, parent) = (
@@ -97,12 +99,12 @@ fn every_object_is_listed_once_however_many_links_lead_to_it() {
         index.groups[a as usize].parent,
     );
     assert_eq!((&name[..], parent), (&b"a"[..], 0));
-    assert_eq!(target(&index, 0, "s"), &Target::Dataset(0));
-    assert_eq!(target(&index, a as usize, "d"), &Target::Dataset(0));
+    assert_eq!(target(&index, 0, "s"), &LinkTarget::Dataset(0));
+    assert_eq!(target(&index, a as usize, "d"), &LinkTarget::Dataset(0));
     assert_eq!(target(&index, a as usize, "up"), target(&index, 0, "b"));
     assert_eq!(
         target(&index, 0, "t"),
-        &Target::Dangling {
+        &LinkTarget::Dangling {
             path: b"nowhere/d".to_vec()
         }
     );
@@ -112,7 +114,7 @@ fn every_object_is_listed_once_however_many_links_lead_to_it() {
 fn check_chunks(scratch: &Scratch, rows: u64, columns: u64, chunk: [u64; 2], stored: usize) {
     let index = scratch.index();
     let found = dataset(&index, "d");
-    let Layout::Chunked {
+    let StorageLayout::Chunked {
         chunk: told, table, ..
     } = &found.layout
     else {
@@ -208,11 +210,11 @@ fn addresses_count_from_the_beginning_of_the_file_behind_a_user_block_too() {
     drop((plain, file));
     let (index, bytes) = (scratch.index(), scratch.bytes());
     assert_eq!(index.base, 1024);
-    let Layout::Contiguous { address: Some(at) } = dataset(&index, "p").layout else {
+    let StorageLayout::Contiguous { address: Some(at) } = dataset(&index, "p").layout else {
         panic!()
     };
     assert_eq!(&bytes[at as usize..][..14], b"plainly stored");
-    let Layout::Chunked {
+    let StorageLayout::Chunked {
         table: Some(table), ..
     } = &dataset(&index, "c").layout
     else {
@@ -220,7 +222,7 @@ fn addresses_count_from_the_beginning_of_the_file_behind_a_user_block_too() {
     };
     assert_eq!(&bytes[table[1].address as usize..][..8], b"n chunks");
     let never = &dataset(&index, "never").layout;
-    assert_eq!(never, &Layout::Contiguous { address: None });
+    assert_eq!(never, &StorageLayout::Contiguous { address: None });
 }
 
 #[test]
@@ -263,16 +265,16 @@ fn attributes_are_text_or_json() {
     drop((one, full, padded, big, matrix, file));
     let index = scratch.index();
     assert!(index.problems.is_empty());
-    let json = |text: &str| Value::Json(text.into());
+    let json = |text: &str| AttributeValue::Json(text.into());
     let expected = [
         ("big", json("18446744073709551615")),
         ("floats", json(r#"[0.1,"NaN"]"#)),
-        ("full", Value::Text(b"abc".to_vec())),
+        ("full", AttributeValue::Text(b"abc".to_vec())),
         ("list", json(r#"["x",""]"#)),
         ("matrix", json("[[1,-2],[3,4]]")),
-        ("one", Value::Text("bé".into())),
-        ("padded", Value::Text(b"abc".to_vec())),
-        ("scalar", Value::Text("bé".into())),
+        ("one", AttributeValue::Text("bé".into())),
+        ("padded", AttributeValue::Text(b"abc".to_vec())),
+        ("scalar", AttributeValue::Text("bé".into())),
         ("yes", json("true")),
     ];
     let found = index.groups[0].attributes.iter();
@@ -306,7 +308,7 @@ fn descriptors_in_datasets_are_read() {
         Some(&b"{}"[..])
     );
     assert_eq!(dataset(&index, "other").text, None);
-    assert_eq!(dataset(&index, "other").element, Type::VariableString);
+    assert_eq!(dataset(&index, "other").element, Datatype::VariableString);
 }
 
 #[test]
@@ -333,7 +335,7 @@ fn filters_fill_values_and_compact_data_are_as_stored() {
     assert_eq!(chunked.fill, Some(0x1234u16.to_le_bytes().to_vec()));
     assert_eq!(
         dataset(&index, "d").layout,
-        Layout::Compact(vec![1, 0, 2, 0])
+        StorageLayout::Compact(vec![1, 0, 2, 0])
     );
     assert_eq!(dataset(&index, "d").fill, None);
 }
@@ -347,7 +349,7 @@ fn strings_in_an_object_header_come_as_text() {
     let builder = file.new_dataset_builder().with_data(&texts);
     builder.layout(compact).create("d").unwrap();
     drop(file);
-    let expected = Layout::Texts("b\u{e9}\n\nc\n".into());
+    let expected = StorageLayout::Texts("b\u{e9}\n\nc\n".into());
     assert_eq!(dataset(&scratch.index(), "d").layout, expected);
 }
 
@@ -379,7 +381,7 @@ fn raw_data_in_other_files_is_named_and_never_opened() {
     let found = dataset(&index, "binsparse");
     assert_eq!(
         found.layout,
-        Layout::External(vec![b"/etc/hostname".to_vec()])
+        StorageLayout::External(vec![b"/etc/hostname".to_vec()])
     );
     assert_eq!((&found.text, found.stored_bytes), (&None, 0));
 }
@@ -398,7 +400,7 @@ fn an_object_that_cannot_be_read_costs_only_its_own_entry() {
     let token = dataset(&scratch.index(), "a").token;
     overwrite(&scratch.path, token as usize, 77);
     let index = scratch.index();
-    let Target::Unknown { reason } = target(&index, 0, "a") else {
+    let LinkTarget::Unknown { reason } = target(&index, 0, "a") else {
         panic!()
     };
     assert_eq!(reason, "bad object header version number");
@@ -419,14 +421,14 @@ fn links_out_of_the_file_are_told_and_never_followed() {
     file.link_soft("out/on", "beyond").unwrap();
     drop(file);
     let index = scratch.index();
-    let out = Target::External {
+    let out = LinkTarget::External {
         file: b"other.h5".to_vec(),
         path: b"/there".to_vec(),
     };
     assert_eq!(target(&index, 0, "out"), &out);
     assert_eq!(target(&index, 0, "via"), &out);
     let beyond = target(&index, 0, "beyond");
-    assert!(matches!(beyond, Target::Dangling { .. }));
+    assert!(matches!(beyond, LinkTarget::Dangling { .. }));
 }
 
 fn overwrite(path: &Path, at: usize, byte: u8) {

@@ -8,23 +8,23 @@ use std::ptr;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5t::{H5T_str_t, H5Tget_size, H5Tget_strpad, H5Treclaim};
 
-use super::handle::{Handle, Outcome, check};
+use super::identifier::{Identifier, Outcome, check};
 use super::types::is_variable;
 
 /// Values of string type that can be read: an attribute or a dataset.
-pub(super) trait Readable {
+pub(super) trait Elements {
     /// Reads every element in the type given.
     ///
     /// # Safety
     /// `into` has room for all elements of type `memory`.
-    unsafe fn read(&self, memory: &Handle, into: *mut c_void) -> Outcome<()>;
+    unsafe fn read(&self, memory: &Identifier, into: *mut c_void) -> Outcome<()>;
 }
 
 /// The strings of a value of `count` elements, at most `most` bytes together; none if there is more.
 pub(super) fn read(
-    from: &dyn Readable,
-    element: &Handle,
-    space: &Handle,
+    from: &dyn Elements,
+    element: &Identifier,
+    space: &Identifier,
     count: usize,
     most: usize,
 ) -> Outcome<Option<Vec<Vec<u8>>>> {
@@ -36,8 +36,8 @@ pub(super) fn read(
 }
 
 fn fixed(
-    from: &dyn Readable,
-    element: &Handle,
+    from: &dyn Elements,
+    element: &Identifier,
     count: usize,
     most: usize,
 ) -> Outcome<Option<Vec<Vec<u8>>>> {
@@ -66,8 +66,8 @@ fn unpadded(stored: &[u8], pad: H5T_str_t) -> &[u8] {
 /// Strings that libhdf5 allocates while it reads; given back when dropped.
 struct Lent<'a> {
     at: Vec<*mut c_char>,
-    element: &'a Handle,
-    space: &'a Handle,
+    element: &'a Identifier,
+    space: &'a Identifier,
 }
 
 impl Drop for Lent<'_> {
@@ -79,9 +79,9 @@ impl Drop for Lent<'_> {
 }
 
 fn variable(
-    from: &dyn Readable,
-    element: &Handle,
-    space: &Handle,
+    from: &dyn Elements,
+    element: &Identifier,
+    space: &Identifier,
     count: usize,
     most: usize,
 ) -> Outcome<Option<Vec<Vec<u8>>>> {

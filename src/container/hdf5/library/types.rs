@@ -12,16 +12,16 @@ use hdf5_sys::h5t::{
     H5Tget_precision, H5Tget_sign, H5Tget_size, H5Tget_strpad, H5Tget_super, H5Tis_variable_str,
 };
 
-use super::handle::{Handle, Outcome, check, complaint, owned};
+use super::identifier::{Identifier, Outcome, check, complaint, owned};
 use crate::container::hdf5::index::{
-    Float, FloatOrder, Integer, Member, Padding, TYPE_DEPTH_MOST, Type,
+    Datatype, DatatypeMember, Float, FloatOrder, Integer, Padding, TYPE_DEPTH_MOST,
 };
 
 /// Members of compounds and enumerations in one type, all levels together.
 const PARTS_MOST: u32 = 100_000;
 
 /// The type behind a handle.
-pub(super) fn describe(of: &Handle) -> Outcome<Type> {
+pub(super) fn describe(of: &Identifier) -> Outcome<Datatype> {
     Describing { parts: PARTS_MOST }.describe(of, 1)
 }
 
@@ -30,26 +30,26 @@ struct Describing {
 }
 
 impl Describing {
-    fn describe(&mut self, of: &Handle, depth: u32) -> Outcome<Type> {
+    fn describe(&mut self, of: &Identifier, depth: u32) -> Outcome<Datatype> {
         // SAFETY: the handle is a datatype.
         let (class, size) = unsafe { (H5Tget_class(of.id()), H5Tget_size(of.id()) as u64) };
         if depth >= TYPE_DEPTH_MOST {
             return Ok(other(size, "a type nested too deeply"));
         }
         Ok(match class {
-            H5T_class_t::H5T_INTEGER => Type::Integer(integer(of, size)?),
-            H5T_class_t::H5T_BITFIELD => Type::Bitfield(integer(of, size)?),
-            H5T_class_t::H5T_FLOAT => Type::Float(float(of, size)?),
+            H5T_class_t::H5T_INTEGER => Datatype::Integer(integer(of, size)?),
+            H5T_class_t::H5T_BITFIELD => Datatype::Bitfield(integer(of, size)?),
+            H5T_class_t::H5T_FLOAT => Datatype::Float(float(of, size)?),
             H5T_class_t::H5T_COMPLEX => self.complex(of, size)?,
-            H5T_class_t::H5T_STRING if is_variable(of)? => Type::VariableString,
-            H5T_class_t::H5T_STRING => Type::FixedString {
+            H5T_class_t::H5T_STRING if is_variable(of)? => Datatype::VariableString,
+            H5T_class_t::H5T_STRING => Datatype::FixedString {
                 size,
                 padding: padding(of),
             },
             H5T_class_t::H5T_ENUM => self.enumeration(of, size)?,
             H5T_class_t::H5T_COMPOUND => self.compound(of, size, depth)?,
             H5T_class_t::H5T_ARRAY => self.array(of, depth)?,
-            H5T_class_t::H5T_OPAQUE => Type::Opaque { size },
+            H5T_class_t::H5T_OPAQUE => Datatype::Opaque { size },
             H5T_class_t::H5T_VLEN => self.sequence(of, size, depth)?,
             H5T_class_t::H5T_REFERENCE => other(size, "reference"),
             H5T_class_t::H5T_TIME => other(size, "time"),
@@ -57,23 +57,23 @@ impl Describing {
         })
     }
 
-    fn complex(&mut self, of: &Handle, size: u64) -> Outcome<Type> {
+    fn complex(&mut self, of: &Identifier, size: u64) -> Outcome<Datatype> {
         let part = above(of)?;
         // SAFETY: the handle is a datatype.
         let (class, bytes) = unsafe { (H5Tget_class(part.id()), H5Tget_size(part.id()) as u64) };
         if class == H5T_class_t::H5T_FLOAT && bytes.checked_mul(2) == Some(size) {
-            return Ok(Type::Complex(float(&part, bytes)?));
+            return Ok(Datatype::Complex(float(&part, bytes)?));
         }
         Ok(other(size, "complex of an odd type"))
     }
 
-    fn enumeration(&mut self, of: &Handle, size: u64) -> Outcome<Type> {
+    fn enumeration(&mut self, of: &Identifier, size: u64) -> Outcome<Datatype> {
         let base = above(of)?;
         let count = members(of)?;
         if !self.take(count) {
             return Ok(other(size, "an enumeration of too many names"));
         }
-        let Type::Integer(base) = self.describe(&base, 1)? else {
+        let Datatype::Integer(base) = self.describe(&base, 1)? else {
             return Ok(other(size, "an enumeration of an odd type"));
         };
         let mut values = Vec::new();
@@ -83,10 +83,10 @@ impl Describing {
             check(unsafe { H5Tget_member_value(of.id(), at, value.as_mut_ptr().cast()) })?;
             values.push((member_name(of, at)?, value));
         }
-        Ok(Type::Enum { base, values })
+        Ok(Datatype::Enum { base, values })
     }
 
-    fn compound(&mut self, of: &Handle, size: u64, depth: u32) -> Outcome<Type> {
+    fn compound(&mut self, of: &Identifier, size: u64, depth: u32) -> Outcome<Datatype> {
         let count = members(of)?;
         if !self.take(count) {
             return Ok(other(size, "a compound of too many members"));
@@ -94,34 +94,34 @@ impl Describing {
         let mut found = Vec::new();
         for at in 0..count {
             // SAFETY: the handle is a compound type with more than `at` members.
-            let element = Handle::new(unsafe { H5Tget_member_type(of.id(), at) })?;
-            found.push(Member {
+            let element = Identifier::new(unsafe { H5Tget_member_type(of.id(), at) })?;
+            found.push(DatatypeMember {
                 name: member_name(of, at)?,
                 // SAFETY: as above.
                 offset: unsafe { H5Tget_member_offset(of.id(), at) } as u64,
                 element: self.describe(&element, depth + 1)?,
             });
         }
-        Ok(Type::Compound {
+        Ok(Datatype::Compound {
             size,
             members: found,
         })
     }
 
-    fn array(&mut self, of: &Handle, depth: u32) -> Outcome<Type> {
+    fn array(&mut self, of: &Identifier, depth: u32) -> Outcome<Datatype> {
         // SAFETY: the handle is an array type.
         let rank = check(unsafe { H5Tget_array_ndims(of.id()) })?;
         let mut dims = vec![0; rank];
         // SAFETY: there is room for every dimension.
         check(unsafe { H5Tget_array_dims2(of.id(), dims.as_mut_ptr()) })?;
         let base = Box::new(self.describe(&above(of)?, depth + 1)?);
-        Ok(Type::Array { dims, base })
+        Ok(Datatype::Array { dims, base })
     }
 
-    fn sequence(&mut self, of: &Handle, size: u64, depth: u32) -> Outcome<Type> {
+    fn sequence(&mut self, of: &Identifier, size: u64, depth: u32) -> Outcome<Datatype> {
         let base = self.describe(&above(of)?, depth + 1)?;
         let name = format!("variable-length sequence of {}", name(&base));
-        Ok(Type::Other { size, name })
+        Ok(Datatype::Other { size, name })
     }
 
     fn take(&mut self, parts: u32) -> bool {
@@ -135,37 +135,37 @@ impl Describing {
     }
 }
 
-fn other(size: u64, name: &str) -> Type {
-    Type::Other {
+fn other(size: u64, name: &str) -> Datatype {
+    Datatype::Other {
         size,
         name: name.into(),
     }
 }
 
 /// The type that an enumeration, array, sequence or complex number is made of.
-fn above(of: &Handle) -> Outcome<Handle> {
+fn above(of: &Identifier) -> Outcome<Identifier> {
     // SAFETY: the handle is a datatype.
-    Handle::new(unsafe { H5Tget_super(of.id()) })
+    Identifier::new(unsafe { H5Tget_super(of.id()) })
 }
 
-fn members(of: &Handle) -> Outcome<c_uint> {
+fn members(of: &Identifier) -> Outcome<c_uint> {
     // SAFETY: the handle is a compound or an enumeration.
     let count = check(unsafe { H5Tget_nmembers(of.id()) })?;
     Ok(count as c_uint)
 }
 
-fn member_name(of: &Handle, at: c_uint) -> Outcome<Vec<u8>> {
+fn member_name(of: &Identifier, at: c_uint) -> Outcome<Vec<u8>> {
     // SAFETY: the handle has more than `at` members; the name is ours to free.
     owned(unsafe { H5Tget_member_name(of.id(), at) })
 }
 
 /// Whether it is a string of variable length.
-pub(super) fn is_variable(of: &Handle) -> Outcome<bool> {
+pub(super) fn is_variable(of: &Identifier) -> Outcome<bool> {
     // SAFETY: the handle is a datatype.
     Ok(check(unsafe { H5Tis_variable_str(of.id()) })? > 0)
 }
 
-fn padding(of: &Handle) -> Padding {
+fn padding(of: &Identifier) -> Padding {
     // SAFETY: the handle is a string type of fixed length.
     match unsafe { H5Tget_strpad(of.id()) } {
         H5T_str_t::H5T_STR_NULLTERM => Padding::Terminated,
@@ -174,7 +174,7 @@ fn padding(of: &Handle) -> Padding {
     }
 }
 
-fn integer(of: &Handle, size: u64) -> Outcome<Integer> {
+fn integer(of: &Identifier, size: u64) -> Outcome<Integer> {
     // SAFETY: the handle is an integer or a bit field.
     let offset = check(unsafe { H5Tget_offset(of.id()) })?;
     // SAFETY: as above; a bit field has no sign and says so.
@@ -188,7 +188,7 @@ fn integer(of: &Handle, size: u64) -> Outcome<Integer> {
     })
 }
 
-fn float(of: &Handle, size: u64) -> Outcome<Float> {
+fn float(of: &Identifier, size: u64) -> Outcome<Float> {
     let (mut sign, mut exponent, mut exponents, mut mantissa, mut mantissas) = (0, 0, 0, 0, 0);
     // SAFETY: the handle is a floating-point type, the five numbers are ours.
     check(unsafe {
@@ -223,7 +223,7 @@ fn bits(count: usize) -> Outcome<u32> {
     u32::try_from(count).map_err(|_| format!("a type of {count} bits"))
 }
 
-fn order(of: &Handle) -> Outcome<FloatOrder> {
+fn order(of: &Identifier) -> Outcome<FloatOrder> {
     // SAFETY: the handle is a datatype.
     match unsafe { H5Tget_order(of.id()) } {
         H5T_order_t::H5T_ORDER_LE | H5T_order_t::H5T_ORDER_NONE => Ok(FloatOrder::Little),
@@ -235,29 +235,29 @@ fn order(of: &Handle) -> Outcome<FloatOrder> {
 }
 
 /// A short name for messages.
-pub(super) fn name(of: &Type) -> String {
+pub(super) fn name(of: &Datatype) -> String {
     match of {
-        Type::Integer(i) if i.signed => format!("int{}", i.precision),
-        Type::Integer(i) => format!("uint{}", i.precision),
-        Type::Float(f) => format!("float{}", f.precision),
-        Type::Complex(f) => format!("complex of float{}", f.precision),
-        Type::Bitfield(i) => format!("bit field of {}", i.precision),
-        Type::FixedString { .. } | Type::VariableString => "string".into(),
-        Type::Enum { .. } => "enumeration".into(),
-        Type::Compound { .. } => "compound".into(),
-        Type::Array { base, .. } => format!("array of {}", name(base)),
-        Type::Opaque { .. } => "opaque".into(),
-        Type::Other { name, .. } => name.clone(),
+        Datatype::Integer(i) if i.signed => format!("int{}", i.precision),
+        Datatype::Integer(i) => format!("uint{}", i.precision),
+        Datatype::Float(f) => format!("float{}", f.precision),
+        Datatype::Complex(f) => format!("complex of float{}", f.precision),
+        Datatype::Bitfield(i) => format!("bit field of {}", i.precision),
+        Datatype::FixedString { .. } | Datatype::VariableString => "string".into(),
+        Datatype::Enum { .. } => "enumeration".into(),
+        Datatype::Compound { .. } => "compound".into(),
+        Datatype::Array { base, .. } => format!("array of {}", name(base)),
+        Datatype::Opaque { .. } => "opaque".into(),
+        Datatype::Other { name, .. } => name.clone(),
     }
 }
 
 /// Whether elements are what they say by themselves: no references, nothing in the global heap.
 /// Only those are given by libhdf5 as they are stored.
-pub(super) fn is_plain(of: &Type) -> bool {
+pub(super) fn is_plain(of: &Datatype) -> bool {
     match of {
-        Type::VariableString | Type::Other { .. } => false,
-        Type::Array { base, .. } => is_plain(base),
-        Type::Compound { members, .. } => members.iter().all(|m| is_plain(&m.element)),
+        Datatype::VariableString | Datatype::Other { .. } => false,
+        Datatype::Array { base, .. } => is_plain(base),
+        Datatype::Compound { members, .. } => members.iter().all(|m| is_plain(&m.element)),
         _ => true,
     }
 }

@@ -11,11 +11,13 @@ use hdf5_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_sys::h5o::H5Oopen_by_token;
 use serde::Serialize;
 
-use super::dataset::Opened;
-use super::handle::{Handle, Outcome};
-use super::links::{self, Stored, To};
+use super::dataset::OpenedDataset;
+use super::identifier::{Identifier, Outcome};
+use super::links::{self, LeadsTo, ListedLink};
 use super::{attribute, softlink};
-use crate::container::hdf5::index::{Attribute, Dataset, Group, Link, Problem, Target};
+use crate::container::hdf5::index::{
+    AttributeEntry, DatasetEntry, GroupEntry, LinkEntry, LinkTarget, Problem,
+};
 
 /// Links of one file.
 const LINKS_MOST: usize = 4_000_000;
@@ -39,11 +41,11 @@ enum Known {
     Unreadable(String),
 }
 
-pub(super) struct Walk<'a> {
-    file: &'a Handle,
+pub(super) struct FileWalk<'a> {
+    file: &'a Identifier,
     known: HashMap<u64, Known>,
-    pub(super) groups: Vec<Group>,
-    pub(super) datasets: Vec<Dataset>,
+    pub(super) groups: Vec<GroupEntry>,
+    pub(super) datasets: Vec<DatasetEntry>,
     pub(super) problems: Vec<Problem>,
     /// Tokens of the groups, by their numbers.
     tokens: Vec<u64>,
@@ -51,10 +53,10 @@ pub(super) struct Walk<'a> {
     bytes_left: u64,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FileWalk<'a> {
     /// Walks from the group with this token, the root.
-    pub(super) fn through(file: &'a Handle, root: u64) -> Walk<'a> {
-        let mut walk = Walk {
+    pub(super) fn through(file: &'a Identifier, root: u64) -> FileWalk<'a> {
+        let mut walk = FileWalk {
             file,
             known: HashMap::new(),
             groups: Vec::new(),
@@ -80,7 +82,7 @@ impl<'a> Walk<'a> {
         let number = self.groups.len() as u32;
         self.known.insert(token, Known::Group(number));
         self.tokens.push(token);
-        self.groups.push(Group {
+        self.groups.push(GroupEntry {
             parent,
             name,
             attributes: Vec::new(),
@@ -104,7 +106,7 @@ impl<'a> Walk<'a> {
                 self.problem(at, None, TOO_MUCH.into());
                 break;
             }
-            found.push(Link {
+            found.push(LinkEntry {
                 target: self.target(&group, at, &link),
                 name: link.name.into_bytes(),
             });
@@ -113,43 +115,43 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn target(&mut self, group: &Handle, at: usize, link: &Stored) -> Target {
+    fn target(&mut self, group: &Identifier, at: usize, link: &ListedLink) -> LinkTarget {
         match link.to {
-            To::Object(token) => self.object(token, at, &link.name),
-            To::Path(size) => match links::path(group, &link.name, size) {
-                Ok(path) if self.take(path.len() as u64) => Target::Dangling { path },
+            LeadsTo::Object(token) => self.object(token, at, &link.name),
+            LeadsTo::Path(size) => match links::path(group, &link.name, size) {
+                Ok(path) if self.take(path.len() as u64) => LinkTarget::Dangling { path },
                 Ok(_) => self.lost(at, &link.name, TOO_MUCH.into()),
                 Err(reason) => self.lost(at, &link.name, reason),
             },
-            To::Elsewhere(size) => match links::elsewhere(group, &link.name, size) {
+            LeadsTo::Elsewhere(size) => match links::elsewhere(group, &link.name, size) {
                 Ok((file, path)) if self.take((file.len() + path.len()) as u64) => {
-                    Target::External { file, path }
+                    LinkTarget::External { file, path }
                 }
                 Ok(_) => self.lost(at, &link.name, TOO_MUCH.into()),
                 Err(reason) => self.lost(at, &link.name, reason),
             },
-            To::Foreign(class) => unknown(format!("a link of class {class}")),
+            LeadsTo::Foreign(class) => unknown(format!("a link of class {class}")),
         }
     }
 
     /// A link whose value cannot be had.
-    fn lost(&mut self, at: usize, name: &CString, reason: String) -> Target {
+    fn lost(&mut self, at: usize, name: &CString, reason: String) -> LinkTarget {
         self.problem(at, Some(name.as_bytes()), reason.clone());
         unknown(reason)
     }
 
-    fn object(&mut self, token: u64, at: usize, name: &CString) -> Target {
+    fn object(&mut self, token: u64, at: usize, name: &CString) -> LinkTarget {
         let known = match self.known.get(&token) {
             Some(known) => known.clone(),
             None => self.meet(token, at, name),
         };
         match known {
-            Known::Group(group) => Target::Group(group),
+            Known::Group(group) => LinkTarget::Group(group),
             Known::Dataset(dataset) => {
                 self.read_text(dataset, name);
-                Target::Dataset(dataset)
+                LinkTarget::Dataset(dataset)
             }
-            Known::Type => Target::Type,
+            Known::Type => LinkTarget::Type,
             Known::Unreadable(reason) => unknown(reason),
         }
     }
@@ -187,12 +189,12 @@ impl<'a> Walk<'a> {
 
     fn add_dataset(
         &mut self,
-        object: Handle,
+        object: Identifier,
         token: u64,
         at: usize,
         name: &[u8],
     ) -> Outcome<Known> {
-        let opened = Opened::new(object)?;
+        let opened = OpenedDataset::new(object)?;
         let mut dataset = opened.describe(token)?;
         if !self.take(size(&dataset)) {
             return Err(TOO_MUCH.into());
@@ -215,7 +217,7 @@ impl<'a> Walk<'a> {
             return;
         }
         let text = open(self.file, dataset.token)
-            .and_then(Opened::new)
+            .and_then(OpenedDataset::new)
             .and_then(|opened| opened.text(dataset));
         if let Ok(Some(text)) = text
             && self.take(text.len() as u64)
@@ -224,7 +226,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn attributes(&mut self, of: &Handle, at: usize, name: Option<&[u8]>) -> Vec<Attribute> {
+    fn attributes(
+        &mut self,
+        of: &Identifier,
+        at: usize,
+        name: Option<&[u8]>,
+    ) -> Vec<AttributeEntry> {
         let mut unread = Vec::new();
         let found = attribute::all(of, &mut |attribute, why| {
             if unread.len() < PROBLEMS_MOST {
@@ -283,13 +290,13 @@ impl<'a> Walk<'a> {
 }
 
 /// Opens an object by its token.
-pub(super) fn open(file: &Handle, token: u64) -> Outcome<Handle> {
+pub(super) fn open(file: &Identifier, token: u64) -> Outcome<Identifier> {
     // SAFETY: the handle is a file; the library checks what lies at that address.
-    Handle::new(unsafe { H5Oopen_by_token(file.id(), links::token(token)) })
+    Identifier::new(unsafe { H5Oopen_by_token(file.id(), links::token(token)) })
 }
 
-fn unknown(reason: String) -> Target {
-    Target::Unknown { reason }
+fn unknown(reason: String) -> LinkTarget {
+    LinkTarget::Unknown { reason }
 }
 
 /// About the memory that a value takes: its serialised size and something for the structures.

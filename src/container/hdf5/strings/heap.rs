@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::container::hdf5::index::Index;
+use crate::container::hdf5::index::FileIndex;
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -42,7 +42,10 @@ pub(in crate::container::hdf5) struct Reference {
 }
 
 impl Heap {
-    pub(in crate::container::hdf5) fn new(source: Arc<dyn Source>, index: &Index) -> Result<Heap> {
+    pub(in crate::container::hdf5) fn new(
+        source: Arc<dyn Source>,
+        index: &FileIndex,
+    ) -> Result<Heap> {
         let size = |size: u8, what: &str| -> Result<usize> {
             match size {
                 2 | 4 | 8 => Ok(usize::from(size)),

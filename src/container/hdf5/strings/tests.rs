@@ -4,7 +4,7 @@ use super::*;
 use crate::array::Order;
 use crate::array::uncached::read_all;
 use crate::container::hdf5::dataset::{OpenedDataset, open_with};
-use crate::container::hdf5::index::{self, Layout};
+use crate::container::hdf5::index::{self, StorageLayout};
 use crate::container::hdf5::sample::{Bytes, empty_index};
 use crate::container::hdf5::strings::heap::tests::collection;
 use crate::source::Source;
@@ -28,11 +28,11 @@ fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array
     let address = file.len() as u64;
     file.extend(elements.concat());
     let source: Arc<dyn Source> = Arc::new(Bytes(file));
-    let dataset = index::Dataset {
+    let dataset = index::DatasetEntry {
         token: 0,
-        element: Type::VariableString,
+        element: Datatype::VariableString,
         dims: Some(dims.to_vec()),
-        layout: Layout::Contiguous {
+        layout: StorageLayout::Contiguous {
             address: Some(address),
         },
         filters: vec![],

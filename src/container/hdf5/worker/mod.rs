@@ -1,7 +1,7 @@
 //! The daemon's side of libhdf5: asks a worker process for the structure of a file.
 //!
 //! libhdf5 parses untrusted files in C. It runs in processes of its own ([`process`], [`pool`]) that
-//! get an opened file and hand plain data back ([`wire`]); a file that makes the library crash, hang or
+//! get an opened file and hand plain data back ([`wire`]; their side is [`serve`]); a file that makes the library crash, hang or
 //! eat memory costs a worker, and its reason is a [`Fault`] like any other.
 //! `ARRAYFS_HDF5_WORKER` names a program to start instead, for example a sandbox around `arrayfs
 //! hdf5-worker`; it gets the socket as standard input and `hdf5-worker` as its argument.
@@ -10,6 +10,7 @@
 mod limits;
 mod pool;
 mod process;
+mod serve;
 mod superblock;
 #[cfg(test)]
 mod tests;
@@ -17,21 +18,23 @@ pub(super) mod wire;
 
 use std::os::fd::BorrowedFd;
 
-use super::index::{Chunk, Index};
+use super::index::{ChunkEntry, FileIndex};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 use pool::POOL;
 use wire::Wanted;
 
+pub use serve::run as serve;
+
 /// The structure of an HDF5 file. It comes from untrusted bytes: see [`super::index`].
-pub(super) fn index(source: &dyn Source) -> Result<Index> {
+pub(super) fn index(source: &dyn Source) -> Result<FileIndex> {
     superblock::check(source)?;
     POOL.ask(Wanted::Index, local(source)?)
 }
 
 /// The stored chunks of the dataset with this token, by number; numbers are unique.
-pub(super) fn chunks(source: &dyn Source, token: u64) -> Result<Vec<Chunk>> {
-    let chunks: Vec<Chunk> = POOL.ask(Wanted::Chunks(token), local(source)?)?;
+pub(super) fn chunks(source: &dyn Source, token: u64) -> Result<Vec<ChunkEntry>> {
+    let chunks: Vec<ChunkEntry> = POOL.ask(Wanted::Chunks(token), local(source)?)?;
     if chunks.is_sorted_by(|a, b| a.number < b.number) {
         return Ok(chunks);
     }

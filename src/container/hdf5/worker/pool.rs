@@ -17,16 +17,16 @@ use super::wire::{self, Request, Wanted};
 use crate::error::{Error, Fault, Result};
 
 /// The pool of the process.
-pub(super) static POOL: LazyLock<Pool> = LazyLock::new(|| {
+pub(super) static POOL: LazyLock<WorkerPool> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Pool::new(
+    WorkerPool::new(
         Program::from_environment(),
         Limits::from_environment(),
         cores,
     )
 });
 
-pub(super) struct Pool {
+pub(super) struct WorkerPool {
     run: Program,
     limits: Limits,
     workers: Mutex<Workers>,
@@ -39,10 +39,10 @@ struct Workers {
     free: usize,
 }
 
-impl Pool {
+impl WorkerPool {
     /// A pool of at most `most` workers that run this program.
-    pub(super) fn new(run: Program, limits: Limits, most: usize) -> Pool {
-        Pool {
+    pub(super) fn new(run: Program, limits: Limits, most: usize) -> WorkerPool {
+        WorkerPool {
             run,
             limits,
             workers: Mutex::new(Workers {
@@ -142,7 +142,7 @@ impl Pool {
 
 /// The right to use one worker, and the worker.
 struct Seat<'a> {
-    pool: &'a Pool,
+    pool: &'a WorkerPool,
     worker: Option<Worker>,
 }
 

@@ -5,13 +5,12 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::limits::Limits;
-use super::pool::Pool;
+use super::pool::WorkerPool;
 use super::process::Program;
 use super::wire::Wanted;
 use super::*;
-use crate::container::hdf5::index::{Layout, Type};
+use crate::container::hdf5::index::{Datatype, StorageLayout};
 use crate::container::hdf5::library::tests::sample;
-use crate::container::hdf5::serve;
 use crate::source::Store;
 use crate::source::local::LocalStore;
 
@@ -21,18 +20,18 @@ const LIMITS: Limits = Limits {
 };
 
 /// A pool of one worker that runs a shell script, with the socket as its standard input.
-fn scripted(script: &str, limits: Limits) -> Pool {
+fn scripted(script: &str, limits: Limits) -> WorkerPool {
     let run = Program {
         program: "sh".into(),
         arguments: vec!["-c".into(), script.into()],
     };
-    Pool::new(run, limits, 1)
+    WorkerPool::new(run, limits, 1)
 }
 
 /// What a request to such a worker comes to.
 fn message(script: &str, limits: Limits) -> String {
     let null = File::open("/dev/null").unwrap();
-    let answer = scripted(script, limits).ask::<Index>(Wanted::Index, null.as_fd());
+    let answer = scripted(script, limits).ask::<FileIndex>(Wanted::Index, null.as_fd());
     answer.unwrap_err().to_string()
 }
 
@@ -82,12 +81,14 @@ fn a_program_that_is_not_there_is_named() {
         program: "/nonexistent/worker".into(),
         arguments: Vec::new(),
     };
-    let pool = Pool::new(run, LIMITS, 1);
+    let pool = WorkerPool::new(run, LIMITS, 1);
     let null = File::open("/dev/null").unwrap();
-    let refused = pool.ask::<Index>(Wanted::Index, null.as_fd()).unwrap_err();
+    let refused = pool
+        .ask::<FileIndex>(Wanted::Index, null.as_fd())
+        .unwrap_err();
     assert!(refused.to_string().contains("/nonexistent/worker"));
     // The seat is free again.
-    assert!(pool.ask::<Index>(Wanted::Index, null.as_fd()).is_err());
+    assert!(pool.ask::<FileIndex>(Wanted::Index, null.as_fd()).is_err());
 }
 
 /// Answers every request with its process number: no refusal, a string of eight digits.
@@ -127,13 +128,13 @@ fn serves() {
 }
 
 /// A pool that runs the worker in this test program.
-fn real() -> Pool {
+fn real() -> WorkerPool {
     let test = format!("{}::serves", module_path!().split_once("::").unwrap().1);
     let run = Program {
         program: std::env::current_exe().unwrap().into(),
         arguments: vec!["--ignored".into(), "--exact".into(), test.into()],
     };
-    Pool::new(run, Limits::default(), 1)
+    WorkerPool::new(run, Limits::default(), 1)
 }
 
 #[test]
@@ -143,19 +144,19 @@ fn the_worker_describes_files_one_after_the_other() {
     sample(&path);
     let (pool, file) = (real(), File::open(&path).unwrap());
     for _ in 0..3 {
-        let index: Index = pool.ask(Wanted::Index, file.as_fd()).unwrap();
+        let index: FileIndex = pool.ask(Wanted::Index, file.as_fd()).unwrap();
         assert_eq!((index.groups.len(), index.datasets.len()), (2, 1));
         let dataset = &index.datasets[0];
         assert!(matches!(
             dataset.layout,
-            Layout::Chunked { table: None, .. }
+            StorageLayout::Chunked { table: None, .. }
         ));
         assert_eq!(dataset.stored_bytes, 6000);
         let wanted = Wanted::Chunks(dataset.token);
-        let chunks: Vec<Chunk> = pool.ask(wanted, file.as_fd()).unwrap();
+        let chunks: Vec<ChunkEntry> = pool.ask(wanted, file.as_fd()).unwrap();
         assert_eq!(chunks.len(), 300);
         let null = File::open("/dev/null").unwrap();
-        let refused = pool.ask::<Index>(Wanted::Index, null.as_fd());
+        let refused = pool.ask::<FileIndex>(Wanted::Index, null.as_fd());
         assert!(refused.unwrap_err().to_string().contains("signature"));
     }
 }
@@ -189,13 +190,13 @@ fn a_file_that_is_cut_says_what_is_missing() {
 #[test]
 fn types_nested_without_end_are_no_answer() {
     // Array within array: each takes an empty list of dimensions and the next type.
-    let mut encoded = postcard::to_stdvec(&Type::Array {
+    let mut encoded = postcard::to_stdvec(&Datatype::Array {
         dims: Vec::new(),
-        base: Box::new(Type::VariableString),
+        base: Box::new(Datatype::VariableString),
     })
     .unwrap();
     let level = encoded[..encoded.len() - 1].to_vec();
     encoded = [level.repeat(1_000_000), encoded].concat();
-    let decoded = postcard::from_bytes::<Type>(&encoded);
+    let decoded = postcard::from_bytes::<Datatype>(&encoded);
     assert!(decoded.is_err());
 }

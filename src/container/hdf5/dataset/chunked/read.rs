@@ -11,7 +11,7 @@ use std::thread::LocalKey;
 use super::super::unchunked;
 use crate::codec::filters::{FilterDescription, FilterError, Pipeline};
 use crate::container::hdf5::element::cast::Cast;
-use crate::container::hdf5::index::{Chunk, Filter};
+use crate::container::hdf5::index::{ChunkEntry, FilterEntry};
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
@@ -36,7 +36,7 @@ pub(super) struct ChunkReader {
     /// Bytes of a chunk in the stored type.
     stored: u64,
     cast: Cast,
-    filters: Vec<Filter>,
+    filters: Vec<FilterEntry>,
     /// Bits of filters that chunks have to skip.
     skipped_always: u32,
     /// The fault is what every read gets.
@@ -46,7 +46,7 @@ pub(super) struct ChunkReader {
 impl ChunkReader {
     pub(super) fn new(
         source: &Arc<dyn Source>,
-        filters: &[Filter],
+        filters: &[FilterEntry],
         stored: u64,
         cast: Cast,
     ) -> ChunkReader {
@@ -91,7 +91,7 @@ impl ChunkReader {
 
     /// Finds what cannot be right about a chunk without reading it. `plain`: it is stored without
     /// filters.
-    pub(super) fn check(&self, chunk: &Chunk, plain: bool) -> Result<()> {
+    pub(super) fn check(&self, chunk: &ChunkEntry, plain: bool) -> Result<()> {
         let end = chunk.address.saturating_add(chunk.size);
         let bytes = chunk.address..end;
         if chunk.size >= u64::from(u32::MAX) || end > self.source.len() {
@@ -113,14 +113,14 @@ impl ChunkReader {
     }
 
     /// Whether a filtered chunk can be as long as it has to be.
-    fn is_plausible(&self, chunk: &Chunk) -> bool {
+    fn is_plausible(&self, chunk: &ChunkEntry) -> bool {
         let most = |pipeline: &Pipeline| pipeline.most(chunk.size);
         self.stored <= HARMLESS || self.pipeline.as_ref().map_or(0, most) >= self.stored
     }
 
     /// Memory beside the block: the stored chunk, what the filters need, and the chunk before it is
     /// converted.
-    pub(super) fn scratch(&self, chunk: &Chunk, plain: bool) -> u64 {
+    pub(super) fn scratch(&self, chunk: &ChunkEntry, plain: bool) -> u64 {
         let converted = if self.cast.in_place() { 0 } else { self.stored };
         match &self.pipeline {
             Ok(pipeline) if !plain => {
@@ -132,7 +132,7 @@ impl ChunkReader {
     }
 
     /// Decodes a chunk that [`ChunkReader::check`] passes into its shown form.
-    pub(super) fn decode(&self, chunk: &Chunk, plain: bool, out: &mut [u8]) -> Result<()> {
+    pub(super) fn decode(&self, chunk: &ChunkEntry, plain: bool, out: &mut [u8]) -> Result<()> {
         let decoded = if self.cast.in_place() {
             let decoded = self.decode_stored(chunk, plain, out);
             decoded.map(|()| self.cast.apply(out))
@@ -146,7 +146,7 @@ impl ChunkReader {
         decoded.map_err(|e| e.map_fault(|fault| fault.block(chunk.number)))
     }
 
-    fn decode_stored(&self, chunk: &Chunk, plain: bool, out: &mut [u8]) -> Result<()> {
+    fn decode_stored(&self, chunk: &ChunkEntry, plain: bool, out: &mut [u8]) -> Result<()> {
         let pipeline = self.pipeline()?;
         if plain {
             return self.source.fetch_one(chunk.address, out);
@@ -165,7 +165,7 @@ impl ChunkReader {
     }
 
     /// Reads shown bytes of an unfiltered chunk from `skip` on.
-    pub(super) fn read(&self, chunk: &Chunk, skip: u64, out: &mut [u8]) -> Result<()> {
+    pub(super) fn read(&self, chunk: &ChunkEntry, skip: u64, out: &mut [u8]) -> Result<()> {
         unchunked::read(&self.cast, skip, out, &mut |at, out| {
             let fetched = unchunked::fetch(&*self.source, chunk.address, at, out);
             fetched.map_err(|e| e.map_fault(|fault| fault.block(chunk.number)))
@@ -175,17 +175,20 @@ impl ChunkReader {
 
 /// Libhdf5 shuffles no strings of variable length: the filter stays in the list, without the size of its
 /// elements, and every chunk skips it.
-fn lacks_width(filter: &Filter) -> bool {
+fn lacks_width(filter: &FilterEntry) -> bool {
     filter.id == SHUFFLE && filter.values.is_empty()
 }
 
-fn skipped_always(filters: &[Filter]) -> u32 {
+fn skipped_always(filters: &[FilterEntry]) -> u32 {
     let bits = filters.iter().zip(0..u32::BITS);
     let lacking = bits.filter(|(filter, _)| lacks_width(filter));
     lacking.fold(0, |mask, (_, bit)| mask | 1 << bit)
 }
 
-fn pipeline(filters: &[Filter], chunk_bytes: u64) -> std::result::Result<Pipeline, Box<Fault>> {
+fn pipeline(
+    filters: &[FilterEntry],
+    chunk_bytes: u64,
+) -> std::result::Result<Pipeline, Box<Fault>> {
     let filters: Vec<FilterDescription> = filters
         .iter()
         .map(|filter| FilterDescription {

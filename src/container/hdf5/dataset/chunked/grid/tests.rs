@@ -16,7 +16,7 @@ fn cases() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, u64)> {
     })
 }
 
-/// Chunk and place within it of every byte of the array.
+/// ChunkEntry and place within it of every byte of the array.
 fn naive(dims: &[u64], chunk: &[u64], element: u64) -> Vec<(u64, u64)> {
     let elements: u64 = dims.iter().product();
     let mut places = Vec::new();

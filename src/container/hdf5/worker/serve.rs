@@ -1,6 +1,6 @@
 //! The worker's side: reads requests from the socket on standard input and answers them with libhdf5.
 //!
-//! Run as `arrayfs hdf5-worker` by the daemon (see `worker`), never by users. One request at a time. A
+//! Run as `arrayfs hdf5-worker` by the daemon (see [`super::pool`]), never by users. One request at a time. A
 //! file is opened by the descriptor that came with the request; from then on the process may open
 //! nothing at all, so no external link, external storage, virtual dataset or plugin is ever opened,
 //! whatever the file or the library makes of it. A failure of the library is an answer; a crash is the
@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
 
-use super::library::{self, File};
-use super::worker::wire::{self, Answer, Request, Wanted};
+use super::wire::{self, Answer, Request, Wanted};
+use crate::container::hdf5::library::{self, LibraryFile};
 
 /// What `pgrep` and `top` show; at most 15 bytes.
 const NAME: &str = concat!(env!("CARGO_PKG_NAME"), "-hdf5");
@@ -67,8 +67,8 @@ fn send<T: Serialize>(socket: &mut Socket, answer: &Answer<T>) -> io::Result<()>
 }
 
 /// Opens a file and does something with it while nothing else can be opened.
-fn confined<T>(fd: BorrowedFd<'_>, act: impl FnOnce(&File) -> Answer<T>) -> Answer<T> {
-    let file = File::open(fd)?;
+fn confined<T>(fd: BorrowedFd<'_>, act: impl FnOnce(&LibraryFile) -> Answer<T>) -> Answer<T> {
+    let file = LibraryFile::open(fd)?;
     let _closed = Closed::new()?;
     act(&file)
 }

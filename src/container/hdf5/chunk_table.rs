@@ -4,11 +4,11 @@
 //! Addresses and sizes are judged chunk by chunk when they are used, so that one bad entry costs one
 //! chunk; ranges may overlap, which is harmless. Used by `dataset::chunked`.
 
-use super::index::Chunk;
+use super::index::ChunkEntry;
 use crate::error::{Fault, Result};
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct ChunkTable {
     /// None if the chunks are 0, 1, 2 and so on.
     numbers: Option<Box<[u64]>>,
     addresses: Box<[u64]>,
@@ -18,9 +18,9 @@ pub(super) struct Table {
     masks: Box<[(usize, u32)]>,
 }
 
-impl Table {
+impl ChunkTable {
     /// `chunks`: how many the grid has.
-    pub(super) fn new(stored: &[Chunk], chunks: u64) -> Result<Table> {
+    pub(super) fn new(stored: &[ChunkEntry], chunks: u64) -> Result<ChunkTable> {
         check(stored, chunks)?;
         let dense = stored
             .last()
@@ -30,7 +30,7 @@ impl Table {
             .iter()
             .enumerate()
             .filter(|(_, chunk)| chunk.mask != 0);
-        Ok(Table {
+        Ok(ChunkTable {
             numbers: (!dense).then(numbers),
             addresses: stored.iter().map(|chunk| chunk.address).collect(),
             sizes: stored
@@ -47,7 +47,7 @@ impl Table {
     }
 
     /// The chunk of this number, if it is stored.
-    pub(super) fn get(&self, number: u64) -> Option<Chunk> {
+    pub(super) fn get(&self, number: u64) -> Option<ChunkEntry> {
         let at = match &self.numbers {
             None => usize::try_from(number).ok()?,
             Some(numbers) => numbers.binary_search(&number).ok()?,
@@ -61,13 +61,13 @@ impl Table {
     }
 
     /// The stored chunks by number.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Chunk> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = ChunkEntry> {
         (0..self.len()).filter_map(|at| self.at(at))
     }
 
-    fn at(&self, at: usize) -> Option<Chunk> {
+    fn at(&self, at: usize) -> Option<ChunkEntry> {
         let mask = self.masks.binary_search_by_key(&at, |(at, _)| *at);
-        Some(Chunk {
+        Some(ChunkEntry {
             number: match &self.numbers {
                 None => at as u64,
                 Some(numbers) => *numbers.get(at)?,
@@ -82,7 +82,7 @@ impl Table {
     }
 }
 
-fn check(stored: &[Chunk], chunks: u64) -> Result<()> {
+fn check(stored: &[ChunkEntry], chunks: u64) -> Result<()> {
     if let Some(pair) = stored
         .windows(2)
         .find(|pair| pair[0].number >= pair[1].number)
@@ -110,8 +110,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn chunk(number: u64, mask: u32) -> Chunk {
-        Chunk {
+    fn chunk(number: u64, mask: u32) -> ChunkEntry {
+        ChunkEntry {
             number,
             address: 1000 + 7 * number,
             size: 3 + number,
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn numbers_must_rise_and_lie_in_the_grid() {
         let table = |numbers: &[u64]| {
-            let chunks: Vec<Chunk> = numbers.iter().map(|&n| chunk(n, 0)).collect();
-            Table::new(&chunks, 4)
+            let chunks: Vec<ChunkEntry> = numbers.iter().map(|&n| chunk(n, 0)).collect();
+            ChunkTable::new(&chunks, 4)
         };
         assert!(table(&[0, 1, 3]).is_ok());
         assert!(table(&[]).is_ok());
@@ -138,20 +138,20 @@ mod tests {
 
     #[test]
     fn a_size_beyond_32_bits_stays_too_large() {
-        let huge = Chunk {
+        let huge = ChunkEntry {
             size: 1 << 32,
             ..chunk(0, 0)
         };
-        let table = Table::new(&[huge], 1).unwrap();
+        let table = ChunkTable::new(&[huge], 1).unwrap();
         assert_eq!(table.get(0).unwrap().size, u64::from(u32::MAX));
     }
 
     proptest! {
         #[test]
         fn chunks_are_found_by_number(masks in prop::collection::btree_map(0u64..40, 0u32..3, 0..40)) {
-            let chunks: Vec<Chunk> = masks.iter().map(|(&n, &mask)| chunk(n, mask)).collect();
-            let table = Table::new(&chunks, 40).unwrap();
-            let by_number: BTreeMap<u64, Chunk> = chunks.iter().map(|c| (c.number, *c)).collect();
+            let chunks: Vec<ChunkEntry> = masks.iter().map(|(&n, &mask)| chunk(n, mask)).collect();
+            let table = ChunkTable::new(&chunks, 40).unwrap();
+            let by_number: BTreeMap<u64, ChunkEntry> = chunks.iter().map(|c| (c.number, *c)).collect();
             for number in 0..45 {
                 prop_assert_eq!(table.get(number), by_number.get(&number).copied());
             }

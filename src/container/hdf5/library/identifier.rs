@@ -17,15 +17,15 @@ pub(super) type Outcome<T> = std::result::Result<T, String>;
 
 /// An identifier of libhdf5: file, object, type, space, property list.
 #[derive(Debug)]
-pub(super) struct Handle(hid_t);
+pub(super) struct Identifier(hid_t);
 
-impl Handle {
+impl Identifier {
     /// Takes what a call returned; a negative number is a refusal.
-    pub(super) fn new(id: hid_t) -> Outcome<Handle> {
+    pub(super) fn new(id: hid_t) -> Outcome<Identifier> {
         if id < 0 {
             return Err(complaint());
         }
-        Ok(Handle(id))
+        Ok(Identifier(id))
     }
 
     pub(super) fn id(&self) -> hid_t {
@@ -33,7 +33,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for Identifier {
     fn drop(&mut self) {
         let _lock = hdf5_sys::LOCK.lock();
         // SAFETY: the identifier is ours and is given back once; the lock is held.

@@ -2,11 +2,11 @@
 //! `assemble`.
 
 use super::attributes;
-use super::index::{Group, Index, Link, Value};
+use crate::container::hdf5::index::{AttributeValue, FileIndex, GroupEntry, LinkEntry};
 use crate::container::{binsparse, bpcells};
 
 /// What a group is beside a group.
-pub(super) enum Role {
+pub(super) enum GroupRole {
     Plain,
     /// With the text of its descriptor; none if it is lost.
     Binsparse(Option<Vec<u8>>),
@@ -14,22 +14,22 @@ pub(super) enum Role {
 }
 
 /// Tells by attributes; by the names of the members where a descriptor is lost.
-pub(super) fn role(index: &Index, group: &Group) -> Role {
+pub(super) fn role(index: &FileIndex, group: &GroupEntry) -> GroupRole {
     if let Some(value) = attributes::find(&group.attributes, b"binsparse") {
-        return Role::Binsparse(match value {
-            Value::Text(text) => Some(text.clone()),
+        return GroupRole::Binsparse(match value {
+            AttributeValue::Text(text) => Some(text.clone()),
             _ => None,
         });
     }
     if let Some(text) = descriptor_dataset(index, group) {
-        return Role::Binsparse(Some(text.clone()));
+        return GroupRole::Binsparse(Some(text.clone()));
     }
     let version = attributes::text(&group.attributes, b"version");
     let version = version.and_then(|text| std::str::from_utf8(text).ok());
     if let Some(line) = version
         && let Some(version) = bpcells::version::Version::parse(line)
     {
-        return Role::BpCells(version, line.to_owned());
+        return GroupRole::BpCells(version, line.to_owned());
     }
     let names: Vec<&str> = group
         .links
@@ -37,14 +37,14 @@ pub(super) fn role(index: &Index, group: &Group) -> Role {
         .filter_map(|link| std::str::from_utf8(&link.name).ok())
         .collect();
     if names.len() == group.links.len() && binsparse::looks_like(&names) {
-        return Role::Binsparse(None);
+        return GroupRole::Binsparse(None);
     }
-    Role::Plain
+    GroupRole::Plain
 }
 
 /// An early writer kept the descriptor in a dataset.
-fn descriptor_dataset<'a>(index: &'a Index, group: &Group) -> Option<&'a Vec<u8>> {
-    let named = |link: &&Link| link.name == binsparse::DESCRIPTOR.as_bytes();
+fn descriptor_dataset<'a>(index: &'a FileIndex, group: &GroupEntry) -> Option<&'a Vec<u8>> {
+    let named = |link: &&LinkEntry| link.name == binsparse::DESCRIPTOR.as_bytes();
     let link = group.links.iter().find(named)?;
     index.dataset(&link.target)?.text.as_ref()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::index::{Attribute, Value};
+use crate::container::hdf5::index::{AttributeEntry, AttributeValue};
 
 /// Machinery of NetCDF-4 that says nothing to a reader of arrays.
 const HIDDEN: [&[u8]; 8] = [
@@ -19,25 +19,28 @@ const HIDDEN: [&[u8]; 8] = [
 /// How the NAME of a dimension begins that has no variable.
 const DIMENSION_ALONE: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
 
-pub(super) fn find<'a>(attributes: &'a [Attribute], name: &[u8]) -> Option<&'a Value> {
+pub(super) fn find<'a>(
+    attributes: &'a [AttributeEntry],
+    name: &[u8],
+) -> Option<&'a AttributeValue> {
     let mut named = attributes.iter().filter(|attribute| attribute.name == name);
     named.next().map(|attribute| &attribute.value)
 }
 
-pub(super) fn text<'a>(attributes: &'a [Attribute], name: &[u8]) -> Option<&'a [u8]> {
+pub(super) fn text<'a>(attributes: &'a [AttributeEntry], name: &[u8]) -> Option<&'a [u8]> {
     match find(attributes, name)? {
-        Value::Text(text) => Some(text),
+        AttributeValue::Text(text) => Some(text),
         _ => None,
     }
 }
 
 /// Whether the attributes are of a dimension of NetCDF-4 and nothing else.
-pub(super) fn is_dimension_alone(attributes: &[Attribute]) -> bool {
+pub(super) fn is_dimension_alone(attributes: &[AttributeEntry]) -> bool {
     text(attributes, b"NAME").is_some_and(|name| name.starts_with(DIMENSION_ALONE))
 }
 
 /// `except`: the one that is shown elsewhere.
-pub(super) fn json(attributes: &[Attribute], except: &[u8]) -> Map<String, Json> {
+pub(super) fn json(attributes: &[AttributeEntry], except: &[u8]) -> Map<String, Json> {
     let shown = attributes
         .iter()
         .filter(|a| a.name != except && !HIDDEN.contains(&a.name.as_slice()));
@@ -45,11 +48,11 @@ pub(super) fn json(attributes: &[Attribute], except: &[u8]) -> Map<String, Json>
     shown
         .map(|attribute| {
             let value = match &attribute.value {
-                Value::Text(text) => Json::String(lossy(text)),
-                Value::Json(text) => {
+                AttributeValue::Text(text) => Json::String(lossy(text)),
+                AttributeValue::Json(text) => {
                     serde_json::from_str(text).unwrap_or_else(|_| Json::String(text.clone()))
                 }
-                Value::Omitted(reason) => Json::String(format!("(not shown: {reason})")),
+                AttributeValue::Omitted(reason) => Json::String(format!("(not shown: {reason})")),
             };
             (lossy(&attribute.name), value)
         })

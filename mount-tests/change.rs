@@ -354,3 +354,41 @@ fn an_ordinary_file_that_grows_is_read_to_its_new_end() {
         std::fs::read(mounted.join("log")).unwrap() == b"LINE 0\n"
     });
 }
+
+/// A matrix without cells is the same in both forms of the format, but for the type of its values.
+#[test]
+fn a_file_beside_a_container_that_decides_how_it_is_read_is_part_of_it() {
+    let source = scratch_directory();
+    let stored = source.path().join("x.dbdf");
+    let (rows, cols) = (0u64.to_le_bytes(), 3u64.to_le_bytes());
+    let block = [&[0; 20][..], &[3, 0, 0, 0, 1, 1]].concat();
+    std::fs::write(&stored, [&[1, 1], &rows[..], &cols, &[1], &block].concat()).unwrap();
+    let sidecar = source.path().join("x.dbdf.meta");
+    let replace = |value: &str| {
+        let new = source.path().join("new");
+        std::fs::write(&new, format!("{{\"valueType\":\"{value}\"}}")).unwrap();
+        std::fs::rename(new, &sidecar).unwrap();
+    };
+    let mounted = Mounted::new(source.path(), &[]);
+    let assert_dtype = |dtype: &str| {
+        let text = std::fs::read_to_string(mounted.join("x.dbdf/arrays.json")).unwrap();
+        let described: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(described["arrays"][0]["dtype"], dtype, "{text}");
+    };
+    for _ in 0..3 {
+        assert_dtype("uint8");
+        replace("si32");
+        assert_dtype("int32");
+        let shown = std::fs::read_to_string(mounted.join("x.dbdf.meta")).unwrap();
+        assert_eq!(
+            shown, "{\"valueType\":\"si32\"}",
+            "the file is shown as it is"
+        );
+        replace("ui8");
+        assert_dtype("uint8");
+        replace("si32");
+        assert_dtype("int32");
+        std::fs::remove_file(&sidecar).unwrap();
+    }
+    assert_dtype("uint8");
+}

@@ -88,7 +88,8 @@ impl<'a> Candidate<'a> {
     }
 }
 
-fn is_no_file(cause: &std::io::Error) -> bool {
+/// Whether there is nothing to read there, rather than that reading failed.
+pub(super) fn is_no_file(cause: &std::io::Error) -> bool {
     use libc::{EACCES, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM};
     let no_file = [ENOENT, ENOTDIR, EISDIR, ELOOP, EINVAL, ENXIO, EACCES, EPERM];
     cause

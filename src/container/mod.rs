@@ -18,7 +18,7 @@ pub mod names;
 pub mod netcdf;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::array::Array;
@@ -76,6 +76,12 @@ pub trait Format: Send + Sync {
     /// Files of a container directory whose identities make up the container's; empty for a container
     /// that is one file. They are not shown beside the arrays.
     fn members(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What follows the name of a container that is one file in the names of files beside it that decide how
+    /// it is read: their identities are part of the container's. They are shown as they are.
+    fn sidecars(&self) -> &'static [&'static str] {
         &[]
     }
 
@@ -226,20 +232,29 @@ pub struct Recognised {
     pub preferences: Preferences,
 }
 
-/// A container and its members as the source has them.
+/// A container and its companions as the source has them.
 pub struct Stats {
     pub own: Stat,
     /// In the order of [`Format::members`].
     pub members: Vec<Option<Stat>>,
+    /// In the order of [`Format::sidecars`].
+    sidecars: Vec<Option<Stat>>,
 }
 
 impl Stats {
     pub fn identity(&self) -> Identity {
         match &self.members[..] {
-            [] => Identity::of_file(&self.own),
+            [] => Identity::of_file(&self.own, &self.sidecars),
             members => Identity::of_directory(&self.own, members),
         }
     }
+}
+
+/// The path of a file beside another, whose name is longer by `suffix`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 /// Tries every format on a file or directory.
@@ -292,21 +307,33 @@ impl Recognised {
         Ok(self.stat(store, path)?.identity())
     }
 
-    /// The container and its members as they are now.
+    /// The container and its companions as they are now.
     pub fn stat(&self, store: &dyn Store, path: &Path) -> Result<Stats> {
-        let member = |name: &&str| match store.stat(&path.join(name)) {
+        let companion = |path: PathBuf| match store.stat(&path) {
             Ok(stat) => Ok(Some(stat)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         };
         Ok(Stats {
             own: store.stat(path)?,
-            members: self
-                .format
-                .members()
-                .iter()
-                .map(member)
-                .collect::<Result<_>>()?,
+            members: self.members(path).map(companion).collect::<Result<_>>()?,
+            sidecars: self.sidecars(path).map(companion).collect::<Result<_>>()?,
         })
+    }
+
+    /// Paths of the files whose identities belong to that of the container at `path`, in the order of
+    /// [`Identity::companions`].
+    pub fn companions<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
+        self.members(path).chain(self.sidecars(path))
+    }
+
+    fn members<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
+        let members = self.format.members().iter();
+        members.map(move |name| path.join(name))
+    }
+
+    fn sidecars<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
+        let sidecars = self.format.sidecars().iter();
+        sidecars.map(move |suffix| beside(path, suffix))
     }
 }

@@ -47,19 +47,24 @@ impl Access {
     }
 }
 
-/// Identity of a container: of its file, or of every file of the directory that it is. A member that is
-/// missing is part of the identity too; so is who may read it, because it decides who may read the
-/// arrays.
+/// Identity of a container: of its file and those that belong to it, or of every file of the directory that
+/// it is. A file that is missing is part of the identity too; so is who may read it, because it decides who
+/// may read the arrays.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     access: Access,
-    members: Vec<Option<(FileIdentity, Access)>>,
+    /// None for a directory, whose own size and times say nothing.
+    file: Option<FileIdentity>,
+    companions: Vec<Option<(FileIdentity, Access)>>,
 }
 
 impl Identity {
-    /// Of a container that is one file.
-    pub fn of_file(stat: &Stat) -> Identity {
-        Identity::of_directory(stat, &[Some(stat.clone())])
+    /// Of a container that is one file, and of those beside it that belong to it.
+    pub fn of_file(stat: &Stat, beside: &[Option<Stat>]) -> Identity {
+        Identity {
+            file: Some(stat.identity),
+            ..Identity::of_directory(stat, beside)
+        }
     }
 
     /// Of a directory and the members in it.
@@ -67,25 +72,28 @@ impl Identity {
         let member = |stat: &Stat| (stat.identity, Access::of(stat));
         Identity {
             access: Access::of(directory),
-            members: members
+            file: None,
+            companions: members
                 .iter()
                 .map(|stat| stat.as_ref().map(member))
                 .collect(),
         }
     }
 
-    /// The members, or the one file; none for a member that is missing.
-    pub fn files(&self) -> impl Iterator<Item = Option<FileIdentity>> {
-        self.members
-            .iter()
-            .map(|member| member.map(|(file, _)| file))
+    /// The container itself, if it is one file.
+    pub fn file(&self) -> Option<FileIdentity> {
+        self.file
     }
 
-    /// Whether this is the identity of one file, and of that one.
+    /// The members of a directory, or the files beside a file; none for one that is missing.
+    pub fn companions(&self) -> impl Iterator<Item = Option<FileIdentity>> {
+        self.companions
+            .iter()
+            .map(|companion| companion.map(|(file, _)| file))
+    }
+
+    /// Whether this is the identity of a container that is one file, and of that one.
     pub fn is_of(&self, file: Option<FileIdentity>) -> bool {
-        let [Some((member, _))] = self.members[..] else {
-            return false;
-        };
-        file == Some(member)
+        self.file.is_some() && self.file == file
     }
 }

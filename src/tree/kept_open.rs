@@ -92,7 +92,7 @@ mod tests {
             damage: None,
             preferences: Preferences::default(),
         };
-        let identity = Identity::of_file(&store.stat(Path::new("")).unwrap());
+        let identity = Identity::of_file(&store.stat(Path::new("")).unwrap(), &[]);
         let version = Versions::default().create(Path::new(""), recognised, identity);
         let mut container = Container::new("x", "1");
         container.texts.push(Text {

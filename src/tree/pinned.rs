@@ -19,16 +19,14 @@ pub(super) struct Pinned {
 impl Pinned {
     /// The files of `version`, and whatever else is in `store`.
     pub(super) fn new(store: &Arc<dyn Store>, version: &Version) -> Pinned {
-        let names = version.recognised.format.members();
-        let path = |at: usize| match names.get(at) {
-            Some(name) => version.path.join(name),
-            None => version.path.clone(),
-        };
-        let files = version.identity.files().enumerate();
+        let own = (version.path.clone(), version.identity.file());
+        let companions = version.recognised.companions(&version.path);
+        let files = companions.zip(version.identity.companions());
         Pinned {
             store: Arc::clone(store),
-            files: files
-                .filter_map(|(at, file)| Some((path(at), file?)))
+            files: std::iter::once(own)
+                .chain(files)
+                .filter_map(|(path, file)| Some((path, file?)))
                 .collect(),
         }
     }

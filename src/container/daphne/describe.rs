@@ -35,12 +35,13 @@ impl DescribedFile {
         }
     }
 
-    pub(super) fn meant_as_spec(&self, meant: impl FnOnce() -> Option<String>) -> bool {
+    /// Whether the value type that a file is `meant` to have is that of its code in the specification.
+    pub(super) fn meant_as_spec(&self, meant: &Option<String>) -> bool {
         if self.header.data == ObjectKind::Frame {
             return false;
         }
         let spec = ValueType::spec(self.header.code);
-        spec.is_some_and(|value| meant().as_deref() == Some(value.name()))
+        spec.is_some_and(|value| meant.as_deref() == Some(value.name()))
     }
 
     pub(super) fn container(self) -> Container {

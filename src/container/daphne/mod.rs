@@ -55,6 +55,10 @@ impl Format for Daphne {
         }
     }
 
+    fn sidecars(&self) -> &'static [&'static str] {
+        &[sidecar::SUFFIX]
+    }
+
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         match recognise::open(request) {
             Ok(file) => Ok(file.container()),

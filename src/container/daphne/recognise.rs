@@ -26,17 +26,18 @@ pub(super) fn open(request: &OpenRequest<'_>) -> Result<DescribedFile> {
 /// As the specification says; if that fails, as the program writes. What is left undecided is settled by
 /// the metadata beside the file, if there are any.
 fn told_apart(source: &Arc<dyn Source>, store: &dyn Store, path: &Path) -> Result<DescribedFile> {
-    let meant = || sidecar::value_type(store, path);
     let fault = match spec::open(source) {
         Ok(opened) if opened.header.has_cells() || opened.header.data == ObjectKind::Frame => {
             return Ok(opened);
         }
         // Without cells both forms may be of one length.
         Ok(opened) => match program::open(source) {
-            Ok(other) if meant().as_deref() == Some(other.header.types[0].name()) => {
-                return Ok(other);
+            Ok(other) => {
+                let meant = sidecar::value_type(store, path)?;
+                let program = meant.as_deref() == Some(other.header.types[0].name());
+                return Ok(if program { other } else { opened });
             }
-            Ok(_) | Err(Error::Fault(_)) => return Ok(opened),
+            Err(Error::Fault(_)) => return Ok(opened),
             Err(failed) => return Err(failed),
         },
         Err(fault @ Error::Fault(_)) => fault,
@@ -44,8 +45,11 @@ fn told_apart(source: &Arc<dyn Source>, store: &dyn Store, path: &Path) -> Resul
     };
     match program::open(source) {
         // A file of the other form that was cut short may look like this one.
-        Ok(opened) if !opened.meant_as_spec(meant) => Ok(opened),
-        Ok(_) | Err(Error::Fault(_)) => Err(fault),
+        Ok(opened) => match opened.meant_as_spec(&sidecar::value_type(store, path)?) {
+            true => Err(fault),
+            false => Ok(opened),
+        },
+        Err(Error::Fault(_)) => Err(fault),
         Err(failed) => Err(failed),
     }
 }

@@ -17,6 +17,7 @@ mod hdf5_content;
 mod life_cycle;
 mod many;
 mod memory;
+mod not_shown;
 mod oracles;
 mod outside;
 mod permissions;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes HDF5 files with known content for the tests in hdf5.rs, worker.rs, memory.rs and cli.rs.
+"""Writes HDF5 files with known content for the tests in hdf5.rs, not_shown.rs, worker.rs, memory.rs
+and cli.rs.
 
     write_hdf5.py KIND DIRECTORY [NUMBER]    what KIND says (a function below) into DIRECTORY
 
@@ -102,6 +103,32 @@ def outside(directory, _):
         layout = h5py.VirtualLayout((100,), "<i4")
         layout[:] = h5py.VirtualSource(secret, "numbers", (100,))
         file.create_virtual_dataset("virtual", layout)
+
+
+def whole(directory, _):
+    """whole.h5: one sound dataset and some that cannot be shown, among them one with zfp's filter number; with
+    needs.h5, whose Binsparse group lacks its values in the same way, and iso.h5, whose one value is a scalar."""
+    with h5py.File(directory / "whole.h5", "w") as file:
+        file["sound"] = count(10)
+        file["group/references"] = np.array([file["sound"].ref], h5py.ref_dtype)
+        file["link"] = h5py.ExternalLink("other.h5", "/x")
+        file.create_dataset("raw", (100,), "u1", external=[("other.raw", 0, h5py.h5f.UNLIMITED)])
+        file.create_dataset("filtered", data=count(100), chunks=(10,), compression="gzip")
+    # The message of a filter, in files of the oldest version: number, length of its name, flags, values, name.
+    gzip, zfp = (struct.pack("<4H8s", number, 8, 1, 1, b"deflate") for number in (1, 32013))
+    stored = (directory / "whole.h5").read_bytes()
+    assert stored.count(gzip) == 1
+    (directory / "whole.h5").write_bytes(stored.replace(gzip, zfp))
+    for name, values in (("needs", "float32"), ("iso", "iso[float32]")):
+        with h5py.File(directory / f"{name}.h5", "w") as file:
+            file["indices_0"] = count(4, dtype="<u4")
+            if name == "needs":
+                file.create_dataset("values", (4,), "<f4", external=[("other.raw", 0, 16)])
+            else:
+                file["values"] = np.float32(1)
+            types = {"values": values, "indices_0": "uint32"}
+            described = dict(version="0.1", format="CVEC", shape=[9], number_of_stored_values=4, data_types=types)
+            file.attrs["binsparse"] = json.dumps({"binsparse": described})
 
 
 def types(directory, _):

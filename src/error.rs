@@ -18,6 +18,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The stored bytes break a rule of their format.
     Fault(Box<Fault>),
+    /// The stored bytes may be as sound as any, but there is no way to show them.
+    NotShown(Box<NotShown>),
     /// The system refused to read the source.
     Io {
         doing: String,
@@ -148,6 +150,37 @@ impl fmt::Display for Fault {
     }
 }
 
+/// What is whole and not shown: where, and why. No damage of the container.
+#[derive(Debug, Clone)]
+pub struct NotShown {
+    pub container: Option<PathBuf>,
+    pub array: Option<String>,
+    /// "raw data in other files (x.raw); never opened"
+    pub why: String,
+}
+
+impl NotShown {
+    pub fn new(why: impl Into<String>) -> Self {
+        NotShown {
+            container: None,
+            array: None,
+            why: why.into(),
+        }
+    }
+}
+
+impl fmt::Display for NotShown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(container) = &self.container {
+            write!(f, "{}: ", container.display())?;
+        }
+        if let Some(array) = &self.array {
+            write!(f, "{array}: ")?;
+        }
+        f.write_str(&self.why)
+    }
+}
+
 impl Error {
     pub fn io(doing: impl Into<String>, cause: impl Into<io::Error>) -> Self {
         Error::Io {
@@ -164,6 +197,39 @@ impl Error {
         }
     }
 
+    /// The broken rule, if it is one.
+    pub fn fault(self) -> Option<Fault> {
+        match self {
+            Error::Fault(fault) => Some(*fault),
+            _ => None,
+        }
+    }
+
+    /// Says of which array it speaks, if it does not yet, and in which group that array's container lies.
+    pub fn of_array(self, group: &str, array: &str) -> Self {
+        match self {
+            Error::NotShown(mut not) => {
+                let named = not.array.get_or_insert_with(|| array.to_owned());
+                if !group.is_empty() {
+                    *named = format!("{group}/{named}");
+                }
+                Error::NotShown(not)
+            }
+            other => other.map_fault(|fault| fault.array(array).inside(group)),
+        }
+    }
+
+    /// Says of which container it speaks, if it does not yet.
+    pub fn of_container(self, path: &Path) -> Self {
+        match self {
+            Error::NotShown(mut not) => {
+                not.container.get_or_insert_with(|| path.to_owned());
+                Error::NotShown(not)
+            }
+            other => other.map_fault(|fault| fault.container(path)),
+        }
+    }
+
     pub fn is_permission_denied(&self) -> bool {
         matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied)
     }
@@ -177,6 +243,12 @@ impl Error {
     }
 }
 
+impl From<NotShown> for Error {
+    fn from(not: NotShown) -> Self {
+        Error::NotShown(Box::new(not))
+    }
+}
+
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         Error::Fault(Box::new(fault))
@@ -187,6 +259,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Fault(fault) => fault.fmt(f),
+            Error::NotShown(not) => write!(f, "not shown: {not}"),
             Error::Io { doing, cause } => write!(f, "{doing}: {}", plain(cause)),
             Error::Changed { path } => {
                 write!(
@@ -241,6 +314,13 @@ mod tests {
             located.to_string(),
             "m: val: block 3: val_idx: bytes 8..16: the index goes back: expected at least 12, found 4"
         );
+    }
+
+    #[test]
+    fn what_is_not_shown_says_where_it_is() {
+        let not = Error::from(NotShown::new("filter 9"));
+        let located = not.of_array("g", "x").of_container(Path::new("f.h5"));
+        assert_eq!(located.to_string(), "not shown: f.h5: g/x: filter 9");
     }
 
     #[test]

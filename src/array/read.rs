@@ -267,10 +267,8 @@ impl CachedArray {
 
     /// Adds what only this layer knows: which array of which container.
     fn locate(&self, error: Error) -> Error {
-        error.map_fault(|fault| {
-            let fault = fault.array(self.array.name()).inside(&self.group);
-            fault.container(&self.container)
-        })
+        let error = error.of_array(&self.group, self.array.name());
+        error.of_container(&self.container)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Failure, Outcome, container, output};
 use crate::array::prefetch::{Stream, Workers};
 use crate::array::read::{CachedArray, Tail};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
-use crate::container::inside::Located;
+use crate::container::inside::{Located, join};
 use crate::container::{Container, Preferences};
 
 const CACHE: u64 = 64 << 20;
@@ -76,9 +76,7 @@ fn open(path: &Path, preferences: Preferences, name: &str) -> Result<Arc<CachedA
     };
     let info = located.array.info();
     Ok(Arc::new(CachedArray {
-        bytes: info
-            .map_err(|e| e.map_fault(|fault| located.locate(fault)))?
-            .bytes,
+        bytes: info.map_err(|e| located.locate(e))?.bytes,
         array: Arc::clone(&located.array),
         cache,
         version: VersionId(0),
@@ -96,8 +94,11 @@ fn missing(path: &Path, opened: &Arc<Container>, name: &str) -> Failure {
         return Failure::new(fault);
     }
     let mut unreadable = opened.all_unreadable().into_iter();
-    if let Some((_, reason)) = unreadable.find(|(unreadable, _)| unreadable == name) {
-        return Failure::new(format!("{}: {name}: {reason}", path.display()));
+    if let Some((group, member)) =
+        unreadable.find(|(group, member)| join(group, &member.name) == name)
+    {
+        let error = member.error().of_array(&group, &member.name);
+        return Failure::from(error.of_container(path));
     }
     let arrays = opened.all_arrays();
     let mut names: Vec<String> = arrays.iter().take(MOST_NAMES).map(Located::path).collect();

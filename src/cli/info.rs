@@ -36,7 +36,8 @@ fn print(out: &mut impl Write, path: &Path, container: &Description<'_>) -> io::
     for (name, target) in &container.links {
         writeln!(out, "{name}\n  link to {target}")?;
     }
-    for unreadable in &container.unreadable {
+    // What is damaged is among the faults.
+    for unreadable in container.unreadable.iter().filter(|member| member.is_whole) {
         writeln!(
             out,
             "{}\n  not shown: {}",

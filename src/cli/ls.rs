@@ -91,6 +91,18 @@ fn print(out: &mut impl Write, listed: &[Listed<'_>], long: bool) -> io::Result<
                 writeln!(out, "{path}/{}", array.name)?;
             }
         }
+        // What is damaged is among the faults.
+        for unreadable in description
+            .unreadable
+            .iter()
+            .filter(|member| member.is_whole)
+        {
+            let (name, reason) = (&unreadable.name, &unreadable.reason);
+            match long {
+                true => writeln!(out, "  {name:<width$} not shown: {reason}")?,
+                false => writeln!(out, "? {path}/{name}: not shown: {reason}")?,
+            }
+        }
         for fault in &description.faults {
             writeln!(out, "{}! {fault}", if long { "  " } else { "" })?;
         }

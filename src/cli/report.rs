@@ -1,8 +1,8 @@
 //! What `verify` checked and found.
 //!
-//! A fault is told when it is found, once for each container. Of a container with very many only so many
-//! are listed and remembered; the others are counted, and how many they are is said when all of its checks
-//! are done. So memory is bounded however damaged a container is.
+//! A fault is told when it is found, once for each container; so is what is whole but not shown, which is none.
+//! Of a container with very many only so many are listed and remembered; the others are counted, and how many
+//! they are is said when all of its checks are done. So memory is bounded however damaged a container is.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};
@@ -17,9 +17,26 @@ use super::{Outcome, output, size};
 use crate::daemon::log::one_line;
 use crate::error::Error;
 
-/// Faults listed of an array, and of all arrays of a container.
+/// Findings of a kind that are listed of an array, and of all arrays of a container.
 const LISTED_OF_ARRAY: usize = 100;
 const LISTED_OF_CONTAINER: usize = 10_000;
+
+/// What may be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Finding {
+    Fault,
+    /// Whole, but there is no way to show it.
+    NotShown,
+}
+
+impl Finding {
+    fn of(error: &Error) -> Finding {
+        match error {
+            Error::NotShown(_) => Finding::NotShown,
+            _ => Finding::Fault,
+        }
+    }
+}
 
 pub(super) struct Report {
     json: bool,
@@ -29,9 +46,11 @@ pub(super) struct Report {
     blocks: AtomicU64,
     bytes: AtomicU64,
     pub(super) faults: AtomicU64,
+    not_shown: AtomicU64,
+    /// Faults that are only counted.
     unlisted: AtomicU64,
     /// For the JSON document.
-    lines: Mutex<Vec<String>>,
+    lines: Mutex<Vec<(Finding, String)>>,
 }
 
 impl Report {
@@ -53,6 +72,7 @@ impl Report {
             blocks: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             faults: AtomicU64::new(0),
+            not_shown: AtomicU64::new(0),
             unlisted: AtomicU64::new(0),
             lines: Mutex::default(),
         }
@@ -67,18 +87,36 @@ impl Report {
 
     /// A fault that is none of an opened container.
     pub(super) fn fault(&self, line: &str) {
-        self.faults.fetch_add(1, Relaxed);
-        self.say(line);
+        self.count(Finding::Fault);
+        self.say(Finding::Fault, line);
     }
 
-    fn say(&self, line: &str) {
-        self.progress.suspend(|| output::complain(line));
+    fn count(&self, finding: Finding) {
+        let counter = match finding {
+            Finding::Fault => &self.faults,
+            Finding::NotShown => &self.not_shown,
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    fn say(&self, finding: Finding, line: &str) {
+        let line = one_line(line);
+        self.progress.suspend(|| match (finding, self.json) {
+            (Finding::Fault, _) => output::complain(&line),
+            // Should nobody listen, the summary fails as well.
+            (Finding::NotShown, false) => drop(output::print(|out| writeln!(out, "{line}"))),
+            (Finding::NotShown, true) => {}
+        });
         if self.json {
-            self.lines
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(one_line(line).into_owned());
+            let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.push((finding, line.into_owned()));
         }
+    }
+
+    fn lines(&self, of: Finding) -> Vec<String> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = lines.iter().filter(|(finding, _)| *finding == of);
+        of.map(|(_, line)| line.clone()).collect()
     }
 
     /// Writes the summary.
@@ -98,15 +136,17 @@ impl Report {
             "arrays": self.arrays.load(Relaxed),
             "blocks": self.blocks.load(Relaxed),
             "bytes": self.bytes.load(Relaxed),
-            "faults": *self.lines.lock().unwrap_or_else(PoisonError::into_inner),
+            "faults": self.lines(Finding::Fault),
             "unlisted": self.unlisted.load(Relaxed),
+            "not_shown": self.not_shown.load(Relaxed),
+            "unreadable": self.lines(Finding::NotShown),
         })
         .to_string()
     }
 
     fn sentence(&self) -> String {
         format!(
-            "{} containers, {} arrays, {} in {} blocks: {}",
+            "{} containers, {} arrays, {} in {} blocks: {}{}",
             self.containers.load(Relaxed),
             self.arrays.load(Relaxed),
             size::show(self.bytes.load(Relaxed)),
@@ -115,6 +155,10 @@ impl Report {
                 0 => "sound".to_owned(),
                 1 => "1 fault".to_owned(),
                 n => format!("{n} faults"),
+            },
+            match self.not_shown.load(Relaxed) {
+                0 => String::new(),
+                n => format!(", {n} not shown"),
             }
         )
     }
@@ -124,7 +168,8 @@ impl Report {
 pub(super) struct Subject<'a> {
     pub(super) report: &'a Report,
     path: PathBuf,
-    told: Mutex<Told>,
+    faults: Mutex<Told>,
+    not_shown: Mutex<Told>,
 }
 
 impl<'a> Subject<'a> {
@@ -132,43 +177,58 @@ impl<'a> Subject<'a> {
         Subject {
             report,
             path,
-            told: Mutex::default(),
+            faults: Mutex::default(),
+            not_shown: Mutex::default(),
         }
     }
 
-    /// Tells of a fault, unless it has been told: a bad chunk is met again in each of its blocks.
+    /// Tells of an error, unless it has been told: a bad chunk is met again in each of its blocks.
     pub(super) fn error(&self, e: Error) {
-        let e = e.map_fault(|fault| fault.container(&self.path));
+        let e = e.of_container(&self.path);
         let array = match &e {
-            Error::Fault(fault) => fault.array.clone().unwrap_or_default(),
-            _ => String::new(),
+            Error::Fault(fault) => fault.array.clone(),
+            Error::NotShown(not) => not.array.clone(),
+            _ => None,
         };
-        let line = e.to_string();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        match told.take(array, &line) {
-            Taken::Known => {}
-            Taken::Listed => {
-                drop(told);
-                self.report.fault(&line);
-            }
-            Taken::Counted => {
-                self.report.faults.fetch_add(1, Relaxed);
+        let (finding, line) = (Finding::of(&e), e.to_string());
+        let told = match finding {
+            Finding::Fault => &self.faults,
+            Finding::NotShown => &self.not_shown,
+        };
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = told.take(array.unwrap_or_default(), &line);
+        drop(told);
+        match taken {
+            Taken::Known => return,
+            Taken::Listed => self.report.say(finding, &line),
+            Taken::Counted if finding == Finding::Fault => {
                 self.report.unlisted.fetch_add(1, Relaxed);
             }
+            Taken::Counted => {}
         }
+        self.report.count(finding);
     }
 }
 
 impl Drop for Subject<'_> {
     fn drop(&mut self) {
-        let told = self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for rest in told.rest() {
-            self.report.say(&format!("{}: {rest}", self.path.display()));
+        let path = self.path.display();
+        for rest in told(&mut self.faults).rest() {
+            let line = format!("{path}: {rest}");
+            self.report.say(Finding::Fault, &line);
+        }
+        for rest in told(&mut self.not_shown).rest() {
+            let line = format!("not shown: {path}: {rest}");
+            self.report.say(Finding::NotShown, &line);
         }
     }
 }
 
-/// What has been told of a container.
+fn told(of: &mut Mutex<Told>) -> &mut Told {
+    of.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What has been told of a container, of one kind of finding.
 #[derive(Default)]
 struct Told {
     arrays: HashMap<String, ToldOfArray>,
@@ -218,13 +278,10 @@ impl Told {
                 "" => String::new(),
                 array => format!("{array}: "),
             };
-            rest.push(format!("{place}{} more faults, not listed", told.more));
+            rest.push(format!("{place}{} more, not listed", told.more));
         }
         if self.more > 0 {
-            rest.push(format!(
-                "{} more faults of other arrays, not listed",
-                self.more
-            ));
+            rest.push(format!("{} more of other arrays, not listed", self.more));
         }
         rest.sort_unstable();
         rest
@@ -234,6 +291,7 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::NotShown;
 
     fn listed(told: &mut Told, array: &str, line: &str) -> bool {
         matches!(told.take(array.into(), line), Taken::Listed)
@@ -247,7 +305,7 @@ mod tests {
         // Met again, it is neither listed nor counted.
         assert!(!of_data(0));
         assert!(listed(&mut told, "other", "0"));
-        assert_eq!(told.rest(), ["data: 900 more faults, not listed"]);
+        assert_eq!(told.rest(), ["data: 900 more, not listed"]);
     }
 
     #[test]
@@ -257,29 +315,47 @@ mod tests {
             told.take(array.to_string(), "bad");
         }
         assert_eq!(told.arrays.len(), LISTED_OF_CONTAINER);
-        assert_eq!(told.rest(), ["7 more faults of other arrays, not listed"]);
+        assert_eq!(told.rest(), ["7 more of other arrays, not listed"]);
         assert!(!listed(&mut told, "0", "worse"));
-        assert!(
-            told.rest()
-                .contains(&"0: 1 more faults, not listed".to_owned())
-        );
+        assert!(told.rest().contains(&"0: 1 more, not listed".to_owned()));
     }
 
     #[test]
     fn what_is_counted_is_a_fault_all_the_same() {
         let report = Report::new(true);
         let subject = Subject::new(&report, "x".into());
-        subject.told.lock().unwrap().listed = LISTED_OF_CONTAINER;
+        subject.faults.lock().unwrap().listed = LISTED_OF_CONTAINER;
         for _ in 0..3 {
             subject.error(Error::NotFound);
         }
         drop(subject);
         assert_eq!(report.faults.load(Relaxed), 3);
+        assert!(report.sentence().ends_with(": 3 faults"));
         let document: serde_json::Value = serde_json::from_str(&report.document()).unwrap();
         assert_eq!(document["unlisted"], 3);
         assert_eq!(
             document["faults"][0],
-            "x: 3 more faults of other arrays, not listed"
+            "x: 3 more of other arrays, not listed"
         );
+    }
+    #[test]
+    fn what_is_not_shown_is_told_once_and_is_no_fault() {
+        let report = Report::new(true);
+        let subject = Subject::new(&report, "x".into());
+        for _ in 0..2 {
+            let not = NotShown::new("filter 9");
+            subject.error(Error::from(not).of_array("g", "a"));
+        }
+        drop(subject);
+        let document: serde_json::Value = serde_json::from_str(&report.document()).unwrap();
+        assert_eq!(
+            (&document["not_shown"], &document["faults"]),
+            (&json!(1), &json!([]))
+        );
+        assert_eq!(
+            document["unreadable"],
+            json!(["not shown: x: g/a: filter 9"])
+        );
+        assert!(report.sentence().ends_with(": sound, 1 not shown"));
     }
 }

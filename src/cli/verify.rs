@@ -1,8 +1,8 @@
 //! `arrayfs verify`: every rule, checksum and block of every container, in parallel.
 //!
 //! One thread opens containers and cuts their arrays into jobs, the others decode. Faults go to
-//! standard error, a line each, as they are found; the summary goes to standard output. A panic is told
-//! as a fault, so that the workers live as long as there are jobs.
+//! standard error, a line each, as they are found; what is whole but not shown, and the summary, go to standard
+//! output. A panic is told as a fault, so that the workers live as long as there are jobs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -113,6 +113,10 @@ fn plan_container<'a>(
     for fault in opened.all_faults() {
         subject.error(fault.into());
     }
+    let unreadable = opened.all_unreadable().into_iter();
+    for (group, member) in unreadable.filter(|(_, member)| member.is_whole) {
+        subject.error(member.error().of_array(&group, &member.name));
+    }
     let order = |what| {
         let subject = Arc::clone(subject);
         // The workers live as long as this sender.
@@ -121,7 +125,7 @@ fn plan_container<'a>(
     for located in opened.all_arrays() {
         report.arrays.fetch_add(1, Relaxed);
         if let Err(e) = guarded(|| plan_array(&located, report, &order)) {
-            subject.error(e.map_fault(|fault| located.locate(fault)));
+            subject.error(located.locate(e));
         }
     }
     for (group, check) in opened.all_checks() {
@@ -130,12 +134,15 @@ fn plan_container<'a>(
     Ok(())
 }
 
-/// Turns a panic into a fault; the line that the panic printed says where it was.
+/// Turns a panic into an error; the line that the panic printed says where it was.
 fn guarded(check: impl FnOnce() -> Result<()>) -> Result<()> {
-    catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err(Fault::new(BUG).into()))
+    let panicked = |_| {
+        Err(Error::Bug(
+            "a check panicked, the line before says where".into(),
+        ))
+    };
+    catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(panicked)
 }
-
-const BUG: &str = "the check failed by a bug of arrayfs; the line before says where: report it";
 
 fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Work)) -> Result<()> {
     located.array.info()?;
@@ -160,7 +167,7 @@ fn work(jobs: Receiver<Job<'_>>) {
     let (mut buffer, mut region) = (Vec::new(), Region::default());
     for Job { subject, what } in jobs {
         let at = |located: &Located, e: Error| {
-            subject.error(e.map_fault(|fault| located.locate(fault)));
+            subject.error(located.locate(e));
         };
         match what {
             Work::Decode(located, pieces) => {

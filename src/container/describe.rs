@@ -8,9 +8,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::inside::join;
 use super::{Attributes, Container};
 use crate::array::Info;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[derive(Serialize)]
 pub struct Description<'a> {
@@ -23,7 +24,7 @@ pub struct Description<'a> {
     pub groups: BTreeMap<String, Map<String, Value>>,
     /// What is in the container and cannot be shown: name and reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadableDescription>,
     /// Symbolic links to groups: name and target.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, String>,
@@ -35,9 +36,12 @@ pub struct Description<'a> {
 }
 
 #[derive(Serialize)]
-pub struct Unreadable {
+pub struct UnreadableDescription {
     pub name: String,
     pub reason: String,
+    /// Not damaged; what is stands among the faults.
+    #[serde(skip)]
+    pub is_whole: bool,
 }
 
 #[derive(Serialize)]
@@ -83,9 +87,7 @@ pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
                 let attributes = described.remove(&path).unwrap_or_default();
                 arrays.push(ArrayDescription::new(path, info, attributes));
             }
-            Err(crate::error::Error::Fault(fault)) => {
-                faults.push(located.locate(*fault).to_string());
-            }
+            Err(fault @ Error::Fault(_)) => faults.push(located.locate(fault).to_string()),
             Err(other) => return Err(other),
         }
     }
@@ -99,7 +101,11 @@ pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
         attributes: &container.attributes,
         groups: described,
         unreadable: unreadable
-            .map(|(name, reason)| Unreadable { name, reason })
+            .map(|(group, member)| UnreadableDescription {
+                name: join(&group, &member.name),
+                reason: member.reason,
+                is_whole: member.is_whole,
+            })
             .collect(),
         links: links
             .map(|link| (link.name.clone(), link.target.clone()))

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Attributes, Check, Container};
+use super::{Attributes, Check, Container, Unreadable};
 use crate::array::Array;
-use crate::error::Fault;
+use crate::error::{Error, Fault};
 
 /// An array and the group of the inner container that it belongs to; empty for the outermost one.
 #[derive(Clone)]
@@ -24,9 +24,9 @@ impl Located {
         join(&self.group, self.array.name())
     }
 
-    /// Adds to a fault which array it concerns.
-    pub fn locate(&self, fault: Fault) -> Fault {
-        fault.array(self.array.name()).inside(&self.group)
+    /// Adds to an error which array it concerns.
+    pub fn locate(&self, error: Error) -> Error {
+        error.of_array(&self.group, self.array.name())
     }
 }
 
@@ -102,13 +102,12 @@ impl Container {
         self.all().iter().flat_map(of).collect()
     }
 
-    /// Names of what cannot be read, with the reason.
-    pub fn all_unreadable(self: &Arc<Self>) -> Vec<(String, String)> {
+    /// Members that cannot be read, each with the group of its container.
+    pub fn all_unreadable(self: &Arc<Self>) -> Vec<(Arc<str>, Unreadable)> {
         let of = |(group, container): &(Arc<str>, Arc<Container>)| {
             let unreadable = container.unreadable.iter();
-            let named =
-                |member: &super::Unreadable| (join(group, &member.name), member.reason.clone());
-            unreadable.map(named).collect::<Vec<_>>()
+            let of_group = |member: &Unreadable| (Arc::clone(group), member.clone());
+            unreadable.map(of_group).collect::<Vec<_>>()
         };
         self.all().iter().flat_map(of).collect()
     }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::array::Array;
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::budget::Budget;
 use crate::source::{Identity, Stat, Store};
 
@@ -137,12 +137,26 @@ pub struct Link {
 }
 
 /// A member that cannot be shown, with the reason for `arrays.json`.
+#[derive(Debug, Clone)]
 pub struct Unreadable {
     pub name: String,
     /// "an external link to other.h5:/x; never followed"
     pub reason: String,
+    /// No damage; otherwise there is a fault as well.
+    pub is_whole: bool,
     /// Whether there is an entry of that name that answers EIO.
     pub entry: bool,
+}
+
+impl Unreadable {
+    /// What opening its entry gives.
+    pub fn error(&self) -> Error {
+        let error = match self.is_whole {
+            true => NotShown::new(self.reason.clone()).into(),
+            false => Error::from(Fault::new(self.reason.clone())),
+        };
+        error.of_array("", &self.name)
+    }
 }
 
 /// A container in a group of another.
@@ -200,7 +214,7 @@ impl Container {
     pub fn add(&mut self, name: &str, array: Result<Arc<dyn Array>>) -> Result<()> {
         match array {
             Ok(array) => self.arrays.push(array),
-            Err(crate::error::Error::Fault(fault)) => self.faults.push(fault.array(name)),
+            Err(Error::Fault(fault)) => self.faults.push(fault.array(name)),
             Err(other) => return Err(other),
         }
         Ok(())
@@ -292,9 +306,7 @@ impl Recognised {
         let mut container = match &self.damage {
             Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),
             None => match self.format.open(&request) {
-                Err(crate::error::Error::Fault(fault)) => {
-                    Container::refused(self.format.name(), *fault)
-                }
+                Err(Error::Fault(fault)) => Container::refused(self.format.name(), *fault),
                 other => other?,
             },
         };

@@ -9,6 +9,7 @@ use crate::error::Error;
 pub(super) fn errno(error: &Error) -> (Errno, Option<Level>) {
     match error {
         Error::Fault(_) => (Errno::EIO, Some(Level::Error)),
+        Error::NotShown(_) => (Errno::EIO, Some(Level::Info)),
         Error::Io { cause, .. } => {
             let code = cause.raw_os_error().unwrap_or(libc::EIO);
             (Errno::from_i32(code), io_level(code))
@@ -38,7 +39,7 @@ fn io_level(code: i32) -> Option<Level> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Fault;
+    use crate::error::{Fault, NotShown};
     use std::io;
 
     #[test]
@@ -50,6 +51,11 @@ mod tests {
                 Error::from(Fault::new("bad")),
                 libc::EIO,
                 Some(Level::Error),
+            ),
+            (
+                Error::from(NotShown::new("elsewhere")),
+                libc::EIO,
+                Some(Level::Info),
             ),
             (io(libc::ENOENT), libc::ENOENT, None),
             (io(libc::EACCES), libc::EACCES, Some(Level::Info)),

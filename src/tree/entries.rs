@@ -38,8 +38,8 @@ pub(super) enum Content {
     Text(Arc<[u8]>),
     /// A second way to a group.
     Link(OsString),
-    /// Known, but nothing that could be read.
-    Unreadable(String),
+    /// Known, but nothing that could be read; what opening it gives.
+    Unreadable(Error),
     ArraysJson(Part),
     ErrorTxt(Part),
 }
@@ -110,7 +110,8 @@ impl Entries {
             self.add(at, &link.name, Content::Link(target.into()));
         }
         for member in container.unreadable.iter().filter(|member| member.entry) {
-            self.add(at, &member.name, Content::Unreadable(member.reason.clone()));
+            let error = member.error().of_array(group, &member.name);
+            self.add(at, &member.name, Content::Unreadable(error));
         }
     }
 
@@ -264,6 +265,7 @@ mod tests {
         container.unreadable.push(Unreadable {
             name: "a/b/outside".into(),
             reason: String::new(),
+            is_whole: true,
             entry: true,
         });
         container.links.push(Link {

@@ -116,7 +116,7 @@ impl Opened {
     fn info(&self, number: ArrayNumber) -> Result<Info> {
         let located = self.array(number)?;
         let info = located.array.info();
-        info.map_err(|e| e.map_fault(|fault| located.locate(fault).container(&self.path)))
+        info.map_err(|e| located.locate(e).of_container(&self.path))
     }
 
     pub(super) fn kind(&self, index: EntryIndex) -> Result<Kind> {
@@ -175,10 +175,7 @@ impl Opened {
                 self.open_array(*array, Arc::from(header), cache)?
             }
             Content::Text(bytes) => Readable::Bytes(Arc::clone(bytes)),
-            Content::Unreadable(reason) => {
-                let fault = Fault::new(reason.clone()).array(&entry.name.to_string_lossy());
-                return Err(fault.container(&self.path).into());
-            }
+            Content::Unreadable(error) => return Err(error.clone().of_container(&self.path)),
             Content::ArraysJson(part) => Readable::Bytes(self.arrays_json(*part)?),
             Content::ErrorTxt(part) => Readable::Bytes(self.error_txt(*part)),
         };
@@ -257,8 +254,8 @@ impl OpenedPart {
             .all_arrays()
             .into_iter()
             .filter_map(|located| match located.array.check_structure() {
-                Err(Error::Fault(fault)) => Some(located.locate(*fault)),
-                _ => None,
+                Err(error) => located.locate(error).fault(),
+                Ok(()) => None,
             });
         let faults = self.container.all_faults().into_iter().chain(described);
         let lines = faults.map(|fault| format!("{}\n", within(fault)));

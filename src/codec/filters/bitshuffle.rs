@@ -49,7 +49,10 @@ impl Bitshuffle {
             0 => BitshuffleCode::Plain,
             2 => BitshuffleCode::Lz4,
             3 => BitshuffleCode::Zstd,
-            _ => return refuse("a compression other than LZ4 and zstd"),
+            _ => {
+                let why = "a compression other than LZ4 and zstd";
+                return Err(Unsupported::unknown(filter.id, why));
+            }
         };
         let usual = (TARGET / width / 8 * 8).max(LEAST);
         let block = if block == 0 { usual } else { block };

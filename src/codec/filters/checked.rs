@@ -62,7 +62,7 @@ impl CheckedFilter {
             32008 => Self::Bitshuffle(Bitshuffle::new(filter)?),
             32015 => Self::Zstd,
             32026 => Self::Blosc2,
-            id => return Err(Unsupported::new(id, "there is no decoder for it")),
+            id => return Err(Unsupported::unknown(id, "there is no decoder for it")),
         })
     }
 

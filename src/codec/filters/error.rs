@@ -10,12 +10,26 @@ use std::fmt;
 pub struct Unsupported {
     pub id: u32,
     pub reason: String,
+    /// There is no decoder; otherwise its client values are none that it can have.
+    pub is_unknown: bool,
 }
 
 impl Unsupported {
+    /// A filter with client values that it cannot have.
     pub(super) fn new(id: u32, reason: impl Into<String>) -> Self {
-        let reason = reason.into();
-        Self { id, reason }
+        Self {
+            id,
+            reason: reason.into(),
+            is_unknown: false,
+        }
+    }
+
+    /// A filter without a decoder here.
+    pub(super) fn unknown(id: u32, reason: impl Into<String>) -> Self {
+        Self {
+            is_unknown: true,
+            ..Self::new(id, reason)
+        }
     }
 }
 

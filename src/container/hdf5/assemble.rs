@@ -18,7 +18,7 @@ use super::index::{self, FileIndex, GroupEntry, LinkTarget};
 use crate::array::Array;
 use crate::container::inside::join;
 use crate::container::{Container, Inner, Link, Text, Unreadable, binsparse, bpcells, names};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::source::Source;
 use role::{GroupRole, role};
 
@@ -70,18 +70,23 @@ impl<'a> Assembly<'a> {
         self.index.dataset(target)
     }
 
-    /// Opens a dataset as an array of this name; what cannot be shown is a fault.
+    /// Opens a dataset that a container needs as an array of this name: what cannot be shown is a fault.
     pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<Arc<dyn Array>> {
+        let needed = |why| Fault::new(format!("cannot be shown: {why}")).into();
         match dataset::open(name, self.source, self.index, dataset)? {
             OpenedDataset::Array {
                 array,
                 trouble: None,
             } => Ok(array),
             OpenedDataset::Array {
-                trouble: Some(fault),
+                trouble: Some(Error::NotShown(not)),
                 ..
-            } => Err(fault.into()),
-            OpenedDataset::NotShown(reason) => Err(Fault::new(reason).into()),
+            } => Err(needed(not.why)),
+            OpenedDataset::Array {
+                trouble: Some(error),
+                ..
+            } => Err(error),
+            OpenedDataset::NotShown(why) => Err(needed(why)),
         }
     }
 
@@ -231,32 +236,20 @@ impl<'a> Assembly<'a> {
         path: String,
         target: &LinkTarget,
     ) -> Result<()> {
-        let (array, entry) = match target {
-            LinkTarget::Dataset(_) => match self.dataset(target) {
-                Some(dataset) if attributes::is_dimension_alone(&dataset.attributes) => {
-                    return Ok(());
-                }
-                Some(dataset) => (
-                    self.add_dataset(&mut draft.container, &path, dataset)?,
-                    false,
-                ),
-                None => (Err("not in the file's index".into()), false),
-            },
-            other => (
-                Err(not_a_dataset(other)),
-                matches!(other, LinkTarget::External { .. }),
-            ),
+        let array = match (target, self.dataset(target)) {
+            (_, Some(dataset)) if attributes::is_dimension_alone(&dataset.attributes) => {
+                return Ok(());
+            }
+            (_, Some(dataset)) => self.add_dataset(&mut draft.container, &path, dataset)?,
+            (other, None) => Err(not_a_dataset(&path, other)),
         };
-        if let Err(reason) = &array {
-            draft.container.unreadable.push(Unreadable {
-                name: path.clone(),
-                reason: reason.clone(),
-                entry,
+        if let (true, Some((_, members))) = (own, &mut draft.binsparse) {
+            members.push(binsparse::Member {
+                name: path,
+                array: array.clone().map_err(|unreadable| unreadable.reason),
             });
         }
-        if let (true, Some((_, members))) = (own, &mut draft.binsparse) {
-            members.push(binsparse::Member { name: path, array });
-        }
+        draft.container.unreadable.extend(array.err());
         Ok(())
     }
 
@@ -266,28 +259,35 @@ impl<'a> Assembly<'a> {
         container: &mut Container,
         path: &str,
         dataset: &index::DatasetEntry,
-    ) -> Result<std::result::Result<Arc<dyn Array>, String>> {
-        let opened = dataset::open(path, self.source, self.index, dataset);
-        Ok(match fault_of(opened)? {
+    ) -> Result<std::result::Result<Arc<dyn Array>, Unreadable>> {
+        // An array has an entry of its own, whose bytes are an error.
+        let unreadable = |reason, is_whole, entry| Unreadable {
+            name: path.to_owned(),
+            reason,
+            is_whole,
+            entry,
+        };
+        let (error, shown) = match dataset::open(path, self.source, self.index, dataset) {
+            Ok(OpenedDataset::NotShown(why)) => return Ok(Err(unreadable(why, true, true))),
             Ok(OpenedDataset::Array { array, trouble }) => {
                 container.arrays.push(Arc::clone(&array));
                 container.describe(path, attributes::json(&dataset.attributes, b""));
                 match trouble {
-                    Some(fault) => {
-                        let reason = fault.to_string();
-                        container.faults.push(fault.array(path));
-                        Err(reason)
-                    }
-                    None => Ok(array),
+                    Some(error) => (error, true),
+                    None => return Ok(Ok(array)),
                 }
             }
-            Ok(OpenedDataset::NotShown(reason)) => Err(reason),
-            Err(fault) => {
+            Err(error) => (error, false),
+        };
+        Ok(Err(match error {
+            Error::NotShown(not) => unreadable(not.why, true, !shown),
+            Error::Fault(fault) => {
                 let reason = fault.to_string();
                 container.faults.push(fault.array(path));
-                Err(reason)
+                unreadable(reason, false, false)
             }
-        })
+            other => return Err(other),
+        }))
     }
 }
 
@@ -332,9 +332,9 @@ impl Draft {
     }
 }
 
-fn not_a_dataset(target: &LinkTarget) -> String {
+fn not_a_dataset(path: &str, target: &LinkTarget) -> Unreadable {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match target {
+    let reason = match target {
         LinkTarget::External { file, path } => format!(
             "an external link to {} in {}; never followed",
             lossy(path),
@@ -344,8 +344,15 @@ fn not_a_dataset(target: &LinkTarget) -> String {
             format!("a soft link to {}, which leads nowhere", lossy(path))
         }
         LinkTarget::Type => "a named datatype, no array".into(),
+        LinkTarget::Foreign { class } => format!("a link of class {class}"),
         LinkTarget::Unknown { reason } => reason.clone(),
         LinkTarget::Group(_) | LinkTarget::Dataset(_) => "not in the file's index".into(),
+    };
+    Unreadable {
+        name: path.to_owned(),
+        reason,
+        is_whole: !matches!(target, LinkTarget::Unknown { .. }),
+        entry: matches!(target, LinkTarget::External { .. }),
     }
 }
 

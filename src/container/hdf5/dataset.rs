@@ -22,7 +22,7 @@ use super::strings::{self, Strings};
 use super::worker;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
 use chunked::Chunked;
@@ -32,10 +32,10 @@ use unchunked::Unchunked;
 
 /// What has become of a dataset.
 pub(super) enum OpenedDataset {
-    /// `trouble`: it is described, but reading it gives this fault.
+    /// `trouble`: it is described, but reading it gives this error.
     Array {
         array: Arc<dyn Array>,
-        trouble: Option<Fault>,
+        trouble: Option<Error>,
     },
     /// Its elements cannot be shown; why.
     NotShown(String),
@@ -107,7 +107,7 @@ enum Storage {
     Unchunked(Unchunked),
     Chunked(Box<Chunked>),
     Virtual(Box<Composed>),
-    Unreadable(Box<Fault>),
+    Unreadable(Error),
 }
 
 impl DatasetArray {
@@ -139,9 +139,9 @@ impl DatasetArray {
     }
 
     /// Why its bytes cannot be read, if none can.
-    fn trouble(&self) -> Option<&Fault> {
+    fn trouble(&self) -> Option<&Error> {
         match &self.storage {
-            Storage::Unreadable(fault) => Some(fault),
+            Storage::Unreadable(why) => Some(why),
             Storage::Chunked(chunked) => chunked.trouble(),
             Storage::Unchunked(_) | Storage::Virtual(_) => None,
         }
@@ -205,15 +205,24 @@ fn storage(
             let bytes = size(dims, element.shown)?;
             match Composed::new(&opening, dataset, described, dims, bytes) {
                 Ok(parts) => return Ok(Storage::Virtual(Box::new(parts))),
-                Err(Error::Fault(fault)) => {
+                Err(Error::NotShown(why)) => {
                     let over = files(&described.files);
-                    format!("a virtual dataset over parts of others (in {over}), {fault}")
+                    format!("a virtual dataset over parts of others (in {over}), {why}")
+                }
+                Err(fault @ Error::Fault(_)) => {
+                    let named = |fault: Fault| Fault {
+                        what: format!("a virtual dataset: {}", fault.what),
+                        ..fault
+                    };
+                    return Ok(Storage::Unreadable(fault.map_fault(named)));
                 }
                 Err(other) => return Err(other),
             }
         }
         StorageLayout::Unknown(reason) => format!("cannot be read: {reason}"),
-        StorageLayout::Texts(_) => "cannot be read: its strings came without it".into(),
+        StorageLayout::Texts(_) => {
+            return Err(Error::Bug("strings were taken for other elements".into()));
+        }
         StorageLayout::Chunked { .. } => {
             let fill = Fill::new(dataset.fill.as_deref(), &element)?;
             let chunked = Chunked::new(source, dataset, dims, element, fill, tables)?;
@@ -231,7 +240,7 @@ fn storage(
             )?));
         }
     };
-    Ok(Storage::Unreadable(Box::new(Fault::new(unreadable))))
+    Ok(Storage::Unreadable(NotShown::new(unreadable).into()))
 }
 
 impl Array for DatasetArray {
@@ -272,7 +281,7 @@ impl Array for DatasetArray {
                 parts.pieces(range, out);
                 Ok(())
             }
-            Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
+            Storage::Unreadable(why) => Err(why.clone()),
         }
     }
 
@@ -292,7 +301,7 @@ impl Array for DatasetArray {
                 let fault = Fault::new("a dataset without chunks has no blocks");
                 Err(fault.block(block.0).into())
             }
-            Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
+            Storage::Unreadable(why) => Err(why.clone()),
         }
     }
 
@@ -301,7 +310,7 @@ impl Array for DatasetArray {
             Storage::Unchunked(plain) => plain.read(at, out),
             Storage::Chunked(chunked) => chunked.read_direct(at, out),
             Storage::Virtual(_) => Err(Fault::new("a virtual dataset is put together").into()),
-            Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
+            Storage::Unreadable(why) => Err(why.clone()),
         }
     }
 
@@ -314,7 +323,7 @@ impl Array for DatasetArray {
             Storage::Chunked(chunked) => chunked.survey(visit),
             // Nothing is stored in it; its parts are surveyed where they are.
             Storage::Virtual(_) => Ok(()),
-            Storage::Unreadable(fault) => Err(Fault::clone(fault).into()),
+            Storage::Unreadable(why) => Err(why.clone()),
         }
     }
 }

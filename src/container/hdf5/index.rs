@@ -92,7 +92,11 @@ pub(super) enum LinkTarget {
     Dangling {
         path: Vec<u8>,
     },
-    /// A link or an object of a kind that we don't know, or that cannot be opened.
+    /// A link of a class that only some program knows.
+    Foreign {
+        class: i32,
+    },
+    /// A link or an object that cannot be read; it is among the problems.
     Unknown {
         reason: String,
     },

@@ -102,6 +102,7 @@ fn variables(
                 container.unreadable.push(Unreadable {
                     name: name.clone(),
                     reason: fault.to_string(),
+                    is_whole: false,
                     entry: true,
                 });
                 container.faults.push(fault.array(&name));

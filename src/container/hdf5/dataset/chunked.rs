@@ -94,7 +94,7 @@ impl Chunked {
     }
 
     /// Why nothing can be decoded.
-    pub(super) fn trouble(&self) -> Option<&Fault> {
+    pub(super) fn trouble(&self) -> Option<&Error> {
         self.reader.trouble()
     }
 

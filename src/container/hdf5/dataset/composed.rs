@@ -16,7 +16,7 @@ use crate::array::uncached::{Copy, gather};
 use crate::array::{BlockId, Piece, even_pieces};
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, FileIndex, StorageLayout, VirtualLayout};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
 use hyperslab::{Hyperslab, each_run};
@@ -61,7 +61,7 @@ impl Composed {
         bytes: u64,
     ) -> Result<Composed> {
         let described = described.parts.as_ref();
-        let described = described.map_err(|why| Fault::new(format!("not put together: {why}")))?;
+        let described = described.map_err(|why| not_put_together(why))?;
         let mut opened = HashMap::new();
         let mut parts = Vec::with_capacity(described.len());
         for part in described {
@@ -160,15 +160,19 @@ impl Opening<'_> {
         stored: &index::DatasetEntry,
     ) -> Result<Arc<DatasetArray>> {
         if matches!(stored.layout, StorageLayout::Virtual(_)) {
-            return Err(Fault::new("not put together: a part is virtual itself").into());
+            return Err(not_put_together("a part is virtual itself"));
         }
         if stored.element != over.element {
-            return Err(Fault::new("not put together: a part has another type").into());
+            return Err(not_put_together("a part has another type"));
         }
         let (element, tables) = (self.element.clone(), Arc::clone(self.tables));
         let dataset = DatasetArray::new("", self.source, self.index, stored, element, tables)?;
         Ok(Arc::new(dataset))
     }
+}
+
+fn not_put_together(why: &str) -> Error {
+    NotShown::new(format!("not put together: {why}")).into()
 }
 
 /// Makes both sides equally long: one without end ends with the other.
@@ -252,9 +256,8 @@ mod tests {
         let tables: ChunkTables = Arc::new(|_| Ok(vec![]));
         match super::super::open_with("v", &source, &index, &dataset, tables)? {
             super::super::OpenedDataset::Array {
-                trouble: Some(fault),
-                ..
-            } => Err(fault.into()),
+                trouble: Some(why), ..
+            } => Err(why),
             super::super::OpenedDataset::Array { array, .. } => Ok(array),
             super::super::OpenedDataset::NotShown(reason) => panic!("{reason}"),
         }

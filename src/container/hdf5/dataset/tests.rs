@@ -220,7 +220,10 @@ fn unreadable_layouts_are_described() {
         else {
             panic!("no trouble");
         };
-        assert!(why.what.contains(what));
+        assert!(
+            matches!(&why, Error::NotShown(not) if not.why.contains(what)),
+            "{why}"
+        );
         assert_eq!(array.info().unwrap().shape, [3]);
         assert!(fault(&*array, 0..1).contains(what));
         assert!(array.survey(&mut |_| {}).is_err());
@@ -228,12 +231,12 @@ fn unreadable_layouts_are_described() {
 }
 
 #[test]
-fn filters_without_a_decoder_are_a_whyof_reading() {
+fn filters_without_a_decoder_are_no_damage_and_have_no_bytes() {
     let mut odd = chunked(&[3], &[3], Some(vec![chunk(0, 0, 6)]));
     odd.filters = vec![filter(33999)];
     let Ok(OpenedDataset::Array {
         array,
-        trouble: Some(_),
+        trouble: Some(Error::NotShown(_)),
     }) = opened(&[0; 6], &odd, Arc::new(|_| Ok(vec![])))
     else {
         panic!("no trouble");

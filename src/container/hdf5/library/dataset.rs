@@ -139,9 +139,7 @@ impl OpenedDataset {
         let size = unsafe { H5Tget_size(self.element.id()) } as u64;
         let bytes = elements.checked_mul(size).filter(|n| *n <= COMPACT_MOST);
         let Some(bytes) = bytes else {
-            return Ok(StorageLayout::Unknown(
-                "compact storage of too many bytes".into(),
-            ));
+            return Err("compact storage of too many bytes".into());
         };
         let mut stored = vec![0; bytes as usize];
         if bytes > 0 {
@@ -156,9 +154,7 @@ impl OpenedDataset {
         let count = usize::try_from(elements).ok();
         let few = count.filter(|_| elements <= COMPACT_MOST / 8);
         let Some(count) = few else {
-            return Ok(StorageLayout::Unknown(
-                "compact storage of too many strings".into(),
-            ));
+            return Err("compact storage of too many strings".into());
         };
         let texts = text::read(self, &self.element, &self.space, count, TEXT_MOST)?;
         Ok(match texts {

@@ -130,7 +130,7 @@ impl<'a> FileWalk<'a> {
                 Ok(_) => self.lost(at, &link.name, TOO_MUCH.into()),
                 Err(reason) => self.lost(at, &link.name, reason),
             },
-            LeadsTo::Foreign(class) => unknown(format!("a link of class {class}")),
+            LeadsTo::Foreign(class) => LinkTarget::Foreign { class },
         }
     }
 

@@ -12,7 +12,7 @@ use super::super::unchunked;
 use crate::codec::filters::{FilterDescription, FilterError, Pipeline};
 use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{ChunkEntry, FilterEntry};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, NotShown, Result};
 use crate::source::Source;
 
 /// Filtered chunks up to this size are believed whatever their stored size.
@@ -39,8 +39,8 @@ pub(super) struct ChunkReader {
     filters: Vec<FilterEntry>,
     /// Bits of filters that chunks have to skip.
     skipped_always: u32,
-    /// The fault is what every read gets.
-    pipeline: std::result::Result<Pipeline, Box<Fault>>,
+    /// The error is what every read gets.
+    pipeline: Result<Pipeline>,
 }
 
 impl ChunkReader {
@@ -61,13 +61,12 @@ impl ChunkReader {
     }
 
     /// Why nothing can be decoded.
-    pub(super) fn trouble(&self) -> Option<&Fault> {
-        self.pipeline.as_ref().err().map(Box::as_ref)
+    pub(super) fn trouble(&self) -> Option<&Error> {
+        self.pipeline.as_ref().err()
     }
 
     pub(super) fn pipeline(&self) -> Result<&Pipeline> {
-        let pipeline = self.pipeline.as_ref();
-        pipeline.map_err(|fault| Fault::clone(fault).into())
+        self.pipeline.as_ref().map_err(Error::clone)
     }
 
     pub(super) fn codec(&self) -> Cow<'static, str> {
@@ -185,10 +184,7 @@ fn skipped_always(filters: &[FilterEntry]) -> u32 {
     lacking.fold(0, |mask, (_, bit)| mask | 1 << bit)
 }
 
-fn pipeline(
-    filters: &[FilterEntry],
-    chunk_bytes: u64,
-) -> std::result::Result<Pipeline, Box<Fault>> {
+fn pipeline(filters: &[FilterEntry], chunk_bytes: u64) -> Result<Pipeline> {
     let filters: Vec<FilterDescription> = filters
         .iter()
         .map(|filter| FilterDescription {
@@ -203,7 +199,10 @@ fn pipeline(
     // At most 4 GiB: the grid has checked it.
     let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(usize::MAX);
     let checked = Pipeline::new(&filters, chunk_bytes);
-    checked.map_err(|error| Box::new(Fault::new(error.to_string())))
+    checked.map_err(|error| match error.is_unknown {
+        true => NotShown::new(error.to_string()).into(),
+        false => Fault::new(error.to_string()).into(),
+    })
 }
 
 /// The same, with its numbers where every fault has them.

@@ -14,6 +14,7 @@ mod golden;
 mod harness;
 mod hdf5;
 mod hdf5_content;
+mod hdf5_structure;
 mod life_cycle;
 mod many;
 mod memory;

@@ -245,6 +245,92 @@ def dialects(directory, _):
     (directory / "none.dbdf").write_bytes(header + block)
 
 
+def kinds(directory, _):
+    """Attributes of every type, those of dimension scales and those that other objects name alike."""
+    with h5py.File(directory / "kinds.h5", "w") as file:
+        put = file.attrs
+        put["integer"], put["unsigned"], put["big-endian"] = np.int8(-3), np.uint64(2**64 - 1), np.array(7, ">i4")
+        put["half"], put["single"], put["double"] = np.float16(0.5), np.float32(0.1), np.array([np.nan, -np.inf])
+        put["boolean"], put["list"], put["matrix"] = np.bool_(True), [1, 2, 3], np.arange(6).reshape(2, 3)
+        put["complex"] = 1.5 + 2j
+        put["text"], put["texts"], put["fixed"] = "größe", ["a", "bc"], np.array([b"x", b"yz"])
+        put["empty"], put["null"] = np.zeros((0, 3)), h5py.Empty("<f4")
+        put["compound"] = np.array((1, 2.5, b"abc"), [("a", "<i2"), ("b", ">f8"), ("c", "S3")])
+        put["compounds"] = np.array([(1, [2, 3]), (4, [5, 6])], [("n", "u1"), ("list", "<i4", 2)])
+        put.create("enumerated", 2, dtype=h5py.enum_dtype({"red": 1, "blue": 2}, "u1"))
+        put["opaque"] = np.void(b"\x00\xff\x10")
+        put.create("array", np.arange(6).reshape(2, 3), shape=(2, 3), dtype=np.dtype(("<i4", (3,))))
+        ragged = np.empty(2, object)
+        ragged[:] = [np.array([1, 2, 3], "<i4"), np.array([], "<i4")]
+        put.create("ragged", ragged, dtype=h5py.vlen_dtype("<i4"))
+        put.create("reference", file.ref, dtype=h5py.ref_dtype)
+        for name, kind, values in [("bits", h5py.h5t.STD_B8LE, [1, 255]), ("wide bits", h5py.h5t.STD_B16BE, [1, 256])]:
+            stored = np.array(values, "u1" if name == "bits" else ">u2")
+            space = h5py.h5s.create_simple((2,))
+            h5py.h5a.create(file.id, name.encode(), kind, space).write(stored, mtype=kind)
+        file["table"] = count(3)
+        file["table"].attrs["CLASS"], file["table"].attrs["NAME"] = "TABLE", "mine"
+        file["scale"] = count(3)
+        file["scale"].make_scale("mine")
+        file["scale"].attrs["unit"] = "m"
+
+
+def composed(directory, _):
+    """Virtual datasets without end: over another file, and over numbered datasets of the same file."""
+    with h5py.File(directory / "other.h5", "w", libver="latest") as file:
+        file.create_dataset("rows", data=count(4, 10), maxshape=(None, 10))
+    with h5py.File(directory / "composed.h5", "w", libver="latest") as file:
+        for number in range(3):
+            file[f"part-{number}%"] = count(2, 5, start=10 * number)
+        file["single"] = count(4, 5, start=100)
+
+        def virtual(name, source, here, shape, part, endless):
+            properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            space = h5py.h5s.create_simple(shape, (h5py.h5s.UNLIMITED, shape[1]))
+            space.select_hyperslab(*here)
+            there = h5py.h5s.create_simple(part, (h5py.h5s.UNLIMITED, part[1]) if endless else part)
+            if endless:
+                there.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (1, part[1]), (1, 1))
+            properties.set_virtual(space, *source, there)
+            h5py.h5d.create(file.id, name, h5py.h5t.STD_I32LE, h5py.h5s.create_simple(
+                shape, (h5py.h5s.UNLIMITED, shape[1])), properties)
+
+        blocks = ((0, 0), (h5py.h5s.UNLIMITED, 1), (2, 1), (2, 5))
+        virtual(b"numbered", (b".", b"part-%b%%"), blocks, (2, 5), (2, 5), False)
+        rows = ((0, 0), (h5py.h5s.UNLIMITED, 1), (1, 10), (1, 1))
+        virtual(b"elsewhere", (b"other.h5", b"rows"), rows, (4, 10), (4, 10), True)
+
+
+def harmless(directory, _):
+    """Damage that no reader needs to look at: free space, and chunks beyond the end of a dataset."""
+    free = directory / "free.h5"
+    with h5py.File(free, "w", fs_strategy="fsm", fs_persist=True, fs_threshold=1) as file:
+        for number in range(20):
+            file[f"{number:02}"] = count(100)
+    with h5py.File(free, "r+") as file:
+        for number in range(0, 20, 2):
+            del file[f"{number:02}"]
+    stored = bytearray(free.read_bytes())
+    assert b"FSHD" in stored
+    free.write_bytes(stored.replace(b"FSHD", b"FSHX"))
+    shrunk = directory / "shrunk.h5"
+    with h5py.File(shrunk, "w") as file:
+        file.create_dataset("rows", data=count(4, 12), chunks=(2, 2), maxshape=(4, None))
+    space = struct.pack("<QQQQ", 4, 12, 4, 2**64 - 1)
+    stored = shrunk.read_bytes()
+    assert stored.count(space) == 1
+    shrunk.write_bytes(stored.replace(space, struct.pack("<QQQQ", 4, 6, 4, 2**64 - 1)))
+
+
+def nothing(directory, _):
+    """A dataset without space, an empty one, and a link whose name is too long."""
+    with h5py.File(directory / "nothing.h5", "w", libver="latest") as file:
+        file["null"] = h5py.Empty("<f8")
+        file["empty"] = count(0)
+        file["numbers"] = count(3)
+        file["n" * 70_000] = count(3)
+
+
 if __name__ == "__main__":
     kind, directory = sys.argv[1], pathlib.Path(sys.argv[2])
     directory.mkdir(parents=True, exist_ok=True)

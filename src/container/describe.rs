@@ -54,6 +54,9 @@ pub struct ArrayDescription {
     pub stored_bytes: u64,
     pub blocks: u64,
     pub codec: Cow<'static, str>,
+    /// `null` if it has a type but no space for elements; the shape of such an array is that of an empty one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub space: Option<&'static str>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub attributes: Map<String, Value>,
 }
@@ -69,6 +72,7 @@ impl ArrayDescription {
             stored_bytes: info.stored_bytes,
             blocks: info.blocks,
             codec: info.codec,
+            space: None,
             attributes,
         }
     }
@@ -80,12 +84,15 @@ pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
     let mut faults: Vec<String> = texts(container.all_faults());
     let mut arrays = Vec::new();
     let mut described = container.all_described();
+    let without_space = container.all_without_space();
     for located in container.all_arrays() {
         let path = located.path();
         match located.array.info() {
             Ok(info) => {
                 let attributes = described.remove(&path).unwrap_or_default();
-                arrays.push(ArrayDescription::new(path, info, attributes));
+                let space = without_space.contains(&path).then_some("null");
+                let described = ArrayDescription::new(path, info, attributes);
+                arrays.push(ArrayDescription { space, ..described });
             }
             Err(fault @ Error::Fault(_)) => faults.push(located.locate(fault).to_string()),
             Err(other) => return Err(other),

@@ -1,7 +1,7 @@
 //! A container together with the containers in its groups, as one: what `ls`, `cat`, `verify`,
 //! `arrays.json` and the mount walk through.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -120,6 +120,15 @@ impl Container {
                 (join(group, name), attributes.clone())
             };
             described.map(named).collect::<Vec<_>>()
+        };
+        self.all().iter().flat_map(of).collect()
+    }
+
+    /// Paths of the arrays that have no space for elements.
+    pub fn all_without_space(self: &Arc<Self>) -> BTreeSet<String> {
+        let of = |(group, container): &(Arc<str>, Arc<Container>)| {
+            let names = container.without_space.iter();
+            names.map(|name| join(group, name)).collect::<Vec<_>>()
         };
         self.all().iter().flat_map(of).collect()
     }

@@ -17,7 +17,7 @@ pub mod inside;
 pub mod names;
 pub mod netcdf;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -121,6 +121,8 @@ pub struct Container {
     pub attributes: Attributes,
     /// Of its arrays and groups, by their names.
     pub described: BTreeMap<String, Attributes>,
+    /// Arrays that have a type but no space for elements (HDF5's H5S_NULL): shown as empty ones.
+    pub without_space: BTreeSet<String>,
     /// What cannot be trusted, one line of `error.txt` each.
     pub faults: Vec<Fault>,
     /// Rules between arrays.
@@ -191,6 +193,7 @@ impl Container {
             inner: Vec::new(),
             attributes: Attributes::new(),
             described: BTreeMap::new(),
+            without_space: BTreeSet::new(),
             faults: Vec::new(),
             checks: Vec::new(),
         }

@@ -272,6 +272,9 @@ impl<'a> Assembly<'a> {
             Ok(OpenedDataset::Array { array, trouble }) => {
                 container.arrays.push(Arc::clone(&array));
                 container.describe(path, attributes::json(&dataset.attributes, b""));
+                if dataset.dims.is_none() {
+                    container.without_space.insert(path.to_owned());
+                }
                 match trouble {
                     Some(error) => (error, true),
                     None => return Ok(Ok(array)),
@@ -344,8 +347,7 @@ fn not_a_dataset(path: &str, target: &LinkTarget) -> Unreadable {
             format!("a soft link to {}, which leads nowhere", lossy(path))
         }
         LinkTarget::Type => "a named datatype, no array".into(),
-        LinkTarget::Foreign { class } => format!("a link of class {class}"),
-        LinkTarget::Unknown { reason } => reason.clone(),
+        LinkTarget::NotFollowed { reason } | LinkTarget::Unknown { reason } => reason.clone(),
         LinkTarget::Group(_) | LinkTarget::Dataset(_) => "not in the file's index".into(),
     };
     Unreadable {

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::element::Element;
-use super::index::{self, ChunkEntry, Datatype, FileIndex, StorageLayout};
+use super::index::{self, ChunkEntry, Datatype, FileIndex, StorageLayout, VirtualLayout};
 use super::strings::compact::CompactStrings;
 use super::strings::heap::Heap;
 use super::strings::{self, Strings};
@@ -64,6 +64,17 @@ pub(super) fn open_with(
     dataset: &index::DatasetEntry,
     tables: ChunkTables,
 ) -> Result<OpenedDataset> {
+    if let StorageLayout::Virtual(VirtualLayout {
+        open_ended: true,
+        files,
+        ..
+    }) = &dataset.layout
+    {
+        let over = file_names(files);
+        return Ok(OpenedDataset::NotShown(format!(
+            "a virtual dataset over parts of others (in {over}), never followed: where it ends is not known"
+        )));
+    }
     if let StorageLayout::Texts(lines) = &dataset.layout {
         let shape = dataset.dims.as_deref().unwrap_or(&[0]);
         let array = CompactStrings::new(name, shape, lines, dataset.stored_bytes)?;
@@ -185,15 +196,12 @@ fn storage(
     element: Element,
     tables: ChunkTables,
 ) -> Result<Storage> {
-    // A file names itself by a dot.
-    let shown = |name: &Vec<u8>| match &name[..] {
-        b"." => "this file".into(),
-        name => String::from_utf8_lossy(name).into_owned(),
-    };
-    let files = |files: &[Vec<u8>]| files.iter().map(shown).collect::<Vec<_>>().join(", ");
     let unreadable = match &dataset.layout {
         StorageLayout::External(names) => {
-            format!("raw data in other files ({}); never opened", files(names))
+            format!(
+                "raw data in other files ({}); never opened",
+                file_names(names)
+            )
         }
         StorageLayout::Virtual(described) => {
             let opening = Opening {
@@ -206,7 +214,7 @@ fn storage(
             match Composed::new(&opening, dataset, described, dims, bytes) {
                 Ok(parts) => return Ok(Storage::Virtual(Box::new(parts))),
                 Err(Error::NotShown(why)) => {
-                    let over = files(&described.files);
+                    let over = file_names(&described.files);
                     format!("a virtual dataset over parts of others (in {over}), {why}")
                 }
                 Err(fault @ Error::Fault(_)) => {
@@ -241,6 +249,15 @@ fn storage(
         }
     };
     Ok(Storage::Unreadable(NotShown::new(unreadable).into()))
+}
+
+/// For messages. A file names itself by a dot.
+fn file_names(names: &[Vec<u8>]) -> String {
+    let shown = |name: &Vec<u8>| match &name[..] {
+        b"." => "this file".into(),
+        name => String::from_utf8_lossy(name).into_owned(),
+    };
+    names.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 impl Array for DatasetArray {

@@ -12,7 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// Everything but the tables of large chunked datasets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct FileIndex {
-    /// Version of the superblock, 0 to 3.
+    /// Version of the superblock, 0 to 3. Not from the library: its call for it (H5Fget_info) also reads the
+    /// records of free space, and fails if they are damaged, although no reader needs them.
+    #[serde(skip)]
     pub(super) superblock: u8,
     /// Size of file addresses and of lengths within the file, in bytes.
     pub(super) offset_size: u8,
@@ -92,9 +94,9 @@ pub(super) enum LinkTarget {
     Dangling {
         path: Vec<u8>,
     },
-    /// A link of a class that only some program knows.
-    Foreign {
-        class: i32,
+    /// A link that is whole: of a class that only some program knows, or with too long a name.
+    NotFollowed {
+        reason: String,
     },
     /// A link or an object that cannot be read; it is among the problems.
     Unknown {
@@ -112,7 +114,7 @@ pub(super) struct AttributeEntry {
 pub(super) enum AttributeValue {
     /// One string: scalar or a list of one; fixed-length padding removed, cut at the first NUL.
     Text(Vec<u8>),
-    /// Anything else, as JSON text: numbers, booleans, lists, lists of strings.
+    /// Anything else, as JSON text.
     Json(String),
     /// Too long, or of a type that has no JSON; why.
     Omitted(String),
@@ -168,6 +170,8 @@ pub(super) struct VirtualLayout {
     pub(super) files: Vec<Vec<u8>>,
     /// In the order in which they are laid over each other; or why they cannot be put together.
     pub(super) parts: Result<Vec<VirtualPart>, String>,
+    /// It ends where datasets of other files end, so the dimensions told are not its true ones.
+    pub(super) open_ended: bool,
 }
 
 /// A selection of elements here, and as many of a dataset of this file; none: all of them.

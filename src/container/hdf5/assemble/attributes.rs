@@ -5,16 +5,19 @@ use serde_json::{Map, Value as Json};
 use crate::container::hdf5::index::{AttributeEntry, AttributeValue};
 
 /// Machinery of NetCDF-4 that says nothing to a reader of arrays.
-const HIDDEN: [&[u8]; 8] = [
+const HIDDEN: [&[u8]; 6] = [
     b"_NCProperties",
     b"_Netcdf4Dimid",
     b"_Netcdf4Coordinates",
     b"_nc3_strict",
     b"DIMENSION_LIST",
     b"REFERENCE_LIST",
-    b"CLASS",
-    b"NAME",
 ];
+
+/// The same of a dimension scale; elsewhere these names are the writer's own.
+const OF_SCALES: [&[u8]; 2] = [b"CLASS", b"NAME"];
+
+const SCALE: &[u8] = b"DIMENSION_SCALE";
 
 /// How the NAME of a dimension begins that has no variable.
 const DIMENSION_ALONE: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
@@ -41,9 +44,11 @@ pub(super) fn is_dimension_alone(attributes: &[AttributeEntry]) -> bool {
 
 /// `except`: the one that is shown elsewhere.
 pub(super) fn json(attributes: &[AttributeEntry], except: &[u8]) -> Map<String, Json> {
-    let shown = attributes
-        .iter()
-        .filter(|a| a.name != except && !HIDDEN.contains(&a.name.as_slice()));
+    let is_scale = text(attributes, b"CLASS") == Some(SCALE);
+    let is_hidden = |name: &[u8]| {
+        name == except || HIDDEN.contains(&name) || (is_scale && OF_SCALES.contains(&name))
+    };
+    let shown = attributes.iter().filter(|a| !is_hidden(&a.name));
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     shown
         .map(|attribute| {

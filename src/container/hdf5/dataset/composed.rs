@@ -250,6 +250,7 @@ mod tests {
         let described = VirtualLayout {
             files: vec![b".".to_vec()],
             parts: Ok(parts),
+            open_ended: false,
         };
         let dataset = dataset(99, &[3, 4], StorageLayout::Virtual(described));
         let source: Arc<dyn Source> = Arc::new(Bytes((b'a'..=b'z').collect()));
@@ -295,6 +296,7 @@ mod tests {
         let nested = StorageLayout::Virtual(VirtualLayout {
             files: vec![],
             parts: Ok(vec![]),
+            open_ended: false,
         });
         assert!(refused(dataset(1, &[4], nested), whole()).contains("virtual itself"));
     }

@@ -202,6 +202,7 @@ fn unreadable_layouts_are_described() {
         StorageLayout::Virtual(VirtualLayout {
             files: vec![file.to_vec()],
             parts: Err("for a reason".into()),
+            open_ended: false,
         })
     };
     let (other, here) = (over(b"c.h5"), over(b"."));

@@ -1,6 +1,6 @@
-//! Attributes of groups and datasets: strings as text, numbers and lists as JSON.
+//! Attributes of groups and datasets: strings as text, everything else as JSON.
 //!
-//! What has no JSON (references, compounds, ...) or is too long is named, not shown. Their values go
+//! What has no JSON (references) or is too long is named, not shown. Their values go
 //! into `arrays.json` and to the formats that keep descriptors in attributes.
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -10,14 +10,14 @@ use hdf5_sys::h5::{H5_index_t, H5_iter_order_t, herr_t};
 use hdf5_sys::h5a::{H5A_info_t, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
 use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::h5t::{H5T_class_t, H5Tget_class, H5Tget_size, H5Treclaim};
 use serde_json::Value as Json;
 
 use super::identifier::{Identifier, Outcome, check};
-use super::numbers;
+use super::json::{JsonMaker, NoJson};
 use super::space::{count, dims};
 use super::text::{self, Elements, done};
-use super::types;
-use crate::container::hdf5::index::{AttributeEntry, AttributeValue, Datatype};
+use crate::container::hdf5::index::{AttributeEntry, AttributeValue};
 
 /// Elements of one attribute that is a list.
 const ELEMENTS_MOST: u64 = 65_536;
@@ -86,7 +86,6 @@ fn value(of: &Identifier, name: &CStr) -> Outcome<AttributeValue> {
     let Some(dims) = dims(&space)? else {
         return Ok(AttributeValue::Json("null".into()));
     };
-    let described = types::describe(&element)?;
     let elements = count(&dims).unwrap_or(u64::MAX);
     if elements > ELEMENTS_MOST {
         return Ok(AttributeValue::Omitted(format!("{elements} elements")));
@@ -98,9 +97,10 @@ fn value(of: &Identifier, name: &CStr) -> Outcome<AttributeValue> {
         dims: &dims,
         elements: elements as usize,
     };
-    match &described {
-        Datatype::FixedString { .. } | Datatype::VariableString => reading.strings(),
-        other => reading.numbers(other),
+    // SAFETY: the handle is a datatype.
+    match unsafe { H5Tget_class(element.id()) } {
+        H5T_class_t::H5T_STRING => reading.strings(),
+        _ => reading.others(),
     }
 }
 
@@ -131,11 +131,47 @@ impl Reading<'_> {
         Ok(json(self.dims, values.collect()))
     }
 
-    fn numbers(&self, described: &Datatype) -> Outcome<AttributeValue> {
-        match numbers::read(self.opened, described, self.elements)? {
-            Some(values) => Ok(json(self.dims, values)),
-            None => Ok(AttributeValue::Omitted(types::name(described))),
+    fn others(&self) -> Outcome<AttributeValue> {
+        // SAFETY: the handle is a datatype.
+        let size = unsafe { H5Tget_size(self.element.id()) };
+        let bytes = size.checked_mul(self.elements).filter(|n| *n <= LIST_MOST);
+        let Some(bytes) = bytes else {
+            let most = LIST_MOST >> 20;
+            return Ok(AttributeValue::Omitted(format!("more than {most} MiB")));
+        };
+        let mut values = Values {
+            bytes: vec![0; bytes],
+            of: self,
+        };
+        if bytes > 0 {
+            // SAFETY: there is room for all elements of this type.
+            unsafe {
+                self.opened
+                    .read(self.element, values.bytes.as_mut_ptr().cast())?
+            };
         }
+        let (of, count) = (self.element, self.elements);
+        // SAFETY: they have just been read, or there are none.
+        match unsafe { JsonMaker::new().values(of, &values.bytes, count, 1) } {
+            Ok(made) => Ok(json(self.dims, made)),
+            Err(NoJson::Omitted(why)) => Ok(AttributeValue::Omitted(why)),
+            Err(NoJson::Refused(why)) => Err(why),
+        }
+    }
+}
+
+/// Values as libhdf5 reads them; what it allocated for them is given back when they are dropped.
+struct Values<'a> {
+    bytes: Vec<u8>,
+    of: &'a Reading<'a>,
+}
+
+impl Drop for Values<'_> {
+    fn drop(&mut self) {
+        let (element, space) = (self.of.element.id(), self.of.space.id());
+        let at = self.bytes.as_mut_ptr().cast();
+        // SAFETY: these are values of this type and space, read or zeros.
+        unsafe { H5Treclaim(element, space, H5P_DEFAULT, at) };
     }
 }
 

@@ -40,22 +40,22 @@ const NAME_MOST: usize = 4096;
 const FILES_MOST: usize = 16;
 
 /// An opened dataset and what describes it.
-pub(super) struct OpenedDataset {
+pub(super) struct LibraryDataset {
     dataset: Identifier,
     element: Identifier,
     space: Identifier,
     properties: Identifier,
 }
 
-impl OpenedDataset {
-    pub(super) fn new(dataset: Identifier) -> Outcome<OpenedDataset> {
+impl LibraryDataset {
+    pub(super) fn new(dataset: Identifier) -> Outcome<LibraryDataset> {
         // SAFETY: the handle is a dataset.
         let element = Identifier::new(unsafe { H5Dget_type(dataset.id()) })?;
         // SAFETY: as above.
         let space = Identifier::new(unsafe { H5Dget_space(dataset.id()) })?;
         // SAFETY: as above.
         let properties = Identifier::new(unsafe { H5Dget_create_plist(dataset.id()) })?;
-        Ok(OpenedDataset {
+        Ok(LibraryDataset {
             dataset,
             element,
             space,
@@ -119,7 +119,9 @@ impl OpenedDataset {
             H5D_layout_t::H5D_COMPACT => self.compact(element, dims)?,
             H5D_layout_t::H5D_CONTIGUOUS => self.contiguous()?,
             H5D_layout_t::H5D_CHUNKED => self.chunked(dims)?,
-            H5D_layout_t::H5D_VIRTUAL => StorageLayout::Virtual(parts::describe(&self.properties)?),
+            H5D_layout_t::H5D_VIRTUAL => {
+                StorageLayout::Virtual(parts::describe(&self.properties, dims.unwrap_or_default())?)
+            }
             _ => StorageLayout::Unknown("a layout that is not known".into()),
         })
     }
@@ -311,7 +313,7 @@ impl OpenedDataset {
     }
 }
 
-impl Elements for OpenedDataset {
+impl Elements for LibraryDataset {
     unsafe fn read(&self, memory: &Identifier, into: *mut c_void) -> Outcome<()> {
         let (dataset, memory) = (self.dataset.id(), memory.id());
         // SAFETY: the caller has room for all elements of this type.

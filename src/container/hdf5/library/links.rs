@@ -12,8 +12,8 @@ use hdf5_sys::h5p::H5P_DEFAULT;
 
 use super::identifier::{Identifier, Outcome, check};
 
-/// Longest name of a link, in bytes.
-const NAME_MOST: usize = 64 << 10;
+/// Longest name of a link that is followed, in bytes.
+pub(super) const NAME_MOST: usize = 64 << 10;
 /// Longest target of a soft or external link, in bytes.
 const VALUE_MOST: usize = 64 << 10;
 
@@ -32,25 +32,30 @@ pub(super) enum LeadsTo {
     Elsewhere(usize),
     /// A link of a class that only some program knows, by its number.
     Foreign(i32),
+    /// Not looked at, because the name is longer than [`NAME_MOST`]; its bytes. The name is cut.
+    Unsaid(usize),
 }
 
-/// The links of a group, sorted by name; at most `most`. The flag says whether some were left out.
-pub(super) fn of(group: &Identifier, most: usize) -> Outcome<(Vec<ListedLink>, bool)> {
+/// The links of a group, sorted by name; at most `most`. Also why some are missing, if any are: those that
+/// were found before the library met damage are there.
+pub(super) fn of(group: &Identifier, most: usize) -> (Vec<ListedLink>, Option<String>) {
     let mut listing = Listing {
         links: Vec::new(),
         most,
         cut: false,
     };
-    let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
+    // In another order the library lists everything before it tells anything.
+    let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_NATIVE);
     let (start, at) = (ptr::null_mut(), (&raw mut listing).cast());
     // SAFETY: the handle is a group; the callback gets our `listing`, which outlives the call.
-    check(unsafe { H5Literate2(group.id(), by, order, start, Some(note), at) })?;
+    let listed = check(unsafe { H5Literate2(group.id(), by, order, start, Some(note), at) });
     let Listing { mut links, cut, .. } = listing;
     let found = links.len();
     links.sort_by(|a, b| a.name.cmp(&b.name));
     links.dedup_by(|a, b| a.name == b.name);
     let cut = cut || links.len() < found;
-    Ok((links, cut))
+    let left_out = || String::from("some links of this group are left out");
+    (links, listed.err().or_else(|| cut.then(left_out)))
 }
 
 struct Listing {
@@ -108,18 +113,18 @@ extern "C" fn note(
         listing.cut = true;
         return 1;
     }
-    if name.count_bytes() > NAME_MOST {
-        listing.cut = true;
-        return 0;
-    }
+    let name = name.to_bytes();
     let to = match info.class {
+        _ if name.len() > NAME_MOST => LeadsTo::Unsaid(name.len()),
         HARD => LeadsTo::Object(info.token()),
         SOFT => LeadsTo::Path(info.size()),
         EXTERNAL => LeadsTo::Elsewhere(info.size()),
         other => LeadsTo::Foreign(other),
     };
+    let name = &name[..name.len().min(NAME_MOST)];
+    // It has no NUL, since it ended at one.
     listing.links.push(ListedLink {
-        name: name.to_owned(),
+        name: CString::new(name).unwrap_or_default(),
         to,
     });
     0

@@ -10,8 +10,8 @@ mod attribute;
 mod chunks;
 mod dataset;
 mod identifier;
+mod json;
 mod links;
-mod numbers;
 mod parts;
 mod softlink;
 mod space;
@@ -28,9 +28,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use hdf5_sys::h5::H5garbage_collect;
-use hdf5_sys::h5f::{
-    H5F_ACC_RDONLY, H5F_close_degree_t, H5F_info2_t, H5Fget_create_plist, H5Fget_info2, H5Fopen,
-};
+use hdf5_sys::h5f::{H5F_ACC_RDONLY, H5F_close_degree_t, H5Fget_create_plist, H5Fopen};
 use hdf5_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_info3};
 use hdf5_sys::h5p::{
     H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pget_sizes, H5Pget_userblock, H5Pset_fapl_sec2,
@@ -39,7 +37,7 @@ use hdf5_sys::h5p::{
 use hdf5_sys::h5pl::H5PLset_loading_state;
 
 use super::index::{ChunkEntry, FileIndex};
-use dataset::OpenedDataset;
+use dataset::LibraryDataset;
 use identifier::{Identifier, Outcome, check};
 use walk::FileWalk;
 
@@ -75,11 +73,6 @@ impl LibraryFile {
     /// Describes the whole file.
     pub(super) fn index(&self) -> Outcome<FileIndex> {
         let _lock = hdf5_sys::LOCK.lock();
-        let mut info = MaybeUninit::<H5F_info2_t>::zeroed();
-        // SAFETY: the handle is a file, and there is room for what is told about it.
-        check(unsafe { H5Fget_info2(self.file.id(), info.as_mut_ptr()) })?;
-        // SAFETY: filled in by the call; numbers only.
-        let info = unsafe { info.assume_init() };
         // SAFETY: the handle is a file.
         let properties = Identifier::new(unsafe { H5Fget_create_plist(self.file.id()) })?;
         let (mut offset, mut length, mut base) = (0, 0, 0);
@@ -89,7 +82,7 @@ impl LibraryFile {
         check(unsafe { H5Pget_userblock(properties.id(), &mut base) })?;
         let walk = FileWalk::through(&self.file, self.root()?);
         Ok(FileIndex {
-            superblock: u8::try_from(info.super_.version).unwrap_or(u8::MAX),
+            superblock: 0,
             offset_size: u8::try_from(offset).unwrap_or(u8::MAX),
             length_size: u8::try_from(length).unwrap_or(u8::MAX),
             base,
@@ -102,7 +95,7 @@ impl LibraryFile {
     /// The stored chunks of the dataset with this token, by number.
     pub(super) fn chunks(&self, token: u64) -> Outcome<Vec<ChunkEntry>> {
         let _lock = hdf5_sys::LOCK.lock();
-        let dataset = OpenedDataset::new(walk::open(&self.file, token)?)?;
+        let dataset = LibraryDataset::new(walk::open(&self.file, token)?)?;
         let (dims, chunk) = dataset.chunking()?;
         chunks::table(dataset.handle(), &dims, &chunk)
     }

@@ -13,7 +13,7 @@ use hdf5_sys::h5s::{
 };
 
 use super::identifier::{Identifier, Outcome, check};
-use crate::container::hdf5::index::{Stripe, VirtualLayout, VirtualPart};
+use crate::container::hdf5::index::{Stripe, UNLIMITED, VirtualLayout, VirtualPart};
 
 /// Longest name that is passed on.
 const NAME_MOST: usize = 4096;
@@ -23,8 +23,8 @@ const PARTS_MOST: usize = 65_536;
 
 type NameOf = unsafe extern "C" fn(hid_t, usize, *mut c_char, usize) -> isize;
 
-/// `properties`: those that a virtual dataset was created with.
-pub(super) fn describe(properties: &Identifier) -> Outcome<VirtualLayout> {
+/// `properties`: those that a virtual dataset of these dimensions was created with.
+pub(super) fn describe(properties: &Identifier, dims: &[u64]) -> Outcome<VirtualLayout> {
     let mut count = 0;
     // SAFETY: the handle is a dataset creation property list of a virtual dataset.
     check(unsafe { H5Pget_virtual_count(properties.id(), &mut count) })?;
@@ -38,31 +38,135 @@ pub(super) fn describe(properties: &Identifier) -> Outcome<VirtualLayout> {
             break;
         }
     }
-    let parts = if files.iter().any(|file| file != b".") {
+    let elsewhere = files.iter().any(|file| file != b".");
+    let parts = if elsewhere {
         Err("parts of other files are never followed".into())
     } else if count > PARTS_MOST {
         Err(format!("it has {count} parts"))
     } else {
-        (0..count).map(|at| part(properties, at)).collect()
+        parts(properties, count, dims)
     };
-    Ok(VirtualLayout { files, parts })
+    Ok(VirtualLayout {
+        files,
+        parts,
+        open_ended: elsewhere && has_no_end(properties, count)?,
+    })
 }
 
-fn part(properties: &Identifier, at: usize) -> Outcome<VirtualPart> {
-    // SAFETY: the list has more than `at` parts.
-    let here = Identifier::new(unsafe { H5Pget_virtual_vspace(properties.id(), at) })?;
-    // SAFETY: as above.
-    let there = Identifier::new(unsafe { H5Pget_virtual_srcspace(properties.id(), at) })?;
-    let dataset = name(properties, at, H5Pget_virtual_dsetname)?;
-    // libhdf5 puts numbers there and doubles other percent signs.
-    if dataset.contains(&b'%') {
-        return Err("the names of its parts are numbered".into());
+/// Whether any part goes on for as long as the dataset that it is made of.
+fn has_no_end(properties: &Identifier, count: usize) -> Outcome<bool> {
+    for at in 0..count.min(PARTS_MOST) {
+        // SAFETY: the list has more than `at` parts.
+        let here = Identifier::new(unsafe { H5Pget_virtual_vspace(properties.id(), at) })?;
+        if let Ok(Some(stripes)) = selection(&here)
+            && unlimited(&stripes).is_some()
+        {
+            return Ok(true);
+        }
     }
-    Ok(VirtualPart {
-        dataset,
-        here: selection(&here)?,
-        there: selection(&there)?,
-    })
+    Ok(false)
+}
+
+/// The dimension along which a selection has no end.
+fn unlimited(stripes: &[Stripe]) -> Option<usize> {
+    let endless = |stripe: &Stripe| stripe.count == UNLIMITED || stripe.block == UNLIMITED;
+    stripes.iter().position(endless)
+}
+
+fn parts(properties: &Identifier, count: usize, dims: &[u64]) -> Outcome<Vec<VirtualPart>> {
+    let mut parts = Vec::new();
+    for at in 0..count {
+        // SAFETY: the list has more than `at` parts.
+        let here = Identifier::new(unsafe { H5Pget_virtual_vspace(properties.id(), at) })?;
+        // SAFETY: as above.
+        let there = Identifier::new(unsafe { H5Pget_virtual_srcspace(properties.id(), at) })?;
+        let (here, there) = (selection(&here)?, selection(&there)?);
+        let name = name(properties, at, H5Pget_virtual_dsetname)?;
+        let most = PARTS_MOST - parts.len();
+        match NumberedName::parse(&name) {
+            NumberedName::One(dataset) => parts.push(VirtualPart {
+                dataset,
+                here,
+                there,
+            }),
+            NumberedName::Many(pieces) => numbered(&pieces, here, there, dims, most, &mut parts)?,
+        }
+        if parts.len() > PARTS_MOST {
+            return Err(format!("it has more than {PARTS_MOST} parts"));
+        }
+    }
+    Ok(parts)
+}
+
+/// Adds a part for each block of a selection without end: the first lies in the dataset numbered 0.
+fn numbered(
+    name: &[Vec<u8>],
+    here: Option<Vec<Stripe>>,
+    there: Option<Vec<Stripe>>,
+    dims: &[u64],
+    most: usize,
+    parts: &mut Vec<VirtualPart>,
+) -> Outcome<()> {
+    let odd = || String::from("the names of its parts are numbered, but its selection has an end");
+    let here = here.ok_or_else(odd)?;
+    let axis = unlimited(&here).ok_or_else(odd)?;
+    let (stripe, len) = match (here.get(axis), dims.get(axis)) {
+        (Some(stripe), Some(len)) if stripe.count == UNLIMITED => (*stripe, *len),
+        _ => return Err(odd()),
+    };
+    let blocks = len
+        .saturating_sub(stripe.start)
+        .div_ceil(stripe.stride.max(1));
+    if usize::try_from(blocks).map_or(true, |blocks| blocks > most) {
+        return Err(format!("it has {blocks} numbered parts"));
+    }
+    for number in 0..blocks {
+        let mut here = here.clone();
+        here[axis] = Stripe {
+            start: stripe.start + number * stripe.stride,
+            count: 1,
+            ..stripe
+        };
+        parts.push(VirtualPart {
+            dataset: name.join(number.to_string().as_bytes()),
+            here: Some(here),
+            there: there.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// The name of a part's dataset: `%b` stands for the number of a block, `%%` for a percent sign.
+#[derive(Debug, PartialEq)]
+enum NumberedName {
+    One(Vec<u8>),
+    /// What stands before, between and behind the numbers.
+    Many(Vec<Vec<u8>>),
+}
+
+impl NumberedName {
+    fn parse(name: &[u8]) -> NumberedName {
+        let (mut pieces, mut piece) = (Vec::new(), Vec::new());
+        let mut rest = name.iter().copied().peekable();
+        while let Some(byte) = rest.next() {
+            match (byte, rest.peek()) {
+                (b'%', Some(b'b')) => {
+                    rest.next();
+                    pieces.push(std::mem::take(&mut piece));
+                }
+                (b'%', Some(b'%')) => {
+                    rest.next();
+                    piece.push(b'%');
+                }
+                _ => piece.push(byte),
+            }
+        }
+        if pieces.is_empty() {
+            return NumberedName::One(piece);
+        }
+        pieces.push(piece);
+        NumberedName::Many(pieces)
+    }
 }
 
 /// What a dataspace selects; none: everything.
@@ -103,4 +207,26 @@ fn name(properties: &Identifier, at: usize, of: NameOf) -> Outcome<Vec<u8>> {
     }
     name.truncate(len as usize);
     Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_for_percent_b() {
+        let one = |name: &str| NumberedName::One(name.into());
+        let many = |pieces: &[&str]| {
+            NumberedName::Many(pieces.iter().map(|p| p.as_bytes().to_vec()).collect())
+        };
+        for (name, parsed) in [
+            ("plain", one("plain")),
+            ("100%%", one("100%")),
+            ("a%", one("a%")),
+            ("d-%b", many(&["d-", ""])),
+            ("%b/%%%b", many(&["", "/%", ""])),
+        ] {
+            assert_eq!(NumberedName::parse(name.as_bytes()), parsed, "{name}");
+        }
+    }
 }

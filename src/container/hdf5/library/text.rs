@@ -54,7 +54,7 @@ fn fixed(
 }
 
 /// A string without its padding. Not every writer leaves room for a NUL.
-fn unpadded(stored: &[u8], pad: H5T_str_t) -> &[u8] {
+pub(super) fn unpadded(stored: &[u8], pad: H5T_str_t) -> &[u8] {
     let end = stored.iter().position(|&b| b == 0).unwrap_or(stored.len());
     let text = &stored[..end];
     if pad == H5T_str_t::H5T_STR_SPACEPAD {

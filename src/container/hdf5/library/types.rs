@@ -143,18 +143,18 @@ fn other(size: u64, name: &str) -> Datatype {
 }
 
 /// The type that an enumeration, array, sequence or complex number is made of.
-fn above(of: &Identifier) -> Outcome<Identifier> {
+pub(super) fn above(of: &Identifier) -> Outcome<Identifier> {
     // SAFETY: the handle is a datatype.
     Identifier::new(unsafe { H5Tget_super(of.id()) })
 }
 
-fn members(of: &Identifier) -> Outcome<c_uint> {
+pub(super) fn members(of: &Identifier) -> Outcome<c_uint> {
     // SAFETY: the handle is a compound or an enumeration.
     let count = check(unsafe { H5Tget_nmembers(of.id()) })?;
     Ok(count as c_uint)
 }
 
-fn member_name(of: &Identifier, at: c_uint) -> Outcome<Vec<u8>> {
+pub(super) fn member_name(of: &Identifier, at: c_uint) -> Outcome<Vec<u8>> {
     // SAFETY: the handle has more than `at` members; the name is ours to free.
     owned(unsafe { H5Tget_member_name(of.id(), at) })
 }

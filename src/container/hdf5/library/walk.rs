@@ -11,7 +11,7 @@ use hdf5_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_sys::h5o::H5Oopen_by_token;
 use serde::Serialize;
 
-use super::dataset::OpenedDataset;
+use super::dataset::LibraryDataset;
 use super::identifier::{Identifier, Outcome};
 use super::links::{self, LeadsTo, ListedLink};
 use super::{attribute, softlink};
@@ -94,9 +94,9 @@ impl<'a> FileWalk<'a> {
     fn expand(&mut self, at: usize) -> Outcome<()> {
         let group = open(self.file, self.tokens[at])?;
         self.groups[at].attributes = self.attributes(&group, at, None);
-        let (stored, cut) = links::of(&group, self.links_left)?;
-        if cut {
-            self.problem(at, None, "some links of this group are left out".into());
+        let (stored, missing) = links::of(&group, self.links_left);
+        if let Some(why) = missing {
+            self.problem(at, None, why);
         }
         self.links_left -= stored.len();
         let mut found = Vec::with_capacity(stored.len());
@@ -130,7 +130,15 @@ impl<'a> FileWalk<'a> {
                 Ok(_) => self.lost(at, &link.name, TOO_MUCH.into()),
                 Err(reason) => self.lost(at, &link.name, reason),
             },
-            LeadsTo::Foreign(class) => LinkTarget::Foreign { class },
+            LeadsTo::Foreign(class) => LinkTarget::NotFollowed {
+                reason: format!("a link of class {class}"),
+            },
+            LeadsTo::Unsaid(len) => LinkTarget::NotFollowed {
+                reason: format!(
+                    "a link whose name has {len} bytes, more than {} KiB",
+                    links::NAME_MOST >> 10
+                ),
+            },
         }
     }
 
@@ -194,7 +202,7 @@ impl<'a> FileWalk<'a> {
         at: usize,
         name: &[u8],
     ) -> Outcome<Known> {
-        let opened = OpenedDataset::new(object)?;
+        let opened = LibraryDataset::new(object)?;
         let mut dataset = opened.describe(token)?;
         if !self.take(size(&dataset)) {
             return Err(TOO_MUCH.into());
@@ -217,7 +225,7 @@ impl<'a> FileWalk<'a> {
             return;
         }
         let text = open(self.file, dataset.token)
-            .and_then(OpenedDataset::new)
+            .and_then(LibraryDataset::new)
             .and_then(|opened| opened.text(dataset));
         if let Ok(Some(text)) = text
             && self.take(text.len() as u64)

@@ -28,8 +28,12 @@ pub use serve::run as serve;
 
 /// The structure of an HDF5 file. It comes from untrusted bytes: see [`super::index`].
 pub(super) fn index(source: &dyn Source) -> Result<FileIndex> {
-    superblock::check(source)?;
-    POOL.ask(Wanted::Index, local(source)?)
+    let superblock = superblock::check(source)?;
+    let index: FileIndex = POOL.ask(Wanted::Index, local(source)?)?;
+    Ok(FileIndex {
+        superblock,
+        ..index
+    })
 }
 
 /// The stored chunks of the dataset with this token, by number; numbers are unique.

@@ -12,13 +12,15 @@ const HEAD: usize = 52;
 /// The flag of version 3 for a file that is being written.
 const BEING_WRITTEN: u8 = 1;
 
-/// Refuses a file that ends before its end address, or that its writer has not closed.
-pub(super) fn check(source: &dyn Source) -> Result<()> {
+/// Refuses a file that ends before its end address, or that its writer has not closed. Gives the version of
+/// the superblock.
+pub(super) fn check(source: &dyn Source) -> Result<u8> {
     let Some((start, head)) = find(source)? else {
         return Err(Fault::new("the file has no HDF5 signature").into());
     };
+    let version = head[SIGNATURE.len()];
     let Some(superblock) = Superblock::parse(&head) else {
-        return Ok(());
+        return Ok(version);
     };
     if source.len() - start < superblock.size {
         return Err(Fault::new("the file ends early")
@@ -44,7 +46,7 @@ pub(super) fn check(source: &dyn Source) -> Result<()> {
             .expected(format!("{end} bytes"))
             .found(source.len())
             .into()),
-        _ => Ok(()),
+        _ => Ok(version),
     }
 }
 

@@ -16,6 +16,7 @@ mod hdf5;
 mod hdf5_content;
 mod hdf5_structure;
 mod life_cycle;
+mod listing;
 mod many;
 mod memory;
 mod not_shown;

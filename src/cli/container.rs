@@ -115,20 +115,21 @@ fn walk_place(
     if !matches!(kind, Ok(Kind::Directory)) {
         return;
     }
-    match root.store.list(&root.path) {
-        Ok(mut entries) => {
-            entries.sort_by(|a, b| a.name.cmp(&b.name));
-            entries.retain(|entry| {
-                let member = members.iter().any(|member| entry.name == *member);
-                !member && matches!(entry.kind, Kind::File | Kind::Directory)
-            });
-            for entry in entries {
-                let path = root.path.join(&entry.name);
-                let store = Arc::clone(&root.store);
-                walk_place(Root { store, path }, preferences, failed, visit);
-            }
+    let mut names = Vec::new();
+    let listed = root.store.list(&root.path, &mut |name, kind| {
+        let member = members.iter().any(|member| name == *member);
+        if !member && matches!(kind, Kind::File | Kind::Directory) {
+            names.push(name.to_owned());
         }
-        Err(e) => failed(e),
+    });
+    names.sort();
+    for name in names {
+        let path = root.path.join(&name);
+        let store = Arc::clone(&root.store);
+        walk_place(Root { store, path }, preferences, failed, visit);
+    }
+    if let Err(e) = listed {
+        failed(e);
     }
 }
 

@@ -12,7 +12,7 @@ use super::preconditions::{self, Places};
 use super::{Failure, Outcome, container, output};
 use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
-use crate::daemon::background::{self, Inherited, Readiness, Side};
+use crate::daemon::background::{self, ForkSide, Inherited, Readiness};
 use crate::daemon::log::Destination;
 use crate::daemon::mount_table::{self, Device};
 use crate::daemon::signals::{self, Request};
@@ -39,8 +39,8 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> Outcome {
     }
     let log = log(Destination::System);
     match background::detach(inherited) {
-        Ok(Side::Parent(outcome)) => outcome.map_err(Failure::new),
-        Ok(Side::Child(readiness)) => serve_as_child(&places, &options, &log, readiness),
+        Ok(ForkSide::Parent(outcome)) => outcome.map_err(Failure::new),
+        Ok(ForkSide::Child(readiness)) => serve_as_child(&places, &options, &log, readiness),
         Err(e) => Err(Failure::new(format!("cannot start the daemon: {e}"))),
     }
 }

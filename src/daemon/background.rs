@@ -48,7 +48,7 @@ pub struct Readiness {
     pipe: Option<File>,
 }
 
-pub enum Side {
+pub enum ForkSide {
     /// Returned in the process that was started: the child's outcome.
     Parent(Result<(), String>),
     /// Returned in the new process.
@@ -56,7 +56,7 @@ pub enum Side {
 }
 
 /// Forks; the child lets go of what was inherited. Must be called while the process has one thread.
-pub fn detach(inherited: Inherited) -> io::Result<Side> {
+pub fn detach(inherited: Inherited) -> io::Result<ForkSide> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     // SAFETY: the process has a single thread here (documented above), so the child's copy of every
     // lock and of the allocator is consistent and it may go on like any process.
@@ -67,13 +67,13 @@ pub fn detach(inherited: Inherited) -> io::Result<Side> {
             drop(read);
             inherited.close();
             rustix::process::setsid()?;
-            Ok(Side::Child(Readiness {
+            Ok(ForkSide::Child(Readiness {
                 pipe: Some(File::from(write)),
             }))
         }
         _ => {
             drop(write);
-            Ok(Side::Parent(outcome(read)))
+            Ok(ForkSide::Parent(outcome(read)))
         }
     }
 }

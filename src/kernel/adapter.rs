@@ -17,18 +17,16 @@ use fuser::{
     ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
 
-use super::directory::{Directories, Snapshot};
 use super::errno::errno;
 use super::reply::{TTL, dot_attr, file_attr, file_type};
-use super::{config, session::Options};
+use super::{config, directory, session::Options};
 use crate::error::{Error, Result};
-use crate::tree::{HandleId, InodeId, Kept, Tree};
+use crate::tree::{HandleId, InodeId, PageCache, Tree};
 
 /// The file system that fuser serves.
 pub(super) struct Adapter {
     pub(super) tree: Arc<Tree>,
     pub(super) options: Options,
-    pub(super) directories: Directories,
     pub(super) passthrough: bool,
     /// The kernel lists directories without opening them.
     pub(super) handle_free: bool,
@@ -72,24 +70,9 @@ impl Adapter {
         errno
     }
 
-    /// Lets `tell` fill a reply with the names from `offset` on.
-    fn fill(
-        &self,
-        ino: INodeNo,
-        offset: u64,
-        tell: impl FnOnce(&Snapshot, InodeId) -> bool,
-    ) -> std::result::Result<(), Errno> {
-        let inode = InodeId(ino.0);
-        let filled = catch_unwind(AssertUnwindSafe(|| {
-            if let Some(snapshot) = self.directories.read(&self.tree, inode, offset)? {
-                let finished = tell(&snapshot, inode);
-                if !finished {
-                    self.directories.keep(inode, snapshot);
-                }
-            }
-            Ok(())
-        }));
-        match filled {
+    /// Runs `list`, which fills the reply to a request for names.
+    fn fill(&self, list: impl FnOnce() -> Result<()>) -> std::result::Result<(), Errno> {
+        match catch_unwind(AssertUnwindSafe(list)) {
             Ok(result) => result.map_err(|e| self.failed(&e)),
             Err(_) => Err(panicked()),
         }
@@ -223,10 +206,10 @@ impl Filesystem for Adapter {
         reply: ReplyData,
     ) {
         let direct = self.options.direct_io || flags.0 & libc::O_DIRECT != 0;
-        let kept = if direct {
-            Kept::Nowhere
+        let pages = if direct {
+            PageCache::Bypassed
         } else {
-            Kept::ByKernel
+            PageCache::Used
         };
         // Answered inside the closure, while the block is held: its bytes are not copied.
         let reply = Mutex::new(Some(reply));
@@ -236,7 +219,7 @@ impl Filesystem for Adapter {
                 HandleId(fh.0),
                 offset,
                 size as usize,
-                kept,
+                pages,
                 |bytes| match bytes {
                     Ok(bytes) => take().map(|reply| reply.data(bytes)),
                     Err(e) => take().map(|reply| reply.error(self.failed(&e))),
@@ -334,9 +317,9 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let filled = self.fill(ino, offset, |snapshot, inode| {
-            snapshot.kinds(&self.tree, inode, |name, next, kind| {
-                reply.add(ino, next, file_type(kind), name.as_os_str())
+        let filled = self.fill(|| {
+            directory::kinds(&self.tree, InodeId(ino.0), offset, |name, next, kind| {
+                reply.add(ino, next, file_type(kind), name)
             })
         });
         match filled {
@@ -353,11 +336,11 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let filled = self.fill(ino, offset, |snapshot, inode| {
-            snapshot.attributes(&self.tree, inode, |name, next, attr| {
+        let filled = self.fill(|| {
+            directory::attributes(&self.tree, InodeId(ino.0), offset, |name, next, attr| {
                 // The kernel does not look at the attributes of `.` and `..`.
                 let attr = attr.map_or_else(|| dot_attr(ino), file_attr);
-                reply.add(attr.ino, next, name.as_os_str(), &TTL, &attr, GENERATION)
+                reply.add(attr.ino, next, name, &TTL, &attr, GENERATION)
             })
         });
         match filled {

@@ -1,188 +1,118 @@
 //! Listing directories without handles: the kernel is told that opening one needs no request, which
 //! halves the requests of a `find` through thousands of containers.
 //!
-//! A listing is a snapshot of the names, taken when it is read from the beginning. What does not fit
-//! into one reply is kept for the next; the offset given with a name says which snapshot and which
-//! name comes next. The kernel caches what it has read: right for the entries of one version of a
-//! container, and dropped again for directories of the source, which change without a word.
+//! So nothing is known of who lists: each request says where to go on, and the tree's places
+//! ([`Cookie`]) are good for that whatever happens to the directory. The kernel caches what it has read:
+//! right for the entries of one version of a container, and dropped again for directories of the source,
+//! which change without a word.
 
 use std::ffi::OsStr;
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use lru::LruCache;
 
 use crate::error::Result;
 use crate::source::Kind;
-use crate::tree::{Attr, DirectoryEntry, InodeId, Listing, Tree};
+use crate::tree::{Attr, Cookie, InodeId, ListingStep, Tree};
 
-/// Unfinished listings kept; a reader of an older one goes on by number in a new snapshot.
-const KEPT: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+/// Stand before all names.
+const DOTS: [(&str, Cookie); 2] = [(".", Cookie(1)), ("..", Cookie(2))];
 
-/// Offset after the last name: reading on from here costs nothing.
-const END: u64 = 1 << 62;
-
-/// The names from one offset on.
-pub(super) struct Snapshot {
-    id: u32,
-    /// Number of the next name; `.` and `..` are 0 and 1.
-    next: usize,
-    listing: Arc<Listing>,
-}
-
-pub(super) struct Directories {
-    /// With their directories: an offset that one gave says nothing in another.
-    unfinished: Mutex<LruCache<u32, (InodeId, Arc<Listing>)>>,
-    ids: AtomicU32,
-}
-
-impl Default for Directories {
-    fn default() -> Self {
-        Directories {
-            unfinished: Mutex::new(LruCache::new(KEPT)),
-            ids: AtomicU32::new(0),
+/// Tells names and kinds from `offset` on until `tell` returns true: the kernel's buffer is full. With a
+/// name goes the offset to go on from after it.
+pub(super) fn kinds(
+    tree: &Tree,
+    directory: InodeId,
+    offset: u64,
+    mut tell: impl FnMut(&OsStr, u64, Kind) -> bool,
+) -> Result<()> {
+    each(tree, directory, Cookie(offset), |step, name, next| {
+        let kind = step.map_or(Ok(Kind::Directory), |step| tree.listed_kind(step, name));
+        match kind {
+            Ok(kind) => Telling::of(tell(name, next.0, kind)),
+            Err(_) => Telling::Gone,
         }
-    }
+    })
 }
 
-/// One name to be told to the kernel.
-pub(super) enum Named<'a> {
-    /// `.` and `..`: no look-up is counted for them.
-    Dot(&'static str),
-    Entry(&'a OsStr),
-}
-
-impl Named<'_> {
-    pub(super) fn as_os_str(&self) -> &OsStr {
-        match self {
-            Named::Dot(name) => OsStr::new(name),
-            Named::Entry(name) => name,
-        }
-    }
-}
-
-impl Directories {
-    /// The names from `offset` on, or nothing at the end.
-    pub(super) fn read(
-        &self,
-        tree: &Tree,
-        inode: InodeId,
-        offset: u64,
-    ) -> Result<Option<Snapshot>> {
-        if offset == END {
-            tree.listed_to_the_end(inode);
-            return Ok(None);
-        }
-        let (id, next) = ((offset >> 32) as u32, (offset & 0xffff_ffff) as usize);
-        let kept = if offset == 0 {
-            None
-        } else {
-            self.take(id, inode)
+/// As [`kinds`], with attributes, but for `.` and `..`; the kernel counts one look-up for every entry
+/// that it was told.
+pub(super) fn attributes(
+    tree: &Tree,
+    directory: InodeId,
+    offset: u64,
+    mut tell: impl FnMut(&OsStr, u64, Option<&Attr>) -> bool,
+) -> Result<()> {
+    each(tree, directory, Cookie(offset), |step, name, next| {
+        let Some(step) = step else {
+            return Telling::of(tell(name, next.0, None));
         };
-        let snapshot = match kept {
-            Some(listing) => Snapshot { id, next, listing },
-            None => Snapshot {
-                id: self.ids.fetch_add(1, Ordering::Relaxed) % (1 << 29) + 1,
-                next,
-                listing: Arc::new(tree.list(inode)?),
-            },
-        };
-        Ok(Some(snapshot))
-    }
-
-    /// Keeps what did not fit.
-    pub(super) fn keep(&self, inode: InodeId, snapshot: Snapshot) {
-        let mut unfinished = self
-            .unfinished
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let dropped = unfinished.push(snapshot.id, (inode, snapshot.listing));
-        drop(unfinished);
-        drop(dropped);
-    }
-
-    fn take(&self, id: u32, inode: InodeId) -> Option<Arc<Listing>> {
-        let mut unfinished = self
-            .unfinished
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        unfinished.peek(&id).filter(|(of, _)| *of == inode)?;
-        unfinished.pop(&id).map(|(_, listing)| listing)
-    }
-}
-
-impl Snapshot {
-    /// Tells names and kinds until `tell` returns true: the kernel's buffer is full. The offset given
-    /// with a name is that of the next one. Returns whether everything was told.
-    pub(super) fn kinds(
-        &self,
-        tree: &Tree,
-        inode: InodeId,
-        mut tell: impl FnMut(Named<'_>, u64, Kind) -> bool,
-    ) -> bool {
-        self.each(|step, next| match step {
-            Step::Dot(name) => tell(Named::Dot(name), next, Kind::Directory),
-            Step::Entry(entry) => match tree.listed_kind(inode, &self.listing, entry) {
-                Ok(kind) => tell(Named::Entry(&entry.name), next, kind),
-                // It has gone since the names were read.
-                Err(_) => false,
-            },
-        })
-    }
-
-    /// As [`Snapshot::kinds`], with attributes; the kernel counts one look-up for every entry that it
-    /// was told.
-    pub(super) fn attributes(
-        &self,
-        tree: &Tree,
-        inode: InodeId,
-        mut tell: impl FnMut(Named<'_>, u64, Option<&Attr>) -> bool,
-    ) -> bool {
-        self.each(|step, next| match step {
-            Step::Dot(name) => tell(Named::Dot(name), next, None),
-            Step::Entry(entry) => match tree.enter_listed(inode, &self.listing, entry) {
-                Ok(attr) => {
-                    let full = tell(Named::Entry(&entry.name), next, Some(&attr));
-                    if full {
-                        tree.forget(attr.inode, 1);
-                    }
-                    full
+        match tree.enter_listed(step, name) {
+            Ok(attr) => {
+                let full = tell(name, next.0, Some(&attr));
+                if full {
+                    tree.forget(attr.inode, 1);
                 }
-                Err(e) => {
-                    log::debug!("{}: {e}", entry.name.display());
-                    false
-                }
-            },
-        })
-    }
-
-    fn each(&self, mut step: impl FnMut(Step<'_>, u64) -> bool) -> bool {
-        let count = self.listing.entries.len() + 2;
-        for at in self.next..count {
-            let next = if at + 1 == count {
-                END
-            } else {
-                self.offset(at + 1)
-            };
-            let full = match at {
-                0 => step(Step::Dot("."), next),
-                1 => step(Step::Dot(".."), next),
-                n => step(Step::Entry(&self.listing.entries[n - 2]), next),
-            };
-            if full {
-                return false;
+                Telling::of(full)
+            }
+            Err(e) => {
+                log::debug!("{}: {e}", name.display());
+                Telling::Gone
             }
         }
-        true
-    }
+    })
+}
 
-    fn offset(&self, name: usize) -> u64 {
-        u64::from(self.id) << 32 | name as u64
+/// What became of one name.
+#[derive(PartialEq, Eq)]
+enum Telling {
+    Told,
+    /// The kernel's buffer has no room for it.
+    Full,
+    /// It has gone since the names were read.
+    Gone,
+}
+
+impl Telling {
+    fn of(full: bool) -> Telling {
+        if full { Telling::Full } else { Telling::Told }
     }
 }
 
-enum Step<'a> {
-    Dot(&'static str),
-    Entry(&'a DirectoryEntry),
+/// Tells `.` and `..`, which are in no step, and names until the buffer is full or all are told.
+fn each(
+    tree: &Tree,
+    directory: InodeId,
+    after: Cookie,
+    mut tell: impl FnMut(Option<&ListingStep>, &OsStr, Cookie) -> Telling,
+) -> Result<()> {
+    let (mut place, mut told) = (after, false);
+    while place != Cookie::END {
+        let step = tree.list(directory, place)?;
+        let names = step.names();
+        let end = match names.last() {
+            Some((last, _)) if !step.is_last() => *last,
+            _ => Cookie::END,
+        };
+        let next = |at: Cookie, last: bool| if last { end } else { at };
+        for (dot, at) in DOTS {
+            if at > place {
+                let last = at == DOTS[1].1 && names.is_empty();
+                match tell(None, OsStr::new(dot), next(at, last)) {
+                    Telling::Full => return Ok(()),
+                    _ => told = true,
+                }
+            }
+        }
+        for (number, (at, name)) in names.iter().enumerate() {
+            match tell(Some(&step), name, next(*at, number + 1 == names.len())) {
+                Telling::Full => return Ok(()),
+                Telling::Told => told = true,
+                Telling::Gone => {}
+            }
+        }
+        place = end;
+    }
+    // An answer without a name is the end for the kernel.
+    if !told {
+        tree.listed_to_the_end(directory);
+    }
+    Ok(())
 }

@@ -12,7 +12,6 @@ use crossbeam_channel::Receiver;
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 
 use super::adapter::{Adapter, Backing};
-use super::directory::Directories;
 use super::fault_log::FaultLog;
 use super::root_mount::mount_as_root;
 use crate::tree::{Invalidation, Tree};
@@ -75,7 +74,6 @@ impl Mount {
         let adapter = Adapter {
             tree,
             options: options.clone(),
-            directories: Directories::default(),
             passthrough: false,
             handle_free: false,
             backing: Backing::default(),

@@ -11,7 +11,7 @@ mod file;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{
-    Entry, FileId, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp, acl,
-};
+use super::{FileId, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp, acl};
 use crate::error::{Error, Result};
 use file::{LocalSource, read_full};
 
@@ -121,28 +119,28 @@ impl Store for LocalStore {
         found.map_err(|e| self.failed("stat", path, e))
     }
 
-    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
+    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, Kind)) -> Result<()> {
         let failed = |e| self.failed("list", path, e);
         let fd = self
             .open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
             .map_err(failed)?;
-        let mut entries = Vec::new();
         for entry in fs::Dir::new(fd).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." {
                 continue;
             }
-            let kind = match entry.file_type() {
-                FileType::Unknown => match self.stat(&path.join(&name)) {
-                    Ok(st) => st.kind,
-                    Err(_) => continue,
-                },
-                known => kind(known),
-            };
-            entries.push(Entry { name, kind });
+            match entry.file_type() {
+                // It may have gone.
+                FileType::Unknown => {
+                    if let Ok(found) = self.stat(&path.join(name)) {
+                        each(name, found.kind);
+                    }
+                }
+                known => each(name, kind(known)),
+            }
         }
-        Ok(entries)
+        Ok(())
     }
 
     fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize> {
@@ -336,7 +334,11 @@ mod tests {
         }
         for path in ["..", "/", "a/../.."].map(Path::new) {
             assert!(store.stat(path).is_err(), "{}", path.display());
-            assert!(store.list(path).is_err(), "{}", path.display());
+            assert!(
+                store.list(path, &mut |_, _| {}).is_err(),
+                "{}",
+                path.display()
+            );
         }
     }
 
@@ -363,7 +365,7 @@ mod tests {
                     store.xattr(file, None, OsStr::new("user.x")),
                     Err(Error::Io { .. })
                 ),
-                store.list(Path::new("a/d")).is_ok(),
+                store.list(Path::new("a/d"), &mut |_, _| {}).is_ok(),
                 store.open(file).is_ok(),
                 store.head(file, &mut [0]).is_ok(),
             ]

@@ -11,7 +11,7 @@ pub mod local;
 
 pub use identity::{FileId, FileIdentity, Identity};
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,12 +99,6 @@ pub struct Timestamp {
     pub nanos: u32,
 }
 
-#[derive(Debug, Clone)]
-pub struct Entry {
-    pub name: OsString,
-    pub kind: Kind,
-}
-
 /// Free and total space of the file system that holds the store, as `statvfs`.
 #[derive(Debug, Clone, Copy)]
 pub struct Space {
@@ -123,8 +117,9 @@ pub trait Store: Send + Sync {
     /// Does not follow a symbolic link.
     fn stat(&self, path: &Path) -> Result<Stat>;
 
-    /// Names without `.` and `..`, in the order of the storage.
-    fn list(&self, path: &Path) -> Result<Vec<Entry>>;
+    /// Tells each name in a directory and its kind, without `.` and `..`, in the order of the storage.
+    /// Takes the same memory however many there are.
+    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, Kind)) -> Result<()>;
 
     /// The first bytes of a regular file: less than `buf.len()` only if it is shorter. One round trip.
     fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize>;
@@ -141,7 +136,7 @@ pub trait Store: Send + Sync {
 
     /// Value of an extended attribute of what is shown as it is; `file`: which file the entry must be,
     /// or it has changed.
-    fn xattr(&self, path: &Path, file: Option<FileId>, name: &std::ffi::OsStr) -> Result<Vec<u8>>;
+    fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>>;
 
     /// Names of its extended attributes.
     fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>>;

@@ -1,12 +1,12 @@
 //! Opened containers that are kept although nobody reads them: opening again costs reads, and for HDF5 a
-//! request to another process. Bounded in number, so in descriptors, and in memory. Used by `version`.
+//! request to another process. Bounded in number, so in descriptors, and in memory. Used by `opening`.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use lru::LruCache;
 
-use super::opened::Opened;
+use super::open_container::OpenContainer;
 use crate::cache::VersionId;
 
 const CONTAINERS: NonZeroUsize = NonZeroUsize::new(128).unwrap();
@@ -15,13 +15,13 @@ const CONTAINERS: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 const WEIGHT: usize = 24 << 20;
 
 pub(super) struct KeptOpen {
-    list: LruCache<VersionId, Kept>,
+    list: LruCache<VersionId, KeptContainer>,
     /// Of all in the list.
     weight: usize,
 }
 
-struct Kept {
-    opened: Arc<Opened>,
+struct KeptContainer {
+    opened: Arc<OpenContainer>,
     weight: usize,
 }
 
@@ -36,12 +36,16 @@ impl Default for KeptOpen {
 
 impl KeptOpen {
     /// Keeps a container, as the one used last, and returns those that go: to be dropped without a lock.
-    pub(super) fn keep(&mut self, id: VersionId, opened: &Arc<Opened>) -> Vec<Arc<Opened>> {
+    pub(super) fn keep(
+        &mut self,
+        id: VersionId,
+        opened: &Arc<OpenContainer>,
+    ) -> Vec<Arc<OpenContainer>> {
         let known = self.list.get(&id);
         if known.is_some_and(|kept| Arc::ptr_eq(&kept.opened, opened)) {
             return Vec::new();
         }
-        let kept = Kept {
+        let kept = KeptContainer {
             opened: Arc::clone(opened),
             weight: opened.weight(),
         };
@@ -57,12 +61,12 @@ impl KeptOpen {
         gone
     }
 
-    pub(super) fn drop_one(&mut self, id: VersionId) -> Option<Arc<Opened>> {
+    pub(super) fn drop_one(&mut self, id: VersionId) -> Option<Arc<OpenContainer>> {
         let old = self.list.pop(&id)?;
         Some(self.let_go(old))
     }
 
-    fn let_go(&mut self, old: Kept) -> Arc<Opened> {
+    fn let_go(&mut self, old: KeptContainer) -> Arc<OpenContainer> {
         self.weight -= old.weight;
         old.opened
     }
@@ -83,7 +87,7 @@ mod tests {
     use crate::tree::version::Versions;
 
     /// An opened container with a text of this length.
-    fn opened(len: usize) -> Arc<Opened> {
+    fn opened(len: usize) -> Arc<OpenContainer> {
         let directory = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> =
             Arc::new(LocalStore::open(directory.path(), directory.path()).unwrap());
@@ -99,7 +103,7 @@ mod tests {
             name: "t".into(),
             content: vec![0; len].into(),
         });
-        Arc::new(Opened::new(&version, container, &*store).unwrap().0)
+        Arc::new(OpenContainer::new(&version, container, &*store).unwrap().0)
     }
 
     #[test]

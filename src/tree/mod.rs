@@ -7,15 +7,19 @@
 //! [`Error::Changed`], whereupon the kernel looks the path up again and finds the new one.
 //! Used by `kernel::adapter`; tests call it without a kernel.
 
+mod arrival;
 mod attr;
-mod entries;
-mod handle;
+mod cookie;
+mod entry_table;
 mod inode;
+mod kept_names;
 mod kept_open;
-mod list;
-mod opened;
+mod listing;
+mod node;
+mod open_container;
+mod open_file;
+mod opening;
 mod pinned;
-mod recognition;
 mod status;
 mod version;
 pub mod xattr;
@@ -31,19 +35,22 @@ use crate::array::prefetch::Workers;
 use crate::cache::BlockCache;
 use crate::container::Preferences;
 use crate::error::{Error, Result};
-use crate::source::{FileId, Identity, Kind, Space, Stat, Store};
+use crate::source::{Space, Stat, Store};
 
 pub use attr::{Attr, Owner};
-pub use handle::{HandleId, Kept};
+pub use cookie::Cookie;
 pub use inode::InodeId;
-pub use list::{DirectoryEntry, Listing};
+pub use listing::ListingStep;
+pub use open_file::{HandleId, PageCache};
 
-use entries::EntryIndex;
-use handle::{Handle, Handles};
-use inode::{ContainerState, Inodes, Key, Node, Place};
-use opened::Opened;
-use recognition::recognise;
-use version::{Version, Versions};
+use arrival::{node_of, recognise};
+use entry_table::EntryIndex;
+use inode::Inodes;
+use kept_names::KeptNames;
+use node::Node;
+use open_container::OpenContainer;
+use open_file::{OpenFile, OpenFiles};
+use version::{ContainerVersion, Versions};
 
 /// What the kernel should forget, because the source changed or may change underneath.
 #[derive(Debug, Clone)]
@@ -69,8 +76,9 @@ pub struct Tree {
     workers: Workers,
     settings: Settings,
     inodes: Inodes,
-    handles: Handles,
+    open_files: OpenFiles,
     versions: Versions,
+    kept_names: KeptNames,
     invalidations: Sender<Invalidation>,
 }
 
@@ -96,15 +104,11 @@ impl Tree {
         let (invalidations, receiver) = crossbeam_channel::unbounded();
         let stat = store.stat(root)?;
         let recognised = recognise(&*store, root, &stat, settings.preferences)?;
-        let place = Place::Source {
-            path: root.to_owned(),
-            file: None,
-        };
-        let node = Node::new(place, stat.kind, recognised.known());
         let tree = Tree {
-            inodes: Inodes::new(node),
-            handles: Handles::default(),
+            inodes: Inodes::new(node_of(root, &stat, recognised.known())),
+            open_files: OpenFiles::default(),
             versions: Versions::default(),
+            kept_names: KeptNames::default(),
             store,
             cache,
             workers,
@@ -116,107 +120,96 @@ impl Tree {
 
     /// Finds `name` in a directory and counts one look-up of the inode it returns.
     pub fn lookup(&self, parent: InodeId, name: &OsStr) -> Result<Attr> {
-        let node = self.inodes.get(parent)?;
-        match &node.place {
-            Place::Source { path, .. } if node.is_container() => {
-                let version = self.current(parent, &node)?;
+        match &*self.inodes.get(parent)? {
+            Node::Directory(path) => self.enter_source(&path.join(name)),
+            Node::Container(container) => {
+                let version = self.current(parent, container)?;
                 let opened = self.open_version(&version)?;
                 match opened.find(EntryIndex::ROOT, name) {
                     Some(entry) => self.enter(&version, &opened, entry, name),
-                    None if opened.shows_beside(name) => self.enter_source(&path.join(name)),
+                    None if opened.shows_beside(name) => {
+                        self.enter_source(&container.path.join(name))
+                    }
                     None => Err(Error::NotFound),
                 }
             }
-            Place::Source { path, .. } if node.kind == Kind::Directory => {
-                self.enter_source(&path.join(name))
-            }
-            Place::Source { .. } => Err(Error::NotADirectory),
-            Place::Inside { version, entry } => {
+            Node::Entry(version, entry) => {
                 self.check_current(version)?;
                 let opened = self.open_version(version)?;
                 let child = opened.find(*entry, name).ok_or(Error::NotFound)?;
                 self.enter(version, &opened, child, name)
             }
+            Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
         }
     }
 
-    /// The kernel no longer refers to `count` of its look-ups of the inode. A container that it does not
-    /// know any more may have been removed: nothing of it is kept open.
+    /// The kernel no longer refers to `count` of its look-ups of the inode.
     pub fn forget(&self, inode: InodeId, count: u64) {
-        let Some(node) = self.inodes.forget(inode, count) else {
-            return;
-        };
-        let known = node.container();
-        let version = known.as_ref().and_then(|known| known.version.clone());
-        drop(known);
-        if let Some(version) = version {
-            self.cache.forget(version.id);
-            self.versions.retire(&version);
+        let gone = self.inodes.forget(inode, count);
+        match gone.as_deref() {
+            Some(Node::Container(container)) => {
+                self.kept_names.forget(inode);
+                self.forget_container(container);
+            }
+            Some(Node::Directory(_)) => self.kept_names.forget(inode),
+            Some(Node::File(_) | Node::Special(..) | Node::Entry(..)) | None => {}
         }
     }
 
     pub fn attr(&self, inode: InodeId) -> Result<Attr> {
         let node = self.inodes.get(inode)?;
-        match &node.place {
-            Place::Source { path, file } => {
-                self.notice_change(inode, &node);
-                let stat = match self.store.stat(path) {
-                    Ok(stat) if stat.kind == node.kind && is_file(*file, &stat) => stat,
-                    other => self.stat_open(inode, path, other)?,
-                };
-                Ok(self.source_attr(inode, &node, &stat))
-            }
-            Place::Inside { version, entry } => {
-                let opened = self.open_version(version)?;
-                opened.attr(*entry, inode, &self.settings)
-            }
+        if let Node::Entry(version, entry) = &*node {
+            let opened = self.open_version(version)?;
+            return opened.attr(*entry, inode, &self.settings);
         }
+        let path = node.path().ok_or(Error::NotFound)?;
+        self.notice_change(inode, &node);
+        let stat = match self.store.stat(path) {
+            Ok(stat) if node.is_still(stat.kind, stat.identity.id()) => stat,
+            other => self.stat_open(inode, path, other)?,
+        };
+        Ok(self.source_attr(inode, &node, &stat))
     }
 
     /// What is left of an entry whose name has gone, or is another file's now: the file, if it is open.
     fn stat_open(&self, inode: InodeId, path: &Path, found: Result<Stat>) -> Result<Stat> {
-        let open = self.handles.of_inode(inode);
-        match open.as_ref().and_then(|handle| handle.source()) {
+        let open = self.open_files.of_inode(inode);
+        match open.as_ref().and_then(|file| file.source()) {
             Some(source) => source.stat(),
             None => Err(found.err().unwrap_or_else(|| self.changed(path))),
         }
     }
 
-    fn changed(&self, path: &Path) -> Error {
-        let path = self.store.display(path);
-        Error::Changed { path }
-    }
-
     pub fn read_link(&self, inode: InodeId) -> Result<OsString> {
-        match &self.inodes.get(inode)?.place {
-            Place::Source { path, .. } => self.store.read_link(path),
-            Place::Inside { version, entry } => self.open_version(version)?.read_link(*entry),
+        let node = self.inodes.get(inode)?;
+        match &*node {
+            Node::Entry(version, entry) => self.open_version(version)?.read_link(*entry),
+            _ => self.store.read_link(node.path().ok_or(Error::NotFound)?),
         }
     }
 
+    /// Opens what an inode stands for. The handle keeps what it opened, whatever happens to its name.
     pub fn open(&self, inode: InodeId) -> Result<Open> {
-        let node = self.inodes.get(inode)?;
-        let (handle, keep_cache, ordinary) = match &node.place {
-            Place::Source { path, file } => {
-                if node.is_container() || node.kind == Kind::Directory {
-                    return Err(Error::IsADirectory);
-                }
-                let source = self.store.open(path)?;
+        let (file, keep_cache, ordinary) = match &*self.inodes.get(inode)? {
+            Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
+            Node::Special(..) => return Err(Error::Unsuitable),
+            Node::File(file) => {
+                let source = self.store.open(&file.path)?;
                 // The caller was let in to the file that was looked up.
-                if file.is_some_and(|file| file != source.identity().id()) {
-                    return Err(self.changed(path));
+                if file.id != source.identity().id() {
+                    return Err(self.changed(&file.path));
                 }
-                let keep = node.content_unchanged(source.identity());
-                (Handle::ordinary(source), keep, true)
+                let keep = file.content_unchanged(source.identity());
+                (OpenFile::ordinary(source), keep, true)
             }
-            Place::Inside { version, entry } => {
+            Node::Entry(version, entry) => {
                 self.check_current(version)?;
                 let opened = self.open_version(version)?;
                 (opened.open(*entry, &self.cache)?, true, false)
             }
         };
         Ok(Open {
-            handle: self.handles.insert(inode, handle),
+            handle: self.open_files.insert(inode, file),
             keep_cache,
             ordinary,
         })
@@ -228,11 +221,11 @@ impl Tree {
         handle: HandleId,
         offset: u64,
         len: usize,
-        kept: Kept,
+        pages: PageCache,
         reply: impl FnOnce(Result<&[u8]>) -> R,
     ) -> R {
-        match self.handles.get(handle) {
-            Ok(handle) => handle.read(&self.workers, offset, len, kept, reply),
+        match self.open_files.get(handle) {
+            Ok(file) => file.read(&self.workers, offset, len, pages, reply),
             Err(e) => reply(Err(e)),
         }
     }
@@ -243,140 +236,29 @@ impl Tree {
         handle: HandleId,
         with: impl FnOnce(BorrowedFd<'_>) -> R,
     ) -> Option<R> {
-        let handle = self.handles.get(handle).ok()?;
+        let handle = self.open_files.get(handle).ok()?;
         handle.source()?.fd().map(with)
     }
 
     pub fn release(&self, handle: HandleId) {
-        self.handles.remove(handle);
+        self.open_files.remove(handle);
     }
 
     pub fn space(&self) -> Result<Space> {
         self.store.space()
     }
 
-    /// The version of a container that is in the source now. A change retires the old one.
-    fn current(&self, inode: InodeId, node: &Node) -> Result<Arc<Version>> {
-        let Place::Source { path, .. } = &node.place else {
-            return Err(Error::Unsuitable);
-        };
-        let mut container = node.container();
-        let Some(known) = container.as_mut() else {
-            return Err(Error::NotADirectory);
-        };
-        let mut identity = known.recognised.identity(&*self.store, path)?;
-        match &known.version {
-            Some(version) if version.identity == identity && !version.may_have_passed() => {
-                return Ok(Arc::clone(version));
-            }
-            // Recognised a moment ago, when it was looked up.
-            None if identity.is_of(node.seen()) => {}
-            _ => identity = self.recognise_anew(path, known)?,
-        }
-        let version = self
-            .versions
-            .create(path, known.recognised.clone(), identity);
-        if let Some(old) = known.version.replace(Arc::clone(&version)) {
-            self.retire(&old, inode);
-        }
-        Ok(version)
-    }
-
-    /// The listing of an opened container, which the kernel keeps, goes when the container changes,
-    /// whatever its time says. What is wrong with it is told to who looks into it.
-    fn notice_change(&self, inode: InodeId, node: &Node) {
-        if node.is_opened()
-            && let Err(e) = self.current(inode, node)
-        {
-            log::debug!("{e}");
-        }
-    }
-
-    /// Recognises a container that changed. It may be changing still: what it is recognised as and the
-    /// identity that is returned must be of one moment, or half a container would be taken for a version.
-    fn recognise_anew(&self, path: &Path, known: &mut ContainerState) -> Result<Identity> {
-        const TRIES: u32 = 16;
-        for _ in 0..TRIES {
-            let before = known.recognised.identity(&*self.store, path)?;
-            let stat = self.store.stat(path)?;
-            let preferences = self.settings.preferences;
-            let recognised = recognise(&*self.store, path, &stat, preferences)?;
-            let Some(recognised) = recognised.known() else {
-                break;
-            };
-            known.recognised = recognised;
-            let after = known.recognised.identity(&*self.store, path)?;
-            if before == after {
-                return Ok(after);
-            }
-        }
-        Err(self.changed(path))
-    }
-
-    /// An old version's blocks go, and the kernel is told to drop its pages and names.
-    fn retire(&self, old: &Version, parent: InodeId) {
-        log::info!(
-            "{}: changed; showing the new version",
-            self.store.display(&old.path).display()
-        );
-        self.cache.forget(old.id);
-        self.versions.retire(old);
-        // The container's own listing may have lost or gained an error.txt.
-        self.invalidate(parent, None);
-        for (inode, name) in self.inodes.of_version(old.id) {
-            self.invalidate(inode, Some((parent, name)));
-        }
-    }
-
-    fn invalidate(&self, inode: InodeId, name: Option<(InodeId, OsString)>) {
-        // Nobody listens once the mount is gone.
-        let _ = self.invalidations.send(Invalidation { inode, name });
-    }
-
-    /// Whether a version is still what the source holds.
-    fn check_current(&self, version: &Version) -> Result<()> {
-        let identity = version.recognised.identity(&*self.store, &version.path);
-        match identity {
-            Ok(identity) if identity == version.identity => Ok(()),
-            Ok(_) => Err(self.changed(&version.path)),
-            Err(e) => Err(e),
-        }
-    }
-
-    fn open_version(&self, version: &Arc<Version>) -> Result<Arc<Opened>> {
-        self.versions
-            .open(version, &self.store, self.cache.budget())
-    }
-
     /// An entry of a container, with its inode.
     fn enter(
         &self,
-        version: &Arc<Version>,
-        opened: &Opened,
+        version: &Arc<ContainerVersion>,
+        opened: &OpenContainer,
         entry: EntryIndex,
         name: &OsStr,
     ) -> Result<Attr> {
         let mut attr = opened.attr(entry, InodeId::ROOT, &self.settings)?;
-        let key = Key::Inside {
-            version: version.id,
-            entry,
-        };
-        let place = || Place::Inside {
-            version: Arc::clone(version),
-            entry,
-        };
-        attr.inode = self
-            .inodes
-            .enter(key, name, || Node::new(place(), attr.kind, None));
+        let node = Node::Entry(Arc::clone(version), entry);
+        (attr.inode, _) = self.inodes.enter(name, node);
         Ok(attr)
     }
-
-    fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
-        Attr::of_source(inode, stat, node.is_container(), &self.settings)
-    }
-}
-
-/// Whether this is the file that an inode stands for, if it stands for one.
-fn is_file(file: Option<FileId>, stat: &Stat) -> bool {
-    file.is_none_or(|file| file == stat.identity.id())
 }

@@ -1,15 +1,15 @@
 //! A store that opens the files of one version of a container and no others by their names.
 //!
 //! Names are not files: between two looks at a name it may have led to another file, which nobody was
-//! asked about. So what is opened is compared, not what the name leads to afterwards. Used by `version`.
+//! asked about. So what is opened is compared, not what the name leads to afterwards. Used by `opening`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::version::Version;
+use super::version::ContainerVersion;
 use crate::error::{Error, Result};
-use crate::source::{Entry, FileId, FileIdentity, Source, Space, Stat, Store};
+use crate::source::{FileId, FileIdentity, Kind, Source, Space, Stat, Store};
 
 pub(super) struct Pinned {
     store: Arc<dyn Store>,
@@ -18,7 +18,7 @@ pub(super) struct Pinned {
 
 impl Pinned {
     /// The files of `version`, and whatever else is in `store`.
-    pub(super) fn new(store: &Arc<dyn Store>, version: &Version) -> Pinned {
+    pub(super) fn new(store: &Arc<dyn Store>, version: &ContainerVersion) -> Pinned {
         let own = (version.path.clone(), version.identity.file());
         let companions = version.recognised.companions(&version.path);
         let files = companions.zip(version.identity.companions());
@@ -47,8 +47,8 @@ impl Store for Pinned {
         self.store.stat(path)
     }
 
-    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
-        self.store.list(path)
+    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, Kind)) -> Result<()> {
+        self.store.list(path, each)
     }
 
     fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize> {

@@ -13,8 +13,8 @@ impl Tree {
             "pid": std::process::id(),
             "source": self.store.display(Path::new("")).to_string_lossy(),
             "version": env!("CARGO_PKG_VERSION"),
-            "open_files": self.handles.len(),
-            "open_containers": self.versions.kept_open(),
+            "open_files": self.open_files.len(),
+            "open_containers": self.versions.open.count(),
             "cache": {
                 "limit": self.cache.limit(),
                 "used": self.cache.used(),

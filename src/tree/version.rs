@@ -1,60 +1,36 @@
-//! Versions of containers: what a container was when it was opened.
+//! Versions of containers: what a container was when it was looked into.
 //!
-//! A version is opened when it is first looked into. A bounded number stays open; the others are opened
-//! again when they are wanted, if the source still holds them. Used by `tree`.
+//! [`Tree::current`] begins a version, [`Tree::retire`] and [`Tree::forget_container`] end one; nobody
+//! else does. In between it is what its identity says, and anything else is refused as changed.
+//! Opening it is the business of [`super::opening`].
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::entries::Part;
-use super::kept_open::KeptOpen;
-use super::opened::Opened;
-use super::pinned::Pinned;
+use super::arrival::recognise;
+use super::node::{ContainerNode, KnownContainer, Node};
+use super::opening::{OpenVersions, VersionOpening};
+use super::{InodeId, Invalidation, Tree};
 use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::memory::budget::Budget;
-use crate::source::{Identity, Store};
+use crate::source::Identity;
 
-pub(super) struct Version {
+pub(super) struct ContainerVersion {
     pub(super) id: VersionId,
     pub(super) path: PathBuf,
     pub(super) recognised: Recognised,
     pub(super) identity: Identity,
-    opened: Mutex<Slot>,
-    /// The source holds another one, or nobody can find it any more: it is not kept open for its own sake.
-    retired: AtomicBool,
+    pub(super) opening: VersionOpening,
 }
 
-/// What a version was opened as.
-#[derive(Default)]
-struct Slot {
-    opened: Weak<Opened>,
-    /// Opened with a fault that may pass, and when to try again: kept open until then, because it might
-    /// have other entries.
-    passing: Option<(Arc<Opened>, Instant)>,
-}
-
-impl Version {
-    /// Whether it was opened with a fault that may have passed by now. Not while somebody is opening it,
-    /// which may take long: who only looks at the container does not wait for that.
-    pub(super) fn may_have_passed(&self) -> bool {
-        let slot = match self.opened.try_lock() {
-            Ok(slot) => slot,
-            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        let opened = slot.passing.as_ref();
-        opened.is_some_and(|(_, again)| Instant::now() > *again)
-    }
-}
-
+/// Numbers versions, and keeps some of them open.
 #[derive(Default)]
 pub(super) struct Versions {
     last: AtomicU64,
-    kept_open: Mutex<KeptOpen>,
+    pub(super) open: OpenVersions,
 }
 
 impl Versions {
@@ -63,89 +39,136 @@ impl Versions {
         path: &Path,
         recognised: Recognised,
         identity: Identity,
-    ) -> Arc<Version> {
+    ) -> Arc<ContainerVersion> {
         let id = VersionId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
-        let opened = Mutex::default();
-        Arc::new(Version {
+        Arc::new(ContainerVersion {
             id,
             path: path.to_owned(),
             recognised,
             identity,
-            opened,
-            retired: AtomicBool::new(false),
+            opening: VersionOpening::default(),
         })
-    }
-
-    /// The opened container of a version. Readers of the same container wait for one opening.
-    pub(super) fn open(
-        &self,
-        version: &Version,
-        store: &Arc<dyn Store>,
-        budget: &Arc<Budget>,
-    ) -> Result<Arc<Opened>> {
-        let mut slot = version
-            .opened
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let opened = match slot.opened.upgrade() {
-            Some(opened) => opened,
-            None => {
-                let opened = Arc::new(open_unchanged(version, store, budget)?);
-                slot.opened = Arc::downgrade(&opened);
-                let faults = &opened.container(Part(0))?.faults;
-                if let Some(retry_after) = faults.iter().filter_map(|fault| fault.passing).max() {
-                    slot.passing = Some((Arc::clone(&opened), Instant::now() + retry_after));
-                }
-                opened
-            }
-        };
-        drop(slot);
-        let mut kept = self.kept();
-        // Asked under the lock under which it is retired.
-        if !version.retired.load(Ordering::Relaxed) {
-            let closed = kept.keep(version.id, &opened);
-            drop(kept);
-            drop(closed);
-        }
-        Ok(opened)
-    }
-
-    pub(super) fn retire(&self, version: &Version) {
-        let mut kept = self.kept();
-        version.retired.store(true, Ordering::Relaxed);
-        let closed = kept.drop_one(version.id);
-        drop(kept);
-        drop(closed);
-    }
-
-    pub(super) fn kept_open(&self) -> usize {
-        self.kept().len()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, KeptOpen> {
-        self.kept_open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Opens a container and makes sure that it is the version: the sources were opened one after another,
-/// so it is looked at again afterwards.
-fn open_unchanged(
-    version: &Version,
-    store: &Arc<dyn Store>,
-    budget: &Arc<Budget>,
-) -> Result<Opened> {
-    let pinned: Arc<dyn Store> = Arc::new(Pinned::new(store, version));
-    let container = version.recognised.open(&pinned, &version.path, budget)?;
-    let (opened, identity) = Opened::new(version, container, &**store)?;
-    if identity != version.identity {
-        return Err(Error::Changed {
-            path: store.display(&version.path),
-        });
+impl Tree {
+    /// The version of a container that is in the source now: the one that is known, or a new one, which
+    /// retires it.
+    pub(super) fn current(
+        &self,
+        inode: InodeId,
+        container: &ContainerNode,
+    ) -> Result<Arc<ContainerVersion>> {
+        let recognised = container.known().recognised.clone();
+        let found = recognised.identity(&*self.store, &container.path)?;
+        let mut known = container.known();
+        if let Some(version) = known.version_of(&found) {
+            return Ok(version);
+        }
+        let identity = match &known.version {
+            // Recognised a moment ago, when it was looked up.
+            None if found.is_of(known.seen) => found,
+            _ => self.recognise_anew(&container.path, &mut known)?,
+        };
+        // Somebody else may have been faster.
+        if let Some(version) = known.version_of(&identity) {
+            return Ok(version);
+        }
+        let recognised = known.recognised.clone();
+        let version = self.versions.create(&container.path, recognised, identity);
+        if let Some(old) = known.version.replace(Arc::clone(&version)) {
+            self.retire(&old, inode);
+        }
+        Ok(version)
     }
-    for fault in opened.container(Part(0))?.all_faults() {
-        log::warn!("{fault}");
+
+    /// The listing of an opened container, which the kernel keeps, goes when the container changes,
+    /// whatever its time says. What is wrong with it is told to who looks into it.
+    pub(super) fn notice_change(&self, inode: InodeId, node: &Node) {
+        if let Some(container) = node.container()
+            && container.known().version.is_some()
+            && let Err(e) = self.current(inode, container)
+        {
+            log::debug!("{e}");
+        }
     }
-    Ok(opened)
+
+    /// Recognises a container that changed. It may be changing still: what it is recognised as and the
+    /// identity that is returned must be of one moment, or half a container would be taken for a version.
+    fn recognise_anew(&self, path: &Path, known: &mut KnownContainer) -> Result<Identity> {
+        const TRIES: u32 = 16;
+        for _ in 0..TRIES {
+            let before = known.recognised.identity(&*self.store, path)?;
+            let stat = self.store.stat(path)?;
+            let preferences = self.settings.preferences;
+            let recognised = recognise(&*self.store, path, &stat, preferences)?;
+            let Some(recognised) = recognised.known() else {
+                break;
+            };
+            known.recognised = recognised;
+            let after = known.recognised.identity(&*self.store, path)?;
+            if before == after {
+                return Ok(after);
+            }
+        }
+        Err(self.changed(path))
+    }
+
+    /// Ends a version that the source no longer holds: its blocks go, and the kernel is told to drop its
+    /// pages and names.
+    fn retire(&self, old: &ContainerVersion, parent: InodeId) {
+        log::info!(
+            "{}: changed; showing the new version",
+            self.store.display(&old.path).display()
+        );
+        self.let_go(old);
+        // The container's own listing may have lost or gained an error.txt.
+        self.invalidate(parent, None);
+        for (inode, name) in self.inodes.of_version(old.id) {
+            self.invalidate(inode, Some((parent, name)));
+        }
+    }
+
+    /// Ends the version of a container that the kernel does not know any more, for it may have been
+    /// removed: nothing of it is kept open.
+    pub(super) fn forget_container(&self, container: &ContainerNode) {
+        let version = container.known().version.clone();
+        if let Some(version) = version {
+            self.let_go(&version);
+        }
+    }
+
+    fn let_go(&self, version: &ContainerVersion) {
+        self.cache.forget(version.id);
+        self.versions.open.retire(version);
+    }
+
+    pub(super) fn invalidate(&self, inode: InodeId, name: Option<(InodeId, OsString)>) {
+        // Nobody listens once the mount is gone.
+        let _ = self.invalidations.send(Invalidation { inode, name });
+    }
+
+    /// Whether a version is still what the source holds.
+    pub(super) fn check_current(&self, version: &ContainerVersion) -> Result<()> {
+        let identity = version.recognised.identity(&*self.store, &version.path);
+        match identity {
+            Ok(identity) if identity == version.identity => Ok(()),
+            Ok(_) => Err(self.changed(&version.path)),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub(super) fn changed(&self, path: &Path) -> Error {
+        let path = self.store.display(path);
+        Error::Changed { path }
+    }
+}
+
+impl KnownContainer {
+    /// The version that is shown, if it has this identity and need not be opened anew.
+    fn version_of(&self, identity: &Identity) -> Option<Arc<ContainerVersion>> {
+        let version = self.version.as_ref()?;
+        let holds = version.identity == *identity && !version.opening.may_have_passed();
+        holds.then(|| Arc::clone(version))
+    }
 }

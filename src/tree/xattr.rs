@@ -2,9 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::entries::{EntryIndex, Part};
-use super::inode::Place;
-use super::opened::Opened;
+use super::entry_table::{ContainerNumber, EntryIndex};
+use super::node::Node;
+use super::open_container::OpenContainer;
 use super::{InodeId, Tree};
 use crate::array::Info;
 use crate::container::describe::ratio;
@@ -36,39 +36,40 @@ impl Tree {
                     .map(|(_, value)| value.into_bytes())
                     .ok_or(Error::NoAttribute)
             }
-            None => match &self.inodes.get(inode)?.place {
-                Place::Source { path, file } => self.store.xattr(path, *file, name),
-                Place::Inside { .. } => Err(Error::NoAttribute),
-            },
+            None => {
+                let node = self.inodes.get(inode)?;
+                let path = node.path().ok_or(Error::NoAttribute)?;
+                self.store.xattr(path, node.file(), name)
+            }
         }
     }
 
     pub fn xattr_names(&self, inode: InodeId) -> Result<Vec<OsString>> {
         match self.own_xattrs(inode)? {
             Some(own) => Ok(own.into_iter().map(|(name, _)| name.into()).collect()),
-            None => match &self.inodes.get(inode)?.place {
-                Place::Source { path, file } => {
-                    let names = self.store.xattr_names(path, *file)?;
-                    Ok(names.into_iter().filter(|name| is_offered(name)).collect())
-                }
-                Place::Inside { .. } => Ok(Vec::new()),
-            },
+            None => {
+                let node = self.inodes.get(inode)?;
+                let Some(path) = node.path() else {
+                    return Ok(Vec::new());
+                };
+                let names = self.store.xattr_names(path, node.file())?;
+                Ok(names.into_iter().filter(|name| is_offered(name)).collect())
+            }
         }
     }
 
     /// Attributes of an entry that belongs to a container; none for what is shown as it is.
     fn own_xattrs(&self, inode: InodeId) -> Result<Option<Vec<(String, String)>>> {
-        let node = self.inodes.get(inode)?;
-        match &node.place {
-            Place::Source { .. } if node.is_container() => {
-                let version = self.current(inode, &node)?;
-                of_container(&*self.open_version(&version)?, Part(0)).map(Some)
+        match &*self.inodes.get(inode)? {
+            Node::Container(container) => {
+                let version = self.current(inode, container)?;
+                of_container(&*self.open_version(&version)?, ContainerNumber(0)).map(Some)
             }
-            Place::Source { .. } => Ok(None),
-            Place::Inside { version, entry } => {
+            Node::Entry(version, entry) => {
                 let opened = self.open_version(version)?;
                 of_entry(&opened, *entry).map(Some)
             }
+            Node::Directory(_) | Node::File(_) | Node::Special(..) => Ok(None),
         }
     }
 }
@@ -80,7 +81,7 @@ fn named(pairs: &[(&str, String)]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn of_container(opened: &Opened, part: Part) -> Result<Vec<(String, String)>> {
+fn of_container(opened: &OpenContainer, part: ContainerNumber) -> Result<Vec<(String, String)>> {
     let container = opened.container(part)?;
     let state = if opened.error_txt(part).is_empty() {
         "clean"
@@ -94,7 +95,7 @@ fn of_container(opened: &Opened, part: Part) -> Result<Vec<(String, String)>> {
     ]))
 }
 
-fn of_entry(opened: &Opened, entry: EntryIndex) -> Result<Vec<(String, String)>> {
+fn of_entry(opened: &OpenContainer, entry: EntryIndex) -> Result<Vec<(String, String)>> {
     if let Some(part) = opened.part_at(entry) {
         return of_container(opened, part);
     }

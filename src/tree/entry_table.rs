@@ -2,12 +2,13 @@
 //!
 //! Names are paths of shown components (`container::names`), so a directory exists where a name says so.
 //! The same container always yields the same entries in the same order: an [`EntryIndex`] survives
-//! closing and opening again. Used by `opened`.
+//! closing and opening again. Used by `open_container`.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
+use super::cookie::{Cookie, NameHash, Numbering};
 use crate::container::inside::join;
 use crate::container::{Container, Text};
 use crate::error::{Error, Result};
@@ -23,15 +24,15 @@ impl EntryIndex {
 
 /// Number of a container among those of a file: 0 is the outermost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part(pub(super) usize);
+pub(super) struct ContainerNumber(pub(super) usize);
 
 /// Number of an array among all of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ArrayNumber(pub(super) usize);
 
-pub(super) enum Content {
-    /// Children in the order of their names; a container's own directory says which one's.
-    Directory(Vec<EntryIndex>, Option<Part>),
+pub(super) enum EntryContent {
+    /// A container's own directory says which one's.
+    Directory(Children, Option<ContainerNumber>),
     Array(ArrayNumber),
     /// `views/<array>.npy`
     Npy(ArrayNumber),
@@ -40,18 +41,22 @@ pub(super) enum Content {
     Link(OsString),
     /// Known, but nothing that could be read; what opening it gives.
     Unreadable(Error),
-    ArraysJson(Part),
-    ErrorTxt(Part),
+    ArraysJson(ContainerNumber),
+    ErrorTxt(ContainerNumber),
 }
 
-pub(super) struct Entry {
+/// Entries of a directory in the order of their cookies, which are of the names that they have in the end.
+#[derive(Default)]
+pub(super) struct Children(Vec<(Cookie, EntryIndex)>);
+
+pub(super) struct ShownEntry {
     pub(super) name: OsString,
-    pub(super) content: Content,
+    pub(super) content: EntryContent,
 }
 
 #[derive(Default)]
-pub(super) struct Entries {
-    entries: Vec<Entry>,
+pub(super) struct EntryTable {
+    entries: Vec<ShownEntry>,
     /// Only while entries are being added.
     directories: HashMap<(EntryIndex, String), EntryIndex>,
 }
@@ -60,15 +65,18 @@ pub(super) const ARRAYS_JSON: &str = "arrays.json";
 pub(super) const ERROR_TXT: &str = "error.txt";
 pub(super) const VIEWS: &str = "views";
 
-impl Entries {
+impl EntryTable {
     /// The entries of a container and of those inside of it, `all` as [`Container::all`] has them.
     pub(super) fn new(all: &[(Arc<str>, Arc<Container>)]) -> Self {
-        let mut entries = Entries::default();
-        entries.push("".into(), Content::Directory(Vec::new(), Some(Part(0))));
+        let mut entries = EntryTable::default();
+        entries.push(
+            "".into(),
+            EntryContent::Directory(Children::default(), Some(ContainerNumber(0))),
+        );
         let mut first = 0;
         for (number, (group, container)) in all.iter().enumerate() {
             let at = entries.directory(EntryIndex::ROOT, group);
-            entries.add_container(at, Part(number), group, container, first);
+            entries.add_container(at, ContainerNumber(number), group, container, first);
             first += container.arrays.len();
         }
         entries.sort();
@@ -80,38 +88,38 @@ impl Entries {
     fn add_container(
         &mut self,
         at: EntryIndex,
-        part: Part,
+        part: ContainerNumber,
         group: &str,
         container: &Container,
         first: usize,
     ) {
         if let Some(entry) = self.entries.get_mut(at.0 as usize)
-            && let Content::Directory(_, owner) = &mut entry.content
+            && let EntryContent::Directory(_, owner) = &mut entry.content
         {
             *owner = Some(part);
         }
-        self.add(at, ARRAYS_JSON, Content::ArraysJson(part));
-        self.add(at, ERROR_TXT, Content::ErrorTxt(part));
+        self.add(at, ARRAYS_JSON, EntryContent::ArraysJson(part));
+        self.add(at, ERROR_TXT, EntryContent::ErrorTxt(part));
         let views = self.directory(at, VIEWS);
         for (number, array) in container.arrays.iter().enumerate() {
             let number = ArrayNumber(first + number);
-            self.add(at, array.name(), Content::Array(number));
+            self.add(at, array.name(), EntryContent::Array(number));
             let view = format!("{}.npy", array.name());
-            self.add(views, &view, Content::Npy(number));
+            self.add(views, &view, EntryContent::Npy(number));
         }
         for Text { name, content } in &container.texts {
-            self.add(at, name, Content::Text(Arc::clone(content)));
+            self.add(at, name, EntryContent::Text(Arc::clone(content)));
         }
         for path in &container.groups {
             self.directory(at, path);
         }
         for link in &container.links {
             let target = relative(&join(group, &link.name), &link.target);
-            self.add(at, &link.name, Content::Link(target.into()));
+            self.add(at, &link.name, EntryContent::Link(target.into()));
         }
         for member in container.unreadable.iter().filter(|member| member.entry) {
             let error = member.error().of_array(group, &member.name);
-            self.add(at, &member.name, Content::Unreadable(error));
+            self.add(at, &member.name, EntryContent::Unreadable(error));
         }
     }
 
@@ -127,7 +135,7 @@ impl Entries {
         match self.directories.get(&known) {
             Some(&index) => index,
             None => {
-                let index = self.link(at, name, Content::Directory(Vec::new(), None));
+                let index = self.link(at, name, EntryContent::Directory(Children::default(), None));
                 self.directories.insert(known, index);
                 index
             }
@@ -135,46 +143,60 @@ impl Entries {
     }
 
     fn is_directory(&self, index: EntryIndex) -> bool {
-        matches!(self.entry(index), Ok(entry) if matches!(entry.content, Content::Directory(..)))
+        matches!(self.entry(index), Ok(entry) if matches!(entry.content, EntryContent::Directory(..)))
     }
 
     /// Adds a file at a path below `at`.
-    fn add(&mut self, at: EntryIndex, path: &str, content: Content) {
+    fn add(&mut self, at: EntryIndex, path: &str, content: EntryContent) {
         let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.directory(at, group);
         self.link(parent, name, content);
     }
 
-    fn link(&mut self, parent: EntryIndex, name: &str, content: Content) -> EntryIndex {
+    fn link(&mut self, parent: EntryIndex, name: &str, content: EntryContent) -> EntryIndex {
         let index = self.push(name.into(), content);
         if let Some(entry) = self.entries.get_mut(parent.0 as usize)
-            && let Content::Directory(children, _) = &mut entry.content
+            && let EntryContent::Directory(children, _) = &mut entry.content
         {
-            children.push(index);
+            // Placed when all are there.
+            children.0.push((Cookie::START, index));
         }
         index
     }
 
-    fn push(&mut self, name: OsString, content: Content) -> EntryIndex {
-        self.entries.push(Entry { name, content });
+    fn push(&mut self, name: OsString, content: EntryContent) -> EntryIndex {
+        self.entries.push(ShownEntry { name, content });
         EntryIndex(u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// Look-ups search in the order of names.
+    /// Look-ups and listings go by cookies.
     fn sort(&mut self) {
         for at in 0..self.entries.len() {
-            let Content::Directory(children, _) = &mut self.entries[at].content else {
+            let EntryContent::Directory(children, _) = &mut self.entries[at].content else {
                 continue;
             };
-            let mut sorted = std::mem::take(children);
+            let mut sorted: Vec<_> = children.0.iter().map(|(_, index)| *index).collect();
             self.sort_children(&mut sorted);
             while self.rename_repeated(&sorted) {
                 self.sort_children(&mut sorted);
             }
-            if let Content::Directory(children, _) = &mut self.entries[at].content {
-                *children = sorted;
+            let placed = self.place(sorted);
+            if let EntryContent::Directory(children, _) = &mut self.entries[at].content {
+                *children = placed;
             }
         }
+    }
+
+    fn place(&self, children: Vec<EntryIndex>) -> Children {
+        let hashed = children.into_iter();
+        let hashed = hashed.map(|index| (NameHash::of(self.name(index)), index));
+        let mut hashed: Vec<_> = hashed.collect();
+        // Those of one hash stay in the order of their names.
+        hashed.sort_by_key(|(hash, _)| *hash);
+        let mut numbering = Numbering::default();
+        let placed = hashed.into_iter();
+        let placed = placed.map(|(hash, index)| (numbering.next(hash), index));
+        Children(placed.collect())
     }
 
     /// Directories before files of the same name.
@@ -204,29 +226,39 @@ impl Entries {
             .map_or(OsStr::new(""), |entry| &entry.name)
     }
 
-    pub(super) fn entry(&self, index: EntryIndex) -> Result<&Entry> {
+    pub(super) fn entry(&self, index: EntryIndex) -> Result<&ShownEntry> {
         self.entries.get(index.0 as usize).ok_or(Error::NotFound)
     }
 
-    pub(super) fn children(&self, parent: EntryIndex) -> Result<&[EntryIndex]> {
+    /// Children that follow a place in the listing.
+    pub(super) fn children_after(
+        &self,
+        parent: EntryIndex,
+        place: Cookie,
+    ) -> Result<&[(Cookie, EntryIndex)]> {
         match &self.entry(parent)?.content {
-            Content::Directory(children, _) => Ok(children),
+            EntryContent::Directory(Children(all), _) => {
+                let at = all.partition_point(|(cookie, _)| *cookie <= place);
+                Ok(&all[at..])
+            }
             _ => Err(Error::NotADirectory),
         }
     }
 
     pub(super) fn find(&self, parent: EntryIndex, name: &OsStr) -> Option<EntryIndex> {
-        let children = self.children(parent).ok()?;
-        let at = children
-            .binary_search_by(|child| self.name(*child).cmp(name))
-            .ok()?;
-        children.get(at).copied()
+        let hash = NameHash::of(name);
+        let all = self.children_after(parent, Cookie::START).ok()?;
+        let first = all.partition_point(|(cookie, _)| cookie.hash() < hash);
+        let alike = all[first..].iter();
+        let mut alike = alike.take_while(|(cookie, _)| cookie.hash() == hash);
+        let found = alike.find(|(_, index)| self.name(*index) == name)?;
+        Some(found.1)
     }
 
     pub(super) fn kind(&self, index: EntryIndex) -> Result<Kind> {
         Ok(match self.entry(index)?.content {
-            Content::Directory(..) => Kind::Directory,
-            Content::Link(_) => Kind::Symlink,
+            EntryContent::Directory(..) => Kind::Directory,
+            EntryContent::Link(_) => Kind::Symlink,
             _ => Kind::File,
         })
     }
@@ -252,10 +284,12 @@ mod tests {
     use super::*;
     use crate::container::{Inner, Link, Unreadable};
 
-    fn names(entries: &Entries, at: EntryIndex) -> Vec<String> {
-        let children = entries.children(at).unwrap().iter();
-        let name = |i: &EntryIndex| entries.name(*i).to_string_lossy().into_owned();
-        children.map(name).collect()
+    fn names(entries: &EntryTable, at: EntryIndex) -> Vec<String> {
+        let children = entries.children_after(at, Cookie::START).unwrap();
+        let name = |i: EntryIndex| entries.name(i).to_string_lossy().into_owned();
+        let mut names: Vec<_> = children.iter().map(|(_, i)| name(*i)).collect();
+        names.sort();
+        names
     }
 
     #[test]
@@ -276,7 +310,7 @@ mod tests {
             path: "a/inner".into(),
             container: Arc::new(Container::new("y", "1")),
         });
-        let entries = Entries::new(&Arc::new(container).all());
+        let entries = EntryTable::new(&Arc::new(container).all());
         let root = EntryIndex::ROOT;
         assert_eq!(
             names(&entries, root),
@@ -287,7 +321,7 @@ mod tests {
         let b = entries.find(a, OsStr::new("b")).unwrap();
         assert_eq!(names(&entries, b), ["outside", "up"]);
         let up = entries.find(b, OsStr::new("up")).unwrap();
-        let Content::Link(target) = &entries.entry(up).unwrap().content else {
+        let EntryContent::Link(target) = &entries.entry(up).unwrap().content else {
             panic!("not a link");
         };
         assert_eq!(target, "../empty");
@@ -308,7 +342,7 @@ mod tests {
                 content: Arc::from([]),
             });
         }
-        let entries = Entries::new(&Arc::new(container).all());
+        let entries = EntryTable::new(&Arc::new(container).all());
         let root = EntryIndex::ROOT;
         let shown = ["a", "arrays.json", "a~", "a~~", "error.txt", "views"];
         assert_eq!(names(&entries, root), shown);

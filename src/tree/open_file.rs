@@ -1,4 +1,4 @@
-//! Open files.
+//! Open files: what a handle stands for.
 //!
 //! A handle keeps what it opened: the container as it was, or the file, whatever happens to its name.
 //! Read by many threads at once; the table is locked only to find the handle.
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::InodeId;
-use super::opened::Opened;
+use super::open_container::OpenContainer;
 use crate::array::prefetch::{Stream, Workers};
 use crate::array::read::{CachedArray, Tail};
 use crate::error::{Error, Result};
@@ -17,22 +17,21 @@ use crate::source::Source;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandleId(pub u64);
 
-/// What becomes of the bytes of a read.
+/// What becomes of the bytes of a read: whether the kernel keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
-    /// The kernel's page cache keeps them.
-    ByKernel,
+pub enum PageCache {
+    Used,
     /// They go straight to the application.
-    Nowhere,
+    Bypassed,
 }
 
-pub(super) struct Handle {
-    content: Readable,
+pub(super) struct OpenFile {
+    content: FileContent,
     /// The container that it belongs to: as long as it is here, its version can be described.
-    _opened: Option<Arc<Opened>>,
+    _opened: Option<Arc<OpenContainer>>,
 }
 
-pub(super) enum Readable {
+pub(super) enum FileContent {
     Array(OpenArray),
     Bytes(Arc<[u8]>),
     /// A file shown as it is.
@@ -54,7 +53,7 @@ impl OpenArray {
     }
 
     /// Orders read-ahead first, so that it runs while this read is served.
-    fn read_ahead(&self, workers: &Workers, offset: u64, len: usize, kept: Kept) {
+    fn read_ahead(&self, workers: &Workers, offset: u64, len: usize, pages: PageCache) {
         let before = self.array.prefix.len() as u64;
         let start = offset.saturating_sub(before);
         let end = offset
@@ -65,23 +64,23 @@ impl OpenArray {
         if let Some(ahead) = advance.ahead {
             workers.order(&self.array, ahead);
         }
-        if let (Some(passed), Kept::ByKernel) = (advance.passed, kept) {
+        if let (Some(passed), PageCache::Used) = (advance.passed, pages) {
             self.array.let_go(passed);
         }
     }
 }
 
-impl Handle {
-    pub(super) fn inside(content: Readable, opened: Arc<Opened>) -> Self {
-        Handle {
+impl OpenFile {
+    pub(super) fn inside(content: FileContent, opened: Arc<OpenContainer>) -> Self {
+        OpenFile {
             content,
             _opened: Some(opened),
         }
     }
 
     pub(super) fn ordinary(source: Arc<dyn Source>) -> Self {
-        Handle {
-            content: Readable::File(source),
+        OpenFile {
+            content: FileContent::File(source),
             _opened: None,
         }
     }
@@ -89,7 +88,7 @@ impl Handle {
     /// The file, if it is shown as it is.
     pub(super) fn source(&self) -> Option<&dyn Source> {
         match &self.content {
-            Readable::File(source) => Some(&**source),
+            FileContent::File(source) => Some(&**source),
             _ => None,
         }
     }
@@ -99,22 +98,22 @@ impl Handle {
         workers: &Workers,
         offset: u64,
         len: usize,
-        kept: Kept,
+        pages: PageCache,
         reply: impl FnOnce(Result<&[u8]>) -> R,
     ) -> R {
         match &self.content {
-            Readable::Array(open) => {
-                open.read_ahead(workers, offset, len, kept);
+            FileContent::Array(open) => {
+                open.read_ahead(workers, offset, len, pages);
                 open.array.read(offset, len, Tail::Whole, reply)
             }
-            Readable::Bytes(bytes) => {
+            FileContent::Bytes(bytes) => {
                 let start = usize::try_from(offset)
                     .unwrap_or(usize::MAX)
                     .min(bytes.len());
                 let end = start.saturating_add(len).min(bytes.len());
                 reply(Ok(&bytes[start..end]))
             }
-            Readable::File(source) => {
+            FileContent::File(source) => {
                 let mut buf = vec![0; len];
                 match source.read(offset, &mut buf) {
                     Ok(n) => reply(Ok(&buf[..n])),
@@ -126,27 +125,27 @@ impl Handle {
 }
 
 #[derive(Default)]
-pub(super) struct Handles {
-    table: RwLock<HashMap<HandleId, (InodeId, Arc<Handle>)>>,
+pub(super) struct OpenFiles {
+    table: RwLock<HashMap<HandleId, (InodeId, Arc<OpenFile>)>>,
     next: AtomicU64,
 }
 
-impl Handles {
-    pub(super) fn insert(&self, inode: InodeId, handle: Handle) -> HandleId {
+impl OpenFiles {
+    pub(super) fn insert(&self, inode: InodeId, handle: OpenFile) -> HandleId {
         let id = HandleId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         table.insert(id, (inode, Arc::new(handle)));
         id
     }
 
-    pub(super) fn get(&self, id: HandleId) -> Result<Arc<Handle>> {
+    pub(super) fn get(&self, id: HandleId) -> Result<Arc<OpenFile>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let found = table.get(&id).map(|(_, handle)| Arc::clone(handle));
         found.ok_or(Error::NotFound)
     }
 
     /// One of the handles of an inode, if it is open.
-    pub(super) fn of_inode(&self, inode: InodeId) -> Option<Arc<Handle>> {
+    pub(super) fn of_inode(&self, inode: InodeId) -> Option<Arc<OpenFile>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let mut handles = table.values();
         let found = handles.find(|(of, _)| *of == inode);

@@ -1,12 +1,13 @@
-//! Entries of the source: what they are recognised as, and their inodes.
+//! How entries of the source arrive in the tree: what they are recognised as, and their inodes.
 //!
 //! An entry is looked into once per version of it. What could not be looked into is never remembered as
 //! an ordinary file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
-use super::inode::{Key, Node, Place};
-use super::{Attr, Tree};
+use super::node::{ContainerNode, Node, OrdinaryFile};
+use super::{Attr, InodeId, Tree};
 use crate::container::{self, Candidate, Preferences, Recognised};
 use crate::error::Result;
 use crate::source::{Kind, Stat, Store};
@@ -46,17 +47,14 @@ pub(super) fn recognise(
     }
 }
 
-/// A file that becomes a container, or is replaced by another file, is another inode: the kernel
-/// neither lets an inode change its type nor two files share their cached pages.
-fn source_key(path: &Path, stat: &Stat, recognised: Option<&Recognised>) -> Key {
-    let (path, kind) = (PathBuf::from(path), stat.kind);
-    match (recognised, kind) {
-        (Some(_), _) => Key::Container { path, kind },
-        (None, Kind::File) => Key::File {
-            path,
-            id: stat.identity.id(),
-        },
-        (None, kind) => Key::Source { path, kind },
+/// The node of an entry. A file that becomes a container, or is replaced by another file, is another
+/// inode: the kernel neither lets an inode change its type nor two files share their cached pages.
+pub(super) fn node_of(path: &Path, stat: &Stat, recognised: Option<Recognised>) -> Node {
+    match (recognised, stat.kind) {
+        (Some(recognised), kind) => Node::Container(ContainerNode::new(path, kind, recognised)),
+        (None, Kind::Directory) => Node::Directory(path.to_owned()),
+        (None, Kind::File) => Node::File(OrdinaryFile::new(path, stat.identity.id())),
+        (None, kind) => Node::Special(path.to_owned(), kind),
     }
 }
 
@@ -65,7 +63,7 @@ impl Tree {
     pub(super) fn enter_source(&self, path: &Path) -> Result<Attr> {
         let stat = self.store.stat(path)?;
         let recognised = self.recognise_once(path, &stat)?;
-        self.enter_stat(path, &stat, recognised)
+        Ok(self.enter_stat(path, &stat, recognised))
     }
 
     /// The same for a listing, which leaves nothing out: what cannot be looked into now is shown as it
@@ -73,30 +71,26 @@ impl Tree {
     pub(super) fn enter_source_listed(&self, path: &Path) -> Result<Attr> {
         let stat = self.store.stat(path)?;
         let recognised = self.recognise_once(path, &stat);
-        self.enter_stat(path, &stat, recognised.unwrap_or(Recognition::Unknown))
+        Ok(self.enter_stat(path, &stat, recognised.unwrap_or(Recognition::Unknown)))
     }
 
-    fn enter_stat(&self, path: &Path, stat: &Stat, recognition: Recognition) -> Result<Attr> {
+    fn enter_stat(&self, path: &Path, stat: &Stat, recognition: Recognition) -> Attr {
         let for_good = !matches!(recognition, Recognition::Unknown);
         let recognised = recognition.known();
-        let key = source_key(path, stat, recognised.as_ref());
         let name = path.file_name().unwrap_or_default();
-        let file = match &key {
-            Key::File { id, .. } => Some(*id),
-            _ => None,
-        };
-        let node = || {
-            let path = path.to_owned();
-            let place = Place::Source { path, file };
-            Node::new(place, stat.kind, recognised.clone())
-        };
-        let inode = self.inodes.enter(key, name, node);
-        let node = self.inodes.get(inode)?;
+        let (inode, node) = self
+            .inodes
+            .enter(name, node_of(path, stat, recognised.clone()));
         if for_good {
-            node.recognised_as(recognised, stat.identity);
+            node.note(recognised, stat.identity);
         }
         self.notice_change(inode, &node);
-        Ok(self.source_attr(inode, &node, stat))
+        self.source_attr(inode, &node, stat)
+    }
+
+    pub(super) fn source_attr(&self, inode: InodeId, node: &Arc<Node>, stat: &Stat) -> Attr {
+        let is_container = node.container().is_some();
+        Attr::of_source(inode, stat, is_container, &self.settings)
     }
 
     /// Recognises an entry, or recalls what it was: its first bytes are read once per version.
@@ -107,5 +101,14 @@ impl Tree {
             return Ok(known.map_or(Recognition::Ordinary, Recognition::Container));
         }
         recognise(&*self.store, path, stat, self.settings.preferences)
+    }
+
+    /// What an entry of the source is shown as, without an inode.
+    pub(super) fn shown_kind(&self, path: &Path) -> Result<Kind> {
+        let stat = self.store.stat(path)?;
+        match self.recognise_once(path, &stat) {
+            Ok(Recognition::Container(_)) => Ok(Kind::Directory),
+            _ => Ok(stat.kind),
+        }
     }
 }

@@ -8,10 +8,13 @@ use std::sync::{Arc, OnceLock};
 
 use super::Settings;
 use super::attr::{Attr, Owner};
-use super::entries::{ArrayNumber, Content, ERROR_TXT, Entries, EntryIndex, Part};
-use super::handle::{Handle, OpenArray, Readable};
+use super::cookie::Cookie;
+use super::entry_table::{
+    ArrayNumber, ContainerNumber, ERROR_TXT, EntryContent, EntryIndex, EntryTable,
+};
 use super::inode::InodeId;
-use super::version::Version;
+use super::open_file::{FileContent, OpenArray, OpenFile};
+use super::version::ContainerVersion;
 use crate::array::read::CachedArray;
 use crate::array::{Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
@@ -20,29 +23,29 @@ use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
 use crate::source::{Identity, Kind, Store};
 
-pub(super) struct Opened {
+pub(super) struct OpenContainer {
     version: VersionId,
     path: PathBuf,
     members: &'static [&'static str],
     owner: Owner,
     /// The outermost container first.
-    parts: Vec<OpenedPart>,
+    parts: Vec<OpenPart>,
     arrays: Vec<Located>,
-    entries: Entries,
+    entries: EntryTable,
 }
 
 /// The container, or one in a group of it.
-struct OpenedPart {
+struct OpenPart {
     container: Arc<Container>,
     arrays_json: OnceLock<Arc<[u8]>>,
     /// Faults found while opening and while describing the arrays; asking costs describing them all.
     error_txt: OnceLock<Arc<[u8]>>,
 }
 
-impl Opened {
+impl OpenContainer {
     /// Also says which identity the container has now, after everything was opened.
     pub(super) fn new(
-        version: &Version,
+        version: &ContainerVersion,
         container: Container,
         store: &dyn Store,
     ) -> Result<(Self, Identity)> {
@@ -53,28 +56,29 @@ impl Opened {
         }
         let container = Arc::new(container);
         let all = container.all();
-        let opened = Opened {
+        let opened = OpenContainer {
             version: version.id,
             path: store.display(&version.path),
             members: version.recognised.format.members(),
             owner,
-            entries: Entries::new(&all),
+            entries: EntryTable::new(&all),
             arrays: container.all_arrays(),
-            parts: all.into_iter().map(OpenedPart::new).collect(),
+            parts: all.into_iter().map(OpenPart::new).collect(),
         };
         Ok((opened, stats.identity()))
     }
 
-    pub(super) fn container(&self, part: Part) -> Result<&Arc<Container>> {
+    pub(super) fn container(&self, part: ContainerNumber) -> Result<&Arc<Container>> {
         self.part(part).map(|part| &part.container)
     }
 
     /// About how many bytes it takes.
     pub(super) fn weight(&self) -> usize {
-        self.container(Part(0)).map_or(0, describe::weight)
+        self.container(ContainerNumber(0))
+            .map_or(0, describe::weight)
     }
 
-    fn part(&self, part: Part) -> Result<&OpenedPart> {
+    fn part(&self, part: ContainerNumber) -> Result<&OpenPart> {
         self.parts.get(part.0).ok_or(Error::NotFound)
     }
 
@@ -88,16 +92,20 @@ impl Opened {
             .filter(|index| self.shown(*index))
     }
 
-    /// Entries of a directory that are shown.
-    pub(super) fn children(&self, parent: EntryIndex) -> Result<Vec<EntryIndex>> {
-        let children = self.entries.children(parent)?.iter().copied();
-        Ok(children.filter(|index| self.shown(*index)).collect())
+    /// Entries of a directory that are shown and follow a place in its listing.
+    pub(super) fn children_after(
+        &self,
+        parent: EntryIndex,
+        place: Cookie,
+    ) -> Result<Vec<(Cookie, EntryIndex)>> {
+        let children = self.entries.children_after(parent, place)?.iter().copied();
+        Ok(children.filter(|(_, index)| self.shown(*index)).collect())
     }
 
     /// `error.txt` is there when there is something to say.
     fn shown(&self, index: EntryIndex) -> bool {
         match self.entries.entry(index).map(|entry| &entry.content) {
-            Ok(Content::ErrorTxt(part)) => !self.error_txt(*part).is_empty(),
+            Ok(EntryContent::ErrorTxt(part)) => !self.error_txt(*part).is_empty(),
             other => other.is_ok(),
         }
     }
@@ -126,7 +134,7 @@ impl Opened {
     /// The target of a link.
     pub(super) fn read_link(&self, index: EntryIndex) -> Result<OsString> {
         match &self.entries.entry(index)?.content {
-            Content::Link(target) => Ok(target.clone()),
+            EntryContent::Link(target) => Ok(target.clone()),
             _ => Err(Error::Unsuitable),
         }
     }
@@ -140,23 +148,25 @@ impl Opened {
     ) -> Result<Attr> {
         let file = |size, stored| Attr::file(inode, &self.owner, size, stored, settings);
         Ok(match &self.entries.entry(index)?.content {
-            Content::Directory(..) => Attr::directory(inode, &self.owner, settings),
-            Content::Array(array) => match self.info(*array) {
+            EntryContent::Directory(..) => Attr::directory(inode, &self.owner, settings),
+            EntryContent::Array(array) => match self.info(*array) {
                 Ok(info) => file(info.bytes, info.stored_bytes),
                 Err(Error::Fault(_)) => file(0, 0),
                 Err(e) => return Err(e),
             },
-            Content::Npy(array) => match self.info(*array) {
+            EntryContent::Npy(array) => match self.info(*array) {
                 Ok(info) => file(npy::header(&info).len() as u64 + info.bytes, 0),
                 Err(Error::Fault(_)) => file(0, 0),
                 Err(e) => return Err(e),
             },
-            Content::Text(bytes) => file(bytes.len() as u64, bytes.len() as u64),
-            Content::Link(target) => Attr::link(inode, &self.owner, target.len() as u64, settings),
+            EntryContent::Text(bytes) => file(bytes.len() as u64, bytes.len() as u64),
+            EntryContent::Link(target) => {
+                Attr::link(inode, &self.owner, target.len() as u64, settings)
+            }
             // Made up, not stored: no blocks.
-            Content::Unreadable(_) => file(0, 0),
-            Content::ArraysJson(part) => file(self.arrays_json(*part)?.len() as u64, 0),
-            Content::ErrorTxt(part) => file(self.error_txt(*part).len() as u64, 0),
+            EntryContent::Unreadable(_) => file(0, 0),
+            EntryContent::ArraysJson(part) => file(self.arrays_json(*part)?.len() as u64, 0),
+            EntryContent::ErrorTxt(part) => file(self.error_txt(*part).len() as u64, 0),
         })
     }
 
@@ -164,22 +174,22 @@ impl Opened {
         self: &Arc<Self>,
         index: EntryIndex,
         cache: &Arc<BlockCache>,
-    ) -> Result<Handle> {
+    ) -> Result<OpenFile> {
         let entry = self.entries.entry(index)?;
         let content = match &entry.content {
-            Content::Directory(..) => return Err(Error::IsADirectory),
-            Content::Link(_) => return Err(Error::Unsuitable),
-            Content::Array(array) => self.open_array(*array, Arc::from([]), cache)?,
-            Content::Npy(array) => {
+            EntryContent::Directory(..) => return Err(Error::IsADirectory),
+            EntryContent::Link(_) => return Err(Error::Unsuitable),
+            EntryContent::Array(array) => self.open_array(*array, Arc::from([]), cache)?,
+            EntryContent::Npy(array) => {
                 let header = npy::header(&self.info(*array)?);
                 self.open_array(*array, Arc::from(header), cache)?
             }
-            Content::Text(bytes) => Readable::Bytes(Arc::clone(bytes)),
-            Content::Unreadable(error) => return Err(error.clone().of_container(&self.path)),
-            Content::ArraysJson(part) => Readable::Bytes(self.arrays_json(*part)?),
-            Content::ErrorTxt(part) => Readable::Bytes(self.error_txt(*part)),
+            EntryContent::Text(bytes) => FileContent::Bytes(Arc::clone(bytes)),
+            EntryContent::Unreadable(error) => return Err(error.clone().of_container(&self.path)),
+            EntryContent::ArraysJson(part) => FileContent::Bytes(self.arrays_json(*part)?),
+            EntryContent::ErrorTxt(part) => FileContent::Bytes(self.error_txt(*part)),
         };
-        Ok(Handle::inside(content, Arc::clone(self)))
+        Ok(OpenFile::inside(content, Arc::clone(self)))
     }
 
     fn open_array(
@@ -187,7 +197,7 @@ impl Opened {
         number: ArrayNumber,
         prefix: Arc<[u8]>,
         cache: &Arc<BlockCache>,
-    ) -> Result<Readable> {
+    ) -> Result<FileContent> {
         let located = self.array(number)?;
         let cached = CachedArray {
             bytes: self.info(number)?.bytes,
@@ -199,13 +209,13 @@ impl Opened {
             group: Arc::clone(&located.group),
             prefix,
         };
-        Ok(Readable::Array(OpenArray::new(cached)))
+        Ok(FileContent::Array(OpenArray::new(cached)))
     }
 
     /// The array or view behind an entry and its container's format, for its attributes.
     pub(super) fn described(&self, index: EntryIndex) -> Result<Option<(&'static str, Info)>> {
         match self.entries.entry(index)?.content {
-            Content::Array(array) | Content::Npy(array) => {
+            EntryContent::Array(array) | EntryContent::Npy(array) => {
                 let format = self.array(array)?.format;
                 self.info(array).map(|info| Some((format, info)))
             }
@@ -214,14 +224,14 @@ impl Opened {
     }
 
     /// The container whose own directory the entry is.
-    pub(super) fn part_at(&self, index: EntryIndex) -> Option<Part> {
+    pub(super) fn part_at(&self, index: EntryIndex) -> Option<ContainerNumber> {
         match self.entries.entry(index).ok()?.content {
-            Content::Directory(_, part) => part,
+            EntryContent::Directory(_, part) => part,
             _ => None,
         }
     }
 
-    fn arrays_json(&self, part: Part) -> Result<Arc<[u8]>> {
+    fn arrays_json(&self, part: ContainerNumber) -> Result<Arc<[u8]>> {
         let part = self.part(part)?;
         if let Some(text) = part.arrays_json.get() {
             return Ok(Arc::clone(text));
@@ -231,7 +241,7 @@ impl Opened {
     }
 
     /// One line per fault; empty when the container is sound as far as opening can tell.
-    pub(super) fn error_txt(&self, part: Part) -> Arc<[u8]> {
+    pub(super) fn error_txt(&self, part: ContainerNumber) -> Arc<[u8]> {
         match self.part(part) {
             Ok(part) => Arc::clone(part.error_txt.get_or_init(|| part.faults())),
             Err(_) => Arc::from([]),
@@ -239,9 +249,9 @@ impl Opened {
     }
 }
 
-impl OpenedPart {
+impl OpenPart {
     fn new((_, container): (Arc<str>, Arc<Container>)) -> Self {
-        OpenedPart {
+        OpenPart {
             container,
             arrays_json: OnceLock::new(),
             error_txt: OnceLock::new(),

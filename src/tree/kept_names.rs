@@ -1,0 +1,321 @@
+//! Names of directories that are being listed, kept from one step to the next.
+//!
+//! Only a saving: without it every step would read the directory anew, and come to the same
+//! ([`super::cookie`]). Bounded in memory; a directory with more names than may be kept is read again for
+//! each run of them. A step may go on with any names that were read after its listing began: so whoever
+//! begins a listing makes those that were kept useless. Used by `listing`.
+
+use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
+
+use super::InodeId;
+use super::cookie::{Cookie, NameHash, Numbering};
+
+/// Bytes of one run of names, and of all that are kept.
+const RUN: usize = 4 << 20;
+const ALL: usize = 8 << 20;
+/// Directories that are being listed.
+const DIRECTORIES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
+/// About what a name takes beside its bytes.
+const OVERHEAD: usize = 72;
+
+/// The names of a directory from one place to another, in order.
+pub(super) struct NameRun {
+    after: Cookie,
+    pub(super) names: Vec<(Cookie, OsString)>,
+    /// Names of this hash and later ones are not in the run.
+    cut: Option<NameHash>,
+    weight: usize,
+}
+
+impl NameRun {
+    /// Whether it has every name that follows this place up to its end, and is not at its end.
+    fn leads_on_from(&self, place: Cookie) -> bool {
+        self.after <= place && self.cut.is_none_or(|cut| place.hash() < cut) && {
+            let last = self.names.last();
+            self.cut.is_none() || last.is_some_and(|(last, _)| place < *last)
+        }
+    }
+
+    /// The names after this place.
+    pub(super) fn names_after(&self, place: Cookie) -> &[(Cookie, OsString)] {
+        let at = self.names.partition_point(|(cookie, _)| *cookie <= place);
+        &self.names[at..]
+    }
+
+    /// Whether it leads to the end of the directory.
+    pub(super) fn is_last(&self) -> bool {
+        self.cut.is_none()
+    }
+}
+
+/// Takes names in any order and makes a run of those that come first.
+pub(super) struct RunBuilder {
+    after: Cookie,
+    names: Vec<(NameHash, OsString)>,
+    cut: Option<NameHash>,
+    weight: usize,
+    most: usize,
+}
+
+impl RunBuilder {
+    pub(super) fn new(after: Cookie) -> Self {
+        RunBuilder {
+            after,
+            names: Vec::new(),
+            cut: None,
+            weight: 0,
+            most: RUN,
+        }
+    }
+
+    pub(super) fn add(&mut self, name: &OsStr) {
+        let hash = NameHash::of(name);
+        if hash < self.after.hash() || self.cut.is_some_and(|cut| hash >= cut) {
+            return;
+        }
+        self.weight += OVERHEAD + name.len();
+        self.names.push((hash, name.to_owned()));
+        if self.weight > 2 * self.most {
+            self.shorten();
+        }
+    }
+
+    /// The later half goes; names of one hash stay together.
+    fn shorten(&mut self) {
+        let half = self.names.len() / 2;
+        let (_, (cut, _), _) = self.names.select_nth_unstable(half);
+        let cut = *cut;
+        self.names.retain(|(hash, _)| *hash < cut);
+        self.cut = Some(cut);
+        let weight = |(_, name): &(NameHash, OsString)| OVERHEAD + name.len();
+        self.weight = self.names.iter().map(weight).sum();
+    }
+
+    pub(super) fn build(mut self) -> NameRun {
+        self.names.sort_unstable();
+        let mut numbering = Numbering::default();
+        let numbered = self.names.into_iter();
+        let numbered = numbered.map(|(hash, name)| (numbering.next(hash), name));
+        NameRun {
+            names: numbered.filter(|(at, _)| *at > self.after).collect(),
+            after: self.after,
+            cut: self.cut,
+            weight: self.weight,
+        }
+    }
+}
+
+/// When a directory was read, in the order of such moments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment(u64);
+
+pub(super) struct KeptNames {
+    state: Mutex<KeptRuns>,
+}
+
+struct KeptRuns {
+    directories: LruCache<InodeId, ListedDirectory>,
+    weight: usize,
+    now: u64,
+}
+
+struct ListedDirectory {
+    /// When the last listing began: no run is older.
+    begun: Moment,
+    runs: Vec<Arc<NameRun>>,
+}
+
+impl Default for KeptNames {
+    fn default() -> Self {
+        KeptNames {
+            state: Mutex::new(KeptRuns {
+                directories: LruCache::new(DIRECTORIES),
+                weight: 0,
+                now: 0,
+            }),
+        }
+    }
+}
+
+impl KeptNames {
+    /// A run to go on with from this place.
+    pub(super) fn find(&self, directory: InodeId, place: Cookie) -> Option<Arc<NameRun>> {
+        let mut state = self.lock();
+        let runs = &state.directories.get(&directory)?.runs;
+        let mut fitting = runs.iter().filter(|run| run.leads_on_from(place));
+        fitting.next().map(Arc::clone)
+    }
+
+    /// Must be asked before the directory is read. `anew`: a listing begins.
+    pub(super) fn moment(&self, directory: InodeId, anew: bool) -> Moment {
+        let mut state = self.lock();
+        state.now += 1;
+        let moment = Moment(state.now);
+        if anew || state.directories.get(&directory).is_none() {
+            let begun = ListedDirectory {
+                begun: moment,
+                runs: Vec::new(),
+            };
+            state.replace(directory, begun);
+        }
+        moment
+    }
+
+    /// Keeps a run that was read at that moment, unless a listing began after it.
+    pub(super) fn keep(&self, directory: InodeId, read: Moment, run: &Arc<NameRun>) {
+        let mut state = self.lock();
+        let Some(listed) = state.directories.get_mut(&directory) else {
+            return;
+        };
+        if listed.begun <= read {
+            listed.runs.push(Arc::clone(run));
+            state.weight += run.weight;
+            state.shrink(directory);
+        }
+    }
+
+    /// A listing has come to its end, or nobody knows the directory any more.
+    pub(super) fn forget(&self, directory: InodeId) {
+        let mut state = self.lock();
+        if let Some(gone) = state.directories.pop(&directory) {
+            state.weight -= gone.weight();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeptRuns> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeptRuns {
+    fn replace(&mut self, directory: InodeId, begun: ListedDirectory) {
+        if let Some((_, old)) = self.directories.push(directory, begun) {
+            self.weight -= old.weight();
+        }
+    }
+
+    /// The directories listed longest ago go first, then this one's oldest runs.
+    fn shrink(&mut self, current: InodeId) {
+        while self.weight > ALL {
+            match self.directories.peek_lru() {
+                Some((&oldest, _)) if oldest != current => {
+                    if let Some((_, gone)) = self.directories.pop_lru() {
+                        self.weight -= gone.weight();
+                    }
+                }
+                _ => break,
+            }
+        }
+        if let Some(listed) = self.directories.get_mut(&current) {
+            while self.weight > ALL && listed.runs.len() > 1 {
+                self.weight -= listed.runs.remove(0).weight;
+            }
+        }
+    }
+}
+
+impl ListedDirectory {
+    fn weight(&self) -> usize {
+        self.runs.iter().map(|run| run.weight).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(after: Cookie, most: usize, names: &[String]) -> NameRun {
+        let mut builder = RunBuilder::new(after);
+        builder.most = most;
+        names.iter().for_each(|name| builder.add(OsStr::new(name)));
+        builder.build()
+    }
+
+    fn many() -> Vec<String> {
+        (0..1000).map(|number| format!("name-{number}")).collect()
+    }
+
+    #[test]
+    fn runs_of_bounded_size_follow_each_other_to_the_end() {
+        let names = many();
+        let whole = build(Cookie::START, RUN, &names);
+        assert!(whole.is_last() && whole.names.len() == names.len());
+        let (mut place, mut found) = (Cookie::START, Vec::new());
+        for steps in 1.. {
+            let run = build(place, 100 * OVERHEAD, &names);
+            assert!(run.weight <= 200 * (OVERHEAD + 8) && !run.names.is_empty());
+            found.extend(run.names_after(place).to_vec());
+            place = found.last().unwrap().0;
+            if run.is_last() {
+                assert!(steps > 5);
+                break;
+            }
+            assert!(run.leads_on_from(run.names[0].0));
+            assert!(!run.leads_on_from(place), "it has nothing more");
+        }
+        assert_eq!(found, whole.names);
+    }
+
+    #[test]
+    fn a_run_leads_on_from_where_it_begins_and_not_from_before() {
+        let names = many();
+        let whole = build(Cookie::START, RUN, &names);
+        let place = whole.names[500].0;
+        let run = build(place, RUN, &names);
+        assert_eq!(run.names, whole.names[501..]);
+        assert!(run.leads_on_from(place) && run.leads_on_from(whole.names[999].0));
+        assert!(!run.leads_on_from(whole.names[499].0));
+        assert!(whole.names_after(whole.names[999].0).is_empty());
+    }
+
+    #[test]
+    fn who_begins_a_listing_gets_nothing_that_is_older() {
+        let kept = KeptNames::default();
+        let run = |weight| {
+            let mut run = build(Cookie::START, RUN, &many());
+            run.weight = weight;
+            Arc::new(run)
+        };
+        let directory = InodeId(7);
+        let early = kept.moment(directory, true);
+        let late = kept.moment(directory, true);
+        kept.keep(directory, early, &run(1));
+        assert!(kept.find(directory, Cookie::START).is_none());
+        kept.keep(directory, late, &run(1));
+        assert!(kept.find(directory, Cookie::START).is_some());
+        assert!(kept.find(InodeId(8), Cookie::START).is_none());
+        kept.moment(directory, true);
+        assert!(kept.find(directory, Cookie::START).is_none());
+        kept.keep(directory, late, &run(1));
+        kept.forget(directory);
+        kept.keep(directory, late, &run(1));
+        assert!(kept.find(directory, Cookie::START).is_none());
+        assert_eq!(kept.lock().weight, 0);
+    }
+
+    #[test]
+    fn those_listed_longest_ago_go_first() {
+        let kept = KeptNames::default();
+        let heavy = || {
+            let mut run = build(Cookie::START, RUN, &many());
+            run.weight = ALL / 2;
+            Arc::new(run)
+        };
+        for number in 2..6 {
+            let moment = kept.moment(InodeId(number), true);
+            kept.keep(InodeId(number), moment, &heavy());
+        }
+        let there = [2, 3, 4, 5].map(|n| kept.find(InodeId(n), Cookie::START).is_some());
+        assert_eq!(there, [false, false, true, true]);
+        let moment = kept.moment(InodeId(5), false);
+        (0..3).for_each(|_| kept.keep(InodeId(5), moment, &heavy()));
+        let state = kept.lock();
+        assert!(state.weight <= ALL, "{}", state.weight);
+        assert_eq!(state.directories.peek(&InodeId(5)).unwrap().runs.len(), 2);
+    }
+}

@@ -1,0 +1,310 @@
+//! Listing directories in steps, each from a place on; attributes when they are asked for.
+//!
+//! Directories of the source are read when a listing begins, and their names kept for the next steps
+//! ([`super::kept_names`]). What a version of a container holds never changes: it is listed from the
+//! container itself. Used by `kernel::directory`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::cookie::Cookie;
+use super::entry_table::EntryIndex;
+use super::kept_names::{NameRun, RunBuilder};
+use super::node::{ContainerNode, Node};
+use super::open_container::OpenContainer;
+use super::version::ContainerVersion;
+use super::{Attr, InodeId, Tree};
+use crate::error::{Error, Result};
+use crate::source::Kind;
+
+/// The names of a directory that follow some place, as far as one step goes.
+pub struct ListingStep {
+    names: StepNames,
+    after: Cookie,
+    /// What of the source the names lie in, if they do.
+    path: Option<PathBuf>,
+    /// The container that the directory belongs to.
+    inside: Option<Inside>,
+}
+
+enum StepNames {
+    Source(Arc<NameRun>),
+    /// Entries of a container that are shown.
+    Container(Vec<(Cookie, EntryIndex)>),
+}
+
+/// A directory of a version of a container.
+struct Inside {
+    version: Arc<ContainerVersion>,
+    opened: Arc<OpenContainer>,
+    directory: EntryIndex,
+}
+
+impl Inside {
+    fn find(&self, name: &OsStr) -> Option<EntryIndex> {
+        self.opened.find(self.directory, name)
+    }
+}
+
+impl ListingStep {
+    /// Names and their places, in order.
+    pub fn names(&self) -> Vec<(Cookie, &OsStr)> {
+        match &self.names {
+            StepNames::Source(run) => {
+                let names = run.names_after(self.after).iter();
+                names.map(|(at, name)| (*at, name.as_os_str())).collect()
+            }
+            StepNames::Container(entries) => {
+                let name = |entry: &EntryIndex| self.inside.as_ref()?.opened.name(*entry).ok();
+                let named = entries.iter();
+                let named = named.filter_map(|(at, entry)| Some((*at, name(entry)?.as_os_str())));
+                named.collect()
+            }
+        }
+    }
+
+    /// Whether no name follows these.
+    pub fn is_last(&self) -> bool {
+        match &self.names {
+            StepNames::Source(run) => run.is_last(),
+            StepNames::Container(_) => true,
+        }
+    }
+}
+
+impl Tree {
+    /// The names of a directory that follow a place, as it is now or was after the listing began.
+    pub fn list(&self, directory: InodeId, after: Cookie) -> Result<ListingStep> {
+        match &*self.inodes.get(directory)? {
+            Node::Directory(path) => {
+                let names = self.names_in_source(directory, path, after, |_| true, &[])?;
+                Ok(ListingStep {
+                    names: StepNames::Source(names),
+                    after,
+                    path: Some(path.clone()),
+                    inside: None,
+                })
+            }
+            Node::Container(container) => self.list_container(directory, container, after),
+            Node::Entry(version, entry) => {
+                if after == Cookie::START {
+                    self.check_current(version)?;
+                }
+                self.list_inside(version, *entry, after)
+            }
+            Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
+        }
+    }
+
+    /// The kernel has read a listing to its end, and keeps it. What belongs to a version of a container
+    /// stays as it is; a directory of the source is to be asked for again the next time.
+    pub fn listed_to_the_end(&self, directory: InodeId) {
+        let in_source = self.inodes.get(directory).is_ok_and(|node| match &*node {
+            Node::Directory(_) => true,
+            Node::Container(container) => container.stored == Kind::Directory,
+            Node::File(_) | Node::Special(..) | Node::Entry(..) => false,
+        });
+        if in_source {
+            self.kept_names.forget(directory);
+            self.invalidate(directory, None);
+        }
+    }
+
+    /// An entry of a listing with its inode; counts one look-up. The entry may have gone meanwhile.
+    pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Result<Attr> {
+        match (entry_in(step, name), &step.inside, &step.path) {
+            (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, name),
+            (None, _, Some(path)) => self.enter_source_listed(&path.join(name)),
+            _ => Err(Error::NotFound),
+        }
+    }
+
+    /// What a listed entry is, without an inode.
+    pub fn listed_kind(&self, step: &ListingStep, name: &OsStr) -> Result<Kind> {
+        match (entry_in(step, name), &step.inside, &step.path) {
+            (Some(entry), Some(at), _) => at.opened.kind(entry),
+            (None, _, Some(path)) => self.shown_kind(&path.join(name)),
+            _ => Err(Error::NotFound),
+        }
+    }
+
+    /// A container's own directory; of one that is a directory in the source, with what lies beside it.
+    fn list_container(
+        &self,
+        inode: InodeId,
+        container: &ContainerNode,
+        after: Cookie,
+    ) -> Result<ListingStep> {
+        let version = self.current(inode, container)?;
+        let mut step = self.list_inside(&version, EntryIndex::ROOT, after)?;
+        if container.stored == Kind::Directory
+            && let Some(inside) = &step.inside
+        {
+            let opened = &inside.opened;
+            let own = opened.children_after(EntryIndex::ROOT, Cookie::START)?;
+            let beside = |name: &OsStr| opened.shows_beside(name) && inside.find(name).is_none();
+            let own: Vec<&OsStr> = own
+                .iter()
+                .filter_map(|(_, entry)| Some(opened.name(*entry).ok()?.as_os_str()))
+                .collect();
+            let names = self.names_in_source(inode, &container.path, after, beside, &own)?;
+            step.names = StepNames::Source(names);
+            step.path = Some(container.path.clone());
+        }
+        Ok(step)
+    }
+
+    fn list_inside(
+        &self,
+        version: &Arc<ContainerVersion>,
+        directory: EntryIndex,
+        after: Cookie,
+    ) -> Result<ListingStep> {
+        let opened = self.open_version(version)?;
+        let names = StepNames::Container(opened.children_after(directory, after)?);
+        let inside = Inside {
+            version: Arc::clone(version),
+            opened,
+            directory,
+        };
+        Ok(ListingStep {
+            names,
+            after,
+            path: None,
+            inside: Some(inside),
+        })
+    }
+
+    /// Names that are kept from the step before, or read now: those in the source that are `wanted`, and
+    /// `others`.
+    fn names_in_source(
+        &self,
+        directory: InodeId,
+        path: &Path,
+        after: Cookie,
+        wanted: impl Fn(&OsStr) -> bool,
+        others: &[&OsStr],
+    ) -> Result<Arc<NameRun>> {
+        let anew = after == Cookie::START;
+        if !anew && let Some(run) = self.kept_names.find(directory, after) {
+            return Ok(run);
+        }
+        let moment = self.kept_names.moment(directory, anew);
+        let mut names = RunBuilder::new(after);
+        others.iter().for_each(|name| names.add(name));
+        self.store.list(path, &mut |name, _| {
+            if wanted(name) {
+                names.add(name);
+            }
+        })?;
+        let run = Arc::new(names.build());
+        self.kept_names.keep(directory, moment, &run);
+        Ok(run)
+    }
+}
+
+/// The container's entry of that name: entries that lie beside one have other names.
+fn entry_in(step: &ListingStep, name: &OsStr) -> Option<EntryIndex> {
+    step.inside.as_ref()?.find(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::array::prefetch::Workers;
+    use crate::cache::BlockCache;
+    use crate::source::local::LocalStore;
+    use crate::tree::Settings;
+
+    fn tree_of(source: &Path) -> Tree {
+        let store = Arc::new(LocalStore::open(source, source).unwrap());
+        let cache = BlockCache::new(1 << 20);
+        let (root, settings) = (Path::new(""), Settings::default());
+        let workers = Workers::new(1).unwrap();
+        Tree::new(store, root, cache, workers, settings).unwrap().0
+    }
+
+    /// A program that lists the root and takes a few names at a time.
+    #[derive(Default)]
+    struct Reader {
+        at: Option<Cookie>,
+        done: bool,
+        found: BTreeMap<String, u32>,
+    }
+
+    impl Reader {
+        fn step(&mut self, tree: &Tree, most: usize) {
+            let after = self.at.unwrap_or(Cookie::START);
+            let step = tree.list(InodeId::ROOT, after).unwrap();
+            let names = step.names();
+            self.done = step.is_last() && names.len() <= most;
+            for (at, name) in names.into_iter().take(most) {
+                *self
+                    .found
+                    .entry(name.to_str().unwrap().to_owned())
+                    .or_default() += 1;
+                self.at = Some(at);
+            }
+        }
+    }
+
+    fn write(directory: &Path, name: &str) {
+        std::fs::write(directory.join(name), "").unwrap();
+    }
+
+    /// More readers than listings could be remembered for, in a directory where names come, go and are
+    /// replaced between any two of their steps.
+    #[test]
+    fn every_name_that_stays_is_listed_once_by_everybody() {
+        let source = tempfile::tempdir().unwrap();
+        for number in 0..300 {
+            write(source.path(), &format!("stays-{number}"));
+            write(source.path(), &format!("goes-{number}"));
+        }
+        let tree = tree_of(source.path());
+        let mut readers: Vec<Reader> = (0..40).map(|_| Reader::default()).collect();
+        for round in 0.. {
+            for (number, reader) in readers.iter_mut().enumerate() {
+                // They begin one after the other, and go at different paces.
+                if round >= number && !reader.done {
+                    reader.step(&tree, 5 + number);
+                }
+            }
+            if readers.iter().all(|reader| reader.done) {
+                break;
+            }
+            let _ = std::fs::remove_file(source.path().join(format!("goes-{round}")));
+            write(source.path(), &format!("comes-{round}"));
+            write(source.path(), "new");
+            let replaced = source.path().join(format!("stays-{}", round % 300));
+            std::fs::rename(source.path().join("new"), replaced).unwrap();
+        }
+        for reader in &readers {
+            for number in 0..300 {
+                let name = format!("stays-{number}");
+                assert_eq!(reader.found.get(&name), Some(&1), "{name}");
+            }
+            assert!(reader.found.values().all(|times| *times == 1));
+        }
+    }
+
+    #[test]
+    fn a_listing_shows_what_was_there_before_it_began() {
+        let source = tempfile::tempdir().unwrap();
+        (0..50).for_each(|number| write(source.path(), &format!("old-{number}")));
+        let tree = tree_of(source.path());
+        let mut early = Reader::default();
+        early.step(&tree, 10);
+        (0..50).for_each(|number| write(source.path(), &format!("new-{number}")));
+        let mut late = Reader::default();
+        while !late.done || !early.done {
+            early.step(&tree, 10);
+            late.step(&tree, 10);
+        }
+        assert_eq!(late.found.len(), 100);
+        assert!((0..50).all(|number| early.found.contains_key(&format!("old-{number}"))));
+    }
+}

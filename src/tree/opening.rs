@@ -1,0 +1,127 @@
+//! Opening versions of containers, and keeping them open.
+//!
+//! A version is opened when it is first looked into. A bounded number stays open; the others are opened
+//! again when they are wanted, if the source still holds them. Used by `tree`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::time::Instant;
+
+use super::Tree;
+use super::entry_table::ContainerNumber;
+use super::kept_open::KeptOpen;
+use super::open_container::OpenContainer;
+use super::pinned::Pinned;
+use super::version::ContainerVersion;
+use crate::error::{Error, Result};
+use crate::memory::budget::Budget;
+use crate::source::Store;
+
+/// What becomes of a version's container between its beginning and its end.
+#[derive(Default)]
+pub(super) struct VersionOpening {
+    opened: Mutex<OpenedAs>,
+    /// The source holds another one, or nobody can find it any more: it is not kept open for its own sake.
+    retired: AtomicBool,
+}
+
+/// What a version was opened as.
+#[derive(Default)]
+struct OpenedAs {
+    opened: Weak<OpenContainer>,
+    /// Opened with a fault that may pass, and when to try again: kept open until then, because it might
+    /// have other entries.
+    passing: Option<(Arc<OpenContainer>, Instant)>,
+}
+
+impl VersionOpening {
+    /// Whether it was opened with a fault that may have passed by now. Not while somebody is opening it,
+    /// which may take long: who only looks at the container does not wait for that.
+    pub(super) fn may_have_passed(&self) -> bool {
+        let opened = match self.opened.try_lock() {
+            Ok(opened) => opened,
+            Err(TryLockError::Poisoned(opened)) => opened.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let passing = opened.passing.as_ref();
+        passing.is_some_and(|(_, again)| Instant::now() > *again)
+    }
+}
+
+/// The versions that are kept open.
+#[derive(Default)]
+pub(super) struct OpenVersions {
+    kept: Mutex<KeptOpen>,
+}
+
+impl OpenVersions {
+    fn keep(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
+        let mut kept = self.kept();
+        // Asked under the lock under which it is retired.
+        if !version.opening.retired.load(Ordering::Relaxed) {
+            let closed = kept.keep(version.id, opened);
+            drop(kept);
+            drop(closed);
+        }
+    }
+
+    pub(super) fn retire(&self, version: &ContainerVersion) {
+        let mut kept = self.kept();
+        version.opening.retired.store(true, Ordering::Relaxed);
+        let closed = kept.drop_one(version.id);
+        drop(kept);
+        drop(closed);
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.kept().len()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptOpen> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tree {
+    /// The opened container of a version. Readers of the same container wait for one opening.
+    pub(super) fn open_version(&self, version: &ContainerVersion) -> Result<Arc<OpenContainer>> {
+        let opening = &version.opening.opened;
+        let mut slot = opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = match slot.opened.upgrade() {
+            Some(opened) => opened,
+            None => {
+                let opened = Arc::new(open_unchanged(version, &self.store, self.cache.budget())?);
+                slot.opened = Arc::downgrade(&opened);
+                let faults = &opened.container(ContainerNumber(0))?.faults;
+                if let Some(retry_after) = faults.iter().filter_map(|fault| fault.passing).max() {
+                    slot.passing = Some((Arc::clone(&opened), Instant::now() + retry_after));
+                }
+                opened
+            }
+        };
+        drop(slot);
+        self.versions.open.keep(version, &opened);
+        Ok(opened)
+    }
+}
+
+/// Opens a container and makes sure that it is the version: the sources were opened one after another,
+/// so it is looked at again afterwards.
+fn open_unchanged(
+    version: &ContainerVersion,
+    store: &Arc<dyn Store>,
+    budget: &Arc<Budget>,
+) -> Result<OpenContainer> {
+    let pinned: Arc<dyn Store> = Arc::new(Pinned::new(store, version));
+    let container = version.recognised.open(&pinned, &version.path, budget)?;
+    let (opened, identity) = OpenContainer::new(version, container, &**store)?;
+    if identity != version.identity {
+        return Err(Error::Changed {
+            path: store.display(&version.path),
+        });
+    }
+    for fault in opened.container(ContainerNumber(0))?.all_faults() {
+        log::warn!("{fault}");
+    }
+    Ok(opened)
+}

@@ -5,10 +5,13 @@
 //! `verify` and by the views. A new format implements this trait and nothing else of the read path.
 
 pub mod dtype;
+mod gather;
+pub mod nested;
 pub mod npy;
 pub mod prefetch;
 pub mod read;
 pub mod sequential;
+mod steps;
 pub mod uncached;
 
 use std::borrow::Cow;

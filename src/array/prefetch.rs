@@ -1,7 +1,7 @@
 //! Read-ahead for sequential readers: the next blocks are decoded by worker threads while the reader
 //! still copies the last ones.
 //!
-//! A [`Stream`] belongs to an open file and recognises sequential reading; [`Workers`] decode. Nobody
+//! A [`ReadAhead`] belongs to an open file and recognises sequential reading; [`ReadAheadWorkers`] decode. Nobody
 //! waits for read-ahead and nothing depends on it: tasks are dropped when the queue or memory is full.
 //!
 //! What such a reader has left behind is in the kernel's page cache; keeping the decoded blocks as well
@@ -26,13 +26,13 @@ const TASK: u64 = 512 << 10;
 const FARTHEST: u64 = 4 << 20;
 
 /// Recognises sequential reading of one open file.
-pub struct Stream {
-    state: Mutex<State>,
+pub struct ReadAhead {
+    state: Mutex<ReaderPosition>,
     farthest: u64,
 }
 
 #[derive(Default)]
-struct State {
+struct ReaderPosition {
     /// Where the reader is expected next.
     next: u64,
     /// Where read-ahead has been ordered up to.
@@ -52,10 +52,10 @@ pub struct Advance {
     pub passed: Option<Range<u64>>,
 }
 
-impl Stream {
+impl ReadAhead {
     /// `cache_limit`: one stream keeps at most an eighth of the cache busy.
     pub fn new(cache_limit: u64) -> Self {
-        Stream {
+        ReadAhead {
             state: Mutex::default(),
             farthest: FARTHEST.min(cache_limit / 8).max(2 * TASK),
         }
@@ -74,7 +74,7 @@ impl Stream {
             && range.end.saturating_add(disorder) >= state.next
             && state.next > 0;
         if !sequential {
-            *state = State {
+            *state = ReaderPosition {
                 next: range.end,
                 ordered: range.end,
                 window: 0,
@@ -93,7 +93,7 @@ impl Stream {
     }
 
     /// Half a window at a time: fewer, larger orders.
-    fn order(&self, state: &mut State, size: u64) -> Option<Range<u64>> {
+    fn order(&self, state: &mut ReaderPosition, size: u64) -> Option<Range<u64>> {
         state.window = (state.window * 2).clamp(2 * TASK, self.farthest);
         let ahead = state.next.saturating_add(state.window).min(size);
         let from = state.ordered.max(state.next);
@@ -106,7 +106,7 @@ impl Stream {
 }
 
 /// At least a task's worth at a time; what the kernel may still ask for out of order stays.
-fn pass(state: &mut State) -> Option<Range<u64>> {
+fn pass(state: &mut ReaderPosition) -> Option<Range<u64>> {
     let to = state.next.saturating_sub(DISORDER);
     if to < state.passed.saturating_add(TASK) {
         return None;
@@ -115,18 +115,18 @@ fn pass(state: &mut State) -> Option<Range<u64>> {
     Some(from..to)
 }
 
-struct Task {
+struct Ordered {
     array: Weak<CachedArray>,
     range: Range<u64>,
 }
 
 /// The threads that decode ahead. Dropping them ends the threads.
-pub struct Workers {
-    queue: Option<Sender<Task>>,
+pub struct ReadAheadWorkers {
+    queue: Option<Sender<Ordered>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Workers {
+impl ReadAheadWorkers {
     pub fn new(threads: usize) -> std::io::Result<Self> {
         let (queue, tasks) = crossbeam_channel::bounded(256);
         let threads = (0..threads)
@@ -137,7 +137,7 @@ impl Workers {
                     .spawn(move || work(&tasks))
             })
             .collect::<std::io::Result<_>>()?;
-        Ok(Workers {
+        Ok(ReadAheadWorkers {
             queue: Some(queue),
             threads,
         })
@@ -149,7 +149,7 @@ impl Workers {
         let mut at = range.start;
         while at < range.end {
             let end = (at - at % TASK + TASK).min(range.end);
-            let task = Task {
+            let task = Ordered {
                 array: Arc::downgrade(array),
                 range: at..end,
             };
@@ -161,7 +161,7 @@ impl Workers {
     }
 }
 
-impl Drop for Workers {
+impl Drop for ReadAheadWorkers {
     fn drop(&mut self) {
         self.queue = None;
         for thread in self.threads.drain(..) {
@@ -170,7 +170,7 @@ impl Drop for Workers {
     }
 }
 
-fn work(tasks: &Receiver<Task>) {
+fn work(tasks: &Receiver<Ordered>) {
     while let Ok(task) = tasks.recv() {
         // The file may have been closed meanwhile.
         if let Some(array) = task.array.upgrade() {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn sequential_reading_is_recognised_and_ordered_once() {
-        let stream = Stream::new(1 << 30);
+        let stream = ReadAhead::new(1 << 30);
         let size = 64 * MIB;
         let (mut ordered, mut left_behind) = (0, 0);
         for i in 0..512u64 {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn disorder_of_the_kernel_does_not_disturb() {
-        let stream = Stream::new(1 << 30);
+        let stream = ReadAhead::new(1 << 30);
         let mut orders = 0;
         for pair in 0..100u64 {
             for at in [2 * pair + 1, 2 * pair] {
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn random_reading_orders_nothing() {
-        let stream = Stream::new(1 << 30);
+        let stream = ReadAhead::new(1 << 30);
         for i in 0..100u64 {
             let at = (i * 37 % 100) * 16 * MIB;
             assert_eq!(
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn reading_past_the_end_changes_nothing() {
-        let stream = Stream::new(1 << 30);
+        let stream = ReadAhead::new(1 << 30);
         let size = 64 * MIB;
         stream.advance(0..MIB, size);
         for past in [size..size, size + MIB..size, u64::MAX..size] {

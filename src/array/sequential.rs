@@ -5,31 +5,30 @@
 //! array of one dimension); others are read correctly, but their blocks more than once.
 //! Used by the full checks of `container`.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::dtype::Dtype;
-use super::{Array, BlockId, Piece};
-use crate::error::{Error, Fault, Result};
-use crate::memory::scratch::Region;
-
-/// Pieces are asked for this many bytes at a time: small blocks make many of them.
-const PLAN: u64 = 256 << 10;
+use super::gather::{self, PieceSource};
+use super::steps::PlacedRange;
+use super::{Array, BlockId};
+use crate::error::{Fault, Result};
+use crate::memory::block::{Block, Workspace};
+use crate::memory::budget::Budget;
 
 /// Bytes that are converted at a time; a multiple of every element size.
 const STEP: usize = 32 << 10;
 
 /// How whole numbers are stored, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Number {
+pub(crate) struct WholeNumber {
     /// 1, 2, 4 or 8 bytes.
     pub(crate) size: usize,
     pub(crate) signed: bool,
 }
 
-impl Number {
+impl WholeNumber {
     /// None for types that are not whole numbers (or booleans, which count as such).
-    pub(crate) fn of(dtype: &Dtype) -> Option<Number> {
+    pub(crate) fn of(dtype: &Dtype) -> Option<WholeNumber> {
         let (size, signed) = match &*dtype.name() {
             "uint8" | "bool" => (1, false),
             "uint16" => (2, false),
@@ -41,7 +40,7 @@ impl Number {
             "int64" => (8, true),
             _ => return None,
         };
-        Some(Number { size, signed })
+        Some(WholeNumber { size, signed })
     }
 
     /// Converts `raw`, whole elements; negative numbers get their sign extended.
@@ -67,48 +66,46 @@ impl Number {
     }
 }
 
-/// The reader. Memory: one decoded block and the pieces of [`PLAN`] bytes.
+/// The reader. Memory: one decoded block, kept until the next is needed.
 pub(crate) struct Sequential {
     array: Arc<dyn Array>,
-    number: Number,
-    /// Bytes of whole elements.
-    bytes: u64,
-    /// Bytes for which pieces were asked.
-    planned: u64,
-    pieces: VecDeque<Piece>,
-    /// The block in `decoded`.
-    held: Option<BlockId>,
-    decoded: Vec<u8>,
-    region: Region,
+    number: WholeNumber,
+    /// Bytes that have been read.
+    done: u64,
+    last: LastBlock,
     raw: Vec<u8>,
     /// Elements not handed out yet.
     left: u64,
 }
 
+/// The block that was decoded last.
+struct LastBlock {
+    budget: Arc<Budget>,
+    block: Option<(BlockId, Block)>,
+}
+
 impl Sequential {
     /// Starts before the first element; a fault if the array is not one of whole numbers.
-    pub(crate) fn new(array: Arc<dyn Array>) -> Result<Self> {
+    pub(crate) fn new(array: Arc<dyn Array>, budget: &Arc<Budget>) -> Result<Self> {
         let info = array.info()?;
-        let number = Number::of(&info.dtype).ok_or_else(|| {
+        let number = WholeNumber::of(&info.dtype).ok_or_else(|| {
             let fault = Fault::new("not an array of whole numbers").array(array.name());
             fault.found(info.dtype.name())
         })?;
-        let left = info.bytes / number.size as u64;
         Ok(Sequential {
+            left: info.bytes / number.size as u64,
             array,
             number,
-            bytes: left * number.size as u64,
-            planned: 0,
-            pieces: VecDeque::new(),
-            held: None,
-            decoded: Vec::new(),
-            region: Region::default(),
+            done: 0,
+            last: LastBlock {
+                budget: Arc::clone(budget),
+                block: None,
+            },
             raw: Vec::new(),
-            left,
         })
     }
 
-    pub(crate) fn number(&self) -> Number {
+    pub(crate) fn number(&self) -> WholeNumber {
         self.number
     }
 
@@ -132,95 +129,49 @@ impl Sequential {
 
     /// The next bytes, all of `out`.
     fn fill(&mut self, out: &mut [u8]) -> Result<()> {
-        let mut done = 0;
-        while done < out.len() {
-            let piece = self.next_piece()?;
-            let most = (out.len() - done) as u64;
-            let n = piece.take().min(most);
-            let (now, rest) = split(piece, n);
-            self.copy(now, &mut out[done..done + n as usize])?;
-            if let Some(rest) = rest {
-                self.pieces.push_front(rest);
-            }
-            done += n as usize;
-        }
-        Ok(())
-    }
-
-    fn next_piece(&mut self) -> Result<Piece> {
-        loop {
-            match self.pieces.pop_front() {
-                Some(piece) if piece.take() == 0 => {}
-                Some(piece) => return Ok(piece),
-                None => self.plan()?,
-            }
-        }
-    }
-
-    fn plan(&mut self) -> Result<()> {
-        let end = self.bytes.min(self.planned.saturating_add(PLAN));
-        let mut pieces = Vec::new();
-        self.array.pieces(self.planned..end, &mut pieces)?;
-        let covered: u64 = pieces.iter().map(Piece::take).sum();
-        if covered == 0 || covered != end - self.planned {
-            let fault = Fault::new("the blocks of the array do not cover it");
-            return Err(fault.expected(end - self.planned).found(covered).into());
-        }
-        self.planned = end;
-        self.pieces = pieces.into();
-        Ok(())
-    }
-
-    fn copy(&mut self, piece: Piece, out: &mut [u8]) -> Result<()> {
-        let (id, block_len, skip) = match piece {
-            Piece::Direct { at, .. } => return self.array.read_direct(at, out),
-            Piece::Block {
-                id,
-                block_len,
-                skip,
-                ..
-            } => (id, block_len, skip),
+        let from = self.done..self.done + out.len() as u64;
+        let mut source = Following {
+            array: &*self.array,
+            last: &mut self.last,
         };
-        if self.held != Some(id) {
-            self.held = None;
-            resize(&mut self.decoded, block_len)?;
-            let scratch = self.region.scratch(self.array.scratch(id))?;
-            self.array.decode(id, &mut self.decoded, scratch)?;
-            self.held = Some(id);
-        }
-        let part = usize::try_from(skip)
-            .ok()
-            .and_then(|skip| self.decoded.get(skip..)?.get(..out.len()));
-        let short = || Fault::new("the block is shorter than the array needs").block(id.0);
-        out.copy_from_slice(part.ok_or_else(short)?);
+        let ranges = [PlacedRange { from, to: 0 }];
+        gather::gather(&*self.array, &ranges, &mut source, out)?;
+        self.done += out.len() as u64;
         Ok(())
     }
 }
 
-/// The first `n` bytes of a piece and the rest.
-fn split(piece: Piece, n: u64) -> (Piece, Option<Piece>) {
-    let (mut now, mut rest) = (piece, piece);
-    match (&mut now, &mut rest) {
-        (Piece::Direct { take: now, .. }, Piece::Direct { at, take }) => {
-            (*now, *at, *take) = (n, *at + n, *take - n);
-        }
-        (Piece::Block { take: now, .. }, Piece::Block { skip, take, .. }) => {
-            (*now, *skip, *take) = (n, *skip + n, *take - n);
-        }
-        _ => {}
-    }
-    (now, (rest.take() > 0).then_some(rest))
+/// An array of which the last block is there.
+struct Following<'a> {
+    array: &'a dyn Array,
+    last: &'a mut LastBlock,
 }
 
-/// Makes room for a block, or says that there is none.
-fn resize(buffer: &mut Vec<u8>, len: u64) -> Result<()> {
-    let no_room = || Error::io("cannot decode a block", std::io::ErrorKind::OutOfMemory);
-    let len = usize::try_from(len).map_err(|_| no_room())?;
-    buffer
-        .try_reserve(len.saturating_sub(buffer.len()))
-        .map_err(|_| no_room())?;
-    buffer.resize(len, 0);
-    Ok(())
+impl PieceSource for Following<'_> {
+    /// Other readers of the same check hold blocks as well: nobody waits.
+    fn block(
+        &mut self,
+        id: BlockId,
+        len: u64,
+        copy: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let last = &mut self.last.block;
+        if let Some((_, block)) = last.as_ref().filter(|(last, _)| *last == id) {
+            return copy(block.bytes());
+        }
+        *last = None;
+        let scratch = self.array.scratch(id);
+        let hold = self.last.budget.keep(len.saturating_add(scratch))?;
+        let mut space = Workspace::new(len, scratch, hold, len)?;
+        let (block, scratch) = space.parts();
+        self.array.decode(id, block, scratch)?;
+        let (_, block) = last.insert((id, space.into_block()));
+        copy(block.bytes())
+    }
+
+    fn direct(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.array.read_direct(at, out)
+    }
 }
 
 #[cfg(test)]
@@ -229,7 +180,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::array::{Info, Order};
+    use crate::array::{Info, Order, Piece};
     use crate::memory::Scratch;
     use proptest::prelude::*;
 
@@ -283,7 +234,7 @@ mod tests {
     }
 
     fn all(array: Arc<dyn Array>, step: usize) -> Vec<u64> {
-        let mut reader = Sequential::new(array).unwrap();
+        let mut reader = Sequential::new(array, &Budget::new(1 << 20)).unwrap();
         let mut all = Vec::new();
         let mut buffer = vec![0; step];
         loop {
@@ -312,7 +263,7 @@ mod tests {
     #[test]
     fn text_and_floats_are_refused() {
         for dtype in [Dtype::Text, Dtype::F32, Dtype::numpy("|S1", 1)] {
-            assert_eq!(Number::of(&dtype), None);
+            assert_eq!(WholeNumber::of(&dtype), None);
         }
     }
 

@@ -1,107 +1,154 @@
 //! Reading an array without a cache: for arrays that are made of others, for the rules that a full check
-//! applies to whole arrays, and for tests. Who reads the same bytes twice reads through [`super::read`].
+//! applies to whole arrays, and for tests. Who reads the same bytes twice reads through [`super::read`], or
+//! below the cache through [`super::nested`].
 
-use std::ops::Range;
+use std::sync::Arc;
 
-use super::read::{block_of, same_block};
-use super::{Array, Piece};
-use crate::error::{Fault, Result};
-use crate::memory::no_memory;
-use crate::memory::scratch::Region;
+use super::gather::{self, PieceSource};
+use super::{Array, BlockId, Piece};
+use crate::error::Result;
+use crate::memory::block::Workspace;
+use crate::memory::budget::Budget;
+use crate::memory::{Scratch, room};
 
-/// In memory to be filled: not zero, so that a byte that a decoder leaves out is seen.
+pub use super::steps::PlacedRange;
+
+/// In memory to be filled, in tests: a byte that a decoder leaves out is seen.
+#[cfg(test)]
 const UNWRITTEN: u8 = 0xee;
 
-/// A range of an array and where it belongs in a buffer.
-pub struct Copy {
-    pub from: Range<u64>,
-    pub to: usize,
+/// Direct bytes that a check reads at once.
+const STEP: u64 = 64 << 10;
+
+/// Where the memory for decoding a block comes from.
+pub enum DecodeMemory<'a> {
+    /// Waited for: the caller holds none.
+    Reserved(&'a Arc<Budget>),
+    /// Charged past the limit, if need be: the caller may hold some (see [`Budget::overdraw`]).
+    Overdrawn(&'a Arc<Budget>),
+    /// Handed over by the caller: what [`lent`] says for the largest block.
+    Lent(Scratch<'a>),
+}
+
+/// Scratch memory to be lent for reading blocks of up to `block_len` bytes, whose decode takes up to `scratch`.
+pub const fn lent(block_len: u64, scratch: u64) -> u64 {
+    room(block_len).saturating_add(scratch)
+}
+
+struct Uncached<'a, 'm> {
+    array: &'a dyn Array,
+    memory: DecodeMemory<'m>,
 }
 
 /// Fills `out` with the array's bytes from `at` on.
-pub fn read_into(array: &dyn Array, at: u64, out: &mut [u8]) -> Result<()> {
+pub fn read_into(
+    array: &dyn Array,
+    at: u64,
+    out: &mut [u8],
+    memory: DecodeMemory<'_>,
+) -> Result<()> {
     let from = at..at.saturating_add(out.len() as u64);
-    gather(array, &[Copy { from, to: 0 }], out)
+    gather(array, &[PlacedRange { from, to: 0 }], out, memory)
 }
 
-/// Copies ranges to their places in `out`; every block is decoded once.
-pub fn gather(array: &dyn Array, copies: &[Copy], out: &mut [u8]) -> Result<()> {
-    let mut placed = Vec::with_capacity(copies.len());
-    let mut pieces = Vec::new();
-    for Copy { from, to } in copies {
-        pieces.clear();
-        array.pieces(from.clone(), &mut pieces)?;
-        let mut at = *to;
-        for piece in &pieces {
-            placed.push((at, *piece));
-            at += piece.take() as usize;
-        }
-        if (at - to) as u64 != from.end - from.start {
-            return Err(Fault::new("the array is shorter than it says").into());
-        }
-    }
-    placed.sort_by_key(|(_, piece)| block_of(piece));
-    for group in placed.chunk_by(|a, b| same_block(&a.1, &b.1)) {
-        copy_group(array, group, out)?;
-    }
-    Ok(())
+/// Copies ranges to their places in `out`. A block is decoded once, unless its pieces are very many.
+pub fn gather(
+    array: &dyn Array,
+    ranges: &[PlacedRange],
+    out: &mut [u8],
+    memory: DecodeMemory<'_>,
+) -> Result<()> {
+    gather::gather(array, ranges, &mut Uncached { array, memory }, out)
 }
 
-/// Copies the pieces of one block, or one direct piece.
-fn copy_group(array: &dyn Array, group: &[(usize, Piece)], out: &mut [u8]) -> Result<()> {
-    let mut region = Region::default();
-    match *group {
-        [(to, Piece::Direct { at, take })] => array.read_direct(at, part(out, to, take)?),
-        [
-            (
-                to,
-                Piece::Block {
-                    id,
-                    block_len,
-                    take,
-                    ..
-                },
-            ),
-        ] if take == block_len => {
-            array.decode(id, part(out, to, take)?, region.scratch(array.scratch(id))?)
-        }
-        [(_, Piece::Block { id, block_len, .. }), ..] => {
-            let mut block = unwritten(block_len)?;
-            array.decode(id, &mut block, region.scratch(array.scratch(id))?)?;
-            for &(to, piece) in group {
-                if let Piece::Block { skip, take, .. } = piece {
-                    let bytes = &block[skip as usize..][..take as usize];
-                    part(out, to, take)?.copy_from_slice(bytes);
-                }
+/// Decodes or reads a piece for its faults alone.
+pub fn check(array: &dyn Array, piece: Piece, budget: &Arc<Budget>) -> Result<()> {
+    let mut source = Uncached {
+        array,
+        memory: DecodeMemory::Reserved(budget),
+    };
+    match piece {
+        Piece::Block { id, block_len, .. } => source.block(id, block_len, &mut |_| Ok(())),
+        Piece::Direct { at, take } => {
+            let mut space = Workspace::new(STEP, 0, budget.reserve(STEP), STEP)?;
+            let (buffer, _) = space.parts();
+            for done in (0..take).step_by(STEP as usize) {
+                let len = STEP.min(take - done) as usize;
+                array.read_direct(at + done, &mut buffer[..len])?;
             }
             Ok(())
         }
-        _ => Ok(()),
     }
 }
 
-fn part(out: &mut [u8], to: usize, len: u64) -> Result<&mut [u8]> {
-    let part = out
-        .get_mut(to..)
-        .and_then(|rest| rest.get_mut(..len as usize));
-    part.ok_or_else(|| Fault::new("the array is longer than it says").into())
+impl DecodeMemory<'_> {
+    /// Lends `use_it` the memory for a block of `len` bytes (none, if it is decoded to where it belongs) and for its
+    /// decode.
+    fn with(
+        &mut self,
+        len: u64,
+        scratch: u64,
+        use_it: impl FnOnce(&mut [u8], Scratch<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = len.saturating_add(scratch);
+        match self {
+            DecodeMemory::Reserved(budget) => {
+                let mut space = Workspace::new(len, scratch, budget.reserve(bytes), len)?;
+                let (block, scratch) = space.parts();
+                use_it(block, scratch)
+            }
+            DecodeMemory::Overdrawn(budget) => {
+                let mut overdraft = budget.overdraw(bytes)?;
+                let mut space = Workspace::new(len, scratch, overdraft.hold(), len)?;
+                let (block, scratch) = space.parts();
+                use_it(block, scratch)
+            }
+            DecodeMemory::Lent(lent) => {
+                let mut lent = lent.lend();
+                let block = lent.take(len)?;
+                use_it(block, lent)
+            }
+        }
+    }
 }
 
-/// A block to be decoded into; ENOMEM if the system has no memory left.
-fn unwritten(len: u64) -> Result<Vec<u8>> {
-    let refused = || no_memory("cannot decode a block");
-    let len = usize::try_from(len).map_err(|_| refused())?;
-    let mut block = Vec::new();
-    block.try_reserve_exact(len).map_err(|_| refused())?;
-    block.resize(len, UNWRITTEN);
-    Ok(block)
+impl PieceSource for Uncached<'_, '_> {
+    fn block(
+        &mut self,
+        id: BlockId,
+        len: u64,
+        copy: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let array = self.array;
+        self.memory.with(len, array.scratch(id), |block, scratch| {
+            #[cfg(test)]
+            block.fill(UNWRITTEN);
+            array.decode(id, block, scratch)?;
+            copy(block)
+        })
+    }
+
+    fn whole_block(&mut self, id: BlockId, out: &mut [u8]) -> Result<()> {
+        let array = self.array;
+        let decode = |_: &mut [u8], scratch: Scratch<'_>| array.decode(id, out, scratch);
+        match array.scratch(id) {
+            0 => array.decode(id, out, Scratch::none()),
+            len => self.memory.with(0, len, decode),
+        }
+    }
+
+    fn direct(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.array.read_direct(at, out)
+    }
 }
 
 /// The bytes of a range.
 #[cfg(test)]
-pub(crate) fn read(array: &dyn Array, range: Range<u64>) -> Result<Vec<u8>> {
+pub(crate) fn read(array: &dyn Array, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+    let budget = Budget::new(1 << 30);
     let mut bytes = vec![UNWRITTEN; (range.end - range.start) as usize];
-    read_into(array, range.start, &mut bytes)?;
+    let memory = DecodeMemory::Reserved(&budget);
+    read_into(array, range.start, &mut bytes, memory)?;
     Ok(bytes)
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use super::Key;
+use super::BlockKey;
 use super::shard::Shard;
 use crate::error::{Fault, Result};
 use crate::memory::block::Block;
@@ -42,13 +42,13 @@ impl Flight {
 /// The decoding thread's end of a flight.
 pub(super) struct Landing<'a> {
     shard: &'a Shard,
-    key: Key,
+    key: BlockKey,
     flight: Arc<Flight>,
     landed: bool,
 }
 
 impl<'a> Landing<'a> {
-    pub(super) fn new(shard: &'a Shard, key: Key, flight: Arc<Flight>) -> Self {
+    pub(super) fn new(shard: &'a Shard, key: BlockKey, flight: Arc<Flight>) -> Self {
         Landing {
             shard,
             key,
@@ -58,7 +58,7 @@ impl<'a> Landing<'a> {
     }
 
     /// Puts a good block into the cache and wakes everybody who waits for it.
-    pub(super) fn land(mut self, key: Key, outcome: Result<Arc<Block>>) -> Result<Arc<Block>> {
+    pub(super) fn land(mut self, key: BlockKey, outcome: Result<Arc<Block>>) -> Result<Arc<Block>> {
         self.landed = true;
         self.shard.land(key, outcome.as_ref().ok());
         self.flight.deliver(outcome.clone());

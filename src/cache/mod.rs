@@ -1,6 +1,6 @@
 //! The block cache: decoded blocks of every container, one byte budget, one decode per block.
 //!
-//! A reader asks for a block by [`Key`] and says how to decode it. If the block is cached it is shared;
+//! A reader asks for a block by [`BlockKey`] and says how to decode it. If the block is cached it is shared;
 //! if somebody decodes it already, the reader waits for that decode; else it decodes, with no lock
 //! held. Memory is reserved from the [`Budget`] before the decode begins, so cached blocks, blocks being
 //! read and decodes in flight together stay below the limit; a decode that needs more than all of it is
@@ -17,10 +17,11 @@ use std::sync::{Arc, Weak};
 use crate::array::BlockId;
 use crate::error::Result;
 use crate::memory::Scratch;
-use crate::memory::block::{Block, Pool};
+use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::{Budget, Hold, Reclaim};
+use crate::memory::reply::ReplyBuffers;
 use flight::Landing;
-use shard::{Found, Shard};
+use shard::{Shard, Sought};
 use stats::Stats;
 
 /// One version of a container, as opened: never reused, so blocks of two versions never mix.
@@ -32,7 +33,7 @@ pub struct VersionId(pub u64);
 pub struct ArrayIndex(pub u32);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct BlockKey {
     pub version: VersionId,
     pub array: ArrayIndex,
     pub block: BlockId,
@@ -49,8 +50,9 @@ pub struct BlockCache {
     /// Which shard gives up a block next.
     hand: AtomicUsize,
     budget: Arc<Budget>,
-    pool: Arc<Pool>,
     pub stats: Stats,
+    /// Where replies are put together that are not a part of one block.
+    pub replies: ReplyBuffers,
 }
 
 /// Bytes that a decode needs from the budget.
@@ -58,13 +60,6 @@ struct Needed {
     block: u64,
     scratch: u64,
     /// The scratch memory in full, where the budget is smaller.
-    scratch_len: u64,
-}
-
-/// The same, taken.
-struct Memory {
-    block: Hold,
-    scratch: Hold,
     scratch_len: u64,
 }
 
@@ -87,8 +82,8 @@ impl BlockCache {
             hasher: RandomState::new(),
             hand: AtomicUsize::new(0),
             budget: Budget::new(limit),
-            pool: Arc::new(Pool::new(limit)),
             stats: Stats::default(),
+            replies: ReplyBuffers::default(),
         });
         let lender: Weak<BlockCache> = Arc::downgrade(&cache);
         cache.budget.register(lender);
@@ -117,42 +112,44 @@ impl BlockCache {
     ///
     /// The caller holds no other block meanwhile: a thread that waits for memory while it keeps some
     /// from others could wait forever.
-    pub fn get(&self, key: Key, decode: &impl Decode) -> Result<Arc<Block>> {
+    pub fn get(&self, key: BlockKey, decode: &impl Decode) -> Result<Arc<Block>> {
         match self.shard(&key).find(key) {
-            Found::Cached(block) => {
+            Sought::Cached(block) => {
                 self.stats.hit();
                 Ok(block)
             }
-            Found::InFlight(flight) => {
+            Sought::InFlight(flight) => {
                 self.stats.wait();
                 flight.wait()
             }
-            Found::Nothing(landing) => {
+            Sought::Nothing(landing) => {
                 self.stats.miss();
-                let memory = self.reserve(&self.needed(decode));
-                self.decode(key, memory, landing, decode)
+                let needed = self.needed(decode);
+                let memory = self.budget.reserve(needed.block + needed.scratch);
+                self.decode(key, &needed, memory, landing, decode)
             }
         }
     }
 
     /// Decodes a block that will be wanted soon, unless somebody has it or memory is short.
-    pub fn prefetch(&self, key: Key, decode: &impl Decode) {
+    pub fn prefetch(&self, key: BlockKey, decode: &impl Decode) {
         if self.shard(&key).has(key) {
             return;
         }
-        let Some(memory) = self.try_reserve(&self.needed(decode)) else {
+        let needed = self.needed(decode);
+        let Some(memory) = self.budget.try_reserve(needed.block + needed.scratch) else {
             return;
         };
         // Memory first: readers may join a decode as soon as it is registered, so it must take place.
-        if let Found::Nothing(landing) = self.shard(&key).find(key) {
+        if let Sought::Nothing(landing) = self.shard(&key).find(key) {
             self.stats.prefetch();
             // An error is found again, and reported, by the reader that wants the block.
-            let _ = self.decode(key, memory, landing, decode);
+            let _ = self.decode(key, &needed, memory, landing, decode);
         }
     }
 
     /// Drops a block that will not be asked for again.
-    pub fn let_go(&self, key: Key) {
+    pub fn let_go(&self, key: BlockKey) {
         self.shard(&key).let_go(key);
     }
 
@@ -166,18 +163,18 @@ impl BlockCache {
     /// The block keeps its part of the memory, the scratch is returned.
     fn decode(
         &self,
-        key: Key,
-        memory: Memory,
+        key: BlockKey,
+        needed: &Needed,
+        memory: Hold,
         landing: Landing<'_>,
         decode: &impl Decode,
     ) -> Result<Arc<Block>> {
-        let outcome =
-            Block::new(decode.yields(), memory.block, &self.pool).and_then(|mut block| {
-                let mut region =
-                    Block::for_scratch(memory.scratch_len, memory.scratch, &self.pool)?;
-                decode.decode(block.bytes_mut(), region.scratch(memory.scratch_len))?;
-                Ok(Arc::new(block))
-            });
+        let space = Workspace::new(decode.yields(), needed.scratch_len, memory, needed.block);
+        let outcome = space.and_then(|mut space| {
+            let (block, scratch) = space.parts();
+            decode.decode(block, scratch)?;
+            Ok(Arc::new(space.into_block()))
+        });
         if outcome.is_ok() {
             self.stats.decoded(decode.yields());
         }
@@ -187,7 +184,7 @@ impl BlockCache {
         outcome
     }
 
-    fn shard(&self, key: &Key) -> &Shard {
+    fn shard(&self, key: &BlockKey) -> &Shard {
         &self.shards[(self.hasher.hash_one(key) as usize) % SHARDS]
     }
 
@@ -202,28 +199,6 @@ impl BlockCache {
             block,
             scratch: scratch_len.min(limit - block),
             scratch_len,
-        }
-    }
-
-    /// What a decode takes, of memory that is free or can be reclaimed.
-    fn try_reserve(&self, needed: &Needed) -> Option<Memory> {
-        let hold = self.budget.try_reserve(needed.block + needed.scratch)?;
-        Some(needed.of(hold))
-    }
-
-    /// The same, after waiting for others to finish if it must be.
-    fn reserve(&self, needed: &Needed) -> Memory {
-        needed.of(self.budget.reserve(needed.block + needed.scratch))
-    }
-}
-
-impl Needed {
-    /// The block's part comes first, since it is what stays.
-    fn of(&self, mut hold: Hold) -> Memory {
-        Memory {
-            block: hold.split(self.block),
-            scratch: hold,
-            scratch_len: self.scratch_len,
         }
     }
 }

@@ -9,31 +9,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lru::LruCache;
 
 use super::flight::{Flight, Landing};
-use super::{Key, VersionId};
+use super::{BlockKey, VersionId};
 use crate::memory::block::Block;
 
 #[derive(Default)]
 pub(super) struct Shard {
-    state: Mutex<State>,
+    state: Mutex<Blocks>,
     /// What the blocks in the list take from the budget; changed with the lock held.
     charged: AtomicU64,
 }
 
-struct State {
-    blocks: LruCache<Key, Arc<Block>>,
-    flights: HashMap<Key, Arc<Flight>>,
+struct Blocks {
+    blocks: LruCache<BlockKey, Arc<Block>>,
+    flights: HashMap<BlockKey, Arc<Flight>>,
 }
 
-impl Default for State {
+impl Default for Blocks {
     fn default() -> Self {
-        State {
+        Blocks {
             blocks: LruCache::unbounded(),
             flights: HashMap::new(),
         }
     }
 }
 
-pub(super) enum Found<'a> {
+pub(super) enum Sought<'a> {
     Cached(Arc<Block>),
     InFlight(Arc<Flight>),
     /// The caller must decode the block and land it.
@@ -42,25 +42,25 @@ pub(super) enum Found<'a> {
 
 impl Shard {
     /// Whether the block is here or being decoded; counts as a use of it.
-    pub(super) fn has(&self, key: Key) -> bool {
+    pub(super) fn has(&self, key: BlockKey) -> bool {
         let mut state = self.lock();
         state.blocks.get(&key).is_some() || state.flights.contains_key(&key)
     }
 
-    pub(super) fn find(&self, key: Key) -> Found<'_> {
+    pub(super) fn find(&self, key: BlockKey) -> Sought<'_> {
         let mut state = self.lock();
         if let Some(block) = state.blocks.get(&key) {
-            return Found::Cached(Arc::clone(block));
+            return Sought::Cached(Arc::clone(block));
         }
         if let Some(flight) = state.flights.get(&key) {
-            return Found::InFlight(Arc::clone(flight));
+            return Sought::InFlight(Arc::clone(flight));
         }
         let flight = Arc::new(Flight::default());
         state.flights.insert(key, Arc::clone(&flight));
-        Found::Nothing(Landing::new(self, key, flight))
+        Sought::Nothing(Landing::new(self, key, flight))
     }
 
-    pub(super) fn land(&self, key: Key, block: Option<&Arc<Block>>) {
+    pub(super) fn land(&self, key: BlockKey, block: Option<&Arc<Block>>) {
         let mut state = self.lock();
         state.flights.remove(&key);
         let replaced = block.and_then(|block| {
@@ -80,7 +80,7 @@ impl Shard {
         evicted.is_some()
     }
 
-    pub(super) fn let_go(&self, key: Key) {
+    pub(super) fn let_go(&self, key: BlockKey) {
         let mut state = self.lock();
         let dropped = state.blocks.pop(&key);
         self.discharge(&dropped);
@@ -90,7 +90,7 @@ impl Shard {
 
     pub(super) fn forget(&self, version: VersionId) {
         let mut state = self.lock();
-        let keys: Vec<Key> = state
+        let keys: Vec<BlockKey> = state
             .blocks
             .iter()
             .map(|(key, _)| *key)
@@ -119,7 +119,7 @@ impl Shard {
         self.lock().blocks.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Blocks> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

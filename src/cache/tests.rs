@@ -5,8 +5,8 @@ use crate::error::Fault;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Barrier, Mutex};
 
-fn key(block: u64) -> Key {
-    Key {
+fn key(block: u64) -> BlockKey {
+    BlockKey {
         version: VersionId(1),
         array: ArrayIndex(0),
         block: BlockId(block),
@@ -162,7 +162,7 @@ fn a_panicking_decoder_leaves_nothing_behind() {
 fn forgetting_a_version_frees_its_blocks() {
     let cache = BlockCache::new(100_000);
     cache.get(key(1), &fill(1000, 1)).unwrap();
-    let other = Key {
+    let other = BlockKey {
         version: VersionId(2),
         ..key(1)
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Failure, Outcome, container, output};
-use crate::array::prefetch::{Stream, Workers};
+use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::inside::{Located, join};
@@ -31,8 +31,8 @@ pub(super) fn run(
         .map_or(array.bytes, |n| offset.saturating_add(n))
         .min(array.bytes);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let workers = Workers::new(threads).map_err(Failure::new)?;
-    let stream = Stream::new(CACHE);
+    let workers = ReadAheadWorkers::new(threads).map_err(Failure::new)?;
+    let stream = ReadAhead::new(CACHE);
     let mut at = offset;
     let mut out = io::stdout().lock();
     while at < end {

@@ -10,7 +10,7 @@ use super::args::MountArgs;
 use super::options::MountOptions;
 use super::preconditions::{self, Places};
 use super::{Failure, Outcome, container, output};
-use crate::array::prefetch::Workers;
+use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::daemon::background::{self, ForkSide, Inherited, Readiness};
 use crate::daemon::log::Destination;
@@ -127,7 +127,7 @@ fn start<'a>(
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let threads = options.threads.unwrap_or(cores.clamp(4, 16));
     let cache = BlockCache::new(options.cache.unwrap_or_else(default_limit));
-    let workers = Workers::new(cores.min(threads)).map_err(failed)?;
+    let workers = ReadAheadWorkers::new(cores.min(threads)).map_err(failed)?;
     let root = container::root_of(&places.source, options.preferences)?;
     if options.allow_other {
         root.store.serve_others();

@@ -2,7 +2,8 @@
 //!
 //! One thread opens containers and cuts their arrays into jobs, the others decode. Faults go to
 //! standard error, a line each, as they are found; what is whole but not shown, and the summary, go to standard
-//! output. A panic is told as a fault, so that the workers live as long as there are jobs.
+//! output. A panic is told as a fault, so that the workers live as long as there are jobs. All memory whose size
+//! a file decides is charged to one budget of the default size: workers wait for the memory of a block.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -14,12 +15,11 @@ use crossbeam_channel::{Receiver, Sender};
 use super::container::{self, Found};
 use super::report::{Report, Subject};
 use super::{Failure, Outcome};
-use crate::array::{Array, Piece};
+use crate::array::{Piece, uncached};
 use crate::container::inside::Located;
 use crate::container::{Check, Preferences};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::memory::scratch::Region;
 
 /// Decoded bytes of one job.
 const JOB: u64 = 8 << 20;
@@ -27,7 +27,7 @@ const JOB: u64 = 8 << 20;
 pub(super) fn run(paths: &[PathBuf], preferences: Preferences, json: bool) -> Outcome {
     let report = Report::new(json);
     let budget = Budget::by_default();
-    with_workers(|jobs| {
+    with_workers(&budget, |jobs| {
         for path in paths {
             if let Err(failure) = verify_path(path, preferences, &budget, jobs, &report) {
                 report.fault(&failure.message);
@@ -43,13 +43,13 @@ pub(super) fn run(paths: &[PathBuf], preferences: Preferences, json: bool) -> Ou
 }
 
 /// Does the jobs that `order` sends, and returns when all are done.
-fn with_workers<'a>(order: impl FnOnce(&Sender<Job<'a>>)) {
+fn with_workers<'a>(budget: &Arc<Budget>, order: impl FnOnce(&Sender<Job<'a>>)) {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let (sender, jobs) = crossbeam_channel::bounded(4 * threads);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let jobs = jobs.clone();
-            scope.spawn(|| work(jobs));
+            scope.spawn(|| work(jobs, budget));
         }
         // Only workers receive: without any, sending would fail rather than wait.
         drop(jobs);
@@ -163,8 +163,7 @@ fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Work)) -> Resul
     surveyed
 }
 
-fn work(jobs: Receiver<Job<'_>>) {
-    let (mut buffer, mut region) = (Vec::new(), Region::default());
+fn work(jobs: Receiver<Job<'_>>, budget: &Arc<Budget>) {
     for Job { subject, what } in jobs {
         let at = |located: &Located, e: Error| {
             subject.error(located.locate(e));
@@ -172,9 +171,7 @@ fn work(jobs: Receiver<Job<'_>>) {
         match what {
             Work::Decode(located, pieces) => {
                 for piece in pieces {
-                    if let Err(e) =
-                        guarded(|| decode(&*located.array, piece, &mut buffer, &mut region))
-                    {
+                    if let Err(e) = guarded(|| uncached::check(&*located.array, piece, budget)) {
                         at(&located, e);
                     }
                     subject.report.checked(piece.take());
@@ -188,46 +185,12 @@ fn work(jobs: Receiver<Job<'_>>) {
             }
             Work::Between(group, check) => {
                 let tell = |e: Error| subject.error(e.map_fault(|fault| fault.inside(&group)));
-                if let Err(e) = guarded(|| check.check(&mut |fault| tell(fault.into()))) {
+                if let Err(e) = guarded(|| check.check(budget, &mut |fault| tell(fault.into()))) {
                     tell(e);
                 }
             }
         }
     }
-}
-
-fn decode(
-    array: &dyn Array,
-    piece: Piece,
-    buffer: &mut Vec<u8>,
-    region: &mut Region,
-) -> Result<()> {
-    match piece {
-        Piece::Block { id, block_len, .. } => {
-            let scratch = region.scratch(array.scratch(id))?;
-            array.decode(id, sized(buffer, block_len), scratch)
-        }
-        Piece::Direct { at, take } => read_direct(array, at, take, buffer),
-    }
-}
-
-fn read_direct(array: &dyn Array, at: u64, take: u64, buffer: &mut Vec<u8>) -> Result<()> {
-    const STEP: u64 = 1 << 20;
-    let mut done = 0;
-    while done < take {
-        let n = STEP.min(take - done);
-        array.read_direct(at + done, sized(buffer, n))?;
-        done += n;
-    }
-    Ok(())
-}
-
-fn sized(buffer: &mut Vec<u8>, len: u64) -> &mut [u8] {
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
-    if buffer.len() < len {
-        buffer.resize(len, 0);
-    }
-    &mut buffer[..len]
 }
 
 #[cfg(test)]
@@ -242,7 +205,7 @@ mod tests {
     }
 
     impl Check for Panics {
-        fn check(&self, _report: &mut dyn FnMut(Fault)) -> Result<()> {
+        fn check(&self, _budget: &Arc<Budget>, _report: &mut dyn FnMut(Fault)) -> Result<()> {
             self.checked.fetch_add(1, Relaxed);
             panic!("meant to");
         }
@@ -253,7 +216,7 @@ mod tests {
     fn checks_that_panic_are_told_and_the_others_go_on() {
         const JOBS: u64 = 3000;
         let (report, panics) = (Report::new(true), Arc::new(Panics::default()));
-        with_workers(|jobs| {
+        with_workers(&Budget::by_default(), |jobs| {
             let subject = Arc::new(Subject::new(&report, "x".into()));
             for _ in 0..JOBS {
                 let subject = Arc::clone(&subject);

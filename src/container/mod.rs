@@ -170,8 +170,9 @@ pub struct Inner {
 
 /// Rules between the arrays of a container that only a full check can see.
 pub trait Check: Send + Sync {
-    /// Reports every broken rule that it finds; an error means that it could not go on.
-    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<()>;
+    /// Reports every broken rule that it finds; an error means that it could not go on. Memory is charged to
+    /// `budget`, of which the caller holds none.
+    fn check(&self, budget: &Arc<Budget>, report: &mut dyn FnMut(Fault)) -> Result<()>;
 }
 
 /// A small file shown beside the arrays.

@@ -20,6 +20,7 @@ mod tests;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
+use super::block::FreedMemory;
 use super::no_memory;
 use crate::error::Result;
 pub use overdraft::Overdraft;
@@ -36,6 +37,7 @@ pub struct Budget {
     repaid: Condvar,
     /// In the order in which they are asked.
     lenders: RwLock<Vec<Weak<dyn Reclaim>>>,
+    freed: FreedMemory,
 }
 
 #[derive(Default)]
@@ -95,6 +97,7 @@ impl Budget {
             moved: Condvar::new(),
             repaid: Condvar::new(),
             lenders: RwLock::default(),
+            freed: FreedMemory::new(limit),
         })
     }
 
@@ -233,6 +236,11 @@ impl Budget {
         account.next.wrapping_sub(account.first)
     }
 
+    #[cfg(test)]
+    pub fn freed_bytes(&self) -> u64 {
+        self.freed.bytes()
+    }
+
     fn return_bytes(&self, bytes: u64, kept: bool) {
         let mut account = self.lock();
         account.used = account.used.saturating_sub(bytes);
@@ -282,6 +290,11 @@ impl Drop for Turn<'_> {
 impl Hold {
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Where the memory that it stands for comes from and goes to.
+    pub(super) fn freed_memory(&self) -> &FreedMemory {
+        &self.budget.freed
     }
 
     /// Parts with up to `bytes` of it.

@@ -8,6 +8,7 @@
 pub mod block;
 pub mod budget;
 pub mod limit;
+pub mod reply;
 pub mod scratch;
 
 pub use scratch::{Scratch, room};

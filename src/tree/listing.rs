@@ -214,7 +214,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::array::prefetch::Workers;
+    use crate::array::prefetch::ReadAheadWorkers;
     use crate::cache::BlockCache;
     use crate::source::local::LocalStore;
     use crate::tree::Settings;
@@ -223,7 +223,7 @@ mod tests {
         let store = Arc::new(LocalStore::open(source, source).unwrap());
         let cache = BlockCache::new(1 << 20);
         let (root, settings) = (Path::new(""), Settings::default());
-        let workers = Workers::new(1).unwrap();
+        let workers = ReadAheadWorkers::new(1).unwrap();
         Tree::new(store, root, cache, workers, settings).unwrap().0
     }
 

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use crate::array::prefetch::Workers;
+use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::container::Preferences;
 use crate::error::{Error, Result};
@@ -73,7 +73,7 @@ pub struct Settings {
 pub struct Tree {
     store: Arc<dyn Store>,
     cache: Arc<BlockCache>,
-    workers: Workers,
+    workers: ReadAheadWorkers,
     settings: Settings,
     inodes: Inodes,
     open_files: OpenFiles,
@@ -98,7 +98,7 @@ impl Tree {
         store: Arc<dyn Store>,
         root: &Path,
         cache: Arc<BlockCache>,
-        workers: Workers,
+        workers: ReadAheadWorkers,
         settings: Settings,
     ) -> Result<(Self, Receiver<Invalidation>)> {
         let (invalidations, receiver) = crossbeam_channel::unbounded();

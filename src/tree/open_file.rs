@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::InodeId;
 use super::open_container::OpenContainer;
-use crate::array::prefetch::{Stream, Workers};
+use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -40,12 +40,12 @@ pub(super) enum FileContent {
 
 pub(super) struct OpenArray {
     array: Arc<CachedArray>,
-    stream: Stream,
+    stream: ReadAhead,
 }
 
 impl OpenArray {
     pub(super) fn new(array: CachedArray) -> Self {
-        let stream = Stream::new(array.cache.limit());
+        let stream = ReadAhead::new(array.cache.limit());
         OpenArray {
             array: Arc::new(array),
             stream,
@@ -53,7 +53,7 @@ impl OpenArray {
     }
 
     /// Orders read-ahead first, so that it runs while this read is served.
-    fn read_ahead(&self, workers: &Workers, offset: u64, len: usize, pages: PageCache) {
+    fn read_ahead(&self, workers: &ReadAheadWorkers, offset: u64, len: usize, pages: PageCache) {
         let before = self.array.prefix.len() as u64;
         let start = offset.saturating_sub(before);
         let end = offset
@@ -95,7 +95,7 @@ impl OpenFile {
 
     pub(super) fn read<R>(
         &self,
-        workers: &Workers,
+        workers: &ReadAheadWorkers,
         offset: u64,
         len: usize,
         pages: PageCache,

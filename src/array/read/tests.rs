@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::array::dtype::Dtype;
+use crate::array::steps;
 use crate::array::{Info, Order};
+use crate::error::Fault;
 use crate::memory::Scratch;
 use proptest::prelude::*;
 
@@ -163,12 +165,17 @@ fn a_piece_for_every_byte_takes_little_memory_and_no_more_decodes() {
     array.let_go(0..1 << 20);
     assert_eq!(grid.count(&grid.decodes), 4);
     let most = grid.count(&grid.most_pieces);
-    assert!(most <= plan::LEAST as usize, "{most} pieces");
-    let mut plan = Plan::new(&array, 0..2 << 20);
+    assert!(most <= steps::LEAST as usize, "{most} pieces");
+    let whole = PlacedRange {
+        from: 0..2 << 20,
+        to: 0,
+    };
+    let ranges = [whole];
+    let mut steps = PieceSteps::new(&*array.array, &ranges);
     let mut placed = Vec::new();
-    while !plan.is_done() {
-        plan.next(&mut placed).unwrap();
-        assert!(placed.len() < plan::PIECES + plan::LEAST as usize);
+    while !steps.is_done() {
+        steps.next(&mut placed).unwrap();
+        assert!(placed.len() < steps::PIECES + steps::LEAST as usize);
     }
     assert_eq!(array.cache.blocks(), 4);
     array.let_go(0..2 << 20);
@@ -213,7 +220,7 @@ fn what_lies_before_a_fault_is_good() {
         let array = cached(&Arc::new(grid), 8 << 20, b"");
         assert!(read(&array, 0..1 << 20, Tail::Whole).is_err());
         let good = read(&array, 0..1 << 20, Tail::GoodPart).unwrap();
-        let near = 500_000 - plan::MOST as usize..=500_000;
+        let near = 500_000 - steps::MOST as usize..=500_000;
         assert!(near.contains(&good.len()), "{}", good.len());
         assert!(good.iter().copied().eq((0..good.len() as u64).map(byte)));
     }

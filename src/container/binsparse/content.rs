@@ -9,6 +9,7 @@ use super::lengths::SparseLevel;
 use super::order::Pass;
 use crate::container::Check;
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
 
 /// A check of these levels.
 pub(super) fn check(levels: Vec<SparseLevel>) -> Arc<dyn Check> {
@@ -21,10 +22,10 @@ struct Content {
 
 impl Check for Content {
     /// An array that cannot be decoded ends the check of its level only; the first such fault is given back.
-    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
+    fn check(&self, budget: &Arc<Budget>, report: &mut dyn FnMut(Fault)) -> Result<()> {
         let mut first = None;
         for level in &self.levels {
-            match Pass::new(level, report).and_then(|pass| pass.run(report)) {
+            match Pass::new(level, budget, report).and_then(|pass| pass.run(report)) {
                 Err(Error::Fault(fault)) => {
                     first.get_or_insert(fault);
                 }

@@ -12,14 +12,14 @@ use super::declared::Type;
 use super::descriptor::Descriptor;
 use super::levels::{Layout, Level};
 use super::order::{Outer, Side};
-use crate::array::sequential::Number;
+use crate::array::sequential::WholeNumber;
 use crate::array::{Array, Info};
 use crate::error::{Error, Fault, Result};
 
 /// What is known after the lengths.
 #[derive(Default)]
 pub(super) struct Found {
-    /// Number of stored values, declared or counted.
+    /// WholeNumber of stored values, declared or counted.
     pub(super) count: Option<u64>,
     /// Sparse levels whose arrays are all there and fit each other.
     pub(super) levels: Vec<SparseLevel>,
@@ -86,7 +86,7 @@ struct Vector {
     array: Arc<dyn Array>,
     len: u64,
     dtype: String,
-    number: Option<Number>,
+    number: Option<WholeNumber>,
 }
 
 impl Vector {
@@ -95,7 +95,7 @@ impl Vector {
             array: Arc::clone(array),
             len,
             dtype: info.dtype.name().into_owned(),
-            number: Number::of(&info.dtype),
+            number: WholeNumber::of(&info.dtype),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! slices are guesses: order and triangle are no longer judged, bounds still are. Used by `content`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::lengths::{SparseLevel, Stored};
 use super::pointers::Pointers;
@@ -13,6 +14,7 @@ use super::report::Few;
 use super::triangle::Triangle;
 use crate::array::sequential::Sequential;
 use crate::error::{Fault, Result};
+use crate::memory::budget::Budget;
 
 /// Indices read at a time, over all dimensions, and least of one. Tests have slices that go on from one
 /// reading to the next.
@@ -76,23 +78,28 @@ struct Slice {
 }
 
 impl<'a> Pass<'a> {
-    pub(super) fn new(level: &'a SparseLevel, report: Report<'_>) -> Result<Self> {
+    pub(super) fn new(
+        level: &'a SparseLevel,
+        budget: &Arc<Budget>,
+        report: Report<'_>,
+    ) -> Result<Self> {
         let length = level.indices.first().map_or(0, |first| first.len);
-        let dimension = |(stored, &extent): (&'a Stored, &u64)| Dimension::new(stored, extent);
+        let dimension =
+            |(stored, &extent): (&'a Stored, &u64)| Dimension::new(stored, extent, budget);
         let pairs = level.indices.iter().zip(&level.extents);
         let pointers = level.pointers.as_ref();
         let outers = match &level.side {
             Some(Side {
                 outer: Outer::Array(stored),
                 ..
-            }) => Some(Sequential::new(stored.array.clone())?),
+            }) => Some(Sequential::new(stored.array.clone(), budget)?),
             _ => None,
         };
         let mut pass = Pass {
             level,
             dimensions: pairs.map(dimension).collect::<Result<_>>()?,
             pointers: pointers
-                .map(|stored| Pointers::new(stored, level.no_empty_slices, length, report))
+                .map(|stored| Pointers::new(stored, level.no_empty_slices, length, budget, report))
                 .transpose()?,
             outers,
             length,
@@ -330,8 +337,8 @@ impl<'a> Pass<'a> {
 }
 
 impl<'a> Dimension<'a> {
-    fn new(stored: &'a Stored, extent: u64) -> Result<Self> {
-        let reader = Sequential::new(stored.array.clone())?;
+    fn new(stored: &'a Stored, extent: u64, budget: &Arc<Budget>) -> Result<Self> {
+        let reader = Sequential::new(stored.array.clone(), budget)?;
         let signed = reader.number().signed;
         Ok(Dimension {
             name: &stored.name,

@@ -3,10 +3,13 @@
 //! Pointer `p` is where slice `p` begins, and ends the slice before: the first is 0, none is less than the
 //! one before, the last is the number of indices (specification, section 3.5.2.3). Used by `order`.
 
+use std::sync::Arc;
+
 use super::lengths::Stored;
 use super::report::Few;
 use crate::array::sequential::Sequential;
 use crate::error::{Fault, Result};
+use crate::memory::budget::Budget;
 
 /// Pointers read at a time.
 const STEP: usize = if cfg!(test) { 3 } else { 8 << 10 };
@@ -41,9 +44,10 @@ impl Pointers {
         stored: &Stored,
         no_empty_slices: bool,
         length: u64,
+        budget: &Arc<Budget>,
         report: Report<'_>,
     ) -> Result<Self> {
-        let reader = Sequential::new(stored.array.clone())?;
+        let reader = Sequential::new(stored.array.clone(), budget)?;
         let mut pointers = Pointers {
             name: stored.name.clone(),
             signed: reader.number().signed,

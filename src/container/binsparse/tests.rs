@@ -9,6 +9,7 @@ use super::levels::{Layout, Level};
 use super::sample::{INTEGERS, Sample, member, raw_member, scalar_member};
 use super::*;
 use crate::array::dtype::Dtype;
+use crate::memory::budget::Budget;
 
 const FORMATS: [&str; 12] = [
     "DVEC", "DMATR", "DMATC", "DMAT", "CVEC", "CSR", "CSC", "DCSR", "DCSC", "COOR", "COOC", "COO",
@@ -36,7 +37,9 @@ fn content(text: &Value, members: &[Member]) -> Vec<String> {
     let examined = examine(text.to_string().as_bytes(), members).unwrap();
     if let Some(check) = examined.check {
         check
-            .check(&mut |fault| reported.push(fault.to_string()))
+            .check(&Budget::by_default(), &mut |fault| {
+                reported.push(fault.to_string())
+            })
             .unwrap();
     }
     reported
@@ -463,7 +466,7 @@ proptest! {
         }
         let examined = examine(&bytes, &members).unwrap();
         if let Some(check) = examined.check {
-            check.check(&mut |_| {}).unwrap();
+            check.check(&Budget::by_default(), &mut |_| {}).unwrap();
         }
     }
 }

@@ -10,10 +10,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::packed::BLOCK_BYTES;
-use crate::array::uncached::read_into;
+use crate::array::uncached::{DecodeMemory, read_into};
 use crate::array::{Array, BlockId, Info, Piece};
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
+use crate::memory::budget::Budget;
 
 type Report<'a> = &'a mut dyn FnMut(Fault);
 type Rule = Box<dyn Fn(&dyn Array, Report<'_>) -> Result<()> + Send + Sync>;
@@ -106,10 +107,12 @@ pub(super) fn bounds_runs(
     run: u64,
     report: Report<'_>,
 ) -> Result<()> {
+    let budget = Budget::by_default();
     each_step(ends, |step| {
         let ends: Vec<u32> = step.values().collect();
         let mut bytes = vec![0; 4 * ends.len().div_ceil(run as usize)];
-        read_into(maxima, 4 * (step.first / run), &mut bytes)?;
+        let memory = DecodeMemory::Reserved(&budget);
+        read_into(maxima, 4 * (step.first / run), &mut bytes, memory)?;
         for ((bound, ends), number) in u32s(&bytes)
             .zip(ends.chunks(run as usize))
             .zip(step.first / run..)
@@ -157,12 +160,13 @@ fn u32s(bytes: &[u8]) -> impl Iterator<Item = u32> {
 
 /// Goes over an array of u32 in steps that are its blocks, if it has any.
 fn each_step(array: &dyn Array, mut visit: impl FnMut(Step<'_>) -> Result<()>) -> Result<()> {
+    let budget = Budget::by_default();
     let bytes = array.info()?.bytes;
     let mut buf = Vec::new();
     let mut at = 0;
     while at < bytes {
         buf.resize((bytes - at).min(BLOCK_BYTES) as usize, 0);
-        let step = read_into(array, at, &mut buf).and_then(|()| {
+        let step = read_into(array, at, &mut buf, DecodeMemory::Reserved(&budget)).and_then(|()| {
             visit(Step {
                 first: at / 4,
                 block: block_at(array, at)?,

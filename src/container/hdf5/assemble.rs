@@ -16,9 +16,11 @@ use super::fault_of;
 use super::fields::GroupFields;
 use super::index::{self, FileIndex, GroupEntry, LinkTarget};
 use crate::array::Array;
+use crate::array::nested::NestedBlocks;
 use crate::container::inside::join;
 use crate::container::{Container, Inner, Link, Text, Unreadable, binsparse, bpcells, names};
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
 use crate::source::Source;
 use role::{GroupRole, role};
 
@@ -44,13 +46,20 @@ struct ShownGroup {
 pub(super) struct Assembly<'a> {
     index: &'a FileIndex,
     source: &'a Arc<dyn Source>,
+    /// For arrays that are decoded from others.
+    pub(super) nested: Arc<NestedBlocks>,
 }
 
 /// Makes the container of a file. What is wrong with parts of it is among its faults.
-pub(super) fn container(index: FileIndex, source: &Arc<dyn Source>) -> Result<Container> {
+pub(super) fn container(
+    index: FileIndex,
+    source: &Arc<dyn Source>,
+    budget: &Arc<Budget>,
+) -> Result<Container> {
     let assembly = Assembly {
         index: &index,
         source,
+        nested: NestedBlocks::new(budget),
     };
     let (mut drafts, mut places) = (Vec::new(), Vec::new());
     for (number, group) in index.groups.iter().enumerate() {
@@ -73,7 +82,7 @@ impl<'a> Assembly<'a> {
     /// Opens a dataset that a container needs as an array of this name: what cannot be shown is a fault.
     pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<Arc<dyn Array>> {
         let needed = |why| Fault::new(format!("cannot be shown: {why}")).into();
-        match dataset::open(name, self.source, self.index, dataset)? {
+        match dataset::open(name, self.source, self.index, dataset, &self.nested)? {
             OpenedDataset::Array {
                 array,
                 trouble: None,
@@ -267,21 +276,22 @@ impl<'a> Assembly<'a> {
             is_whole,
             entry,
         };
-        let (error, shown) = match dataset::open(path, self.source, self.index, dataset) {
-            Ok(OpenedDataset::NotShown(why)) => return Ok(Err(unreadable(why, true, true))),
-            Ok(OpenedDataset::Array { array, trouble }) => {
-                container.arrays.push(Arc::clone(&array));
-                container.describe(path, attributes::json(&dataset.attributes, b""));
-                if dataset.dims.is_none() {
-                    container.without_space.insert(path.to_owned());
+        let (error, shown) =
+            match dataset::open(path, self.source, self.index, dataset, &self.nested) {
+                Ok(OpenedDataset::NotShown(why)) => return Ok(Err(unreadable(why, true, true))),
+                Ok(OpenedDataset::Array { array, trouble }) => {
+                    container.arrays.push(Arc::clone(&array));
+                    container.describe(path, attributes::json(&dataset.attributes, b""));
+                    if dataset.dims.is_none() {
+                        container.without_space.insert(path.to_owned());
+                    }
+                    match trouble {
+                        Some(error) => (error, true),
+                        None => return Ok(Ok(array)),
+                    }
                 }
-                match trouble {
-                    Some(error) => (error, true),
-                    None => return Ok(Ok(array)),
-                }
-            }
-            Err(error) => (error, false),
-        };
+                Err(error) => (error, false),
+            };
         Ok(Err(match error {
             Error::NotShown(not) => unreadable(not.why, true, !shown),
             Error::Fault(fault) => {

@@ -21,6 +21,7 @@ use super::strings::heap::Heap;
 use super::strings::{self, Strings};
 use super::worker;
 use crate::array::dtype::Dtype;
+use crate::array::nested::NestedBlocks;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
@@ -50,10 +51,11 @@ pub(super) fn open(
     source: &Arc<dyn Source>,
     index: &FileIndex,
     dataset: &index::DatasetEntry,
+    nested: &Arc<NestedBlocks>,
 ) -> Result<OpenedDataset> {
     let asked = Arc::clone(source);
     let tables: ChunkTables = Arc::new(move |token| worker::chunks(&*asked, token));
-    open_with(name, source, index, dataset, tables)
+    open_with(name, source, index, dataset, nested, tables)
 }
 
 /// The same, with another way to the chunk tables.
@@ -62,6 +64,7 @@ pub(super) fn open_with(
     source: &Arc<dyn Source>,
     index: &FileIndex,
     dataset: &index::DatasetEntry,
+    nested: &Arc<NestedBlocks>,
     tables: ChunkTables,
 ) -> Result<OpenedDataset> {
     if let StorageLayout::Virtual(VirtualLayout {
@@ -88,7 +91,7 @@ pub(super) fn open_with(
         let element = strings::element(&heap)?;
         let elements = DatasetArray::new(name, source, index, dataset, element, tables)?;
         let trouble = elements.trouble().cloned();
-        let array = Arc::new(Strings::new(name, heap, Arc::new(elements))?);
+        let array = Arc::new(Strings::new(name, heap, nested.array(Arc::new(elements)))?);
         return Ok(OpenedDataset::Array { array, trouble });
     }
     let element = match Element::of(&dataset.element) {

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use super::assemble::Assembly;
 use super::index::{self, GroupEntry};
 use super::lines::FixedLines;
-use super::recent::Recent;
 use crate::array::Array;
 use crate::array::dtype::Dtype;
+use crate::array::nested::NestedArray;
 use crate::container::bpcells::fields::{Field, Fields, Number};
 use crate::error::{Fault, Result};
 
-/// Elements converted at a time.
-const STEP: usize = 8192;
+/// Elements converted at a time; of at most [`WIDEST`] bytes.
+const STEP: usize = 512;
+
+const WIDEST: usize = 8;
 
 pub(super) struct GroupFields<'a> {
     pub(super) assembly: &'a Assembly<'a>,
@@ -62,7 +64,7 @@ impl Fields for GroupFields<'_> {
             stored_bytes: info.stored_bytes,
             stored,
             number,
-            values: Recent::new(array),
+            values: self.assembly.nested.array(array),
         }))
     }
 
@@ -71,7 +73,8 @@ impl Fields for GroupFields<'_> {
         match array.info()?.dtype {
             Dtype::Text => Ok(array),
             Dtype::Descr { descr, itemsize } if descr.starts_with("|S") => {
-                Ok(Arc::new(FixedLines::new(name, array, itemsize)?))
+                let strings = self.assembly.nested.array(array);
+                Ok(Arc::new(FixedLines::new(name, strings, itemsize)?))
             }
             other => Err(Fault::new("the dataset holds no strings")
                 .file(name)
@@ -85,7 +88,7 @@ impl Fields for GroupFields<'_> {
         let names = self.names(name)?;
         let bytes = names.info()?.bytes.min(MOST);
         let mut line = vec![0; bytes as usize];
-        Recent::new(names).read(0, &mut line)?;
+        self.assembly.nested.array(names).read(0, &mut line)?;
         line.truncate(memchr::memchr(b'\n', &line).unwrap_or(line.len()));
         Ok(line)
     }
@@ -157,21 +160,21 @@ enum Value {
 }
 
 impl Value {
-    /// Appends the value as `number`; says whether it fits.
-    fn put(self, number: Number, out: &mut Vec<u8>) -> bool {
+    /// Writes the value as `number` into `out`, which is as wide; says whether it fits.
+    fn put(self, number: Number, out: &mut [u8]) -> bool {
         match (number, self) {
             (Number::U32, Value::Integer(n)) => match u32::try_from(n) {
-                Ok(n) => out.extend_from_slice(&n.to_le_bytes()),
+                Ok(n) => out.copy_from_slice(&n.to_le_bytes()),
                 Err(_) => return false,
             },
             (Number::U64, Value::Integer(n)) => match u64::try_from(n) {
-                Ok(n) => out.extend_from_slice(&n.to_le_bytes()),
+                Ok(n) => out.copy_from_slice(&n.to_le_bytes()),
                 Err(_) => return false,
             },
-            (Number::F32, Value::Integer(n)) => out.extend_from_slice(&(n as f32).to_le_bytes()),
-            (Number::F64, Value::Integer(n)) => out.extend_from_slice(&(n as f64).to_le_bytes()),
-            (Number::F32, Value::Float(x)) => out.extend_from_slice(&(x as f32).to_le_bytes()),
-            (Number::F64, Value::Float(x)) => out.extend_from_slice(&x.to_le_bytes()),
+            (Number::F32, Value::Integer(n)) => out.copy_from_slice(&(n as f32).to_le_bytes()),
+            (Number::F64, Value::Integer(n)) => out.copy_from_slice(&(n as f64).to_le_bytes()),
+            (Number::F32, Value::Float(x)) => out.copy_from_slice(&(x as f32).to_le_bytes()),
+            (Number::F64, Value::Float(x)) => out.copy_from_slice(&x.to_le_bytes()),
             (Number::U32 | Number::U64, Value::Float(_)) => return false,
         }
         true
@@ -181,7 +184,7 @@ impl Value {
 /// A numeric dataset.
 struct DatasetField {
     name: String,
-    values: Recent,
+    values: NestedArray,
     stored: Stored,
     number: Number,
     len: u64,
@@ -189,23 +192,38 @@ struct DatasetField {
 }
 
 impl DatasetField {
-    /// Converts elements `first..first + count`.
-    fn converted(&self, first: u64, count: usize) -> Result<Vec<u8>> {
+    /// Fills `out` with elements from number `first` on, converted; whole ones, at most [`STEP`].
+    fn convert(&self, first: u64, out: &mut [u8]) -> Result<()> {
         let size = self.stored.size;
-        let mut raw = vec![0; count * size];
-        self.read_stored(first.saturating_mul(size as u64), &mut raw)?;
-        let mut out = Vec::with_capacity(count * self.number.width() as usize);
-        for (at, element) in raw.chunks_exact(size).enumerate() {
+        let mut raw = [0; STEP * WIDEST];
+        let raw = &mut raw[..out.len() / self.number.width() as usize * size];
+        self.read_stored(first.saturating_mul(size as u64), raw)?;
+        let elements = raw.chunks_exact(size);
+        let places = out.chunks_exact_mut(self.number.width() as usize);
+        for ((element, place), at) in elements.zip(places).zip(first..) {
             let value = self.stored.value(element);
-            if !value.put(self.number, &mut out) {
+            if !value.put(self.number, place) {
                 return Err(Fault::new("a value does not fit")
                     .file(&self.name)
                     .expected(self.number.dtype().name())
-                    .found(format_args!("{value:?} at element {}", first + at as u64))
+                    .found(format_args!("{value:?} at element {at}"))
                     .into());
             }
         }
-        Ok(out)
+        Ok(())
+    }
+
+    /// The same for bytes `skip..` of them.
+    fn convert_part(&self, first: u64, skip: usize, out: &mut [u8]) -> Result<()> {
+        let width = self.number.width() as usize;
+        if skip == 0 && out.len().is_multiple_of(width) {
+            return self.convert(first, out);
+        }
+        let mut whole = [0; STEP * WIDEST];
+        let whole = &mut whole[..(skip + out.len()).next_multiple_of(width)];
+        self.convert(first, whole)?;
+        out.copy_from_slice(&whole[skip..][..out.len()]);
+        Ok(())
     }
 
     fn read_stored(&self, at: u64, out: &mut [u8]) -> Result<()> {
@@ -237,17 +255,14 @@ impl Field for DatasetField {
         if self.stored.is(self.number) {
             return self.read_stored(at, out);
         }
-        let (mut element, last) = (at / width, end.div_ceil(width));
-        let mut skip = (at % width) as usize;
+        let (mut element, mut skip) = (at / width, (at % width) as usize);
         let mut rest = out;
-        while element < last && !rest.is_empty() {
-            let count = (last - element).min(STEP as u64) as usize;
-            let converted = self.converted(element, count)?;
-            let from = &converted[skip..];
-            let n = from.len().min(rest.len());
-            rest[..n].copy_from_slice(&from[..n]);
-            rest = &mut rest[n..];
-            (element, skip) = (element + count as u64, 0);
+        while !rest.is_empty() {
+            let n = (STEP * width as usize - skip).min(rest.len());
+            let (part, others) = rest.split_at_mut(n);
+            self.convert_part(element, skip, part)?;
+            rest = others;
+            (element, skip) = (element + STEP as u64, 0);
         }
         Ok(())
     }
@@ -289,7 +304,7 @@ mod tests {
             let stored = Stored { kind: Kind::Signed, size };
             let value = stored.value(&cut.to_le_bytes()[..size]);
             prop_assert_eq!(value, Value::Integer(i128::from(cut)));
-            let mut out = Vec::new();
+            let mut out = [0; 4];
             let fits = value.put(Number::U32, &mut out);
             prop_assert_eq!(fits, u32::try_from(cut).is_ok());
             if fits {

@@ -20,7 +20,6 @@ mod fields;
 mod index;
 mod library;
 mod lines;
-mod recent;
 #[cfg(test)]
 mod sample;
 mod strings;
@@ -63,7 +62,7 @@ impl Format for Hdf5 {
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
         match worker::index(&*source) {
-            Ok(index) => assemble::container(index, &source),
+            Ok(index) => assemble::container(index, &source, request.budget),
             Err(error) => Err(error),
         }
     }

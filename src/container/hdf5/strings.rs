@@ -9,12 +9,12 @@ pub(super) mod compact;
 pub(super) mod heap;
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use super::element::Element;
 use super::index::Datatype;
-use super::recent::Recent;
 use crate::array::dtype::Dtype;
+use crate::array::nested::NestedArray;
 use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
@@ -38,7 +38,7 @@ const ALWAYS: u64 = 1 << 27;
 pub(super) struct Strings {
     name: String,
     heap: Heap,
-    elements: Recent,
+    elements: NestedArray,
     count: u64,
     layout: OnceLock<TextBlocks>,
 }
@@ -60,8 +60,8 @@ pub(super) fn element(heap: &Heap) -> Result<Element> {
 
 impl Strings {
     /// `elements`: an array of [`element`]s.
-    pub(super) fn new(name: &str, heap: Heap, elements: Arc<dyn Array>) -> Result<Strings> {
-        let count = elements.info()?.bytes / heap.element_size() as u64;
+    pub(super) fn new(name: &str, heap: Heap, elements: NestedArray) -> Result<Strings> {
+        let count = elements.array().info()?.bytes / heap.element_size() as u64;
         // Two bytes each is less than the densest compression leaves of different strings.
         let most = ALWAYS.max(heap.source_len().saturating_mul(2)).min(MOST);
         if count > most {
@@ -74,7 +74,7 @@ impl Strings {
         Ok(Strings {
             name: name.to_owned(),
             heap,
-            elements: Recent::new(elements),
+            elements,
             count,
             layout: OnceLock::new(),
         })

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::fill::Fill;
 use super::{ChunkTables, DatasetArray};
-use crate::array::uncached::{Copy, gather};
+use crate::array::uncached::{DecodeMemory, PlacedRange, gather};
 use crate::array::{BlockId, Piece, even_pieces};
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, FileIndex, StorageLayout, VirtualLayout};
@@ -118,7 +118,7 @@ impl Composed {
         &self,
         block: BlockId,
         out: &mut [u8],
-        _scratch: Scratch<'_>,
+        mut scratch: Scratch<'_>,
     ) -> Result<()> {
         let start = block.0.checked_mul(self.block / self.element);
         let Some(start) = start.filter(|_| block.0 < self.blocks()) else {
@@ -127,7 +127,7 @@ impl Composed {
         self.fill.put(0, out);
         let places = start..start + out.len() as u64 / self.element;
         for part in &self.parts {
-            part.copy(&places, self.element, out)
+            part.copy(&places, self.element, out, scratch.lend())
                 .map_err(|e| e.map_fault(|fault| fault.block(block.0)))?;
         }
         Ok(())
@@ -136,19 +136,25 @@ impl Composed {
 
 impl Mapping {
     /// Copies what lies at these places to `out`, which begins with the first.
-    fn copy(&self, places: &std::ops::Range<u64>, element: u64, out: &mut [u8]) -> Result<()> {
+    fn copy(
+        &self,
+        places: &std::ops::Range<u64>,
+        element: u64,
+        out: &mut [u8],
+        scratch: Scratch<'_>,
+    ) -> Result<()> {
         let span = self.here.span();
         if span.start >= places.end || span.end <= places.start {
             return Ok(());
         }
         let mut copies = Vec::new();
         each_run(&self.here, &self.there, places, &mut |here, there, len| {
-            copies.push(Copy {
+            copies.push(PlacedRange {
                 from: there * element..(there + len) * element,
                 to: ((here - places.start) * element) as usize,
             });
         });
-        gather(&*self.dataset, &copies, out)
+        gather(&*self.dataset, &copies, out, DecodeMemory::Lent(scratch))
     }
 }
 
@@ -191,11 +197,13 @@ fn pair(here: &mut Hyperslab, there: &mut Hyperslab) -> Result<()> {
 mod tests {
     use super::*;
     use crate::array::Array;
+    use crate::array::nested::NestedBlocks;
     use crate::array::uncached::{read, read_all};
     use crate::container::hdf5::index::{
         self as ix, Datatype, GroupEntry, LinkEntry, LinkTarget, Stripe,
     };
     use crate::container::hdf5::sample::{Bytes, empty_index};
+    use crate::memory::budget::Budget;
 
     fn dataset(token: u64, dims: &[u64], layout: StorageLayout) -> ix::DatasetEntry {
         ix::DatasetEntry {
@@ -255,7 +263,8 @@ mod tests {
         let dataset = dataset(99, &[3, 4], StorageLayout::Virtual(described));
         let source: Arc<dyn Source> = Arc::new(Bytes((b'a'..=b'z').collect()));
         let tables: ChunkTables = Arc::new(|_| Ok(vec![]));
-        match super::super::open_with("v", &source, &index, &dataset, tables)? {
+        let nested = NestedBlocks::new(&Budget::by_default());
+        match super::super::open_with("v", &source, &index, &dataset, &nested, tables)? {
             super::super::OpenedDataset::Array {
                 trouble: Some(why), ..
             } => Err(why),

@@ -4,6 +4,7 @@ use super::*;
 use crate::array::uncached::{read, read_all};
 use crate::container::hdf5::index::{FilterEntry, Integer, VirtualLayout};
 use crate::container::hdf5::sample::{Bytes, empty_index};
+use crate::memory::budget::Budget;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -64,7 +65,8 @@ fn opened(
     tables: ChunkTables,
 ) -> Result<OpenedDataset> {
     let source: Arc<dyn Source> = Arc::new(Bytes(file.to_vec()));
-    open_with("x", &source, &empty_index(), dataset, tables)
+    let nested = NestedBlocks::new(&Budget::by_default());
+    open_with("x", &source, &empty_index(), dataset, &nested, tables)
 }
 
 /// Opens a dataset whose table is in the index.

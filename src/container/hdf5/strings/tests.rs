@@ -1,12 +1,16 @@
 //! Strings in a heap that is put together by hand.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::array::Order;
+use crate::array::nested::NestedBlocks;
 use crate::array::uncached::read_all;
 use crate::container::hdf5::dataset::{OpenedDataset, open_with};
 use crate::container::hdf5::index::{self, StorageLayout};
 use crate::container::hdf5::sample::{Bytes, empty_index};
 use crate::container::hdf5::strings::heap::tests::collection;
+use crate::memory::budget::Budget;
 use crate::source::Source;
 
 /// Where the first collection lies.
@@ -41,11 +45,13 @@ fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array
         stored_bytes: 16 * elements.len() as u64,
         text: None,
     };
+    let nested = NestedBlocks::new(&Budget::by_default());
     match open_with(
         "names",
         &source,
         &empty_index(),
         &dataset,
+        &nested,
         Arc::new(|_| Ok(vec![])),
     )? {
         OpenedDataset::Array { array, .. } => Ok(array),

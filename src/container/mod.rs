@@ -168,11 +168,14 @@ pub struct Inner {
     pub container: Arc<Container>,
 }
 
+/// Where a check tells the faults that it finds.
+pub type TellFault<'a> = &'a mut dyn FnMut(Fault);
+
 /// Rules between the arrays of a container that only a full check can see.
 pub trait Check: Send + Sync {
     /// Reports every broken rule that it finds; an error means that it could not go on. Memory is charged to
     /// `budget`, of which the caller holds none.
-    fn check(&self, budget: &Arc<Budget>, report: &mut dyn FnMut(Fault)) -> Result<()>;
+    fn check(&self, budget: &Arc<Budget>, report: TellFault<'_>) -> Result<()>;
 }
 
 /// A small file shown beside the arrays.
@@ -212,6 +215,11 @@ impl Container {
         if !attributes.is_empty() {
             self.described.insert(name.to_owned(), attributes);
         }
+    }
+
+    /// The array of this name.
+    pub fn array(&self, name: &str) -> Option<&Arc<dyn Array>> {
+        self.arrays.iter().find(|array| array.name() == name)
     }
 
     /// Adds an array, or the fault that keeps it from being shown.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::TEXT;
 use super::declared::Types;
 use super::json::{self, Read};
-use super::levels::{Layout, MOST_DIMENSIONS};
+use super::levels::{LevelLayout, MOST_DIMENSIONS};
 use super::triangle::Structure;
 use crate::error::Fault;
 
@@ -34,7 +34,7 @@ const SHOWN: usize = 64 << 10;
 pub(super) struct Descriptor {
     pub(super) version: String,
     pub(super) format: Option<String>,
-    pub(super) layout: Option<Layout>,
+    pub(super) layout: Option<LevelLayout>,
     pub(super) shape: Option<Vec<u64>>,
     /// The number of stored values.
     pub(super) count: Option<u64>,
@@ -173,7 +173,9 @@ fn shape(namespace: &Map<String, Value>) -> Read<Vec<u64>> {
 /// The name of the format; `custom` may go without it.
 fn format(namespace: &Map<String, Value>, faults: &mut Faults) -> Option<String> {
     let fault = match namespace.get("format") {
-        Some(Value::String(name)) if name == "custom" || Layout::predefined(name).is_some() => {
+        Some(Value::String(name))
+            if name == "custom" || LevelLayout::predefined(name).is_some() =>
+        {
             return Some(name.clone());
         }
         None | Some(Value::Null) if namespace.contains_key("custom") => {
@@ -191,12 +193,12 @@ fn layout(
     format: Option<&str>,
     rank: Option<usize>,
     faults: &mut Faults,
-) -> Option<Layout> {
+) -> Option<LevelLayout> {
     let format = format?;
-    let Some(predefined) = Layout::predefined(format) else {
+    let Some(predefined) = LevelLayout::predefined(format) else {
         let missing = || Fault::new("the format is custom, but \"custom\" is missing");
         let custom = namespace.get("custom").ok_or_else(|| Box::new(missing()));
-        return faults.take(custom.and_then(|custom| Layout::custom(custom, rank)));
+        return faults.take(custom.and_then(|custom| LevelLayout::custom(custom, rank)));
     };
     let dimensions = predefined.transpose.len();
     if let Some(rank) = rank.filter(|&rank| rank != dimensions) {
@@ -207,7 +209,7 @@ fn layout(
         return None;
     }
     if let Some(custom) = namespace.get("custom").filter(|custom| !custom.is_null())
-        && let Some(custom) = faults.take(Layout::custom(custom, rank))
+        && let Some(custom) = faults.take(LevelLayout::custom(custom, rank))
         && !custom.agrees(&predefined)
     {
         faults.add(Fault::new(format!(

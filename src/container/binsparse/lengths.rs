@@ -8,18 +8,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Member;
+use super::check::order::{OuterIndex, TriangleRule};
 use super::declared::Type;
 use super::descriptor::Descriptor;
-use super::levels::{Layout, Level};
-use super::order::{Outer, Side};
+use super::levels::{Level, LevelLayout};
 use crate::array::sequential::WholeNumber;
 use crate::array::{Array, Info};
 use crate::error::{Error, Fault, Result};
 
 /// What is known after the lengths.
 #[derive(Default)]
-pub(super) struct Found {
-    /// WholeNumber of stored values, declared or counted.
+pub(super) struct Counted {
+    /// Number of stored values, declared or counted.
     pub(super) count: Option<u64>,
     /// Sparse levels whose arrays are all there and fit each other.
     pub(super) levels: Vec<SparseLevel>,
@@ -28,19 +28,19 @@ pub(super) struct Found {
 /// A sparse level to be checked in full.
 pub(super) struct SparseLevel {
     /// None at the root, which is one slice.
-    pub(super) pointers: Option<Stored>,
+    pub(super) pointers: Option<IntegerArray>,
     /// One for each dimension of the level, equally long.
-    pub(super) indices: Vec<Stored>,
+    pub(super) indices: Vec<IntegerArray>,
     /// Extents of these dimensions.
     pub(super) extents: Vec<u64>,
     pub(super) no_empty_slices: bool,
     /// The triangle to stay in.
-    pub(super) side: Option<Side>,
+    pub(super) side: Option<TriangleRule>,
 }
 
 /// An array of whole numbers.
 #[derive(Clone)]
-pub(super) struct Stored {
+pub(super) struct IntegerArray {
     pub(super) name: String,
     pub(super) array: Arc<dyn Array>,
     pub(super) len: u64,
@@ -51,14 +51,14 @@ pub(super) fn examine(
     descriptor: &Descriptor,
     members: &[Member],
     faults: &mut Vec<Fault>,
-) -> Result<Found> {
+) -> Result<Counted> {
     let by_name = members.iter().map(|member| (&*member.name, member));
     let mut examiner = Examiner {
         descriptor,
         members: by_name.collect(),
         faults,
     };
-    let mut found = Found {
+    let mut found = Counted {
         count: descriptor.count,
         levels: Vec::new(),
     };
@@ -104,7 +104,7 @@ impl Examiner<'_> {
     /// Checks the arrays of every level; gives the positions of the element level, if they can be counted.
     fn levels(
         &mut self,
-        layout: &Layout,
+        layout: &LevelLayout,
         shape: Option<&[u64]>,
         sound: &mut Vec<SparseLevel>,
     ) -> Result<Option<u128>> {
@@ -187,32 +187,32 @@ impl Examiner<'_> {
     /// about single entries.
     fn side(
         &self,
-        layout: &Layout,
+        layout: &LevelLayout,
         depth: usize,
         before: &[SparseLevel],
         last: bool,
-    ) -> Option<Side> {
+    ) -> Option<TriangleRule> {
         let structure = self.descriptor.structure.filter(|_| last)?;
         // Reported with the descriptor: a triangle of what is not square means nothing.
         let shape = self.descriptor.shape.as_ref()?;
         shape.windows(2).all(|two| two[0] == two[1]).then_some(())?;
         let outer = match (&layout.levels[..], depth) {
-            ([Level::Sparse { rank: 2 }], 0) => Outer::Within,
-            ([Level::Dense { rank: 1 }, Level::Sparse { rank: 1 }], 1) => Outer::Position,
+            ([Level::Sparse { rank: 2 }], 0) => OuterIndex::Within,
+            ([Level::Dense { rank: 1 }, Level::Sparse { rank: 1 }], 1) => OuterIndex::Position,
             ([Level::Sparse { rank: 1 }, Level::Sparse { rank: 1 }], 1) => {
-                Outer::Array(before.first()?.indices.first()?.clone())
+                OuterIndex::Array(before.first()?.indices.first()?.clone())
             }
             _ => return None,
         };
         let transposed = layout.transpose == [1, 0];
-        Some(Side {
+        Some(TriangleRule {
             triangle: structure.triangle(transposed),
             outer,
         })
     }
 
     /// The declared number of values against the positions that the levels leave for them.
-    fn positions(&mut self, layout: &Layout, positions: Option<u128>) {
+    fn positions(&mut self, layout: &LevelLayout, positions: Option<u128>) {
         // Where a sparse level is the last, the lengths of its indices were compared already.
         let dense = matches!(layout.levels.last(), Some(Level::Dense { .. }));
         if let (true, Some(count), Some(positions)) = (dense, self.descriptor.count, positions)
@@ -258,7 +258,7 @@ impl Examiner<'_> {
     }
 
     /// An array of indices or pointers, unless its type is not one for them.
-    fn whole_numbers(&mut self, name: &str) -> Result<Option<Stored>> {
+    fn whole_numbers(&mut self, name: &str) -> Result<Option<IntegerArray>> {
         let declared = self.declared(name);
         let Some(vector) = self.vector(name, false)? else {
             return Ok(None);
@@ -271,7 +271,7 @@ impl Examiner<'_> {
             self.faults.push(fault.found(vector.dtype));
             return Ok(None);
         }
-        Ok(Some(Stored {
+        Ok(Some(IntegerArray {
             name: name.to_owned(),
             array: vector.array,
             len: vector.len,

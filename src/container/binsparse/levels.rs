@@ -2,7 +2,7 @@
 //!
 //! Specification, sections 3.5.2 and 3.5.3. A level covers `rank` dimensions of the stored (transposed)
 //! shape, root to leaf; the element level, where the values are, is not in the list. Used by `descriptor`
-//! (to read), `lengths` and `content` (to check).
+//! (to read), `lengths` and `check` (to check).
 
 use serde_json::{Map, Value};
 
@@ -28,9 +28,9 @@ impl Level {
 
 /// How the stored values are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct LevelLayout {
     pub(super) levels: Vec<Level>,
-    /// Stored dimension `i` is logical dimension `transpose[i]`. A permutation.
+    /// DimensionIndices `i` as stored is logical dimension `transpose[i]`. A permutation.
     pub(super) transpose: Vec<usize>,
     /// No slice that is stored may be empty (DCSR, DCSC).
     pub(super) no_empty_slices: bool,
@@ -59,11 +59,11 @@ fn predefined(format: &str) -> Option<(&'static [Level], &'static [usize])> {
     })
 }
 
-impl Layout {
+impl LevelLayout {
     /// The layout of a predefined format.
-    pub(super) fn predefined(format: &str) -> Option<Layout> {
+    pub(super) fn predefined(format: &str) -> Option<LevelLayout> {
         let (levels, transpose) = predefined(format)?;
-        Some(Layout {
+        Some(LevelLayout {
             levels: levels.to_vec(),
             transpose: transpose.to_vec(),
             no_empty_slices: format.starts_with("DCS"),
@@ -72,7 +72,7 @@ impl Layout {
     }
 
     /// Reads the object `custom`. `rank`: number of dimensions of the shape, if that is known.
-    pub(super) fn custom(custom: &Value, rank: Option<usize>) -> Read<Layout> {
+    pub(super) fn custom(custom: &Value, rank: Option<usize>) -> Read<LevelLayout> {
         let not_an_object = || Fault::new("\"custom\" is not an object").found(json::show(custom));
         let custom = custom.as_object().ok_or_else(not_an_object)?;
         let levels = read_levels(custom)?;
@@ -85,7 +85,7 @@ impl Layout {
             None | Some(Value::Null) => (0..covered).collect(),
             Some(list) => permutation(list, covered)?,
         };
-        Ok(Layout {
+        Ok(LevelLayout {
             levels,
             transpose,
             no_empty_slices: false,
@@ -101,7 +101,7 @@ impl Layout {
     }
 
     /// Whether both find the same values in the same arrays.
-    pub(super) fn agrees(&self, other: &Layout) -> bool {
+    pub(super) fn agrees(&self, other: &LevelLayout) -> bool {
         self.merged() == other.merged()
     }
 

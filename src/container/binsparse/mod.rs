@@ -6,18 +6,15 @@
 //! is checked, and every spelling of the descriptor that known writers use is accepted.
 //!
 //! [`descriptor`] reads the JSON, [`levels`] turns formats into levels (from which all rules follow),
-//! [`lengths`] checks the arrays, [`content`] their elements. Used by `container::hdf5` and
+//! [`lengths`] checks the arrays, [`check`] their elements. Used by `container::hdf5` and
 //! `container::netcdf`.
 
-mod content;
+mod check;
 mod declared;
 mod descriptor;
 mod json;
 mod lengths;
 mod levels;
-mod order;
-mod pointers;
-mod report;
 #[cfg(test)]
 mod sample;
 mod triangle;
@@ -71,7 +68,7 @@ pub(crate) fn examine(text: &[u8], members: &[Member]) -> Result<Examined> {
     };
     let found = lengths::examine(&descriptor, members, &mut faults)?;
     let attributes = attributes(&descriptor, found.count);
-    let check = (!found.levels.is_empty()).then(|| content::check(found.levels));
+    let check = (!found.levels.is_empty()).then(|| check::check(found.levels));
     Ok(Examined {
         version: descriptor.version,
         faults,

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
-use super::levels::{Layout, Level};
+use super::levels::{Level, LevelLayout};
 use super::sample::{INTEGERS, Sample, member, raw_member, scalar_member};
 use super::*;
 use crate::array::dtype::Dtype;
@@ -357,11 +357,11 @@ prop_compose! {
             false => Level::Dense { rank },
         };
         let name = FORMATS.get(format).copied().unwrap_or("custom");
-        let layout = Layout::predefined(name).unwrap_or_else(|| {
+        let layout = LevelLayout::predefined(name).unwrap_or_else(|| {
             let levels: Vec<Level> = ranks.iter().map(level).collect();
             let rank = levels.iter().map(|level| level.rank()).sum();
             let transpose = order.into_iter().filter(|&d| d < rank).collect();
-            Layout { levels, transpose, no_empty_slices: false, custom: true }
+            LevelLayout { levels, transpose, no_empty_slices: false, custom: true }
         });
         let rank = layout.transpose.len();
         let structure = structure.filter(|_| rank == 2 && name != "custom");
@@ -377,7 +377,7 @@ prop_compose! {
         }
         entries.sort();
         entries.dedup();
-        let Layout { levels, transpose, no_empty_slices, .. } = layout;
+        let LevelLayout { levels, transpose, no_empty_slices, .. } = layout;
         let arrays = Vec::new();
         let format = name.to_owned();
         let mut sample = Sample {

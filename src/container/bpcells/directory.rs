@@ -12,7 +12,9 @@ use super::fields::{Field, Fields, Number};
 use super::header;
 use super::names::Names;
 use crate::array::Array;
+use crate::container::OpenRequest;
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
 use crate::source::{Source, Store};
 
 /// Enough for the one line that is looked at, `storage_order`.
@@ -21,11 +23,16 @@ const LINE: usize = 256;
 pub(super) struct Directory<'a> {
     store: &'a dyn Store,
     path: &'a Path,
+    budget: &'a Arc<Budget>,
 }
 
 impl<'a> Directory<'a> {
-    pub(super) fn new(store: &'a dyn Store, path: &'a Path) -> Self {
-        Directory { store, path }
+    pub(super) fn new(request: &OpenRequest<'a>) -> Self {
+        Directory {
+            store: request.store.as_ref(),
+            path: request.path,
+            budget: request.budget,
+        }
     }
 
     /// The first bytes of a file.
@@ -69,7 +76,8 @@ impl Fields for Directory<'_> {
     }
 
     fn names(&self, name: &str) -> Result<Arc<dyn Array>> {
-        Ok(Arc::new(Names::new(name, self.open(name)?)?))
+        let source = self.open(name)?;
+        Ok(Arc::new(Names::new(name, source, Arc::clone(self.budget))?))
     }
 
     fn first_line(&self, name: &str) -> Result<Vec<u8>> {

@@ -90,18 +90,12 @@ impl dyn Field {
             .into())
     }
 
-    /// Reads `count` elements of 32 bits from element `first` on into `out`, by way of `bytes`.
-    pub(crate) fn read_u32s(
-        &self,
-        first: u64,
-        count: usize,
-        bytes: &mut Vec<u8>,
-        out: &mut Vec<u32>,
-    ) -> Result<()> {
-        bytes.resize(4 * count, 0);
-        self.read(self.byte_of(first)?, bytes)?;
-        out.clear();
-        out.extend(bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b)));
+    /// Fills `out` with elements of 32 bits from element `first` on.
+    pub(crate) fn read_u32s(&self, first: u64, out: &mut [u32]) -> Result<()> {
+        self.read(self.byte_of(first)?, bytemuck::cast_slice_mut(out))?;
+        for element in out {
+            *element = u32::from_le(*element);
+        }
         Ok(())
     }
 

@@ -7,15 +7,15 @@
 
 use std::sync::Arc;
 
-use super::audit::{all_below, audited, count, count_is_one_of};
+use super::check::{all_below, count, count_is_one_of, rule};
 use super::fields::{Fields, Number, settle};
-use super::packed::{Packed, Stream};
-use super::plain::Plain;
-use super::pointers::{Pointers, Rule};
-use super::version::{Generation, Version};
+use super::packed::{PackedArray, PackedStream};
+use super::plain::PlainArray;
+use super::pointers::{PointerRule, Pointers};
+use super::version::{Generation, Variant};
 use crate::array::Array;
 use crate::codec::bp128::Transform;
-use crate::container::{Container, Text};
+use crate::container::{Check, Container, Text};
 use crate::error::{Error, Fault, Result};
 
 /// A dimension this large stands for anything larger.
@@ -74,24 +74,25 @@ fn limit(dimension: Option<u32>) -> Option<u64> {
 /// Adds everything that a matrix of this version has.
 pub(super) fn open(
     fields: &dyn Fields,
-    version: Version,
+    version: Variant,
     values: Number,
     container: &mut Container,
 ) -> Result<()> {
     let order = storage_order(fields, container)?;
     let (shape, shape_array) = shape(fields)?;
-    let (major, minor) = shape.major_minor(order);
+    let (major, _) = shape.major_minor(order);
     let pointers = settle(open_pointers(fields, version, major))?;
     let nnz = match &pointers {
         Ok(pointers) => settle(entries(pointers))?.ok(),
         Err(_) => None,
     };
     container.add("val", open_values(fields, version, values, nnz))?;
-    container.add("index", open_indices(fields, version, nnz, minor))?;
-    container.add("idxptr", pointers.map(|p| audit_pointers(p, major)))?;
+    container.add("index", open_indices(fields, version, nnz))?;
+    container.add("idxptr", pointers.clone().map(|pointers| pointers as _))?;
     container.add("shape", shape_array)?;
-    container.add("row_names", open_names(fields, "row_names", shape.rows))?;
-    container.add("col_names", open_names(fields, "col_names", shape.cols))?;
+    container.add("row_names", fields.names("row_names"))?;
+    container.add("col_names", fields.names("col_names"))?;
+    add_checks(container, shape, order, pointers.ok());
     describe(container, order, shape, nnz);
     Ok(())
 }
@@ -124,7 +125,7 @@ fn shape(fields: &dyn Fields) -> Result<(Shape, Result<Arc<dyn Array>>)> {
             rows: read(0)?,
             cols: read(1)?,
         };
-        let array: Arc<dyn Array> = Arc::new(Plain::new("shape", field.clone(), 2)?);
+        let array: Arc<dyn Array> = Arc::new(PlainArray::new("shape", field.clone(), 2)?);
         Ok((shape, array))
     }))?;
     Ok(match opened {
@@ -136,7 +137,7 @@ fn shape(fields: &dyn Fields) -> Result<(Shape, Result<Arc<dyn Array>>)> {
 /// `idxptr`, plain or, in version 9999, a stream of one value more than the major dimension.
 fn open_pointers(
     fields: &dyn Fields,
-    version: Version,
+    version: Variant,
     major: Option<u32>,
 ) -> Result<Arc<Pointers>> {
     if version.generation != Generation::SparseColumns {
@@ -144,18 +145,18 @@ fn open_pointers(
         return Ok(Arc::new(Pointers::plain(
             "idxptr",
             field,
-            Rule::NeverDecreasing,
+            PointerRule::NeverDecreasing,
         )?));
     }
     let major = major.ok_or_else(|| {
         Fault::new("its length is unknown, because shape or storage_order cannot be trusted")
     })?;
     let len = u64::from(major) + 1;
-    let stream = Stream::open(fields, "idxptr", Transform::Delta, len, version.generation)?;
+    let stream = PackedStream::open(fields, "idxptr", Transform::Delta, len, version.generation)?;
     Ok(Arc::new(Pointers::packed(
         "idxptr",
         stream,
-        Rule::NeverDecreasing,
+        PointerRule::NeverDecreasing,
     )))
 }
 
@@ -174,48 +175,60 @@ fn known(nnz: Option<u64>) -> Result<u64> {
 
 fn open_values(
     fields: &dyn Fields,
-    version: Version,
+    version: Variant,
     values: Number,
     nnz: Option<u64>,
 ) -> Result<Arc<dyn Array>> {
     let nnz = known(nnz)?;
     // Only integers are packed; float and double values stay as they are.
     if !version.packed || values != Number::U32 {
-        return Plain::open(fields, "val", values, nnz);
+        return PlainArray::open(fields, "val", values, nnz);
     }
-    let stream = Stream::open(fields, "val", Transform::MinusOne, nnz, version.generation)?;
-    Ok(Arc::new(Packed::new("val", Arc::new(stream))))
+    let stream = PackedStream::open(fields, "val", Transform::MinusOne, nnz, version.generation)?;
+    Ok(Arc::new(PackedArray::new("val", Arc::new(stream))))
 }
 
-fn open_indices(
-    fields: &dyn Fields,
-    version: Version,
-    nnz: Option<u64>,
-    minor: Option<u32>,
-) -> Result<Arc<dyn Array>> {
+fn open_indices(fields: &dyn Fields, version: Variant, nnz: Option<u64>) -> Result<Arc<dyn Array>> {
     let nnz = known(nnz)?;
-    let array: Arc<dyn Array> = if version.packed {
-        let transform = Transform::DeltaZigzag;
-        let stream = Stream::open(fields, "index", transform, nnz, version.generation)?;
-        Arc::new(Packed::new("index", Arc::new(stream)))
-    } else {
-        Plain::open(fields, "index", Number::U32, nnz)?
-    };
-    let Some(limit) = limit(minor) else {
-        return Ok(array);
-    };
-    Ok(audited(array, move |array, report| {
-        all_below(array, limit, "rows or columns of the shape", report)
+    if !version.packed {
+        return PlainArray::open(fields, "index", Number::U32, nnz);
+    }
+    let transform = Transform::DeltaZigzag;
+    let stream = PackedStream::open(fields, "index", transform, nnz, version.generation)?;
+    Ok(Arc::new(PackedArray::new("index", Arc::new(stream))))
+}
+
+/// Adds the rules between the arrays that are there.
+fn add_checks(
+    container: &mut Container,
+    shape: Shape,
+    order: Option<StorageOrder>,
+    pointers: Option<Arc<Pointers>>,
+) {
+    let (major, minor) = shape.major_minor(order);
+    let rules = [
+        indices_are_below(container, limit(minor)),
+        pointers
+            .zip(limit(major))
+            .map(|(pointers, major)| pointers_fit(pointers, major)),
+        names_are_all_or_none(container, "row_names", limit(shape.rows)),
+        names_are_all_or_none(container, "col_names", limit(shape.cols)),
+    ];
+    container.checks.extend(rules.into_iter().flatten());
+}
+
+fn indices_are_below(container: &Container, minor: Option<u64>) -> Option<Arc<dyn Check>> {
+    let (index, minor) = container.array("index").zip(minor)?;
+    Some(rule(index, move |index, budget, report| {
+        all_below(index, minor, "rows or columns of the shape", budget, report)
     }))
 }
 
 /// `idxptr` has one entry more than the major dimension; with none, the writers disagree between
 /// `[0]` and `[0, 0]`.
-fn audit_pointers(pointers: Arc<Pointers>, major: Option<u32>) -> Arc<dyn Array> {
-    let Some(major) = limit(major) else {
-        return pointers;
-    };
-    audited(pointers.clone(), move |array, report| {
+fn pointers_fit(pointers: Arc<Pointers>, major: u64) -> Arc<dyn Check> {
+    let array: Arc<dyn Array> = pointers.clone();
+    rule(&array, move |array, _, report| {
         if major == 0 && count(array)? == 2 {
             if let Some(last) = pointers.last()?.filter(|&last| last > 0) {
                 let fault = Fault::new("a matrix without columns or rows has entries");
@@ -227,13 +240,13 @@ fn audit_pointers(pointers: Arc<Pointers>, major: Option<u32>) -> Arc<dyn Array>
     })
 }
 
-/// Names are given for all or for none.
-fn open_names(fields: &dyn Fields, name: &str, dimension: Option<u32>) -> Result<Arc<dyn Array>> {
-    let names = fields.names(name)?;
-    let Some(dimension) = limit(dimension) else {
-        return Ok(names);
-    };
-    Ok(audited(names, move |names, report| {
+fn names_are_all_or_none(
+    container: &Container,
+    name: &str,
+    dimension: Option<u64>,
+) -> Option<Arc<dyn Check>> {
+    let (names, dimension) = container.array(name).zip(dimension)?;
+    Some(rule(names, move |names, _, report| {
         count_is_one_of(names, &[0, dimension], report)
     }))
 }

@@ -1,34 +1,35 @@
 //! BPCells: a sparse matrix or a set of fragments as a directory of arrays, most of them packed by
 //! BP-128.
 //!
-//! A file `version` makes a directory a container and names its variant; what the variant's arrays
-//! are called and how they hang together is in [`matrix`] and [`fragments`], above the seam
-//! [`fields`], so that the same arrays can be read where they do not lie in files. Opening reads
-//! headers, the last entries of pointers and indices, and `chr_ptr`: kilobytes, however large the
+//! What recognises: [`recognise`], by a file `version`, which names the container's variant ([`version`]). What
+//! describes: [`matrix`] and [`fragments`] know what a variant's arrays are called and how they hang together.
+//! They stand above the seam [`fields`], so that the same arrays can be read where they do not lie in files;
+//! below it are [`directory`] and [`header`]. What reads: [`packed`], [`plain`] and [`pointers`] numbers,
+//! [`names`] lines. What checks: [`check`], the rules between arrays.
+//!
+//! Opening reads headers, the last entries of pointers and indices, and `chr_ptr`: kilobytes, however large the
 //! container. An array that cannot be trusted becomes a fault, the others are shown.
 
-mod audit;
+mod check;
 mod directory;
-mod ends;
 pub(crate) mod fields;
 mod fragments;
 mod header;
-mod lines;
 mod matrix;
 mod names;
-mod offsets;
 mod packed;
 mod plain;
 mod pointers;
+mod recognise;
 #[cfg(test)]
 mod tests;
 pub(crate) mod version;
 
 use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};
-use crate::error::{Fault, Result};
+use crate::error::Result;
 use directory::Directory;
 use fields::Fields;
-use version::{Content, Seen, Version};
+use version::{Holds, Seen, Variant};
 
 pub(crate) const NAME: &str = "bpcells";
 
@@ -80,15 +81,7 @@ impl Format for BpCells {
     }
 
     fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {
-        if !candidate.is_directory() {
-            return Ok(Verdict::No);
-        }
-        let head = candidate.member_head("version", version::MOST)?;
-        match head.as_deref().map_or(Seen::Foreign, version::read) {
-            Seen::Known(..) => Ok(Verdict::Yes),
-            Seen::Unreadable(fault) => Ok(Verdict::Damaged(fault.file("version"))),
-            Seen::Foreign => lost_version(candidate, head.is_some()),
-        }
+        recognise::recognise(candidate)
     }
 
     fn members(&self) -> &'static [&'static str] {
@@ -96,21 +89,21 @@ impl Format for BpCells {
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
-        let directory = Directory::new(request.store.as_ref(), request.path);
+        let directory = Directory::new(request);
         match version::read(&directory.head("version", version::MOST)?) {
             Seen::Known(version, text) => open(&directory, version, &text),
             Seen::Unreadable(fault) => Err(fault.file("version").into()),
-            Seen::Foreign => Err(no_version().into()),
+            Seen::Foreign => Err(recognise::no_version().into()),
         }
     }
 }
 
 /// Opens the container of version `text` whose arrays are `fields`.
-pub(crate) fn open(fields: &dyn Fields, version: Version, text: &str) -> Result<Container> {
+pub(crate) fn open(fields: &dyn Fields, version: Variant, text: &str) -> Result<Container> {
     let mut container = Container::new(NAME, text);
     match version.content {
-        Content::Matrix(values) => matrix::open(fields, version, values, &mut container)?,
-        Content::Fragments => fragments::open(fields, version, &mut container)?,
+        Holds::Matrix(values) => matrix::open(fields, version, values, &mut container)?,
+        Holds::Fragments => fragments::open(fields, version, &mut container)?,
     }
     let content = format!("{text}\n").into_bytes().into();
     container.texts.push(Text {
@@ -118,30 +111,4 @@ pub(crate) fn open(fields: &dyn Fields, version: Version, text: &str) -> Result<
         content,
     });
     Ok(container)
-}
-
-/// Tells a container that has lost its version file by two files that only BPCells writes together.
-fn lost_version(candidate: &Candidate<'_>, has_version: bool) -> Result<Verdict> {
-    for (pointers, companion) in [("idxptr", "storage_order"), ("chr_ptr", "cell_names")] {
-        let Some(head) = candidate.member_head(pointers, header::LEN)? else {
-            continue;
-        };
-        if header::number(&head).is_some() && candidate.member_head(companion, 1)?.is_some() {
-            let fault = if has_version {
-                foreign_version()
-            } else {
-                no_version()
-            };
-            return Ok(Verdict::Damaged(fault));
-        }
-    }
-    Ok(Verdict::No)
-}
-
-fn no_version() -> Fault {
-    Fault::new("no version file: the variant of BPCells is unknown").file("version")
-}
-
-fn foreign_version() -> Fault {
-    Fault::new("the version file is not one of BPCells: the variant is unknown").file("version")
 }

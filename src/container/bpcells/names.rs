@@ -3,48 +3,52 @@
 //! Size and number of the shown lines take one pass over the file, made when they are first asked
 //! for and remembered. A file that is shown as it is stored (no CR, a final LF: all but Windows
 //! files) is read straight; another is cut into blocks of equal stored size, which decode to uneven
-//! ones.
+//! ones and are indexed by a second pass.
 
-use std::cell::RefCell;
+mod lines;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::lines::{Measure, Part};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, uneven_pieces};
-use crate::error::{Fault, Result};
-use crate::memory::Scratch;
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::{Scratch, no_memory, room};
 use crate::source::Source;
+use lines::{Measure, TextPart};
 
-/// Stored bytes of a block, and what the scan reads at once.
+/// Stored bytes of a block.
 const BLOCK: u64 = 256 * 1024;
 /// Hundreds of millions of names; bounds the scan in time and memory whatever a sparse file claims.
 const MOST: u64 = 1 << 34;
 
-thread_local! {
-    /// Stored bytes of one block, and the byte after it.
-    static STORED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// Converted bytes of one block.
-    static CONVERTED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
+/// What the scan reads at once.
+const STEP: usize = 32 << 10;
 
 pub(super) struct Names {
     name: String,
     source: Arc<dyn Source>,
-    layout: OnceLock<Layout>,
+    budget: Arc<Budget>,
+    index: OnceLock<LineIndex>,
 }
 
 /// What the scan found.
-#[derive(Debug, Clone)]
-struct Layout {
+struct LineIndex {
     lines: u64,
     bytes: u64,
-    /// Where each block begins in the shown bytes, and their end; none if shown as stored.
-    starts: Option<Vec<u64>>,
+    blocks: Option<Blocks>,
+}
+
+/// Blocks of a text that is not shown as it is stored.
+struct Blocks {
+    /// Where each begins in the shown bytes, and their end.
+    starts: Vec<u64>,
+    _hold: Hold,
 }
 
 impl Names {
-    pub(super) fn new(name: &str, source: Arc<dyn Source>) -> Result<Self> {
+    pub(super) fn new(name: &str, source: Arc<dyn Source>, budget: Arc<Budget>) -> Result<Self> {
         if source.len() > MOST {
             return Err(Fault::new("too long for names")
                 .file(name)
@@ -55,52 +59,86 @@ impl Names {
         Ok(Names {
             name: name.to_owned(),
             source,
-            layout: OnceLock::new(),
+            budget,
+            index: OnceLock::new(),
         })
     }
 
     /// Two readers may scan at once; both find the same.
-    fn layout(&self) -> Result<&Layout> {
-        if self.layout.get().is_none() {
-            let _ = self.layout.set(self.scan()?);
+    fn index(&self) -> Result<&LineIndex> {
+        if self.index.get().is_none() {
+            let _ = self.index.set(self.scan()?);
         }
-        self.layout
-            .get()
-            .ok_or_else(|| Fault::new("the names were not scanned").into())
+        let missing = || Error::Bug("the lines were scanned and are not indexed".into());
+        self.index.get().ok_or_else(missing)
     }
 
-    fn scan(&self) -> Result<Layout> {
-        let (mut lines, mut bytes, mut changed) = (0, 0, false);
-        let mut starts = vec![0];
-        for block in 0..self.source.len().div_ceil(BLOCK) {
-            let measure: Measure = self.with_part(block, |part| part.measure())?;
-            lines += measure.lines;
-            bytes += measure.bytes;
-            changed |= measure.changed;
-            starts.push(bytes);
-        }
-        Ok(Layout {
-            lines,
-            bytes,
-            starts: changed.then_some(starts),
+    fn scan(&self) -> Result<LineIndex> {
+        let whole = self.measure(0..self.source.len())?;
+        Ok(LineIndex {
+            lines: whole.lines,
+            bytes: whole.bytes,
+            blocks: whole.changed.then(|| self.find_blocks()).transpose()?,
         })
     }
 
-    /// Reads stored block `block` and the byte after it.
-    fn with_part<R>(&self, block: u64, f: impl FnOnce(Part<'_>) -> R) -> Result<R> {
+    fn find_blocks(&self) -> Result<Blocks> {
+        let blocks = self.source.len().div_ceil(BLOCK);
+        let hold = self.budget.keep(8 * (blocks + 1))?;
+        let mut starts = Vec::new();
+        let refused = |_| no_memory("cannot index the names");
+        starts
+            .try_reserve_exact(blocks as usize + 1)
+            .map_err(refused)?;
+        let mut shown = 0;
+        starts.push(shown);
+        for block in 0..blocks {
+            shown += self.measure(self.stored(block))?.bytes;
+            starts.push(shown);
+        }
+        Ok(Blocks {
+            starts,
+            _hold: hold,
+        })
+    }
+
+    /// Where a block is stored.
+    fn stored(&self, block: u64) -> Range<u64> {
         let start = block.saturating_mul(BLOCK).min(self.source.len());
-        let read = (self.source.len() - start).min(BLOCK + 1) as usize;
-        STORED.with_borrow_mut(|buf| {
-            buf.resize(read, 0);
-            self.source
-                .fetch_one(start, buf)
-                .map_err(|e| e.map_fault(|fault| fault.file(&self.name)))?;
-            let next = buf.get(BLOCK as usize).copied();
-            Ok(f(Part {
-                stored: &buf[..read.min(BLOCK as usize)],
-                next,
-            }))
+        start..start.saturating_add(BLOCK).min(self.source.len())
+    }
+
+    /// What stored bytes come to.
+    fn measure(&self, range: Range<u64>) -> Result<Measure> {
+        let mut buffer = [0; STEP + 1];
+        let mut all = Measure::default();
+        let mut at = range.start;
+        while at < range.end {
+            let step = at..range.end.min(at + STEP as u64);
+            all.add(self.part(&step, &mut buffer)?.measure());
+            at = step.end;
+        }
+        Ok(all)
+    }
+
+    /// Reads stored bytes, and the byte after them, into a buffer that has room for them.
+    fn part<'a>(&self, range: &Range<u64>, buffer: &'a mut [u8]) -> Result<TextPart<'a>> {
+        let len = (range.end - range.start) as usize;
+        let read = (self.source.len() - range.start).min(len as u64 + 1) as usize;
+        self.source
+            .fetch_one(range.start, &mut buffer[..read])
+            .map_err(|e| e.map_fault(|fault| fault.file(&self.name)))?;
+        let (stored, next) = buffer[..read].split_at(len);
+        Ok(TextPart {
+            stored,
+            next: next.first().copied(),
         })
+    }
+
+    /// The stored bytes of a block, and the byte after them.
+    fn room(&self, block: BlockId) -> u64 {
+        let stored = self.stored(block.0);
+        stored.end - stored.start + 1
     }
 }
 
@@ -110,16 +148,16 @@ impl Array for Names {
     }
 
     fn info(&self) -> Result<Info> {
-        let layout = self.layout()?;
-        let blocks = match &layout.starts {
-            Some(starts) => starts.len() as u64 - 1,
-            None => u64::from(layout.bytes > 0),
+        let index = self.index()?;
+        let blocks = match &index.blocks {
+            Some(blocks) => blocks.starts.len() as u64 - 1,
+            None => u64::from(index.bytes > 0),
         };
         Ok(Info {
             dtype: Dtype::Text,
-            shape: vec![layout.lines],
+            shape: vec![index.lines],
             order: Order::C,
-            bytes: layout.bytes,
+            bytes: index.bytes,
             stored_bytes: self.source.len(),
             blocks,
             codec: "none".into(),
@@ -127,36 +165,30 @@ impl Array for Names {
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        let layout = self.layout()?;
-        let range = range.start..range.end.min(layout.bytes);
-        match &layout.starts {
-            Some(starts) => uneven_pieces(starts, range, out),
+        let index = self.index()?;
+        let range = range.start..range.end.min(index.bytes);
+        match &index.blocks {
+            Some(blocks) => uneven_pieces(&blocks.starts, range, out),
             None => direct_piece(range, out),
         }
         Ok(())
     }
 
-    fn scratch(&self, _block: BlockId) -> u64 {
-        2 * BLOCK + 2
+    fn scratch(&self, block: BlockId) -> u64 {
+        room(self.room(block))
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
-        CONVERTED.with_borrow_mut(|converted| {
-            converted.clear();
-            self.with_part(block.0, |part| part.convert(converted))?;
-            if converted.len() != out.len() {
-                return Err(
-                    Fault::new("the names are not as long as when they were counted")
-                        .block(block.0)
-                        .file(&self.name)
-                        .expected(out.len())
-                        .found(converted.len())
-                        .into(),
-                );
-            }
-            out.copy_from_slice(converted);
-            Ok(())
-        })
+    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+        let buffer = scratch.take(self.room(block))?;
+        let part = self.part(&self.stored(block.0), buffer)?;
+        let found = part.measure().bytes;
+        if found != out.len() as u64 {
+            let fault = Fault::new("the names are not as long as when they were counted");
+            let fault = fault.block(block.0).file(&self.name);
+            return Err(fault.expected(out.len()).found(found).into());
+        }
+        part.convert(out);
+        Ok(())
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {

@@ -1,46 +1,42 @@
 //! A BP-128 stream: `X_data`, `X_idx`, `X_idx_offsets` and `X_starts` (docs/formats.md).
 //!
-//! [`Stream`] decodes any run of its chunks; [`Packed`] shows one as an array, in blocks of
+//! [`PackedStream`] decodes any run of its chunks; [`PackedArray`] shows one as an array, in blocks of
 //! [`BLOCK_BYTES`]. What a container claims is compared with the lengths of the stored arrays when
 //! the stream is opened, the index of a run when the run is decoded: never all of it, and no memory
-//! is taken by a claimed size. Used by `matrix`, `fragments`, `ends` and `pointers`.
+//! is taken by a claimed size. Used by `matrix`, `fragments` and `pointers`.
+
+pub(super) mod ends;
+
+mod idx_offsets;
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::fields::{Field, Fields, Number, decoded_bytes};
-use super::offsets::Offsets;
 use super::version::Generation;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::codec::bp128::{self, Bp128Error, CHUNK, Transform};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
+use crate::memory::{Scratch, room};
+use idx_offsets::Offsets;
 
 /// Decoded bytes of a block: 512 chunks, 65536 values.
 pub(super) const BLOCK_BYTES: u64 = 256 * 1024;
 /// Decoded bytes of a chunk.
 const CHUNK_BYTES: u64 = 4 * CHUNK as u64;
-/// Memory that decoding a block takes: its words at full width, and its share of index and starts.
-pub(super) const SCRATCH_BYTES: u64 = BLOCK_BYTES + BLOCK_BYTES / CHUNK_BYTES * 12 + 8;
-
-/// Buffers of one decode, kept by each thread; never larger than [`SCRATCH_BYTES`] together.
-#[derive(Default)]
-struct Scratch {
-    /// Stored index entries, then stored starts.
-    bytes: Vec<u8>,
-    /// Stored words; never shortened, so that it is cleared only once.
-    words: Vec<u8>,
-    idx: Vec<u32>,
-    starts: Vec<u32>,
+/// What the chunks of one decode are read into.
+struct Buffers<'a> {
+    /// An entry for each chunk, and one more.
+    idx: &'a mut [u32],
+    /// One for each chunk, if the stream has any.
+    starts: &'a mut [u32],
+    /// Room for the stored words at full width.
+    words: &'a mut [u8],
 }
 
-thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
-
-pub(super) struct Stream {
+pub(super) struct PackedStream {
     transform: Transform,
     /// Values; the stream itself knows its length only up to a chunk.
     len: u64,
@@ -51,7 +47,7 @@ pub(super) struct Stream {
     stored_bytes: u64,
 }
 
-impl Stream {
+impl PackedStream {
     /// Opens the stream `name` of `len` values and makes sure that it can hold them.
     pub(super) fn open(
         fields: &dyn Fields,
@@ -86,7 +82,7 @@ impl Stream {
             .flatten()
             .map(|field| field.stored_bytes());
         let stored_bytes = parts.fold(offset_bytes, u64::saturating_add);
-        let stream = Stream {
+        let stream = PackedStream {
             transform,
             len,
             data,
@@ -122,41 +118,55 @@ impl Stream {
         4 * self.len
     }
 
-    /// Decodes one block of [`BLOCK_BYTES`] into `out`.
-    pub(super) fn decode_block(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    /// Memory that decoding this block takes: its index, its starts, and its words at full width.
+    pub(super) fn scratch(&self, block: BlockId) -> u64 {
+        let chunks = self.block_bytes(block).div_ceil(CHUNK_BYTES);
+        let starts = if self.starts.is_some() { chunks } else { 0 };
+        room(4 * (chunks + 1)) + room(4 * starts) + room(CHUNK_BYTES * chunks)
+    }
+
+    /// Decoded bytes of a block; the last may be shorter than the others.
+    pub(super) fn block_bytes(&self, block: BlockId) -> u64 {
+        let before = block.0.saturating_mul(BLOCK_BYTES);
+        self.bytes().saturating_sub(before).min(BLOCK_BYTES)
+    }
+
+    /// Decodes one block into `out`.
+    pub(super) fn decode_block(
+        &self,
+        block: BlockId,
+        out: &mut [u8],
+        mut scratch: Scratch<'_>,
+    ) -> Result<()> {
+        let chunks = (out.len() as u64).div_ceil(CHUNK_BYTES);
+        let starts = if self.starts.is_some() { chunks } else { 0 };
+        let buffers = Buffers {
+            idx: scratch.take_u32s(chunks + 1)?,
+            starts: scratch.take_u32s(starts)?,
+            words: scratch.take(CHUNK_BYTES * chunks)?,
+        };
         let first = block.0.saturating_mul(BLOCK_BYTES / CHUNK_BYTES);
-        self.decode(first, out)
+        self.decode(first, out, buffers)
             .map_err(|e| e.map_fault(|fault| fault.block(block.0)))
     }
 
     /// Decodes chunks from number `first` on until `out` is full, which may be within the last one.
-    fn decode(&self, first: u64, out: &mut [u8]) -> Result<()> {
-        SCRATCH.with_borrow_mut(|scratch| self.decode_by(scratch, first, out))
-    }
-
-    fn decode_by(&self, scratch: &mut Scratch, first: u64, out: &mut [u8]) -> Result<()> {
-        let Scratch {
-            bytes,
-            words: stored,
-            idx,
-            starts,
-        } = scratch;
-        let chunks = out.len().div_ceil(CHUNK_BYTES as usize);
-        self.idx.read_u32s(first, chunks + 1, bytes, idx)?;
-        starts.clear();
+    fn decode(&self, first: u64, out: &mut [u8], buffers: Buffers<'_>) -> Result<()> {
+        let Buffers { idx, starts, words } = buffers;
+        self.idx.read_u32s(first, idx)?;
         if let Some(stored) = &self.starts {
-            stored.read_u32s(first, chunks, bytes, starts)?;
+            stored.read_u32s(first, starts)?;
         }
-        let words = self.words(first, idx)?;
-        // At most 128 words for each chunk: `words` has checked the index.
-        let len = 4 * (words.end - words.start) as usize;
-        if stored.len() < len {
-            stored.resize(len, 0);
-        }
-        self.data.read(4 * words.start, &mut stored[..len])?;
-        bp128::decode(self.transform, idx, starts, &stored[..len], out).map_err(|e| {
+        let range = self.words(first, idx)?;
+        let len = 4 * (range.end - range.start) as usize;
+        // At most 128 words for each chunk: the index has been checked.
+        let words = words.get_mut(..len).ok_or_else(|| {
+            Error::Bug(format!("{len} bytes of words for {} chunks", idx.len() - 1))
+        })?;
+        self.data.read(4 * range.start, words)?;
+        bp128::decode(self.transform, idx, starts, words, out).map_err(|e| {
             self.data
-                .locate(Fault::new(e.to_string()), byte_range(&words))
+                .locate(Fault::new(e.to_string()), byte_range(&range))
                 .into()
         })
     }
@@ -166,7 +176,12 @@ impl Stream {
         let (chunk, within) = (index / CHUNK as u64, index % CHUNK as u64);
         let mut values = [0; CHUNK_BYTES as usize];
         let end = 4 * (within as usize + 1);
-        self.decode(chunk, &mut values[..end])?;
+        let buffers = Buffers {
+            idx: &mut [0; 2],
+            starts: &mut [0; 1][..usize::from(self.starts.is_some())],
+            words: &mut [0; CHUNK_BYTES as usize],
+        };
+        self.decode(chunk, &mut values[..end], buffers)?;
         let mut value = [0; 4];
         value.copy_from_slice(&values[end - 4..end]);
         Ok(u32::from_le_bytes(value))
@@ -249,7 +264,7 @@ fn byte_range(words: &Range<u64>) -> Range<u64> {
 }
 
 /// What every array of 32-bit values in even blocks says of itself.
-pub(super) fn describe(stream: &Stream, codec: impl Into<Cow<'static, str>>) -> Info {
+pub(super) fn describe(stream: &PackedStream, codec: impl Into<Cow<'static, str>>) -> Info {
     Info {
         dtype: Dtype::U32,
         shape: vec![stream.len()],
@@ -262,21 +277,21 @@ pub(super) fn describe(stream: &Stream, codec: impl Into<Cow<'static, str>>) -> 
 }
 
 /// A stream shown as it is.
-pub(super) struct Packed {
+pub(super) struct PackedArray {
     name: String,
-    stream: Arc<Stream>,
+    stream: Arc<PackedStream>,
 }
 
-impl Packed {
-    pub(super) fn new(name: &str, stream: Arc<Stream>) -> Self {
-        Packed {
+impl PackedArray {
+    pub(super) fn new(name: &str, stream: Arc<PackedStream>) -> Self {
+        PackedArray {
             name: name.to_owned(),
             stream,
         }
     }
 }
 
-impl Array for Packed {
+impl Array for PackedArray {
     fn name(&self) -> &str {
         &self.name
     }
@@ -290,17 +305,12 @@ impl Array for Packed {
         Ok(())
     }
 
-    fn scratch(&self, _block: BlockId) -> u64 {
-        SCRATCH_BYTES
+    fn scratch(&self, block: BlockId) -> u64 {
+        self.stream.scratch(block)
     }
 
-    fn decode(
-        &self,
-        block: BlockId,
-        out: &mut [u8],
-        _scratch: crate::memory::Scratch<'_>,
-    ) -> Result<()> {
-        self.stream.decode_block(block, out)
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+        self.stream.decode_block(block, out, scratch)
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {

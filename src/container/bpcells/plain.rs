@@ -10,7 +10,7 @@ use super::fields::{Field, Fields, Number, decoded_bytes};
 use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::Result;
 
-pub(super) struct Plain {
+pub(super) struct PlainArray {
     name: String,
     field: Arc<dyn Field>,
     /// Elements shown; the field may be longer.
@@ -18,12 +18,12 @@ pub(super) struct Plain {
     bytes: u64,
 }
 
-impl Plain {
+impl PlainArray {
     /// Shows the first `len` elements of `field`.
     pub(super) fn new(name: &str, field: Arc<dyn Field>, len: u64) -> Result<Self> {
         field.require(len)?;
         let bytes = decoded_bytes(len, field.number())?;
-        Ok(Plain {
+        Ok(PlainArray {
             name: name.to_owned(),
             field,
             len,
@@ -38,7 +38,7 @@ impl Plain {
         number: Number,
         len: u64,
     ) -> Result<Arc<dyn Array>> {
-        Ok(Arc::new(Plain::new(
+        Ok(Arc::new(PlainArray::new(
             name,
             fields.field(name, number)?,
             len,
@@ -46,7 +46,7 @@ impl Plain {
     }
 }
 
-impl Array for Plain {
+impl Array for PlainArray {
     fn name(&self) -> &str {
         &self.name
     }

@@ -8,52 +8,52 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::fields::{Field, decoded_bytes};
-use super::packed::{BLOCK_BYTES, SCRATCH_BYTES, Stream};
+use super::packed::{BLOCK_BYTES, PackedStream};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 
 /// What holds between entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum PointerRule {
     /// Each entry is at least the one before.
     NeverDecreasing,
     /// Entries 2c and 2c + 1 are begin and end; the pairs have no order.
     Pairs,
 }
 
-enum Stored {
+enum StoredPointers {
     Plain(Arc<dyn Field>),
     /// `idxptr` of version 9999.
-    Packed(Stream),
+    Packed(PackedStream),
 }
 
 pub(super) struct Pointers {
     name: String,
-    stored: Stored,
-    rule: Rule,
+    stored: StoredPointers,
+    rule: PointerRule,
     len: u64,
 }
 
 impl Pointers {
     /// All elements of `field`.
-    pub(super) fn plain(name: &str, field: Arc<dyn Field>, rule: Rule) -> Result<Self> {
+    pub(super) fn plain(name: &str, field: Arc<dyn Field>, rule: PointerRule) -> Result<Self> {
         let len = field.len();
         decoded_bytes(len, field.number())?;
         Ok(Pointers {
             name: name.to_owned(),
-            stored: Stored::Plain(field),
+            stored: StoredPointers::Plain(field),
             rule,
             len,
         })
     }
 
-    pub(super) fn packed(name: &str, stream: Stream, rule: Rule) -> Self {
+    pub(super) fn packed(name: &str, stream: PackedStream, rule: PointerRule) -> Self {
         let len = stream.len();
         Pointers {
             name: name.to_owned(),
-            stored: Stored::Packed(stream),
+            stored: StoredPointers::Packed(stream),
             rule,
             len,
         }
@@ -72,40 +72,32 @@ impl Pointers {
     }
 
     /// The largest entry, 0 if there are none: reads all of them.
-    pub(super) fn max(&self) -> Result<u64> {
-        let bytes = self.len * self.width();
-        let mut part = vec![0; bytes.min(BLOCK_BYTES) as usize];
-        let mut max = 0;
-        for block in 0..bytes.div_ceil(BLOCK_BYTES) {
-            let part = &mut part[..(bytes - block * BLOCK_BYTES).min(BLOCK_BYTES) as usize];
-            self.read(BlockId(block), part)?;
-            max = part
-                .chunks_exact(self.width() as usize)
-                .map(unsigned)
-                .fold(max, u64::max);
+    pub(super) fn largest(&self) -> Result<u64> {
+        match &self.stored {
+            StoredPointers::Plain(field) => largest(&**field),
+            StoredPointers::Packed(_) => Err(Error::Bug("packed pointers never decrease".into())),
         }
-        Ok(max)
     }
 
     fn width(&self) -> u64 {
         match &self.stored {
-            Stored::Plain(field) => field.number().width(),
-            Stored::Packed(_) => 4,
+            StoredPointers::Plain(field) => field.number().width(),
+            StoredPointers::Packed(_) => 4,
         }
     }
 
     fn entry(&self, index: u64) -> Result<u64> {
         match &self.stored {
-            Stored::Plain(field) => field.read_unsigned(index),
-            Stored::Packed(stream) => stream.value(index).map(u64::from),
+            StoredPointers::Plain(field) => field.read_unsigned(index),
+            StoredPointers::Packed(stream) => stream.value(index).map(u64::from),
         }
     }
 
     /// One block, unchecked.
-    fn read(&self, block: BlockId, out: &mut [u8]) -> Result<()> {
+    fn read(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         match &self.stored {
-            Stored::Plain(field) => field.read(block.0.saturating_mul(BLOCK_BYTES), out),
-            Stored::Packed(stream) => stream.decode_block(block, out),
+            StoredPointers::Plain(field) => field.read(block.0.saturating_mul(BLOCK_BYTES), out),
+            StoredPointers::Packed(stream) => stream.decode_block(block, out, scratch),
         }
     }
 
@@ -118,7 +110,7 @@ impl Pointers {
             .zip(first..)
         {
             // The border between two chromosomes is free.
-            let bound = self.rule == Rule::NeverDecreasing || number % 2 == 1;
+            let bound = self.rule == PointerRule::NeverDecreasing || number % 2 == 1;
             if bound && entry < previous {
                 return Err(self.decreasing(number, previous, entry).into());
             }
@@ -129,20 +121,36 @@ impl Pointers {
 
     fn decreasing(&self, number: u64, previous: u64, entry: u64) -> Fault {
         let what = match self.rule {
-            Rule::NeverDecreasing => format!("entry {number} is less than the one before"),
-            Rule::Pairs => format!("chromosome {} ends before it begins", number / 2),
+            PointerRule::NeverDecreasing => format!("entry {number} is less than the one before"),
+            PointerRule::Pairs => format!("chromosome {} ends before it begins", number / 2),
         };
         let fault = Fault::new(what)
             .expected(format_args!("at least {previous}"))
             .found(entry);
         match &self.stored {
-            Stored::Plain(field) => {
+            StoredPointers::Plain(field) => {
                 let at = number.saturating_mul(self.width());
                 field.locate(fault, at..at.saturating_add(self.width()))
             }
-            Stored::Packed(_) => fault,
+            StoredPointers::Packed(_) => fault,
         }
     }
+}
+
+fn largest(field: &dyn Field) -> Result<u64> {
+    let width = field.number().width();
+    let bytes = decoded_bytes(field.len(), field.number())?;
+    // A whole number of elements.
+    let mut step = [0; 8192];
+    let (mut at, mut largest) = (0, 0);
+    while at < bytes {
+        let step = &mut step[..(bytes - at).min(8192) as usize];
+        field.read(at, step)?;
+        let elements = step.chunks_exact(width as usize).map(unsigned);
+        largest = elements.fold(largest, u64::max);
+        at += step.len() as u64;
+    }
+    Ok(largest)
 }
 
 /// A little-endian number of 4 or 8 bytes.
@@ -160,8 +168,8 @@ impl Array for Pointers {
     fn info(&self) -> Result<Info> {
         let bytes = self.len * self.width();
         let (dtype, stored_bytes, codec) = match &self.stored {
-            Stored::Plain(field) => (field.number().dtype(), field.stored_bytes(), "none"),
-            Stored::Packed(stream) => (Dtype::U32, stream.stored_bytes(), stream.codec()),
+            StoredPointers::Plain(field) => (field.number().dtype(), field.stored_bytes(), "none"),
+            StoredPointers::Packed(stream) => (Dtype::U32, stream.stored_bytes(), stream.codec()),
         };
         Ok(Info {
             dtype,
@@ -179,22 +187,22 @@ impl Array for Pointers {
         Ok(())
     }
 
-    fn scratch(&self, _block: BlockId) -> u64 {
+    fn scratch(&self, block: BlockId) -> u64 {
         match &self.stored {
-            Stored::Plain(_) => 0,
-            Stored::Packed(_) => SCRATCH_BYTES,
+            StoredPointers::Plain(_) => 0,
+            StoredPointers::Packed(stream) => stream.scratch(block),
         }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         let checked = |out: &mut [u8]| {
             let first = block.0.saturating_mul(BLOCK_BYTES / self.width());
             // A block holds whole pairs, so only `idxptr` looks back.
             let before = match first.checked_sub(1) {
-                Some(last) if self.rule == Rule::NeverDecreasing => self.entry(last)?,
+                Some(last) if self.rule == PointerRule::NeverDecreasing => self.entry(last)?,
                 _ => 0,
             };
-            self.read(block, out)?;
+            self.read(block, out, scratch)?;
             self.check(first, before, out)
         };
         checked(out).map_err(|e| e.map_fault(|fault| fault.block(block.0)))
@@ -202,8 +210,8 @@ impl Array for Pointers {
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
         match &self.stored {
-            Stored::Plain(_) => Ok(()),
-            Stored::Packed(stream) => stream.verify(report),
+            StoredPointers::Plain(_) => Ok(()),
+            StoredPointers::Packed(stream) => stream.verify(report),
         }
     }
 }

@@ -10,14 +10,14 @@ use crate::error::Fault;
 pub(super) const MOST: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Version {
+pub(crate) struct Variant {
     pub(crate) packed: bool,
-    pub(crate) content: Content,
+    pub(crate) content: Holds,
     pub(crate) generation: Generation,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum Holds {
     /// A matrix of values of this type.
     Matrix(Number),
     Fragments,
@@ -45,16 +45,16 @@ impl Generation {
 /// What the first bytes of a file `version` say.
 #[derive(Debug)]
 pub(super) enum Seen {
-    Known(Version, String),
+    Known(Variant, String),
     /// A version of BPCells, but none that can be read.
     Unreadable(Fault),
     /// Somebody else's file.
     Foreign,
 }
 
-impl Version {
+impl Variant {
     /// Reads a version string.
-    pub(crate) fn parse(line: &str) -> Option<Version> {
+    pub(crate) fn parse(line: &str) -> Option<Variant> {
         let (packing, rest) = line.split_once('-')?;
         let packed = match packing {
             "packed" => true,
@@ -63,19 +63,19 @@ impl Version {
         };
         let (content, number) = rest.rsplit_once("-v")?;
         let content = match content {
-            "uint-matrix" => Content::Matrix(Number::U32),
-            "float-matrix" => Content::Matrix(Number::F32),
-            "double-matrix" => Content::Matrix(Number::F64),
-            "fragments" => Content::Fragments,
+            "uint-matrix" => Holds::Matrix(Number::U32),
+            "float-matrix" => Holds::Matrix(Number::F32),
+            "double-matrix" => Holds::Matrix(Number::F64),
+            "fragments" => Holds::Fragments,
             _ => return None,
         };
         let generation = match number {
             "1" => Generation::V1,
             "2" => Generation::V2,
-            "9999" if packed && content != Content::Fragments => Generation::SparseColumns,
+            "9999" if packed && content != Holds::Fragments => Generation::SparseColumns,
             _ => return None,
         };
-        Some(Version {
+        Some(Variant {
             packed,
             content,
             generation,
@@ -90,7 +90,7 @@ pub(super) fn read(stored: &[u8]) -> Seen {
     let line = stored[..end].strip_suffix(b"\r").unwrap_or(&stored[..end]);
     let more = end + 1 < stored.len();
     let text = std::str::from_utf8(line).unwrap_or("");
-    match Version::parse(text) {
+    match Variant::parse(text) {
         Some(version) if !more => Seen::Known(version, text.to_owned()),
         Some(_) => Seen::Unreadable(
             Fault::new("the version is not one line")
@@ -119,7 +119,7 @@ fn looks_like_one(line: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn known(stored: &[u8]) -> Option<Version> {
+    fn known(stored: &[u8]) -> Option<Variant> {
         match read(stored) {
             Seen::Known(version, _) => Some(version),
             _ => None,
@@ -135,15 +135,15 @@ mod tests {
         ] {
             for (v, generation) in [("1", Generation::V1), ("2", Generation::V2)] {
                 for (packing, packed) in [("packed", true), ("unpacked", false)] {
-                    let version = Version {
+                    let version = Variant {
                         packed,
-                        content: Content::Matrix(number),
+                        content: Holds::Matrix(number),
                         generation,
                     };
                     let text = format!("{packing}-{word}-matrix-v{v}\n");
                     assert_eq!(known(text.as_bytes()), Some(version), "{text}");
-                    let version = Version {
-                        content: Content::Fragments,
+                    let version = Variant {
+                        content: Holds::Fragments,
                         ..version
                     };
                     let text = format!("{packing}-fragments-v{v}\n");

@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::header::{Attribute, Header, Variable};
-use super::kind::Kind;
+use super::header::{Attribute, ClassicHeader, Variable};
+use super::kind::ElementKind;
 use super::swap;
 
 /// Longest text, and most numbers of a list, that are shown.
@@ -44,7 +44,11 @@ impl Describer {
     }
 
     /// Dimensions and attributes of a variable.
-    pub(super) fn variable(&mut self, variable: &Variable, header: &Header) -> Map<String, Value> {
+    pub(super) fn variable(
+        &mut self,
+        variable: &Variable,
+        header: &ClassicHeader,
+    ) -> Map<String, Value> {
         let mut shown = Map::new();
         let name = |&id: &u64| {
             let id = usize::try_from(id).ok()?;
@@ -67,13 +71,13 @@ impl Describer {
 fn value(attribute: &Attribute) -> Value {
     let elements = attribute.raw.len() / attribute.kind.size();
     let most = match attribute.kind {
-        Kind::Char => TEXT,
+        ElementKind::Char => TEXT,
         _ => NUMBERS,
     };
     if elements > most {
         return json!({ "omitted": format!("{elements} elements") });
     }
-    if attribute.kind == Kind::Char {
+    if attribute.kind == ElementKind::Char {
         return text(&attribute.raw).into();
     }
     let mut raw = attribute.raw.clone();
@@ -89,17 +93,17 @@ fn value(attribute: &Attribute) -> Value {
 }
 
 /// A little-endian element.
-fn number(kind: Kind, element: &[u8]) -> Value {
+fn number(kind: ElementKind, element: &[u8]) -> Value {
     let mut raw = [0; 8];
     raw[..element.len()].copy_from_slice(element);
     let bits = u64::from_le_bytes(raw);
     match kind {
-        Kind::Byte => (bits as i8).into(),
-        Kind::Short => (bits as i16).into(),
-        Kind::Int => (bits as i32).into(),
-        Kind::Int64 => (bits as i64).into(),
-        Kind::Float => float(f32::from_bits(bits as u32)),
-        Kind::Double => float(f64::from_bits(bits)),
+        ElementKind::Byte => (bits as i8).into(),
+        ElementKind::Short => (bits as i16).into(),
+        ElementKind::Int => (bits as i32).into(),
+        ElementKind::Int64 => (bits as i64).into(),
+        ElementKind::Float => float(f32::from_bits(bits as u32)),
+        ElementKind::Double => float(f64::from_bits(bits)),
         _ => bits.into(),
     }
 }

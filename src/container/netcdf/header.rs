@@ -4,9 +4,13 @@
 //! docs/formats.md. Only the form is checked here; whether variables fit the file is `layout`'s to say.
 //! Used by `super`.
 
-use super::cursor::{Cursor, Stop, Walk};
-use super::kind::{Kind, Version};
+use std::sync::Arc;
+
+use super::cursor::{Cursor, Parsed, Stop};
+use super::kind::{ClassicVersion, ElementKind};
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use crate::memory::no_memory;
 use crate::source::Source;
 
 pub(super) const MAGIC: &[u8; 3] = b"CDF";
@@ -27,8 +31,8 @@ const VARIABLES: u32 = 11;
 const ATTRIBUTES: u32 = 12;
 
 #[derive(Debug)]
-pub(super) struct Header {
-    pub(super) version: Version,
+pub(super) struct ClassicHeader {
+    pub(super) version: ClassicVersion,
     /// None while the file is being written as a stream: as many as there are.
     pub(super) records: Option<u64>,
     pub(super) dimensions: Vec<Dimension>,
@@ -48,7 +52,7 @@ pub(super) struct Dimension {
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) name: Vec<u8>,
-    pub(super) kind: Kind,
+    pub(super) kind: ElementKind,
     /// Elements as they are stored.
     pub(super) raw: Vec<u8>,
 }
@@ -64,12 +68,18 @@ pub(super) struct Variable {
     pub(super) begin: u64,
 }
 
-/// Reads the header, in windows that grow until it is complete.
-pub(super) fn read(source: &dyn Source) -> Result<Header> {
+/// Reads the header, in windows that grow until it is complete; they are charged to the budget meanwhile.
+pub(super) fn read(source: &dyn Source, budget: &Arc<Budget>) -> Result<ClassicHeader> {
+    let refused = |_| no_memory("cannot read the header");
     let mut len = WINDOW.min(source.len());
     let mut window = Vec::new();
+    let mut holds = Vec::new();
     loop {
         let have = window.len();
+        holds.push(budget.keep(len - have as u64)?);
+        window
+            .try_reserve_exact(len as usize - have)
+            .map_err(refused)?;
         window.resize(len as usize, 0);
         source.fetch_one(have as u64, &mut window[have..])?;
         match parse(&window, source.len()) {
@@ -90,10 +100,10 @@ pub(super) fn read(source: &dyn Source) -> Result<Header> {
 }
 
 /// Parses the header of a file of `file_len` bytes, of which `window` is the beginning.
-pub(super) fn parse(window: &[u8], file_len: u64) -> Walk<Header> {
+pub(super) fn parse(window: &[u8], file_len: u64) -> Parsed<ClassicHeader> {
     let version = window
         .strip_prefix(MAGIC)
-        .and_then(|rest| Version::from_byte(*rest.first()?))
+        .and_then(|rest| ClassicVersion::from_byte(*rest.first()?))
         .ok_or_else(|| Fault::new("not a classic NetCDF file").bytes(0..START as u64))?;
     let mut cursor = Cursor::new(window, START, file_len, version);
     let records = match (cursor.size()?, version.has_long_sizes()) {
@@ -104,7 +114,7 @@ pub(super) fn parse(window: &[u8], file_len: u64) -> Walk<Header> {
     let dimensions = list(&mut cursor, DIMENSIONS, "dimensions", dimension)?;
     let attributes = list(&mut cursor, ATTRIBUTES, "attributes", attribute)?;
     let variables = list(&mut cursor, VARIABLES, "variables", variable)?;
-    Ok(Header {
+    Ok(ClassicHeader {
         version,
         records,
         dimensions,
@@ -119,8 +129,8 @@ fn list<'a, T>(
     cursor: &mut Cursor<'a>,
     expected: u32,
     what: &str,
-    one: impl Fn(&mut Cursor<'a>) -> Walk<T>,
-) -> Walk<Vec<T>> {
+    one: impl Fn(&mut Cursor<'a>) -> Parsed<T>,
+) -> Parsed<Vec<T>> {
     let start = cursor.at();
     let tag = cursor.word()?;
     // The smallest thing is a dimension: length of an empty name, and a size.
@@ -140,18 +150,18 @@ fn list<'a, T>(
     (0..count).map(|_| one(cursor)).collect()
 }
 
-fn dimension(cursor: &mut Cursor<'_>) -> Walk<Dimension> {
+fn dimension(cursor: &mut Cursor<'_>) -> Parsed<Dimension> {
     Ok(Dimension {
         name: cursor.name()?.to_vec(),
         len: cursor.size()?,
     })
 }
 
-fn attribute(cursor: &mut Cursor<'_>) -> Walk<Attribute> {
+fn attribute(cursor: &mut Cursor<'_>) -> Parsed<Attribute> {
     let name = cursor.name()?.to_vec();
     let start = cursor.at();
     let code = cursor.word()?;
-    let kind = Kind::from_code(code, cursor.version).ok_or_else(|| {
+    let kind = ElementKind::from_code(code, cursor.version).ok_or_else(|| {
         Fault::new("an attribute has an unknown type")
             .bytes(start..start + 4)
             .found(code)
@@ -162,10 +172,10 @@ fn attribute(cursor: &mut Cursor<'_>) -> Walk<Attribute> {
     Ok(Attribute { name, kind, raw })
 }
 
-fn variable(cursor: &mut Cursor<'_>) -> Walk<Variable> {
+fn variable(cursor: &mut Cursor<'_>) -> Parsed<Variable> {
     let name = cursor.name()?.to_vec();
     let rank = cursor.count(4, "dimensions of a variable")?;
-    let dimensions = (0..rank).map(|_| cursor.size()).collect::<Walk<_>>()?;
+    let dimensions = (0..rank).map(|_| cursor.size()).collect::<Parsed<_>>()?;
     let attributes = list(cursor, ATTRIBUTES, "attributes", attribute)?;
     let kind = cursor.word()?;
     // The size as the writer computed it: redundant, and wrong where it does not fit.

@@ -6,41 +6,41 @@ use crate::array::dtype::Dtype;
 
 /// The version byte after `CDF`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum ClassicVersion {
     One,
     Two,
     Five,
 }
 
-impl Version {
-    pub(super) fn from_byte(byte: u8) -> Option<Version> {
+impl ClassicVersion {
+    pub(super) fn from_byte(byte: u8) -> Option<ClassicVersion> {
         match byte {
-            1 => Some(Version::One),
-            2 => Some(Version::Two),
-            5 => Some(Version::Five),
+            1 => Some(ClassicVersion::One),
+            2 => Some(ClassicVersion::Two),
+            5 => Some(ClassicVersion::Five),
             _ => None,
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Version::One => "CDF-1",
-            Version::Two => "CDF-2",
-            Version::Five => "CDF-5",
+            ClassicVersion::One => "CDF-1",
+            ClassicVersion::Two => "CDF-2",
+            ClassicVersion::Five => "CDF-5",
         }
     }
 
     pub(super) fn has_long_sizes(self) -> bool {
-        self == Version::Five
+        self == ClassicVersion::Five
     }
 
     pub(super) fn has_long_offsets(self) -> bool {
-        self != Version::One
+        self != ClassicVersion::One
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ElementKind {
     Byte,
     Char,
     Short,
@@ -54,50 +54,50 @@ pub(super) enum Kind {
     UInt64,
 }
 
-impl Kind {
+impl ElementKind {
     /// The type of this code; only CDF-5 has those from 7 on.
-    pub(super) fn from_code(code: u32, version: Version) -> Option<Kind> {
+    pub(super) fn from_code(code: u32, version: ClassicVersion) -> Option<ElementKind> {
         let kind = match code {
-            1 => Kind::Byte,
-            2 => Kind::Char,
-            3 => Kind::Short,
-            4 => Kind::Int,
-            5 => Kind::Float,
-            6 => Kind::Double,
-            7 => Kind::UByte,
-            8 => Kind::UShort,
-            9 => Kind::UInt,
-            10 => Kind::Int64,
-            11 => Kind::UInt64,
+            1 => ElementKind::Byte,
+            2 => ElementKind::Char,
+            3 => ElementKind::Short,
+            4 => ElementKind::Int,
+            5 => ElementKind::Float,
+            6 => ElementKind::Double,
+            7 => ElementKind::UByte,
+            8 => ElementKind::UShort,
+            9 => ElementKind::UInt,
+            10 => ElementKind::Int64,
+            11 => ElementKind::UInt64,
             _ => return None,
         };
-        (code < 7 || version == Version::Five).then_some(kind)
+        (code < 7 || version == ClassicVersion::Five).then_some(kind)
     }
 
     /// Bytes of an element.
     pub(super) fn size(self) -> usize {
         match self {
-            Kind::Byte | Kind::Char | Kind::UByte => 1,
-            Kind::Short | Kind::UShort => 2,
-            Kind::Int | Kind::UInt | Kind::Float => 4,
-            Kind::Double | Kind::Int64 | Kind::UInt64 => 8,
+            ElementKind::Byte | ElementKind::Char | ElementKind::UByte => 1,
+            ElementKind::Short | ElementKind::UShort => 2,
+            ElementKind::Int | ElementKind::UInt | ElementKind::Float => 4,
+            ElementKind::Double | ElementKind::Int64 | ElementKind::UInt64 => 8,
         }
     }
 
     /// As it is shown: little-endian.
     pub(super) fn dtype(self) -> Dtype {
         let descr = match self {
-            Kind::Byte => "|i1",
-            Kind::Char => "|S1",
-            Kind::Short => "<i2",
-            Kind::Int => "<i4",
-            Kind::Float => "<f4",
-            Kind::Double => "<f8",
-            Kind::UByte => "|u1",
-            Kind::UShort => "<u2",
-            Kind::UInt => "<u4",
-            Kind::Int64 => "<i8",
-            Kind::UInt64 => "<u8",
+            ElementKind::Byte => "|i1",
+            ElementKind::Char => "|S1",
+            ElementKind::Short => "<i2",
+            ElementKind::Int => "<i4",
+            ElementKind::Float => "<f4",
+            ElementKind::Double => "<f8",
+            ElementKind::UByte => "|u1",
+            ElementKind::UShort => "<u2",
+            ElementKind::UInt => "<u4",
+            ElementKind::Int64 => "<i8",
+            ElementKind::UInt64 => "<u8",
         };
         Dtype::numpy(descr, self.size() as u64)
     }

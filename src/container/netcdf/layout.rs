@@ -4,8 +4,8 @@
 //! `r` of one is at `begin + r * stride`, where `stride` is the sum of all their parts of a record, each
 //! padded to four bytes; a single such variable is not padded. Used by `super` and the arrays.
 
-use super::header::{Header, Variable};
-use super::kind::Kind;
+use super::header::{ClassicHeader, Variable};
+use super::kind::ElementKind;
 use crate::error::{Fault, Result};
 
 /// More dimensions than the NetCDF library takes.
@@ -13,8 +13,8 @@ const MOST_DIMENSIONS: usize = 1024;
 
 /// Where the parts of a variable lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) kind: Kind,
+pub(super) struct Placement {
+    pub(super) kind: ElementKind,
     pub(super) shape: Vec<u64>,
     pub(super) begin: u64,
     /// Bytes of one run of elements, and how many runs there are.
@@ -24,7 +24,7 @@ pub(super) struct Place {
     pub(super) stride: u64,
 }
 
-impl Place {
+impl Placement {
     /// Decoded size; checked when the place was made.
     pub(super) fn bytes(&self) -> u64 {
         self.run * self.runs
@@ -58,27 +58,27 @@ impl Place {
 }
 
 /// A variable that can be shown, or why it cannot.
-pub(super) type Placed = std::result::Result<Place, Box<Fault>>;
+pub(super) type Judged = std::result::Result<Placement, Box<Fault>>;
 
 /// The places of all variables, in their order. A fault of the whole file is an error.
-pub(super) fn places(header: &Header, file_len: u64) -> Result<Vec<Placed>> {
+pub(super) fn places(header: &ClassicHeader, file_len: u64) -> Result<Vec<Judged>> {
     let unlimited = header.dimensions.iter().filter(|d| d.len == 0).count();
     if unlimited > 1 {
         let fault = Fault::new("the file has more than one unlimited dimension");
         return Err(fault.found(unlimited).into());
     }
-    let mut shapes: Vec<Shaped> = header.variables.iter().map(|v| shape(v, header)).collect();
+    let mut shapes: Vec<PartlyPlaced> = header.variables.iter().map(|v| shape(v, header)).collect();
     join_records(&mut shapes, header, file_len);
-    let place = |shaped: Shaped| finish(shaped?.0);
+    let place = |shaped: PartlyPlaced| finish(shaped?.0);
     Ok(shapes.into_iter().map(place).collect())
 }
 
 /// A variable's place as far as it alone decides.
-type Shaped = std::result::Result<(Place, bool), Box<Fault>>;
+type PartlyPlaced = std::result::Result<(Placement, bool), Box<Fault>>;
 
 /// The place of a fixed variable, or of one record (and that it is one).
-fn shape(variable: &Variable, header: &Header) -> Shaped {
-    let kind = Kind::from_code(variable.kind, header.version);
+fn shape(variable: &Variable, header: &ClassicHeader) -> PartlyPlaced {
+    let kind = ElementKind::from_code(variable.kind, header.version);
     let kind = kind.ok_or_else(|| Fault::new("the type is unknown").found(variable.kind))?;
     if variable.dimensions.len() > MOST_DIMENSIONS {
         let fault = Fault::new("the variable has too many dimensions");
@@ -106,7 +106,7 @@ fn shape(variable: &Variable, header: &Header) -> Shaped {
         shape.push(dimension.len);
     }
     let of_records = shape.first() == Some(&0);
-    let place = Place {
+    let place = Placement {
         kind,
         shape,
         begin: variable.begin,
@@ -122,7 +122,7 @@ fn too_large() -> Fault {
 }
 
 /// Gives the variables along the unlimited dimension their stride and number of records.
-fn join_records(shapes: &mut [Shaped], header: &Header, file_len: u64) {
+fn join_records(shapes: &mut [PartlyPlaced], header: &ClassicHeader, file_len: u64) {
     let records = || {
         shapes
             .iter()
@@ -130,10 +130,10 @@ fn join_records(shapes: &mut [Shaped], header: &Header, file_len: u64) {
             .filter(|(_, of_records)| *of_records)
     };
     // A part of unknown size may lie in every record.
-    let suspect = |(shaped, v): (&Shaped, &Variable)| shaped.is_err() && !is_fixed(v, header);
+    let suspect = |(shaped, v): (&PartlyPlaced, &Variable)| shaped.is_err() && !is_fixed(v, header);
     let unknown = shapes.iter().zip(&header.variables).any(suspect);
     let alone = records().count() == 1;
-    let sum = |sum: u64, place: &Place| sum.checked_add(place.run.checked_next_multiple_of(4)?);
+    let sum = |sum: u64, place: &Placement| sum.checked_add(place.run.checked_next_multiple_of(4)?);
     let stride = match alone {
         true => records().next().map(|(place, _)| place.run),
         false => records().try_fold(0, |so_far, (place, _)| sum(so_far, place)),
@@ -151,7 +151,7 @@ fn join_records(shapes: &mut [Shaped], header: &Header, file_len: u64) {
             .iter()
             .flatten()
             .filter(|(_, of_records)| *of_records);
-        let whole = |(place, _): &(Place, bool)| {
+        let whole = |(place, _): &(Placement, bool)| {
             file_len
                 .checked_sub(place.begin)
                 .map_or(0, |room| place.whole_runs(room))
@@ -168,7 +168,7 @@ fn join_records(shapes: &mut [Shaped], header: &Header, file_len: u64) {
 }
 
 /// Whether a variable is surely not along the unlimited dimension.
-fn is_fixed(variable: &Variable, header: &Header) -> bool {
+fn is_fixed(variable: &Variable, header: &ClassicHeader) -> bool {
     let first = variable.dimensions.first().map(|&id| usize::try_from(id));
     match first {
         None => true,
@@ -182,7 +182,7 @@ fn unknown_records() -> Fault {
 }
 
 /// Makes runs that follow each other one, and refuses what no file can be as large as.
-fn finish(mut place: Place) -> Placed {
+fn finish(mut place: Placement) -> Judged {
     let bytes = u128::from(place.run) * u128::from(place.runs);
     if bytes > i64::MAX as u128 || place.end() > i64::MAX as u128 {
         return Err(too_large()

@@ -4,16 +4,16 @@
 //! is held against the file's length. A file with the attribute `binsparse` is a Binsparse container, whose
 //! arrays are its variables. NetCDF-4 files are HDF5 files and none of ours. See docs/formats.md.
 //!
-//! The way of a read: [`header`] (what the file says), [`layout`] (where the elements are), [`data`] (the
+//! The way of a read: [`header`] (what the file says), [`layout`] (where the elements are), [`read`] (the
 //! array), [`swap`] (byte order).
 
 mod cursor;
-mod data;
 mod describe;
 mod header;
 mod kind;
 mod layout;
 mod overlap;
+mod read;
 #[cfg(test)]
 mod sample;
 mod swap;
@@ -25,10 +25,10 @@ use super::{Candidate, Container, Format, OpenRequest, Text, Unreadable, Verdict
 use crate::array::Array;
 use crate::error::{Error, Fault, Result};
 use crate::source::Source;
-use data::Variable;
 use describe::Describer;
-use header::{Header, MAGIC};
-use kind::{Kind, Version};
+use header::{ClassicHeader, MAGIC};
+use kind::{ClassicVersion, ElementKind};
+use read::VariableArray;
 
 /// Name of a file that holds a Binsparse container.
 const BINSPARSE: &str = "binsparse";
@@ -45,12 +45,12 @@ impl Format for NetCdf {
             return Ok(Verdict::No);
         }
         let rest = candidate.head()?.strip_prefix(MAGIC);
-        let version = rest.and_then(|rest| Version::from_byte(*rest.first()?));
+        let version = rest.and_then(|rest| ClassicVersion::from_byte(*rest.first()?));
         Ok(version.map_or(Verdict::No, |_| Verdict::Yes))
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
-        match open(self.name(), request.store.open(request.path)?) {
+        match open(self.name(), request) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
             other => other,
         }
@@ -58,8 +58,9 @@ impl Format for NetCdf {
 }
 
 /// A fault here is one that leaves nothing to show.
-fn open(format: &'static str, source: Arc<dyn Source>) -> Result<Container> {
-    let header = header::read(&*source)?;
+fn open(format: &'static str, request: &OpenRequest<'_>) -> Result<Container> {
+    let source = request.store.open(request.path)?;
+    let header = header::read(&*source, request.budget)?;
     let mut container = Container::new(format, header.version.name());
     let mut describer = Describer::new();
     variables(&mut container, &header, &source, &mut describer)?;
@@ -68,7 +69,7 @@ fn open(format: &'static str, source: Arc<dyn Source>) -> Result<Container> {
         .iter()
         .find(|a| a.name == binsparse::DESCRIPTOR.as_bytes())
     {
-        Some(descriptor) if descriptor.kind == Kind::Char => {
+        Some(descriptor) if descriptor.kind == ElementKind::Char => {
             examine(&mut container, &descriptor.raw)?;
         }
         Some(_) => container
@@ -87,7 +88,7 @@ fn open(format: &'static str, source: Arc<dyn Source>) -> Result<Container> {
 /// Adds the variables, and the faults of those that cannot be shown or not in full.
 fn variables(
     container: &mut Container,
-    header: &Header,
+    header: &ClassicHeader,
     source: &Arc<dyn Source>,
     describer: &mut Describer,
 ) -> Result<()> {
@@ -115,7 +116,7 @@ fn variables(
             container.faults.push(fault.found(place.begin));
         }
         container.describe(&name, describer.variable(variable, header));
-        let array = Variable::new(name, Arc::clone(source), place);
+        let array = VariableArray::new(name, Arc::clone(source), place);
         let cut = array.cut().map(|fault| fault.array(array.name()));
         container.faults.extend(cut);
         container.arrays.push(Arc::new(array));
@@ -124,7 +125,7 @@ fn variables(
 }
 
 /// Adds the faults of variables that lie over each other; they are shown as they are.
-fn lie_over(container: &mut Container, names: &[String], places: &[layout::Placed]) {
+fn lie_over(container: &mut Container, names: &[String], places: &[layout::Judged]) {
     let known = places.iter().enumerate();
     let known: Vec<_> = known
         .filter_map(|(n, place)| Some((n, place.as_ref().ok()?)))

@@ -2,19 +2,19 @@
 //!
 //! A header may give any place to any variable. Time O(n log n). Used by `super`.
 
-use super::layout::Place;
+use super::layout::Placement;
 
 /// Each variable that lies over one before it, and that one; by their numbers among `places`.
-pub(super) fn find(places: &[(usize, &Place)]) -> Vec<(usize, usize)> {
+pub(super) fn find(places: &[(usize, &Placement)]) -> Vec<(usize, usize)> {
     let (records, fixed): (Vec<_>, Vec<_>) = places
         .iter()
         .filter(|(_, place)| place.bytes() > 0)
         .partition(|(_, place)| place.runs > 1);
-    let mut parts: Vec<Part> = fixed.iter().map(|(n, place)| (*place).part(*n)).collect();
+    let mut parts: Vec<Stretch> = fixed.iter().map(|(n, place)| (*place).part(*n)).collect();
     // The records together are one stretch, in which only the first is looked at.
     parts.extend(stretch(&records));
     let mut found = neighbours(parts);
-    let first = |(n, place): &(usize, &Place)| Part {
+    let first = |(n, place): &(usize, &Placement)| Stretch {
         number: *n,
         start: place.begin.into(),
         end: u128::from(place.begin) + u128::from(place.run),
@@ -30,15 +30,15 @@ pub(super) fn find(places: &[(usize, &Place)]) -> Vec<(usize, usize)> {
 }
 
 /// Bytes of the file that belong to a variable.
-struct Part {
+struct Stretch {
     number: usize,
     start: u128,
     end: u128,
 }
 
-impl Place {
-    fn part(&self, number: usize) -> Part {
-        Part {
+impl Placement {
+    fn part(&self, number: usize) -> Stretch {
+        Stretch {
             number,
             start: self.begin.into(),
             end: self.end(),
@@ -47,17 +47,17 @@ impl Place {
 }
 
 /// From the first record of the first to the last of the last.
-fn stretch(records: &[(usize, &Place)]) -> Option<Part> {
+fn stretch(records: &[(usize, &Placement)]) -> Option<Stretch> {
     let (number, first) = records.iter().min_by_key(|(_, place)| place.begin)?;
     let end = records.iter().map(|(_, place)| place.end()).max()?;
     let part = first.part(*number);
-    Some(Part { end, ..part })
+    Some(Stretch { end, ..part })
 }
 
-fn neighbours(mut parts: Vec<Part>) -> Vec<(usize, usize)> {
+fn neighbours(mut parts: Vec<Stretch>) -> Vec<(usize, usize)> {
     parts.sort_by_key(|part| part.start);
     let mut found = Vec::new();
-    let mut reach: Option<Part> = None;
+    let mut reach: Option<Stretch> = None;
     for part in parts {
         match &reach {
             Some(before) if before.end > part.start => found.push((part.number, before.number)),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::kind::{Kind, Version};
+use super::kind::{ClassicVersion, ElementKind};
 use crate::container::{Container, Preferences, open_as};
 use crate::source::Store;
 use crate::source::local::LocalStore;
@@ -65,7 +65,8 @@ impl File {
 
     /// Size of an element, and bytes of a variable or of its part of a record.
     fn sizes(&self, variable: &Variable) -> (usize, usize) {
-        let size = Kind::from_code(variable.code, Version::Five).map_or(1, Kind::size);
+        let size = ElementKind::from_code(variable.code, ClassicVersion::Five)
+            .map_or(1, ElementKind::size);
         let extents = variable
             .dimensions
             .iter()

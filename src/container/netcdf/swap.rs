@@ -1,6 +1,6 @@
 //! Byte order: from big-endian as stored to little-endian as shown, in place.
 //!
-//! Written so that the compiler makes vector code of it. Used by `data` and `describe`.
+//! Written so that the compiler makes vector code of it. Used by `read` and `describe`.
 
 /// Turns every element around; `bytes` holds whole elements of 1, 2, 4 or 8 bytes.
 pub(super) fn elements(bytes: &mut [u8], size: usize) {

@@ -152,12 +152,16 @@ fn refused(container: &Container, names: &[&str], reason: &str) {
     assert!(all[0].contains(reason), "{all:?}");
 }
 
+/// What a full check finds in an array beside its blocks.
 fn verified(container: &Container, name: &str) -> Vec<String> {
     let mut found = Vec::new();
-    array(container, name)
-        .verify(&mut |fault| found.push(fault.to_string()))
-        .unwrap();
-    found
+    let mut tell = |fault: Fault| found.push(fault.array(name));
+    array(container, name).verify(&mut tell).unwrap();
+    for check in &container.checks {
+        check.check(&Budget::by_default(), &mut tell).unwrap();
+    }
+    found.retain_mut(|fault| fault.array.take().as_deref() == Some(name));
+    found.iter().map(Fault::to_string).collect()
 }
 
 fn values(n: u32) -> Vec<u32> {

@@ -10,7 +10,7 @@ pub(super) enum GroupRole {
     Plain,
     /// With the text of its descriptor; none if it is lost.
     Binsparse(Option<Vec<u8>>),
-    BpCells(bpcells::version::Version, String),
+    BpCells(bpcells::version::Variant, String),
 }
 
 /// Tells by attributes; by the names of the members where a descriptor is lost.
@@ -27,7 +27,7 @@ pub(super) fn role(index: &FileIndex, group: &GroupEntry) -> GroupRole {
     let version = attributes::text(&group.attributes, b"version");
     let version = version.and_then(|text| std::str::from_utf8(text).ok());
     if let Some(line) = version
-        && let Some(version) = bpcells::version::Version::parse(line)
+        && let Some(version) = bpcells::version::Variant::parse(line)
     {
         return GroupRole::BpCells(version, line.to_owned());
     }

@@ -1,69 +1,43 @@
 //! Rules between arrays, which no single block shows: what `verify` checks beside decoding every
 //! block.
 //!
-//! [`audited`] puts a rule around an array; the array itself knows nothing of it. Rules stream over
-//! the array in steps of one block and report the first violation of each step, so memory and
-//! output stay small. A step that cannot be decoded is passed over: the block's own fault is the
-//! caller's to report. Used by `matrix` and `fragments`.
+//! A rule streams over an array in steps of one block and reports the first violation of each step, so
+//! memory and output stay small. A step that cannot be decoded is passed over: the block's own fault is
+//! told where it is decoded. Used by `matrix` and `fragments`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::packed::BLOCK_BYTES;
 use crate::array::uncached::{DecodeMemory, read_into};
-use crate::array::{Array, BlockId, Info, Piece};
+use crate::array::{Array, BlockId, Piece};
+use crate::container::{Check, TellFault};
 use crate::error::{Error, Fault, Result};
-use crate::memory::Scratch;
 use crate::memory::budget::Budget;
 
-type Report<'a> = &'a mut dyn FnMut(Fault);
-type Rule = Box<dyn Fn(&dyn Array, Report<'_>) -> Result<()> + Send + Sync>;
+type RuleHolds = dyn Fn(&dyn Array, &Arc<Budget>, TellFault<'_>) -> Result<()> + Send + Sync;
 
-/// An array with a rule that [`Array::verify`] checks.
-struct Audited {
+/// A rule that an array must keep.
+struct ArrayRule {
     array: Arc<dyn Array>,
-    rule: Rule,
+    holds: Box<RuleHolds>,
 }
 
-/// `array`, with `rule` added to what it verifies.
-pub(super) fn audited(
-    array: Arc<dyn Array>,
-    rule: impl Fn(&dyn Array, Report<'_>) -> Result<()> + Send + Sync + 'static,
-) -> Arc<dyn Array> {
-    Arc::new(Audited {
-        array,
-        rule: Box::new(rule),
+/// The check that `holds` finds no fault in `array`.
+pub(super) fn rule(
+    array: &Arc<dyn Array>,
+    holds: impl Fn(&dyn Array, &Arc<Budget>, TellFault<'_>) -> Result<()> + Send + Sync + 'static,
+) -> Arc<dyn Check> {
+    Arc::new(ArrayRule {
+        array: Arc::clone(array),
+        holds: Box::new(holds),
     })
 }
 
-impl Array for Audited {
-    fn name(&self) -> &str {
-        self.array.name()
-    }
-
-    fn info(&self) -> Result<Info> {
-        self.array.info()
-    }
-
-    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        self.array.pieces(range, out)
-    }
-
-    fn scratch(&self, block: BlockId) -> u64 {
-        self.array.scratch(block)
-    }
-
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
-        self.array.decode(block, out, scratch)
-    }
-
-    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        self.array.read_direct(at, out)
-    }
-
-    fn verify(&self, report: Report<'_>) -> Result<()> {
-        self.array.verify(report)?;
-        (self.rule)(self.array.as_ref(), report)
+impl Check for ArrayRule {
+    fn check(&self, budget: &Arc<Budget>, report: TellFault<'_>) -> Result<()> {
+        let of_array = |fault: Fault| fault.array(self.array.name());
+        let checked = (self.holds)(&*self.array, budget, &mut |fault| report(of_array(fault)));
+        checked.map_err(|e| e.map_fault(of_array))
     }
 }
 
@@ -72,9 +46,10 @@ pub(super) fn all_below(
     array: &dyn Array,
     limit: u64,
     things: &str,
-    report: Report<'_>,
+    budget: &Arc<Budget>,
+    report: TellFault<'_>,
 ) -> Result<()> {
-    each_step(array, |step| {
+    each_step(array, budget, |step| {
         let over = step
             .values()
             .zip(step.first..)
@@ -90,7 +65,11 @@ pub(super) fn all_below(
 }
 
 /// An array has one of these numbers of elements.
-pub(super) fn count_is_one_of(array: &dyn Array, counts: &[u64], report: Report<'_>) -> Result<()> {
+pub(super) fn count_is_one_of(
+    array: &dyn Array,
+    counts: &[u64],
+    report: TellFault<'_>,
+) -> Result<()> {
     let count = count(array)?;
     if !counts.contains(&count) {
         let expected: Vec<String> = counts.iter().map(u64::to_string).collect();
@@ -105,13 +84,13 @@ pub(super) fn bounds_runs(
     maxima: &dyn Array,
     ends: &dyn Array,
     run: u64,
-    report: Report<'_>,
+    budget: &Arc<Budget>,
+    report: TellFault<'_>,
 ) -> Result<()> {
-    let budget = Budget::by_default();
-    each_step(ends, |step| {
+    each_step(ends, budget, |step| {
         let ends: Vec<u32> = step.values().collect();
         let mut bytes = vec![0; 4 * ends.len().div_ceil(run as usize)];
-        let memory = DecodeMemory::Reserved(&budget);
+        let memory = DecodeMemory::Reserved(budget);
         read_into(maxima, 4 * (step.first / run), &mut bytes, memory)?;
         for ((bound, ends), number) in u32s(&bytes)
             .zip(ends.chunks(run as usize))
@@ -134,14 +113,14 @@ pub(super) fn count(array: &dyn Array) -> Result<u64> {
 }
 
 /// One step over an array of u32.
-struct Step<'a> {
+struct CheckStep<'a> {
     /// Number of the first value.
     first: u64,
     block: Option<BlockId>,
     bytes: &'a [u8],
 }
 
-impl Step<'_> {
+impl CheckStep<'_> {
     fn values(&self) -> impl Iterator<Item = u32> {
         u32s(self.bytes)
     }
@@ -159,15 +138,18 @@ fn u32s(bytes: &[u8]) -> impl Iterator<Item = u32> {
 }
 
 /// Goes over an array of u32 in steps that are its blocks, if it has any.
-fn each_step(array: &dyn Array, mut visit: impl FnMut(Step<'_>) -> Result<()>) -> Result<()> {
-    let budget = Budget::by_default();
+fn each_step(
+    array: &dyn Array,
+    budget: &Arc<Budget>,
+    mut visit: impl FnMut(CheckStep<'_>) -> Result<()>,
+) -> Result<()> {
     let bytes = array.info()?.bytes;
     let mut buf = Vec::new();
     let mut at = 0;
     while at < bytes {
         buf.resize((bytes - at).min(BLOCK_BYTES) as usize, 0);
-        let step = read_into(array, at, &mut buf, DecodeMemory::Reserved(&budget)).and_then(|()| {
-            visit(Step {
+        let step = read_into(array, at, &mut buf, DecodeMemory::Reserved(budget)).and_then(|()| {
+            visit(CheckStep {
                 first: at / 4,
                 block: block_at(array, at)?,
                 bytes: &buf,

@@ -5,19 +5,18 @@
 
 use std::sync::Arc;
 
-use super::lengths::Stored;
-use super::report::Few;
+use super::few::Few;
 use crate::array::sequential::Sequential;
+use crate::container::TellFault;
+use crate::container::binsparse::lengths::IntegerArray;
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
 
-/// Pointers read at a time.
+/// Elements read at a time.
 const STEP: usize = if cfg!(test) { 3 } else { 8 << 10 };
 
-type Report<'a> = &'a mut dyn FnMut(Fault);
-
-/// Pointers of one level, as a reader of its slices.
-pub(super) struct Pointers {
+/// The slices of one level, read from its pointers.
+pub(super) struct Slices {
     name: String,
     reader: Sequential,
     signed: bool,
@@ -38,17 +37,17 @@ pub(super) struct Pointers {
     empty: Few,
 }
 
-impl Pointers {
+impl Slices {
     /// Reads the first pointer.
     pub(super) fn new(
-        stored: &Stored,
+        stored: &IntegerArray,
         no_empty_slices: bool,
         length: u64,
         budget: &Arc<Budget>,
-        report: Report<'_>,
+        report: TellFault<'_>,
     ) -> Result<Self> {
         let reader = Sequential::new(stored.array.clone(), budget)?;
-        let mut pointers = Pointers {
+        let mut pointers = Slices {
             name: stored.name.clone(),
             signed: reader.number().signed,
             reader,
@@ -69,7 +68,7 @@ impl Pointers {
         Ok(pointers)
     }
 
-    fn first(&mut self, report: Report<'_>) -> Result<()> {
+    fn first(&mut self, report: TellFault<'_>) -> Result<()> {
         match self.read()? {
             Some(0) => {}
             Some(first) => {
@@ -88,13 +87,13 @@ impl Pointers {
         self.broken
     }
 
-    /// Where the slice begins that [`Pointers::advance`] would end.
+    /// Where the slice begins that [`Slices::advance`] would end.
     pub(super) fn at(&self) -> u64 {
         self.end
     }
 
     /// The end of the next slice, at most the number of indices; none after the last slice.
-    pub(super) fn advance(&mut self, report: Report<'_>) -> Result<Option<u64>> {
+    pub(super) fn advance(&mut self, report: TellFault<'_>) -> Result<Option<u64>> {
         let number = self.next;
         let Some(pointer) = self.read()? else {
             return Ok(None);
@@ -156,7 +155,7 @@ impl Pointers {
     }
 
     /// Tells what was only counted.
-    pub(super) fn finish(&self, report: Report<'_>) {
+    pub(super) fn finish(&self, report: TellFault<'_>) {
         self.negative.finish(report, &self.name, "are negative");
         let less = "are less than the one before";
         self.decreasing.finish(report, &self.name, less);

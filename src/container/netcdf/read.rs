@@ -8,11 +8,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::layout::Place;
+use super::layout::Placement;
 use super::swap;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, even_pieces};
 use crate::error::{Error, Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::{Scratch, no_memory, room};
 use crate::source::{Fetch, Source};
 
 /// Runs of this size are worth a read of their own.
@@ -31,18 +31,18 @@ const STEP: usize = 256 << 10;
 /// Bytes of a step of a full check.
 const SURVEY: u64 = 8 << 20;
 
-pub(super) struct Variable {
+pub(super) struct VariableArray {
     name: String,
     source: Arc<dyn Source>,
-    place: Place,
+    place: Placement,
     /// Bytes that the file has.
     present: u64,
 }
 
-impl Variable {
-    pub(super) fn new(name: String, source: Arc<dyn Source>, place: Place) -> Self {
+impl VariableArray {
+    pub(super) fn new(name: String, source: Arc<dyn Source>, place: Placement) -> Self {
         let present = place.present(source.len());
-        Variable {
+        VariableArray {
             name,
             source,
             place,
@@ -65,7 +65,7 @@ impl Variable {
 
     /// Bytes of a block; none if runs are read straight.
     fn block_len(&self) -> Option<u64> {
-        let Place { run, stride, .. } = self.place;
+        let Placement { run, stride, .. } = self.place;
         if self.place.runs <= 1 || run >= LONG_RUN {
             return None;
         }
@@ -86,13 +86,19 @@ impl Variable {
         if self.place.runs <= 1 {
             return self.place.begin + at;
         }
-        let Place { run, stride, .. } = self.place;
+        let Placement { run, stride, .. } = self.place;
         self.place.begin + at / run * stride + at % run
     }
 
     /// Reads bytes as they are stored, run by run.
     fn read_stored(&self, mut at: u64, out: &mut [u8]) -> Result<()> {
         let mut fetches = Vec::new();
+        let runs = match self.place.runs {
+            0 | 1 => 1,
+            _ => out.len() / self.place.run as usize + 2,
+        };
+        let refused = |_| no_memory("cannot read the runs of a variable");
+        fetches.try_reserve_exact(runs).map_err(refused)?;
         let mut rest = out;
         while !rest.is_empty() {
             let left = match self.place.runs {
@@ -111,11 +117,23 @@ impl Variable {
         self.source.fetch(&mut fetches)
     }
 
+    /// Records of which the stretch of the file is read at once.
+    fn at_once(&self) -> u64 {
+        (STEP as u64 / self.place.stride).max(1)
+    }
+
+    /// Length of the stretch of the file that so many records lie in; they are one or more.
+    fn stretch(&self, records: u64) -> u64 {
+        (records - 1) * self.place.stride + self.place.run
+    }
+
     /// Gathers whole records from the stretch of the file that they share.
-    fn gather(&self, first: u64, out: &mut [u8]) -> Result<()> {
+    fn gather(&self, first: u64, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
         let (run, stride) = (self.place.run as usize, self.place.stride as usize);
-        let at_once = (STEP / stride).max(1);
-        let mut stretch = vec![0; (at_once - 1) * stride + run];
+        let records = (out.len() / run) as u64;
+        let at_once = self.at_once().min(records.max(1));
+        let stretch = scratch.take(self.stretch(at_once))?;
+        let at_once = at_once as usize;
         let mut record = first;
         for out in out.chunks_mut(at_once * run) {
             let records = out.len() / run;
@@ -143,7 +161,7 @@ impl Variable {
     }
 }
 
-impl Array for Variable {
+impl Array for VariableArray {
     fn name(&self) -> &str {
         &self.name
     }
@@ -178,11 +196,19 @@ impl Array for Variable {
         Ok(())
     }
 
-    fn scratch(&self, _block: BlockId) -> u64 {
-        if self.spans() { STEP as u64 } else { 0 }
+    fn scratch(&self, block: BlockId) -> u64 {
+        let (Some(block_len), true) = (self.block_len(), self.spans()) else {
+            return 0;
+        };
+        let before = block.0.saturating_mul(block_len);
+        let bytes = self.present.saturating_sub(before).min(block_len);
+        match self.at_once().min(bytes / self.place.run) {
+            0 => 0,
+            records => room(self.stretch(records)),
+        }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         let at = self.block_len().and_then(|len| block.0.checked_mul(len));
         let inside = |at: &u64| {
             let end = at.checked_add(out.len() as u64);
@@ -190,11 +216,12 @@ impl Array for Variable {
                 && (out.len() as u64).is_multiple_of(self.place.run)
         };
         let Some(at) = at.filter(inside) else {
-            let fault = Fault::new("the variable has no such block").block(block.0);
-            return Err(fault.found(format!("{} bytes", out.len())).into());
+            let (block, len) = (block.0, out.len());
+            let no_block = format!("{}: there is no block {block} of {len} bytes", self.name);
+            return Err(Error::Bug(no_block));
         };
         let read = match self.spans() {
-            true => self.gather(at / self.place.run, out),
+            true => self.gather(at / self.place.run, out, scratch),
             false => self.read_stored(at, out),
         };
         read.map_err(|e| e.map_fault(|fault| fault.block(block.0)))?;

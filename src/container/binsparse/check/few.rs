@@ -1,6 +1,6 @@
 //! A few faults of each kind: a broken array of a billion entries must not make a billion lines.
 //!
-//! Used by `order` and `pointers`.
+//! Used by `order` and `slices`.
 
 use crate::error::Fault;
 

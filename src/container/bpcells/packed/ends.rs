@@ -3,29 +3,26 @@
 //! A block of ends is a block of lengths plus the block of starts of the same number, modulo 2^32,
 //! so both streams are decoded for it. Used by `fragments`.
 
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::packed::{BLOCK_BYTES, SCRATCH_BYTES, Stream, describe};
+use super::{BLOCK_BYTES, PackedStream, describe};
 use crate::array::{Array, BlockId, Info, Piece, even_pieces};
 use crate::codec::bp128;
 use crate::error::{Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::{Scratch, room};
 
-thread_local! {
-    /// Decoded starts of one block.
-    static STARTS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-pub(super) struct Ends {
-    lengths: Stream,
-    starts: Arc<Stream>,
+pub(in crate::container::bpcells) struct Ends {
+    lengths: PackedStream,
+    starts: Arc<PackedStream>,
 }
 
 impl Ends {
     /// Both streams have the same number of values.
-    pub(super) fn new(lengths: Stream, starts: Arc<Stream>) -> Self {
+    pub(in crate::container::bpcells) fn new(
+        lengths: PackedStream,
+        starts: Arc<PackedStream>,
+    ) -> Self {
         Ends { lengths, starts }
     }
 }
@@ -44,19 +41,17 @@ impl Array for Ends {
         Ok(())
     }
 
-    fn scratch(&self, _block: BlockId) -> u64 {
-        SCRATCH_BYTES + BLOCK_BYTES
+    fn scratch(&self, block: BlockId) -> u64 {
+        let streams = self.lengths.scratch(block).max(self.starts.scratch(block));
+        room(self.lengths.block_bytes(block)) + streams
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
-        self.lengths.decode_block(block, out)?;
-        STARTS.with_borrow_mut(|starts| {
-            // Blocks are of one size but for the last of an array, so this clears next to nothing.
-            starts.resize(out.len(), 0);
-            self.starts.decode_block(block, starts)?;
-            bp128::add_in_place(out, starts);
-            Ok(())
-        })
+    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+        let starts = scratch.take(out.len() as u64)?;
+        self.lengths.decode_block(block, out, scratch.lend())?;
+        self.starts.decode_block(block, starts, scratch)?;
+        bp128::add_in_place(out, starts);
+        Ok(())
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {

@@ -2,9 +2,9 @@
 //!
 //! The index entries of numbers `offsets[i]..offsets[i + 1]` count modulo 2^32 and get `i * 2^32`
 //! words added. Version 1 has no such array and reads as if it held `[0, 2^64 - 1]`. Used by
-//! `packed`.
+//! [`super`].
 
-use super::fields::{Fields, Number};
+use crate::container::bpcells::fields::{Fields, Number};
 use crate::error::{Fault, Result};
 
 /// Words after which an index entry starts again from 0.

@@ -1,11 +1,11 @@
 //! Stored lines to shown lines: every line ends with one LF, and the CR of Windows is dropped.
 //!
 //! Text is cut into parts that are converted apart; a part needs to know only the byte that follows
-//! it (is its last CR at a line's end?). Pure; used by `names`.
+//! it (is its last CR at a line's end?). Pure; used by [`super`].
 
 /// The part of a text that is converted at once.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct TextPart<'a> {
     pub(super) stored: &'a [u8],
     /// The byte after the part; none at the end of the text.
     pub(super) next: Option<u8>,
@@ -20,7 +20,16 @@ pub(super) struct Measure {
     pub(super) changed: bool,
 }
 
-impl Part<'_> {
+impl Measure {
+    /// Adds what the part behind comes to.
+    pub(super) fn add(&mut self, behind: Measure) {
+        self.lines += behind.lines;
+        self.bytes += behind.bytes;
+        self.changed |= behind.changed;
+    }
+}
+
+impl TextPart<'_> {
     /// Size and line ends of the converted part.
     pub(super) fn measure(&self) -> Measure {
         let dropped = memchr::memchr_iter(b'\r', self.stored)
@@ -35,16 +44,17 @@ impl Part<'_> {
         }
     }
 
-    /// Appends the converted part.
-    pub(super) fn convert(&self, out: &mut Vec<u8>) {
-        let mut kept = 0;
-        for at in memchr::memchr_iter(b'\r', self.stored).filter(|&at| self.ends_line(at)) {
-            out.extend_from_slice(&self.stored[kept..at]);
-            kept = at + 1;
+    /// Fills `out`, which is as long as [`TextPart::measure`] says, with the converted part.
+    pub(super) fn convert(&self, out: &mut [u8]) {
+        let (mut from, mut to) = (0, 0);
+        let dropped = memchr::memchr_iter(b'\r', self.stored).filter(|&at| self.ends_line(at));
+        for end in dropped.chain([self.stored.len()]) {
+            let kept = &self.stored[from..end];
+            out[to..to + kept.len()].copy_from_slice(kept);
+            (from, to) = (end + 1, to + kept.len());
         }
-        out.extend_from_slice(&self.stored[kept..]);
         if self.unfinished() {
-            out.push(b'\n');
+            out[to] = b'\n';
         }
     }
 
@@ -83,19 +93,17 @@ mod tests {
             text in proptest::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b'a')], 0..60),
             size in 1usize..20,
         ) {
-            let (mut out, mut lines, mut changed) = (Vec::new(), 0, false);
+            let (mut out, mut all) = (Vec::new(), Measure::default());
             for (number, stored) in text.chunks(size).enumerate() {
-                let part = Part { stored, next: text.get(number * size + stored.len()).copied() };
-                let before = out.len();
-                part.convert(&mut out);
-                let measure = part.measure();
-                prop_assert_eq!(measure.bytes, (out.len() - before) as u64);
-                lines += measure.lines;
-                changed |= measure.changed;
+                let part = TextPart { stored, next: text.get(number * size + stored.len()).copied() };
+                let (before, measure) = (out.len(), part.measure());
+                out.resize(before + measure.bytes as usize, b'?');
+                part.convert(&mut out[before..]);
+                all.add(measure);
             }
             let expected = naive(&text);
-            prop_assert_eq!(lines as usize, expected.iter().filter(|&&b| b == b'\n').count());
-            prop_assert_eq!(changed, expected != text);
+            prop_assert_eq!(all.lines as usize, expected.iter().filter(|&&b| b == b'\n').count());
+            prop_assert_eq!(all.changed, expected != text);
             prop_assert_eq!(out, expected);
         }
     }

@@ -3,24 +3,29 @@
 //! A level's rules concern its own arrays only, so each is one pass over them ([`order`]), with memory for
 //! one block of each. Used by `super`, run by `verify`.
 
+pub(super) mod order;
+
+mod few;
+mod slices;
+
 use std::sync::Arc;
 
 use super::lengths::SparseLevel;
-use super::order::Pass;
 use crate::container::Check;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use order::Pass;
 
 /// A check of these levels.
 pub(super) fn check(levels: Vec<SparseLevel>) -> Arc<dyn Check> {
-    Arc::new(Content { levels })
+    Arc::new(LevelsCheck { levels })
 }
 
-struct Content {
+struct LevelsCheck {
     levels: Vec<SparseLevel>,
 }
 
-impl Check for Content {
+impl Check for LevelsCheck {
     /// An array that cannot be decoded ends the check of its level only; the first such fault is given back.
     fn check(&self, budget: &Arc<Budget>, report: &mut dyn FnMut(Fault)) -> Result<()> {
         let mut first = None;

@@ -3,16 +3,17 @@
 //! Index tuples are below the extents, and within a slice strictly increasing, compared lexicographically
 //! (specification, section 3.5.2.3). A run of entries that is increasing needs only its ends compared with
 //! the bounds; only a run that breaks a rule is looked at entry by entry. Once the pointers are broken,
-//! slices are guesses: order and triangle are no longer judged, bounds still are. Used by `content`.
+//! slices are guesses: order and triangle are no longer judged, bounds still are. Used by [`super`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::lengths::{SparseLevel, Stored};
-use super::pointers::Pointers;
-use super::report::Few;
-use super::triangle::Triangle;
+use super::few::Few;
+use super::slices::Slices;
 use crate::array::sequential::Sequential;
+use crate::container::TellFault;
+use crate::container::binsparse::lengths::{IntegerArray, SparseLevel};
+use crate::container::binsparse::triangle::Triangle;
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
 
@@ -22,25 +23,23 @@ const STEP: usize = if cfg!(test) { 4 } else { 64 << 10 };
 const LEAST: usize = if cfg!(test) { 2 } else { 1 << 10 };
 
 /// The triangle of a matrix that its entries must lie in, and where their outer index is from.
-pub(super) struct Side {
-    pub(super) triangle: Triangle,
-    pub(super) outer: Outer,
+pub(in crate::container::binsparse) struct TriangleRule {
+    pub(in crate::container::binsparse) triangle: Triangle,
+    pub(in crate::container::binsparse) outer: OuterIndex,
 }
 
 /// The outer index of an entry of a matrix; the inner one is always this level's last.
-pub(super) enum Outer {
+pub(in crate::container::binsparse) enum OuterIndex {
     /// The level's own first dimension.
     Within,
     /// The number of the slice.
     Position,
     /// The element of this array at the number of the slice.
-    Array(Stored),
+    Array(IntegerArray),
 }
 
-type Report<'a> = &'a mut dyn FnMut(Fault);
-
 /// The indices of one dimension.
-struct Dimension<'a> {
+struct DimensionIndices<'a> {
     name: &'a str,
     reader: Sequential,
     signed: bool,
@@ -55,9 +54,9 @@ struct Dimension<'a> {
 
 pub(super) struct Pass<'a> {
     level: &'a SparseLevel,
-    dimensions: Vec<Dimension<'a>>,
-    pointers: Option<Pointers>,
-    /// Outer indices, if they are in an array.
+    dimensions: Vec<DimensionIndices<'a>>,
+    pointers: Option<Slices>,
+    /// OuterIndex indices, if they are in an array.
     outers: Option<Sequential>,
     length: u64,
     slice: Slice,
@@ -81,16 +80,17 @@ impl<'a> Pass<'a> {
     pub(super) fn new(
         level: &'a SparseLevel,
         budget: &Arc<Budget>,
-        report: Report<'_>,
+        report: TellFault<'_>,
     ) -> Result<Self> {
         let length = level.indices.first().map_or(0, |first| first.len);
-        let dimension =
-            |(stored, &extent): (&'a Stored, &u64)| Dimension::new(stored, extent, budget);
+        let dimension = |(stored, &extent): (&'a IntegerArray, &u64)| {
+            DimensionIndices::new(stored, extent, budget)
+        };
         let pairs = level.indices.iter().zip(&level.extents);
         let pointers = level.pointers.as_ref();
         let outers = match &level.side {
-            Some(Side {
-                outer: Outer::Array(stored),
+            Some(TriangleRule {
+                outer: OuterIndex::Array(stored),
                 ..
             }) => Some(Sequential::new(stored.array.clone(), budget)?),
             _ => None,
@@ -99,7 +99,7 @@ impl<'a> Pass<'a> {
             level,
             dimensions: pairs.map(dimension).collect::<Result<_>>()?,
             pointers: pointers
-                .map(|stored| Pointers::new(stored, level.no_empty_slices, length, budget, report))
+                .map(|stored| Slices::new(stored, level.no_empty_slices, length, budget, report))
                 .transpose()?,
             outers,
             length,
@@ -109,7 +109,7 @@ impl<'a> Pass<'a> {
             misplaced: Few::default(),
         };
         // What lies before the first pointer is no slice; the root is one.
-        let end = pass.pointers.as_ref().map_or(length, Pointers::at);
+        let end = pass.pointers.as_ref().map_or(length, Slices::at);
         pass.slice = Slice {
             end,
             fresh: true,
@@ -118,7 +118,7 @@ impl<'a> Pass<'a> {
         Ok(pass)
     }
 
-    pub(super) fn run(mut self, report: Report<'_>) -> Result<()> {
+    pub(super) fn run(mut self, report: TellFault<'_>) -> Result<()> {
         let step = (STEP / self.dimensions.len().max(1)).max(LEAST);
         let mut start = 0;
         let mut next_slice = 0;
@@ -161,7 +161,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Goes to the next slice; behind the last one lies what belongs to none.
-    fn advance(&mut self, next: &mut u64, report: Report<'_>) -> Result<()> {
+    fn advance(&mut self, next: &mut u64, report: TellFault<'_>) -> Result<()> {
         let end = match &mut self.pointers {
             Some(pointers) => pointers.advance(report)?,
             None => None,
@@ -181,8 +181,8 @@ impl<'a> Pass<'a> {
     }
 
     /// Checks entries of one slice: `range` of the buffers, which begin at entry `start`.
-    fn entries(&mut self, start: u64, range: Range<usize>, report: Report<'_>) {
-        let judged = !self.pointers.as_ref().is_some_and(Pointers::broken);
+    fn entries(&mut self, start: u64, range: Range<usize>, report: TellFault<'_>) {
+        let judged = !self.pointers.as_ref().is_some_and(Slices::broken);
         let sound = match &self.dimensions[..] {
             [only] => self.is_sound(only, &range),
             [outer, inner] => self.pairs_are_sound(outer, inner, &range),
@@ -199,7 +199,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The quick way, for entries of one dimension.
-    fn is_sound(&self, only: &Dimension<'_>, range: &Range<usize>) -> bool {
+    fn is_sound(&self, only: &DimensionIndices<'_>, range: &Range<usize>) -> bool {
         let run = &only.buffer[range.clone()];
         let ([first, ..], [.., last]) = (run, run) else {
             return true;
@@ -216,8 +216,8 @@ impl<'a> Pass<'a> {
     /// The quick way for two dimensions, without a branch for each entry.
     fn pairs_are_sound(
         &self,
-        outer: &Dimension<'_>,
-        inner: &Dimension<'_>,
+        outer: &DimensionIndices<'_>,
+        inner: &DimensionIndices<'_>,
         range: &Range<usize>,
     ) -> bool {
         let (i, j) = (&outer.buffer[range.clone()], &inner.buffer[range.clone()]);
@@ -239,7 +239,7 @@ impl<'a> Pass<'a> {
         follows && ordered && inside && side
     }
 
-    fn bounds(&mut self, start: u64, range: Range<usize>, report: Report<'_>) {
+    fn bounds(&mut self, start: u64, range: Range<usize>, report: TellFault<'_>) {
         for dimension in &mut self.dimensions {
             let run = &dimension.buffer[range.clone()];
             let largest = run
@@ -263,7 +263,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn order(&mut self, start: u64, range: Range<usize>, report: Report<'_>) {
+    fn order(&mut self, start: u64, range: Range<usize>, report: TellFault<'_>) {
         let first = range.start + usize::from(self.slice.fresh);
         for at in first..range.end {
             let order = self
@@ -292,13 +292,13 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn side(&mut self, start: u64, range: Range<usize>, report: Report<'_>) {
+    fn side(&mut self, start: u64, range: Range<usize>, report: TellFault<'_>) {
         let (Some(side), Some(inner)) = (&self.level.side, self.dimensions.last()) else {
             return;
         };
         for at in range {
             let outer = match side.outer {
-                Outer::Within => self.dimensions[0].buffer[at],
+                OuterIndex::Within => self.dimensions[0].buffer[at],
                 _ => self.slice.outer,
             };
             let index = inner.buffer[at];
@@ -318,7 +318,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn finish(&self, report: Report<'_>) {
+    fn finish(&self, report: TellFault<'_>) {
         for dimension in &self.dimensions {
             dimension
                 .outside
@@ -336,11 +336,11 @@ impl<'a> Pass<'a> {
     }
 }
 
-impl<'a> Dimension<'a> {
-    fn new(stored: &'a Stored, extent: u64, budget: &Arc<Budget>) -> Result<Self> {
+impl<'a> DimensionIndices<'a> {
+    fn new(stored: &'a IntegerArray, extent: u64, budget: &Arc<Budget>) -> Result<Self> {
         let reader = Sequential::new(stored.array.clone(), budget)?;
         let signed = reader.number().signed;
-        Ok(Dimension {
+        Ok(DimensionIndices {
             name: &stored.name,
             reader,
             signed,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Failure, Outcome, container, output};
+use super::{CommandResult, Failure, container, output};
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
@@ -25,7 +25,7 @@ pub(super) fn run(
     name: &str,
     offset: u64,
     length: Option<u64>,
-) -> Outcome {
+) -> CommandResult {
     let array = open(path, preferences, name)?;
     let end = length
         .map_or(array.bytes, |n| offset.saturating_add(n))

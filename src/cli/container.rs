@@ -17,7 +17,7 @@ pub(super) struct Root {
 }
 
 /// A container that was found.
-pub(super) struct Found {
+pub(super) struct FoundContainer {
     pub(super) store: Arc<dyn Store>,
     pub(super) path: PathBuf,
     pub(super) recognised: Recognised,
@@ -58,11 +58,11 @@ fn place_of(path: &Path) -> Result<Root, Failure> {
     })
 }
 
-fn found_at(root: &Root, preferences: Preferences) -> Result<Option<Found>, Error> {
+fn found_at(root: &Root, preferences: Preferences) -> Result<Option<FoundContainer>, Error> {
     let kind = root.store.stat(&root.path)?.kind;
     let candidate = Candidate::new(&*root.store, &root.path, kind, preferences);
     let recognised = recognise(&candidate)?;
-    Ok(recognised.map(|recognised| Found {
+    Ok(recognised.map(|recognised| FoundContainer {
         store: Arc::clone(&root.store),
         path: root.path.clone(),
         recognised,
@@ -70,7 +70,7 @@ fn found_at(root: &Root, preferences: Preferences) -> Result<Option<Found>, Erro
 }
 
 /// The container at exactly this path.
-pub(super) fn find(path: &Path, preferences: Preferences) -> Result<Found, Failure> {
+pub(super) fn find(path: &Path, preferences: Preferences) -> Result<FoundContainer, Failure> {
     found_at(&place_of(path)?, preferences)?.ok_or_else(|| not_a_container(path))
 }
 
@@ -89,7 +89,7 @@ pub(super) fn walk(
     path: &Path,
     preferences: Preferences,
     failed: &mut dyn FnMut(Error),
-    visit: &mut dyn FnMut(Found),
+    visit: &mut dyn FnMut(FoundContainer),
 ) -> Result<(), Failure> {
     walk_place(place_of(path)?, preferences, failed, visit);
     Ok(())
@@ -99,7 +99,7 @@ fn walk_place(
     root: Root,
     preferences: Preferences,
     failed: &mut dyn FnMut(Error),
-    visit: &mut dyn FnMut(Found),
+    visit: &mut dyn FnMut(FoundContainer),
 ) {
     // Files of a container are not containers; what else lies in its directory may be.
     let mut members: &[&str] = &[];
@@ -133,7 +133,7 @@ fn walk_place(
     }
 }
 
-impl Found {
+impl FoundContainer {
     pub(super) fn open(&self, budget: &Arc<Budget>) -> Result<Arc<Container>, Error> {
         let opened = self.recognised.open(&self.store, &self.path, budget);
         opened.map(Arc::new)

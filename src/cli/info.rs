@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{Outcome, container, output, size};
+use super::{CommandResult, container, output, size};
 use crate::container::Preferences;
 use crate::container::describe::{ArrayDescription, Description, arrays_json, describe};
 use crate::memory::budget::Budget;
 
-pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> Outcome {
+pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
     let opened = container::find(path, preferences)?.open(&Budget::by_default())?;
     if json {
         let text = arrays_json(&opened)?;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Failure, Outcome, container, output, size};
+use super::{CommandResult, Failure, container, output, size};
 use crate::container::describe::{Description, describe};
 use crate::container::{Container, Preferences};
 use crate::memory::budget::Budget;
 
-pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool) -> Outcome {
+pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool) -> CommandResult {
     let mut errors = Vec::new();
     let mut opened: Vec<(PathBuf, Arc<Container>)> = Vec::new();
     let mut found = Vec::new();

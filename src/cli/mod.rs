@@ -34,7 +34,7 @@ pub struct Failure {
     status: u8,
 }
 
-type Outcome = Result<(), Failure>;
+type CommandResult = Result<(), Failure>;
 
 impl Failure {
     fn new(message: impl fmt::Display) -> Self {
@@ -80,7 +80,7 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> Outcome {
+fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
     let program = argv
         .first()
         .and_then(|arg| std::path::Path::new(arg).file_name());
@@ -113,7 +113,7 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> Outcome {
     }
 }
 
-fn hdf5_worker() -> Outcome {
+fn hdf5_worker() -> CommandResult {
     crate::container::hdf5::serve();
     Ok(())
 }

@@ -9,7 +9,7 @@ use log::LevelFilter;
 use super::args::MountArgs;
 use super::options::MountOptions;
 use super::preconditions::{self, Places};
-use super::{Failure, Outcome, container, output};
+use super::{CommandResult, Failure, container, output};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::daemon::background::{self, ForkSide, Inherited, Readiness};
@@ -24,7 +24,7 @@ use crate::tree::{Settings, Tree};
 /// After this long a mount that is still in use is detached and the daemon ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) fn run(args: MountArgs, inherited: Inherited) -> Outcome {
+pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
     let options = MountOptions::parse(&args.all_options())?;
     let places = preconditions::check(&args.source, &args.mountpoint, &options)?;
     // Found out before the fork, where the terminal still listens.
@@ -51,7 +51,7 @@ fn serve_as_child(
     options: &MountOptions,
     log: &Destination,
     readiness: Readiness,
-) -> Outcome {
+) -> CommandResult {
     let mut readiness = Some(readiness);
     let served = start(places, options, log).and_then(|running| {
         if let Some(readiness) = readiness.take() {
@@ -74,7 +74,7 @@ fn serve(
     options: &MountOptions,
     log: &Destination,
     readiness: Readiness,
-) -> Outcome {
+) -> CommandResult {
     let running = start(places, options, log)?;
     readiness.ready().map_err(Failure::new)?;
     running.until_ended()
@@ -194,7 +194,7 @@ fn raise_descriptor_limit() {
 
 impl Running<'_> {
     /// Serves until the mount is gone: unmounted by somebody, or by us when a signal asks for it.
-    fn until_ended(self) -> Outcome {
+    fn until_ended(self) -> CommandResult {
         log::info!(
             "{} mounted at {}",
             self.source.display(),
@@ -214,7 +214,7 @@ impl Running<'_> {
         }
     }
 
-    fn unmount(&self) -> Outcome {
+    fn unmount(&self) -> CommandResult {
         let mountpoint = self.mountpoint.display();
         if !self.is_in_place() {
             log::warn!("{mountpoint}: not our mount any more; ending without unmounting it");

@@ -8,7 +8,7 @@ use std::io::{self, StdoutLock, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Failure, Outcome};
+use super::{CommandResult, Failure};
 use crate::container::names::escape;
 use crate::daemon::log::one_line;
 
@@ -21,7 +21,7 @@ pub(super) fn complain(message: impl fmt::Display) {
 }
 
 /// Writes a result to standard output, to the end.
-pub(super) fn print(write: impl FnOnce(&mut StdoutLock<'_>) -> io::Result<()>) -> Outcome {
+pub(super) fn print(write: impl FnOnce(&mut StdoutLock<'_>) -> io::Result<()>) -> CommandResult {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),

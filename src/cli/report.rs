@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use super::{Outcome, output, size};
+use super::{CommandResult, output, size};
 use crate::daemon::log::one_line;
 use crate::error::Error;
 
@@ -120,7 +120,7 @@ impl Report {
     }
 
     /// Writes the summary.
-    pub(super) fn finish(&self) -> Outcome {
+    pub(super) fn finish(&self) -> CommandResult {
         self.progress.finish_and_clear();
         let summary = if self.json {
             self.document()

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Failure, Outcome, output, size};
+use super::{CommandResult, Failure, output, size};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;
 use crate::tree::xattr::STATUS;
 
-pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> Outcome {
+pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> CommandResult {
     let mut mounts = mount_table::mounts().map_err(Failure::new)?;
     if let Some(wanted) = mountpoint {
         let path = wanted.canonicalize().unwrap_or_else(|_| wanted.to_owned());

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{Failure, Outcome, status};
+use super::{CommandResult, Failure, status};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::processes;
 use crate::kernel::session;
@@ -19,7 +19,7 @@ use crate::kernel::session;
 /// How long the daemon may take to end, once the mount is gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn run(mountpoint: &Path) -> Outcome {
+pub(super) fn run(mountpoint: &Path) -> CommandResult {
     let mounted = mounted_at(mountpoint)?;
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
@@ -69,7 +69,7 @@ fn spelled(mountpoint: &Path) -> io::Result<PathBuf> {
     })
 }
 
-fn unmount(mounted: &Mounted, lazily: bool) -> Outcome {
+fn unmount(mounted: &Mounted, lazily: bool) -> CommandResult {
     let path = mounted.mountpoint.display();
     session::unmount(&mounted.mountpoint, lazily).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => Failure::new(format!(
@@ -118,7 +118,7 @@ impl Daemon {
     }
 
     /// Waits until it has ended, or says why it has not.
-    fn wait(&self, unmounted: &Mounted) -> Outcome {
+    fn wait(&self, unmounted: &Mounted) -> CommandResult {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -12,9 +12,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::container::{self, Found};
+use super::container::{self, FoundContainer};
 use super::report::{Report, Subject};
-use super::{Failure, Outcome};
+use super::{CommandResult, Failure};
 use crate::array::{Piece, uncached};
 use crate::container::inside::Located;
 use crate::container::{Check, Preferences};
@@ -24,7 +24,7 @@ use crate::memory::budget::Budget;
 /// Decoded bytes of one job.
 const JOB: u64 = 8 << 20;
 
-pub(super) fn run(paths: &[PathBuf], preferences: Preferences, json: bool) -> Outcome {
+pub(super) fn run(paths: &[PathBuf], preferences: Preferences, json: bool) -> CommandResult {
     let report = Report::new(json);
     let budget = Budget::by_default();
     with_workers(&budget, |jobs| {
@@ -80,10 +80,10 @@ fn verify_path<'a>(
 /// Something to check, and the container that it is of.
 struct Job<'a> {
     subject: Arc<Subject<'a>>,
-    what: Work,
+    what: Task,
 }
 
-enum Work {
+enum Task {
     /// Stored pieces of an array.
     Decode(Located, Vec<Piece>),
     /// What an array has beside its blocks.
@@ -93,7 +93,12 @@ enum Work {
 }
 
 /// Opens a container and orders its checks.
-fn plan<'a>(found: &Found, budget: &Arc<Budget>, jobs: &Sender<Job<'a>>, report: &'a Report) {
+fn plan<'a>(
+    found: &FoundContainer,
+    budget: &Arc<Budget>,
+    jobs: &Sender<Job<'a>>,
+    report: &'a Report,
+) {
     let subject = Arc::new(Subject::new(report, found.shown()));
     if let Err(e) = guarded(|| plan_container(found, budget, &subject, jobs)) {
         subject.error(e);
@@ -101,7 +106,7 @@ fn plan<'a>(found: &Found, budget: &Arc<Budget>, jobs: &Sender<Job<'a>>, report:
 }
 
 fn plan_container<'a>(
-    found: &Found,
+    found: &FoundContainer,
     budget: &Arc<Budget>,
     subject: &Arc<Subject<'a>>,
     jobs: &Sender<Job<'a>>,
@@ -129,7 +134,7 @@ fn plan_container<'a>(
         }
     }
     for (group, check) in opened.all_checks() {
-        order(Work::Between(group, check));
+        order(Task::Between(group, check));
     }
     Ok(())
 }
@@ -144,7 +149,7 @@ fn guarded(check: impl FnOnce() -> Result<()>) -> Result<()> {
     catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(panicked)
 }
 
-fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Work)) -> Result<()> {
+fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Task)) -> Result<()> {
     located.array.info()?;
     let (mut batch, mut bytes) = (Vec::new(), 0);
     let surveyed = located.array.survey(&mut |piece| {
@@ -153,13 +158,13 @@ fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Work)) -> Resul
         if bytes >= JOB {
             report.progress.inc_length(bytes);
             let pieces = std::mem::take(&mut batch);
-            order(Work::Decode(located.clone(), pieces));
+            order(Task::Decode(located.clone(), pieces));
             bytes = 0;
         }
     });
     report.progress.inc_length(bytes);
-    order(Work::Decode(located.clone(), batch));
-    order(Work::Rules(located.clone()));
+    order(Task::Decode(located.clone(), batch));
+    order(Task::Rules(located.clone()));
     surveyed
 }
 
@@ -169,7 +174,7 @@ fn work(jobs: Receiver<Job<'_>>, budget: &Arc<Budget>) {
             subject.error(located.locate(e));
         };
         match what {
-            Work::Decode(located, pieces) => {
+            Task::Decode(located, pieces) => {
                 for piece in pieces {
                     if let Err(e) = guarded(|| uncached::check(&*located.array, piece, budget)) {
                         at(&located, e);
@@ -177,13 +182,13 @@ fn work(jobs: Receiver<Job<'_>>, budget: &Arc<Budget>) {
                     subject.report.checked(piece.take());
                 }
             }
-            Work::Rules(located) => {
+            Task::Rules(located) => {
                 let mut tell = |fault: Fault| at(&located, fault.into());
                 if let Err(e) = guarded(|| located.array.verify(&mut tell)) {
                     at(&located, e);
                 }
             }
-            Work::Between(group, check) => {
+            Task::Between(group, check) => {
                 let tell = |e: Error| subject.error(e.map_fault(|fault| fault.inside(&group)));
                 if let Err(e) = guarded(|| check.check(budget, &mut |fault| tell(fault.into()))) {
                     tell(e);
@@ -220,7 +225,7 @@ mod tests {
             let subject = Arc::new(Subject::new(&report, "x".into()));
             for _ in 0..JOBS {
                 let subject = Arc::clone(&subject);
-                let what = Work::Between("group".into(), Arc::clone(&panics) as _);
+                let what = Task::Between("group".into(), Arc::clone(&panics) as _);
                 jobs.send(Job { subject, what }).unwrap();
             }
         });

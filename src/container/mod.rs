@@ -259,7 +259,7 @@ pub struct Recognised {
 }
 
 /// A container and its companions as the source has them.
-pub struct Stats {
+pub struct MemberStats {
     pub own: Stat,
     /// In the order of [`Format::members`].
     pub members: Vec<Option<Stat>>,
@@ -267,7 +267,7 @@ pub struct Stats {
     sidecars: Vec<Option<Stat>>,
 }
 
-impl Stats {
+impl MemberStats {
     pub fn identity(&self) -> Identity {
         match &self.members[..] {
             [] => Identity::of_file(&self.own, &self.sidecars),
@@ -332,13 +332,13 @@ impl Recognised {
     }
 
     /// The container and its companions as they are now.
-    pub fn stat(&self, store: &dyn Store, path: &Path) -> Result<Stats> {
+    pub fn stat(&self, store: &dyn Store, path: &Path) -> Result<MemberStats> {
         let companion = |path: PathBuf| match store.stat(&path) {
             Ok(stat) => Ok(Some(stat)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         };
-        Ok(Stats {
+        Ok(MemberStats {
             own: store.stat(path)?,
             members: self.members(path).map(companion).collect::<Result<_>>()?,
             sidecars: self.sidecars(path).map(companion).collect::<Result<_>>()?,

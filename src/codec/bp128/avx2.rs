@@ -17,10 +17,10 @@ use super::{CHUNK_BYTES, Packed, RAW_BITS, Transform, packed_chunks};
 /// Two rows of values, the content of a register.
 const PAIR_BYTES: usize = 32;
 
-type Chunk = [u8; CHUNK_BYTES];
+type ChunkBytes = [u8; CHUNK_BYTES];
 
 /// Unpacks the fields of a chunk and adds a constant to each.
-type Kernel = unsafe fn(&[u8], u32, &mut Chunk);
+type Kernel = unsafe fn(&[u8], u32, &mut ChunkBytes);
 
 macro_rules! kernels {
     ($($bits:literal)*) => { [$(unpack::<$bits>),*] };
@@ -58,7 +58,7 @@ pub(super) fn decode_run(
 }
 
 #[target_feature(enable = "avx2")]
-fn decode_chunk(transform: Transform, packed: Packed<'_>, out: &mut Chunk) {
+fn decode_chunk(transform: Transform, packed: Packed<'_>, out: &mut ChunkBytes) {
     if packed.bits() == RAW_BITS {
         out.copy_from_slice(packed.bytes);
         return;
@@ -74,7 +74,7 @@ fn decode_chunk(transform: Transform, packed: Packed<'_>, out: &mut Chunk) {
 }
 
 #[target_feature(enable = "avx2")]
-fn unpack<const B: usize>(src: &[u8], bias: u32, out: &mut Chunk) {
+fn unpack<const B: usize>(src: &[u8], bias: u32, out: &mut ChunkBytes) {
     // Lets the compiler drop the bounds checks of all loads below.
     assert_eq!(src.len(), 16 * B);
     let bias = _mm256_set1_epi32(bias.cast_signed());
@@ -123,7 +123,7 @@ fn fields<const B: usize, const PAIR: usize>(src: &[u8]) -> __m256i {
 /// Sums the two halves of the chunk side by side, then adds the last value of the first half to the
 /// second: so no step but the last moves anything between the halves of a register.
 #[target_feature(enable = "avx2")]
-fn prefix_sum<const ZIGZAG: bool>(start: u32, out: &mut Chunk) {
+fn prefix_sum<const ZIGZAG: bool>(start: u32, out: &mut ChunkBytes) {
     let (first, second) = out.split_at_mut(CHUNK_BYTES / 2);
     let mut carry = halves([start, 0]);
     for (a, b) in first

@@ -37,11 +37,11 @@ pub(super) struct Names {
 struct LineIndex {
     lines: u64,
     bytes: u64,
-    blocks: Option<Blocks>,
+    blocks: Option<LineBlocks>,
 }
 
 /// Blocks of a text that is not shown as it is stored.
-struct Blocks {
+struct LineBlocks {
     /// Where each begins in the shown bytes, and their end.
     starts: Vec<u64>,
     _hold: Hold,
@@ -82,7 +82,7 @@ impl Names {
         })
     }
 
-    fn find_blocks(&self) -> Result<Blocks> {
+    fn find_blocks(&self) -> Result<LineBlocks> {
         let blocks = self.source.len().div_ceil(BLOCK);
         let hold = self.budget.keep(8 * (blocks + 1))?;
         let mut starts = Vec::new();
@@ -96,7 +96,7 @@ impl Names {
             shown += self.measure(self.stored(block))?.bytes;
             starts.push(shown);
         }
-        Ok(Blocks {
+        Ok(LineBlocks {
             starts,
             _hold: hold,
         })

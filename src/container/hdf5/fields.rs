@@ -50,7 +50,8 @@ impl Fields for GroupFields<'_> {
     fn field(&self, name: &str, number: Number) -> Result<Arc<dyn Field>> {
         let array = self.array(name)?;
         let info = array.info()?;
-        let Some(stored) = Stored::of(&info.dtype).filter(|stored| stored.converts_to(number))
+        let Some(stored) =
+            DatasetNumber::of(&info.dtype).filter(|stored| stored.converts_to(number))
         else {
             return Err(Fault::new("the dataset holds other values")
                 .file(name)
@@ -96,86 +97,92 @@ impl Fields for GroupFields<'_> {
 
 /// Datatype of the elements of a dataset, as shown: little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stored {
-    kind: Kind,
+struct DatasetNumber {
+    kind: NumberKind,
     /// 1, 2, 4 or 8 bytes; 4 or 8 for floats.
     size: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum NumberKind {
     Unsigned,
     Signed,
     Float,
 }
 
-impl Stored {
-    fn of(dtype: &Dtype) -> Option<Stored> {
+impl DatasetNumber {
+    fn of(dtype: &Dtype) -> Option<DatasetNumber> {
         let name = dtype.name();
         let split = name.find(|c: char| c.is_ascii_digit())?;
         let kind = match &name[..split] {
-            "uint" => Kind::Unsigned,
-            "int" => Kind::Signed,
-            "float" => Kind::Float,
+            "uint" => NumberKind::Unsigned,
+            "int" => NumberKind::Signed,
+            "float" => NumberKind::Float,
             _ => return None,
         };
         let bits: usize = name[split..].parse().ok()?;
         let size = bits / 8;
-        (size >= 4 || kind != Kind::Float).then_some(Stored { kind, size })
+        (size >= 4 || kind != NumberKind::Float).then_some(DatasetNumber { kind, size })
     }
 
     fn converts_to(self, number: Number) -> bool {
-        self.kind != Kind::Float || matches!(number, Number::F32 | Number::F64)
+        self.kind != NumberKind::Float || matches!(number, Number::F32 | Number::F64)
     }
 
     fn is(self, number: Number) -> bool {
         let same_kind = match number {
-            Number::U32 | Number::U64 => self.kind == Kind::Unsigned,
-            Number::F32 | Number::F64 => self.kind == Kind::Float,
+            Number::U32 | Number::U64 => self.kind == NumberKind::Unsigned,
+            Number::F32 | Number::F64 => self.kind == NumberKind::Float,
         };
         same_kind && self.size as u64 == number.width()
     }
 
     /// An element as the integer or the float that it is.
-    fn value(self, element: &[u8]) -> Value {
+    fn value(self, element: &[u8]) -> NumberValue {
         let mut wide = [0; 8];
         wide[..element.len()].copy_from_slice(element);
         let raw = u64::from_le_bytes(wide);
         match self.kind {
-            Kind::Unsigned => Value::Integer(i128::from(raw)),
-            Kind::Signed => {
+            NumberKind::Unsigned => NumberValue::Integer(i128::from(raw)),
+            NumberKind::Signed => {
                 let unused = 64 - 8 * self.size as u32;
-                Value::Integer(i128::from((raw << unused).cast_signed() >> unused))
+                NumberValue::Integer(i128::from((raw << unused).cast_signed() >> unused))
             }
-            Kind::Float if self.size == 4 => Value::Float(f64::from(f32::from_bits(raw as u32))),
-            Kind::Float => Value::Float(f64::from_bits(raw)),
+            NumberKind::Float if self.size == 4 => {
+                NumberValue::Float(f64::from(f32::from_bits(raw as u32)))
+            }
+            NumberKind::Float => NumberValue::Float(f64::from_bits(raw)),
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Value {
+enum NumberValue {
     Integer(i128),
     Float(f64),
 }
 
-impl Value {
+impl NumberValue {
     /// Writes the value as `number` into `out`, which is as wide; says whether it fits.
     fn put(self, number: Number, out: &mut [u8]) -> bool {
         match (number, self) {
-            (Number::U32, Value::Integer(n)) => match u32::try_from(n) {
+            (Number::U32, NumberValue::Integer(n)) => match u32::try_from(n) {
                 Ok(n) => out.copy_from_slice(&n.to_le_bytes()),
                 Err(_) => return false,
             },
-            (Number::U64, Value::Integer(n)) => match u64::try_from(n) {
+            (Number::U64, NumberValue::Integer(n)) => match u64::try_from(n) {
                 Ok(n) => out.copy_from_slice(&n.to_le_bytes()),
                 Err(_) => return false,
             },
-            (Number::F32, Value::Integer(n)) => out.copy_from_slice(&(n as f32).to_le_bytes()),
-            (Number::F64, Value::Integer(n)) => out.copy_from_slice(&(n as f64).to_le_bytes()),
-            (Number::F32, Value::Float(x)) => out.copy_from_slice(&(x as f32).to_le_bytes()),
-            (Number::F64, Value::Float(x)) => out.copy_from_slice(&x.to_le_bytes()),
-            (Number::U32 | Number::U64, Value::Float(_)) => return false,
+            (Number::F32, NumberValue::Integer(n)) => {
+                out.copy_from_slice(&(n as f32).to_le_bytes())
+            }
+            (Number::F64, NumberValue::Integer(n)) => {
+                out.copy_from_slice(&(n as f64).to_le_bytes())
+            }
+            (Number::F32, NumberValue::Float(x)) => out.copy_from_slice(&(x as f32).to_le_bytes()),
+            (Number::F64, NumberValue::Float(x)) => out.copy_from_slice(&x.to_le_bytes()),
+            (Number::U32 | Number::U64, NumberValue::Float(_)) => return false,
         }
         true
     }
@@ -185,7 +192,7 @@ impl Value {
 struct DatasetField {
     name: String,
     values: NestedArray,
-    stored: Stored,
+    stored: DatasetNumber,
     number: Number,
     len: u64,
     stored_bytes: u64,
@@ -286,11 +293,11 @@ mod tests {
 
     #[test]
     fn types_are_told_by_their_names() {
-        let stored = |kind, size| Some(Stored { kind, size });
-        let of = |descr: &str, size| Stored::of(&Dtype::numpy(descr, size));
-        assert_eq!(of("<i2", 2), stored(Kind::Signed, 2));
-        assert_eq!(of("|u1", 1), stored(Kind::Unsigned, 1));
-        assert_eq!(of("<f4", 4), stored(Kind::Float, 4));
+        let stored = |kind, size| Some(DatasetNumber { kind, size });
+        let of = |descr: &str, size| DatasetNumber::of(&Dtype::numpy(descr, size));
+        assert_eq!(of("<i2", 2), stored(NumberKind::Signed, 2));
+        assert_eq!(of("|u1", 1), stored(NumberKind::Unsigned, 1));
+        assert_eq!(of("<f4", 4), stored(NumberKind::Float, 4));
         assert_eq!(of("|S4", 4), None);
         assert_eq!(of("<f2", 2), None);
         assert_eq!(of("|b1", 1), None);
@@ -301,9 +308,9 @@ mod tests {
         fn integers_keep_their_value_or_are_refused(n in any::<i64>(), size in 0usize..4) {
             let size = 1 << size;
             let cut = (n << (64 - 8 * size)) >> (64 - 8 * size);
-            let stored = Stored { kind: Kind::Signed, size };
+            let stored = DatasetNumber { kind: NumberKind::Signed, size };
             let value = stored.value(&cut.to_le_bytes()[..size]);
-            prop_assert_eq!(value, Value::Integer(i128::from(cut)));
+            prop_assert_eq!(value, NumberValue::Integer(i128::from(cut)));
             let mut out = [0; 4];
             let fits = value.put(Number::U32, &mut out);
             prop_assert_eq!(fits, u32::try_from(cut).is_ok());

@@ -10,11 +10,11 @@ pub(super) fn find(places: &[(usize, &Placement)]) -> Vec<(usize, usize)> {
         .iter()
         .filter(|(_, place)| place.bytes() > 0)
         .partition(|(_, place)| place.runs > 1);
-    let mut parts: Vec<Stretch> = fixed.iter().map(|(n, place)| (*place).part(*n)).collect();
+    let mut parts: Vec<Occupied> = fixed.iter().map(|(n, place)| (*place).part(*n)).collect();
     // The records together are one stretch, in which only the first is looked at.
     parts.extend(stretch(&records));
     let mut found = neighbours(parts);
-    let first = |(n, place): &(usize, &Placement)| Stretch {
+    let first = |(n, place): &(usize, &Placement)| Occupied {
         number: *n,
         start: place.begin.into(),
         end: u128::from(place.begin) + u128::from(place.run),
@@ -30,15 +30,15 @@ pub(super) fn find(places: &[(usize, &Placement)]) -> Vec<(usize, usize)> {
 }
 
 /// Bytes of the file that belong to a variable.
-struct Stretch {
+struct Occupied {
     number: usize,
     start: u128,
     end: u128,
 }
 
 impl Placement {
-    fn part(&self, number: usize) -> Stretch {
-        Stretch {
+    fn part(&self, number: usize) -> Occupied {
+        Occupied {
             number,
             start: self.begin.into(),
             end: self.end(),
@@ -47,17 +47,17 @@ impl Placement {
 }
 
 /// From the first record of the first to the last of the last.
-fn stretch(records: &[(usize, &Placement)]) -> Option<Stretch> {
+fn stretch(records: &[(usize, &Placement)]) -> Option<Occupied> {
     let (number, first) = records.iter().min_by_key(|(_, place)| place.begin)?;
     let end = records.iter().map(|(_, place)| place.end()).max()?;
     let part = first.part(*number);
-    Some(Stretch { end, ..part })
+    Some(Occupied { end, ..part })
 }
 
-fn neighbours(mut parts: Vec<Stretch>) -> Vec<(usize, usize)> {
+fn neighbours(mut parts: Vec<Occupied>) -> Vec<(usize, usize)> {
     parts.sort_by_key(|part| part.start);
     let mut found = Vec::new();
-    let mut reach: Option<Stretch> = None;
+    let mut reach: Option<Occupied> = None;
     for part in parts {
         match &reach {
             Some(before) if before.end > part.start => found.push((part.number, before.number)),

@@ -139,7 +139,7 @@ impl Reading<'_> {
             let most = LIST_MOST >> 20;
             return Ok(AttributeValue::Omitted(format!("more than {most} MiB")));
         };
-        let mut values = Values {
+        let mut values = ReadValues {
             bytes: vec![0; bytes],
             of: self,
         };
@@ -161,12 +161,12 @@ impl Reading<'_> {
 }
 
 /// Values as libhdf5 reads them; what it allocated for them is given back when they are dropped.
-struct Values<'a> {
+struct ReadValues<'a> {
     bytes: Vec<u8>,
     of: &'a Reading<'a>,
 }
 
-impl Drop for Values<'_> {
+impl Drop for ReadValues<'_> {
     fn drop(&mut self) {
         let (element, space) = (self.of.element.id(), self.of.space.id());
         let at = self.bytes.as_mut_ptr().cast();

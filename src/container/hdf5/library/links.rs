@@ -66,21 +66,21 @@ struct Listing {
 
 /// `H5L_info2_t`, with plain numbers: a link's class may be one that the crate's enumeration lacks.
 #[repr(C)]
-struct Info {
+struct RawLinkInfo {
     class: i32,
     order_valid: u8,
     order: i64,
     encoding: i32,
-    value: Value,
+    value: RawLinkValue,
 }
 
 /// The union of a token and a size.
 #[repr(C, align(8))]
-struct Value([u8; 16]);
+struct RawLinkValue([u8; 16]);
 
-const _: () = assert!(mem::size_of::<Info>() == mem::size_of::<H5L_info2_t>());
+const _: () = assert!(mem::size_of::<RawLinkInfo>() == mem::size_of::<H5L_info2_t>());
 
-impl Info {
+impl RawLinkInfo {
     /// The address of an object's header: what tokens are in files of libhdf5's own format.
     fn token(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.value.0;
@@ -105,8 +105,13 @@ extern "C" fn note(
     info: *const H5L_info2_t,
     listing: *mut c_void,
 ) -> herr_t {
-    // SAFETY: `listing` is the one of `of`; `Info` has the layout of what `info` points to.
-    let (listing, info) = unsafe { (&mut *listing.cast::<Listing>(), &*info.cast::<Info>()) };
+    // SAFETY: `listing` is the one of `of`; `RawLinkInfo` has the layout of what `info` points to.
+    let (listing, info) = unsafe {
+        (
+            &mut *listing.cast::<Listing>(),
+            &*info.cast::<RawLinkInfo>(),
+        )
+    };
     // SAFETY: libhdf5 passes a NUL-terminated name that lives through the call.
     let name = unsafe { CStr::from_ptr(name) };
     if listing.links.len() >= listing.most {

@@ -6,4 +6,5 @@
 pub mod blosc;
 pub mod bp128;
 pub mod checksum;
+mod contexts;
 pub mod filters;

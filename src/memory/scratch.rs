@@ -55,12 +55,18 @@ impl<'a> Scratch<'a> {
 
     /// `count` numbers of arbitrary value.
     pub fn take_u32s(&mut self, count: u64) -> Result<&'a mut [u32]> {
+        if count == 0 {
+            return Ok(&mut []); // No bytes need not lie where a number can.
+        }
         let bytes = self.take(count.saturating_mul(4))?;
         Ok(bytemuck::cast_slice_mut(bytes))
     }
 
     /// `count` numbers of arbitrary value.
     pub fn take_u64s(&mut self, count: u64) -> Result<&'a mut [u64]> {
+        if count == 0 {
+            return Ok(&mut []);
+        }
         let bytes = self.take(count.saturating_mul(8))?;
         Ok(bytemuck::cast_slice_mut(bytes))
     }
@@ -140,6 +146,8 @@ mod tests {
     #[test]
     fn a_decode_that_asks_for_nothing_can_take_nothing() {
         assert!(Scratch::none().take(0).unwrap().is_empty());
+        assert!(Scratch::none().take_u32s(0).unwrap().is_empty());
+        assert!(Scratch::none().take_u64s(0).unwrap().is_empty());
         assert!(Scratch::none().take(1).is_err());
     }
 

@@ -14,9 +14,17 @@ use super::shuffle::{Planes, unshuffle};
 /// Elements per tile, a multiple of the 256 that AVX2 takes at once.
 const TILE: usize = 256;
 
+/// Bytes of scratch that elements of up to 255 bytes need at most.
+pub(in crate::codec) const TILE_MOST: usize = 255 * TILE;
+
 /// Bytes of scratch that [`unbitshuffle`] needs for these rows.
 pub(in crate::codec) fn scratch_len(rows: Planes) -> usize {
     rows.width() * rows.count().min(TILE)
+}
+
+/// Bytes of scratch that elements of `width` bytes need, of which there are `len` bytes.
+pub(in crate::codec) fn most_scratch(width: usize, len: usize) -> usize {
+    width * (len / width).min(TILE)
 }
 
 /// Turns groups of eight rows into `elements`, which they must fill exactly.

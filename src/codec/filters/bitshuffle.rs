@@ -7,11 +7,12 @@
 
 use super::error::{FilterError, Unsupported};
 use super::lz4::{header, take_block};
-use super::tools::{Tools, room};
+use super::tools::Tools;
 use super::{FilterDescription, libraries};
-use crate::codec::blosc::bitshuffle::{scratch_len, unbitshuffle};
+use crate::codec::blosc::bitshuffle::{most_scratch, unbitshuffle};
 use crate::codec::blosc::lz4;
 use crate::codec::blosc::shuffle::Planes;
+use crate::memory::room;
 
 /// Bytes of a block that are aimed at when the writer names none ...
 const TARGET: usize = 8192;
@@ -81,6 +82,15 @@ impl Bitshuffle {
         }
     }
 
+    /// Memory to decode at most `plain` bytes: the largest block still in rows, and working memory.
+    pub(super) fn scratch(&self, plain: usize) -> u64 {
+        let rows = match self.code {
+            BitshuffleCode::Plain => 0,
+            _ => room(plain as u64),
+        };
+        rows.saturating_add(room(most_scratch(self.width, plain) as u64))
+    }
+
     /// Decodes into the front of `out`; returns the number of bytes written.
     pub(super) fn decode(
         &self,
@@ -119,43 +129,46 @@ impl Bitshuffle {
     ) -> Result<(), FilterError> {
         let tail = out.len() / self.width % 8 * self.width;
         let (blocks, tail) = out.split_at_mut(out.len() - tail);
-        for elements in blocks.chunks_mut(block.saturating_mul(self.width)) {
-            self.decode_block(tools, &mut rest, elements)?;
+        let block = block.saturating_mul(self.width).min(blocks.len());
+        let tile = tools.take(most_scratch(self.width, block))?;
+        let room = tools.take(match self.code {
+            BitshuffleCode::Plain => 0,
+            _ => block,
+        })?;
+        for elements in blocks.chunks_mut(block.max(1)) {
+            let width = self.width;
+            let bytes = self.take_rows(tools, &mut rest, elements.len(), room)?;
+            unbitshuffle(Planes::Joined { bytes, width }, elements, tile);
         }
         let plain = rest.get(..tail.len()).ok_or_else(FilterError::truncated)?;
         tail.copy_from_slice(plain);
         Ok(())
     }
 
-    fn decode_block(
+    /// The rows of the next block, which has `len` bytes; decoded into `room` unless they are stored as they are.
+    fn take_rows<'r, 's: 'r>(
         &self,
         tools: &mut Tools,
-        rest: &mut &[u8],
-        elements: &mut [u8],
-    ) -> Result<(), FilterError> {
-        let len = elements.len();
-        let mut planes = std::mem::take(&mut tools.planes);
-        let decoded = match self.code {
-            BitshuffleCode::Plain => rest.split_at_checked(len).map(|(bytes, behind)| {
+        rest: &mut &'s [u8],
+        len: usize,
+        room: &'r mut [u8],
+    ) -> Result<&'r [u8], FilterError> {
+        match self.code {
+            BitshuffleCode::Plain => {
+                let (rows, behind) = rest
+                    .split_at_checked(len)
+                    .ok_or_else(FilterError::truncated)?;
                 *rest = behind;
-                bytes
-            }),
-            BitshuffleCode::Lz4 => {
-                let planes = room(&mut planes, len);
-                lz4::decode(take_block(rest)?, planes)?;
-                Some(&*planes)
+                return Ok(rows);
             }
+            BitshuffleCode::Lz4 => lz4::decode(take_block(rest)?, &mut room[..len])?,
             BitshuffleCode::Zstd => {
-                let planes = room(&mut planes, len);
-                let written = libraries::zstd(tools, take_block(rest)?, planes)?;
-                (written == len).then_some(&*planes)
+                let written = libraries::zstd(tools.contexts, take_block(rest)?, &mut room[..len])?;
+                if written != len {
+                    return Err(FilterError::truncated());
+                }
             }
-        };
-        let bytes = decoded.ok_or_else(FilterError::truncated)?;
-        let width = self.width;
-        let rows = Planes::Joined { bytes, width };
-        unbitshuffle(rows, elements, room(&mut tools.tile, scratch_len(rows)));
-        tools.planes = planes;
-        Ok(())
+        }
+        Ok(&room[..len])
     }
 }

@@ -36,14 +36,6 @@ pub(super) enum CheckedFilter {
     Blosc2,
 }
 
-/// How many bytes a chunk has between two filters.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PlainSize {
-    pub(super) most: usize,
-    /// There are exactly so many.
-    pub(super) exact: bool,
-}
-
 impl CheckedFilter {
     pub(super) fn new(filter: &FilterDescription) -> Result<Self, Unsupported> {
         Ok(match filter.id {
@@ -103,53 +95,42 @@ impl CheckedFilter {
         }
     }
 
-    /// Decodes into the front of `out`; returns the number of bytes written. More is an error.
+    /// Decodes into the front of `out`; returns the number of bytes written. More is an error. Takes
+    /// [`CheckedFilter::scratch`] of memory at most.
     pub(super) fn decode(
         &self,
-        tools: &mut Tools,
+        mut tools: Tools<'_>,
         stored: &[u8],
         out: &mut [u8],
     ) -> Result<usize, FilterError> {
         match self {
-            Self::Deflate => libraries::deflate(tools, stored, out),
-            Self::Zstd => libraries::zstd(tools, stored, out),
+            Self::Deflate => libraries::deflate(tools.contexts, stored, out),
+            Self::Zstd => libraries::zstd(tools.contexts, stored, out),
             Self::Bzip2 => libraries::bzip2(stored, out),
             Self::Lzf => lzf::decode(stored, out),
             Self::Lz4 => lz4::decode(stored, out),
-            Self::Blosc => blosc::decode(tools, stored, out),
-            Self::Blosc2 => blosc2::decode(tools, stored, out),
-            Self::Bitshuffle(filter) => filter.decode(tools, stored, out),
-            Self::Szip(filter) => filter.decode(tools, stored, out),
+            Self::Blosc => blosc::decode(&mut tools, stored, out),
+            Self::Blosc2 => blosc2::decode(&mut tools, stored, out),
+            Self::Bitshuffle(filter) => filter.decode(&mut tools, stored, out),
+            Self::Szip(filter) => filter.decode(&mut tools, stored, out),
             Self::Nbit(filter) => filter.decode(stored, out),
             Self::ScaleOffset(filter) => filter.decode(stored, out),
-            Self::Shuffle { width } => {
-                let out = same_size(stored, out)?;
-                shuffle::unshuffle(*width, stored, out);
-                Ok(stored.len())
-            }
-            Self::Fletcher32 => {
-                let data = fletcher32::check(stored)?;
-                same_size(data, out)?.copy_from_slice(data);
-                Ok(data.len())
-            }
+            Self::Shuffle { width } => shuffle::decode(*width, stored, out),
+            Self::Fletcher32 => copy(fletcher32::check(stored)?, out),
         }
     }
 
-    /// Size of what the filter makes of `plain` bytes.
+    /// The most that the filter makes of `plain` bytes.
     ///
     /// No writer keeps a chunk that grew by much: HDF5 stores it without the filter.
-    pub(super) fn stored_size(&self, plain: PlainSize) -> PlainSize {
-        let PlainSize { most, exact } = plain;
-        let grown = |by: usize, exact| PlainSize {
-            most: most.saturating_add(by),
-            exact,
-        };
+    pub(super) fn most_stored(&self, plain: usize) -> usize {
+        let grown = |by: usize| plain.saturating_add(by);
         match self {
-            Self::Fletcher32 => grown(fletcher32::LEN, exact),
+            Self::Fletcher32 => grown(fletcher32::LEN),
             Self::Shuffle { .. } => plain,
             Self::Bitshuffle(filter) if filter.keeps_size() => plain,
             _ if self.is_view() => plain,
-            _ => grown(most / 4 + (64 << 10), false),
+            _ => grown(plain / 4 + (64 << 10)),
         }
     }
 
@@ -173,14 +154,12 @@ impl CheckedFilter {
     }
 
     /// Memory beside input and output to decode to at most `plain` bytes.
-    pub(super) fn scratch(&self, plain: u64) -> u64 {
+    pub(super) fn scratch(&self, plain: usize) -> u64 {
         match self {
-            Self::Bzip2 => 5 << 20,
-            Self::Blosc | Self::Blosc2 => plain.saturating_mul(3).saturating_add(1 << 20),
-            Self::Bitshuffle(_) | Self::Szip(_) => {
-                plain.saturating_mul(2).saturating_add(256 << 10)
-            }
-            Self::Deflate | Self::Zstd => 256 << 10,
+            Self::Blosc => blosc::scratch(plain),
+            Self::Blosc2 => blosc2::scratch(plain),
+            Self::Bitshuffle(filter) => filter.scratch(plain),
+            Self::Szip(filter) => filter.scratch(plain),
             _ => 0,
         }
     }
@@ -193,8 +172,10 @@ fn shuffle_width(filter: &FilterDescription) -> Result<usize, Unsupported> {
     }
 }
 
-fn same_size<'a>(stored: &[u8], out: &'a mut [u8]) -> Result<&'a mut [u8], FilterError> {
-    let room = out.len();
-    out.get_mut(..stored.len())
-        .ok_or_else(|| FilterError::too_long(room).found(stored.len()))
+fn copy(plain: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
+    let most = out.len();
+    let out = out.get_mut(..plain.len());
+    let out = out.ok_or_else(|| FilterError::too_long(most).found(plain.len()))?;
+    out.copy_from_slice(plain);
+    Ok(plain.len())
 }

@@ -1,92 +1,144 @@
 //! A chunk's filters undone, from the last to the first.
+//!
+//! What one filter leaves to the next lies in one of two buffers that take turns; the last one undone writes
+//! to the output. How large the buffers are is known from the filters alone ([`Steps`]).
 
+use super::MAX_FILTERS;
 use super::Pipeline;
-use super::checked::{CheckedFilter, PlainSize};
+use super::checked::CheckedFilter;
 use super::error::FilterError;
-use super::tools::{Tools, room};
+use super::tools::Tools;
+use crate::codec::contexts::Contexts;
+use crate::memory::{Scratch, room};
+
+/// A filter that is undone, and the most bytes that come out.
+#[derive(Clone, Copy)]
+struct Step<'p> {
+    filter: &'p CheckedFilter,
+    most: usize,
+}
+
+/// The filters that a chunk did not skip, in order of writing.
+struct Steps<'p> {
+    steps: [Option<Step<'p>>; MAX_FILTERS],
+}
+
+impl<'p> Steps<'p> {
+    fn new(pipeline: &'p Pipeline, mask: u32) -> Self {
+        let mut steps = [None; MAX_FILTERS];
+        let mut most = pipeline.chunk_bytes;
+        for (i, filter) in pipeline.filters.iter().enumerate().take(MAX_FILTERS) {
+            if mask >> i & 1 == 0 {
+                steps[i] = Some(Step { filter, most });
+                most = pipeline.most_stored(filter, most);
+            }
+        }
+        Self { steps }
+    }
+
+    /// In order of undoing.
+    fn undone(&self) -> impl Iterator<Item = Step<'p>> {
+        self.steps.iter().rev().flatten().copied()
+    }
+
+    /// How many steps write bytes of their own.
+    fn writing(&self) -> usize {
+        let writes = |step: &Step| !step.filter.is_view();
+        self.undone().filter(writes).count()
+    }
+
+    /// Sizes of the two buffers, which every step that writes uses in turn, but for the last.
+    fn buffers(&self) -> [usize; 2] {
+        let mut sizes = [0; 2];
+        let writes = |step: &Step| !step.filter.is_view();
+        let between = self.undone().filter(writes).take(self.between());
+        for (i, step) in between.enumerate() {
+            sizes[i % 2] = step.most.max(sizes[i % 2]);
+        }
+        sizes
+    }
+
+    /// How many steps write to the buffers: all that write, but for one that is undone last of all.
+    fn between(&self) -> usize {
+        let last = self.undone().last();
+        let to_output = last.is_some_and(|step| !step.filter.is_view());
+        self.writing() - usize::from(to_output)
+    }
+}
 
 impl Pipeline {
-    /// Decodes a stored chunk into exactly `out`, which is one chunk long.
+    /// Memory that decoding a chunk takes beside the stored bytes and the output: the most that
+    /// [`Pipeline::decode`] takes from its scratch memory. The libraries' own is of constant size
+    /// (`codec::contexts`).
+    pub fn scratch(&self, mask: u32) -> u64 {
+        let steps = Steps::new(self, mask);
+        let own = steps.undone().map(|step| step.filter.scratch(step.most));
+        let [first, second] = steps.buffers().map(|size| room(size as u64));
+        let own = own.max().unwrap_or(0);
+        own.saturating_add(first).saturating_add(second)
+    }
+
+    /// Decodes a stored chunk into the front of `out`, which is one chunk long; returns the number of bytes
+    /// written.
     ///
-    /// Filter `i` is skipped where bit `i` of `mask` is set. On failure `out` holds rubbish.
-    pub fn decode(&self, mask: u32, stored: &[u8], out: &mut [u8]) -> Result<(), FilterError> {
+    /// That may be fewer than a chunk has: writers store chunks short, and what they leave out is not known
+    /// here. Of more bytes than a chunk has, the first are taken, as HDF5 does, if no filter has to make
+    /// room for them; else they are an error. Filter `i` is skipped where bit `i` of `mask` is set. Behind
+    /// the bytes written, and everywhere on failure, `out` holds rubbish.
+    pub fn decode(
+        &self,
+        mask: u32,
+        stored: &[u8],
+        out: &mut [u8],
+        mut scratch: Scratch<'_>,
+    ) -> Result<usize, FilterError> {
         if out.len() != self.chunk_bytes {
             return Err(FilterError::new("the room is not that of a chunk")
                 .expected(self.chunk_bytes)
                 .found(out.len()));
         }
-        let mut live = Vec::with_capacity(self.stages.len());
-        let mut size = self.plain_size();
-        for (i, stage) in self.stages.iter().enumerate() {
-            if mask >> i & 1 == 0 {
-                live.push((stage, size));
-                size = self.stored_size(stage, size);
-            }
-        }
-        Tools::lend(self.chunk_bytes, |tools| {
-            let mut between = std::mem::take(&mut tools.between);
-            let done = undo_all(&live, tools, &mut between, stored, out);
-            tools.between = between;
-            done
+        let steps = Steps::new(self, mask);
+        let [first, second] = steps.buffers();
+        let buffers = [scratch.take(first as u64)?, scratch.take(second as u64)?];
+        Contexts::lend(|contexts| {
+            let tools = Tools { contexts, scratch };
+            undo_all(&steps, tools, buffers, stored, out)
         })
     }
 }
 
-/// Undoes filters, given in order of writing, each with the size of what it was applied to.
 fn undo_all(
-    live: &[(&CheckedFilter, PlainSize)],
-    tools: &mut Tools,
-    [held, spare]: &mut [Vec<u8>; 2],
+    steps: &Steps,
+    mut tools: Tools,
+    [mut spare, mut held]: [&mut [u8]; 2],
     stored: &[u8],
     out: &mut [u8],
-) -> Result<(), FilterError> {
+) -> Result<usize, FilterError> {
     // The bytes so far are the first `len` of `held`, once there are any there, or of `stored`.
     let (mut in_held, mut len) = (false, stored.len());
-    for (i, (stage, size)) in live.iter().enumerate().rev() {
-        let named = |error: FilterError| error.of(stage.name());
-        let input = if in_held {
-            &held[..len]
-        } else {
-            &stored[..len]
+    let mut between = steps.between();
+    for Step { filter, most } in steps.undone() {
+        let named = |error: FilterError| error.of(filter.name());
+        let input = match in_held {
+            true => &held[..len],
+            false => &stored[..len],
         };
-        if let Some(plain) = stage.view(input).map_err(named)? {
+        if let Some(plain) = filter.view(input).map_err(named)? {
             len = plain.len();
-        } else if i == 0 {
-            len = stage.decode(tools, input, out).map_err(named)?;
-            return check_size(*size, len).map_err(named);
+        } else if between == 0 {
+            return filter.decode(tools, input, out).map_err(named);
         } else {
-            let target = room(spare, size.most);
-            len = stage.decode(tools, input, target).map_err(named)?;
-            std::mem::swap(held, spare);
-            in_held = true;
+            let decoded = filter.decode(tools.lend(), input, &mut spare[..most]);
+            len = decoded.map_err(named)?;
+            std::mem::swap(&mut held, &mut spare);
+            (in_held, between) = (true, between - 1);
         }
-        check_size(*size, len).map_err(named)?;
     }
-    let plain = if in_held {
-        &held[..len]
-    } else {
-        &stored[..len]
+    let plain = match in_held {
+        true => &held[..len],
+        false => &stored[..len],
     };
-    // Without filters the size is not checked yet.
-    let exact = PlainSize {
-        most: out.len(),
-        exact: true,
-    };
-    check_size(exact, len)?;
-    out.copy_from_slice(plain);
-    Ok(())
-}
-
-fn check_size(size: PlainSize, found: usize) -> Result<(), FilterError> {
-    let right = if size.exact {
-        found == size.most
-    } else {
-        found <= size.most
-    };
-    match right {
-        true => Ok(()),
-        false => Err(FilterError::new("it decodes to a wrong number of bytes")
-            .expected(size.most)
-            .found(found)),
-    }
+    let len = plain.len().min(out.len());
+    out[..len].copy_from_slice(&plain[..len]);
+    Ok(len)
 }

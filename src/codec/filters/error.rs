@@ -3,6 +3,7 @@
 //! Decoders raise a [`FilterError`] without a name; [`super::Pipeline`] adds that of the filter.
 
 use crate::codec::blosc::{BloscError, StreamError};
+use crate::error::Error;
 use std::fmt;
 
 /// A filter that cannot be decoded, found before any chunk is read.
@@ -68,9 +69,18 @@ fn known_name(id: u32) -> Option<&'static str> {
     })
 }
 
-/// Why a stored chunk does not decode.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FilterError {
+/// Why a stored chunk is not decoded.
+#[derive(Debug)]
+pub enum FilterError {
+    /// The stored bytes cannot be right.
+    Damage(Box<Undecodable>),
+    /// They were not looked at to the end: there was no memory.
+    Failed(Error),
+}
+
+/// What is wrong with stored bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Undecodable {
     /// Name of the filter; empty where the fault is that of the chunk as a whole.
     pub filter: &'static str,
     pub what: String,
@@ -80,22 +90,20 @@ pub struct FilterError {
 
 impl FilterError {
     pub(super) fn new(what: impl Into<String>) -> Self {
-        Self {
+        Self::Damage(Box::new(Undecodable {
             filter: "",
             what: what.into(),
             expected: None,
             found: None,
-        }
+        }))
     }
 
-    pub(super) fn expected(mut self, expected: impl fmt::Display) -> Self {
-        self.expected = Some(expected.to_string());
-        self
+    pub(super) fn expected(self, expected: impl fmt::Display) -> Self {
+        self.with(|damage| damage.expected = Some(expected.to_string()))
     }
 
-    pub(super) fn found(mut self, found: impl fmt::Display) -> Self {
-        self.found = Some(found.to_string());
-        self
+    pub(super) fn found(self, found: impl fmt::Display) -> Self {
+        self.with(|damage| damage.found = Some(found.to_string()))
     }
 
     /// The stored bytes stop before the decoder has what it needs.
@@ -108,9 +116,21 @@ impl FilterError {
         Self::new("it decodes to too many bytes").expected(format_args!("at most {room}"))
     }
 
-    pub(super) fn of(mut self, filter: &'static str) -> Self {
-        self.filter = filter;
+    pub(super) fn of(self, filter: &'static str) -> Self {
+        self.with(|damage| damage.filter = filter)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Undecodable)) -> Self {
+        if let Self::Damage(damage) = &mut self {
+            change(damage);
+        }
         self
+    }
+}
+
+impl From<Error> for FilterError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -127,6 +147,15 @@ impl From<BloscError> for FilterError {
 }
 
 impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damage(damage) => damage.fmt(f),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Undecodable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.filter.is_empty() {
             write!(f, "{}: ", self.filter)?;

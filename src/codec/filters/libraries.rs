@@ -4,18 +4,18 @@
 //! end of a stream are ignored, as the libraries' own filters do.
 
 use super::error::FilterError;
-use super::tools::Tools;
+use crate::codec::contexts::Contexts;
+use crate::memory::no_memory;
 use bzip2::{Decompress, Status};
-use libdeflater::{DecompressionError, Decompressor};
+use libdeflater::DecompressionError;
 
 /// A zlib stream.
 pub(super) fn deflate(
-    tools: &mut Tools,
+    contexts: &mut Contexts,
     stored: &[u8],
     out: &mut [u8],
 ) -> Result<usize, FilterError> {
-    let context = tools.deflate.get_or_insert_with(Decompressor::new);
-    let written = context.zlib_decompress(stored, out);
+    let written = contexts.deflate().zlib_decompress(stored, out);
     written.map_err(|error| match error {
         DecompressionError::BadData => FilterError::new("the zlib stream is damaged"),
         DecompressionError::InsufficientSpace => FilterError::too_long(out.len()),
@@ -23,19 +23,16 @@ pub(super) fn deflate(
 }
 
 /// A zstandard frame, or several one after another.
-pub(super) fn zstd(tools: &mut Tools, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
-    let context = match &mut tools.zstd {
-        Some(context) => context,
-        none => none.insert(
-            zstd::bulk::Decompressor::new()
-                .map_err(|_| FilterError::new("no memory for the zstd decoder"))?,
-        ),
-    };
-    let written = context.decompress_to_buffer(stored, out);
+pub(super) fn zstd(
+    contexts: &mut Contexts,
+    stored: &[u8],
+    out: &mut [u8],
+) -> Result<usize, FilterError> {
+    let written = contexts.zstd()?.decompress_to_buffer(stored, out);
     written.map_err(|error| FilterError::new(format!("the zstd frame is refused: {error}")))
 }
 
-/// A bzip2 stream.
+/// A bzip2 stream. The library allocates at most 4 MB for it, which it cannot use again for the next.
 pub(super) fn bzip2(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
     let mut stream = Decompress::new(false);
     let room = out.len();
@@ -55,8 +52,10 @@ pub(super) fn bzip2(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError>
         if now > room {
             return Err(FilterError::too_long(room));
         }
-        if matches!(status, Status::StreamEnd) {
-            return Ok(now);
+        match status {
+            Status::StreamEnd => return Ok(now),
+            Status::MemNeeded => return Err(no_memory("cannot decode bzip2").into()),
+            _ => {}
         }
         if now == written && stream.total_in() as usize == read {
             return Err(FilterError::truncated());

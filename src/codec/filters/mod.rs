@@ -2,9 +2,9 @@
 //!
 //! A dataset's filters are applied one after another when a chunk is written, and undone from the
 //! last to the first when it is read. [`Pipeline::new`] checks filters and client values once;
-//! [`Pipeline::decode`] then runs per chunk, in any number of threads, each with its own scratch.
+//! [`Pipeline::decode`] then runs per chunk, in any number of threads, each with its own scratch memory.
 //!
-//! Used by the reader of HDF5 containers. Bytes in, bytes out: no I/O, and of the crate only the
+//! Used by the reader of HDF5 containers. Bytes in, bytes out: no I/O, and of the codecs only the
 //! decoders of `codec::blosc`. Every chunk is taken to be hostile: each filter writes within the
 //! room it is given, which is bounded by the size of a chunk, and ends with bytes or a
 //! [`FilterError`].
@@ -31,9 +31,9 @@ mod szip;
 mod tests;
 mod tools;
 
-pub use error::{FilterError, Unsupported};
+pub use error::{FilterError, Undecodable, Unsupported};
 
-use checked::{CheckedFilter, PlainSize};
+use checked::CheckedFilter;
 
 /// Filters that HDF5 allows in a pipeline, one per bit of a chunk's mask.
 const MAX_FILTERS: usize = 32;
@@ -53,7 +53,7 @@ pub struct FilterDescription {
 /// The filters of a dataset, in order of writing.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
-    stages: Vec<CheckedFilter>,
+    filters: Vec<CheckedFilter>,
     chunk_bytes: usize,
 }
 
@@ -65,19 +65,16 @@ impl Pipeline {
         if let Some(filter) = filters.get(MAX_FILTERS) {
             return Err(Unsupported::new(filter.id, "more than 32 filters"));
         }
-        let stages = filters
-            .iter()
-            .map(CheckedFilter::new)
-            .collect::<Result<_, _>>()?;
+        let filters = filters.iter().map(CheckedFilter::new);
         Ok(Self {
-            stages,
+            filters: filters.collect::<Result<_, _>>()?,
             chunk_bytes,
         })
     }
 
     /// The filters in order of writing, as in `shuffle+gzip`; `none` if there is none.
     pub fn name(&self) -> String {
-        let names: Vec<_> = self.stages.iter().map(CheckedFilter::name).collect();
+        let names: Vec<_> = self.filters.iter().map(CheckedFilter::name).collect();
         match names.is_empty() {
             true => "none".to_owned(),
             false => names.join("+"),
@@ -86,25 +83,7 @@ impl Pipeline {
 
     /// Chunks are stored as they are.
     pub fn is_empty(&self) -> bool {
-        self.stages.is_empty()
-    }
-
-    /// Upper bound of the memory that decoding takes beside the stored bytes and the output.
-    pub fn scratch(&self) -> u64 {
-        let mut size = self.plain_size();
-        let (mut largest, mut own) = (0, 0);
-        for stage in &self.stages {
-            own = own.max(stage.scratch(size.most as u64));
-            size = self.stored_size(stage, size);
-            largest = largest.max(size.most as u64);
-        }
-        let between = self
-            .stages
-            .iter()
-            .filter(|stage| !stage.is_view())
-            .count()
-            .min(2);
-        own.saturating_add(largest.saturating_mul(between as u64))
+        self.filters.is_empty()
     }
 
     /// The most that a chunk of `stored` bytes can decode to; `u64::MAX` where there is no bound.
@@ -112,25 +91,15 @@ impl Pipeline {
     /// Guards allocation by a claimed chunk size. A filter that the chunk's mask skips is counted,
     /// as it can only make the bound larger.
     pub fn most(&self, stored: u64) -> u64 {
-        let undo = |bytes: u64, stage: &CheckedFilter| bytes.max(stage.most(bytes));
-        self.stages.iter().rev().fold(stored, undo)
+        let undo = |bytes: u64, filter: &CheckedFilter| bytes.max(filter.most(bytes));
+        self.filters.iter().rev().fold(stored, undo)
     }
 
-    /// Size of what `stage` makes of `plain` bytes; many filters together do not add up beyond bounds.
-    fn stored_size(&self, stage: &CheckedFilter, plain: PlainSize) -> PlainSize {
-        let PlainSize { most, exact } = stage.stored_size(plain);
-        let limit = self
-            .chunk_bytes
-            .saturating_mul(2)
-            .saturating_add(MAX_GROWTH);
-        let most = if exact { most } else { most.min(limit) };
-        PlainSize { most, exact }
-    }
-
-    fn plain_size(&self) -> PlainSize {
-        PlainSize {
-            most: self.chunk_bytes,
-            exact: true,
-        }
+    /// The most that a filter makes of `plain` bytes; many filters together do not add up beyond bounds.
+    fn most_stored(&self, filter: &CheckedFilter, plain: usize) -> usize {
+        let limit = self.chunk_bytes.saturating_mul(2);
+        filter
+            .most_stored(plain)
+            .min(limit.saturating_add(MAX_GROWTH))
     }
 }

@@ -77,7 +77,8 @@ impl Nbit {
         }
     }
 
-    /// Decodes into the front of `out`; returns the number of bytes written.
+    /// Decodes into the front of `out`; returns the number of bytes written: elements whose bits are all
+    /// there.
     pub(super) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
         let Some((elements, kind)) = &self.packed else {
             return Err(FilterError::new("nothing is packed"));
@@ -88,8 +89,10 @@ impl Nbit {
         let out = out.ok_or_else(|| FilterError::too_long(room))?;
         out.fill(0);
         let mut bits = BitReader::new(stored);
-        for element in out.chunks_exact_mut(kind.size) {
-            kind.unpack(&mut bits, element)?;
+        for (i, element) in out.chunks_exact_mut(kind.size).enumerate() {
+            if kind.unpack(&mut bits, element).is_err() {
+                return Ok(i * kind.size);
+            }
         }
         Ok(out.len())
     }

@@ -67,7 +67,7 @@ impl ScaleOffset {
         (self.elements as u64).saturating_mul(self.size as u64)
     }
 
-    /// Decodes into the front of `out`; returns the number of bytes written.
+    /// Decodes into the front of `out`; returns the number of bytes written: numbers whose bits are all there.
     pub(super) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
         let (head, rest) = stored
             .split_first_chunk::<HEADER>()
@@ -84,58 +84,68 @@ impl ScaleOffset {
         let (room, len) = (out.len(), self.elements.checked_mul(self.size));
         let out = len.and_then(|len| out.get_mut(..len));
         let out = out.ok_or_else(|| FilterError::too_long(room))?;
-        if width == full {
-            self.copy(rest, out)?;
-        } else {
-            self.unpack(width, minimum, rest, out)?;
-        }
-        Ok(out.len())
+        Ok(match width == full {
+            true => self.copy(rest, out),
+            false => self.unpack(width, minimum, rest, out),
+        })
     }
 
     /// Numbers that need all their bits are stored little-endian.
-    fn copy(&self, rest: &[u8], out: &mut [u8]) -> Result<(), FilterError> {
-        let raw = rest.get(..out.len()).ok_or_else(FilterError::truncated)?;
-        out.copy_from_slice(raw);
+    fn copy(&self, rest: &[u8], out: &mut [u8]) -> usize {
+        let len = rest.len().min(out.len()) / self.size * self.size;
+        let out = &mut out[..len];
+        out.copy_from_slice(&rest[..len]);
         if self.big_endian {
             out.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
         }
-        Ok(())
+        len
     }
 
-    fn unpack(
-        &self,
-        width: u32,
-        minimum: u64,
-        rest: &[u8],
-        out: &mut [u8],
-    ) -> Result<(), FilterError> {
+    fn unpack(&self, width: u32, minimum: u64, rest: &[u8], out: &mut [u8]) -> usize {
         let mut bits = BitReader::new(rest);
         let plain = self.plain(minimum);
-        for element in out.chunks_exact_mut(self.size) {
-            let number = bits.take(width)?;
+        for (i, element) in out.chunks_exact_mut(self.size).enumerate() {
+            let Ok(number) = bits.take(width) else {
+                return i * self.size;
+            };
             let number = match self.fill {
                 Some(fill) if number == ones(width) => fill,
-                _ => plain(number),
+                _ => plain.of(number),
             };
             write(number, self.big_endian, element);
         }
-        Ok(())
+        out.len()
     }
 
-    /// What gives the bits of an element for its stored number, which never needs all bits.
-    fn plain(&self, minimum: u64) -> Box<dyn Fn(u64) -> u64> {
+    fn plain(&self, minimum: u64) -> Unscaled {
         match (self.scale, self.size) {
-            (Scale::Decimals(decimals), 4) => {
-                let power = 10f32.powf(decimals as f32);
-                let least = f32::from_bits(minimum as u32);
-                Box::new(move |n| u64::from((n as f32 / power + least).to_bits()))
-            }
-            (Scale::Decimals(decimals), _) => {
-                let power = 10f64.powf(f64::from(decimals));
-                let least = f64::from_bits(minimum);
-                Box::new(move |n| (n as f64 / power + least).to_bits())
-            }
-            _ => Box::new(move |n| n.wrapping_add(minimum)),
+            (Scale::Decimals(decimals), 4) => Unscaled::Single {
+                power: 10f32.powf(decimals as f32),
+                least: f32::from_bits(minimum as u32),
+            },
+            (Scale::Decimals(decimals), _) => Unscaled::Double {
+                power: 10f64.powf(f64::from(decimals)),
+                least: f64::from_bits(minimum),
+            },
+            _ => Unscaled::Integer { least: minimum },
+        }
+    }
+}
+
+/// What gives the bits of an element for its stored number, which never needs all bits.
+enum Unscaled {
+    Integer { least: u64 },
+    Single { power: f32, least: f32 },
+    Double { power: f64, least: f64 },
+}
+
+impl Unscaled {
+    #[inline]
+    fn of(&self, number: u64) -> u64 {
+        match *self {
+            Self::Integer { least } => number.wrapping_add(least),
+            Self::Single { power, least } => u64::from((number as f32 / power + least).to_bits()),
+            Self::Double { power, least } => (number as f64 / power + least).to_bits(),
         }
     }
 }

@@ -1,6 +1,16 @@
 //! Shuffle (filter 2): byte `j` of all elements together, and a tail shorter than an element as it is.
 
+use super::error::FilterError;
 use crate::codec::blosc::shuffle::{Planes, unshuffle as interleave};
+
+/// Decodes into the front of `out`; returns the number of bytes written.
+pub(super) fn decode(width: usize, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
+    let most = out.len();
+    let out = out.get_mut(..stored.len());
+    let out = out.ok_or_else(|| FilterError::too_long(most).found(stored.len()))?;
+    unshuffle(width, stored, out);
+    Ok(stored.len())
+}
 
 /// Puts elements of `width` bytes together again; `out` is as long as `stored`.
 pub(super) fn unshuffle(width: usize, stored: &[u8], out: &mut [u8]) {

@@ -13,7 +13,8 @@ use super::FilterDescription;
 use super::bits::BitReader;
 use super::error::{FilterError, Unsupported};
 use super::shuffle::unshuffle;
-use super::tools::{Tools, room};
+use super::tools::Tools;
+use crate::memory::room;
 
 const BIG_ENDIAN: u32 = 16;
 const NEAREST_NEIGHBOUR: u32 = 32;
@@ -94,16 +95,27 @@ impl Szip {
             let fault = FilterError::new("the size is no multiple of the pixel's");
             return Err(fault.expected(unit).found(size));
         }
-        let samples = room(&mut tools.samples, self.line.next_multiple_of(self.block));
+        let samples = tools.scratch.take_u32s(self.samples())?;
         match self.shuffled {
             None => self.decode_lines(rest, samples, out)?,
             Some(width) => {
-                let planes = room(&mut tools.planes, size);
+                let planes = tools.take(size)?;
                 self.decode_lines(rest, samples, planes)?;
                 unshuffle(width, planes, out);
             }
         }
         Ok(size)
+    }
+
+    /// Memory to decode at most `plain` bytes.
+    pub(super) fn scratch(&self, plain: usize) -> u64 {
+        let planes = self.shuffled.map_or(0, |_| room(plain as u64));
+        planes.saturating_add(room(4 * self.samples()))
+    }
+
+    /// Samples of a scanline, padded to whole blocks.
+    fn samples(&self) -> u64 {
+        self.line.next_multiple_of(self.block) as u64
     }
 
     fn sample_bytes(&self) -> usize {

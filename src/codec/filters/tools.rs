@@ -1,53 +1,26 @@
-//! What a thread keeps between chunks: contexts of the libraries, and buffers that only grow.
-//!
-//! A reader decodes thousands of chunks of one size, so nothing is allocated per chunk. A thread
-//! that met an uncommonly large chunk gives its buffers back.
+//! What decoding a chunk works with: contexts of the libraries, and memory beside its output.
 
-use crate::codec::blosc;
-use std::cell::RefCell;
+use crate::codec::contexts::Contexts;
+use crate::error::Result;
+use crate::memory::Scratch;
 
-/// Chunks up to this size leave their buffers to the next one.
-const KEEP: usize = 4 << 20;
-
-thread_local! {
-    static TOOLS: RefCell<Tools> = RefCell::default();
+/// Lent for one chunk, and by a filter for a part of it.
+pub(super) struct Tools<'t> {
+    pub(super) contexts: &'t mut Contexts,
+    pub(super) scratch: Scratch<'t>,
 }
 
-/// Contexts and scratch of one thread.
-#[derive(Default)]
-pub(super) struct Tools {
-    pub(super) deflate: Option<libdeflater::Decompressor>,
-    pub(super) zstd: Option<zstd::bulk::Decompressor<'static>>,
-    pub(super) blosc: blosc::Decoder,
-    /// Codec output that is still to be rearranged.
-    pub(super) planes: Vec<u8>,
-    /// A block of Blosc2 that is still to be put in its place.
-    pub(super) block: Vec<u8>,
-    /// Working memory of bit shuffle.
-    pub(super) tile: Vec<u8>,
-    /// Samples of szip.
-    pub(super) samples: Vec<u32>,
-    /// What one filter leaves to the next; taken out while a chunk is decoded.
-    pub(super) between: [Vec<u8>; 2],
-}
-
-impl Tools {
-    /// Lends the thread's tools to the decoding of a chunk of `chunk_bytes`.
-    pub(super) fn lend<T>(chunk_bytes: usize, work: impl FnOnce(&mut Self) -> T) -> T {
-        TOOLS.with_borrow_mut(|tools| {
-            let done = work(tools);
-            if chunk_bytes > KEEP {
-                *tools = Self::default();
-            }
-            done
-        })
+impl<'t> Tools<'t> {
+    /// For one of several decodes: what it takes is free again afterwards.
+    pub(super) fn lend(&mut self) -> Tools<'_> {
+        Tools {
+            contexts: self.contexts,
+            scratch: self.scratch.lend(),
+        }
     }
-}
 
-/// The first `len` items of a buffer that is lengthened when needed; their values are left over.
-pub(super) fn room<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
-    if buffer.len() < len {
-        buffer.resize(len, T::default());
+    /// `len` bytes of arbitrary content.
+    pub(super) fn take(&mut self, len: usize) -> Result<&'t mut [u8]> {
+        self.scratch.take(len as u64)
     }
-    &mut buffer[..len]
 }

@@ -55,11 +55,6 @@ impl ChunkTable {
         self.at(at)
     }
 
-    /// Stored bytes of the largest chunk.
-    pub(super) fn largest(&self) -> u64 {
-        self.sizes.iter().max().map_or(0, |size| u64::from(*size))
-    }
-
     /// The stored chunks by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = ChunkEntry> {
         (0..self.len()).filter_map(|at| self.at(at))

@@ -22,7 +22,7 @@ use super::strings::{self, Strings};
 use super::worker;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedBlocks;
-use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
+use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
@@ -120,7 +120,7 @@ struct DatasetArray {
 enum Storage {
     Unchunked(Unchunked),
     Chunked(Box<Chunked>),
-    Virtual(Box<Composed>),
+    Composed(Box<Composed>),
     Unreadable(Error),
 }
 
@@ -157,18 +157,51 @@ impl DatasetArray {
         match &self.storage {
             Storage::Unreadable(why) => Some(why),
             Storage::Chunked(chunked) => chunked.trouble(),
-            Storage::Unchunked(_) | Storage::Virtual(_) => None,
+            Storage::Unchunked(_) | Storage::Composed(_) => None,
         }
     }
 
-    /// Memory that a block takes at most, and decoding it.
-    fn largest(&self) -> u64 {
+    /// Visits the pieces of a range, in order; it lies within the array and is not empty.
+    fn each_piece(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Piece) -> Result<()>,
+    ) -> Result<()> {
         match &self.storage {
-            Storage::Chunked(chunked) => chunked.largest(),
-            Storage::Virtual(parts) => parts.scratch(),
-            Storage::Unchunked(_) | Storage::Unreadable(_) => 0,
+            Storage::Unchunked(whole) => whole.each_piece(self.bytes, range, visit),
+            Storage::Chunked(chunked) => chunked.each_piece(range, visit),
+            Storage::Composed(composed) => each_block(self.bytes, composed.block(), range, visit),
+            Storage::Unreadable(why) => Err(why.clone()),
         }
     }
+}
+
+/// Visits the pieces of an array of `bytes` in blocks of `block_len`, the last of which may be shorter.
+fn each_block(
+    bytes: u64,
+    block_len: u64,
+    range: Range<u64>,
+    visit: &mut dyn FnMut(Piece) -> Result<()>,
+) -> Result<()> {
+    let mut at = range.start;
+    while at < range.end.min(bytes) {
+        let (id, skip) = (BlockId(at / block_len), at % block_len);
+        let block_len = block_len.min(bytes - (at - skip));
+        let take = (block_len - skip).min(range.end - at);
+        visit(Piece::Block {
+            id,
+            block_len,
+            skip,
+            take,
+        })?;
+        at += take;
+    }
+    Ok(())
+}
+
+fn direct_of(range: Range<u64>) -> Piece {
+    let (at, take) = (range.start, range.end - range.start);
+    Piece::Direct { at, take }
 }
 
 /// Bytes of an array, checked: no more than a file can have.
@@ -215,7 +248,7 @@ fn storage(
             };
             let bytes = size(dims, element.shown)?;
             match Composed::new(&opening, dataset, described, dims, bytes) {
-                Ok(parts) => return Ok(Storage::Virtual(Box::new(parts))),
+                Ok(parts) => return Ok(Storage::Composed(Box::new(parts))),
                 Err(Error::NotShown(why)) => {
                     let over = file_names(&described.files);
                     format!("a virtual dataset over parts of others (in {over}), {why}")
@@ -270,9 +303,9 @@ impl Array for DatasetArray {
 
     fn info(&self) -> Result<Info> {
         let (blocks, codec) = match &self.storage {
-            Storage::Unchunked(plain) => (u64::from(self.bytes > 0), plain.name().into()),
+            Storage::Unchunked(whole) => (whole.blocks(self.bytes), whole.name().into()),
             Storage::Chunked(chunked) => (chunked.chunks(), chunked.codec()),
-            Storage::Virtual(parts) => (parts.blocks(), Cow::Borrowed("virtual")),
+            Storage::Composed(composed) => (composed.blocks(), Cow::Borrowed("virtual")),
             Storage::Unreadable(_) => (0, Cow::Borrowed("none")),
         };
         Ok(Info {
@@ -291,58 +324,45 @@ impl Array for DatasetArray {
         if range.start >= range.end {
             return Ok(());
         }
-        match &self.storage {
-            Storage::Unchunked(_) => {
-                direct_piece(range, out);
-                Ok(())
-            }
-            Storage::Chunked(chunked) => chunked.pieces(range, out),
-            Storage::Virtual(parts) => {
-                parts.pieces(range, out);
-                Ok(())
-            }
-            Storage::Unreadable(why) => Err(why.clone()),
-        }
+        self.each_piece(range, &mut |piece| {
+            out.push(piece);
+            Ok(())
+        })
     }
 
     fn scratch(&self, block: BlockId) -> u64 {
         match &self.storage {
+            Storage::Unchunked(whole) => whole.scratch(),
             Storage::Chunked(chunked) => chunked.scratch(block.0),
-            Storage::Virtual(parts) => parts.scratch(),
-            Storage::Unchunked(_) | Storage::Unreadable(_) => 0,
+            Storage::Composed(composed) => composed.scratch(block),
+            Storage::Unreadable(_) => 0,
         }
     }
 
     fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         match &self.storage {
-            Storage::Chunked(chunked) => chunked.decode(block.0, out),
-            Storage::Virtual(parts) => parts.decode(block, out, scratch),
-            Storage::Unchunked(_) => {
-                let fault = Fault::new("a dataset without chunks has no blocks");
-                Err(fault.block(block.0).into())
-            }
+            Storage::Unchunked(whole) => whole.decode(block.0, out, scratch),
+            Storage::Chunked(chunked) => chunked.decode(block.0, out, scratch),
+            Storage::Composed(composed) => composed.decode(block, out, scratch),
             Storage::Unreadable(why) => Err(why.clone()),
         }
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match &self.storage {
-            Storage::Unchunked(plain) => plain.read(at, out),
+            Storage::Unchunked(whole) => whole.read(at, out),
             Storage::Chunked(chunked) => chunked.read_direct(at, out),
-            Storage::Virtual(_) => Err(Fault::new("a virtual dataset is put together").into()),
+            Storage::Composed(_) => Err(Fault::new("a virtual dataset is put together").into()),
             Storage::Unreadable(why) => Err(why.clone()),
         }
     }
 
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         match &self.storage {
-            Storage::Unchunked(plain) => {
-                plain.survey(self.bytes, visit);
-                Ok(())
-            }
+            Storage::Unchunked(whole) => whole.survey(self.bytes, visit),
             Storage::Chunked(chunked) => chunked.survey(visit),
             // Nothing is stored in it; its parts are surveyed where they are.
-            Storage::Virtual(_) => Ok(()),
+            Storage::Composed(_) => Ok(()),
             Storage::Unreadable(why) => Err(why.clone()),
         }
     }

@@ -6,9 +6,10 @@
 
 use super::undo::Blosc2Filters;
 use crate::codec::blosc::{blosclz, lz4};
+use crate::codec::contexts::Contexts;
 use crate::codec::filters::error::FilterError;
 use crate::codec::filters::libraries;
-use crate::codec::filters::tools::{Tools, room};
+use crate::codec::filters::tools::Tools;
 
 /// Latest format version known; 3 is the first with this header.
 const VERSIONS: std::ops::RangeInclusive<u8> = 3..=5;
@@ -187,7 +188,7 @@ impl<'a> Blosc2Chunk<'a> {
     /// `first` begins with the first block, decoded; it is not there for that block itself.
     pub(super) fn decode_block(
         &self,
-        tools: &mut Tools,
+        mut tools: Tools,
         i: usize,
         first: Option<&[u8]>,
         out: &mut [u8],
@@ -201,16 +202,14 @@ impl<'a> Blosc2Chunk<'a> {
             out.copy_from_slice(raw);
             return Ok(());
         }
-        let mut planes = std::mem::take(&mut tools.planes);
         let filters = &self.header.filters;
         if filters.is_empty() {
-            self.decode_streams(tools, i, out)?;
+            self.decode_streams(tools.contexts, i, out)?;
         } else {
-            let planes = room(&mut planes, out.len());
-            self.decode_streams(tools, i, planes)?;
-            filters.undo(tools, self.header.typesize, planes, out);
+            let planes = tools.take(out.len())?;
+            self.decode_streams(tools.contexts, i, planes)?;
+            filters.undo(tools, self.header.typesize, planes, out)?;
         }
-        tools.planes = planes;
         if filters.delta {
             super::undo::undo_delta(self.header.typesize, first, out);
         }
@@ -220,7 +219,7 @@ impl<'a> Blosc2Chunk<'a> {
     /// Decodes the streams of block `i`, one behind the other.
     fn decode_streams(
         &self,
-        tools: &mut Tools,
+        contexts: &mut Contexts,
         i: usize,
         out: &mut [u8],
     ) -> Result<(), FilterError> {
@@ -241,14 +240,14 @@ impl<'a> Blosc2Chunk<'a> {
             return Err(fault.expected(streams).found(out.len()));
         }
         for plain in out.chunks_exact_mut(out.len() / streams) {
-            self.decode_stream(tools, &mut rest, plain)?;
+            self.decode_stream(contexts, &mut rest, plain)?;
         }
         Ok(())
     }
 
     fn decode_stream(
         &self,
-        tools: &mut Tools,
+        contexts: &mut Contexts,
         rest: &mut &[u8],
         plain: &mut [u8],
     ) -> Result<(), FilterError> {
@@ -264,7 +263,7 @@ impl<'a> Blosc2Chunk<'a> {
                     .split_at_checked(len)
                     .ok_or_else(FilterError::truncated)?;
                 *rest = behind;
-                self.decode_codec(tools, bytes, plain)?;
+                self.decode_codec(contexts, bytes, plain)?;
             }
             Err(_) => {
                 let (token, behind) = rest.split_first().ok_or_else(FilterError::truncated)?;
@@ -280,7 +279,7 @@ impl<'a> Blosc2Chunk<'a> {
 
     fn decode_codec(
         &self,
-        tools: &mut Tools,
+        contexts: &mut Contexts,
         bytes: &[u8],
         plain: &mut [u8],
     ) -> Result<(), FilterError> {
@@ -291,8 +290,8 @@ impl<'a> Blosc2Chunk<'a> {
         let written = match self.header.flags >> CODEC_SHIFT {
             0 => blosclz::decode(bytes, plain).map(|()| plain.len())?,
             1 => lz4::decode(bytes, plain).map(|()| plain.len())?,
-            3 => libraries::deflate(tools, bytes, plain)?,
-            4 => libraries::zstd(tools, bytes, plain)?,
+            3 => libraries::deflate(contexts, bytes, plain)?,
+            4 => libraries::zstd(contexts, bytes, plain)?,
             code => return Err(FilterError::new("the codec is not supported").found(code)),
         };
         match written == plain.len() {

@@ -74,9 +74,14 @@ impl<'a> Frame<'a> {
             .ok_or_else(FilterError::truncated)?;
         let mut offset = [0; 8];
         // The index of one chunk is as long as one offset.
-        if super::decode_chunk(tools, index, &mut offset)
-            .map_err(|error| FilterError::new(format!("index of one chunk: {}", error.what)))?
-            != offset.len()
+        if super::decode_chunk(&mut tools.lend(), index, &mut offset).map_err(
+            |error| match error {
+                FilterError::Damage(damage) => {
+                    FilterError::new(format!("index of one chunk: {}", damage.what))
+                }
+                failed => failed,
+            },
+        )? != offset.len()
         {
             return Err(FilterError::new("the frame holds no chunk"));
         }

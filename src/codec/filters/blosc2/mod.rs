@@ -12,10 +12,27 @@ mod frame;
 mod undo;
 
 use super::error::FilterError;
-use super::tools::{Tools, room};
+use super::tools::Tools;
+use crate::codec::blosc::bitshuffle::TILE_MOST;
+use crate::memory::room;
+
+/// Bytes of the offset of a chunk in a frame.
+const OFFSET: usize = 8;
 use boxes::Boxes;
 use chunk::{Blosc2Chunk, Blosc2Header};
 use frame::{Frame, FrameBody};
+
+/// Memory to decode at most `plain` bytes: a block still in planes, the tile of bit shuffle, and where blocks
+/// are boxes, one block and the first one. A block is never larger than the chunk; the index of a frame is a
+/// chunk of 8 bytes.
+pub(super) fn scratch(plain: usize) -> u64 {
+    let one = plain.max(OFFSET);
+    let tile = one.min(TILE_MOST);
+    let blocks = room(one as u64).saturating_mul(3);
+    blocks
+        .saturating_add(room(tile as u64))
+        .max(super::blosc::scratch(one))
+}
 
 /// Decodes into the front of `out`; returns the number of bytes written.
 pub(super) fn decode(
@@ -62,7 +79,7 @@ fn decode_chunk(tools: &mut Tools, stored: &[u8], out: &mut [u8]) -> Result<usiz
         let (done, rest) = out.split_at_mut(i * chunk.header.blocksize);
         let len = rest.len().min(chunk.header.blocksize);
         let first = (i > 0).then_some(&*done);
-        chunk.decode_block(tools, i, first, &mut rest[..len])?;
+        chunk.decode_block(tools.lend(), i, first, &mut rest[..len])?;
     }
     Ok(len)
 }
@@ -84,17 +101,18 @@ fn decode_boxes(
         return Ok(len);
     }
     boxes.check(chunk.header.nbytes, chunk.header.blocksize)?;
-    let mut block = std::mem::take(&mut tools.block);
-    let block_bytes = room(&mut block, chunk.header.blocksize);
-    let mut first = Vec::new();
+    let block = tools.take(chunk.header.blocksize)?;
+    let first = tools.take(match chunk.needs_first() {
+        true => block.len(),
+        false => 0,
+    })?;
     for i in 0..chunk.blocks() {
-        let reference = (i > 0).then_some(first.as_slice());
-        chunk.decode_block(tools, i, reference, block_bytes)?;
-        if i == 0 && chunk.needs_first() {
-            first.extend_from_slice(block_bytes);
+        let reference = (i > 0).then_some(&*first);
+        chunk.decode_block(tools.lend(), i, reference, block)?;
+        if i == 0 {
+            first.copy_from_slice(&block[..first.len()]);
         }
-        boxes.place(i, block_bytes, out);
+        boxes.place(i, block, out);
     }
-    tools.block = block;
     Ok(len)
 }

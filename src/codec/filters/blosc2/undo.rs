@@ -8,7 +8,7 @@ use crate::codec::blosc::bitshuffle::{scratch_len, unbitshuffle};
 use crate::codec::blosc::shuffle::Planes;
 use crate::codec::filters::error::FilterError;
 use crate::codec::filters::shuffle::unshuffle;
-use crate::codec::filters::tools::{Tools, room};
+use crate::codec::filters::tools::Tools;
 
 const SLOTS: usize = 6;
 /// Places in the header.
@@ -70,18 +70,18 @@ impl Blosc2Filters {
     /// Undoes all steps, of which there is at least one; `planes` is as long as `out`, and is lost.
     pub(super) fn undo(
         &self,
-        tools: &mut Tools,
+        mut tools: Tools,
         typesize: usize,
         planes: &mut [u8],
         out: &mut [u8],
-    ) {
+    ) -> Result<(), FilterError> {
         for (i, step) in self.steps.iter().enumerate() {
             if i > 0 {
                 planes.copy_from_slice(out);
             }
             match step {
                 UndoStep::Shuffle => unshuffle(typesize, planes, out),
-                UndoStep::Bitshuffle => undo_bitshuffle(tools, typesize, planes, out),
+                UndoStep::Bitshuffle => undo_bitshuffle(tools.lend(), typesize, planes, out)?,
                 UndoStep::ByteDelta(meta) => {
                     let width = if *meta == 0 {
                         typesize
@@ -92,17 +92,24 @@ impl Blosc2Filters {
                 }
             }
         }
+        Ok(())
     }
 }
 
 /// Elements beyond the last multiple of eight are as they were.
-fn undo_bitshuffle(tools: &mut Tools, width: usize, planes: &[u8], out: &mut [u8]) {
+fn undo_bitshuffle(
+    mut tools: Tools,
+    width: usize,
+    planes: &[u8],
+    out: &mut [u8],
+) -> Result<(), FilterError> {
     let whole = planes.len() / width / 8 * 8 * width;
     let (bytes, tail) = planes.split_at(whole);
     let (elements, rest) = out.split_at_mut(whole);
     rest.copy_from_slice(tail);
     let rows = Planes::Joined { bytes, width };
-    unbitshuffle(rows, elements, room(&mut tools.tile, scratch_len(rows)));
+    unbitshuffle(rows, elements, tools.take(scratch_len(rows))?);
+    Ok(())
 }
 
 fn undo_byte_delta(width: usize, planes: &[u8], out: &mut [u8]) {

@@ -2,11 +2,13 @@
 //!
 //! Chunks that are missing are made up; unfiltered ones are read in place where their runs are long. A
 //! chunk that cannot be sound (beyond the end of the file, stored size too small for what it claims) is
-//! found out before memory is taken for it and costs no other chunk. The table of chunks is asked for at
-//! the first read. Used by [`super`].
+//! found out before memory is taken for it and costs no other chunk. A chunk may be stored short, as writers
+//! do at the edges: bytes of the array that it lacks are a fault, all others are shown. The table of chunks
+//! is asked for at the first read. Used by [`super`].
 
 mod grid;
 mod read;
+mod short;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,15 +16,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::fill::Fill;
-use super::{ChunkTables, unchunked};
+use super::{ChunkTables, direct_of, unchunked};
 use crate::array::{BlockId, Piece};
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, ChunkEntry, StorageLayout};
 use crate::error::{Error, Fault, Result};
+use crate::memory::Scratch;
 use crate::source::Source;
 use grid::{ChunkGrid, ChunkRun};
 use read::ChunkReader;
+use short::ShortChunks;
 
 /// Runs of unfiltered chunks from this size on are read in place.
 const LONG_RUN: u64 = 16 << 10;
@@ -40,6 +44,7 @@ pub(super) struct Chunked {
     reader: ChunkReader,
     fill: Fill,
     plain_edges: bool,
+    short: ShortChunks,
 }
 
 struct Refused {
@@ -90,6 +95,7 @@ impl Chunked {
             reader: ChunkReader::new(source, filters, stored, element.cast),
             fill,
             plain_edges: *plain_edges,
+            short: ShortChunks::default(),
         })
     }
 
@@ -144,59 +150,81 @@ impl Chunked {
     }
 
     fn check(&self, chunk: &ChunkEntry) -> Result<()> {
-        self.reader.check(chunk, self.is_plain(chunk.number))
+        let (plain, reach) = (self.is_plain(chunk.number), self.grid.reach(chunk.number));
+        self.reader.check(chunk, plain, reach)
     }
 
-    fn way(&self, table: &ChunkTable, number: u64) -> Way {
+    /// How a chunk is got, and how many of its shown bytes there are, as far as that is known.
+    fn way(&self, table: &ChunkTable, number: u64) -> (Way, u64) {
+        let all = self.grid.chunk_bytes();
         match table.get(number) {
-            None => Way::Direct,
-            Some(chunk) if self.check(&chunk).is_err() => Way::Bad,
-            Some(_) if self.is_plain(number) && self.reads_in_place() => Way::Direct,
-            Some(_) => Way::Block,
+            None => (Way::Direct, all),
+            Some(chunk) if self.check(&chunk).is_err() => (Way::Bad, all),
+            Some(chunk) if self.is_plain(number) => {
+                let way = match self.reads_in_place() {
+                    true => Way::Direct,
+                    false => Way::Block,
+                };
+                (way, self.reader.held(&chunk))
+            }
+            Some(_) => (Way::Block, self.short.held(number).unwrap_or(all)),
         }
     }
 
     fn reads_in_place(&self) -> bool {
-        self.grid.longest_run() >= LONG_RUN || self.reader.stored() >= LARGE_CHUNK
+        let large = self.grid.longest_run() >= LONG_RUN || self.reader.stored() >= LARGE_CHUNK;
+        large && self.reader.reads_in_place()
     }
 
-    pub(super) fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+    /// Visits the pieces of a range, in order.
+    pub(super) fn each_piece(
+        &self,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Piece) -> Result<()>,
+    ) -> Result<()> {
         self.reader.pipeline()?;
         let table = self.table()?;
         if table.len() == 0 {
             let (at, take) = (range.start, range.end - range.start);
-            out.push(Piece::Direct { at, take });
-            return Ok(());
+            return visit(Piece::Direct { at, take });
         }
-        let mut last = (u64::MAX, Way::Bad);
-        self.grid.runs(range, &mut |run| {
-            let before = last.1;
+        let mut last = (u64::MAX, (Way::Bad, 0));
+        // Direct bytes that lie behind each other become one piece, except bad ones.
+        let mut direct: Option<Range<u64>> = None;
+        self.grid.runs(range, &mut |run| -> Result<()> {
             if last.0 != run.chunk {
                 last = (run.chunk, self.way(table, run.chunk));
             }
-            self.push(run, last.1, before, out);
+            let (way, held) = last.1;
+            let sound = held.saturating_sub(run.skip).min(run.take);
+            if way == Way::Direct && sound == run.take {
+                let start = direct.as_ref().map_or(run.at, |before| before.start);
+                direct = Some(start..run.at + run.take);
+                return Ok(());
+            }
+            if let Some(before) = direct.take() {
+                visit(direct_of(before))?;
+            }
+            if sound > 0 {
+                visit(match way {
+                    Way::Block => self.block(run.chunk, run.skip, sound),
+                    _ => direct_of(run.at..run.at + sound),
+                })?;
+            }
+            if sound < run.take {
+                visit(direct_of(run.at + sound..run.at + run.take))?;
+            }
             Ok(())
-        })
+        })?;
+        direct.map_or(Ok(()), |rest| visit(direct_of(rest)))
     }
 
-    /// Adds the piece of a run; direct ones that follow each other become one, except bad ones.
-    fn push(&self, run: ChunkRun, way: Way, before: Way, out: &mut Vec<Piece>) {
-        match (way, out.last_mut()) {
-            (Way::Block, _) => out.push(Piece::Block {
-                id: BlockId(run.chunk),
-                block_len: self.grid.chunk_bytes(),
-                skip: run.skip,
-                take: run.take,
-            }),
-            (Way::Direct, Some(Piece::Direct { at, take }))
-                if before == Way::Direct && *at + *take == run.at =>
-            {
-                *take += run.take;
-            }
-            _ => out.push(Piece::Direct {
-                at: run.at,
-                take: run.take,
-            }),
+    fn block(&self, number: u64, skip: u64, take: u64) -> Piece {
+        Piece::Block {
+            id: BlockId(number),
+            block_len: self.grid.chunk_bytes(),
+            skip,
+            take,
         }
     }
 
@@ -208,20 +236,7 @@ impl Chunked {
         })
     }
 
-    /// The same of any chunk, and the block.
-    pub(super) fn largest(&self) -> u64 {
-        let stored = self.table.get().map_or(0, ChunkTable::largest);
-        let chunk = ChunkEntry {
-            number: 0,
-            address: 0,
-            size: stored.max(self.reader.stored()),
-            mask: 0,
-        };
-        let scratch = self.reader.scratch(&chunk, false);
-        scratch.saturating_add(self.grid.chunk_bytes())
-    }
-
-    pub(super) fn decode(&self, number: u64, out: &mut [u8]) -> Result<()> {
+    pub(super) fn decode(&self, number: u64, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         self.reader.pipeline()?;
         let len = self.grid.chunk_bytes();
         if out.len() as u64 != len || number >= self.grid.chunks() {
@@ -234,7 +249,24 @@ impl Chunked {
             return Ok(());
         };
         self.check(&chunk)?;
-        self.reader.decode(&chunk, self.is_plain(number), out)
+        let plain = self.is_plain(number);
+        let held = self.reader.decode(&chunk, plain, out, scratch)?;
+        // What is known to be missing is in no piece of the block.
+        if held < self.grid.reach(number) && !plain && self.short.held(number) != Some(held) {
+            self.short.note(number, held);
+            return Err(self.too_short(&chunk, held));
+        }
+        Ok(())
+    }
+
+    /// What libhdf5 shows behind the end of such a chunk is what its memory happens to hold.
+    fn too_short(&self, chunk: &ChunkEntry, held: u64) -> Error {
+        let bytes = chunk.address..chunk.address.saturating_add(chunk.size);
+        let fault = Fault::new("the chunk ends before the bytes that it is to hold");
+        let reach = self.grid.reach(chunk.number);
+        let fault = fault.block(chunk.number).bytes(bytes);
+        let fault = fault.expected(format_args!("at least {reach} bytes"));
+        fault.found(held).into()
     }
 
     pub(super) fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
@@ -261,6 +293,10 @@ impl Chunked {
             return Ok(());
         };
         self.check(&chunk)?;
+        let (_, held) = self.way(table, run.chunk);
+        if run.skip.saturating_add(run.take) > held {
+            return Err(self.too_short(&chunk, held));
+        }
         if self.is_plain(run.chunk) {
             return self.reader.read(&chunk, run.skip, out);
         }
@@ -268,79 +304,54 @@ impl Chunked {
         Err(fault.block(run.chunk).into())
     }
 
-    /// Visits every stored chunk; of a bad one, a byte that tells its fault.
+    /// Visits every stored chunk; of a bad one, and of what a short one lacks, a byte that tells the fault.
     pub(super) fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         self.reader.pipeline()?;
         let (table, len) = (self.table()?, self.grid.chunk_bytes());
         for chunk in table.iter() {
-            match self.way(table, chunk.number) {
-                Way::Block => visit(Piece::Block {
-                    id: BlockId(chunk.number),
-                    block_len: len,
-                    skip: 0,
-                    take: len,
-                }),
-                Way::Direct => {
+            let number = chunk.number;
+            let (way, held) = self.way(table, number);
+            match way {
+                Way::Block => visit(self.block(number, 0, len)),
+                Way::Direct if held >= self.grid.reach(number) => {
                     let mut visit = |row: Range<u64>| unchunked::steps(row.start, row.end, visit);
-                    self.grid.rows(chunk.number, &mut visit);
+                    self.grid.rows(number, &mut visit);
                 }
-                Way::Bad => visit(Piece::Direct {
-                    at: self.grid.first_byte(chunk.number),
-                    take: 1,
-                }),
+                Way::Direct => {}
+                Way::Bad => visit(byte(self.grid.first_byte(number))),
+            }
+            if way != Way::Bad
+                && let Some(missing) = self.first_missing(number, held)
+            {
+                visit(byte(missing));
             }
         }
         Ok(())
     }
+
+    /// The first byte of the array that lies in a chunk, but not among the `held` ones.
+    fn first_missing(&self, number: u64, held: u64) -> Option<u64> {
+        if held >= self.grid.reach(number) {
+            return None;
+        }
+        let mut missing = None;
+        self.grid.rows(number, &mut |row| {
+            let found = self.grid.runs(row, &mut |run| match (
+                run.skip.saturating_add(run.take) > held,
+                missing,
+            ) {
+                (true, None) => Err(run.at + held.saturating_sub(run.skip)),
+                _ => Ok(()),
+            });
+            missing = missing.or(found.err());
+        });
+        missing
+    }
+}
+
+fn byte(at: u64) -> Piece {
+    Piece::Direct { at, take: 1 }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
-
-    use super::*;
-    use crate::container::hdf5::index::Datatype;
-    use crate::container::hdf5::sample::Bytes;
-
-    fn chunked(tables: ChunkTables) -> Chunked {
-        let source: Arc<dyn Source> = Arc::new(Bytes(vec![]));
-        let dataset = index::DatasetEntry {
-            token: 0,
-            element: Datatype::Opaque { size: 1 },
-            dims: Some(vec![10]),
-            layout: StorageLayout::Chunked {
-                chunk: vec![4],
-                plain_edges: false,
-                table: None,
-            },
-            filters: vec![],
-            fill: None,
-            attributes: vec![],
-            stored_bytes: 0,
-            text: None,
-        };
-        let element = Element::of(&dataset.element).unwrap();
-        let fill = Fill::new(None, &element).unwrap();
-        Chunked::new(&source, &dataset, &[10], element, fill, tables).unwrap()
-    }
-
-    #[test]
-    fn a_refused_table_is_asked_for_again_only_when_the_fault_may_have_passed() {
-        let hour = Duration::from_secs(3600);
-        for (passing, times) in [(None, 1), (Some(hour), 1), (Some(Duration::ZERO), 3)] {
-            let asked = Arc::new(AtomicUsize::new(0));
-            let count = Arc::clone(&asked);
-            let array = chunked(Arc::new(move |_| {
-                count.fetch_add(1, Ordering::Relaxed);
-                let fault = Fault::new("no table today");
-                let fault = Fault { passing, ..fault };
-                Err(fault.into())
-            }));
-            for _ in 0..3 {
-                assert!(array.pieces(0..1, &mut Vec::new()).is_err());
-            }
-            assert_eq!(asked.load(Ordering::Relaxed), times);
-        }
-    }
-}
+mod tests;

@@ -8,33 +8,33 @@
 mod hyperslab;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::fill::Fill;
 use super::{ChunkTables, DatasetArray};
-use crate::array::uncached::{DecodeMemory, PlacedRange, gather};
-use crate::array::{BlockId, Piece, even_pieces};
+use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
+use crate::array::{Array, BlockId, Piece};
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, FileIndex, StorageLayout, VirtualLayout};
 use crate::error::{Error, Fault, NotShown, Result};
-use crate::memory::Scratch;
+use crate::memory::{Scratch, no_memory};
 use crate::source::Source;
 use hyperslab::{Hyperslab, each_run};
 
 /// Bytes of a block, unless an element is larger.
 const BLOCK: u64 = 256 << 10;
 
-/// Memory that an element of a block may cost beside it, if it lies alone.
-const PER_ELEMENT: u64 = 96;
+/// Runs of elements that are copied at once: of these, a block is decoded once.
+const RANGES: usize = 8192;
 
 pub(super) struct Composed {
-    parts: Vec<Mapping>,
+    mappings: Vec<Mapping>,
     fill: Fill,
     /// Size of an element and of a block, as shown.
     element: u64,
     block: u64,
     bytes: u64,
-    scratch: u64,
 }
 
 struct Mapping {
@@ -63,7 +63,7 @@ impl Composed {
         let described = described.parts.as_ref();
         let described = described.map_err(|why| not_put_together(why))?;
         let mut opened = HashMap::new();
-        let mut parts = Vec::with_capacity(described.len());
+        let mut mappings = Vec::with_capacity(described.len());
         for part in described {
             // As the library has it: a dataset that is not there leaves its place to fill values.
             let Some(stored) = opening.index.find(&part.dataset) else {
@@ -81,7 +81,7 @@ impl Composed {
                 None => opening.open(dataset, stored)?,
             };
             opened.insert(stored.token, Arc::clone(&dataset));
-            parts.push(Mapping {
+            mappings.push(Mapping {
                 dataset,
                 here,
                 there,
@@ -89,16 +89,12 @@ impl Composed {
         }
         let element = opening.element.shown;
         let block = (BLOCK / element).max(1) * element;
-        let largest = opened.values().map(|dataset| dataset.largest()).max();
         Ok(Composed {
-            parts,
+            mappings,
             fill: Fill::new(dataset.fill.as_deref(), opening.element)?,
             element,
             block,
             bytes,
-            scratch: largest
-                .unwrap_or(0)
-                .saturating_add(block / element * PER_ELEMENT),
         })
     }
 
@@ -106,12 +102,29 @@ impl Composed {
         self.bytes.div_ceil(self.block)
     }
 
-    pub(super) fn pieces(&self, range: std::ops::Range<u64>, out: &mut Vec<Piece>) {
-        even_pieces(self.bytes, self.block, range, out);
+    /// Shown bytes of a block, but for the last.
+    pub(super) fn block(&self) -> u64 {
+        self.block
     }
 
-    pub(super) fn scratch(&self) -> u64 {
-        self.scratch
+    /// Elements of a block that `len` bytes of are shown.
+    fn places(&self, block: BlockId, len: u64) -> Option<Range<u64>> {
+        let start = block.0.checked_mul(self.block / self.element)?;
+        (block.0 < self.blocks()).then(|| start..start + len / self.element)
+    }
+
+    /// The most that a mapping takes; they take it one after the other.
+    pub(super) fn scratch(&self, block: BlockId) -> u64 {
+        let start = block.0.saturating_mul(self.block);
+        let len = self.bytes.saturating_sub(start).min(self.block);
+        let Some(places) = self.places(block, len) else {
+            return 0;
+        };
+        // What is not known here, decoding cannot find out either.
+        let memory = |mapping: &Mapping| mapping.memory(&places, self.element).ok();
+        let memory = self.mappings.iter().filter_map(memory);
+        let takes = |memory: CopyMemory| lent(memory.block, memory.decode);
+        memory.map(takes).max().unwrap_or(0)
     }
 
     pub(super) fn decode(
@@ -120,41 +133,90 @@ impl Composed {
         out: &mut [u8],
         mut scratch: Scratch<'_>,
     ) -> Result<()> {
-        let start = block.0.checked_mul(self.block / self.element);
-        let Some(start) = start.filter(|_| block.0 < self.blocks()) else {
+        let Some(places) = self.places(block, out.len() as u64) else {
             return Err(Fault::new("there is no such block").block(block.0).into());
         };
         self.fill.put(0, out);
-        let places = start..start + out.len() as u64 / self.element;
-        for part in &self.parts {
-            part.copy(&places, self.element, out, scratch.lend())
+        for mapping in &self.mappings {
+            mapping
+                .copy(&places, self.element, out, scratch.lend())
                 .map_err(|e| e.map_fault(|fault| fault.block(block.0)))?;
         }
         Ok(())
     }
 }
 
+/// Memory that copying the share of one mapping takes.
+#[derive(Default)]
+struct CopyMemory {
+    /// Bytes of the largest block, and what decoding one takes.
+    block: u64,
+    decode: u64,
+}
+
 impl Mapping {
-    /// Copies what lies at these places to `out`, which begins with the first.
-    fn copy(
+    /// Visits the runs of elements that belong to these places: bytes of the other dataset, and the byte of
+    /// the block where they begin.
+    fn each_range(
         &self,
-        places: &std::ops::Range<u64>,
+        places: &Range<u64>,
         element: u64,
-        out: &mut [u8],
-        scratch: Scratch<'_>,
+        visit: &mut dyn FnMut(PlacedRange) -> Result<()>,
     ) -> Result<()> {
         let span = self.here.span();
         if span.start >= places.end || span.end <= places.start {
             return Ok(());
         }
-        let mut copies = Vec::new();
         each_run(&self.here, &self.there, places, &mut |here, there, len| {
-            copies.push(PlacedRange {
+            visit(PlacedRange {
                 from: there * element..(there + len) * element,
                 to: ((here - places.start) * element) as usize,
-            });
-        });
-        gather(&*self.dataset, &copies, out, DecodeMemory::Lent(scratch))
+            })
+        })
+    }
+
+    fn memory(&self, places: &Range<u64>, element: u64) -> Result<CopyMemory> {
+        let (mut memory, mut last) = (CopyMemory::default(), None);
+        let mut look_at = |piece| {
+            if let Piece::Block { id, block_len, .. } = piece
+                && last != Some(id)
+            {
+                memory.block = memory.block.max(block_len);
+                memory.decode = memory.decode.max(self.dataset.scratch(id));
+                last = Some(id);
+            }
+            Ok(())
+        };
+        self.each_range(places, element, &mut |range| {
+            self.dataset.each_piece(range.from, &mut look_at)
+        })?;
+        Ok(memory)
+    }
+
+    /// Copies what lies at these places to `out`, which begins with the first.
+    fn copy(
+        &self,
+        places: &Range<u64>,
+        element: u64,
+        out: &mut [u8],
+        mut scratch: Scratch<'_>,
+    ) -> Result<()> {
+        let mut ranges = Vec::new();
+        let mut carry_out = |ranges: &[PlacedRange], out: &mut [u8]| {
+            let memory = DecodeMemory::Lent(scratch.lend());
+            gather(&*self.dataset, ranges, out, memory)
+        };
+        self.each_range(places, element, &mut |range| {
+            if ranges.len() == RANGES {
+                carry_out(&ranges, out)?;
+                ranges.clear();
+            }
+            let more = ranges.try_reserve(1);
+            more.map_err(|_| no_memory("cannot put a virtual dataset together"))?;
+            ranges.push(range);
+            Ok(())
+        })?;
+        carry_out(&ranges, out)
     }
 }
 
@@ -194,119 +256,4 @@ fn pair(here: &mut Hyperslab, there: &mut Hyperslab) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::array::Array;
-    use crate::array::nested::NestedBlocks;
-    use crate::array::uncached::{read, read_all};
-    use crate::container::hdf5::index::{
-        self as ix, Datatype, GroupEntry, LinkEntry, LinkTarget, Stripe,
-    };
-    use crate::container::hdf5::sample::{Bytes, empty_index};
-    use crate::memory::budget::Budget;
-
-    fn dataset(token: u64, dims: &[u64], layout: StorageLayout) -> ix::DatasetEntry {
-        ix::DatasetEntry {
-            token,
-            element: Datatype::Opaque { size: 2 },
-            dims: Some(dims.to_vec()),
-            layout,
-            filters: vec![],
-            fill: Some(b"--".to_vec()),
-            attributes: vec![],
-            stored_bytes: 1,
-            text: None,
-        }
-    }
-
-    fn contiguous(token: u64, dims: &[u64], address: u64) -> ix::DatasetEntry {
-        let address = Some(address);
-        dataset(token, dims, StorageLayout::Contiguous { address })
-    }
-
-    fn part(name: &str, here: &[[u64; 4]], there: Option<&[[u64; 4]]>) -> ix::VirtualPart {
-        let stripes = |of: &[[u64; 4]]| {
-            let stripe = |[start, stride, count, block]: &[u64; 4]| Stripe {
-                start: *start,
-                stride: *stride,
-                count: *count,
-                block: *block,
-            };
-            of.iter().map(stripe).collect()
-        };
-        ix::VirtualPart {
-            dataset: name.into(),
-            here: Some(stripes(here)),
-            there: there.map(stripes),
-        }
-    }
-
-    /// A virtual dataset of 3 rows and 4 columns over `/d0`, `/d1` and so on.
-    fn open(over: &[ix::DatasetEntry], parts: Vec<ix::VirtualPart>) -> Result<Arc<dyn Array>> {
-        let link = |number| LinkEntry {
-            name: format!("d{number}").into_bytes(),
-            target: LinkTarget::Dataset(number),
-        };
-        let mut index = empty_index();
-        index.datasets = over.to_vec();
-        index.groups.push(GroupEntry {
-            parent: 0,
-            name: vec![],
-            attributes: vec![],
-            links: (0..over.len() as u32).map(link).collect(),
-        });
-        let described = VirtualLayout {
-            files: vec![b".".to_vec()],
-            parts: Ok(parts),
-            open_ended: false,
-        };
-        let dataset = dataset(99, &[3, 4], StorageLayout::Virtual(described));
-        let source: Arc<dyn Source> = Arc::new(Bytes((b'a'..=b'z').collect()));
-        let tables: ChunkTables = Arc::new(|_| Ok(vec![]));
-        let nested = NestedBlocks::new(&Budget::by_default());
-        match super::super::open_with("v", &source, &index, &dataset, &nested, tables)? {
-            super::super::OpenedDataset::Array {
-                trouble: Some(why), ..
-            } => Err(why),
-            super::super::OpenedDataset::Array { array, .. } => Ok(array),
-            super::super::OpenedDataset::NotShown(reason) => panic!("{reason}"),
-        }
-    }
-
-    #[test]
-    fn parts_lie_over_each_other_on_fill_values() {
-        let over = [contiguous(1, &[4], 0), contiguous(2, &[2, 2], 10)];
-        let parts = vec![
-            part("d0", &[[0, 1, 1, 1], [0, 1, 1, 4]], None),
-            part("/./d1", &[[1, 1, 2, 1], [0, 2, 2, 1]], None),
-            part("d0", &[[0, 1, 1, 1], [1, 1, 1, 1]], Some(&[[3, 1, 1, 1]])),
-            part("gone", &[[2, 1, 1, 1], [0, 1, 1, 4]], None),
-        ];
-        let array = open(&over, parts).unwrap();
-        let expected = b"abghefghkl--mn--op--qr--";
-        assert_eq!(read_all(&*array).unwrap(), expected);
-        assert_eq!(read(&*array, 3..17).unwrap(), &expected[3..17]);
-    }
-
-    #[test]
-    fn what_does_not_fit_is_refused() {
-        let row = [[0, 1, 1, 1], [0, 1, 1, 4]];
-        let refused = |over: ix::DatasetEntry, parts| {
-            let opened = open(&[over], parts);
-            opened.err().map(|e| e.to_string()).unwrap_or_default()
-        };
-        let whole = || vec![part("d0", &row, None)];
-        assert!(refused(contiguous(1, &[5], 0), whole()).contains("another size"));
-        let beyond = vec![part("d0", &[[3, 1, 1, 1], [0, 1, 1, 4]], None)];
-        assert!(refused(contiguous(1, &[4], 0), beyond).contains("outside"));
-        let mut other = contiguous(1, &[4], 0);
-        other.element = Datatype::Opaque { size: 3 };
-        assert!(refused(other, whole()).contains("another type"));
-        let nested = StorageLayout::Virtual(VirtualLayout {
-            files: vec![],
-            parts: Ok(vec![]),
-            open_ended: false,
-        });
-        assert!(refused(dataset(1, &[4], nested), whole()).contains("virtual itself"));
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const SHUFFLE: u32 = 2;
-const GZIP: u32 = 1;
+pub(super) const GZIP: u32 = 1;
 
 fn int16(big_endian: bool) -> Datatype {
     Datatype::Integer(Integer {
@@ -20,6 +20,10 @@ fn int16(big_endian: bool) -> Datatype {
         precision: 16,
         offset: 0,
     })
+}
+
+pub(super) fn big_endian() -> Datatype {
+    int16(true)
 }
 
 fn dataset(dims: &[u64], layout: StorageLayout) -> index::DatasetEntry {
@@ -36,7 +40,11 @@ fn dataset(dims: &[u64], layout: StorageLayout) -> index::DatasetEntry {
     }
 }
 
-fn chunked(dims: &[u64], chunk: &[u64], table: Option<Vec<ChunkEntry>>) -> index::DatasetEntry {
+pub(super) fn chunked(
+    dims: &[u64],
+    chunk: &[u64],
+    table: Option<Vec<ChunkEntry>>,
+) -> index::DatasetEntry {
     let layout = StorageLayout::Chunked {
         chunk: chunk.to_vec(),
         plain_edges: false,
@@ -45,12 +53,12 @@ fn chunked(dims: &[u64], chunk: &[u64], table: Option<Vec<ChunkEntry>>) -> index
     dataset(dims, layout)
 }
 
-fn filter(id: u32) -> FilterEntry {
+pub(super) fn filter(id: u32) -> FilterEntry {
     let values = vec![2];
     FilterEntry { id, values }
 }
 
-fn chunk(number: u64, address: u64, size: u64) -> ChunkEntry {
+pub(super) fn chunk(number: u64, address: u64, size: u64) -> ChunkEntry {
     ChunkEntry {
         number,
         address,
@@ -70,7 +78,7 @@ fn opened(
 }
 
 /// Opens a dataset whose table is in the index.
-fn open(file: &[u8], dataset: &index::DatasetEntry) -> Arc<dyn Array> {
+pub(super) fn open(file: &[u8], dataset: &index::DatasetEntry) -> Arc<dyn Array> {
     match opened(file, dataset, Arc::new(|_| panic!("the table is there"))) {
         Ok(OpenedDataset::Array {
             array,
@@ -87,12 +95,12 @@ fn refused(dataset: &index::DatasetEntry) -> String {
     opened.err().map(|error| error.to_string()).unwrap()
 }
 
-fn fault(array: &dyn Array, range: Range<u64>) -> String {
+pub(super) fn fault(array: &dyn Array, range: Range<u64>) -> String {
     read(array, range).unwrap_err().to_string()
 }
 
 /// What a survey visits: blocks, and direct bytes.
-fn survey(array: &dyn Array) -> (Vec<u64>, Vec<(u64, u64)>) {
+pub(super) fn survey(array: &dyn Array) -> (Vec<u64>, Vec<(u64, u64)>) {
     let (mut blocks, mut direct) = (Vec::new(), Vec::new());
     let surveyed = array.survey(&mut |piece| match piece {
         Piece::Block {
@@ -110,7 +118,7 @@ fn survey(array: &dyn Array) -> (Vec<u64>, Vec<(u64, u64)>) {
     (blocks, direct)
 }
 
-fn gzip(plain: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
     let mut stored = vec![0; compressor.zlib_compress_bound(plain.len())];
     let len = compressor.zlib_compress(plain, &mut stored).unwrap();
@@ -399,9 +407,6 @@ fn chunks_that_claim_too_much_are_never_decoded() {
     of.filters = vec![filter(GZIP)];
     let array = open(&[0; 100], &of);
     assert!(fault(&*array, 0..1).contains("too short for what it is to hold"));
-    of.filters.clear();
-    let array = open(&[0; 100], &of);
-    assert!(fault(&*array, 0..1).contains("unfiltered chunk is too short"));
 }
 
 #[test]

@@ -4,17 +4,23 @@
 //! Also the way from such bytes to shown ones, which unfiltered chunks share. Any range may be asked
 //! for; where elements are converted, the ones around it are read in steps. Used by [`super`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::fill::Fill;
+use super::{direct_of, each_block};
 use crate::array::Piece;
 use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{DatasetEntry, StorageLayout};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
+use crate::memory::{Scratch, room};
 use crate::source::Source;
 
-/// Bytes converted at a time.
-const STEP: usize = 64 << 10;
+/// Bytes converted at a time, on the stack.
+const STEP: usize = 16 << 10;
+
+/// Bytes of a block, unless a unit is larger.
+const BLOCK: u64 = 256 << 10;
 
 /// Bytes visited at a time.
 const SURVEY_STEP: u64 = 8 << 20;
@@ -78,11 +84,8 @@ impl Unchunked {
     /// Shown bytes from `at` on, within the dataset.
     pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match &self.place {
-            RawData::At(source, address) => read(&self.cast, at, out, &mut |at, out| {
-                fetch(&**source, *address, at, out)
-            }),
-            RawData::Compact(bytes) => {
-                read(&self.cast, at, out, &mut |at, out| copy(bytes, at, out))
+            RawData::At(..) | RawData::Compact(_) => {
+                read(&self.cast, at, out, &mut |at, out| self.fetch(at, out))
             }
             RawData::Unwritten(fill) => {
                 fill.put(at, out);
@@ -93,9 +96,95 @@ impl Unchunked {
     }
 
     /// Visits what is stored of `bytes` shown ones.
-    pub(super) fn survey(&self, bytes: u64, visit: &mut dyn FnMut(Piece)) {
-        if let RawData::At(..) | RawData::Compact(_) = self.place {
-            steps(0, bytes, visit);
+    pub(super) fn survey(&self, bytes: u64, visit: &mut dyn FnMut(Piece)) -> Result<()> {
+        match (&self.place, self.is_direct()) {
+            (RawData::Unwritten(_) | RawData::Empty { .. }, _) => Ok(()),
+            (_, true) => {
+                steps(0, bytes, visit);
+                Ok(())
+            }
+            (_, false) => self.each_piece(bytes, 0..bytes, &mut |piece| {
+                visit(piece);
+                Ok(())
+            }),
+        }
+    }
+
+    /// Large units are converted in memory of their own: whole ones, in blocks.
+    fn is_direct(&self) -> bool {
+        let converts = matches!(self.place, RawData::At(..) | RawData::Compact(_));
+        !converts || reads_in_place(&self.cast)
+    }
+
+    /// Shown bytes of a block.
+    fn block(&self) -> u64 {
+        let unit = self.cast.to() as u64;
+        (BLOCK / unit).max(1) * unit
+    }
+
+    /// Visits the pieces of a range; the whole has `bytes`.
+    pub(super) fn each_piece(
+        &self,
+        bytes: u64,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(Piece) -> Result<()>,
+    ) -> Result<()> {
+        match self.is_direct() {
+            true => visit(direct_of(range)),
+            false => each_block(bytes, self.block(), range, visit),
+        }
+    }
+
+    pub(super) fn blocks(&self, bytes: u64) -> u64 {
+        match self.is_direct() {
+            true => u64::from(bytes > 0),
+            false => bytes.div_ceil(self.block()),
+        }
+    }
+
+    /// Memory that [`Unchunked::decode`] takes for a block.
+    pub(super) fn scratch(&self) -> u64 {
+        match self.is_direct() || self.cast.in_place() {
+            true => 0,
+            false => room(self.stored(self.block())),
+        }
+    }
+
+    /// Converts a block, which `out` has the size of.
+    pub(super) fn decode(
+        &self,
+        block: u64,
+        out: &mut [u8],
+        mut scratch: Scratch<'_>,
+    ) -> Result<()> {
+        let at = block.saturating_mul(self.block());
+        if self.is_direct() {
+            let fault = Fault::new("a dataset without chunks has no blocks");
+            return Err(fault.block(block).into());
+        }
+        if self.cast.in_place() {
+            self.fetch(self.stored(at), out)?;
+            self.cast.apply(out);
+            return Ok(());
+        }
+        let stored = scratch.take(self.stored(out.len() as u64))?;
+        self.fetch(self.stored(at), stored)?;
+        self.cast.run(stored, out);
+        Ok(())
+    }
+
+    /// Stored bytes of the units that so many shown bytes are.
+    fn stored(&self, shown: u64) -> u64 {
+        let units = shown / self.cast.to() as u64;
+        units.saturating_mul(self.cast.from() as u64)
+    }
+
+    /// Stored bytes from `at` on.
+    fn fetch(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        match &self.place {
+            RawData::At(source, address) => fetch(&**source, *address, at, out),
+            RawData::Compact(bytes) => copy(bytes, at, out),
+            _ => Err(Fault::new("nothing is stored of the dataset").into()),
         }
     }
 }
@@ -138,6 +227,11 @@ fn copy(bytes: &[u8], at: u64, out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
+/// Whether any range of shown bytes can be read without other memory than the stack's.
+pub(super) fn reads_in_place(cast: &Cast) -> bool {
+    cast.from().max(cast.to()) <= STEP
+}
+
 /// Reads shown bytes from `at` on, whose stored ones `fetch` gives from any place on.
 pub(super) fn read(
     cast: &Cast,
@@ -152,6 +246,10 @@ pub(super) fn read(
         cast.apply(out);
         return Ok(());
     }
+    if !reads_in_place(cast) {
+        let too_large = format!("units of {unit} bytes are not converted on the stack");
+        return Err(Error::Bug(too_large));
+    }
     read_around(cast, at, out, fetch)
 }
 
@@ -163,17 +261,16 @@ fn read_around(
     fetch: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
 ) -> Result<()> {
     let (from, to) = (cast.from(), cast.to());
-    let most = (STEP / from).max(1);
-    let (mut stored, mut shown) = (Vec::new(), Vec::new());
+    let most = STEP / from.max(to);
+    let (mut stored, mut shown) = ([0; STEP], [0; STEP]);
     let mut unit = at / to as u64;
     let mut skip = (at % to as u64) as usize;
     let mut rest = out;
     while !rest.is_empty() {
         let units = (skip + rest.len()).div_ceil(to).min(most);
-        stored.resize(units * from, 0);
-        shown.resize(units * to, 0);
-        fetch(unit.saturating_mul(from as u64), &mut stored)?;
-        cast.run(&stored, &mut shown);
+        let (stored, shown) = (&mut stored[..units * from], &mut shown[..units * to]);
+        fetch(unit.saturating_mul(from as u64), stored)?;
+        cast.run(stored, shown);
         let n = (shown.len() - skip).min(rest.len());
         rest[..n].copy_from_slice(&shown[skip..skip + n]);
         rest = &mut rest[n..];

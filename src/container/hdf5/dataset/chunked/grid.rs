@@ -194,6 +194,20 @@ impl ChunkGrid {
         number < self.chunks && (self.axes.iter().any(sticks_out) || sticks_out(&self.last))
     }
 
+    /// How far the array reaches into a chunk: where its last byte in there ends, counted from the chunk's
+    /// first byte.
+    pub(super) fn reach(&self, number: u64) -> u64 {
+        if number >= self.chunks {
+            return 0;
+        }
+        let len = |axis: &GridAxis| {
+            let span = self.span(axis, number);
+            span.end - span.start
+        };
+        let last_row = |axis: &GridAxis| (len(axis) - 1) * axis.step;
+        self.axes.iter().map(last_row).sum::<u64>() + len(&self.last)
+    }
+
     /// The first byte of the array that lies in a chunk.
     pub(super) fn first_byte(&self, number: u64) -> u64 {
         if number >= self.chunks {

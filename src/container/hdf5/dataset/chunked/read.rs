@@ -1,35 +1,27 @@
 //! From one stored chunk to its shown bytes: fetched, its filters undone, its elements converted.
 //!
-//! Knows nothing of where chunks lie in the array. Buffers belong to the thread. Used by
-//! [`super`].
+//! Knows nothing of where chunks lie in the array. A chunk may turn out shorter than it is to be; how long it
+//! is then is for [`super`] to judge.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::sync::Arc;
-use std::thread::LocalKey;
 
 use super::super::unchunked;
 use crate::codec::filters::{FilterDescription, FilterError, Pipeline};
 use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{ChunkEntry, FilterEntry};
 use crate::error::{Error, Fault, NotShown, Result};
+use crate::memory::{Scratch, room};
 use crate::source::Source;
 
 /// Filtered chunks up to this size are believed whatever their stored size.
 const HARMLESS: u64 = 1 << 20;
 
+/// Chunks up to this size may be stored short.
+const SHORT_MOST: u64 = 64 << 20;
+
 /// Number of the shuffle filter.
 const SHUFFLE: u32 = 2;
-
-/// A larger buffer is not kept for the next chunk.
-const KEPT: usize = 4 << 20;
-
-thread_local! {
-    /// Stored bytes of one chunk.
-    static STORED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// Decoded bytes of one chunk that are converted into the block.
-    static DECODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
 
 pub(super) struct ChunkReader {
     source: Arc<dyn Source>,
@@ -89,20 +81,15 @@ impl ChunkReader {
     }
 
     /// Finds what cannot be right about a chunk without reading it. `plain`: it is stored without
-    /// filters.
-    pub(super) fn check(&self, chunk: &ChunkEntry, plain: bool) -> Result<()> {
+    /// filters; `reach`: so many shown bytes of it belong to the array or lie before some that do.
+    pub(super) fn check(&self, chunk: &ChunkEntry, plain: bool, reach: u64) -> Result<()> {
         let end = chunk.address.saturating_add(chunk.size);
         let bytes = chunk.address..end;
         if chunk.size >= u64::from(u32::MAX) || end > self.source.len() {
             let fault = unchunked::beyond_the_end(chunk.address, end, self.source.len());
             return Err(fault.block(chunk.number).into());
         }
-        if plain && chunk.size < self.stored {
-            let fault = Fault::new("the unfiltered chunk is too short").block(chunk.number);
-            let fault = fault.bytes(bytes).expected(self.stored);
-            return Err(fault.found(chunk.size).into());
-        }
-        if chunk.size == 0 || !(plain || self.is_plausible(chunk)) {
+        if chunk.size == 0 || !(plain || self.is_plausible(chunk, reach)) {
             let fault = Fault::new("the chunk is too short for what it is to hold");
             let fault = fault.block(chunk.number).bytes(bytes);
             let expected = format_args!("{} decoded bytes", self.stored);
@@ -112,55 +99,105 @@ impl ChunkReader {
     }
 
     /// Whether a filtered chunk can be as long as it has to be.
-    fn is_plausible(&self, chunk: &ChunkEntry) -> bool {
+    fn is_plausible(&self, chunk: &ChunkEntry, reach: u64) -> bool {
         let most = |pipeline: &Pipeline| pipeline.most(chunk.size);
-        self.stored <= HARMLESS || self.pipeline.as_ref().map_or(0, most) >= self.stored
+        let most = self.pipeline.as_ref().map_or(0, most);
+        let short = self.stored <= SHORT_MOST && self.shown(most) >= reach;
+        self.stored <= HARMLESS || most >= self.stored || short
     }
 
-    /// Memory beside the block: the stored chunk, what the filters need, and the chunk before it is
-    /// converted.
+    /// Shown bytes of the first `stored` bytes of a chunk.
+    fn shown(&self, stored: u64) -> u64 {
+        let units = stored / self.cast.from() as u64;
+        units.saturating_mul(self.cast.to() as u64)
+    }
+
+    /// Shown bytes that an unfiltered chunk has.
+    pub(super) fn held(&self, chunk: &ChunkEntry) -> u64 {
+        self.shown(chunk.size.min(self.stored))
+    }
+
+    /// Memory beside the block: the chunk before it is converted, the stored chunk, what the filters need.
+    /// It is what [`ChunkReader::decode`] takes.
     pub(super) fn scratch(&self, chunk: &ChunkEntry, plain: bool) -> u64 {
-        let converted = if self.cast.in_place() { 0 } else { self.stored };
+        let converted = match self.cast.in_place() {
+            true => 0,
+            false => room(self.stored),
+        };
         match &self.pipeline {
-            Ok(pipeline) if !plain => {
-                let filters = chunk.size.saturating_add(pipeline.scratch());
-                converted.saturating_add(filters)
-            }
+            Ok(pipeline) if !plain => converted
+                .saturating_add(room(chunk.size))
+                .saturating_add(pipeline.scratch(chunk.mask)),
             _ => converted,
         }
     }
 
-    /// Decodes a chunk that [`ChunkReader::check`] passes into its shown form.
-    pub(super) fn decode(&self, chunk: &ChunkEntry, plain: bool, out: &mut [u8]) -> Result<()> {
-        let decoded = if self.cast.in_place() {
-            let decoded = self.decode_stored(chunk, plain, out);
-            decoded.map(|()| self.cast.apply(out))
-        } else {
-            with_buffer(&DECODED, self.stored, |buffer| {
-                self.decode_stored(chunk, plain, buffer)?;
-                self.cast.run(buffer, out);
-                Ok(())
-            })
-        };
-        decoded.map_err(|e| e.map_fault(|fault| fault.block(chunk.number)))
+    /// Decodes a chunk that [`ChunkReader::check`] passes into its shown form; returns how many shown bytes
+    /// it has. Zeros stand behind them.
+    pub(super) fn decode(
+        &self,
+        chunk: &ChunkEntry,
+        plain: bool,
+        out: &mut [u8],
+        scratch: Scratch<'_>,
+    ) -> Result<u64> {
+        let decoded = self.decode_shown(chunk, plain, out, scratch);
+        let len = decoded.map_err(|e| e.map_fault(|fault| fault.block(chunk.number)))?;
+        out[len..].fill(0);
+        Ok(len as u64)
     }
 
-    fn decode_stored(&self, chunk: &ChunkEntry, plain: bool, out: &mut [u8]) -> Result<()> {
+    fn decode_shown(
+        &self,
+        chunk: &ChunkEntry,
+        plain: bool,
+        out: &mut [u8],
+        mut scratch: Scratch<'_>,
+    ) -> Result<usize> {
+        let (from, to) = (self.cast.from(), self.cast.to());
+        if self.cast.in_place() {
+            let len = self.decode_stored(chunk, plain, out, scratch)?;
+            let whole = len / from * from;
+            self.cast.apply(&mut out[..whole]);
+            return Ok(whole);
+        }
+        let stored = scratch.take(self.stored)?;
+        let len = self.decode_stored(chunk, plain, stored, scratch)?;
+        let units = (len / from).min(out.len() / to);
+        self.cast
+            .run(&stored[..units * from], &mut out[..units * to]);
+        Ok(units * to)
+    }
+
+    /// Decodes into the front of `out`; returns the number of bytes.
+    fn decode_stored(
+        &self,
+        chunk: &ChunkEntry,
+        plain: bool,
+        out: &mut [u8],
+        mut scratch: Scratch<'_>,
+    ) -> Result<usize> {
         let pipeline = self.pipeline()?;
         if plain {
-            return self.source.fetch_one(chunk.address, out);
+            let len = out.len().min(chunk.size as usize);
+            self.source.fetch_one(chunk.address, &mut out[..len])?;
+            return Ok(len);
         }
         let skipped = chunk.mask;
         if self.skipped_always & !skipped != 0 {
             let fault = Fault::new("shuffle: the size of its elements is missing");
             return Err(fault.found(format_args!("mask {skipped:#x}")).into());
         }
-        with_buffer(&STORED, chunk.size, |stored| {
-            self.source.fetch_one(chunk.address, stored)?;
-            let decoded = pipeline.decode(skipped, stored, out);
-            let bytes = chunk.address..chunk.address.saturating_add(chunk.size);
-            decoded.map_err(|error| fault(error).bytes(bytes).into())
-        })
+        let stored = scratch.take(chunk.size)?;
+        self.source.fetch_one(chunk.address, stored)?;
+        let decoded = pipeline.decode(skipped, stored, out, scratch);
+        let bytes = chunk.address..chunk.address.saturating_add(chunk.size);
+        decoded.map_err(|e| error(e).map_fault(|fault| fault.bytes(bytes)))
+    }
+
+    /// Whether [`ChunkReader::read`] needs no memory.
+    pub(super) fn reads_in_place(&self) -> bool {
+        unchunked::reads_in_place(&self.cast)
     }
 
     /// Reads shown bytes of an unfiltered chunk from `skip` on.
@@ -206,36 +243,19 @@ fn pipeline(filters: &[FilterEntry], chunk_bytes: u64) -> Result<Pipeline> {
 }
 
 /// The same, with its numbers where every fault has them.
-fn fault(error: FilterError) -> Fault {
-    let fault = match error.filter {
-        "" => Fault::new(error.what),
-        filter => Fault::new(format!("{filter}: {}", error.what)),
+fn error(error: FilterError) -> Error {
+    let damage = match error {
+        FilterError::Damage(damage) => *damage,
+        FilterError::Failed(error) => return error,
     };
-    Fault {
-        expected: error.expected,
-        found: error.found,
+    let fault = match damage.filter {
+        "" => Fault::new(damage.what),
+        filter => Fault::new(format!("{filter}: {}", damage.what)),
+    };
+    let fault = Fault {
+        expected: damage.expected,
+        found: damage.found,
         ..fault
-    }
-}
-
-/// Lends `len` bytes of a thread's buffer, whose contents are arbitrary.
-fn with_buffer<R>(
-    buffer: &'static LocalKey<RefCell<Vec<u8>>>,
-    len: u64,
-    f: impl FnOnce(&mut [u8]) -> Result<R>,
-) -> Result<R> {
-    let no_room = || Fault::new("no memory for a chunk").expected(format_args!("{len} bytes"));
-    let len = usize::try_from(len).map_err(|_| no_room())?;
-    buffer.with_borrow_mut(|buffer| {
-        if buffer.len() < len {
-            let more = buffer.try_reserve_exact(len - buffer.len());
-            more.map_err(|_| no_room())?;
-            buffer.resize(len, 0);
-        }
-        let outcome = f(&mut buffer[..len]);
-        if buffer.len() > KEPT {
-            *buffer = Vec::new();
-        }
-        outcome
-    })
+    };
+    fault.into()
 }

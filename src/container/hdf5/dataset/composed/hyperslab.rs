@@ -182,13 +182,13 @@ impl Hyperslab {
 }
 
 /// Visits the elements of `here` in a range of places: where they lie here, where there, how many lie
-/// side by side in both. The two have the same length.
+/// side by side in both. The two have the same length. Stops at the first error.
 pub(super) fn each_run(
     here: &Hyperslab,
     there: &Hyperslab,
     places: &Range<u64>,
-    visit: &mut dyn FnMut(u64, u64, u64),
-) {
+    visit: &mut dyn FnMut(u64, u64, u64) -> Result<()>,
+) -> Result<()> {
     let mut ordinal = here.first_from(places.start);
     while ordinal < here.len {
         let place = here.place(ordinal);
@@ -197,9 +197,10 @@ pub(super) fn each_run(
         }
         let run = here.run(ordinal).min(there.run(ordinal));
         let len = run.min(places.end - place);
-        visit(place, there.place(ordinal), len);
+        visit(place, there.place(ordinal), len)?;
         ordinal += len;
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -293,7 +294,9 @@ mod tests {
             let mut found = Vec::new();
             each_run(&here, &there, &(a..b), &mut |place, ordinal, len| {
                 found.extend((0..len).map(|n| (place + n, ordinal + n)));
-            });
+                Ok(())
+            })
+            .unwrap();
             let numbered = expected.iter().copied().zip(0..);
             let expected: Vec<_> = numbered.filter(|(place, _)| (a..b).contains(place)).collect();
             prop_assert_eq!(found, expected);

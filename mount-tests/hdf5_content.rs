@@ -2,6 +2,7 @@
 //!
 //! `write_hdf5.py` writes them with h5py; random ones are compared in `oracles.rs`.
 
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -219,6 +220,54 @@ fn every_storage_shows_the_same_and_fills_what_was_never_written() {
     shown.assert_array("many", "uint32", "'<u4'", &[30_000], &many);
     let verified = arrayfs([Path::new("verify"), &shown.written.source()]);
     assert_eq!(verified.code(), Some(0), "{verified:?}");
+}
+
+/// `count` numbers from 0 on, of four bytes.
+fn counted(count: u32) -> Vec<u8> {
+    (0..count).flat_map(u32::to_le_bytes).collect()
+}
+
+#[test]
+fn chunks_that_were_stored_short_are_read() {
+    let shown = Shown::new("short", "short.h5");
+    for name in ["gzip", "shuffle", "shuffle-gzip", "none"] {
+        let line = counted(1993);
+        shown.assert_array(name, "uint32", "'<u4'", &[1993], &line);
+        let (name, table) = (format!("{name}-table"), counted(2000));
+        shown.assert_array(&name, "uint32", "'<u4'", &[50, 40], &table);
+    }
+    let verified = arrayfs([
+        Path::new("verify"),
+        &shown.written.source().join("short.h5"),
+    ]);
+    assert_eq!(verified.code(), Some(0), "{verified:?}");
+}
+
+#[test]
+fn bytes_that_a_chunk_lacks_cost_no_others() {
+    let written = Written::new("short");
+    let mounted = Mounted::new(written.source(), &[]);
+    let (expected, missing) = (counted(60_000), 40_000..120_000u64);
+    for kind in ["gzip", "none"] {
+        let container = format!("lacking-{kind}.h5");
+        let file = std::fs::File::open(mounted.join(&container).join("numbers")).unwrap();
+        for at in (0..expected.len() as u64).step_by(4096) {
+            let end = (at + 4096).min(expected.len() as u64);
+            let mut page = vec![0; (end - at) as usize];
+            let read = file.read_exact_at(&mut page, at);
+            if end <= missing.start || at >= missing.end {
+                read.unwrap_or_else(|e| panic!("{kind}, byte {at}: {e}"));
+                assert_same(&container, &page, &expected[at as usize..end as usize]);
+            } else {
+                assert_eq!(read.unwrap_err().raw_os_error(), Some(libc::EIO), "{at}");
+            }
+        }
+        let verified = arrayfs([Path::new("verify"), &written.source().join(&container)]);
+        assert_eq!(verified.code(), Some(1), "{verified:?}");
+        let told = &verified.stderr;
+        let what = "the chunk ends before the bytes that it is to hold";
+        assert_eq!(told.matches(what).count(), 1, "{told}");
+    }
 }
 
 #[test]

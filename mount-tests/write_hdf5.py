@@ -189,6 +189,44 @@ def storage(directory, _):
         file.write(b"anything may stand here")
 
 
+def short(directory, _):
+    """Chunks of 1032 whose last one has 961 numbers alone, of 16 x 16 whose last ones have the rows that belong to the
+    array; and a dataset of 60,000 numbers whose first chunk of 30,000 has 10,000. h5py reads the former."""
+    def shuffled(data):
+        return np.frombuffer(data, "u1").reshape(-1, 4).T.tobytes()
+
+    def plain(data):
+        return data
+
+    ways = {"gzip": (dict(compression="gzip"), zlib.compress),
+            "shuffle": (dict(shuffle=True), shuffled),
+            "shuffle-gzip": (dict(shuffle=True, compression="gzip"), lambda data: zlib.compress(shuffled(data))),
+            "none": ({}, plain)}
+    with h5py.File(directory / "short.h5", "w") as file:
+        for name, (storage, stored) in ways.items():
+            line = file.create_dataset(name, (1993,), "<u4", chunks=(1032,), **storage)
+            for start in [0, 1032]:
+                numbers = count(1993, dtype="<u4")[start:start + 1032]
+                line.id.write_direct_chunk((start,), stored(numbers.tobytes()))
+            table = file.create_dataset(name + "-table", (50, 40), "<u4", chunks=(16, 16), **storage)
+            for row in range(0, 50, 16):
+                for column in range(0, 40, 16):
+                    numbers = np.zeros((min(16, 50 - row), 16), "<u4")
+                    inside = count(50, 40, dtype="<u4")[row:row + 16, column:column + 16]
+                    numbers[:, :inside.shape[1]] = inside
+                    table.id.write_direct_chunk((row, column), stored(numbers.tobytes()))
+    with h5py.File(directory / "short.h5", "r") as file:
+        for name in ways:
+            assert (file[name][:] == count(1993)).all() and (file[name + "-table"][:] == count(50, 40)).all()
+    for name in ["gzip", "none"]:
+        storage, stored = ways[name]
+        with h5py.File(directory / f"lacking-{name}.h5", "w") as file:
+            numbers = count(60_000, dtype="<u4")
+            lacking = file.create_dataset("numbers", (60_000,), "<u4", chunks=(30_000,), **storage)
+            lacking.id.write_direct_chunk((0,), stored(numbers[:10_000].tobytes()))
+            lacking.id.write_direct_chunk((30_000,), stored(numbers[30_000:].tobytes()))
+
+
 def huge(directory, _):
     """1 GiB in chunks of 1 MiB, gzip 1: the runs of chunk k and of chunk k + 13 are the same."""
     elements = 1 << 18

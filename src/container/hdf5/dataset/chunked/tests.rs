@@ -70,7 +70,9 @@ fn each_byte(array: &dyn Array) -> Vec<Option<u8>> {
             .and_then(|byte| byte.first().copied())
     };
     // The first look finds out what is missing.
-    let _ = (0..bytes).map(byte).count();
+    (0..bytes).for_each(|at| {
+        byte(at);
+    });
     (0..bytes).map(byte).collect()
 }
 

@@ -41,12 +41,6 @@ impl NameRun {
         }
     }
 
-    /// The names after this place.
-    pub(super) fn names_after(&self, place: Cookie) -> &[(Cookie, OsString)] {
-        let at = self.names.partition_point(|(cookie, _)| *cookie <= place);
-        &self.names[at..]
-    }
-
     /// Whether it leads to the end of the directory.
     pub(super) fn is_last(&self) -> bool {
         self.cut.is_none()
@@ -249,7 +243,7 @@ mod tests {
         for steps in 1.. {
             let run = build(place, 100 * OVERHEAD, &names);
             assert!(run.weight <= 200 * (OVERHEAD + 8) && !run.names.is_empty());
-            found.extend(run.names_after(place).to_vec());
+            found.extend(run.names.clone());
             place = found.last().unwrap().0;
             if run.is_last() {
                 assert!(steps > 5);
@@ -270,7 +264,7 @@ mod tests {
         assert_eq!(run.names, whole.names[501..]);
         assert!(run.leads_on_from(place) && run.leads_on_from(whole.names[999].0));
         assert!(!run.leads_on_from(whole.names[499].0));
-        assert!(whole.names_after(whole.names[999].0).is_empty());
+        assert!(build(whole.names[999].0, RUN, &names).names.is_empty());
     }
 
     #[test]

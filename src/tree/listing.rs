@@ -4,7 +4,8 @@
 //! ([`super::kept_names`]). What a version of a container holds never changes: it is listed from the
 //! container itself. Used by `kernel::directory`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,10 +19,13 @@ use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::source::Kind;
 
+/// More names than fit into an answer to the kernel; so many are looked at for one.
+const STEP: usize = 1000;
+
 /// The names of a directory that follow some place, as far as one step goes.
 pub struct ListingStep {
     names: StepNames,
-    after: Cookie,
+    is_last: bool,
     /// What of the source the names lie in, if they do.
     path: Option<PathBuf>,
     /// The container that the directory belongs to.
@@ -29,7 +33,8 @@ pub struct ListingStep {
 }
 
 enum StepNames {
-    Source(Arc<NameRun>),
+    /// A part of a run.
+    Source(Arc<NameRun>, Range<usize>),
     /// Entries of a container that are shown.
     Container(Vec<(Cookie, EntryIndex)>),
 }
@@ -45,20 +50,35 @@ impl Inside {
     fn find(&self, name: &OsStr) -> Option<EntryIndex> {
         self.opened.find(self.directory, name)
     }
+
+    fn name(&self, entry: EntryIndex) -> Option<&OsStr> {
+        self.opened.name(entry).ok().map(OsString::as_os_str)
+    }
 }
 
 impl ListingStep {
+    fn in_source(run: Arc<NameRun>, after: Cookie, path: &Path) -> Self {
+        let start = run.names.partition_point(|(cookie, _)| *cookie <= after);
+        let end = run.names.len().min(start + STEP);
+        ListingStep {
+            is_last: run.is_last() && end == run.names.len(),
+            names: StepNames::Source(run, start..end),
+            path: Some(path.to_owned()),
+            inside: None,
+        }
+    }
+
     /// Names and their places, in order.
     pub fn names(&self) -> Vec<(Cookie, &OsStr)> {
         match &self.names {
-            StepNames::Source(run) => {
-                let names = run.names_after(self.after).iter();
+            StepNames::Source(run, part) => {
+                let names = run.names[part.clone()].iter();
                 names.map(|(at, name)| (*at, name.as_os_str())).collect()
             }
             StepNames::Container(entries) => {
-                let name = |entry: &EntryIndex| self.inside.as_ref()?.opened.name(*entry).ok();
+                let name = |entry: &EntryIndex| self.inside.as_ref()?.name(*entry);
                 let named = entries.iter();
-                let named = named.filter_map(|(at, entry)| Some((*at, name(entry)?.as_os_str())));
+                let named = named.filter_map(|(at, entry)| Some((*at, name(entry)?)));
                 named.collect()
             }
         }
@@ -66,10 +86,7 @@ impl ListingStep {
 
     /// Whether no name follows these.
     pub fn is_last(&self) -> bool {
-        match &self.names {
-            StepNames::Source(run) => run.is_last(),
-            StepNames::Container(_) => true,
-        }
+        self.is_last
     }
 }
 
@@ -78,13 +95,8 @@ impl Tree {
     pub fn list(&self, directory: InodeId, after: Cookie) -> Result<ListingStep> {
         match &*self.inodes.get(directory)? {
             Node::Directory(path) => {
-                let names = self.names_in_source(directory, path, after, |_| true, &[])?;
-                Ok(ListingStep {
-                    names: StepNames::Source(names),
-                    after,
-                    path: Some(path.clone()),
-                    inside: None,
-                })
+                let run = self.names_in_source(directory, path, after, |_| true, &[])?;
+                Ok(ListingStep::in_source(run, after, path))
             }
             Node::Container(container) => self.list_container(directory, container, after),
             Node::Entry(version, entry) => {
@@ -137,22 +149,23 @@ impl Tree {
         after: Cookie,
     ) -> Result<ListingStep> {
         let version = self.current(inode, container)?;
-        let mut step = self.list_inside(&version, EntryIndex::ROOT, after)?;
-        if container.stored == Kind::Directory
-            && let Some(inside) = &step.inside
-        {
-            let opened = &inside.opened;
-            let own = opened.children_after(EntryIndex::ROOT, Cookie::START)?;
-            let beside = |name: &OsStr| opened.shows_beside(name) && inside.find(name).is_none();
-            let own: Vec<&OsStr> = own
-                .iter()
-                .filter_map(|(_, entry)| Some(opened.name(*entry).ok()?.as_os_str()))
-                .collect();
-            let names = self.names_in_source(inode, &container.path, after, beside, &own)?;
-            step.names = StepNames::Source(names);
-            step.path = Some(container.path.clone());
+        if container.stored != Kind::Directory {
+            return self.list_inside(&version, EntryIndex::ROOT, after);
         }
-        Ok(step)
+        let inside = self.inside(&version, EntryIndex::ROOT)?;
+        let own = inside
+            .opened
+            .children_after(EntryIndex::ROOT, Cookie::START, usize::MAX)?;
+        let own: Vec<&OsStr> = own
+            .iter()
+            .filter_map(|(_, entry)| inside.name(*entry))
+            .collect();
+        let beside = |name: &OsStr| inside.opened.shows_beside(name) && inside.find(name).is_none();
+        let run = self.names_in_source(inode, &container.path, after, beside, &own)?;
+        Ok(ListingStep {
+            inside: Some(inside),
+            ..ListingStep::in_source(run, after, &container.path)
+        })
     }
 
     fn list_inside(
@@ -161,18 +174,23 @@ impl Tree {
         directory: EntryIndex,
         after: Cookie,
     ) -> Result<ListingStep> {
-        let opened = self.open_version(version)?;
-        let names = StepNames::Container(opened.children_after(directory, after)?);
-        let inside = Inside {
-            version: Arc::clone(version),
-            opened,
-            directory,
-        };
+        let inside = self.inside(version, directory)?;
+        let mut entries = inside.opened.children_after(directory, after, STEP + 1)?;
+        let is_last = entries.len() <= STEP;
+        entries.truncate(STEP);
         Ok(ListingStep {
-            names,
-            after,
+            names: StepNames::Container(entries),
+            is_last,
             path: None,
             inside: Some(inside),
+        })
+    }
+
+    fn inside(&self, version: &Arc<ContainerVersion>, directory: EntryIndex) -> Result<Inside> {
+        Ok(Inside {
+            version: Arc::clone(version),
+            opened: self.open_version(version)?,
+            directory,
         })
     }
 
@@ -289,6 +307,20 @@ mod tests {
             }
             assert!(reader.found.values().all(|times| *times == 1));
         }
+    }
+
+    #[test]
+    fn a_long_listing_takes_several_steps() {
+        let source = tempfile::tempdir().unwrap();
+        (0..2 * STEP).for_each(|number| write(source.path(), &number.to_string()));
+        let tree = tree_of(source.path());
+        let first = tree.list(InodeId::ROOT, Cookie::START).unwrap();
+        assert!(first.names().len() == STEP && !first.is_last());
+        let mut reader = Reader::default();
+        while !reader.done {
+            reader.step(&tree, usize::MAX);
+        }
+        assert_eq!(reader.found.len(), 2 * STEP);
     }
 
     #[test]

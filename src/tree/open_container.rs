@@ -92,14 +92,16 @@ impl OpenContainer {
             .filter(|index| self.shown(*index))
     }
 
-    /// Entries of a directory that are shown and follow a place in its listing.
+    /// Entries of a directory that are shown and follow a place in its listing; at most so many.
     pub(super) fn children_after(
         &self,
         parent: EntryIndex,
         place: Cookie,
+        most: usize,
     ) -> Result<Vec<(Cookie, EntryIndex)>> {
         let children = self.entries.children_after(parent, place)?.iter().copied();
-        Ok(children.filter(|(_, index)| self.shown(*index)).collect())
+        let shown = children.filter(|(_, index)| self.shown(*index));
+        Ok(shown.take(most).collect())
     }
 
     /// `error.txt` is there when there is something to say.

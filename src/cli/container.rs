@@ -8,7 +8,7 @@ use crate::container::{Candidate, Container, FORMATS, Preferences, Recognised, r
 use crate::error::{Error, plain};
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
-use crate::source::{Kind, Store};
+use crate::source::{FileKind, Store};
 
 /// A place in a store.
 pub(super) struct Root {
@@ -27,7 +27,7 @@ pub(super) struct FoundContainer {
 pub(super) fn root_of(path: &Path, preferences: Preferences) -> Result<Root, Failure> {
     let root = place_of(path)?;
     let kind = root.store.stat(&root.path)?.kind;
-    if kind == Kind::Directory || found_at(&root, preferences)?.is_some() {
+    if kind == FileKind::Directory || found_at(&root, preferences)?.is_some() {
         return Ok(root);
     }
     Err(not_a_container(path))
@@ -112,13 +112,13 @@ fn walk_place(
         Err(e) => return failed(e),
     }
     let kind = root.store.stat(&root.path).map(|stat| stat.kind);
-    if !matches!(kind, Ok(Kind::Directory)) {
+    if !matches!(kind, Ok(FileKind::Directory)) {
         return;
     }
     let mut names = Vec::new();
     let listed = root.store.list(&root.path, &mut |name, kind| {
         let member = members.iter().any(|member| name == *member);
-        if !member && matches!(kind, Kind::File | Kind::Directory) {
+        if !member && matches!(kind, FileKind::File | FileKind::Directory) {
             names.push(name.to_owned());
         }
     });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Preferences;
 use crate::error::{Error, Result};
-use crate::source::{Kind, Source, Store};
+use crate::source::{FileKind, Source, Store};
 
 /// Enough for every signature at the start of a file, and behind the user blocks of HDF5 files; a page
 /// costs no more than its first bytes.
@@ -18,14 +18,19 @@ const HEAD: usize = 4096;
 pub struct Candidate<'a> {
     pub store: &'a dyn Store,
     pub path: &'a Path,
-    pub kind: Kind,
+    pub kind: FileKind,
     pub preferences: Preferences,
     head: OnceCell<Vec<u8>>,
     further: OnceCell<Arc<dyn Source>>,
 }
 
 impl<'a> Candidate<'a> {
-    pub fn new(store: &'a dyn Store, path: &'a Path, kind: Kind, preferences: Preferences) -> Self {
+    pub fn new(
+        store: &'a dyn Store,
+        path: &'a Path,
+        kind: FileKind,
+        preferences: Preferences,
+    ) -> Self {
         Candidate {
             store,
             path,
@@ -37,11 +42,11 @@ impl<'a> Candidate<'a> {
     }
 
     pub fn is_file(&self) -> bool {
-        self.kind == Kind::File
+        self.kind == FileKind::File
     }
 
     pub fn is_directory(&self) -> bool {
-        self.kind == Kind::Directory
+        self.kind == FileKind::Directory
     }
 
     pub fn extension(&self) -> Option<&OsStr> {

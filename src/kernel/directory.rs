@@ -9,7 +9,7 @@
 use std::ffi::OsStr;
 
 use crate::error::Result;
-use crate::source::Kind;
+use crate::source::FileKind;
 use crate::tree::{Attr, Cookie, InodeId, ListingStep, Tree};
 
 /// Stand before all names.
@@ -21,10 +21,10 @@ pub(super) fn kinds(
     tree: &Tree,
     directory: InodeId,
     offset: u64,
-    mut tell: impl FnMut(&OsStr, u64, Kind) -> bool,
+    mut tell: impl FnMut(&OsStr, u64, FileKind) -> bool,
 ) -> Result<()> {
     each(tree, directory, Cookie(offset), |step, name, next| {
-        let kind = step.map_or(Ok(Kind::Directory), |step| tree.listed_kind(step, name));
+        let kind = step.map_or(Ok(FileKind::Directory), |step| tree.listed_kind(step, name));
         match kind {
             Ok(kind) => Telling::of(tell(name, next.0, kind)),
             Err(_) => Telling::Gone,

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo};
 
-use crate::source::{Kind, SpecialKind, Timestamp};
+use crate::source::{FileKind, SpecialKind, Timestamp};
 use crate::tree::Attr;
 
 /// How long the kernel believes names and attributes. Opening a file always asks, so this bounds only
@@ -55,15 +55,15 @@ pub(super) fn dot_attr(inode: INodeNo) -> FileAttr {
     }
 }
 
-pub(super) fn file_type(kind: Kind) -> FileType {
+pub(super) fn file_type(kind: FileKind) -> FileType {
     match kind {
-        Kind::File => FileType::RegularFile,
-        Kind::Directory => FileType::Directory,
-        Kind::Symlink => FileType::Symlink,
-        Kind::Other(SpecialKind::Fifo) => FileType::NamedPipe,
-        Kind::Other(SpecialKind::Socket) => FileType::Socket,
-        Kind::Other(SpecialKind::CharDevice) => FileType::CharDevice,
-        Kind::Other(SpecialKind::BlockDevice) => FileType::BlockDevice,
+        FileKind::File => FileType::RegularFile,
+        FileKind::Directory => FileType::Directory,
+        FileKind::Symlink => FileType::Symlink,
+        FileKind::Other(SpecialKind::Fifo) => FileType::NamedPipe,
+        FileKind::Other(SpecialKind::Socket) => FileType::Socket,
+        FileKind::Other(SpecialKind::CharDevice) => FileType::CharDevice,
+        FileKind::Other(SpecialKind::BlockDevice) => FileType::BlockDevice,
     }
 }
 

@@ -19,7 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{FileId, FileIdentity, Kind, Source, Space, SpecialKind, Stat, Store, Timestamp, acl};
+use super::{
+    FileId, FileIdentity, FileKind, Source, Space, SpecialKind, Stat, Store, Timestamp, acl,
+};
 use crate::error::{Error, Result};
 use file::{LocalSource, read_full};
 
@@ -111,7 +113,7 @@ impl Store for LocalStore {
         let found = self.at(path, |directory, name| {
             let mut found = stat(&fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
             // The mode of a link means nothing.
-            if found.kind != Kind::Symlink && self.heeds_lists.load(Ordering::Relaxed) {
+            if found.kind != FileKind::Symlink && self.heeds_lists.load(Ordering::Relaxed) {
                 found.mode = allowed(directory, name, found.mode);
             }
             Ok(found)
@@ -119,7 +121,7 @@ impl Store for LocalStore {
         found.map_err(|e| self.failed("stat", path, e))
     }
 
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, Kind)) -> Result<()> {
+    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
         let failed = |e| self.failed("list", path, e);
         let fd = self
             .open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
@@ -222,15 +224,15 @@ impl Store for LocalStore {
     }
 }
 
-fn kind(file_type: FileType) -> Kind {
+fn kind(file_type: FileType) -> FileKind {
     match file_type {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Symlink,
-        FileType::Fifo => Kind::Other(SpecialKind::Fifo),
-        FileType::Socket => Kind::Other(SpecialKind::Socket),
-        FileType::BlockDevice => Kind::Other(SpecialKind::BlockDevice),
-        FileType::CharacterDevice | FileType::Unknown => Kind::Other(SpecialKind::CharDevice),
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Symlink,
+        FileType::Fifo => FileKind::Other(SpecialKind::Fifo),
+        FileType::Socket => FileKind::Other(SpecialKind::Socket),
+        FileType::BlockDevice => FileKind::Other(SpecialKind::BlockDevice),
+        FileType::CharacterDevice | FileType::Unknown => FileKind::Other(SpecialKind::CharDevice),
     }
 }
 
@@ -375,7 +377,7 @@ mod tests {
         symlink(outside.path(), directory.path().join("a/d")).unwrap();
         assert_eq!(reached(), [false; 8]);
         let link = store.stat(Path::new("a/d")).unwrap();
-        assert_eq!(link.kind, Kind::Symlink, "the link itself is there");
+        assert_eq!(link.kind, FileKind::Symlink, "the link itself is there");
         assert_eq!(store.read_link(Path::new("a/d")).unwrap(), outside.path());
     }
 }

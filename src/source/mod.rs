@@ -60,7 +60,7 @@ pub trait Source: Send + Sync {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FileKind {
     File,
     Directory,
     Symlink,
@@ -79,7 +79,7 @@ pub enum SpecialKind {
 /// What `lstat` says; the mode may say less ([`Store::serve_others`]).
 #[derive(Debug, Clone)]
 pub struct Stat {
-    pub kind: Kind,
+    pub kind: FileKind,
     pub identity: FileIdentity,
     /// 512-byte units.
     pub blocks: u64,
@@ -119,7 +119,7 @@ pub trait Store: Send + Sync {
 
     /// Tells each name in a directory and its kind, without `.` and `..`, in the order of the storage.
     /// Takes the same memory however many there are.
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, Kind)) -> Result<()>;
+    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()>;
 
     /// The first bytes of a regular file: less than `buf.len()` only if it is shorter. One round trip.
     fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize>;

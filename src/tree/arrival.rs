@@ -10,7 +10,7 @@ use super::node::{ContainerNode, Node, OrdinaryFile};
 use super::{Attr, InodeId, Tree};
 use crate::container::{self, Candidate, Preferences, Recognised};
 use crate::error::Result;
-use crate::source::{Kind, Stat, Store};
+use crate::source::{FileKind, Stat, Store};
 
 /// What looking into an entry of the source came to.
 pub(super) enum Recognition {
@@ -35,7 +35,7 @@ pub(super) fn recognise(
     stat: &Stat,
     preferences: Preferences,
 ) -> Result<Recognition> {
-    if stat.kind != Kind::File && stat.kind != Kind::Directory {
+    if stat.kind != FileKind::File && stat.kind != FileKind::Directory {
         return Ok(Recognition::Ordinary);
     }
     let candidate = Candidate::new(store, path, stat.kind, preferences);
@@ -52,8 +52,8 @@ pub(super) fn recognise(
 pub(super) fn node_of(path: &Path, stat: &Stat, recognised: Option<Recognised>) -> Node {
     match (recognised, stat.kind) {
         (Some(recognised), kind) => Node::Container(ContainerNode::new(path, kind, recognised)),
-        (None, Kind::Directory) => Node::Directory(path.to_owned()),
-        (None, Kind::File) => Node::File(OrdinaryFile::new(path, stat.identity.id())),
+        (None, FileKind::Directory) => Node::Directory(path.to_owned()),
+        (None, FileKind::File) => Node::File(OrdinaryFile::new(path, stat.identity.id())),
         (None, kind) => Node::Special(path.to_owned(), kind),
     }
 }
@@ -95,7 +95,7 @@ impl Tree {
 
     /// Recognises an entry, or recalls what it was: its first bytes are read once per version.
     pub(super) fn recognise_once(&self, path: &Path, stat: &Stat) -> Result<Recognition> {
-        if stat.kind == Kind::File
+        if stat.kind == FileKind::File
             && let Some(known) = self.inodes.recall(path, stat.identity)
         {
             return Ok(known.map_or(Recognition::Ordinary, Recognition::Container));
@@ -104,10 +104,10 @@ impl Tree {
     }
 
     /// What an entry of the source is shown as, without an inode.
-    pub(super) fn shown_kind(&self, path: &Path) -> Result<Kind> {
+    pub(super) fn shown_kind(&self, path: &Path) -> Result<FileKind> {
         let stat = self.store.stat(path)?;
         match self.recognise_once(path, &stat) {
-            Ok(Recognition::Container(_)) => Ok(Kind::Directory),
+            Ok(Recognition::Container(_)) => Ok(FileKind::Directory),
             _ => Ok(stat.kind),
         }
     }

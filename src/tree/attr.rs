@@ -1,13 +1,13 @@
 //! Attributes of everything in the mount: owner, mode and times of the source, sizes of the arrays.
 
 use super::{InodeId, Settings};
-use crate::source::{Kind, Stat, Timestamp};
+use crate::source::{FileKind, Stat, Timestamp};
 
 /// What `stat` shows.
 #[derive(Debug, Clone)]
 pub struct Attr {
     pub inode: InodeId,
-    pub kind: Kind,
+    pub kind: FileKind,
     pub size: u64,
     /// 512-byte units.
     pub blocks: u64,
@@ -65,7 +65,7 @@ impl Attr {
         is_container: bool,
         settings: &Settings,
     ) -> Attr {
-        if is_container && stat.kind == Kind::File {
+        if is_container && stat.kind == FileKind::File {
             return Attr::directory(inode, &Owner::of(stat), settings);
         }
         let attr = Attr {
@@ -89,7 +89,7 @@ impl Attr {
     pub(super) fn directory(inode: InodeId, owner: &Owner, settings: &Settings) -> Attr {
         let mode = (owner.mode & 0o777) | (owner.mode & 0o444) >> 2;
         Attr {
-            kind: Kind::Directory,
+            kind: FileKind::Directory,
             mode,
             ..Attr::file(inode, owner, 0, 0, settings)
         }
@@ -106,7 +106,7 @@ impl Attr {
     ) -> Attr {
         let attr = Attr {
             inode,
-            kind: Kind::File,
+            kind: FileKind::File,
             size,
             blocks: stored.div_ceil(512),
             mode: owner.mode & 0o666,
@@ -124,7 +124,7 @@ impl Attr {
     /// A symbolic link, whose mode nobody looks at.
     pub(super) fn link(inode: InodeId, owner: &Owner, len: u64, settings: &Settings) -> Attr {
         Attr {
-            kind: Kind::Symlink,
+            kind: FileKind::Symlink,
             mode: 0o777,
             ..Attr::file(inode, owner, len, 0, settings)
         }

@@ -12,7 +12,7 @@ use super::cookie::{Cookie, NameHash, Numbering};
 use crate::container::inside::join;
 use crate::container::{Container, Text};
 use crate::error::{Error, Result};
-use crate::source::Kind;
+use crate::source::FileKind;
 
 /// Number of an entry within its container; 0 is the container's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -255,11 +255,11 @@ impl EntryTable {
         Some(found.1)
     }
 
-    pub(super) fn kind(&self, index: EntryIndex) -> Result<Kind> {
+    pub(super) fn kind(&self, index: EntryIndex) -> Result<FileKind> {
         Ok(match self.entry(index)?.content {
-            EntryContent::Directory(..) => Kind::Directory,
-            EntryContent::Link(_) => Kind::Symlink,
-            _ => Kind::File,
+            EntryContent::Directory(..) => FileKind::Directory,
+            EntryContent::Link(_) => FileKind::Symlink,
+            _ => FileKind::File,
         })
     }
 }
@@ -347,7 +347,7 @@ mod tests {
         let shown = ["a", "arrays.json", "a~", "a~~", "error.txt", "views"];
         assert_eq!(names(&entries, root), shown);
         let a = entries.find(root, OsStr::new("a")).unwrap();
-        assert_eq!(entries.kind(a).unwrap(), Kind::Directory);
+        assert_eq!(entries.kind(a).unwrap(), FileKind::Directory);
     }
 
     #[test]

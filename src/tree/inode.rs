@@ -13,7 +13,7 @@ use super::node::Node;
 use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::source::{FileId, FileIdentity, Kind};
+use crate::source::{FileId, FileIdentity, FileKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InodeId(pub u64);
@@ -26,11 +26,11 @@ impl InodeId {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum InodeKey {
     /// A directory, or what is never opened: whichever is at this path.
-    Kind(PathBuf, Kind),
+    Path(PathBuf, FileKind),
     /// This file, shown as it is.
     File(PathBuf, FileId),
     /// Whichever container is at this path, as long as it is a file or a directory there.
-    Container(PathBuf, Kind),
+    Container(PathBuf, FileKind),
     /// Each version of a container has inodes of its own.
     Entry(VersionId, EntryIndex),
 }
@@ -38,8 +38,8 @@ pub(super) enum InodeKey {
 impl InodeKey {
     fn of(node: &Node) -> InodeKey {
         match node {
-            Node::Directory(path) => InodeKey::Kind(path.clone(), Kind::Directory),
-            Node::Special(path, kind) => InodeKey::Kind(path.clone(), *kind),
+            Node::Directory(path) => InodeKey::Path(path.clone(), FileKind::Directory),
+            Node::Special(path, kind) => InodeKey::Path(path.clone(), *kind),
             Node::File(file) => InodeKey::File(file.path.clone(), file.id),
             Node::Container(at) => InodeKey::Container(at.path.clone(), at.stored),
             Node::Entry(version, entry) => InodeKey::Entry(version.id, *entry),
@@ -141,7 +141,7 @@ impl Inodes {
     pub(super) fn recall(&self, path: &Path, identity: FileIdentity) -> Option<Option<Recognised>> {
         let path = path.to_owned();
         let keys = [
-            InodeKey::Container(path.clone(), Kind::File),
+            InodeKey::Container(path.clone(), FileKind::File),
             InodeKey::File(path, identity.id()),
         ];
         let table = self.lock();

@@ -17,7 +17,7 @@ use super::open_container::OpenContainer;
 use super::version::ContainerVersion;
 use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
-use crate::source::Kind;
+use crate::source::FileKind;
 
 /// More names than fit into an answer to the kernel; so many are looked at for one.
 const STEP: usize = 1000;
@@ -114,7 +114,7 @@ impl Tree {
     pub fn listed_to_the_end(&self, directory: InodeId) {
         let in_source = self.inodes.get(directory).is_ok_and(|node| match &*node {
             Node::Directory(_) => true,
-            Node::Container(container) => container.stored == Kind::Directory,
+            Node::Container(container) => container.stored == FileKind::Directory,
             Node::File(_) | Node::Special(..) | Node::Entry(..) => false,
         });
         if in_source {
@@ -133,7 +133,7 @@ impl Tree {
     }
 
     /// What a listed entry is, without an inode.
-    pub fn listed_kind(&self, step: &ListingStep, name: &OsStr) -> Result<Kind> {
+    pub fn listed_kind(&self, step: &ListingStep, name: &OsStr) -> Result<FileKind> {
         match (entry_in(step, name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => at.opened.kind(entry),
             (None, _, Some(path)) => self.shown_kind(&path.join(name)),
@@ -149,7 +149,7 @@ impl Tree {
         after: Cookie,
     ) -> Result<ListingStep> {
         let version = self.current(inode, container)?;
-        if container.stored != Kind::Directory {
+        if container.stored != FileKind::Directory {
             return self.list_inside(&version, EntryIndex::ROOT, after);
         }
         let inside = self.inside(&version, EntryIndex::ROOT)?;

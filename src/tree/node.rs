@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::entry_table::EntryIndex;
 use super::version::ContainerVersion;
 use crate::container::Recognised;
-use crate::source::{FileId, FileIdentity, Kind};
+use crate::source::{FileId, FileIdentity, FileKind};
 
 pub(super) enum Node {
     /// A directory of the source that is no container.
@@ -18,7 +18,7 @@ pub(super) enum Node {
     /// A regular file of the source, shown as it is.
     File(OrdinaryFile),
     /// A link, pipe, socket or device of the source: shown, never opened.
-    Special(PathBuf, Kind),
+    Special(PathBuf, FileKind),
     /// A file or directory of the source that is shown as a container's directory.
     Container(ContainerNode),
     /// Something in one version of a container: an array, a view, a text, a directory, a link.
@@ -38,7 +38,7 @@ pub(super) struct OrdinaryFile {
 pub(super) struct ContainerNode {
     pub(super) path: PathBuf,
     /// What it is in the source: a file or a directory.
-    pub(super) stored: Kind,
+    pub(super) stored: FileKind,
     known: Mutex<KnownContainer>,
 }
 
@@ -68,7 +68,7 @@ impl OrdinaryFile {
 }
 
 impl ContainerNode {
-    pub(super) fn new(path: &Path, stored: Kind, recognised: Recognised) -> Self {
+    pub(super) fn new(path: &Path, stored: FileKind, recognised: Recognised) -> Self {
         ContainerNode {
             path: path.to_owned(),
             stored,
@@ -113,10 +113,10 @@ impl Node {
     }
 
     /// Whether an entry of the source of this kind and identity is what it stands for.
-    pub(super) fn is_still(&self, kind: Kind, id: FileId) -> bool {
+    pub(super) fn is_still(&self, kind: FileKind, id: FileId) -> bool {
         match self {
-            Node::Directory(_) => kind == Kind::Directory,
-            Node::File(file) => kind == Kind::File && file.id == id,
+            Node::Directory(_) => kind == FileKind::Directory,
+            Node::File(file) => kind == FileKind::File && file.id == id,
             Node::Special(_, special) => kind == *special,
             Node::Container(container) => kind == container.stored,
             Node::Entry(..) => false,

@@ -21,7 +21,7 @@ use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::inside::Located;
 use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
-use crate::source::{Identity, Kind, Store};
+use crate::source::{FileKind, Identity, Store};
 
 pub(super) struct OpenContainer {
     version: VersionId,
@@ -129,7 +129,7 @@ impl OpenContainer {
         info.map_err(|e| located.locate(e).of_container(&self.path))
     }
 
-    pub(super) fn kind(&self, index: EntryIndex) -> Result<Kind> {
+    pub(super) fn kind(&self, index: EntryIndex) -> Result<FileKind> {
         self.entries.kind(index)
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::version::ContainerVersion;
 use crate::error::{Error, Result};
-use crate::source::{FileId, FileIdentity, Kind, Source, Space, Stat, Store};
+use crate::source::{FileId, FileIdentity, FileKind, Source, Space, Stat, Store};
 
 pub(super) struct Pinned {
     store: Arc<dyn Store>,
@@ -47,7 +47,7 @@ impl Store for Pinned {
         self.store.stat(path)
     }
 
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, Kind)) -> Result<()> {
+    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
         self.store.list(path, each)
     }
 

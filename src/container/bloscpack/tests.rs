@@ -9,7 +9,7 @@ use super::*;
 use crate::array::uncached::read;
 use crate::array::{Array, Piece};
 use crate::container::Preferences;
-use crate::source::Kind;
+use crate::source::FileKind;
 
 /// 10 007 bytes without a short period.
 pub(super) fn plain() -> Vec<u8> {
@@ -80,7 +80,7 @@ fn recognised_by_magic_and_by_name() {
             .recognise(&Candidate::new(
                 &store,
                 Path::new(name),
-                Kind::File,
+                FileKind::File,
                 Preferences::default(),
             ))
             .unwrap()
@@ -99,7 +99,7 @@ fn recognised_by_magic_and_by_name() {
     let directory = Candidate::new(
         &store,
         Path::new("a.blp"),
-        Kind::Directory,
+        FileKind::Directory,
         Preferences::default(),
     );
     assert!(matches!(

@@ -20,7 +20,7 @@ use crate::container::{Candidate, Container, Preferences, Recognised, recognise}
 use crate::error::Fault;
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
-use crate::source::{Kind, Store};
+use crate::source::{FileKind, Store};
 
 /// A container directory to be.
 struct Dir(TempDir);
@@ -78,7 +78,7 @@ impl Dir {
         recognise(&Candidate::new(
             &store,
             Path::new(""),
-            Kind::Directory,
+            FileKind::Directory,
             Preferences::default(),
         ))
         .unwrap()

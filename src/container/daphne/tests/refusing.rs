@@ -4,7 +4,7 @@ use super::encoder::*;
 use crate::array::uncached::read;
 use crate::container::{Candidate, Dialect, Preferences, Verdict};
 use crate::container::{Format, daphne::Daphne};
-use crate::source::Kind;
+use crate::source::FileKind;
 use std::path::Path;
 
 /// A 4 x 3 matrix of i32 with these blocks.
@@ -40,8 +40,8 @@ fn a_file_is_recognised_by_its_name() {
         let candidate = Candidate::new(&*store, Path::new(name), kind, Preferences::default());
         matches!(Daphne.recognise(&candidate).unwrap(), Verdict::Yes)
     };
-    assert!(verdict("x.dbdf", Kind::File) && verdict(".dbdf", Kind::File));
-    assert!(!verdict("x.dbdf.meta", Kind::File) && !verdict("x.dbdf", Kind::Directory));
+    assert!(verdict("x.dbdf", FileKind::File) && verdict(".dbdf", FileKind::File));
+    assert!(!verdict("x.dbdf.meta", FileKind::File) && !verdict("x.dbdf", FileKind::Directory));
 }
 
 #[test]

@@ -90,15 +90,6 @@ struct Running<'a> {
     device: Option<Device>,
 }
 
-/// Something that was asked for cannot be had; told to who mounts and to the log.
-fn warn(log: &Destination, message: &str) {
-    log::warn!("{message}");
-    // The terminal still listens, until the mount is usable.
-    if *log != Destination::StandardError {
-        output::complain(message);
-    }
-}
-
 fn start<'a>(
     places: &'a Places,
     options: &MountOptions,
@@ -110,10 +101,7 @@ fn start<'a>(
     if options.log == Some(Destination::System)
         && let Err(e) = daemon::log::check_system()
     {
-        warn(
-            log,
-            &format!("log=syslog: {e}: the daemon logs when it can"),
-        );
+        log::warn!("log=syslog: {e}: the daemon logs when it can");
     }
     if options.writable {
         let mountpoint = places.mountpoint.display();
@@ -146,7 +134,7 @@ fn start<'a>(
     let far = options.readahead.unwrap_or(readahead::DEFAULT);
     let set = device.as_ref().map(|device| readahead::set(*device, far));
     if let (Some(_), Ok(Err(e))) = (options.readahead, set) {
-        warn(log, &format!("readahead= has no effect: {e}"));
+        log::warn!("readahead= has no effect: {e}");
     }
     Ok(Running {
         mount,

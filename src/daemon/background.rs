@@ -99,6 +99,7 @@ impl Readiness {
 
     /// The mount is usable: releases the parent and the terminal.
     pub fn ready(mut self) -> io::Result<()> {
+        super::log::leave_terminal();
         if let Some(mut pipe) = self.pipe.take() {
             let null = File::options().read(true).write(true).open("/dev/null")?;
             rustix::stdio::dup2_stdin(&null)?;

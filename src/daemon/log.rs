@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -33,6 +34,8 @@ impl fmt::Display for Destination {
 struct Logger {
     destination: Destination,
     sink: Mutex<Sink>,
+    /// Whoever started us still reads standard error: warnings go there, too.
+    at_terminal: AtomicBool,
 }
 
 /// An opened destination.
@@ -49,6 +52,7 @@ static LOGGER: OnceLock<Logger> = OnceLock::new();
 pub fn start(destination: Destination, level: LevelFilter) -> io::Result<()> {
     let sink = Sink::open(&destination)?;
     let logger = LOGGER.get_or_init(|| Logger {
+        at_terminal: AtomicBool::new(destination != Destination::StandardError),
         destination,
         sink: Mutex::new(sink),
     });
@@ -57,6 +61,13 @@ pub fn start(destination: Destination, level: LevelFilter) -> io::Result<()> {
         std::panic::set_hook(Box::new(|panic| log::error!("{panic}")));
     }
     Ok(())
+}
+
+/// From now on standard error is told nothing that goes elsewhere.
+pub(super) fn leave_terminal() {
+    if let Some(logger) = LOGGER.get() {
+        logger.at_terminal.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Whether the system's log takes lines now. If it does not, it may later.
@@ -133,9 +144,13 @@ impl Log for Logger {
         if !self.enabled(record.metadata()) {
             return;
         }
-        let text = record.args().to_string();
+        let (level, text) = (record.level(), record.args().to_string());
+        let text = one_line(&text);
+        if level <= Level::Warn && self.at_terminal.load(Ordering::Relaxed) {
+            Sink::StandardError.tell(level, &text);
+        }
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        sink.tell(record.level(), &one_line(&text));
+        sink.tell(level, &text);
     }
 
     fn flush(&self) {}

@@ -4,7 +4,6 @@
 //! an ordinary file.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::node::{ContainerNode, Node, OrdinaryFile};
 use super::{Attr, InodeId, Tree};
@@ -88,7 +87,7 @@ impl Tree {
         self.source_attr(inode, &node, stat)
     }
 
-    pub(super) fn source_attr(&self, inode: InodeId, node: &Arc<Node>, stat: &Stat) -> Attr {
+    pub(super) fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
         let is_container = node.container().is_some();
         Attr::of_source(inode, stat, is_container, &self.settings)
     }

@@ -6,9 +6,11 @@
 //! Used by `container` (to recognise and decode) and by `tree` (to list and to pass files through).
 
 mod acl;
+mod forward;
 mod identity;
 pub mod local;
 
+pub use forward::ForwardWindow;
 pub use identity::{FileId, FileIdentity, Identity};
 
 use std::ffi::{OsStr, OsString};

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::dense::DenseView;
+use super::dense::check::CellCheck;
 use super::header::{FileHead, ObjectKind};
 use super::value::ValueType;
 use super::{NAME, VERSION};
 use crate::array::Array;
-use crate::container::{Container, Text};
+use crate::container::{Check, Container, Text};
 
 /// A file that obeys one of the two forms.
 pub(super) struct DescribedFile {
@@ -19,6 +21,7 @@ pub(super) struct DescribedFile {
     pub(super) arrays: Vec<Arc<dyn Array>>,
     /// The text `labels` of a frame.
     pub(super) labels: Option<Arc<[u8]>>,
+    pub(super) checks: Vec<Arc<dyn Check>>,
 }
 
 impl DescribedFile {
@@ -32,7 +35,14 @@ impl DescribedFile {
             dialect,
             arrays,
             labels: None,
+            checks: Vec::new(),
         }
+    }
+
+    /// Adds a view of cells, and its full check.
+    pub(super) fn add_checked(&mut self, view: Arc<DenseView>) {
+        self.checks.push(Arc::new(CellCheck(Arc::clone(&view))));
+        self.arrays.push(view);
     }
 
     /// Whether the value type that a file is `meant` to have is that of its code in the specification.
@@ -52,9 +62,10 @@ impl DescribedFile {
         add("rows", json!(self.header.rows));
         add("columns", json!(self.header.cols));
         if self.header.data != ObjectKind::Frame {
-            add("value_type", json!(self.header.types[0].name()));
+            add("value_type", json!(self.header.types.list[0].name()));
         }
         container.arrays = self.arrays;
+        container.checks = self.checks;
         container.texts.extend(self.labels.map(|content| Text {
             name: "labels".into(),
             content,

@@ -3,17 +3,23 @@
 //! Both forms of the format have it; they differ in the codes of the value types, and a program-written
 //! frame's labels are not the labels. Little-endian, unaligned. Used by `spec` and `program`.
 
+use std::sync::Arc;
+
+use super::block::learnt::{ChargedList, Learnt};
 use super::labels::FrameLabels;
 use super::value::ValueType;
-use super::window::Window;
 use crate::error::{Fault, Result};
-use crate::source::Source;
+use crate::memory::scratch::Region;
+use crate::source::{ForwardWindow, Source};
 
 /// Columns of a frame that are shown, each as an array of its own.
 const MOST_COLUMNS: u64 = 1 << 20;
 /// Bytes of all labels together.
 const MOST_LABELS: u64 = 128 << 20;
-const WINDOW: usize = 64 << 10;
+const WINDOW: u64 = 64 << 10;
+
+/// What an array of one column takes, with its name and its place in the tree.
+const COLUMN: u64 = 384;
 
 /// Length of the part that every file has.
 pub(super) const FIXED: u64 = 18;
@@ -39,8 +45,8 @@ pub(super) struct FileHead {
     pub(super) data: ObjectKind,
     pub(super) rows: u64,
     pub(super) cols: u64,
-    /// One for a matrix, one for each column of a frame.
-    pub(super) types: Vec<ValueType>,
+    /// One for a matrix, one for each column of a frame, with the charge of what shows it.
+    pub(super) types: Arc<ChargedList<ValueType>>,
     /// The code of a matrix's value type.
     pub(super) code: u8,
     pub(super) labels: FrameLabels,
@@ -53,24 +59,29 @@ impl FileHead {
     pub(super) fn read(
         source: &dyn Source,
         types: fn(u8) -> Option<ValueType>,
+        learnt: &Learnt,
     ) -> Result<FileHead> {
-        let mut window = Window::new(source, source.len(), WINDOW);
+        let mut region = Region::default();
+        let buf = region.scratch(WINDOW)?.take(WINDOW)?;
+        let mut window = ForwardWindow::new(source, source.len(), buf);
         let data = fixed(&mut window, source.len())?;
         let (rows, cols) = (window.u64(2)?, window.u64(10)?);
         let mut header = FileHead {
             data,
             rows,
             cols,
-            types: Vec::new(),
+            types: Arc::new(learnt.list(0)?),
             code: 0,
-            labels: FrameLabels::default(),
+            labels: FrameLabels::new(0, 0, learnt)?,
             len: FIXED,
         };
         if data == ObjectKind::Frame {
-            header.read_columns(&mut window, source.len(), types)?;
+            header.read_columns(&mut window, source.len(), types, learnt)?;
         } else {
             header.code = window.u8(FIXED)?;
-            header.types.push(known(types, header.code, FIXED)?);
+            let mut list = learnt.list(1)?;
+            list.list.push(known(types, header.code, FIXED)?);
+            header.types = Arc::new(list);
             header.len += 1;
         }
         Ok(header)
@@ -78,9 +89,10 @@ impl FileHead {
 
     fn read_columns(
         &mut self,
-        window: &mut Window<'_>,
+        window: &mut ForwardWindow<'_, '_>,
         file: u64,
         types: fn(u8) -> Option<ValueType>,
+        learnt: &Learnt,
     ) -> Result<()> {
         let most = (file - FIXED) / 3;
         if self.cols > most || self.cols > MOST_COLUMNS {
@@ -90,21 +102,23 @@ impl FileHead {
                 .found(self.cols)
                 .into());
         }
+        let mut list = learnt.list_with(self.cols, COLUMN)?;
         for at in FIXED..FIXED + self.cols {
-            self.types.push(known(types, window.u8(at)?, at)?);
+            list.list.push(known(types, window.u8(at)?, at)?);
         }
-        self.labels.at = FIXED + self.cols;
-        self.len = self.labels.at;
+        self.types = Arc::new(list);
+        self.len = FIXED + self.cols;
+        self.labels = FrameLabels::new(self.cols, self.len, learnt)?;
         for _ in 0..self.cols {
-            self.read_label(window)?;
+            self.read_label(window, learnt)?;
         }
         Ok(())
     }
 
-    fn read_label(&mut self, window: &mut Window<'_>) -> Result<()> {
+    fn read_label(&mut self, window: &mut ForwardWindow<'_, '_>, learnt: &Learnt) -> Result<()> {
         let len = window.u16(self.len)?;
         let label = window.bytes(self.len + 2, usize::from(len))?;
-        self.labels.push(&label[..usize::from(len)]);
+        self.labels.push(&label[..usize::from(len)], learnt)?;
         self.len += 2 + u64::from(len);
         if self.len > MOST_LABELS {
             return Err(Fault::new("the labels are too long to show")
@@ -135,7 +149,7 @@ impl FileHead {
     }
 }
 
-fn fixed(window: &mut Window<'_>, file: u64) -> Result<ObjectKind> {
+fn fixed(window: &mut ForwardWindow<'_, '_>, file: u64) -> Result<ObjectKind> {
     if file < FIXED {
         return Err(Fault::new("the file ends within its header")
             .bytes(0..FIXED)

@@ -6,40 +6,51 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::window::Window;
+use super::block::learnt::{ChargedList, Learnt};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
-use crate::error::{Fault, Result};
-use crate::memory::Scratch;
-use crate::source::Source;
+use crate::error::{Error, Result};
+use crate::memory::{Scratch, room};
+use crate::source::{ForwardWindow, Source};
 
 /// Shown bytes from which a block ends with the label.
 const BLOCK: u64 = 256 << 10;
-const WINDOW: usize = 64 << 10;
+const WINDOW: u64 = 64 << 10;
 
 /// Labels of a frame, one after another.
-#[derive(Default)]
 pub(super) struct FrameLabels {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+    bytes: ChargedList<u8>,
+    ends: ChargedList<usize>,
     /// Where the first one's length is stored.
     pub(super) at: u64,
 }
 
 impl FrameLabels {
-    pub(super) fn push(&mut self, label: &[u8]) {
-        self.bytes.extend_from_slice(label);
-        self.ends.push(self.bytes.len());
+    /// Makes room for so many labels, which begin at `at` in the file.
+    pub(super) fn new(count: u64, at: u64, learnt: &Learnt) -> Result<FrameLabels> {
+        Ok(FrameLabels {
+            bytes: learnt.list(0)?,
+            ends: learnt.list(count)?,
+            at,
+        })
+    }
+
+    pub(super) fn push(&mut self, label: &[u8], learnt: &Learnt) -> Result<()> {
+        learnt.grow(&mut self.bytes, label.len())?;
+        self.bytes.list.extend_from_slice(label);
+        self.ends.list.push(self.bytes.list.len());
+        Ok(())
     }
 
     pub(super) fn list(&self) -> Vec<&[u8]> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        let label = |(&start, &end): (&usize, &usize)| &self.bytes[start..end];
-        starts.zip(&self.ends).map(label).collect()
+        let (bytes, ends) = (&self.bytes.list, &self.ends.list);
+        let starts = std::iter::once(&0).chain(ends);
+        let label = |(&start, &end): (&usize, &usize)| &bytes[start..end];
+        starts.zip(ends).map(label).collect()
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.bytes.len()
+        self.bytes.list.len()
     }
 }
 
@@ -117,18 +128,23 @@ impl Array for LabelLines {
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {
-        2 * WINDOW as u64
+        room(WINDOW)
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
         let number = usize::try_from(block.0).unwrap_or(usize::MAX);
         let ends = self
             .starts
             .get(number)
             .zip(self.starts.get(number.saturating_add(1)));
-        let changed = || Fault::new("the labels are not as long as they were").block(block.0);
+        let changed = || {
+            Error::Bug(format!(
+                "block {} of the labels is not as it was cut",
+                block.0
+            ))
+        };
         let (start, end) = ends.ok_or_else(changed)?;
-        let mut window = Window::eager(&*self.source, end.1, WINDOW);
+        let mut window = ForwardWindow::eager(&*self.source, end.1, scratch.take(WINDOW)?);
         let (mut at, mut rest) = (start.1, out);
         for _ in start.0..end.0 {
             let len = usize::from(window.u16(at)?);

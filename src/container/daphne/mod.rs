@@ -30,7 +30,6 @@ mod strided;
 #[cfg(test)]
 mod tests;
 mod value;
-mod window;
 
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Error, Result};

@@ -3,38 +3,44 @@
 //! It is read strictly as the specification says and, only if that fails, strictly as the program writes. What
 //! is left undecided is settled by the metadata beside the file, if there are any. Used by the format's `open`.
 
-use std::path::Path;
 use std::sync::Arc;
 
+use super::block::learnt::Learnt;
 use super::describe::DescribedFile;
 use super::header::ObjectKind;
 use super::{program, sidecar, spec};
 use crate::container::{Dialect, OpenRequest};
 use crate::error::{Error, Result};
-use crate::source::{Source, Store};
+use crate::source::Source;
 
 /// Opens a file in the form that is asked for, or in the one that it has.
 pub(super) fn open(request: &OpenRequest<'_>) -> Result<DescribedFile> {
     let source = request.store.open(request.path)?;
+    let learnt = Learnt::new(request.budget);
     match request.preferences.dialect {
-        Dialect::Spec => spec::open(&source),
-        Dialect::Daphne => program::open(&source),
-        Dialect::Auto => told_apart(&source, &**request.store, request.path),
+        Dialect::Spec => spec::open(&source, &learnt),
+        Dialect::Daphne => program::open(&source, &learnt),
+        Dialect::Auto => told_apart(&source, &learnt, request),
     }
 }
 
 /// As the specification says; if that fails, as the program writes. What is left undecided is settled by
 /// the metadata beside the file, if there are any.
-fn told_apart(source: &Arc<dyn Source>, store: &dyn Store, path: &Path) -> Result<DescribedFile> {
-    let fault = match spec::open(source) {
+fn told_apart(
+    source: &Arc<dyn Source>,
+    learnt: &Arc<Learnt>,
+    request: &OpenRequest<'_>,
+) -> Result<DescribedFile> {
+    let meant = || sidecar::value_type(&**request.store, request.path);
+    let fault = match spec::open(source, learnt) {
         Ok(opened) if opened.header.has_cells() || opened.header.data == ObjectKind::Frame => {
             return Ok(opened);
         }
         // Without cells both forms may be of one length.
-        Ok(opened) => match program::open(source) {
+        Ok(opened) => match program::open(source, learnt) {
             Ok(other) => {
-                let meant = sidecar::value_type(store, path)?;
-                let program = meant.as_deref() == Some(other.header.types[0].name());
+                let meant = meant()?;
+                let program = meant.as_deref() == Some(other.header.types.list[0].name());
                 return Ok(if program { other } else { opened });
             }
             Err(Error::Fault(_)) => return Ok(opened),
@@ -43,9 +49,9 @@ fn told_apart(source: &Arc<dyn Source>, store: &dyn Store, path: &Path) -> Resul
         Err(fault @ Error::Fault(_)) => fault,
         Err(failed) => return Err(failed),
     };
-    match program::open(source) {
+    match program::open(source, learnt) {
         // A file of the other form that was cut short may look like this one.
-        Ok(opened) => match opened.meant_as_spec(&sidecar::value_type(store, path)?) {
+        Ok(opened) => match opened.meant_as_spec(&meant()?) {
             true => Err(fault),
             false => Ok(opened),
         },

@@ -4,6 +4,7 @@
 //! at a time. Pure but for the source; memory is bounded.
 
 use crate::error::Result;
+use crate::memory::{Scratch, room};
 use crate::source::{Fetch, Source};
 
 /// Read at once where pieces lie close together.
@@ -13,13 +14,16 @@ const FAR: u64 = 4 << 10;
 /// Ranges of one fetch.
 const RANGES: usize = 128;
 
-/// `len` bytes at `first`, `first + stride` and so on, until `out` is full. `len` is at most `stride`.
+/// Scratch memory of [`gather`].
+pub(super) const MEMORY: u64 = room(TOGETHER);
+
+/// `len` bytes at `first`, then every `stride` bytes, until `out` is full. `len` is at most `stride`.
 pub(super) fn gather(
     source: &dyn Source,
-    first: u64,
-    stride: u64,
+    (first, stride): (u64, u64),
     len: usize,
     out: &mut [u8],
+    mut scratch: Scratch<'_>,
 ) -> Result<()> {
     if len == 0 || out.is_empty() {
         return Ok(());
@@ -27,21 +31,21 @@ pub(super) fn gather(
     if len as u64 == stride {
         return source.fetch_one(first, out);
     }
-    if stride - len as u64 > FAR {
+    if stride - len as u64 > FAR || stride > TOGETHER {
         return apart(source, first, stride, len, out);
     }
     let stride = stride as usize;
-    let rows = (TOGETHER as usize / stride).max(1);
-    let mut buf = Vec::new();
+    let rows = TOGETHER as usize / stride;
+    let buf = scratch.take(TOGETHER)?;
     for (number, out) in out.chunks_mut(rows * len).enumerate() {
         let count = out.len() / len;
-        buf.resize((count.max(1) - 1) * stride + len, 0);
-        source.fetch_one(first + (number * rows * stride) as u64, &mut buf)?;
+        let buf = &mut buf[..(count.max(1) - 1) * stride + len];
+        source.fetch_one(first + (number * rows * stride) as u64, buf)?;
         match len {
-            1 => pack::<1>(&buf, stride, out),
-            2 => pack::<2>(&buf, stride, out),
-            4 => pack::<4>(&buf, stride, out),
-            8 => pack::<8>(&buf, stride, out),
+            1 => pack::<1>(buf, stride, out),
+            2 => pack::<2>(buf, stride, out),
+            4 => pack::<4>(buf, stride, out),
+            8 => pack::<8>(buf, stride, out),
             _ => {
                 for (from, to) in buf.chunks(stride).zip(out.chunks_exact_mut(len)) {
                     to.copy_from_slice(&from[..len]);
@@ -60,14 +64,49 @@ fn pack<const LEN: usize>(buf: &[u8], stride: usize, out: &mut [u8]) {
 }
 
 fn apart(source: &dyn Source, first: u64, stride: u64, len: usize, out: &mut [u8]) -> Result<()> {
-    let mut at = first;
-    for out in out.chunks_mut(len * RANGES) {
-        let mut ranges = Vec::with_capacity(RANGES);
-        for buf in out.chunks_mut(len) {
-            ranges.push(Fetch { offset: at, buf });
-            at += stride;
-        }
-        source.fetch(&mut ranges)?;
+    let mut fetches = Fetches::new(source);
+    for (number, buf) in (0..).zip(out.chunks_mut(len)) {
+        fetches.push(first + number * stride, buf)?;
     }
-    Ok(())
+    fetches.finish()
+}
+
+/// Ranges that are fetched many at a time.
+pub(super) struct Fetches<'s, 'b> {
+    source: &'s dyn Source,
+    ranges: [Fetch<'b>; RANGES],
+    len: usize,
+}
+
+impl<'s, 'b> Fetches<'s, 'b> {
+    pub(super) fn new(source: &'s dyn Source) -> Self {
+        let none = |_| Fetch {
+            offset: 0,
+            buf: &mut [],
+        };
+        Fetches {
+            source,
+            ranges: std::array::from_fn(none),
+            len: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, offset: u64, buf: &'b mut [u8]) -> Result<()> {
+        self.ranges[self.len] = Fetch { offset, buf };
+        self.len += 1;
+        match self.len < RANGES {
+            true => Ok(()),
+            false => self.fetch(),
+        }
+    }
+
+    /// Fetches what is left.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.fetch()
+    }
+
+    fn fetch(&mut self) -> Result<()> {
+        let len = std::mem::take(&mut self.len);
+        self.source.fetch(&mut self.ranges[..len])
+    }
 }

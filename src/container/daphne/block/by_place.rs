@@ -2,243 +2,209 @@
 //! for every tile: COO entries in any order, and rows as wide as many tiles.
 //!
 //! One pass counts the entries of 4096 bands of places. Bands are joined to slabs of bounded size; a slab is
-//! gathered in one more pass, sorted, and kept for the tiles that follow. Only a few slabs are kept in
-//! the whole process. Where a band alone is too large, or the block is damaged, nothing is gained: the block is
-//! looked through as it lies. Used by `entries`.
+//! gathered in one more pass, sorted, and remembered for the tiles that follow while there is memory for it.
+//! Where a band alone is too large, there is no memory, or the block is damaged, nothing is gained: the block is
+//! looked through as it lies. Used by [`super::scan`].
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::super::value::ValueType;
 use super::BlockFile;
+use super::learnt::{ChargedList, Subject};
 use super::scan::{EntryBatch, VisitBatch, load};
 use super::table::CellBlock;
 use crate::error::{Error, Result};
+use crate::memory::Scratch;
 
 /// Stored bytes that are looked through without a thought.
 const CHEAP: u64 = if cfg!(test) { 64 << 10 } else { 1 << 20 };
 /// How many times more entries than wanted are looked through rather than sorted.
 const WASTE: u64 = 4;
 const BANDS: u64 = 4096;
-/// Entries of a slab, which are an eighth of the block's within these bounds: 16 bytes each.
+/// Entries of a slab, which are an eighth of the block's within these bounds, if there is memory for two slabs.
 const LEAST: u64 = if cfg!(test) { 1 << 10 } else { 512 << 10 };
 const MOST: u64 = 2 << 20;
-/// Slabs kept in the process.
-const KEPT: usize = 4;
-/// Entries handed on together.
-const BATCH: usize = 4096;
-
-/// The latest used is the last.
-static SLABS: Mutex<Vec<KeptSlab>> = Mutex::new(Vec::new());
-static NEXT: AtomicU64 = AtomicU64::new(0);
+/// Slabs that are looked at together.
+const SPANNED: usize = 4;
 
 /// The place of an entry in its block, counted row by row, and the bits of its value.
 type PlacedEntry = (u64, u64);
 
-struct KeptSlab {
-    /// File, block and slab.
-    key: (u64, u32, usize),
-    entries: Arc<Vec<PlacedEntry>>,
-}
+/// Sorted by their places; those at one place are neighbours.
+type Slab = ChargedList<PlacedEntry>;
 
-/// Counts of a file's blocks; none where a block is damaged.
-pub(in super::super) struct ByPlace {
-    id: u64,
-    counts: Mutex<HashMap<u32, Option<Arc<PlaceCounts>>>>,
-}
-
-impl ByPlace {
-    pub(in super::super) fn new() -> ByPlace {
-        ByPlace {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            counts: Mutex::default(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Option<Arc<PlaceCounts>>>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for ByPlace {
-    fn drop(&mut self) {
-        slabs().retain(|kept| kept.key.0 != self.id);
-    }
-}
-
-fn slabs() -> MutexGuard<'static, Vec<KeptSlab>> {
-    SLABS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Gives a slab that is kept, and makes it the latest.
-fn recall(key: (u64, u32, usize)) -> Option<Arc<Vec<PlacedEntry>>> {
-    let mut slabs = slabs();
-    let at = slabs.iter().position(|kept| kept.key == key)?;
-    let kept = slabs.remove(at);
-    let entries = Arc::clone(&kept.entries);
-    slabs.push(kept);
-    Some(entries)
-}
-
-/// Entries of a block before each band of places, and the first band of each slab.
+/// How many entries of a block lie where, and how that is cut into slabs.
 struct PlaceCounts {
     /// Places of a band.
     step: u64,
-    before: Vec<u64>,
-    slabs: Vec<usize>,
+    /// Entries before each band; the last is their number.
+    before: ChargedList<u64>,
+    /// Entries of a slab.
+    most: u64,
 }
 
 impl PlaceCounts {
-    fn new(block: &CellBlock, counts: &[u64]) -> PlaceCounts {
-        let mut before = vec![0];
-        before.extend(counts.iter().scan(0, |sum, count| {
-            *sum += count;
-            Some(*sum)
-        }));
-        let most = most(block);
-        let mut slabs = vec![0];
-        for band in 1..counts.len() {
-            let start = slabs.last().map_or(0, |&start| before[start]);
-            if before[band + 1] - start > most {
-                slabs.push(band);
+    /// Counts the entries in one pass.
+    fn count(file: &BlockFile, block: &CellBlock, scratch: Scratch<'_>) -> Result<PlaceCounts> {
+        let learnt = &*file.learnt;
+        let step = block.area().div_ceil(BANDS).max(1);
+        let mut before: ChargedList<u64> = learnt.list(BANDS + 1)?;
+        before.list.resize(BANDS as usize + 1, 0);
+        let counts = &mut before.list[1..];
+        let (rows, cols) = all(block);
+        file.look_through(block, &rows, &cols, scratch, &mut |batch| {
+            for place in places(block, batch) {
+                counts[(place / step) as usize] += 1;
             }
+            Ok(())
+        })?;
+        let mut sum = 0;
+        for count in counts {
+            sum += *count;
+            *count = sum;
         }
-        slabs.push(counts.len());
-        PlaceCounts {
-            step: step(block),
-            before,
-            slabs,
-        }
+        let size = size_of::<PlacedEntry>() as u64;
+        let most = (block.entries() / 8).clamp(LEAST, MOST);
+        let most = most.min(learnt.most() / 2 / size);
+        Ok(PlaceCounts { step, before, most })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.before.bytes()
     }
 
     /// At least the entries at these places.
     fn entries(&self, places: &Range<u64>) -> u64 {
         let end = places.end.div_ceil(self.step) as usize;
-        self.before[end] - self.before[(places.start / self.step) as usize]
+        self.before.list[end] - self.before.list[(places.start / self.step) as usize]
     }
 
-    /// The slabs that hold these places.
-    fn slabs(&self, places: &Range<u64>) -> Range<usize> {
-        let slab = |place: u64| {
-            let band = (place / self.step) as usize;
-            self.slabs.partition_point(|&first| first <= band) - 1
-        };
-        slab(places.start)..slab(places.end - 1) + 1
+    /// The slab that a band lies in: its first band, and the one behind it. The bands are joined from the first on.
+    fn slab(&self, band: usize) -> Range<usize> {
+        let before = &self.before.list;
+        let mut start = 0;
+        loop {
+            let most = before[start] + self.most;
+            // A band that is too large is a slab by itself.
+            let fit = before[start + 1..].partition_point(|&n| n <= most).max(1);
+            let end = start + fit;
+            if band < end {
+                return start..end;
+            }
+            start = end;
+        }
     }
 
-    /// Entries and places of a slab.
-    fn slab(&self, slab: usize) -> (u64, Range<u64>) {
-        let (first, end) = (self.slabs[slab], self.slabs[slab + 1]);
-        let places = first as u64 * self.step..(end as u64).saturating_mul(self.step);
-        (self.before[end] - self.before[first], places)
+    /// The slabs that hold these places, which are not empty.
+    fn slabs(&self, places: &Range<u64>) -> impl Iterator<Item = Range<usize>> {
+        let (first, last) = (places.start / self.step, (places.end - 1) / self.step);
+        let next =
+            move |slab: &Range<usize>| (slab.end as u64 <= last).then(|| self.slab(slab.end));
+        std::iter::successors(Some(self.slab(first as usize)), next)
     }
-}
 
-fn step(block: &CellBlock) -> u64 {
-    block.area().div_ceil(BANDS).max(1)
-}
-
-fn most(block: &CellBlock) -> u64 {
-    (block.entries() / 8).clamp(LEAST, MOST)
+    /// Entries of a slab.
+    fn len(&self, slab: &Range<usize>) -> u64 {
+        self.before.list[slab.end] - self.before.list[slab.start]
+    }
 }
 
 impl BlockFile {
     /// Visits the entries of a rectangle in the order of their places, or says that this is no gain.
-    pub(in super::super) fn scan_sorted(
+    pub(super) fn scan_sorted(
         &self,
         block: &CellBlock,
         rows: &Range<u32>,
         cols: &Range<u32>,
+        mut scratch: Scratch<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<bool> {
         if block.stored() <= CHEAP || rows.is_empty() || cols.is_empty() {
             return Ok(false);
         }
-        let passed = self.passed(block, rows)?;
+        let passed = self.passed(block, rows, scratch.lend())?;
         if passed * block.entry() <= CHEAP {
             return Ok(false);
         }
-        let Some(counts) = self.counts(block)? else {
+        let counts = self.counts(block, scratch.lend())?;
+        let Some(counts) = &*counts else {
             return Ok(false);
         };
         let place = |row: u32, col: u32| u64::from(row) * u64::from(block.width) + u64::from(col);
         let places = place(rows.start, cols.start)..place(rows.end - 1, cols.end - 1) + 1;
-        let slabs = counts.slabs(&places);
-        let fits = |slab| counts.slab(slab).0 <= most(block);
-        if passed / WASTE < counts.entries(&places) || !slabs.clone().all(fits) {
+        let fits = |slab| counts.len(&slab) <= counts.most;
+        if passed / WASTE < counts.entries(&places) || !counts.slabs(&places).all(fits) {
             return Ok(false);
         }
-        for slab in slabs {
-            let entries = self.slab(block, &counts, slab)?;
-            let start = entries.partition_point(|entry| entry.0 < places.start);
-            let end = entries.partition_point(|entry| entry.0 < places.end);
-            give(block, cols, &entries[start..end], visit)?;
+        let mut slabs = [const { None }; SPANNED];
+        for (number, slab) in counts.slabs(&places).enumerate() {
+            let gathered = match slabs.get_mut(number) {
+                Some(place) => place.insert(self.slab(block, counts, &slab, scratch.lend())?),
+                None => return Ok(false),
+            };
+            if gathered.is_none() {
+                return Ok(false);
+            }
+        }
+        for slab in slabs.iter().flatten().flatten() {
+            let start = slab.list.partition_point(|entry| entry.0 < places.start);
+            let end = slab.list.partition_point(|entry| entry.0 < places.end);
+            give(block, cols, &slab.list[start..end], scratch.lend(), visit)?;
         }
         Ok(true)
     }
 
-    /// Counts the entries of a block when they are first needed.
-    fn counts(&self, block: &CellBlock) -> Result<Option<Arc<PlaceCounts>>> {
-        // Held while counting: others would only do the same.
-        let mut known = self.sorted.lock();
-        if let Some(counts) = known.get(&block.number) {
-            return Ok(counts.clone());
+    /// The counts of a block, made when they are first needed; none where the block is damaged.
+    fn counts(&self, block: &CellBlock, scratch: Scratch<'_>) -> Result<Arc<Option<PlaceCounts>>> {
+        let about = Subject::Places(block.number);
+        let _alone = self.learnt.alone();
+        if let Some(counts) = self.learnt.recall(about) {
+            return Ok(counts);
         }
-        let step = step(block);
-        let mut counts = vec![0; BANDS as usize];
-        let counted = self.look_through(block, &all(block).0, &all(block).1, &mut |batch| {
-            for place in places(block, batch) {
-                counts[(place / step) as usize] += 1;
-            }
-            Ok(())
-        });
-        let counts = match counted {
-            Ok(()) => Some(Arc::new(PlaceCounts::new(block, &counts))),
+        let counts = match PlaceCounts::count(self, block, scratch) {
+            Ok(counts) => Some(counts),
             // The fault harms only what lies beside it.
             Err(Error::Fault(_)) => None,
             Err(other) => return Err(other),
         };
-        known.insert(block.number, counts.clone());
-        Ok(counts)
+        let bytes = counts.as_ref().map_or(0, PlaceCounts::bytes);
+        Ok(self.learnt.remember(about, counts, bytes))
     }
 
-    /// The entries of a slab, sorted; those at one place are neighbours.
+    /// The entries of a slab, if there is memory for them.
     fn slab(
         &self,
         block: &CellBlock,
         counts: &PlaceCounts,
-        slab: usize,
-    ) -> Result<Arc<Vec<PlacedEntry>>> {
-        let key = (self.sorted.id, block.number, slab);
-        // Held while gathering, see above.
-        let _alone = self.sorted.lock();
-        if let Some(entries) = recall(key) {
-            return Ok(entries);
+        slab: &Range<usize>,
+        scratch: Scratch<'_>,
+    ) -> Result<Option<Arc<Slab>>> {
+        let about = Subject::Slab(block.number, slab.start);
+        let _alone = self.learnt.alone();
+        if let Some(slab) = self.learnt.recall(about) {
+            return Ok(Some(slab));
         }
-        let (len, inside) = counts.slab(slab);
+        let len = counts.len(slab);
+        let Some(mut entries) = self.learnt.list_if_free::<PlacedEntry>(len) else {
+            return Ok(None);
+        };
+        let (first, end) = (slab.start as u64, slab.end as u64);
+        let inside = first * counts.step..end.saturating_mul(counts.step);
         let size = block.value().map_or(1, ValueType::size);
         let rows = inside.start / u64::from(block.width)..inside.end.div_ceil(block.width.into());
         let rows = rows.start as u32..rows.end.min(block.height.into()) as u32;
-        let mut entries = Vec::with_capacity(len as usize);
-        self.look_through(block, &rows, &all(block).1, &mut |batch| {
-            let values = batch.values.chunks_exact(size).map(load);
+        self.look_through(block, &rows, &all(block).1, scratch, &mut |batch| {
+            let values = batch.values().chunks_exact(size).map(load);
             let placed = places(block, batch).zip(values);
-            entries.extend(placed.filter(|entry| inside.contains(&entry.0)));
+            let wanted = placed.filter(|entry| inside.contains(&entry.0));
+            let room = entries.list.capacity() - entries.list.len();
+            entries.list.extend(wanted.take(room));
             Ok(())
         })?;
-        entries.sort_unstable_by_key(|entry| entry.0);
-        let entries = Arc::new(entries);
-        let mut slabs = slabs();
-        if slabs.len() >= KEPT {
-            slabs.remove(0);
-        }
-        slabs.push(KeptSlab {
-            key,
-            entries: Arc::clone(&entries),
-        });
-        Ok(entries)
+        entries.list.sort_unstable_by_key(|entry| entry.0);
+        let bytes = entries.bytes();
+        Ok(Some(self.learnt.remember(about, entries, bytes)))
     }
 }
 
@@ -247,9 +213,9 @@ fn all(block: &CellBlock) -> (Range<u32>, Range<u32>) {
     (0..block.height, 0..block.width)
 }
 
-fn places<'a>(block: &CellBlock, batch: &'a EntryBatch) -> impl Iterator<Item = u64> + 'a {
+fn places<'a>(block: &CellBlock, batch: &'a EntryBatch<'_>) -> impl Iterator<Item = u64> + 'a {
     let width = u64::from(block.width);
-    let pairs = batch.rows.iter().zip(&batch.cols);
+    let pairs = batch.rows().iter().zip(batch.cols());
     pairs.map(move |(&row, &col)| u64::from(row) * width + u64::from(col))
 }
 
@@ -258,19 +224,32 @@ fn give(
     block: &CellBlock,
     cols: &Range<u32>,
     entries: &[PlacedEntry],
+    scratch: Scratch<'_>,
     visit: &mut VisitBatch<'_>,
 ) -> Result<()> {
-    let (width, size) = (
-        u64::from(block.width),
-        block.value().map_or(1, ValueType::size),
-    );
-    let mut batch = EntryBatch::default();
-    for part in entries.chunks(BATCH) {
+    match block.value().map_or(0, ValueType::size) {
+        1 => give_sized::<1>(block, cols, entries, scratch, visit),
+        2 => give_sized::<2>(block, cols, entries, scratch, visit),
+        4 => give_sized::<4>(block, cols, entries, scratch, visit),
+        _ => give_sized::<8>(block, cols, entries, scratch, visit),
+    }
+}
+
+fn give_sized<const S: usize>(
+    block: &CellBlock,
+    cols: &Range<u32>,
+    entries: &[PlacedEntry],
+    mut scratch: Scratch<'_>,
+    visit: &mut VisitBatch<'_>,
+) -> Result<()> {
+    let width = u64::from(block.width);
+    let mut batch = EntryBatch::new(S, &mut scratch)?;
+    for part in entries.chunks(batch.spare()) {
         batch.clear();
         for &(place, bits) in part {
             let (row, col) = ((place / width) as u32, (place % width) as u32);
             if cols.contains(&col) {
-                batch.push(row, col, &bits.to_le_bytes()[..size]);
+                batch.push::<S>(row, col, &bits.to_le_bytes()[..S]);
             }
         }
         visit(&batch)?;

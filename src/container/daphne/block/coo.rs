@@ -3,31 +3,36 @@
 //! One pass over a block checks its rows and notes which each run of entries has, so that runs without the rows
 //! that are wanted are passed over. Used by [`super::scan`].
 
-use super::super::window::Window;
+use super::learnt::{ChargedList, Learnt};
 use super::sparse::column;
 use super::table::CellBlock;
 use crate::error::Result;
-use crate::source::Source;
+use crate::memory::Scratch;
+use crate::source::{ForwardWindow, Source};
 
 /// Stored bytes of a run.
 const RUN: u64 = 64 << 10;
 
-/// The least and the greatest row of each run of COO entries.
-pub(super) struct CooRuns {
-    pub(super) spans: Vec<(u32, u32)>,
-}
+/// The least and the greatest row of each run of COO entries: 8 bytes for 64 KiB.
+pub(super) type CooRuns = ChargedList<(u32, u32)>;
 
 impl CooRuns {
     /// Entries of a run.
-    pub(super) fn run(block: &CellBlock) -> u64 {
+    pub(super) fn entries(block: &CellBlock) -> u64 {
         RUN / block.entry()
     }
 
-    pub(super) fn find(source: &dyn Source, block: &CellBlock) -> Result<CooRuns> {
+    /// Passes over a block, of which it takes a run of memory.
+    pub(super) fn find(
+        source: &dyn Source,
+        block: &CellBlock,
+        learnt: &Learnt,
+        mut scratch: Scratch<'_>,
+    ) -> Result<CooRuns> {
         let entry = block.entry() as usize;
-        let (run, all) = (CooRuns::run(block), block.entries());
-        let mut window = Window::eager(source, block.end, RUN as usize);
-        let mut spans = Vec::new();
+        let (run, all) = (CooRuns::entries(block), block.entries());
+        let mut window = ForwardWindow::eager(source, block.end, scratch.take(RUN)?);
+        let mut runs: CooRuns = learnt.list(all.div_ceil(run))?;
         for first in (0..all).step_by(run as usize) {
             let len = run.min(all - first) as usize * entry;
             let bytes = window.bytes(block.payload() + first * block.entry(), len)?;
@@ -43,8 +48,8 @@ impl CooRuns {
                     .found(span.1)
                     .into());
             }
-            spans.push(span);
+            runs.list.push(span);
         }
-        Ok(CooRuns { spans })
+        Ok(runs)
     }
 }

@@ -1,26 +1,30 @@
-//! The blocks of a file and what has been learnt about their insides.
+//! The blocks of a file: where they lie, what is inside of them, and what has been learnt about that.
 //!
-//! Large sparse and COO blocks are passed over once and remembered by a few numbers for every 64 KiB;
-//! smaller ones are cheaper to look through again. Shared by all arrays of a container.
+//! [`table`] knows where each lies, [`tree`] which hold a rectangle of cells. What is inside is read by the type of
+//! the block: [`BlockFile::dense`], [`sparse`], [`coo`]; [`scan`] gives the entries of any of them, [`by_place`]
+//! those of a large one by their places, [`sorted`] those of several in the order of the object.
+//! Large sparse and COO blocks are passed over once and remembered by a few numbers for every 64 KiB
+//! ([`learnt`]); smaller ones are cheaper to look through again. Shared by all arrays of a container.
 
 mod by_place;
 mod coo;
+pub(super) mod learnt;
 pub(super) mod scan;
 pub(super) mod sorted;
 pub(super) mod sparse;
 pub(super) mod table;
 pub(super) mod tree;
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::strided;
 use super::value::ValueType;
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
+use crate::memory::Scratch;
 use crate::source::Source;
-use by_place::ByPlace;
 use coo::CooRuns;
+use learnt::{Learnt, Subject};
 use sparse::{RowMarks, SparseRows};
 use table::{BlockBody, BlockTable, CellBlock};
 
@@ -30,77 +34,62 @@ const SMALL: u64 = 64 << 10;
 pub(super) struct BlockFile {
     pub(super) source: Arc<dyn Source>,
     pub(super) table: BlockTable,
-    pub(super) sorted: ByPlace,
-    known: Mutex<HashMap<u32, Learnt>>,
-}
-
-#[derive(Clone)]
-enum Learnt {
-    RowMarks(Arc<RowMarks>),
-    CooRuns(Arc<CooRuns>),
+    pub(super) learnt: Arc<Learnt>,
 }
 
 impl BlockFile {
-    pub(super) fn new(source: Arc<dyn Source>, table: BlockTable) -> Self {
-        BlockFile {
-            source,
-            table,
-            sorted: ByPlace::new(),
-            known: Mutex::default(),
-        }
-    }
-
-    /// Checks the counts of a sparse block; a fault carries the block.
-    pub(super) fn marks(&self, block: &CellBlock) -> Result<Arc<RowMarks>> {
-        if let Some(Learnt::RowMarks(marks)) = self.recall(block) {
+    /// Where the rows of a sparse block lie, whose counts are checked; a fault carries the block. Takes
+    /// [`sparse::MARKING_MEMORY`].
+    pub(super) fn row_marks(
+        &self,
+        block: &CellBlock,
+        scratch: Scratch<'_>,
+    ) -> Result<Arc<RowMarks>> {
+        let about = Subject::Rows(block.number);
+        if let Some(marks) = self.learnt.recall(about) {
             return Ok(marks);
         }
-        let marks = SparseRows::of(block).mark(&*self.source);
-        let marks = Arc::new(marks.map_err(|e| e.map_fault(|f| in_block(f, block)))?);
-        self.remember(block, || Learnt::RowMarks(Arc::clone(&marks)));
-        Ok(marks)
-    }
-
-    /// Checks the rows of a COO block.
-    fn spans(&self, block: &CellBlock) -> Result<Arc<CooRuns>> {
-        if let Some(Learnt::CooRuns(spans)) = self.recall(block) {
-            return Ok(spans);
-        }
-        let spans = Arc::new(CooRuns::find(&*self.source, block)?);
-        self.remember(block, || Learnt::CooRuns(Arc::clone(&spans)));
-        Ok(spans)
-    }
-
-    fn recall(&self, block: &CellBlock) -> Option<Learnt> {
+        let marks = SparseRows::of(block).mark(&*self.source, &self.learnt, scratch);
+        let marks = marks.map_err(|e| e.map_fault(|f| in_block(f, block)))?;
         if block.stored() <= SMALL {
-            return None;
+            return Ok(Arc::new(marks));
         }
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&block.number).cloned()
+        let bytes = marks.bytes();
+        Ok(self.learnt.remember(about, marks, bytes))
     }
 
-    fn remember(&self, block: &CellBlock, known: impl FnOnce() -> Learnt) {
-        if block.stored() > SMALL {
-            let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            all.insert(block.number, known());
+    /// Which rows the runs of a COO block have, all of which are checked.
+    fn coo_runs(&self, block: &CellBlock, scratch: Scratch<'_>) -> Result<Arc<CooRuns>> {
+        let about = Subject::Runs(block.number);
+        if let Some(runs) = self.learnt.recall(about) {
+            return Ok(runs);
         }
+        let runs = CooRuns::find(&*self.source, block, &self.learnt, scratch)?;
+        if block.stored() <= SMALL {
+            return Ok(Arc::new(runs));
+        }
+        let bytes = runs.bytes();
+        Ok(self.learnt.remember(about, runs, bytes))
     }
 
-    /// Cells of a dense block, packed row by row; the ranges count within the block.
+    /// Cells of a dense block, packed row by row; the ranges count within the block. Takes
+    /// [`strided::MEMORY`].
     pub(super) fn dense(
         &self,
         block: &CellBlock,
         rows: &Range<u64>,
         cols: &Range<u64>,
         out: &mut [u8],
+        scratch: Scratch<'_>,
     ) -> Result<()> {
         let BlockBody::Dense(value) = block.body else {
-            return Err(block.fault("not a dense block").into());
+            let number = block.number;
+            return Err(Error::Bug(format!("block {number} is read as a dense one")));
         };
         let stride = u64::from(block.width) * value.size() as u64;
         let first = block.payload() + rows.start * stride + cols.start * value.size() as u64;
         let len = (cols.end - cols.start) as usize * value.size();
-        strided::gather(&*self.source, first, stride, len, out)
+        strided::gather(&*self.source, (first, stride), len, out, scratch)
     }
 }
 

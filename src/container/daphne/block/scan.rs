@@ -1,63 +1,112 @@
 //! The entries of any block in a rectangle of its cells, in the order in which they are stored, or by place.
 //!
 //! Given in batches of packed columns and values, whatever the block type; the cells of a dense block that
-//! are not zero count as entries. Indices are checked here, places that come twice are not: see `parts` and
-//! `tile`. Ranges count within the block.
+//! are not zero count as entries. Indices are checked here, places that come twice are not: see
+//! [`super::sorted`] and the tiles of `dense`. Ranges count within the block.
 
 use std::ops::Range;
 
 use super::super::value::ValueType;
-use super::super::window::Window;
+use super::coo::CooRuns;
 use super::sparse::{SparseRows, column};
 use super::table::{BlockBody, CellBlock};
-use super::{BlockFile, CooRuns, in_block};
+use super::{BlockFile, in_block};
 use crate::error::{Fault, Result};
+use crate::memory::{Scratch, room};
+use crate::source::ForwardWindow;
 
 /// Entries of a batch.
 const BATCH: usize = 4096;
-const WINDOW: usize = 128 << 10;
+/// A batch with less room than this is handed on.
+const SPARE: usize = BATCH / 8;
+/// Stored bytes that are read at once.
+pub(in super::super) const WINDOW: u64 = 128 << 10;
+
+/// Most bytes of the values of a batch.
+pub(in super::super) const BATCH_VALUES: u64 = 8 * BATCH as u64;
+
+/// Scratch memory of a scan: a batch, and a window.
+pub(in super::super) const SCAN_MEMORY: u64 =
+    2 * room(4 * BATCH as u64) + room(BATCH_VALUES) + room(WINDOW);
 
 /// Entries of one block: places within it, and values as they are stored.
-#[derive(Default)]
-pub(in super::super) struct EntryBatch {
-    pub(in super::super) rows: Vec<u32>,
-    pub(in super::super) cols: Vec<u32>,
-    pub(in super::super) values: Vec<u8>,
+pub(in super::super) struct EntryBatch<'b> {
+    rows: &'b mut [u32],
+    cols: &'b mut [u32],
+    values: &'b mut [u8],
+    /// Bytes of a value.
+    size: usize,
+    len: usize,
 }
 
-impl EntryBatch {
+impl<'b> EntryBatch<'b> {
+    /// Takes what [`SCAN_MEMORY`] has beside the window.
+    pub(super) fn new(size: usize, scratch: &mut Scratch<'b>) -> Result<EntryBatch<'b>> {
+        Ok(EntryBatch {
+            rows: scratch.take_u32s(BATCH as u64)?,
+            cols: scratch.take_u32s(BATCH as u64)?,
+            values: scratch.take(BATCH_VALUES)?,
+            size,
+            len: 0,
+        })
+    }
+
+    pub(in super::super) fn rows(&self) -> &[u32] {
+        &self.rows[..self.len]
+    }
+
+    pub(in super::super) fn cols(&self) -> &[u32] {
+        &self.cols[..self.len]
+    }
+
+    /// Packed.
+    pub(in super::super) fn values(&self) -> &[u8] {
+        &self.values[..self.len * self.size]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Entries that it has room for.
+    pub(super) fn spare(&self) -> usize {
+        BATCH - self.len
+    }
+
+    /// Adds an entry, whose value has `S` bytes; there is room.
     #[inline(always)]
-    pub(in super::super) fn push(&mut self, row: u32, col: u32, value: &[u8]) {
-        self.rows.push(row);
-        self.cols.push(col);
-        self.values.extend_from_slice(value);
+    pub(super) fn push<const S: usize>(&mut self, row: u32, col: u32, value: &[u8]) {
+        let at = self.len;
+        self.rows[at] = row;
+        self.cols[at] = col;
+        self.values[at * S..at * S + S].copy_from_slice(value);
+        self.len = at + 1;
     }
 
-    pub(in super::super) fn clear(&mut self) {
-        self.rows.clear();
-        self.cols.clear();
-        self.values.clear();
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
     }
 }
 
-pub(in super::super) type VisitBatch<'a> = dyn FnMut(&EntryBatch) -> Result<()> + 'a;
+pub(in super::super) type VisitBatch<'a> = dyn FnMut(&EntryBatch<'_>) -> Result<()> + 'a;
 
 /// The part of a block that is looked through.
-struct BlockScan<'a> {
+struct BlockScan<'a, 'b> {
     stored: &'a BlockFile,
     block: &'a CellBlock,
     rows: Range<u32>,
     cols: Range<u32>,
-    batch: EntryBatch,
+    batch: EntryBatch<'b>,
 }
 
 impl BlockFile {
-    /// Visits the entries of a block in a rectangle.
+    /// Visits the entries of a block in a rectangle. Takes [`SCAN_MEMORY`].
     pub(in super::super) fn scan(
         &self,
         block: &CellBlock,
         rows: &Range<u64>,
         cols: &Range<u64>,
+        mut scratch: Scratch<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
         let narrow = |range: &Range<u64>, most: u32| {
@@ -65,82 +114,102 @@ impl BlockFile {
             range.start.min(most) as u32..range.end.min(most) as u32
         };
         let (rows, cols) = (narrow(rows, block.height), narrow(cols, block.width));
-        match self.scan_sorted(block, &rows, &cols, visit)? {
+        match self.scan_sorted(block, &rows, &cols, scratch.lend(), visit)? {
             true => Ok(()),
-            false => self.look_through(block, &rows, &cols, visit),
+            false => self.look_through(block, &rows, &cols, scratch, visit),
         }
     }
 
-    /// The same, in the order in which the entries are stored.
-    pub(in super::super) fn look_through(
+    /// The same, in the order in which the entries are stored. Takes [`SCAN_MEMORY`].
+    pub(super) fn look_through(
         &self,
         block: &CellBlock,
         rows: &Range<u32>,
         cols: &Range<u32>,
+        mut scratch: Scratch<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
+        let size = block.value().map_or(0, ValueType::size);
         let mut scan = BlockScan {
             stored: self,
             block,
             rows: rows.clone(),
             cols: cols.clone(),
-            batch: EntryBatch::default(),
+            batch: EntryBatch::new(size, &mut scratch)?,
         };
-        let done = match block.value().map_or(0, ValueType::size) {
-            1 => scan.run::<1>(visit),
-            2 => scan.run::<2>(visit),
-            4 => scan.run::<4>(visit),
-            8 => scan.run::<8>(visit),
+        let done = match size {
+            1 => scan.run::<1>(scratch, visit),
+            2 => scan.run::<2>(scratch, visit),
+            4 => scan.run::<4>(scratch, visit),
+            8 => scan.run::<8>(scratch, visit),
             _ => Ok(()),
         };
         done.map_err(|e| e.map_fault(|fault| in_block(fault, block)))
     }
 
-    /// About the entries that are looked through for those in some rows.
-    pub(in super::super) fn passed(&self, block: &CellBlock, rows: &Range<u32>) -> Result<u64> {
+    /// About the entries that are looked through for those in some rows. Takes a [`WINDOW`].
+    pub(super) fn passed(
+        &self,
+        block: &CellBlock,
+        rows: &Range<u32>,
+        scratch: Scratch<'_>,
+    ) -> Result<u64> {
         match block.body {
             BlockBody::Sparse(_) => {
-                let stored = self.marks(block)?.stored(rows, block.end);
+                let stored = self.row_marks(block, scratch)?.stored(rows, block.end);
                 Ok((stored.end - stored.start) / block.entry())
             }
             BlockBody::Coo(_) => {
-                let spans = self.spans(block)?;
-                let runs = spans.spans.iter().filter(|span| meets(span, rows)).count();
-                Ok((runs as u64 * CooRuns::run(block)).min(block.entries()))
+                let runs = self.coo_runs(block, scratch)?;
+                let runs = runs.list.iter().filter(|span| meets(span, rows)).count();
+                Ok((runs as u64 * CooRuns::entries(block)).min(block.entries()))
             }
             _ => Ok(0),
         }
     }
 }
 
-impl BlockScan<'_> {
-    fn run<const S: usize>(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
+impl BlockScan<'_, '_> {
+    fn run<const S: usize>(
+        &mut self,
+        scratch: Scratch<'_>,
+        visit: &mut VisitBatch<'_>,
+    ) -> Result<()> {
         match self.block.body {
             BlockBody::Empty => return Ok(()),
-            BlockBody::Dense(value) => self.dense::<S>(value.nonzero_bits(), visit)?,
-            BlockBody::Sparse(_) => self.sparse::<S>(visit)?,
-            BlockBody::Coo(_) => self.coo::<S>(visit)?,
+            BlockBody::Dense(value) => self.dense::<S>(value.nonzero_bits(), scratch, visit)?,
+            BlockBody::Sparse(_) => self.sparse::<S>(scratch, visit)?,
+            BlockBody::Coo(_) => self.coo::<S>(scratch, visit)?,
         }
         self.flush(visit)
     }
 
     fn flush(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
-        if !self.batch.rows.is_empty() {
+        if self.batch.len() > 0 {
             visit(&self.batch)?;
             self.batch.clear();
         }
         Ok(())
     }
 
-    fn sparse<const S: usize>(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
-        let layout = SparseRows::of(self.block);
-        let marks = self.stored.marks(self.block)?;
-        let mut walk = layout.walk(&*self.stored.source, marks.by_row(self.rows.start.into()));
-        loop {
-            let row = match walk.rest() {
-                0 => return Ok(()),
-                _ => walk.next()?,
-            };
+    fn flush_full(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
+        match self.batch.spare() < SPARE {
+            true => self.flush(visit),
+            false => Ok(()),
+        }
+    }
+
+    fn sparse<const S: usize>(
+        &mut self,
+        mut scratch: Scratch<'_>,
+        visit: &mut VisitBatch<'_>,
+    ) -> Result<()> {
+        let rows = SparseRows::of(self.block);
+        let marks = self.stored.row_marks(self.block, scratch.lend())?;
+        let mark = marks.by_row(self.rows.start.into());
+        let mut walk = rows.walk(&*self.stored.source, mark, scratch.take(WINDOW)?);
+        while walk.rest() > 0 {
+            let row = walk.next()?;
             if row.number >= u64::from(self.rows.end) {
                 return Ok(());
             }
@@ -151,6 +220,7 @@ impl BlockScan<'_> {
                 self.sparse_run::<S>(row.number as u32, bytes, visit)
             })?;
         }
+        Ok(())
     }
 
     /// Consecutive entries of one row.
@@ -160,24 +230,23 @@ impl BlockScan<'_> {
         bytes: &[u8],
         visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
-        let (cols, batch) = (self.cols.clone(), &mut self.batch);
-        let mut most = 0;
-        for entry in bytes.chunks_exact(4 + S) {
-            let col = column(entry);
-            most = most.max(col);
-            if cols.contains(&col) {
-                batch.push(row, col, &entry[4..]);
+        let (cols, mut rest) = (self.cols.clone(), bytes);
+        while !rest.is_empty() {
+            let len = (self.batch.spare() * (4 + S)).min(rest.len());
+            let (part, after) = rest.split_at(len);
+            let mut most = 0;
+            for entry in part.chunks_exact(4 + S) {
+                let col = column(entry);
+                most = most.max(col);
+                if cols.contains(&col) {
+                    self.batch.push::<S>(row, col, &entry[4..]);
+                }
             }
+            self.check_column(most, row)?;
+            self.flush_full(visit)?;
+            rest = after;
         }
-        self.check_column(most, row)?;
-        self.flush_full(visit)
-    }
-
-    fn flush_full(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
-        match self.batch.rows.len() >= BATCH {
-            true => self.flush(visit),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     fn check_column(&self, most: u32, row: u32) -> Result<()> {
@@ -190,54 +259,76 @@ impl BlockScan<'_> {
             .into())
     }
 
-    fn coo<const S: usize>(&mut self, visit: &mut VisitBatch<'_>) -> Result<()> {
-        let (run, all) = (CooRuns::run(self.block), self.block.entries());
+    fn coo<const S: usize>(
+        &mut self,
+        mut scratch: Scratch<'_>,
+        visit: &mut VisitBatch<'_>,
+    ) -> Result<()> {
+        let (run, all) = (CooRuns::entries(self.block), self.block.entries());
         let entry = self.block.entry();
-        let spans = self.stored.spans(self.block)?;
-        let mut window = Window::eager(&*self.stored.source, self.block.end, WINDOW);
-        for (number, &(least, most)) in spans.spans.iter().enumerate() {
-            if !meets(&(least, most), &self.rows) {
+        let runs = self.stored.coo_runs(self.block, scratch.lend())?;
+        let buf = scratch.take(WINDOW)?;
+        let mut window = ForwardWindow::eager(&*self.stored.source, self.block.end, buf);
+        for (number, span) in (0..).zip(&runs.list) {
+            if !meets(span, &self.rows) {
                 continue;
             }
-            let first = number as u64 * run;
+            let first = number * run;
             let len = (run.min(all - first) * entry) as usize;
             let bytes = window.bytes(self.block.payload() + first * entry, len)?;
             match self.block.width {
-                1 => self.coo_run::<S, 4>(&bytes[..len])?,
-                _ => self.coo_run::<S, 8>(&bytes[..len])?,
+                1 => self.coo_run::<S, 4>(&bytes[..len], visit)?,
+                _ => self.coo_run::<S, 8>(&bytes[..len], visit)?,
             }
-            self.flush_full(visit)?;
         }
         Ok(())
     }
 
     /// Entries whose indices take `I` bytes.
-    fn coo_run<const S: usize, const I: usize>(&mut self, bytes: &[u8]) -> Result<()> {
-        for entry in bytes.chunks_exact(I + S) {
-            let row = column(entry);
-            let col = if I == 8 { column(&entry[4..]) } else { 0 };
-            if col >= self.block.width || row >= self.block.height {
-                return self.check_column(col, row);
+    fn coo_run<const S: usize, const I: usize>(
+        &mut self,
+        bytes: &[u8],
+        visit: &mut VisitBatch<'_>,
+    ) -> Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let len = (self.batch.spare() * (I + S)).min(rest.len());
+            let (part, after) = rest.split_at(len);
+            for entry in part.chunks_exact(I + S) {
+                let row = column(entry);
+                let col = if I == 8 { column(&entry[4..]) } else { 0 };
+                if col >= self.block.width || row >= self.block.height {
+                    return self.check_column(col, row);
+                }
+                if self.rows.contains(&row) && self.cols.contains(&col) {
+                    self.batch.push::<S>(row, col, &entry[I..]);
+                }
             }
-            if self.rows.contains(&row) && self.cols.contains(&col) {
-                self.batch.push(row, col, &entry[I..]);
-            }
+            self.flush_full(visit)?;
+            rest = after;
         }
         Ok(())
     }
 
-    fn dense<const S: usize>(&mut self, mask: u64, visit: &mut VisitBatch<'_>) -> Result<()> {
+    fn dense<const S: usize>(
+        &mut self,
+        mask: u64,
+        mut scratch: Scratch<'_>,
+        visit: &mut VisitBatch<'_>,
+    ) -> Result<()> {
         let stride = u64::from(self.block.width) * S as u64;
-        let mut window = Window::eager(&*self.stored.source, self.block.end, WINDOW);
+        let buf = scratch.take(WINDOW)?;
+        let mut window = ForwardWindow::eager(&*self.stored.source, self.block.end, buf);
         for row in self.rows.clone() {
             let start = self.block.payload() + u64::from(row) * stride;
             let mut col = self.cols.start;
             while col < self.cols.end {
                 let bytes = window.bytes(start + u64::from(col) * S as u64, S)?;
                 let len = (bytes.len() / S).min((self.cols.end - col) as usize);
+                let len = len.min(self.batch.spare());
                 for (cell, col) in bytes[..len * S].chunks_exact(S).zip(col..) {
                     if load(cell) & mask != 0 {
-                        self.batch.push(row, col, cell);
+                        self.batch.push::<S>(row, col, cell);
                     }
                 }
                 col += len as u32;

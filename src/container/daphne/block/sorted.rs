@@ -8,21 +8,23 @@ use std::ops::Range;
 
 use super::super::convert::convert;
 use super::super::value::ValueType;
-use super::BlockFile;
-use super::scan::{EntryBatch, load};
+use super::scan::{BATCH_VALUES, EntryBatch, SCAN_MEMORY, load};
 use super::table::CellBlock;
-use super::{inexact, twice};
+use super::{BlockFile, inexact, twice};
 use crate::error::{Fault, Result};
+use crate::memory::{Scratch, room};
 
 /// Parts that one level counts.
 const PARTS: u64 = 4096;
+/// Levels that narrow 2^64 rows, then 2^64 columns, to one.
+const LEVELS: u64 = 12;
 
-/// An entry of the object. Its value is the bits of the type asked for.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct SortedEntry {
-    pub(in super::super) row: u64,
-    pub(in super::super) col: u64,
-    pub(in super::super) bits: u64,
+/// Row, column, and the bits of the value in the type asked for.
+pub(in super::super) type SortedEntry = [u64; 3];
+
+/// Scratch memory of [`SortedEntries::visit`] that gathers `most` entries at once.
+pub(in super::super) const fn sorting_memory(most: u64) -> u64 {
+    LEVELS * room(8 * PARTS) + room(24 * most) + room(BATCH_VALUES) + SCAN_MEMORY
 }
 
 /// Blocks that are looked at together.
@@ -50,64 +52,75 @@ pub(in super::super) struct EntryRect {
 pub(in super::super) type VisitSorted<'a> = dyn FnMut(u64, &[SortedEntry]) -> Result<()> + 'a;
 
 impl SortedEntries<'_> {
-    /// Visits what lies in a rectangle, block by block.
+    /// Visits what lies in a rectangle, block by block. Takes [`SCAN_MEMORY`].
     fn scan(
         &self,
         rows: &Range<u64>,
         cols: &Range<u64>,
-        visit: &mut dyn FnMut(&CellBlock, &EntryBatch) -> Result<()>,
+        mut scratch: Scratch<'_>,
+        visit: &mut dyn FnMut(&CellBlock, &EntryBatch<'_>) -> Result<()>,
     ) -> Result<()> {
         for &number in self.blocks {
             let block = self.stored.table.get(number);
             let rows = within(rows, block.rows());
             let cols = within(cols, block.cols());
             if rows.start < rows.end && cols.start < cols.end {
+                let visit = &mut |batch: &EntryBatch<'_>| visit(&block, batch);
                 self.stored
-                    .scan(&block, &rows, &cols, &mut |batch| visit(&block, batch))?;
+                    .scan(&block, &rows, &cols, scratch.lend(), visit)?;
             }
         }
         Ok(())
     }
 
-    /// Counts the entries of every `step` rows.
-    pub(in super::super) fn count_rows(&self, rows: &Range<u64>, step: u64) -> Result<Vec<u64>> {
-        self.count(rows, &(0..u64::MAX), step, true)
+    /// Counts the entries of every `step` rows. Takes [`SCAN_MEMORY`].
+    pub(in super::super) fn count_rows(
+        &self,
+        rows: &Range<u64>,
+        step: u64,
+        counts: &mut [u64],
+        scratch: Scratch<'_>,
+    ) -> Result<()> {
+        self.count(rows, &(0..u64::MAX), (step, true), counts, scratch)
     }
 
+    /// Counts along the rows or the columns; `counts` has a place for every `step` of them.
     fn count(
         &self,
         rows: &Range<u64>,
         cols: &Range<u64>,
-        step: u64,
-        along_rows: bool,
-    ) -> Result<Vec<u64>> {
+        (step, along_rows): (u64, bool),
+        counts: &mut [u64],
+        scratch: Scratch<'_>,
+    ) -> Result<()> {
         let side = if along_rows { rows } else { cols };
-        let mut counts = vec![0; (side.end - side.start).div_ceil(step) as usize];
-        self.scan(rows, cols, &mut |block, batch| {
+        counts.fill(0);
+        self.scan(rows, cols, scratch, &mut |block, batch| {
             let (first, places) = match along_rows {
-                true => (block.row, &batch.rows),
-                false => (block.col, &batch.cols),
+                true => (block.row, batch.rows()),
+                false => (block.col, batch.cols()),
             };
             for &place in places {
                 counts[((first + u64::from(place) - side.start) / step) as usize] += 1;
             }
             Ok(())
-        })?;
-        Ok(counts)
+        })
     }
 
-    /// Visits the entries of `part` that are among the numbers `want`, and perhaps some around them.
+    /// Visits the entries of `part` that are among the numbers `want`, and perhaps some around them. Takes
+    /// [`sorting_memory`].
     pub(in super::super) fn visit(
         &self,
         part: EntryRect,
         want: &Range<u64>,
+        mut scratch: Scratch<'_>,
         visit: &mut VisitSorted<'_>,
     ) -> Result<()> {
         if part.first + part.entries <= want.start || part.first >= want.end {
             return Ok(());
         }
         if part.entries <= self.most {
-            return visit(part.first, &self.gather(&part)?);
+            return visit(part.first, self.gather(&part, scratch)?);
         }
         let len = |side: &Range<u64>| side.end - side.start;
         let along_rows = len(&part.rows) > 1;
@@ -116,12 +129,20 @@ impl SortedEntries<'_> {
             return Err(twice(part.rows.start, part.cols.start).into());
         }
         let step = len(side).div_ceil(PARTS);
-        let counts = self.count(&part.rows, &part.cols, step, along_rows)?;
-        let found: u64 = counts.iter().sum();
-        check_number(part.entries, found)?;
-        for (slice, first, entries) in merged(&counts, part.first, self.most) {
-            let range =
-                slice.start * step + side.start..side.end.min(slice.end * step + side.start);
+        let counts = scratch.take_u64s(len(side).div_ceil(step))?;
+        let along = (step, along_rows);
+        self.count(&part.rows, &part.cols, along, counts, scratch.lend())?;
+        check_number(part.entries, counts.iter().sum())?;
+        let (mut at, mut first) = (0, part.first);
+        while at < counts.len() {
+            let (next, entries) = joined(counts, at, self.most);
+            let start = at as u64 * step + side.start;
+            let range = start
+                ..side.end.min(
+                    (next as u64)
+                        .saturating_mul(step)
+                        .saturating_add(side.start),
+                );
             let mut inner = EntryRect {
                 first,
                 entries,
@@ -131,75 +152,80 @@ impl SortedEntries<'_> {
                 true => inner.rows = range,
                 false => inner.cols = range,
             }
-            self.visit(inner, want, visit)?;
+            if entries > 0 {
+                self.visit(inner, want, scratch.lend(), visit)?;
+            }
+            (at, first) = (next, first + entries);
         }
         Ok(())
     }
 
     /// All entries of a part, sorted.
-    fn gather(&self, part: &EntryRect) -> Result<Vec<SortedEntry>> {
-        let mut entries = Vec::with_capacity(part.entries as usize);
-        let mut converted = Vec::new();
-        self.scan(&part.rows, &part.cols, &mut |block, batch| {
-            check_number(
-                part.entries,
-                part.entries.max((entries.len() + batch.rows.len()) as u64),
-            )?;
-            let size = self.to.map_or(0, ValueType::size);
+    fn gather<'b>(
+        &self,
+        part: &EntryRect,
+        mut scratch: Scratch<'b>,
+    ) -> Result<&'b mut [SortedEntry]> {
+        let numbers = scratch.take_u64s(3 * part.entries)?;
+        let (entries, _) = numbers.as_chunks_mut::<3>();
+        let converted = scratch.take(BATCH_VALUES)?;
+        let size = self.to.map_or(0, ValueType::size);
+        let mut len = 0;
+        self.scan(&part.rows, &part.cols, scratch, &mut |block, batch| {
+            let end = len + batch.rows().len();
+            let Some(gathered) = entries.get_mut(len..end) else {
+                return check_number(part.entries, end as u64);
+            };
             if let Some(to) = self.to {
-                convert_batch(block, batch, to, &mut converted)?;
+                convert_batch(block, batch, to, converted)?;
             }
-            for (at, (&row, &col)) in batch.rows.iter().zip(&batch.cols).enumerate() {
-                entries.push(SortedEntry {
-                    row: block.row + u64::from(row),
-                    col: block.col + u64::from(col),
-                    bits: load(&converted[at * size..(at + 1) * size]),
-                });
+            let places = batch.rows().iter().zip(batch.cols());
+            for (at, (entry, (&row, &col))) in gathered.iter_mut().zip(places).enumerate() {
+                *entry = [
+                    block.row + u64::from(row),
+                    block.col + u64::from(col),
+                    load(&converted[at * size..(at + 1) * size]),
+                ];
             }
+            len = end;
             Ok(())
         })?;
-        check_number(part.entries, entries.len() as u64)?;
-        entries.sort_unstable_by_key(|entry| (entry.row, entry.col));
-        let same = |pair: &&[SortedEntry]| (pair[0].row, pair[0].col) == (pair[1].row, pair[1].col);
+        check_number(part.entries, len as u64)?;
+        entries.sort_unstable_by_key(|&[row, col, _]| (row, col));
+        let same = |pair: &&[SortedEntry]| pair[0][..2] == pair[1][..2];
         match entries.windows(2).find(same) {
-            Some(pair) => Err(twice(pair[0].row, pair[0].col).into()),
+            Some(pair) => Err(twice(pair[0][0], pair[0][1]).into()),
             None => Ok(entries),
         }
     }
 }
 
-/// Converts the values of a batch, and says which one cannot be.
+/// Converts the values of a batch into `out`, which has [`BATCH_VALUES`], and says which one cannot be.
 pub(in super::super) fn convert_batch(
     block: &CellBlock,
-    batch: &EntryBatch,
+    batch: &EntryBatch<'_>,
     to: ValueType,
-    out: &mut Vec<u8>,
+    out: &mut [u8],
 ) -> Result<()> {
     let own = block.value().unwrap_or(to);
-    out.resize(batch.rows.len() * to.size(), 0);
-    convert(own, to, &batch.values, out).map_err(|at| {
-        let place = (batch.rows[at].into(), batch.cols[at].into());
+    let out = &mut out[..batch.rows().len() * to.size()];
+    convert(own, to, batch.values(), out).map_err(|at| {
+        let place = (batch.rows()[at].into(), batch.cols()[at].into());
         inexact(block, place, to).into()
     })
 }
 
-/// Ranges of consecutive counts that make up at most `most` together, or one alone, without the empty
-/// ones: range, entries before it, its entries.
-fn merged(counts: &[u64], first: u64, most: u64) -> Vec<(Range<u64>, u64, u64)> {
-    let mut parts: Vec<(Range<u64>, u64, u64)> = Vec::new();
-    let mut before = first;
-    for (at, &count) in (0u64..).zip(counts) {
-        match parts.last_mut() {
-            _ if count == 0 => {}
-            Some(last) if last.2 + count <= most => {
-                last.0.end = at + 1;
-                last.2 += count;
-            }
-            _ => parts.push((at..at + 1, before, count)),
-        }
-        before += count;
+/// The end of the counts from `at` on that make up at most `most` together, or of one alone, and their sum.
+fn joined(counts: &[u64], at: usize, most: u64) -> (usize, u64) {
+    let mut sum = counts[at];
+    let mut end = at + 1;
+    while let Some(&count) = counts.get(end)
+        && sum + count <= most
+    {
+        sum += count;
+        end += 1;
     }
-    parts
+    (end, sum)
 }
 
 fn within(range: &Range<u64>, block: Range<u64>) -> Range<u64> {

@@ -6,16 +6,24 @@
 
 use std::ops::Range;
 
-use super::super::window::Window;
+use super::learnt::{ChargedList, Learnt};
+use super::scan::WINDOW;
 use super::table::{BlockBody, CellBlock};
 use crate::error::{Fault, Result};
-use crate::source::Source;
+use crate::memory::{Scratch, room};
+use crate::source::{ForwardWindow, Source};
 
-/// Stored bytes between marks.
+/// Stored bytes between marks, at least: there are at most so many.
 const SPACING: u64 = 64 << 10;
-const WINDOW: usize = 128 << 10;
+const MOST_MARKS: u64 = 64 << 10;
+/// Most that a walk reads at once, if a row is not longer.
+const AT_ONCE: usize = WINDOW as usize;
 /// Entries of a row that is not read as a whole.
 pub(in super::super) const LONG: u64 = 64 << 10;
+/// Memory of a window that holds any other row of 32-bit columns whole.
+pub(in super::super) const ROW_WINDOW: u64 = LONG * 12;
+/// Scratch memory that finding the marks takes.
+pub(in super::super) const MARKING_MEMORY: u64 = room(WINDOW);
 
 /// Where the rows lie.
 #[derive(Debug, Clone, Copy)]
@@ -33,39 +41,44 @@ pub(in super::super) struct SparseRows {
 }
 
 /// What the pass over the counts found.
-#[derive(Debug, Default)]
 pub(in super::super) struct RowMarks {
     /// Row, and where its count is stored.
-    marks: Vec<(u64, u64)>,
+    marks: ChargedList<(u64, u64)>,
     /// Long rows whose columns do not ascend.
-    unsorted: Vec<u64>,
+    unsorted: ChargedList<u64>,
 }
 
 impl RowMarks {
     pub(in super::super) fn ascends(&self, row: u64) -> bool {
-        self.unsorted.binary_search(&row).is_err()
+        self.unsorted.list.binary_search(&row).is_err()
     }
 
     /// The last mark at or before a row.
     pub(in super::super) fn by_row(&self, row: u64) -> (u64, u64) {
-        let next = self.marks.partition_point(|mark| mark.0 <= row);
-        self.marks[next.saturating_sub(1)]
+        let next = self.marks.list.partition_point(|mark| mark.0 <= row);
+        self.marks.list[next.saturating_sub(1)]
     }
 
     /// Bytes that are passed over for these rows, up to `end`.
     pub(in super::super) fn stored(&self, rows: &Range<u32>, end: u64) -> Range<u64> {
         let next = self
             .marks
+            .list
             .partition_point(|mark| mark.0 < u64::from(rows.end));
-        let end = self.marks.get(next).map_or(end, |mark| mark.1);
+        let end = self.marks.list.get(next).map_or(end, |mark| mark.1);
         self.by_row(rows.start.into()).1..end
     }
 
     /// The last mark whose row begins at or before an entry.
     pub(in super::super) fn by_entry(&self, layout: &SparseRows, entry: u64) -> (u64, u64) {
         let before = |mark: &(u64, u64)| layout.before(mark.0, mark.1) <= entry;
-        let next = self.marks.partition_point(before);
-        self.marks[next.saturating_sub(1)]
+        let next = self.marks.list.partition_point(before);
+        self.marks.list[next.saturating_sub(1)]
+    }
+
+    /// Bytes that it takes.
+    pub(in super::super) fn bytes(&self) -> u64 {
+        self.marks.bytes() + self.unsorted.bytes()
     }
 }
 
@@ -97,22 +110,31 @@ impl SparseRows {
         (at - self.start - row * self.index) / self.entry()
     }
 
-    /// Checks every count.
-    pub(in super::super) fn mark(&self, source: &dyn Source) -> Result<RowMarks> {
+    /// Checks every count. Takes [`MARKING_MEMORY`].
+    pub(in super::super) fn mark(
+        &self,
+        source: &dyn Source,
+        learnt: &Learnt,
+        mut scratch: Scratch<'_>,
+    ) -> Result<RowMarks> {
+        let stored = self.end - self.start;
+        let spacing = SPACING.max(stored / MOST_MARKS);
+        let long_rows = stored / (LONG * self.entry());
         let mut marks = RowMarks {
-            marks: vec![(0, self.start)],
-            unsorted: Vec::new(),
+            marks: learnt.list(stored / spacing + 1)?,
+            unsorted: learnt.list(long_rows)?,
         };
-        let mut walk = self.walk(source, (0, self.start));
+        marks.marks.list.push((0, self.start));
+        let mut walk = self.walk(source, (0, self.start), scratch.take(WINDOW)?);
         let mut last = self.start;
         while walk.rest() > 0 {
-            if walk.at - last >= SPACING {
-                marks.marks.push((walk.row, walk.at));
+            if walk.at - last >= spacing {
+                marks.marks.list.push((walk.row, walk.at));
                 last = walk.at;
             }
             let row = walk.next()?;
             if row.entries > LONG && self.index == 4 && !walk.row_ascends(&row)? {
-                marks.unsorted.push(row.number);
+                marks.unsorted.list.push(row.number);
             }
         }
         if walk.at != self.end {
@@ -125,24 +147,25 @@ impl SparseRows {
         Ok(marks)
     }
 
-    /// Walks rows from a mark on.
-    pub(in super::super) fn walk<'a>(
+    /// Walks rows from a mark on, reading them into `buf`.
+    pub(in super::super) fn walk<'a, 'b>(
         &self,
         source: &'a dyn Source,
         mark: (u64, u64),
-    ) -> RowWalk<'a> {
+        buf: &'b mut [u8],
+    ) -> RowWalk<'a, 'b> {
         RowWalk {
             layout: *self,
-            window: Window::new(source, self.end, WINDOW),
+            window: ForwardWindow::new(source, self.end, buf).at_once(AT_ONCE),
             row: mark.0,
             at: mark.1,
         }
     }
 }
 
-pub(in super::super) struct RowWalk<'a> {
+pub(in super::super) struct RowWalk<'a, 'b> {
     layout: SparseRows,
-    pub(in super::super) window: Window<'a>,
+    pub(in super::super) window: ForwardWindow<'a, 'b>,
     row: u64,
     at: u64,
 }
@@ -164,7 +187,7 @@ impl SparseRow {
     }
 }
 
-impl RowWalk<'_> {
+impl RowWalk<'_, '_> {
     /// Rows that follow.
     pub(in super::super) fn rest(&self) -> u64 {
         self.layout.rows - self.row

@@ -9,15 +9,16 @@ use std::ops::Range;
 
 use super::super::header::FileHead;
 use super::super::value::ValueType;
-use super::super::window::Window;
+use super::learnt::{ChargedList, Learnt};
 use crate::error::{Fault, Result};
-use crate::source::Source;
+use crate::memory::scratch::Region;
+use crate::source::{ForwardWindow, Source};
 
 /// Position and block header.
 const HEAD: u64 = 25;
 /// Blocks of a file; bounds the memory of the table.
 const MOST: usize = 1 << 24;
-const WINDOW: usize = 64 << 10;
+const WINDOW: u64 = 64 << 10;
 /// Offsets share a word with the types.
 const FAR: u64 = 1 << 48;
 
@@ -127,38 +128,52 @@ struct PackedHead {
     place: u64,
 }
 
-#[derive(Default)]
 pub(in super::super) struct BlockTable {
-    blocks: Vec<PackedHead>,
+    blocks: ChargedList<PackedHead>,
     end: u64,
 }
 
 impl BlockTable {
     /// Finds every block of the object that `header` describes.
-    pub(in super::super) fn read(source: &dyn Source, header: &FileHead) -> Result<BlockTable> {
+    pub(in super::super) fn read(
+        source: &dyn Source,
+        header: &FileHead,
+        learnt: &Learnt,
+    ) -> Result<BlockTable> {
         let end = source.len();
-        let mut window = Window::new(source, end, WINDOW);
+        let mut region = Region::default();
+        let buf = region.scratch(WINDOW)?.take(WINDOW)?;
+        let mut window = ForwardWindow::new(source, end, buf);
         let mut table = BlockTable {
-            blocks: Vec::new(),
             end,
+            ..BlockTable::none(learnt)?
         };
         let mut at = header.len;
         while at < end {
-            if table.blocks.len() >= MOST || at >= FAR {
+            learnt.grow(&mut table.blocks, 1)?;
+            if table.len() >= MOST || at >= FAR {
                 let fault = Fault::new("too many blocks, or too long a file").bytes(at..end);
                 return Err(fault.expected(format_args!("at most {MOST} blocks")).into());
             }
             let next = table.read_block(&mut window, header, at, end);
-            let number = table.blocks.len() as u64;
+            let number = table.len() as u64;
             at = next.map_err(|e| e.map_fault(|f| f.block(number).bytes(at..end)))?;
         }
         Ok(table)
     }
 
+    /// Of a file that has none.
+    pub(in super::super) fn none(learnt: &Learnt) -> Result<BlockTable> {
+        Ok(BlockTable {
+            blocks: learnt.list(0)?,
+            end: 0,
+        })
+    }
+
     /// Adds the block at `at`; gives where it ends.
     fn read_block(
         &mut self,
-        window: &mut Window<'_>,
+        window: &mut ForwardWindow<'_, '_>,
         header: &FileHead,
         at: u64,
         end: u64,
@@ -176,7 +191,7 @@ impl BlockTable {
                 value as u8
             }
         };
-        self.blocks.push(PackedHead {
+        self.blocks.list.push(PackedHead {
             row,
             col,
             height,
@@ -187,14 +202,14 @@ impl BlockTable {
     }
 
     pub(in super::super) fn len(&self) -> usize {
-        self.blocks.len()
+        self.blocks.list.len()
     }
 
     /// `number` is less than [`Table::len`].
     pub(in super::super) fn get(&self, number: u32) -> CellBlock {
-        let packed = self.blocks[number as usize];
+        let packed = self.blocks.list[number as usize];
         let value = ValueType::from_index(packed.place as u8);
-        let next = self.blocks.get(number as usize + 1);
+        let next = self.blocks.list.get(number as usize + 1);
         CellBlock {
             number,
             row: packed.row,
@@ -213,7 +228,7 @@ impl BlockTable {
     }
 
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = CellBlock> + '_ {
-        (0..self.blocks.len() as u32).map(|number| self.get(number))
+        (0..self.blocks.list.len() as u32).map(|number| self.get(number))
     }
 
     /// What the blocks are, in one word.
@@ -256,7 +271,7 @@ fn check_place(header: &FileHead, rows: (u64, u32), cols: (u64, u32)) -> Result<
     Ok(())
 }
 
-fn body(window: &mut Window<'_>, kind: u8, at: u64) -> Result<BlockBody> {
+fn body(window: &mut ForwardWindow<'_, '_>, kind: u8, at: u64) -> Result<BlockBody> {
     let make = match kind {
         0 => return Ok(BlockBody::Empty),
         1 => BlockBody::Dense,
@@ -279,7 +294,7 @@ fn body(window: &mut Window<'_>, kind: u8, at: u64) -> Result<BlockBody> {
 
 /// Stored bytes after the block header, of the `left` that there are.
 fn size(
-    window: &mut Window<'_>,
+    window: &mut ForwardWindow<'_, '_>,
     at: u64,
     body: BlockBody,
     height: u32,

@@ -5,10 +5,14 @@
 
 use std::ops::Range;
 
+use super::learnt::{ChargedList, Learnt};
 use super::table::{BlockTable, CellBlock};
+use crate::error::Result;
 
 /// Blocks of a leaf.
 const LEAF: usize = 16;
+/// Blocks that are found at once.
+const MOST: usize = 256;
 
 #[derive(Clone, Copy)]
 struct CellBounds {
@@ -38,32 +42,66 @@ impl CellBounds {
     }
 }
 
+/// A bounded number of blocks.
+pub(in super::super) struct BlockList {
+    numbers: [u32; MOST],
+    len: usize,
+}
+
+impl Default for BlockList {
+    fn default() -> Self {
+        BlockList {
+            numbers: [0; MOST],
+            len: 0,
+        }
+    }
+}
+
+impl BlockList {
+    /// False if there are too many already.
+    fn push(&mut self, number: u32) -> bool {
+        let place = self.numbers.get_mut(self.len);
+        self.len += usize::from(place.is_some());
+        place.map(|place| *place = number).is_some()
+    }
+
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.numbers[..self.len].iter().copied()
+    }
+
+    pub(in super::super) fn sort_by_key(&mut self, key: impl Fn(u32) -> u64) {
+        self.numbers[..self.len].sort_unstable_by_key(|&number| key(number));
+    }
+}
+
 pub(in super::super) struct BlockTree {
     /// Blocks in the order of the leaves.
-    order: Vec<u32>,
+    order: ChargedList<u32>,
     /// Node `n` has the children `2n + 1` and `2n + 2`, which halve its part of the order.
-    nodes: Vec<CellBounds>,
+    nodes: ChargedList<CellBounds>,
 }
 
 impl BlockTree {
-    pub(in super::super) fn new(table: &BlockTable) -> BlockTree {
-        let mut index = BlockTree {
-            order: (0..table.len() as u32).collect(),
-            nodes: Vec::new(),
+    pub(in super::super) fn new(table: &BlockTable, learnt: &Learnt) -> Result<BlockTree> {
+        let mut tree = BlockTree {
+            order: learnt.list(table.len() as u64)?,
+            nodes: learnt.list(nodes(table.len()))?,
         };
-        index.build(table, 0, 0..table.len());
-        index
+        tree.order.list.extend(0..table.len() as u32);
+        tree.build(table, 0, 0..table.len());
+        Ok(tree)
     }
 
     fn build(&mut self, table: &BlockTable, node: usize, part: Range<usize>) {
-        let blocks = self.order[part.clone()].iter().map(|&n| table.get(n));
+        let (order, nodes) = (&mut self.order.list, &mut self.nodes.list);
+        let blocks = order[part.clone()].iter().map(|&n| table.get(n));
         let bounds = blocks
             .clone()
             .fold(CellBounds::NOTHING, |all, b| all.with(&b));
-        if self.nodes.len() <= node {
-            self.nodes.resize(node + 1, CellBounds::NOTHING);
+        if nodes.len() <= node {
+            nodes.resize(node + 1, CellBounds::NOTHING);
         }
-        self.nodes[node] = bounds;
+        nodes[node] = bounds;
         if part.len() <= LEAF {
             return;
         }
@@ -73,7 +111,7 @@ impl BlockTree {
         let rows = (bounds.rows.1 - bounds.rows.0) as f64 / mean(|b| b.height).max(1.0);
         let cols = (bounds.cols.1 - bounds.cols.0) as f64 / mean(|b| b.width).max(1.0);
         let middle = part.len() / 2;
-        let order = &mut self.order[part.clone()];
+        let order = &mut order[part.clone()];
         if rows >= cols {
             order.select_nth_unstable_by_key(middle, |&n| table.get(n).row);
         } else {
@@ -84,15 +122,25 @@ impl BlockTree {
         self.build(table, 2 * node + 2, middle..part.end);
     }
 
-    /// Appends the blocks that share cells with the rectangle, in no order.
+    /// Appends the blocks that share cells with the rectangle, in no order; false if there are too many.
     pub(in super::super) fn find(
         &self,
         table: &BlockTable,
         rows: &Range<u64>,
         cols: &Range<u64>,
-        found: &mut Vec<CellBlock>,
-    ) {
-        self.search(table, (0, 0..self.order.len()), (rows, cols), found);
+        found: &mut BlockList,
+    ) -> bool {
+        self.visit(table, (rows, cols), &mut |block| found.push(block.number))
+    }
+
+    /// Visits the blocks that share cells with the rectangle, in no order, while they answer true.
+    pub(in super::super) fn visit(
+        &self,
+        table: &BlockTable,
+        cells: (&Range<u64>, &Range<u64>),
+        visit: &mut dyn FnMut(CellBlock) -> bool,
+    ) -> bool {
+        self.search(table, (0, 0..self.order.list.len()), cells, visit)
     }
 
     fn search(
@@ -100,22 +148,29 @@ impl BlockTree {
         table: &BlockTable,
         (node, part): (usize, Range<usize>),
         cells: (&Range<u64>, &Range<u64>),
-        found: &mut Vec<CellBlock>,
-    ) {
-        if !self
-            .nodes
-            .get(node)
-            .is_some_and(|n| n.meets(cells.0, cells.1))
-        {
-            return;
+        visit: &mut dyn FnMut(CellBlock) -> bool,
+    ) -> bool {
+        let bounds = self.nodes.list.get(node);
+        if !bounds.is_some_and(|bounds| bounds.meets(cells.0, cells.1)) {
+            return true;
         }
         if part.len() <= LEAF {
             let meets = |b: &CellBlock| CellBounds::NOTHING.with(b).meets(cells.0, cells.1);
-            let blocks = self.order[part].iter().map(|&n| table.get(n));
-            return found.extend(blocks.filter(meets));
+            let blocks = self.order.list[part].iter().map(|&n| table.get(n));
+            return blocks.filter(meets).all(visit);
         }
         let middle = part.start + part.len() / 2;
-        self.search(table, (2 * node + 1, part.start..middle), cells, found);
-        self.search(table, (2 * node + 2, middle..part.end), cells, found);
+        self.search(table, (2 * node + 1, part.start..middle), cells, visit)
+            && self.search(table, (2 * node + 2, middle..part.end), cells, visit)
     }
+}
+
+/// Nodes of a tree over so many blocks: parts are halved, rounded up, until they are leaves.
+fn nodes(blocks: usize) -> u64 {
+    let (mut part, mut nodes) = (blocks, 1);
+    while part > LEAF {
+        part = part.div_ceil(2);
+        nodes = 2 * nodes + 1;
+    }
+    nodes
 }

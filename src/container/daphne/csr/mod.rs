@@ -1,4 +1,4 @@
-//! `values`, `col_idxs` and `row_offsets` of a CSRMatrix as arrays: how they are cut into blocks.
+//! A CSRMatrix as three arrays: what `values`, `col_idxs` and `row_offsets` are like, and how they are cut.
 //!
 //! Blocks of entries and of rows begin anew at each group and are numbered by their first entry or row;
 //! offsets of rows that are known to be empty are made up. The work is done in [`read`].
@@ -12,23 +12,30 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::table::BlockBody;
-use super::dense::push_direct;
+use super::dense::read::push_direct;
+use super::describe::DescribedFile;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Result};
 use crate::memory::Scratch;
-use read::{CsrMatrix, EntryField};
+use check::CountCheck;
+use read::{CsrMatrix, ENTRIES_MEMORY, OFFSETS_MEMORY};
 use row_groups::RowGroups;
 
 /// Entries, or rows, of a block.
 const BLOCK: u64 = 32 << 10;
-/// Memory beside a block: entries gathered at once, and what is read.
-const SCRATCH: u64 = 4 << 20;
+
+/// What part of an entry an array shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryField {
+    Columns,
+    Values,
+}
 
 /// `values` or `col_idxs`.
 pub(super) struct CsrEntries {
     pub(super) csr: Arc<CsrMatrix>,
-    pub(super) side: EntryField,
+    pub(super) field: EntryField,
     pub(super) stored_bytes: u64,
 }
 
@@ -40,7 +47,7 @@ pub(super) struct CsrOffsets {
 
 impl CsrEntries {
     fn size(&self) -> u64 {
-        match self.side {
+        match self.field {
             EntryField::Columns => 8,
             EntryField::Values => self.csr.value.size() as u64,
         }
@@ -62,13 +69,13 @@ fn block(items: &Range<u64>, at: u64, size: u64, wanted: &Range<u64>) -> (Piece,
     (piece, end)
 }
 
-fn no_block(id: BlockId) -> Fault {
-    Fault::new("no block begins here").found(id.0)
+fn no_block(id: BlockId) -> Error {
+    Error::Bug(format!("no block of a CSRMatrix begins at {}", id.0))
 }
 
 impl Array for CsrEntries {
     fn name(&self) -> &str {
-        match self.side {
+        match self.field {
             EntryField::Columns => "col_idxs",
             EntryField::Values => "values",
         }
@@ -76,7 +83,7 @@ impl Array for CsrEntries {
 
     fn info(&self) -> Result<Info> {
         let groups = self.csr.groups()?;
-        let dtype = match self.side {
+        let dtype = match self.field {
             EntryField::Columns => Dtype::U64,
             EntryField::Values => self.csr.value.dtype(),
         };
@@ -105,28 +112,28 @@ impl Array for CsrEntries {
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {
-        SCRATCH
+        ENTRIES_MEMORY
     }
 
-    fn decode(&self, id: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, id: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         let groups = self.csr.groups()?;
         if id.0 >= groups.entries() {
-            return Err(no_block(id).into());
+            return Err(no_block(id));
         }
         let number = groups.by_entry(id.0);
         let (group, next) = groups.get(number);
         let (start, len) = (id.0 - group.first, out.len() as u64 / self.size());
         let most = (next.first - id.0).min(BLOCK);
         if !start.is_multiple_of(BLOCK) || len != most {
-            return Err(no_block(id).into());
+            return Err(no_block(id));
         }
         self.csr
-            .entries(number, &(start..start + len), self.side, out)
+            .entries(number, &(start..start + len), self.field, out, scratch)
     }
 
     /// The columns lie between the values; offsets are checked with them.
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        if self.side == EntryField::Columns {
+        if self.field == EntryField::Columns {
             return Ok(());
         }
         let (groups, size) = (self.csr.groups()?, self.size());
@@ -139,13 +146,6 @@ impl Array for CsrEntries {
             at = end;
         }
         Ok(())
-    }
-
-    fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
-        match self.side {
-            EntryField::Columns => Ok(()),
-            EntryField::Values => check::counts(&self.csr, report),
-        }
     }
 }
 
@@ -186,8 +186,8 @@ impl CsrOffsets {
 /// The offset that every row of a group has, if that is known.
 fn made_up(groups: &RowGroups, row: u64) -> Option<(u64, u64)> {
     let number = groups.by_row(row);
-    let group = groups.list[number];
-    match groups.list.get(number + 1) {
+    let group = groups.list.list[number];
+    match groups.list.list.get(number + 1) {
         // What follows the last row.
         None => Some((group.first, group.row + 1)),
         Some(next) if group.nothing => Some((group.first, next.row)),
@@ -231,22 +231,22 @@ impl Array for CsrOffsets {
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {
-        SCRATCH
+        OFFSETS_MEMORY
     }
 
-    fn decode(&self, id: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, id: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         let groups = self.csr.groups()?;
         if id.0 >= self.csr.rows {
-            return Err(no_block(id).into());
+            return Err(no_block(id));
         }
         let number = groups.by_row(id.0);
         let (group, next) = groups.get(number);
         let len = out.len() as u64 / 8;
         let most = (next.row - id.0).min(BLOCK);
         if !(id.0 - group.row).is_multiple_of(BLOCK) || len != most {
-            return Err(no_block(id).into());
+            return Err(no_block(id));
         }
-        self.csr.offsets(number, &(id.0..id.0 + len), out)
+        self.csr.offsets(number, &(id.0..id.0 + len), out, scratch)
     }
 
     /// Gives offsets of rows that are known to be empty, and the last one.
@@ -255,7 +255,8 @@ impl Array for CsrOffsets {
         let (mut at, mut rest) = (at, out);
         while !rest.is_empty() {
             let known = made_up(groups, at / 8);
-            let not_plain = || Fault::new("these offsets are not known without their rows");
+            let not_plain =
+                || Error::Bug(format!("offset {} is not known without its row", at / 8));
             let (offset, end) = known.ok_or_else(not_plain)?;
             let len = (end * 8 - at).min(rest.len() as u64) as usize;
             let (part, after) = rest.split_at_mut(len);
@@ -276,21 +277,21 @@ impl Array for CsrOffsets {
     }
 }
 
-/// The three arrays of a CSRMatrix.
-pub(super) fn arrays(csr: CsrMatrix, stored: (u64, u64, u64)) -> Vec<Arc<dyn Array>> {
+/// Shows the three arrays of a CSRMatrix, which store so many bytes each.
+pub(super) fn show(csr: CsrMatrix, stored: (u64, u64, u64), file: &mut DescribedFile) {
     let csr = Arc::new(csr);
-    let entries = |side, stored_bytes| -> Arc<dyn Array> {
+    let entries = |field, stored_bytes| -> Arc<dyn Array> {
         Arc::new(CsrEntries {
             csr: Arc::clone(&csr),
-            side,
+            field,
             stored_bytes,
         })
     };
-    let values = entries(EntryField::Values, stored.0);
-    let cols = entries(EntryField::Columns, stored.1);
-    let offsets = Arc::new(CsrOffsets {
+    file.arrays.push(entries(EntryField::Values, stored.0));
+    file.arrays.push(entries(EntryField::Columns, stored.1));
+    file.arrays.push(Arc::new(CsrOffsets {
         csr: Arc::clone(&csr),
         stored_bytes: stored.2,
-    });
-    vec![values, cols, offsets]
+    }));
+    file.checks.push(Arc::new(CountCheck(csr)));
 }

@@ -1,28 +1,39 @@
-//! A CSRMatrix as three arrays: `row_offsets`, `col_idxs` and `values`, sorted by row, then column.
+//! Reading the entries and offsets of a CSRMatrix, sorted by row, then column.
 //!
-//! Opening needs no row: what the arrays' sizes and the first entries depend on comes from `groups`. Blocks
+//! Opening needs no row: what the arrays' sizes and the first entries depend on comes from [`RowGroups`]. Blocks
 //! are cut at the groups, so a damaged stored block harms only the rows it crosses. A group of one sparse
-//! block is copied from it (`single`); any other is counted once in bands of about a thousand entries, and
-//! gathered from its blocks (`region`).
+//! block is copied from it ([`OrderedRows`]); any other is counted once in bands of about a thousand entries, and
+//! gathered from its blocks ([`SortedEntries`]).
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use super::super::block::sorted::{EntryRect, SortedEntries};
-use super::super::block::sparse::{LONG, RowMarks, SparseRows};
+use super::super::block::learnt::{ChargedList, Subject};
+use super::super::block::scan::SCAN_MEMORY;
+use super::super::block::sorted::{EntryRect, SortedEntries, sorting_memory};
+use super::super::block::sparse::{LONG, MARKING_MEMORY, RowMarks, SparseRows};
 use super::super::block::table::BlockBody;
 use super::super::block::{BlockFile, in_block};
 use super::super::convert::convert;
 use super::super::value::ValueType;
 use super::row_groups::RowGroups;
-use super::stored_rows::{OrderedRows, WantedEntries};
-use crate::error::{Fault, Result};
+use super::stored_rows::{COPYING_MEMORY, EntrySink, OrderedRows};
+use super::{BLOCK, EntryField};
+use crate::error::{Error, Fault, Result};
+use crate::memory::{Scratch, room};
 
-/// Entries of a band.
+/// Entries of a band, at least: there are at most so many bands.
 const BAND: u64 = 1024;
+const MOST_BANDS: u64 = 64 << 10;
 /// Stored bytes that weigh as much as an entry.
 const WEIGHT: u64 = 16;
+
+/// Scratch memory of a block of entries: their values as they are stored, and copying or sorting them.
+pub(super) const ENTRIES_MEMORY: u64 = room(8 * BLOCK) + COPYING_MEMORY;
+/// Scratch memory of a block of offsets: the number of entries of each row, and counting them.
+pub(super) const OFFSETS_MEMORY: u64 = room(8 * BLOCK) + SCAN_MEMORY;
+
+const _: () = assert!(COPYING_MEMORY >= sorting_memory(LONG) && SCAN_MEMORY >= MARKING_MEMORY);
 
 pub(in super::super) struct CsrMatrix {
     pub(in super::super) stored: BlockFile,
@@ -30,22 +41,14 @@ pub(in super::super) struct CsrMatrix {
     pub(in super::super) cols: u64,
     pub(in super::super) value: ValueType,
     groups: OnceLock<RowGroups>,
-    bands: Mutex<HashMap<usize, Arc<EntryBands>>>,
     /// The program's form of 2022: rows of 64-bit indices, shown as stored.
-    pub(in super::super) wide: Option<(SparseRows, OnceLock<Arc<RowMarks>>)>,
+    pub(super) wide: Option<(SparseRows, OnceLock<Arc<RowMarks>>)>,
 }
 
 /// Bands of equal height of a group, and the entries before each; the last is their number.
 struct EntryBands {
     height: u64,
-    before: Vec<u64>,
-}
-
-/// What part of an entry an array shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum EntryField {
-    Columns,
-    Values,
+    before: ChargedList<u64>,
 }
 
 impl CsrMatrix {
@@ -61,7 +64,6 @@ impl CsrMatrix {
             cols,
             value,
             groups: OnceLock::new(),
-            bands: Mutex::default(),
             wide: None,
         }
     }
@@ -71,14 +73,14 @@ impl CsrMatrix {
         stored: BlockFile,
         layout: SparseRows,
         value: ValueType,
-    ) -> CsrMatrix {
-        let csr = CsrMatrix::new(stored, layout.rows, layout.width, value);
-        let groups = RowGroups::one(layout.rows, layout.entries, layout.rows == 0);
-        let _ = csr.groups.set(groups);
-        CsrMatrix {
+    ) -> Result<CsrMatrix> {
+        let nothing = layout.rows == 0;
+        let groups = RowGroups::one(&stored.learnt, layout.rows, layout.entries, nothing)?;
+        Ok(CsrMatrix {
+            groups: OnceLock::from(groups),
             wide: Some((layout, OnceLock::new())),
-            ..csr
-        }
+            ..CsrMatrix::new(stored, layout.rows, layout.width, value)
+        })
     }
 
     /// Two readers may count at once; both find the same.
@@ -87,35 +89,37 @@ impl CsrMatrix {
             let groups = RowGroups::new(&self.stored, self.rows, self.cols)?;
             let _ = self.groups.set(groups);
         }
-        let missing = || Fault::new("the entries were not counted").into();
+        let missing = || Error::Bug("the entries of a matrix were not counted".into());
         self.groups.get().ok_or_else(missing)
     }
 
-    fn region<'a>(&'a self, blocks: &'a [u32], side: EntryField) -> SortedEntries<'a> {
+    fn sorted<'a>(&'a self, blocks: &'a [u32], field: EntryField) -> SortedEntries<'a> {
         SortedEntries {
             stored: &self.stored,
             blocks,
-            to: (side == EntryField::Values).then_some(self.value),
+            to: (field == EntryField::Values).then_some(self.value),
             most: LONG,
         }
     }
 
-    /// The rows of a group that are stored as rows.
-    fn single<'a>(
+    /// The rows of a group that are stored as rows. Takes [`MARKING_MEMORY`].
+    fn stored_rows<'a>(
         &'a self,
         groups: &'a RowGroups,
         group: usize,
+        scratch: Scratch<'_>,
     ) -> Result<Option<OrderedRows<'a>>> {
         let source = &*self.stored.source;
         if let Some((layout, marks)) = &self.wide {
             if marks.get().is_none() {
-                let _ = marks.set(Arc::new(layout.mark(source)?));
+                let found = layout.mark(source, &self.stored.learnt, scratch)?;
+                let _ = marks.set(Arc::new(found));
             }
             return Ok(marks.get().map(|marks| OrderedRows {
                 source,
                 layout: *layout,
                 marks: Arc::clone(marks),
-                region: None,
+                sorted: None,
             }));
         }
         let blocks = groups.blocks(group);
@@ -124,15 +128,15 @@ impl CsrMatrix {
         let BlockBody::Sparse(own) = block.body else {
             return Ok(None);
         };
-        let region = SortedEntries {
+        let sorted = SortedEntries {
             to: Some(own),
-            ..self.region(blocks, EntryField::Values)
+            ..self.sorted(blocks, EntryField::Values)
         };
         Ok(Some(OrderedRows {
             source,
             layout: SparseRows::of(&block),
-            marks: self.stored.marks(&block)?,
-            region: Some(region),
+            marks: self.stored.row_marks(&block, scratch)?,
+            sorted: Some(sorted),
         }))
     }
 
@@ -145,50 +149,38 @@ impl CsrMatrix {
         }
     }
 
-    /// Decodes the entries `want` of a group, counted within it.
-    pub(in super::super) fn entries(
+    /// Decodes the entries `want` of a group, counted within it. Takes [`ENTRIES_MEMORY`].
+    pub(super) fn entries(
         &self,
         group: usize,
         want: &Range<u64>,
-        side: EntryField,
+        field: EntryField,
         out: &mut [u8],
+        mut scratch: Scratch<'_>,
     ) -> Result<()> {
         let groups = self.groups()?;
-        let decoded = match self.single(groups, group)? {
-            Some(single) => self.copy(&single, self.own(groups, group), want, side, out),
-            None => self.gather(groups, group, want, side, out),
+        let own = self.own(groups, group);
+        let decoded = match self.stored_rows(groups, group, scratch.lend())? {
+            Some(rows) if field == EntryField::Columns || own == self.value => {
+                copy(&rows, field, want, out, scratch)
+            }
+            Some(rows) => self.copy_converted(&rows, own, want, out, scratch),
+            None => self.gather(groups, group, want, field, out, scratch),
         };
         decoded.map_err(|e| e.map_fault(|fault| self.place(fault, groups, group)))
     }
 
-    fn copy(
+    fn copy_converted(
         &self,
-        single: &OrderedRows<'_>,
+        rows: &OrderedRows<'_>,
         own: ValueType,
         want: &Range<u64>,
-        side: EntryField,
         out: &mut [u8],
+        mut scratch: Scratch<'_>,
     ) -> Result<()> {
-        let mut wanted = WantedEntries {
-            cols: (side == EntryField::Columns).then(|| Vec::with_capacity(out.len() / 8)),
-            values: Vec::with_capacity(if side == EntryField::Values {
-                out.len()
-            } else {
-                0
-            }),
-        };
-        single.entries(want, &mut wanted)?;
-        let expected = want.end - want.start;
-        let size = own.size();
-        if let Some(cols) = &wanted.cols {
-            check_number(expected, cols.len())?;
-            for (to, col) in out.chunks_exact_mut(8).zip(cols) {
-                to.copy_from_slice(&col.to_le_bytes());
-            }
-            return Ok(());
-        }
-        check_number(expected, wanted.values.len() / size)?;
-        convert(own, self.value, &wanted.values, out).map_err(|at| {
+        let values = scratch.take((want.end - want.start) * own.size() as u64)?;
+        copy(rows, EntryField::Values, want, values, scratch)?;
+        convert(own, self.value, values, out).map_err(|at| {
             let what = format!(
                 "a value does not fit the type {} exactly",
                 self.value.name()
@@ -204,38 +196,38 @@ impl CsrMatrix {
         groups: &RowGroups,
         group: usize,
         want: &Range<u64>,
-        side: EntryField,
+        field: EntryField,
         out: &mut [u8],
+        mut scratch: Scratch<'_>,
     ) -> Result<()> {
-        let region = self.region(groups.blocks(group), side);
-        let bands = self.bands(groups, group)?;
+        let sorted = self.sorted(groups.blocks(group), field);
+        let bands = self.bands(groups, group, scratch.lend())?;
+        let before = &bands.before.list;
         let rows = groups.get(group).0.row..groups.get(group).1.row;
-        let size = if side == EntryField::Values {
-            self.value.size()
-        } else {
-            8
+        let size = match field {
+            EntryField::Values => self.value.size(),
+            EntryField::Columns => 8,
         };
-        let mut band = bands.before.partition_point(|&n| n <= want.start) - 1;
-        while band + 1 < bands.before.len() && bands.before[band] < want.end {
-            let first = bands.before[band];
+        let mut band = before.partition_point(|&n| n <= want.start) - 1;
+        while band + 1 < before.len() && before[band] < want.end {
+            let first = before[band];
             // As many bands as are gathered at once.
-            let fit = bands.before.partition_point(|&n| n <= first + LONG) - 1;
-            let needed = bands.before.partition_point(|&n| n < want.end);
+            let fit = before.partition_point(|&n| n <= first + LONG) - 1;
+            let needed = before.partition_point(|&n| n < want.end);
             let next = fit.min(needed).max(band + 1);
             let part = EntryRect {
                 rows: rows.start + band as u64 * bands.height
                     ..rows.end.min(rows.start + next as u64 * bands.height),
                 cols: 0..self.cols,
                 first,
-                entries: bands.before[next] - first,
+                entries: before[next] - first,
             };
-            region.visit(part, want, &mut |first, entries| {
-                for (entry, number) in entries.iter().zip(first..) {
+            sorted.visit(part, want, scratch.lend(), &mut |first, entries| {
+                for (&[_, col, bits], number) in entries.iter().zip(first..) {
                     if want.contains(&number) {
-                        let bits = if side == EntryField::Values {
-                            entry.bits
-                        } else {
-                            entry.col
+                        let bits = match field {
+                            EntryField::Values => bits,
+                            EntryField::Columns => col,
                         };
                         let at = (number - want.start) as usize * size;
                         out[at..at + size].copy_from_slice(&bits.to_le_bytes()[..size]);
@@ -248,54 +240,65 @@ impl CsrMatrix {
         Ok(())
     }
 
-    /// The bands of a group, counted when first needed; a small group is one.
-    fn bands(&self, groups: &RowGroups, group: usize) -> Result<Arc<EntryBands>> {
-        let locked = || self.bands.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bands) = locked().get(&group) {
-            return Ok(Arc::clone(bands));
+    /// The bands of a group, counted when first needed; a small group is one. Takes [`SCAN_MEMORY`].
+    fn bands(
+        &self,
+        groups: &RowGroups,
+        group: usize,
+        scratch: Scratch<'_>,
+    ) -> Result<Arc<EntryBands>> {
+        let learnt = &*self.stored.learnt;
+        let about = Subject::Bands(group);
+        if let Some(bands) = learnt.recall(about) {
+            return Ok(bands);
         }
         let (start, end) = groups.get(group);
         let (rows, entries) = (end.row - start.row, end.first - start.first);
         let blocks = groups.blocks(group);
         let stored = blocks.iter().map(|&n| self.stored.table.get(n).stored());
         let weight = entries.max(stored.sum::<u64>() / WEIGHT);
-        if weight <= LONG {
-            return Ok(Arc::new(EntryBands {
-                height: rows,
-                before: vec![0, entries],
-            }));
+        let small = weight <= LONG;
+        let height = match small {
+            true => rows,
+            false => rows.div_ceil((weight / BAND).min(MOST_BANDS)),
+        };
+        let count = rows.div_ceil(height.max(1));
+        let mut before = learnt.list(count + 1)?;
+        before.list.resize(count as usize + 1, 0);
+        if small {
+            before.list[count as usize] = entries;
+            return Ok(Arc::new(EntryBands { height, before }));
         }
-        let height = rows.div_ceil(weight / BAND);
-        let counts = self
-            .region(blocks, EntryField::Columns)
-            .count_rows(&(start.row..end.row), height)?;
-        let mut before = vec![0];
+        let (range, counts) = (start.row..end.row, &mut before.list[1..]);
+        self.sorted(blocks, EntryField::Columns)
+            .count_rows(&range, height, counts, scratch)?;
         let mut sum = 0;
-        before.extend(counts.iter().map(|count| {
-            sum += count;
-            sum
-        }));
-        check_number(entries, sum as usize)?;
-        let bands = Arc::new(EntryBands { height, before });
-        locked().insert(group, Arc::clone(&bands));
-        Ok(bands)
+        for count in counts {
+            sum += *count;
+            *count = sum;
+        }
+        check_number(entries, sum)?;
+        let bytes = before.bytes();
+        Ok(learnt.remember(about, EntryBands { height, before }, bytes))
     }
 
-    /// Decodes where the entries of rows of a group begin, as numbers of the whole matrix.
-    pub(in super::super) fn offsets(
+    /// Decodes where the entries of rows of a group begin, as numbers of the whole matrix. Takes
+    /// [`OFFSETS_MEMORY`].
+    pub(super) fn offsets(
         &self,
         group: usize,
         rows: &Range<u64>,
         out: &mut [u8],
+        mut scratch: Scratch<'_>,
     ) -> Result<()> {
         let groups = self.groups()?;
         let (start, _) = groups.get(group);
-        let decoded = match self.single(groups, group)? {
-            Some(single) => {
+        let decoded = match self.stored_rows(groups, group, scratch.lend())? {
+            Some(stored) => {
                 let within = rows.start - start.row..rows.end - start.row;
-                single.offsets(&within, start.first, out)
+                stored.offsets(&within, start.first, scratch, out)
             }
-            None => self.count_offsets(groups, group, rows, out),
+            None => self.count_offsets(groups, group, rows, out, scratch),
         };
         decoded.map_err(|e| e.map_fault(|fault| self.place(fault, groups, group)))
     }
@@ -306,26 +309,29 @@ impl CsrMatrix {
         group: usize,
         rows: &Range<u64>,
         out: &mut [u8],
+        mut scratch: Scratch<'_>,
     ) -> Result<()> {
         let (start, end) = groups.get(group);
-        let bands = self.bands(groups, group)?;
-        let region = self.region(groups.blocks(group), EntryField::Columns);
+        let bands = self.bands(groups, group, scratch.lend())?;
+        let sorted = self.sorted(groups.blocks(group), EntryField::Columns);
         let band = (rows.start - start.row) / bands.height;
         let top = start.row + band * bands.height;
-        let mut sum = start.first + bands.before[band as usize];
+        let mut sum = start.first + bands.before.list[band as usize];
         if top < rows.start {
-            let above = region.count_rows(&(top..rows.start), rows.start - top)?;
-            sum += above.iter().sum::<u64>();
+            let (mut above, range) = ([0], top..rows.start);
+            sorted.count_rows(&range, rows.start - top, &mut above, scratch.lend())?;
+            sum += above[0];
         }
-        let counts = region.count_rows(rows, 1)?;
+        let counts = scratch.take_u64s(rows.end - rows.start)?;
+        sorted.count_rows(rows, 1, counts, scratch)?;
         for (out, count) in out.chunks_exact_mut(8).zip(counts) {
             out.copy_from_slice(&sum.to_le_bytes());
-            sum += count;
+            sum += *count;
         }
         // The counts of the heads are what the arrays are made by.
         let last = end.row == rows.end;
         if last {
-            check_number(end.first, sum as usize)
+            check_number(end.first, sum)
         } else {
             Ok(())
         }
@@ -340,8 +346,22 @@ impl CsrMatrix {
     }
 }
 
-fn check_number(expected: u64, found: usize) -> Result<()> {
-    if expected == found as u64 {
+/// Copies entries of rows that are stored as rows.
+fn copy(
+    rows: &OrderedRows<'_>,
+    field: EntryField,
+    want: &Range<u64>,
+    out: &mut [u8],
+    scratch: Scratch<'_>,
+) -> Result<()> {
+    let all = out.len();
+    let mut sink = EntrySink { field, out, len: 0 };
+    rows.entries(want, scratch, &mut sink)?;
+    check_number(all as u64, sink.len as u64)
+}
+
+fn check_number(expected: u64, found: u64) -> Result<()> {
+    if expected == found {
         return Ok(());
     }
     let fault = Fault::new("the rows hold another number of entries");

@@ -4,9 +4,12 @@
 //! without looking at a row; only dense blocks must be counted. Used by `csr`.
 
 use super::super::block::BlockFile;
+use super::super::block::learnt::{ChargedList, Learnt};
+use super::super::block::scan::SCAN_MEMORY;
 use super::super::block::sorted::SortedEntries;
 use super::super::block::table::{BlockBody, CellBlock};
 use crate::error::Result;
+use crate::memory::scratch::Region;
 
 /// Rows with blocks of their own.
 #[derive(Debug, Clone, Copy)]
@@ -23,24 +26,30 @@ pub(in super::super) struct RowGroup {
 
 pub(in super::super) struct RowGroups {
     /// In the order of rows; the last one is only the end.
-    pub(in super::super) list: Vec<RowGroup>,
-    order: Vec<u32>,
+    pub(in super::super) list: ChargedList<RowGroup>,
+    order: ChargedList<u32>,
 }
 
 impl RowGroups {
     /// `rows` is the number of rows of the matrix; without cells it has no entries.
     pub(in super::super) fn new(stored: &BlockFile, rows: u64, cols: u64) -> Result<RowGroups> {
+        let learnt = &*stored.learnt;
         if rows == 0 || cols == 0 {
-            return Ok(RowGroups::one(rows, 0, true));
+            return RowGroups::one(learnt, rows, 0, true);
         }
         let table = &stored.table;
-        let mut order: Vec<u32> = (0..table.len() as u32).collect();
-        order.sort_unstable_by_key(|&number| table.get(number).row);
-        let mut list: Vec<RowGroup> = Vec::new();
+        let mut order = learnt.list(table.len() as u64)?;
+        order.list.extend(0..table.len() as u32);
+        order
+            .list
+            .sort_unstable_by_key(|&number| table.get(number).row);
+        let mut groups = learnt.list::<RowGroup>(0)?;
         let (mut end, mut entries) = (0, 0);
-        for (at, block) in (0..).zip(order.iter().map(|&number| table.get(number))) {
+        let mut region = Region::default();
+        for (at, block) in (0..).zip(order.list.iter().map(|&number| table.get(number))) {
             if block.row >= end {
-                list.push(RowGroup {
+                learnt.grow(&mut groups, 2)?;
+                groups.list.push(RowGroup {
                     row: block.row,
                     first: entries,
                     block: at,
@@ -48,83 +57,97 @@ impl RowGroups {
                 });
             }
             end = end.max(block.rows().end);
-            let own = count(stored, &block)?;
+            let own = count(stored, &block, &mut region)?;
             entries += own;
             let unseen = matches!(block.body, BlockBody::Sparse(_));
-            if let Some(group) = list.last_mut() {
+            if let Some(group) = groups.list.last_mut() {
                 group.nothing &= own == 0 && !unseen;
             }
         }
-        list.push(RowGroup {
+        learnt.grow(&mut groups, 1)?;
+        groups.list.push(RowGroup {
             row: rows,
             first: entries,
-            block: order.len() as u32,
+            block: order.list.len() as u32,
             nothing: true,
         });
-        Ok(RowGroups { list, order })
+        Ok(RowGroups {
+            list: groups,
+            order,
+        })
     }
 
     /// A single group of no blocks.
-    pub(in super::super) fn one(rows: u64, entries: u64, nothing: bool) -> RowGroups {
+    pub(in super::super) fn one(
+        learnt: &Learnt,
+        rows: u64,
+        entries: u64,
+        nothing: bool,
+    ) -> Result<RowGroups> {
         let at = |row, first| RowGroup {
             row,
             first,
             block: 0,
             nothing,
         };
-        let list = match rows {
-            0 => vec![at(0, 0)],
-            _ => vec![at(0, 0), at(rows, entries)],
-        };
-        RowGroups {
-            list,
-            order: Vec::new(),
+        let mut list = learnt.list(2)?;
+        list.list.push(at(0, 0));
+        if rows > 0 {
+            list.list.push(at(rows, entries));
         }
+        Ok(RowGroups {
+            list,
+            order: learnt.list(0)?,
+        })
     }
 
     pub(in super::super) fn len(&self) -> usize {
-        self.list.len() - 1
+        self.list.list.len() - 1
     }
 
     pub(in super::super) fn entries(&self) -> u64 {
-        self.list.last().map_or(0, |end| end.first)
+        self.list.list.last().map_or(0, |end| end.first)
     }
 
     /// The group and the one after it.
     pub(in super::super) fn get(&self, number: usize) -> (RowGroup, RowGroup) {
-        (self.list[number], self.list[number + 1])
+        (self.list.list[number], self.list.list[number + 1])
     }
 
     /// The group of a row; the end for what follows the last row.
     pub(in super::super) fn by_row(&self, row: u64) -> usize {
-        self.list.partition_point(|group| group.row <= row) - 1
+        self.list.list.partition_point(|group| group.row <= row) - 1
     }
 
     /// The group of an entry; the end for what follows the last entry.
     pub(in super::super) fn by_entry(&self, entry: u64) -> usize {
-        self.list.partition_point(|group| group.first <= entry) - 1
+        let groups = &self.list.list;
+        groups.partition_point(|group| group.first <= entry) - 1
     }
 
     pub(in super::super) fn blocks(&self, number: usize) -> &[u32] {
         let (group, next) = self.get(number);
-        &self.order[group.block as usize..next.block as usize]
+        &self.order.list[group.block as usize..next.block as usize]
     }
 }
 
 /// Entries of a block as its head gives them; only a dense block is looked through.
-fn count(stored: &BlockFile, block: &CellBlock) -> Result<u64> {
+fn count(stored: &BlockFile, block: &CellBlock, region: &mut Region) -> Result<u64> {
     match block.body {
         BlockBody::Empty => Ok(0),
         BlockBody::Sparse(_) | BlockBody::Coo(_) => Ok(block.entries()),
         BlockBody::Dense(_) => {
-            let region = SortedEntries {
+            let sorted = SortedEntries {
                 stored,
                 blocks: &[block.number],
                 to: None,
                 most: 0,
             };
-            let counts = region.count_rows(&block.rows(), u64::from(block.height).max(1))?;
-            Ok(counts.iter().sum())
+            let mut number = [0];
+            let (rows, step) = (block.rows(), u64::from(block.height).max(1));
+            let scratch = region.scratch(SCAN_MEMORY)?;
+            sorted.count_rows(&rows, step, &mut number, scratch)?;
+            Ok(number[0])
         }
     }
 }

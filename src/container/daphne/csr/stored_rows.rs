@@ -7,36 +7,58 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::block::sorted::{EntryRect, SortedEntries};
-use super::super::block::sparse::{LONG, RowMarks, RowWalk, SparseRow, SparseRows, column};
+use super::super::block::scan::{WINDOW, load};
+use super::super::block::sorted::{EntryRect, SortedEntries, sorting_memory};
+use super::super::block::sparse::{
+    LONG, ROW_WINDOW, RowMarks, RowWalk, SparseRow, SparseRows, column,
+};
 use super::super::block::twice;
-use crate::error::{Fault, Result};
+use super::EntryField;
+use crate::error::{Error, Fault, Result};
+use crate::memory::{Scratch, room};
 use crate::source::Source;
+
+/// Scratch memory of copying rows: a window, and sorting those that are out of order.
+pub(in super::super) const COPYING_MEMORY: u64 = room(ROW_WINDOW) + sorting_memory(LONG);
 
 pub(in super::super) struct OrderedRows<'a> {
     pub(in super::super) source: &'a dyn Source,
     pub(in super::super) layout: SparseRows,
     pub(in super::super) marks: Arc<RowMarks>,
     /// For long rows out of order; none if rows are shown as stored.
-    pub(in super::super) region: Option<SortedEntries<'a>>,
+    pub(in super::super) sorted: Option<SortedEntries<'a>>,
 }
 
-/// What is wanted of entries: columns, or packed values as they are stored (converted, where they come
-/// from a long row out of order).
-pub(in super::super) struct WantedEntries {
-    pub(in super::super) cols: Option<Vec<u64>>,
-    pub(in super::super) values: Vec<u8>,
+/// Where entries go, one behind the other: columns as 64-bit numbers, or packed values as they are stored.
+pub(in super::super) struct EntrySink<'b> {
+    pub(in super::super) field: EntryField,
+    pub(in super::super) out: &'b mut [u8],
+    /// Bytes that are filled.
+    pub(in super::super) len: usize,
+}
+
+impl EntrySink<'_> {
+    /// Room for so many bytes; entries are counted, so more is a mistake of ours.
+    fn next(&mut self, bytes: usize) -> Result<&mut [u8]> {
+        let (start, end) = (self.len, self.len + bytes);
+        self.len = end;
+        let room = self.out.len();
+        let more = || Error::Bug(format!("{end} bytes of entries for a block of {room}"));
+        self.out.get_mut(start..end).ok_or_else(more)
+    }
 }
 
 impl OrderedRows<'_> {
-    /// Appends the entries `want`, counted over all rows.
+    /// Appends the entries `want`, counted over all rows. Takes [`COPYING_MEMORY`].
     pub(in super::super) fn entries(
         &self,
         want: &Range<u64>,
-        out: &mut WantedEntries,
+        mut scratch: Scratch<'_>,
+        out: &mut EntrySink<'_>,
     ) -> Result<()> {
         let mark = self.marks.by_entry(&self.layout, want.start);
-        let mut walk = self.layout.walk(self.source, mark);
+        let buf = scratch.take(ROW_WINDOW)?;
+        let mut walk = self.layout.walk(self.source, mark, buf);
         while walk.rest() > 0 {
             let row = walk.next()?;
             if row.first >= want.end {
@@ -46,7 +68,7 @@ impl OrderedRows<'_> {
             let part = range.start.max(want.start)..range.end.min(want.end);
             if part.start < part.end {
                 let part = part.start - row.first..part.end - row.first;
-                self.row(&mut walk, &row, part, out)?;
+                self.row(&mut walk, &row, part, scratch.lend(), out)?;
             }
         }
         Ok(())
@@ -54,45 +76,62 @@ impl OrderedRows<'_> {
 
     fn row(
         &self,
-        walk: &mut RowWalk<'_>,
+        walk: &mut RowWalk<'_, '_>,
         row: &SparseRow,
         part: Range<u64>,
-        out: &mut WantedEntries,
+        scratch: Scratch<'_>,
+        out: &mut EntrySink<'_>,
     ) -> Result<()> {
-        match &self.region {
+        match &self.sorted {
             None => walk.entries(row, part, &mut |bytes| self.push(row, bytes, out)),
             Some(_) if row.entries <= LONG => {
                 let entry = self.layout.entry() as usize;
                 let len = row.entries as usize * entry;
                 let bytes = &walk.window.bytes(row.at, len)?[..len];
-                let cut = part.start as usize * entry..part.end as usize * entry;
                 if ascends(bytes, entry) {
-                    self.push_checked(row, bytes, cut, out)
+                    let cut = part.start as usize * entry..part.end as usize * entry;
+                    self.check(row, column(&bytes[len - entry..]).into())?;
+                    self.push(row, &bytes[cut], out)
                 } else {
-                    self.push_checked(row, &sorted(row, bytes, entry)?, cut, out)
+                    self.push_sorted(row, bytes, part, scratch, out)
                 }
             }
             Some(_) if self.marks.ascends(row.number) => {
                 walk.entries(row, part, &mut |bytes| self.push(row, bytes, out))
             }
-            Some(region) => self.long(region, row, &part, out),
+            Some(sorted) => self.long(sorted, row, &part, scratch, out),
         }
     }
 
-    /// Checks the greatest column of a whole row; `cut` is pushed.
-    fn push_checked(
+    /// Sorts a row, of which `part` is pushed.
+    fn push_sorted(
         &self,
         row: &SparseRow,
         bytes: &[u8],
-        cut: Range<usize>,
-        out: &mut WantedEntries,
+        part: Range<u64>,
+        mut scratch: Scratch<'_>,
+        out: &mut EntrySink<'_>,
     ) -> Result<()> {
-        let last = bytes.len() - self.layout.entry() as usize;
-        self.check(row, column(&bytes[last..]).into())?;
-        self.push(row, &bytes[cut], out)
+        let entry = self.layout.entry() as usize;
+        // Columns above the places in the row, so that sorting numbers is enough.
+        let keys = scratch.take_u64s(row.entries)?;
+        for ((at, key), entry) in (0..).zip(keys.iter_mut()).zip(bytes.chunks_exact(entry)) {
+            *key = u64::from(column(entry)) << 32 | at;
+        }
+        keys.sort_unstable();
+        let same = |pair: &&[u64]| pair[0] >> 32 == pair[1] >> 32;
+        if let Some(pair) = keys.windows(2).find(same) {
+            return Err(twice(row.number, pair[0] >> 32).into());
+        }
+        self.check(row, keys.last().map_or(0, |key| key >> 32))?;
+        for key in &keys[part.start as usize..part.end as usize] {
+            let at = (key & u64::from(u32::MAX)) as usize * entry;
+            self.push(row, &bytes[at..at + entry], out)?;
+        }
+        Ok(())
     }
 
-    fn push(&self, row: &SparseRow, bytes: &[u8], out: &mut WantedEntries) -> Result<()> {
+    fn push(&self, row: &SparseRow, bytes: &[u8], out: &mut EntrySink<'_>) -> Result<()> {
         let most = match (self.layout.index, self.layout.value) {
             (4, 1) => push::<4, 5>(bytes, out),
             (4, 2) => push::<4, 6>(bytes, out),
@@ -103,7 +142,7 @@ impl OrderedRows<'_> {
             (_, 4) => push::<8, 12>(bytes, out),
             _ => push::<8, 16>(bytes, out),
         };
-        self.check(row, most)
+        self.check(row, most?)
     }
 
     fn check(&self, row: &SparseRow, col: u64) -> Result<()> {
@@ -119,15 +158,16 @@ impl OrderedRows<'_> {
     /// A long row out of order, part by part.
     fn long(
         &self,
-        region: &SortedEntries<'_>,
+        sorted: &SortedEntries<'_>,
         row: &SparseRow,
         part: &Range<u64>,
-        out: &mut WantedEntries,
+        scratch: Scratch<'_>,
+        out: &mut EntrySink<'_>,
     ) -> Result<()> {
-        let Some(&number) = region.blocks.first() else {
+        let Some(&number) = sorted.blocks.first() else {
             return Ok(());
         };
-        let block = region.stored.table.get(number);
+        let block = sorted.stored.table.get(number);
         let at = block.row + row.number;
         let whole = EntryRect {
             rows: at..at + 1,
@@ -136,14 +176,16 @@ impl OrderedRows<'_> {
             entries: row.entries,
         };
         let size = self.layout.value as usize;
-        region.visit(whole, part, &mut |first, entries| {
-            for (entry, number) in entries.iter().zip(first..) {
+        sorted.visit(whole, part, scratch, &mut |first, entries| {
+            for (&[_, col, bits], number) in entries.iter().zip(first..) {
                 if part.contains(&number) {
-                    match &mut out.cols {
-                        Some(cols) => cols.push(entry.col),
-                        None => out
-                            .values
-                            .extend_from_slice(&entry.bits.to_le_bytes()[..size]),
+                    match out.field {
+                        EntryField::Columns => {
+                            out.next(8)?.copy_from_slice(&col.to_le_bytes());
+                        }
+                        EntryField::Values => {
+                            out.next(size)?.copy_from_slice(&bits.to_le_bytes()[..size]);
+                        }
                     }
                 }
             }
@@ -151,14 +193,17 @@ impl OrderedRows<'_> {
         })
     }
 
-    /// Numbers of the first entries of rows, as little-endian u64 into `out`; `base` is added.
+    /// Numbers of the first entries of rows, as little-endian u64 into `out`; `base` is added. Takes
+    /// [`COPYING_MEMORY`].
     pub(in super::super) fn offsets(
         &self,
         rows: &Range<u64>,
         base: u64,
+        mut scratch: Scratch<'_>,
         out: &mut [u8],
     ) -> Result<()> {
-        let mut walk = self.layout.walk(self.source, self.marks.by_row(rows.start));
+        let (mark, buf) = (self.marks.by_row(rows.start), scratch.take(WINDOW)?);
+        let mut walk = self.layout.walk(self.source, mark, buf);
         while walk.rest() > 0 {
             let row = walk.next()?;
             if row.number >= rows.end {
@@ -175,23 +220,26 @@ impl OrderedRows<'_> {
 
 /// Appends entries of `E` bytes, `I` of them the column, and gives the greatest column. Lengths that are
 /// known here make each a move.
-fn push<const I: usize, const E: usize>(bytes: &[u8], out: &mut WantedEntries) -> u64 {
+fn push<const I: usize, const E: usize>(bytes: &[u8], out: &mut EntrySink<'_>) -> Result<u64> {
     let (entries, _) = bytes.as_chunks::<E>();
-    let cols = entries
-        .iter()
-        .map(|entry| super::super::block::scan::load(&entry[..I]));
-    let Some(kept) = &mut out.cols else {
-        let start = out.values.len();
-        out.values.resize(start + entries.len() * (E - I), 0);
-        let values = out.values[start..].chunks_exact_mut(E - I);
-        for (value, entry) in values.zip(entries) {
-            value.copy_from_slice(&entry[I..]);
+    let cols = entries.iter().map(|entry| load(&entry[..I]));
+    match out.field {
+        EntryField::Columns => {
+            let out = out.next(entries.len() * 8)?;
+            let (out, _) = out.as_chunks_mut::<8>();
+            Ok(cols.zip(out).fold(0, |most, (col, out)| {
+                *out = col.to_le_bytes();
+                most.max(col)
+            }))
         }
-        return cols.max().unwrap_or(0);
-    };
-    let start = kept.len();
-    kept.extend(cols);
-    kept[start..].iter().copied().max().unwrap_or(0)
+        EntryField::Values => {
+            let out = out.next(entries.len() * (E - I))?;
+            for (out, entry) in out.chunks_exact_mut(E - I).zip(entries) {
+                out.copy_from_slice(&entry[I..]);
+            }
+            Ok(cols.max().unwrap_or(0))
+        }
+    }
 }
 
 fn ascends(bytes: &[u8], entry: usize) -> bool {
@@ -203,14 +251,4 @@ fn ascends(bytes: &[u8], entry: usize) -> bool {
         before = col;
     }
     ascends
-}
-
-fn sorted(row: &SparseRow, bytes: &[u8], entry: usize) -> Result<Vec<u8>> {
-    let mut entries: Vec<&[u8]> = bytes.chunks_exact(entry).collect();
-    entries.sort_unstable_by_key(|entry| column(entry));
-    let same = |pair: &&[&[u8]]| column(pair[0]) == column(pair[1]);
-    match entries.windows(2).find(same) {
-        Some(pair) => Err(twice(row.number, column(pair[0]).into()).into()),
-        None => Ok(entries.concat()),
-    }
 }

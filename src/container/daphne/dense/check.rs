@@ -3,34 +3,42 @@
 //!
 //! A sparse block of a hundred bytes may decode to 2^64 cells, and a block over many columns would be read
 //! once for each. Here every block is passed over once: counts, indices, places that come twice, and
-//! whether each value fits its column. A CSRMatrix shows all its entries but for blocks that claim none.
+//! whether each value fits its column. The memory is a few constants.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::super::block::inexact;
-use super::super::block::scan::EntryBatch;
-use super::super::block::sorted::{EntryRect, SortedEntries, convert_batch};
+use super::super::block::scan::{BATCH_VALUES, EntryBatch, SCAN_MEMORY};
+use super::super::block::sorted::{EntryRect, SortedEntries, convert_batch, sorting_memory};
 use super::super::block::table::{BlockBody, CellBlock};
+use super::super::block::{in_block, inexact};
 use super::super::convert::convert;
+use super::super::strided;
 use super::super::value::ValueType;
 use super::DenseView;
-use crate::array::{BlockId, Piece};
+use crate::array::{Array, BlockId, Piece};
+use crate::container::Check;
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use crate::memory::scratch::Region;
+use crate::memory::{Scratch, room};
 
 /// Entries that are sorted at once: 24 bytes each.
 const SORTED: u64 = 1 << 20;
 /// Stored bytes of a dense block that are looked at together.
 const ROWS: u64 = 1 << 20;
+/// Cells that are converted together.
+const CONVERTED: u64 = 4096;
 /// Bytes of a visited piece.
 const STEP: u64 = 8 << 20;
 
 /// Visits the dense cells that are stored for this array alone. Sparse blocks may decode to any number of
-/// tiles of nothing; [`cells`] looks at their entries.
-pub(in super::super) fn survey(cells: &DenseView, visit: &mut dyn FnMut(Piece)) {
+/// tiles of nothing; [`CellCheck`] looks at their entries.
+pub(super) fn survey(cells: &DenseView, visit: &mut dyn FnMut(Piece)) {
     if cells.bytes == 0 {
         return;
     }
-    for block in cells.blocks() {
+    cells.blocks(|block| {
         let shown = cells.shown(&block);
         let alone = shown.end - shown.start == u64::from(block.width);
         match block.body {
@@ -38,7 +46,7 @@ pub(in super::super) fn survey(cells: &DenseView, visit: &mut dyn FnMut(Piece)) 
             BlockBody::Dense(_) if alone => survey_tiles(cells, &block, visit),
             _ => {}
         }
-    }
+    });
 }
 
 /// Visits the stored cells of a block that are no tiles.
@@ -80,50 +88,75 @@ fn survey_tiles(cells: &DenseView, block: &CellBlock, visit: &mut dyn FnMut(Piec
     }
 }
 
-/// Checks every block that begins in the first column of the array; a frame's other columns do the rest.
-pub(in super::super) fn cells(cells: &DenseView, report: &mut dyn FnMut(Fault)) -> Result<()> {
-    for block in cells.blocks() {
-        let first = cells.width() != 1 || block.col == cells.cols.start;
-        if !first {
-            continue;
-        }
-        let checked = match block.body {
-            BlockBody::Empty => Ok(()),
-            BlockBody::Dense(own) => dense(cells, &block, own),
-            BlockBody::Sparse(_) | BlockBody::Coo(_) => entries(cells, &block),
-        };
-        match checked {
-            Err(Error::Fault(fault)) => report(*fault),
-            other => other?,
-        }
+/// The full check of a view of cells.
+pub(in super::super) struct CellCheck(pub(in super::super) Arc<DenseView>);
+
+impl Check for CellCheck {
+    /// Checks every block that begins in the first column of the view; a frame's other columns do the rest.
+    fn check(&self, budget: &Arc<Budget>, report: &mut dyn FnMut(Fault)) -> Result<()> {
+        let (view, mut failed) = (&*self.0, Ok(()));
+        view.blocks(|block| {
+            let first = view.width() != 1 || block.col == view.cols.start;
+            if !first || failed.is_err() {
+                return;
+            }
+            match check_block(view, &block, budget) {
+                Err(Error::Fault(fault)) => report(fault.array(view.name())),
+                other => failed = other,
+            }
+        });
+        failed
     }
-    Ok(())
 }
 
-fn entries(cells: &DenseView, block: &CellBlock) -> Result<()> {
+fn check_block(view: &DenseView, block: &CellBlock, budget: &Arc<Budget>) -> Result<()> {
+    match block.body {
+        BlockBody::Empty => Ok(()),
+        BlockBody::Dense(own) => dense(view, block, own, budget),
+        BlockBody::Sparse(_) | BlockBody::Coo(_) => entries(view, block, budget),
+    }
+}
+
+/// Runs `with` on so much scratch memory, which is charged.
+fn with_scratch<T>(
+    budget: &Arc<Budget>,
+    bytes: u64,
+    with: impl FnOnce(Scratch<'_>) -> Result<T>,
+) -> Result<T> {
+    let _charge = budget.reserve(bytes);
+    with(Region::default().scratch(bytes)?)
+}
+
+fn entries(view: &DenseView, block: &CellBlock, budget: &Arc<Budget>) -> Result<()> {
     let all = |len: u32| 0..u64::from(len);
-    let (mut before, mut ascends) = (None, true);
-    let mut converted = Vec::new();
-    let stored = &cells.object.stored;
-    stored.scan(block, &all(block.height), &all(block.width), &mut |batch| {
-        for place in batch.rows.iter().zip(&batch.cols) {
-            let place = Some((*place.0, *place.1));
-            ascends &= before < place;
-            before = place;
-        }
-        convertible(cells, block, batch, &mut converted)
+    let (rows, cols) = (all(block.height), all(block.width));
+    let memory = room(BATCH_VALUES) + SCAN_MEMORY;
+    let ascends = with_scratch(budget, memory, |mut scratch| {
+        let (mut before, mut ascends) = (None, true);
+        let converted = scratch.take(BATCH_VALUES)?;
+        let stored = &view.object.stored;
+        stored.scan(block, &rows, &cols, scratch, &mut |batch| {
+            for place in batch.rows().iter().zip(batch.cols()) {
+                let place = Some((*place.0, *place.1));
+                ascends &= before < place;
+                before = place;
+            }
+            convertible(view, block, batch, converted)
+        })?;
+        Ok(ascends)
     })?;
-    if ascends {
-        Ok(())
-    } else {
-        places(cells, block)
+    match ascends {
+        true => Ok(()),
+        false => with_scratch(budget, sorting_memory(SORTED), |scratch| {
+            places(view, block, scratch)
+        }),
     }
 }
 
 /// Whether no place comes twice among entries in any order.
-fn places(cells: &DenseView, block: &CellBlock) -> Result<()> {
-    let region = SortedEntries {
-        stored: &cells.object.stored,
+fn places(view: &DenseView, block: &CellBlock, scratch: Scratch<'_>) -> Result<()> {
+    let sorted = SortedEntries {
+        stored: &view.object.stored,
         blocks: &[block.number],
         to: None,
         most: SORTED,
@@ -134,62 +167,82 @@ fn places(cells: &DenseView, block: &CellBlock) -> Result<()> {
         first: 0,
         entries: block.entries(),
     };
-    let checked = region.visit(part, &(0..u64::MAX), &mut |_, _| Ok(()));
-    checked.map_err(|e| e.map_fault(|f| super::super::block::in_block(f, block)))
+    let checked = sorted.visit(part, &(0..u64::MAX), scratch, &mut |_, _| Ok(()));
+    checked.map_err(|e| e.map_fault(|f| in_block(f, block)))
 }
 
 fn convertible(
-    cells: &DenseView,
+    view: &DenseView,
     block: &CellBlock,
-    batch: &EntryBatch,
-    out: &mut Vec<u8>,
+    batch: &EntryBatch<'_>,
+    out: &mut [u8],
 ) -> Result<()> {
-    if block.width == 1 || cells.object.types.len() == 1 {
-        return convert_batch(block, batch, cells.object.target(block, 0), out);
+    if block.width == 1 || view.object.types.list.len() == 1 {
+        return convert_batch(block, batch, view.object.target(block, 0), out);
     }
     let own = block.value().map_or(1, ValueType::size);
-    let places = batch.rows.iter().zip(&batch.cols);
-    for ((&row, &col), value) in places.zip(batch.values.chunks_exact(own)) {
-        fits(cells, block, (row.into(), col.into()), value)?;
+    let places = batch.rows().iter().zip(batch.cols());
+    for ((&row, &col), value) in places.zip(batch.values().chunks_exact(own)) {
+        fits(view, block, (row.into(), col.into()), value)?;
     }
     Ok(())
 }
 
-fn fits(cells: &DenseView, block: &CellBlock, (row, col): (u64, u64), value: &[u8]) -> Result<()> {
-    let to = cells.object.target(block, col);
+fn fits(view: &DenseView, block: &CellBlock, (row, col): (u64, u64), value: &[u8]) -> Result<()> {
+    let to = view.object.target(block, col);
     let own = block.value().unwrap_or(to);
     convert(own, to, value, &mut [0; 8][..to.size()])
         .map_err(|_| inexact(block, (row, col), to).into())
 }
 
 /// A dense block over several columns; one of the matrix, or over one column, is decoded by tiles.
-fn dense(cells: &DenseView, block: &CellBlock, own: ValueType) -> Result<()> {
-    let width = u64::from(block.width);
-    let other = |col: &u64| cells.object.target(block, *col) != own;
-    let cols: Vec<u64> = (0..width).filter(other).collect();
-    if cells.object.types.len() == 1 || width == 1 || cols.is_empty() {
+fn dense(view: &DenseView, block: &CellBlock, own: ValueType, budget: &Arc<Budget>) -> Result<()> {
+    let (width, size) = (u64::from(block.width), own.size() as u64);
+    let same = |col: u64| view.object.target(block, col) == own;
+    if view.object.types.list.len() == 1 || width == 1 || (0..width).all(same) {
         return Ok(());
     }
-    let step = (ROWS / (width * own.size() as u64)).max(1);
-    let (mut raw, mut column, mut converted) = (Vec::new(), Vec::new(), Vec::new());
-    for top in (0..u64::from(block.height)).step_by(step as usize) {
-        let rows: Range<u64> = top..(top + step).min(block.height.into());
-        raw.resize(
-            (rows.end - rows.start) as usize * block.width as usize * own.size(),
-            0,
-        );
-        let stored = &cells.object.stored;
-        stored.dense(block, &rows, &(0..width), &mut raw)?;
-        for &col in &cols {
-            column.clear();
-            for row in raw.chunks_exact(block.width as usize * own.size()) {
-                column.extend_from_slice(&row[col as usize * own.size()..][..own.size()]);
+    let step = (ROWS / (width * size)).max(1);
+    let row_bytes = step * width * size;
+    let memory = room(row_bytes) + 2 * room(8 * CONVERTED) + strided::MEMORY;
+    with_scratch(budget, memory, |mut scratch| {
+        let column = scratch.take(8 * CONVERTED)?;
+        let converted = scratch.take(8 * CONVERTED)?;
+        for top in (0..u64::from(block.height)).step_by(step as usize) {
+            let rows = top..(top + step).min(block.height.into());
+            let mut scratch = scratch.lend();
+            let raw = scratch.take((rows.end - rows.start) * width * size)?;
+            let stored = &view.object.stored;
+            stored.dense(block, &rows, &(0..width), raw, scratch)?;
+            for col in (0..width).filter(|&col| !same(col)) {
+                let to = view.object.target(block, col);
+                let cells = (raw as &[u8], &rows, col);
+                column_fits(block, cells, (own, to), column, converted)?;
             }
-            let to = cells.object.target(block, col);
-            converted.resize(column.len() / own.size() * to.size(), 0);
-            convert(own, to, &column, &mut converted)
-                .map_err(|at| inexact(block, (top + at as u64, col), to))?;
         }
+        Ok(())
+    })
+}
+
+/// Whether the values of a column of packed rows can be converted; `column` and `converted` have room for
+/// [`CONVERTED`] values.
+fn column_fits(
+    block: &CellBlock,
+    (raw, rows, col): (&[u8], &Range<u64>, u64),
+    (own, to): (ValueType, ValueType),
+    column: &mut [u8],
+    converted: &mut [u8],
+) -> Result<()> {
+    let (width, size) = (block.width as usize, own.size());
+    let parts = raw.chunks(CONVERTED as usize * width * size);
+    for (top, part) in (rows.start..).step_by(CONVERTED as usize).zip(parts) {
+        let cells = column.chunks_exact_mut(size);
+        for (cell, row) in cells.zip(part.chunks_exact(width * size)) {
+            cell.copy_from_slice(&row[col as usize * size..][..size]);
+        }
+        let len = part.len() / (width * size);
+        let (column, out) = (&column[..len * size], &mut converted[..len * to.size()]);
+        convert(own, to, column, out).map_err(|at| inexact(block, (top + at as u64, col), to))?;
     }
     Ok(())
 }

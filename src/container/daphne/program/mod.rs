@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::BlockFile;
+use super::block::learnt::Learnt;
 use super::block::sparse::SparseRows;
 use super::block::table::BlockTable;
 use super::csr;
@@ -34,8 +35,8 @@ const DENSE: u64 = 45;
 const CSR: u64 = 53;
 
 /// Opens a file of this form; the fault says why it is none.
-pub(super) fn open(source: &Arc<dyn Source>) -> Result<DescribedFile> {
-    let header = FileHead::read(&**source, ValueType::program)?;
+pub(super) fn open(source: &Arc<dyn Source>, learnt: &Arc<Learnt>) -> Result<DescribedFile> {
+    let header = FileHead::read(&**source, ValueType::program, learnt)?;
     let mut position = [0; POSITION as usize];
     require(
         source.len() >= header.len + POSITION,
@@ -45,7 +46,7 @@ pub(super) fn open(source: &Arc<dyn Source>) -> Result<DescribedFile> {
     require(position == [0; 16], "the block is not at row 0, column 0")?;
     match header.data {
         ObjectKind::Frame => frame(source, header),
-        _ => matrix(source, header),
+        _ => matrix(source, header, learnt),
     }
 }
 
@@ -66,7 +67,11 @@ fn require_length(source: &dyn Source, expected: u128) -> Result<()> {
     Err(fault.bytes(0..found).expected(expected).found(found).into())
 }
 
-fn matrix(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
+fn matrix(
+    source: &Arc<dyn Source>,
+    header: FileHead,
+    learnt: &Arc<Learnt>,
+) -> Result<DescribedFile> {
     require(
         source.len() >= DENSE,
         "the file ends within its block header",
@@ -87,7 +92,7 @@ fn matrix(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
     )?;
     match (header.data, kind) {
         (ObjectKind::DenseMatrix, 1) => dense(source, header),
-        (ObjectKind::CsrMatrix, 2) => compressed(source, header),
+        (ObjectKind::CsrMatrix, 2) => compressed(source, header, learnt),
         _ => Err(Fault::new("the block type is not that of the matrix")
             .found(kind)
             .into()),
@@ -95,7 +100,7 @@ fn matrix(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
 }
 
 fn dense(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
-    let value = header.types[0];
+    let value = header.types.list[0];
     let cells = u128::from(header.rows) * u128::from(header.cols);
     let bytes = header.decoded(cells, value)?;
     require_length(&**source, u128::from(DENSE) + u128::from(bytes))?;
@@ -130,12 +135,16 @@ fn plain(
     })
 }
 
-fn compressed(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
+fn compressed(
+    source: &Arc<dyn Source>,
+    header: FileHead,
+    learnt: &Arc<Learnt>,
+) -> Result<DescribedFile> {
     require(source.len() >= CSR, "the file ends within its block header")?;
     let mut raw = [0; 8];
     source.fetch_one(CSR - 8, &mut raw)?;
     let entries = u64::from_le_bytes(raw);
-    let value = header.types[0];
+    let value = header.types.list[0];
     let pairs = u128::from(entries) * (8 + value.size() as u128);
     let older = u128::from(CSR) + 8 * u128::from(header.rows) + pairs;
     if u128::from(source.len()) == older {
@@ -143,7 +152,7 @@ fn compressed(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFil
             header.rows > 0 || entries == 0,
             "there are entries, but no row to hold them",
         )?;
-        return rows_of_2022(source, header, entries);
+        return rows_of_2022(source, header, entries, learnt);
     }
     require_length(&**source, older + 8)?;
     let indices = CSR + 8 * (header.rows + 1);
@@ -191,9 +200,14 @@ fn compressed(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFil
 }
 
 /// Written from March 2022 to June 2023.
-fn rows_of_2022(source: &Arc<dyn Source>, header: FileHead, entries: u64) -> Result<DescribedFile> {
-    let value = header.types[0];
-    let layout = SparseRows {
+fn rows_of_2022(
+    source: &Arc<dyn Source>,
+    header: FileHead,
+    entries: u64,
+    learnt: &Arc<Learnt>,
+) -> Result<DescribedFile> {
+    let value = header.types.list[0];
+    let rows = SparseRows {
         start: CSR,
         end: source.len(),
         rows: header.rows,
@@ -202,27 +216,31 @@ fn rows_of_2022(source: &Arc<dyn Source>, header: FileHead, entries: u64) -> Res
         index: 8,
         value: value.size() as u64,
     };
-    let stored = BlockFile::new(Arc::clone(source), BlockTable::default());
-    let csr = CsrMatrix::wide(stored, layout, value);
-    let stored_bytes = (layout.value * entries, 8 * entries, 8 * header.rows);
-    Ok(DescribedFile::new(
-        header,
-        "daphne-2022",
-        csr::arrays(csr, stored_bytes),
-    ))
+    let stored = BlockFile {
+        source: Arc::clone(source),
+        table: BlockTable::none(learnt)?,
+        learnt: Arc::clone(learnt),
+    };
+    let stored_bytes = (rows.value * entries, 8 * entries, 8 * header.rows);
+    let csr = CsrMatrix::wide(stored, rows, value)?;
+    let mut file = DescribedFile::new(header, "daphne-2022", Vec::new());
+    csr::show(csr, stored_bytes, &mut file);
+    Ok(file)
 }
 
 fn frame(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
-    let record: u64 = header.types.iter().map(|value| value.size() as u64).sum();
+    let types = Arc::clone(&header.types);
+    let record: u64 = types.list.iter().map(|value| value.size() as u64).sum();
     let body = header.len + POSITION;
     require_length(&**source, u128::from(body) + rows_times(&header, record))?;
     let mut first = body;
     let mut arrays: Vec<Arc<dyn Array>> = Vec::new();
-    for (number, &value) in header.types.iter().enumerate() {
+    for (number, &value) in types.list.iter().enumerate() {
         let name = format!("columns/col_{number}");
         arrays.push(Arc::new(RecordColumn {
             name,
             source: Arc::clone(source),
+            _charged: Arc::clone(&types),
             value,
             rows: header.rows,
             record,
@@ -231,8 +249,8 @@ fn frame(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
         first += value.size() as u64;
     }
     let label = |number| format!("col_{number}\n");
-    let labels: String = (0..header.types.len()).map(label).collect();
-    let mut opened = DescribedFile::new(header, "daphne", arrays);
-    opened.labels = Some(labels.into_bytes().into());
-    Ok(opened)
+    let labels: String = (0..types.list.len()).map(label).collect();
+    let mut file = DescribedFile::new(header, "daphne", arrays);
+    file.labels = Some(labels.into_bytes().into());
+    Ok(file)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::super::block::scan::load;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::source::Source;
 
 /// What every number must obey.
@@ -140,8 +140,10 @@ impl Array for PlainNumbers {
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
         if at.saturating_add(out.len() as u64) > self.bytes() {
-            let fault = Fault::new("the range lies outside the array");
-            return Err(fault.expected(self.bytes()).found(at).into());
+            let (bytes, name) = (self.bytes(), self.name);
+            return Err(Error::Bug(format!(
+                "{name} has {bytes} bytes and is read from {at} on"
+            )));
         }
         self.source.fetch_one(self.place.start + at, out)?;
         self.check(at, out)?;

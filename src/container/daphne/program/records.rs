@@ -6,22 +6,23 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::super::block::learnt::ChargedList;
 use super::super::strided;
 use super::super::value::ValueType;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
 
 /// Decoded bytes of a block, and the stored bytes that are passed over for it.
 const BLOCK: u64 = 1 << 20;
 const PASSED: u64 = 8 << 20;
-/// What is read at once beside a block.
-const SCRATCH: u64 = 256 << 10;
 
 pub(in super::super) struct RecordColumn {
     pub(in super::super) name: String,
     pub(in super::super) source: Arc<dyn Source>,
+    /// Types of all columns, with which this one is charged.
+    pub(in super::super) _charged: Arc<ChargedList<ValueType>>,
     pub(in super::super) value: ValueType,
     pub(in super::super) rows: u64,
     /// Bytes of a record.
@@ -64,19 +65,20 @@ impl Array for RecordColumn {
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {
-        SCRATCH
+        strided::MEMORY
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         let at = block.0.saturating_mul(self.block_len());
         let fits = at
             .checked_add(out.len() as u64)
             .is_some_and(|end| end <= self.bytes());
         if !fits {
-            return Err(Fault::new("no such block").block(block.0).into());
+            return Err(Error::Bug(format!("block {} of a column is none", block.0)));
         }
         let row = at / self.value.size() as u64;
         let first = self.first + row * self.record;
-        strided::gather(&*self.source, first, self.record, self.value.size(), out)
+        let (record, size) = (self.record, self.value.size());
+        strided::gather(&*self.source, (first, record), size, out, scratch)
     }
 }

@@ -8,6 +8,8 @@ mod partition;
 use std::sync::Arc;
 
 use super::block::BlockFile;
+use super::block::learnt::Learnt;
+use super::block::sparse::MARKING_MEMORY;
 use super::block::table::{BlockBody, BlockTable};
 use super::block::tree::BlockTree;
 use super::csr;
@@ -15,11 +17,11 @@ use super::csr::read::CsrMatrix;
 use super::dense::{CellObject, DenseView};
 use super::describe::{DescribedFile, rows_times};
 use super::header::{FileHead, ObjectKind};
-use super::labels::LabelLines;
+use super::labels::{FrameLabels, LabelLines};
 use super::value::ValueType;
-use crate::array::Array;
 use crate::container::names;
 use crate::error::{Fault, Result};
+use crate::memory::scratch::Region;
 use crate::source::Source;
 
 const DIALECT: &str = "spec";
@@ -27,19 +29,23 @@ const DIALECT: &str = "spec";
 const SMALL_LABELS: usize = 1 << 20;
 
 /// Opens a file of this form.
-pub(super) fn open(source: &Arc<dyn Source>) -> Result<DescribedFile> {
-    let header = FileHead::read(&**source, ValueType::spec)?;
+pub(super) fn open(source: &Arc<dyn Source>, learnt: &Arc<Learnt>) -> Result<DescribedFile> {
+    let header = FileHead::read(&**source, ValueType::spec, learnt)?;
     check_sizes(&header)?;
-    let table = BlockTable::read(&**source, &header)?;
-    partition::check(&table, &header)?;
-    let stored = BlockFile::new(Arc::clone(source), table);
+    let table = BlockTable::read(&**source, &header, learnt)?;
+    partition::check(&table, &header, learnt)?;
+    let stored = BlockFile {
+        source: Arc::clone(source),
+        table,
+        learnt: Arc::clone(learnt),
+    };
     if !header.has_cells() {
         check_rows(&stored)?;
     }
     match header.data {
         ObjectKind::DenseMatrix => dense(stored, header),
         ObjectKind::CsrMatrix => compressed(stored, header),
-        ObjectKind::Frame => frame(source, stored, header),
+        ObjectKind::Frame => frame(stored, header),
     }
 }
 
@@ -48,79 +54,87 @@ fn check_sizes(header: &FileHead) -> Result<()> {
     let (rows, cols) = (u128::from(header.rows), u128::from(header.cols));
     let fits = |cells, value| header.decoded(cells, value).map(|_| ());
     match header.data {
-        ObjectKind::DenseMatrix => fits(rows * cols, header.types[0]),
+        ObjectKind::DenseMatrix => fits(rows * cols, header.types.list[0]),
         ObjectKind::CsrMatrix => fits(rows + 1, ValueType::U64),
-        ObjectKind::Frame => header.types.iter().try_for_each(|&value| fits(rows, value)),
+        ObjectKind::Frame => header
+            .types
+            .list
+            .iter()
+            .try_for_each(|&value| fits(rows, value)),
     }
 }
 
 /// The rows of an object without cells, which no array will ever show.
 fn check_rows(stored: &BlockFile) -> Result<()> {
+    let mut region = Region::default();
     for block in stored.table.iter() {
         if matches!(block.body, BlockBody::Sparse(_)) {
-            stored.marks(&block)?;
+            stored.row_marks(&block, region.scratch(MARKING_MEMORY)?)?;
         }
     }
     Ok(())
 }
 
-fn object(stored: BlockFile, header: &FileHead) -> Arc<CellObject> {
-    Arc::new(CellObject {
-        index: BlockTree::new(&stored.table),
+fn object(stored: BlockFile, header: &FileHead) -> Result<Arc<CellObject>> {
+    Ok(Arc::new(CellObject {
+        tree: BlockTree::new(&stored.table, &stored.learnt)?,
         stored,
         rows: header.rows,
         cols: header.cols,
-        types: header.types.clone(),
-    })
+        types: Arc::clone(&header.types),
+    }))
 }
 
 fn dense(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
     let cells = u128::from(header.rows) * u128::from(header.cols);
-    let bytes = header.decoded(cells, header.types[0])?;
-    let values = DenseView::matrix(object(stored, &header), bytes);
-    Ok(DescribedFile::new(header, DIALECT, vec![Arc::new(values)]))
+    let bytes = header.decoded(cells, header.types.list[0])?;
+    let view = DenseView::matrix(object(stored, &header)?, bytes);
+    let mut file = DescribedFile::new(header, DIALECT, Vec::new());
+    file.add_checked(Arc::new(view));
+    Ok(file)
 }
 
 fn compressed(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
-    let csr = CsrMatrix::new(stored, header.rows, header.cols, header.types[0]);
+    let value = header.types.list[0];
+    let csr = CsrMatrix::new(stored, header.rows, header.cols, value);
     let stored_bytes = csr.stored_bytes();
-    Ok(DescribedFile::new(
-        header,
-        DIALECT,
-        csr::arrays(csr, stored_bytes),
-    ))
+    let mut file = DescribedFile::new(header, DIALECT, Vec::new());
+    csr::show(csr, stored_bytes, &mut file);
+    Ok(file)
 }
 
-fn frame(
-    source: &Arc<dyn Source>,
-    stored: BlockFile,
-    mut header: FileHead,
-) -> Result<DescribedFile> {
-    let object = object(stored, &header);
-    let labels = std::mem::take(&mut header.labels);
+fn frame(stored: BlockFile, mut header: FileHead) -> Result<DescribedFile> {
+    let (source, learnt) = (Arc::clone(&stored.source), Arc::clone(&stored.learnt));
+    let object = object(stored, &header)?;
+    let labels = std::mem::replace(&mut header.labels, FrameLabels::new(0, 0, &learnt)?);
     let list = labels.list();
-    let mut arrays: Vec<Arc<dyn Array>> = Vec::new();
+    let types = Arc::clone(&header.types);
+    let mut file = DescribedFile::new(header, DIALECT, Vec::new());
     for (col, name) in (0..).zip(names::shown(&list, false)) {
-        let value = header.types.get(col as usize).copied();
+        let value = types.list.get(col as usize);
         let size = value.map_or(0, |value| value.size() as u64);
-        let bytes = u64::try_from(rows_times(&header, size))
+        let bytes = u64::try_from(rows_times(&file.header, size))
             .map_err(|_| Fault::new("the column is larger than any file"))?;
         let name = format!("columns/{name}");
-        arrays.push(Arc::new(DenseView::column(
-            Arc::clone(&object),
-            name,
-            col,
-            bytes,
-        )));
+        let object = Arc::clone(&object);
+        file.add_checked(Arc::new(DenseView::column(object, name, col, bytes)));
     }
-    let mut text = None;
     if labels.bytes() <= SMALL_LABELS {
-        let lines: Vec<u8> = list.iter().flat_map(|l| [l, &b"\n"[..]].concat()).collect();
-        text = Some(lines.into());
+        let lines: Vec<u8> = list
+            .iter()
+            .flat_map(|l| {
+                [
+                    l,
+                    &b"
+"[..],
+                ]
+                .concat()
+            })
+            .collect();
+        file.labels = Some(lines.into());
     } else {
-        arrays.push(Arc::new(LabelLines::new(Arc::clone(source), &labels)));
+        let lines = LabelLines::new(source, &labels);
+        file.arrays.push(Arc::new(lines));
     }
-    let mut opened = DescribedFile::new(header, DIALECT, arrays);
-    opened.labels = text;
-    Ok(opened)
+    Ok(file)
 }

@@ -12,9 +12,10 @@ use tempfile::TempDir;
 use crate::array::uncached::read_all;
 use crate::array::{Array, Piece};
 use crate::container::daphne::Daphne;
-use crate::container::{Container, Dialect, Preferences, open_as};
+use crate::container::{Container, Dialect, Format, OpenRequest, Preferences, open_as};
 use crate::error::{Error, Fault};
-use crate::memory::Scratch;
+use crate::memory::budget::Budget;
+use crate::memory::scratch::Region;
 use crate::source::Store;
 use crate::source::local::LocalStore;
 
@@ -143,6 +144,16 @@ impl File {
         open_as(&Daphne, &self.store(), Path::new("x.dbdf"), preferences).unwrap()
     }
 
+    /// Opens it with so much memory.
+    pub(super) fn open_within(&self, budget: &Arc<Budget>) -> crate::error::Result<Container> {
+        Daphne.open(&OpenRequest {
+            store: &self.store(),
+            path: Path::new("x.dbdf"),
+            preferences: Preferences::default(),
+            budget,
+        })
+    }
+
     pub(super) fn open(&self) -> Container {
         self.open_as(Dialect::Auto)
     }
@@ -173,17 +184,23 @@ pub(super) fn verify(container: &Container) -> Vec<Fault> {
         let surveyed = array.survey(&mut |piece| pieces.push(piece));
         let read = |piece: Piece| match piece {
             Piece::Block { id, block_len, .. } => {
-                array.decode(id, &mut vec![0; block_len as usize], Scratch::none())
+                let mut region = Region::default();
+                let scratch = region.scratch(array.scratch(id)).unwrap();
+                array.decode(id, &mut vec![0; block_len as usize], scratch)
             }
             Piece::Direct { at, take } => array.read_direct(at, &mut vec![0; take as usize]),
         };
-        let rules = array.verify(&mut |fault| faults.push(fault));
-        for checked in pieces.into_iter().map(read).chain([surveyed, rules]) {
+        for checked in pieces.into_iter().map(read).chain([surveyed]) {
             match checked {
                 Err(Error::Fault(fault)) => faults.push(*fault),
                 other => other.unwrap(),
             }
         }
+    }
+    for check in &container.checks {
+        check
+            .check(&Budget::by_default(), &mut |fault| faults.push(fault))
+            .unwrap();
     }
     faults
 }

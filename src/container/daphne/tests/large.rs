@@ -203,7 +203,7 @@ fn many_labels_are_read_from_the_file() {
 }
 
 /// Entries spread over many tiles, so that each tile would look through all of them.
-fn spread(kind: u8, height: u64, width: u64) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn spread(kind: u8, height: u64, width: u64) -> (Vec<u8>, Vec<u8>) {
     let cells = height * width;
     let mut order: Vec<u64> = (0..cells / 10).collect();
     // A permutation without a pattern along rows.

@@ -2,6 +2,7 @@
 
 mod encoder;
 mod large;
+mod memory;
 mod program;
 mod random;
 mod refusing;

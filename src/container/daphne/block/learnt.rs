@@ -1,0 +1,201 @@
+//! What has been learnt about the insides of blocks, and can be learnt again.
+//!
+//! Marks, counts and sorted entries spare a reader another pass over a large block. They are charged to
+//! the budget, never take more than an eighth of it for one container, and what was not used for longest goes first:
+//! when there are too many of them, or when others need the memory. Used by [`super::BlockFile`] and `csr`.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
+
+use crate::error::Result;
+use crate::memory::budget::{Budget, Hold, Reclaim};
+use crate::memory::no_memory;
+
+/// Bytes of a list that are not worth charging.
+const FEW: u64 = 64;
+
+/// What something was learnt about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in super::super) enum Subject {
+    /// Where the rows of a sparse block lie.
+    Rows(u32),
+    /// Which rows the runs of a COO block have.
+    Runs(u32),
+    /// How many entries a block has at which places.
+    Places(u32),
+    /// The sorted entries of a part of a block.
+    Slab(u32, usize),
+    /// How many entries the bands of a group of rows have.
+    Bands(usize),
+}
+
+/// A list and the part of the budget that it takes.
+pub(in super::super) struct ChargedList<T> {
+    pub(in super::super) list: Vec<T>,
+    /// None for a few bytes.
+    charge: Option<Hold>,
+}
+
+struct Lesson {
+    content: Arc<dyn Any + Send + Sync>,
+    bytes: u64,
+}
+
+struct Lessons {
+    /// The latest used first.
+    list: LruCache<Subject, Lesson>,
+    bytes: u64,
+}
+
+pub(in super::super) struct Learnt {
+    budget: Arc<Budget>,
+    lessons: Mutex<Lessons>,
+    /// Held while a large block is passed over: others would only do the same.
+    learning: Mutex<()>,
+}
+
+impl Learnt {
+    pub(in super::super) fn new(budget: &Arc<Budget>) -> Arc<Learnt> {
+        let learnt = Arc::new(Learnt {
+            budget: Arc::clone(budget),
+            lessons: Mutex::new(Lessons {
+                list: LruCache::unbounded(),
+                bytes: 0,
+            }),
+            learning: Mutex::default(),
+        });
+        let lender: Arc<dyn Reclaim> = Arc::clone(&learnt) as _;
+        budget.register(Arc::downgrade(&lender));
+        learnt
+    }
+
+    /// Bytes that all of it may take.
+    pub(super) fn most(&self) -> u64 {
+        self.budget.limit() / 8
+    }
+
+    /// Whoever holds it is the only one who passes over a block of this container.
+    pub(super) fn alone(&self) -> MutexGuard<'_, ()> {
+        self.learning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known about a subject, which becomes the latest used.
+    pub(in super::super) fn recall<T: Any + Send + Sync>(&self, about: Subject) -> Option<Arc<T>> {
+        let content = Arc::clone(&self.lock().list.get(&about)?.content);
+        content.downcast().ok()
+    }
+
+    /// Remembers what takes `bytes`, which its content has charged.
+    pub(in super::super) fn remember<T: Any + Send + Sync>(
+        &self,
+        about: Subject,
+        content: T,
+        bytes: u64,
+    ) -> Arc<T> {
+        let content = Arc::new(content);
+        let lesson = Lesson {
+            content: Arc::clone(&content) as _,
+            bytes,
+        };
+        let mut lessons = self.lock();
+        lessons.bytes += bytes;
+        let old = lessons.list.put(about, lesson);
+        lessons.bytes -= old.as_ref().map_or(0, |old| old.bytes);
+        while lessons.bytes > self.most() && lessons.list.len() > 1 {
+            let gone = lessons.forget();
+            // Giving its bytes back locks the budget, which may be asking for some.
+            drop(lessons);
+            drop(gone);
+            lessons = self.lock();
+        }
+        content
+    }
+
+    /// An empty list with room for `count` items, charged; what was learnt before makes room for it.
+    pub(in super::super) fn list<T>(&self, count: u64) -> Result<ChargedList<T>> {
+        self.list_with(count, 0)
+    }
+
+    /// The same, charged with `beside` bytes more for each item, for what goes with it.
+    pub(in super::super) fn list_with<T>(&self, count: u64, beside: u64) -> Result<ChargedList<T>> {
+        let bytes = count.saturating_mul(size_of::<T>() as u64 + beside);
+        ChargedList::new(count, self.charge(bytes)?)
+    }
+
+    fn charge(&self, bytes: u64) -> Result<Option<Hold>> {
+        if bytes <= FEW {
+            return Ok(None);
+        }
+        loop {
+            match self.budget.keep(bytes) {
+                Ok(charge) => return Ok(Some(charge)),
+                Err(refused) if !self.give_up() => return Err(refused),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Makes room for so many more items; a list grows by half of what it has at least.
+    pub(in super::super) fn grow<T: Copy>(
+        &self,
+        list: &mut ChargedList<T>,
+        more: usize,
+    ) -> Result<()> {
+        let len = list.list.len();
+        if list.list.capacity() - len < more {
+            let mut larger = self.list((len + more.max(len / 2)) as u64)?;
+            larger.list.extend_from_slice(&list.list);
+            *list = larger;
+        }
+        Ok(())
+    }
+
+    /// The same for what one can do without: none if others need the memory.
+    pub(super) fn list_if_free<T>(&self, count: u64) -> Option<ChargedList<T>> {
+        let bytes = count.saturating_mul(size_of::<T>() as u64);
+        let charge = self.budget.try_reserve(bytes)?;
+        // Less is charged for what is more than the whole budget.
+        let list = (charge.bytes() == bytes).then(|| ChargedList::new(count, Some(charge)));
+        list?.ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lessons> {
+        self.lessons.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> ChargedList<T> {
+    fn new(count: u64, charge: Option<Hold>) -> Result<ChargedList<T>> {
+        let refused = || no_memory("cannot remember what the blocks hold");
+        let count = usize::try_from(count).map_err(|_| refused())?;
+        let mut list = Vec::new();
+        list.try_reserve_exact(count).map_err(|_| refused())?;
+        Ok(ChargedList { list, charge })
+    }
+
+    /// Bytes that are charged for it.
+    pub(in super::super) fn bytes(&self) -> u64 {
+        self.charge.as_ref().map_or(0, Hold::bytes)
+    }
+}
+
+impl Lessons {
+    fn forget(&mut self) -> Option<Lesson> {
+        let (_, lesson) = self.list.pop_lru()?;
+        self.bytes -= lesson.bytes;
+        Some(lesson)
+    }
+}
+
+impl Reclaim for Learnt {
+    fn reclaimable(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    fn give_up(&self) -> bool {
+        let gone = self.lock().forget();
+        gone.is_some()
+    }
+}

@@ -9,7 +9,7 @@ pub(super) mod compact;
 pub(super) mod heap;
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::element::Element;
 use super::index::Datatype;
@@ -17,11 +17,18 @@ use crate::array::dtype::Dtype;
 use crate::array::nested::NestedArray;
 use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::error::{Fault, Result};
-use crate::memory::Scratch;
-use heap::{Heap, Reference};
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::{Scratch, no_memory, room};
+use heap::{Heap, Wanted};
 
-/// Strings of a block at most, and read at once.
+/// Strings of a block at most.
 const STRINGS: u64 = 4096;
+
+/// Bytes of elements that are counted at a time, on the stack.
+const STEP: usize = 16 << 10;
+
+/// Blocks that there is room for at first.
+const BLOCKS_LEAST: usize = 16;
 
 /// Bytes of a block at most, unless one string has more.
 const BLOCK: u64 = 256 << 10;
@@ -50,6 +57,31 @@ struct TextBlocks {
     firsts: Vec<u64>,
     /// First shown byte.
     starts: Vec<u64>,
+    /// For as many as there is room.
+    charge: Option<Hold>,
+}
+
+impl TextBlocks {
+    fn push(&mut self, first: u64, start: u64, budget: &Arc<Budget>) -> Result<()> {
+        if self.firsts.len() == self.firsts.capacity() {
+            let more = self.firsts.len().max(BLOCKS_LEAST);
+            let entries = (self.firsts.len() + more) as u64;
+            self.charge = Some(budget.keep(entries.saturating_mul(16))?);
+            let reserved = self.firsts.try_reserve_exact(more);
+            let reserved = reserved.and_then(|()| self.starts.try_reserve_exact(more));
+            reserved.map_err(|_| no_memory("cannot count the strings"))?;
+        }
+        self.firsts.push(first);
+        self.starts.push(start);
+        Ok(())
+    }
+
+    /// Numbers of the first string of a block and of the one behind its last.
+    fn strings(&self, block: BlockId) -> Option<Range<u64>> {
+        let from = self.firsts.get(usize::try_from(block.0).ok()?..)?;
+        let [first, last] = *from.first_chunk()?;
+        Some(first..last)
+    }
 }
 
 /// The elements as they are stored: bytes with no meaning to the rest of the machinery.
@@ -90,73 +122,68 @@ impl Strings {
     }
 
     fn scan(&self) -> Result<TextBlocks> {
-        let mut cutting = Cutting::default();
-        let mut references = Vec::new();
-        let mut at = 0;
+        let size = self.heap.element_size();
+        let most = LONGEST.min(self.heap.source_len());
+        let mut cutting = Cutting::new(self.elements.budget());
+        let mut raw = [0; STEP];
+        let (mut at, step) = (0, STEP / size);
         while at < self.count {
-            let next = at.saturating_add(STRINGS).min(self.count);
-            self.references(at..next, &mut references)?;
-            for reference in &references {
-                let len = u64::from(reference.length);
-                if len > LONGEST.min(self.heap.source_len()) {
+            let count = (self.count - at).min(step as u64);
+            let raw = &mut raw[..count as usize * size];
+            self.elements.read(at * size as u64, raw)?;
+            for element in raw.chunks_exact(size) {
+                let len = u64::from(self.heap.reference(element).length);
+                if len > most {
                     let fault = Fault::new(format!("string {} is too long", cutting.strings));
-                    let most = LONGEST.min(self.heap.source_len());
-                    return Err(fault
-                        .expected(format_args!("at most {most}"))
-                        .found(len)
-                        .into());
+                    let fault = fault.expected(format_args!("at most {most}"));
+                    return Err(fault.found(len).into());
                 }
-                cutting.add(len + 1);
+                cutting.add(len + 1)?;
             }
             if cutting.bytes > MOST {
                 let fault = Fault::new("more text than can be shown").found(cutting.bytes);
                 return Err(fault.expected(format_args!("at most {MOST} bytes")).into());
             }
-            at = next;
+            at += count;
         }
-        Ok(cutting.finish())
+        cutting.finish()
     }
 
-    /// Reads elements.
-    fn references(&self, range: Range<u64>, references: &mut Vec<Reference>) -> Result<()> {
+    /// Reads elements: what is wanted of the heap, in order of collections and objects. Gives the number of
+    /// shown bytes.
+    fn wanted(&self, first: u64, raw: &mut [u8], wanted: &mut [Wanted]) -> Result<u64> {
         let size = self.heap.element_size();
-        // At most a block of them.
-        let count = (range.end - range.start) as usize;
-        let mut raw = vec![0; count * size];
-        self.elements.read(range.start * size as u64, &mut raw)?;
-        references.clear();
-        references.extend(
-            raw.chunks_exact(size)
-                .map(|element| self.heap.reference(element)),
-        );
-        Ok(())
+        self.elements.read(first * size as u64, raw)?;
+        let mut to = 0;
+        for (element, wanted) in raw.chunks_exact(size).zip(&mut *wanted) {
+            let reference = self.heap.reference(element);
+            let length = u64::from(reference.length);
+            // An empty string may be nowhere.
+            *wanted = match length {
+                0 => [0, 0, to, 0],
+                _ => [
+                    reference.collection,
+                    u64::from(reference.object),
+                    to,
+                    length,
+                ],
+            };
+            to += length + 1;
+        }
+        Ok(to)
     }
 
-    /// Fills in the strings, whose lengths add up with line feeds to `out`.
-    fn fill(&self, references: &[Reference], out: &mut [u8]) -> Result<()> {
-        let mut wanted = Vec::with_capacity(references.len());
-        let mut rest = out;
-        for reference in references {
-            let (string, others) = rest.split_at_mut(reference.length as usize);
-            if let Some((feed, others)) = others.split_first_mut() {
+    /// Fills in the strings, whose lengths add up with line feeds to `out`. Each collection is read once.
+    fn fill(&self, wanted: &mut [Wanted], out: &mut [u8], window: &mut [u8]) -> Result<()> {
+        for [_, _, to, length] in &*wanted {
+            if let Some(feed) = out.get_mut((to + length) as usize) {
                 *feed = b'\n';
-                rest = others;
-            } else {
-                rest = &mut [];
-            }
-            if reference.length > 0 {
-                wanted.push((reference, string));
             }
         }
-        // Each collection is read once.
-        wanted.sort_by_key(|(reference, _)| (reference.collection, reference.object));
-        for group in wanted.chunk_by_mut(|(a, _), (b, _)| a.collection == b.collection) {
-            let Some((first, _)) = group.first() else {
-                continue;
-            };
-            let collection = self.heap.collection(first.collection)?;
-            for (reference, string) in group {
-                collection.copy(reference.object, string)?;
+        wanted.sort_unstable();
+        for group in wanted.chunk_by_mut(|a, b| a[0] == b[0]) {
+            if group.iter().any(|[.., length]| *length > 0) {
+                self.heap.copy(group, out, window)?;
             }
         }
         Ok(())
@@ -164,33 +191,41 @@ impl Strings {
 }
 
 /// Strings put into blocks.
-#[derive(Default)]
-struct Cutting {
-    layout: TextBlocks,
+struct Cutting<'a> {
+    budget: &'a Arc<Budget>,
+    blocks: TextBlocks,
     strings: u64,
     bytes: u64,
 }
 
-impl Cutting {
+impl<'a> Cutting<'a> {
+    fn new(budget: &'a Arc<Budget>) -> Self {
+        Cutting {
+            budget,
+            blocks: TextBlocks::default(),
+            strings: 0,
+            bytes: 0,
+        }
+    }
+
     /// Adds a string of `len` shown bytes.
-    fn add(&mut self, len: u64) {
-        let first = self.layout.firsts.last().copied();
-        let start = self.layout.starts.last().copied().unwrap_or(0);
+    fn add(&mut self, len: u64) -> Result<()> {
+        let first = self.blocks.firsts.last().copied();
+        let start = self.blocks.starts.last().copied().unwrap_or(0);
         let goes_on = first.is_some_and(|first| {
             self.strings - first < STRINGS && self.bytes + len - start <= BLOCK
         });
         if !goes_on {
-            self.layout.firsts.push(self.strings);
-            self.layout.starts.push(self.bytes);
+            self.blocks.push(self.strings, self.bytes, self.budget)?;
         }
         self.strings += 1;
         self.bytes += len;
+        Ok(())
     }
 
-    fn finish(mut self) -> TextBlocks {
-        self.layout.firsts.push(self.strings);
-        self.layout.starts.push(self.bytes);
-        self.layout
+    fn finish(mut self) -> Result<TextBlocks> {
+        self.blocks.push(self.strings, self.bytes, self.budget)?;
+        Ok(self.blocks)
     }
 }
 
@@ -204,7 +239,7 @@ impl Array for Strings {
         Ok(Info {
             dtype: Dtype::Text,
             bytes: layout.starts.last().copied().unwrap_or(0),
-            blocks: layout.starts.len() as u64 - 1,
+            blocks: (layout.starts.len() as u64).saturating_sub(1),
             ..self.elements.array().info()?
         })
     }
@@ -219,29 +254,32 @@ impl Array for Strings {
         Ok(())
     }
 
-    /// Elements, references, and a collection that is read whole.
-    fn scratch(&self, _block: BlockId) -> u64 {
-        const REFERENCE: u64 = 16 + 24 + 24;
-        STRINGS * REFERENCE + BLOCK
+    /// Elements, what is wanted of the heap, and a collection that is read whole.
+    fn scratch(&self, block: BlockId) -> u64 {
+        let blocks = self.layout().ok();
+        let strings = blocks.and_then(|blocks| blocks.strings(block));
+        let count = strings.map_or(0, |strings| strings.end - strings.start);
+        let wanted = room(count.saturating_mul(size_of::<Wanted>() as u64));
+        room(count.saturating_mul(self.heap.element_size() as u64))
+            .saturating_add(wanted)
+            .saturating_add(room(self.heap.window()))
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
-        let layout = self.layout()?;
-        let from = usize::try_from(block.0)
-            .ok()
-            .and_then(|at| layout.firsts.get(at..));
-        let Some(&[first, last]) = from.and_then(|from| from.first_chunk()) else {
+    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+        let Some(strings) = self.layout()?.strings(block) else {
             return Err(Fault::new("there is no such block").block(block.0).into());
         };
-        let mut references = Vec::new();
-        self.references(first..last, &mut references)?;
-        let len = |reference: &Reference| u64::from(reference.length) + 1;
-        let bytes: u64 = references.iter().map(len).sum();
+        let count = strings.end - strings.start;
+        let raw = scratch.take(count.saturating_mul(self.heap.element_size() as u64))?;
+        let wanted = scratch.take_u64s(count.saturating_mul(4))?;
+        let (wanted, _) = wanted.as_chunks_mut();
+        let window = scratch.take(self.heap.window())?;
+        let bytes = self.wanted(strings.start, raw, wanted)?;
         if bytes != out.len() as u64 {
             let fault = Fault::new("the strings are not as long as when they were counted");
             return Err(fault.block(block.0).expected(out.len()).found(bytes).into());
         }
-        let filled = self.fill(&references, out);
+        let filled = self.fill(wanted, out, window);
         filled.map_err(|e| e.map_fault(|fault| fault.block(block.0)))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::container::hdf5::element::Element;
 use crate::error::{Fault, Result};
+use crate::memory::no_memory;
 
 pub(super) struct Fill {
     /// One element as shown; none for zeros.
@@ -19,7 +20,10 @@ impl Fill {
             return Err(fault.expected(element.stored).found(stored.len()).into());
         }
         // No larger than the value that is here.
-        let mut shown = vec![0; element.shown as usize];
+        let mut shown = Vec::new();
+        let reserved = shown.try_reserve_exact(element.shown as usize);
+        reserved.map_err(|_| no_memory("cannot hold a fill value"))?;
+        shown.resize(element.shown as usize, 0);
         element.cast.run(stored, &mut shown);
         let some = shown.iter().any(|&byte| byte != 0);
         Ok(Fill {

@@ -6,10 +6,11 @@
 //! to multiples of 8, and object 0 is the free space at the end (HDF5 File Format Specification, III.E).
 //! All numbers are little-endian and untrusted. Used by [`super`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::container::hdf5::index::FileIndex;
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::source::Source;
 
 const SIGNATURE: [u8; 4] = *b"GCOL";
@@ -40,6 +41,13 @@ pub(in crate::container::hdf5) struct Reference {
     pub(in crate::container::hdf5) collection: u64,
     pub(in crate::container::hdf5) object: u32,
 }
+
+/// A string that is wanted: address of its collection, number of its object, where its bytes go, and how
+/// many they are. In scratch memory, which gives out numbers.
+pub(in crate::container::hdf5) type Wanted = [u64; 4];
+
+/// Added to the number of bytes once they are there.
+const FOUND: u64 = 1 << 63;
 
 impl Heap {
     pub(in crate::container::hdf5) fn new(
@@ -88,9 +96,47 @@ impl Heap {
         }
     }
 
-    /// Reads the header of a collection and where its objects lie.
-    pub(in crate::container::hdf5) fn collection(&self, at: u64) -> Result<Collection> {
-        let mut window = HeapWindow::new(Arc::clone(&self.source), at)?;
+    /// Bytes of the window that [`Heap::copy`] reads through.
+    pub(in crate::container::hdf5) fn window(&self) -> u64 {
+        self.source.len().min(WHOLE)
+    }
+
+    /// Copies what is wanted of one collection to its places in `out`. `wanted` is in order of the objects;
+    /// afterwards it holds what is of no use.
+    pub(in crate::container::hdf5) fn copy(
+        &self,
+        wanted: &mut [Wanted],
+        out: &mut [u8],
+        window: &mut [u8],
+    ) -> Result<()> {
+        let Some(&[at, ..]) = wanted.first() else {
+            return Ok(());
+        };
+        let (mut window, header) = self.collection(at, window)?;
+        let (mut place, mut objects) = (header, 0);
+        while let Some(object) = self.object(&mut window, place, objects)? {
+            // Objects without data may be behind each other without end, but their numbers have 16 bits.
+            (place, objects) = (object.start + object.len, objects + 1);
+            place = place.next_multiple_of(8);
+            let number = u64::from(object.number);
+            let first = wanted.partition_point(|wanted| wanted[1] < number);
+            for wanted in wanted[first..]
+                .iter_mut()
+                .take_while(|wanted| wanted[1] == number)
+            {
+                window.copy_object(&object, wanted, out)?;
+            }
+        }
+        let missing = wanted.iter().find(|wanted| wanted[3] & FOUND == 0);
+        missing.map_or(Ok(()), |[_, object, ..]| {
+            let fault = Fault::new("the global heap has no such object").bytes(window.place());
+            Err(fault.found(object).into())
+        })
+    }
+
+    /// Reads the header of a collection; gives its length too.
+    fn collection<'w>(&'w self, at: u64, bytes: &'w mut [u8]) -> Result<(HeapWindow<'w>, u64)> {
+        let mut window = HeapWindow::new(&*self.source, at, bytes)?;
         let header = (8 + self.length_size as u64).next_multiple_of(8);
         let head = window.get(0, header)?;
         if head[..4] != SIGNATURE || head[4] != 1 {
@@ -110,61 +156,40 @@ impl Heap {
             return Err(fault.expected(format_args!("{header} to {most}")).into());
         }
         window.limit(size)?;
-        let objects = self.objects(&mut window, header)?;
-        Ok(Collection { window, objects })
+        Ok((window, header))
     }
 
-    /// The objects of a collection, by number.
-    fn objects(&self, window: &mut HeapWindow, header: u64) -> Result<Vec<HeapObject>> {
+    /// The object that begins at a place in a collection, `before` others being before it; none at its end.
+    fn object(
+        &self,
+        window: &mut HeapWindow<'_>,
+        at: u64,
+        before: usize,
+    ) -> Result<Option<HeapObject>> {
         let length = self.length_size;
         let object_header = (8 + length as u64).next_multiple_of(8);
-        let mut objects: Vec<HeapObject> = Vec::new();
-        let mut at = header;
-        while at + object_header <= window.len {
-            let head = window.get(at, object_header)?;
-            let index = number(&head[..2]) as u16;
-            let (start, len) = (at + object_header, number(&head[8..8 + length]));
-            // The free space counts its own header.
-            if index == 0 && len <= window.len - at {
-                break;
-            }
-            let end = start.checked_add(len).filter(|end| *end <= window.len);
-            let (Some(end), true) = (end, objects.len() < OBJECTS_MOST) else {
-                let fault =
-                    Fault::new("an object of the global heap lies outside of its collection");
-                let place = window.at + at..window.at + start;
-                return Err(fault
-                    .bytes(place)
-                    .expected(window.len - start)
-                    .found(len)
-                    .into());
-            };
-            objects.push(HeapObject {
-                number: index,
-                start,
-                len,
-            });
-            at = end.next_multiple_of(8);
+        if at.saturating_add(object_header) > window.len {
+            return Ok(None);
         }
-        objects.sort_by_key(|object| object.number);
-        match objects
-            .windows(2)
-            .find(|pair| pair[0].number == pair[1].number)
-        {
-            None => Ok(objects),
-            Some(pair) => {
-                let fault = Fault::new("a collection of the global heap has an object twice");
-                let fault = fault.bytes(window.at..window.at + window.len);
-                Err(fault.found(pair[0].number).into())
-            }
+        let head = window.get(at, object_header)?;
+        let index = number(&head[..2]) as u16;
+        let (start, len) = (at + object_header, number(&head[8..8 + length]));
+        // The free space counts its own header.
+        if index == 0 && len <= window.len - at {
+            return Ok(None);
         }
+        let end = start.checked_add(len).filter(|end| *end <= window.len);
+        if end.is_none() || before >= OBJECTS_MOST {
+            let fault = Fault::new("an object of the global heap lies outside of its collection");
+            let fault = fault.bytes(window.at + at..window.at + start);
+            return Err(fault.expected(window.len - start).found(len).into());
+        }
+        Ok(Some(HeapObject {
+            number: index,
+            start,
+            len,
+        }))
     }
-}
-
-/// A collection of the heap: its objects, and its bytes or some of them.
-pub(in crate::container::hdf5) struct Collection {
-    window: HeapWindow,
-    objects: Vec<HeapObject>,
 }
 
 struct HeapObject {
@@ -174,63 +199,42 @@ struct HeapObject {
     len: u64,
 }
 
-impl Collection {
-    /// Copies the beginning of an object, as long as `out`.
-    pub(in crate::container::hdf5) fn copy(&self, object: u32, out: &mut [u8]) -> Result<()> {
-        let Collection { window, objects } = self;
-        let place = window.at..window.at + window.len;
-        let found = objects.binary_search_by_key(&object, |object| u32::from(object.number));
-        let Some(found) = found.ok().and_then(|at| objects.get(at)) else {
-            let fault = Fault::new("the global heap has no such object").bytes(place);
-            return Err(fault.found(object).into());
-        };
-        if found.len < out.len() as u64 {
-            let fault = Fault::new("a string is longer than its object in the global heap");
-            return Err(fault
-                .bytes(place)
-                .expected(found.len)
-                .found(out.len())
-                .into());
-        }
-        match window.held(found.start, out.len() as u64) {
-            Some(bytes) => {
-                out.copy_from_slice(bytes);
-                Ok(())
-            }
-            None => window.source.fetch_one(window.at + found.start, out),
-        }
-    }
-}
-
 /// Bytes of a collection: all, or those around the last header that was read.
-struct HeapWindow {
-    source: Arc<dyn Source>,
+struct HeapWindow<'w> {
+    source: &'w dyn Source,
     /// Where the collection begins, and its size as far as it is known.
     at: u64,
     len: u64,
-    /// Place of `bytes` in the collection.
+    /// Place of the bytes in the collection, and how many there are.
     start: u64,
-    bytes: Vec<u8>,
+    filled: usize,
+    bytes: &'w mut [u8],
 }
 
-impl HeapWindow {
-    fn new(source: Arc<dyn Source>, at: u64) -> Result<HeapWindow> {
+impl<'w> HeapWindow<'w> {
+    fn new(source: &'w dyn Source, at: u64, bytes: &'w mut [u8]) -> Result<Self> {
         let len = source.len().saturating_sub(at);
         let mut window = HeapWindow {
             source,
             at,
             len,
             start: 0,
-            bytes: Vec::new(),
+            filled: 0,
+            bytes,
         };
         window.move_to(0, WINDOW)?;
         Ok(window)
     }
 
+    /// Where the collection lies.
+    fn place(&self) -> Range<u64> {
+        self.at..self.at.saturating_add(self.len)
+    }
+
     /// Sets the size of the collection; reads it whole if it is small.
     fn limit(&mut self, len: u64) -> Result<()> {
         self.len = len;
-        if len <= WHOLE && len > self.bytes.len() as u64 {
+        if len <= WHOLE && len > self.filled as u64 {
             self.move_to(0, WHOLE)?;
         }
         Ok(())
@@ -238,10 +242,9 @@ impl HeapWindow {
 
     fn move_to(&mut self, start: u64, most: u64) -> Result<()> {
         let len = self.len.saturating_sub(start).min(most);
-        self.start = start;
-        self.bytes.resize(len as usize, 0);
-        self.source
-            .fetch_one(self.at.saturating_add(start), &mut self.bytes)
+        (self.start, self.filled) = (start, self.bytes.len().min(len as usize));
+        let at = self.at.saturating_add(start);
+        self.source.fetch_one(at, &mut self.bytes[..self.filled])
     }
 
     /// `len` bytes from `at` on; `len` is at most that of a header.
@@ -262,7 +265,34 @@ impl HeapWindow {
 
     fn held(&self, at: u64, len: u64) -> Option<&[u8]> {
         let from = usize::try_from(at.checked_sub(self.start)?).ok()?;
-        self.bytes.get(from..)?.get(..usize::try_from(len).ok()?)
+        let held = self.bytes.get(..self.filled)?;
+        held.get(from..)?.get(..usize::try_from(len).ok()?)
+    }
+
+    /// Copies the beginning of an object, as much as is wanted, and notes that it was found.
+    fn copy_object(&self, object: &HeapObject, wanted: &mut Wanted, out: &mut [u8]) -> Result<()> {
+        let [_, _, to, len] = *wanted;
+        if len & FOUND != 0 {
+            let fault = Fault::new("a collection of the global heap has an object twice");
+            return Err(fault.bytes(self.place()).found(object.number).into());
+        }
+        if object.len < len {
+            let fault = Fault::new("a string is longer than its object in the global heap");
+            let fault = fault.bytes(self.place()).expected(object.len);
+            return Err(fault.found(len).into());
+        }
+        wanted[3] |= FOUND;
+        let room = out.len();
+        let out = out
+            .get_mut(to as usize..)
+            .and_then(|out| out.get_mut(..len as usize));
+        let outside = || Error::Bug(format!("{len} bytes do not fit at {to} of {room}"));
+        let out = out.ok_or_else(outside)?;
+        match self.held(object.start, len) {
+            Some(bytes) => out.copy_from_slice(bytes),
+            None => self.source.fetch_one(self.at + object.start, out)?,
+        }
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::container::hdf5::index::{self, StorageLayout};
 use crate::container::hdf5::sample::{Bytes, empty_index};
 use crate::container::hdf5::strings::heap::tests::collection;
 use crate::memory::budget::Budget;
+use crate::memory::scratch::Region;
 use crate::source::Source;
 
 /// Where the first collection lies.
@@ -114,9 +115,9 @@ fn a_string_that_is_not_in_the_heap_is_a_fault_of_its_block() {
         elements.push(bad);
         let array = open(&heap, &elements, &[4097]).unwrap();
         let mut block = vec![0; 4 * 4096];
-        array
-            .decode(BlockId(0), &mut block, Scratch::none())
-            .unwrap();
+        let mut region = Region::default();
+        let scratch = region.scratch(array.scratch(BlockId(0))).unwrap();
+        array.decode(BlockId(0), &mut block, scratch).unwrap();
         assert!(block.chunks(4).all(|line| line == b"one\n"));
         assert!(
             read_all(&*array)

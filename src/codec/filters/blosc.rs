@@ -3,11 +3,16 @@
 use super::error::FilterError;
 use super::tools::Tools;
 use crate::codec::blosc::ChunkHeader;
+use crate::codec::blosc::bitshuffle::TILE_MOST;
+use crate::memory::room;
 
-/// Memory to decode at most `plain` bytes.
+/// Most bytes that lie between the planes of a block.
+const GAPS: usize = 16 * 320;
+
+/// Memory to decode at most `plain` bytes: a block still in planes, and the tile of bit shuffle.
 pub(super) fn scratch(plain: usize) -> u64 {
-    let _ = plain;
-    0
+    let planes = plain.saturating_add(GAPS);
+    room(planes.saturating_add(plain.min(TILE_MOST)) as u64)
 }
 
 /// Decodes into the front of `out`; returns the number of bytes written.

@@ -217,8 +217,8 @@ fn everything_else_is_served_while_a_worker_hangs() {
 #[test]
 fn a_worker_that_hangs_is_killed_when_its_time_is_over() {
     let hangs = format!("{UNLESS_GOOD}mkdir $F.hangs.$$; exec sleep 10000");
-    let ground = Ground::new(&hangs, "1,512");
-    ground.assert_refused("one", &["longer than 1 s"]);
+    let ground = Ground::new(&hangs, "1,512,1");
+    ground.assert_refused("one", &["no answer", "1 s"]);
     ground.assert_others_are_well();
     for worker in ground.notes("hangs") {
         wait_until("it is killed", || has_ended(worker));
@@ -226,6 +226,32 @@ fn a_worker_that_hangs_is_killed_when_its_time_is_over() {
     ground.be_good();
     wait_until("the container is shown well", || ground.is_well("one"));
     ground.assert_well("two");
+}
+
+#[test]
+fn a_worker_that_computes_too_long_is_killed_when_its_time_is_over() {
+    let runs = format!("{UNLESS_GOOD}while :; do :; done");
+    let ground = Ground::new(&runs, "1,512");
+    ground.assert_refused("one", &["longer than 1 s of processor time"]);
+    ground.assert_others_are_well();
+}
+
+/// However many wait for one file, more than there are serving threads, nobody else does.
+#[test]
+fn a_file_that_takes_long_holds_up_nobody_else() {
+    let runs = "mkdir $F.first 2>&- && { mkdir $F.runs.$$; while :; do :; done; }";
+    let ground = Ground::new(runs, NO_LIMIT);
+    let readers: Vec<_> = (0..12)
+        .map(|_| look_into(ground.container("one")))
+        .collect();
+    wait_until("a worker runs", || !ground.notes("runs").is_empty());
+    ground.assert_others_are_well();
+    ground.assert_well("two");
+    assert!(readers.iter().all(|reader| !reader.is_finished()));
+    send(ground.notes("runs")[0], Signal::KILL);
+    for reader in readers {
+        assert!(reader.join().unwrap() == numbers());
+    }
 }
 
 #[test]

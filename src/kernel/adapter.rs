@@ -1,7 +1,8 @@
 //! FUSE requests, decoded and passed to the tree.
 //!
 //! Every operation is a few lines: ids in, answer or errno out. Nothing here blocks another request:
-//! fuser calls these methods from several threads. A panic in one of them is caught, logged and
+//! fuser calls these methods from several threads, and what may wait long is handed over before it takes
+//! the last of them ([`StandIns`]). A panic in one of them is caught, logged and
 //! answered with EIO, and costs that request alone.
 
 use std::collections::{HashMap, HashSet};
@@ -19,20 +20,27 @@ use fuser::{
 
 use super::errno::errno;
 use super::reply::{TTL, dot_attr, file_attr, file_type};
+use super::stand_in::StandIns;
 use super::{config, directory, session::Options};
 use crate::error::{Error, Result};
 use crate::tree::{HandleId, InodeId, PageCache, Tree};
 
 /// The file system that fuser serves.
 pub(super) struct Adapter {
-    pub(super) tree: Arc<Tree>,
-    pub(super) options: Options,
-    pub(super) passthrough: bool,
-    /// The kernel lists directories without opening them.
-    pub(super) handle_free: bool,
-    pub(super) backing: Backing,
+    serving: Arc<Serving>,
+    stand_ins: Arc<StandIns>,
     /// Told when the kernel has ended the connection.
-    pub(super) ended: Sender<()>,
+    ended: Sender<()>,
+}
+
+/// What requests are answered with.
+struct Serving {
+    tree: Arc<Tree>,
+    options: Options,
+    passthrough: bool,
+    /// The kernel lists directories without opening them.
+    handle_free: bool,
+    backing: Backing,
 }
 
 /// Files that the kernel reads by itself. It wants the same backing for all opens of an inode; kept with
@@ -47,6 +55,38 @@ type Users = HashSet<HandleId>;
 const GENERATION: Generation = Generation(0);
 
 impl Adapter {
+    pub(super) fn new(tree: Arc<Tree>, options: Options, ended: Sender<()>) -> Adapter {
+        let stand_ins = StandIns::new(options.threads.max(1));
+        let serving = Arc::new(Serving {
+            tree,
+            options,
+            passthrough: false,
+            handle_free: false,
+            backing: Backing::default(),
+        });
+        Adapter {
+            serving,
+            stand_ins,
+            ended,
+        }
+    }
+
+    /// Serves a request that may have to open a container first.
+    fn serve(&self, work: impl FnOnce(&Serving) + Send + 'static) {
+        let serving = Arc::clone(&self.serving);
+        self.stand_ins.serve(|| true, move || work(&serving));
+    }
+
+    /// Serves a read. They come in great numbers and rarely wait: for a table of chunks, read for the first
+    /// time.
+    fn serve_read(&self, work: impl FnOnce(&Serving) + Send + 'static) {
+        let serving = Arc::clone(&self.serving);
+        let may_wait = || self.serving.tree.someone_asks_a_worker();
+        self.stand_ins.serve(may_wait, move || work(&serving));
+    }
+}
+
+impl Serving {
     /// Answers with the result of `work`, or with its errno.
     fn answer<T, R>(
         &self,
@@ -130,9 +170,12 @@ impl Backing {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let granted = config::configure(config, self.options.passthrough);
-        self.passthrough = granted.passthrough;
-        self.handle_free = granted.handle_free_listing;
+        // Nobody else has it yet.
+        if let Some(serving) = Arc::get_mut(&mut self.serving) {
+            let granted = config::configure(config, serving.options.passthrough);
+            serving.passthrough = granted.passthrough;
+            serving.handle_free = granted.handle_free_listing;
+        }
         Ok(())
     }
 
@@ -141,57 +184,70 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.answer(
-            reply,
-            || self.tree.lookup(InodeId(parent.0), name),
-            |reply, attr| reply.entry(&TTL, &file_attr(&attr), GENERATION),
-            ReplyEntry::error,
-        );
+        let name = name.to_owned();
+        self.serve(move |serving| {
+            serving.answer(
+                reply,
+                || serving.tree.lookup(InodeId(parent.0), &name),
+                |reply, attr| reply.entry(&TTL, &file_attr(&attr), GENERATION),
+                ReplyEntry::error,
+            );
+        });
     }
 
     fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
-        self.tree.forget(InodeId(ino.0), nlookup);
+        self.serving.tree.forget(InodeId(ino.0), nlookup);
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.answer(
-            reply,
-            || self.tree.attr(InodeId(ino.0)),
-            |reply, attr| reply.attr(&TTL, &file_attr(&attr)),
-            ReplyAttr::error,
-        );
+        self.serve(move |serving| {
+            serving.answer(
+                reply,
+                || serving.tree.attr(InodeId(ino.0)),
+                |reply, attr| reply.attr(&TTL, &file_attr(&attr)),
+                ReplyAttr::error,
+            );
+        });
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
-        self.answer(
-            reply,
-            || self.tree.read_link(InodeId(ino.0)),
-            |reply, target| reply.data(target.as_encoded_bytes()),
-            ReplyData::error,
-        );
+        self.serve(move |serving| {
+            serving.answer(
+                reply,
+                || serving.tree.read_link(InodeId(ino.0)),
+                |reply, target| reply.data(target.as_encoded_bytes()),
+                ReplyData::error,
+            );
+        });
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        self.answer(
-            reply,
-            || {
-                if flags.0 & libc::O_ACCMODE != libc::O_RDONLY {
-                    return Err(Error::ReadOnly);
-                }
-                self.tree.open(InodeId(ino.0))
-            },
-            |reply, open| {
-                let reply = if self.passthrough && open.ordinary && !self.options.direct_io {
-                    self.backing.open(ino, &self.tree, open.handle, reply)
-                } else {
-                    Some(reply)
-                };
-                if let Some(reply) = reply {
-                    reply.opened(FileHandle(open.handle.0), self.open_flags(open.keep_cache));
-                }
-            },
-            ReplyOpen::error,
-        );
+        self.serve(move |serving| {
+            serving.answer(
+                reply,
+                || {
+                    if flags.0 & libc::O_ACCMODE != libc::O_RDONLY {
+                        return Err(Error::ReadOnly);
+                    }
+                    serving.tree.open(InodeId(ino.0))
+                },
+                |reply, open| {
+                    let reply =
+                        if serving.passthrough && open.ordinary && !serving.options.direct_io {
+                            serving.backing.open(ino, &serving.tree, open.handle, reply)
+                        } else {
+                            Some(reply)
+                        };
+                    if let Some(reply) = reply {
+                        reply.opened(
+                            FileHandle(open.handle.0),
+                            serving.open_flags(open.keep_cache),
+                        );
+                    }
+                },
+                ReplyOpen::error,
+            );
+        });
     }
 
     fn read(
@@ -205,33 +261,35 @@ impl Filesystem for Adapter {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let direct = self.options.direct_io || flags.0 & libc::O_DIRECT != 0;
-        let pages = if direct {
-            PageCache::Bypassed
-        } else {
-            PageCache::Used
-        };
-        // Answered inside the closure, while the block is held: its bytes are not copied.
-        let reply = Mutex::new(Some(reply));
-        let take = || reply.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let read = || {
-            self.tree.read(
-                HandleId(fh.0),
-                offset,
-                size as usize,
-                pages,
-                |bytes| match bytes {
-                    Ok(bytes) => take().map(|reply| reply.data(bytes)),
-                    Err(e) => take().map(|reply| reply.error(self.failed(&e))),
-                },
-            )
-        };
-        if catch_unwind(AssertUnwindSafe(read)).is_err() {
-            let errno = panicked();
-            if let Some(reply) = take() {
-                reply.error(errno);
+        self.serve_read(move |serving| {
+            let direct = serving.options.direct_io || flags.0 & libc::O_DIRECT != 0;
+            let pages = if direct {
+                PageCache::Bypassed
+            } else {
+                PageCache::Used
+            };
+            // Answered inside the closure, while the block is held: its bytes are not copied.
+            let reply = Mutex::new(Some(reply));
+            let take = || reply.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let read = || {
+                serving.tree.read(
+                    HandleId(fh.0),
+                    offset,
+                    size as usize,
+                    pages,
+                    |bytes| match bytes {
+                        Ok(bytes) => take().map(|reply| reply.data(bytes)),
+                        Err(e) => take().map(|reply| reply.error(serving.failed(&e))),
+                    },
+                )
+            };
+            if catch_unwind(AssertUnwindSafe(read)).is_err() {
+                let errno = panicked();
+                if let Some(reply) = take() {
+                    reply.error(errno);
+                }
             }
-        }
+        });
     }
 
     fn flush(
@@ -295,13 +353,13 @@ impl Filesystem for Adapter {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.tree.release(HandleId(fh.0));
-        self.backing.release(ino, HandleId(fh.0));
+        self.serving.tree.release(HandleId(fh.0));
+        self.serving.backing.release(ino, HandleId(fh.0));
         reply.ok();
     }
 
     fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        if self.handle_free {
+        if self.serving.handle_free {
             // The kernel remembers it and opens directories by itself.
             reply.error(Errno::ENOSYS);
         } else {
@@ -317,15 +375,17 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let filled = self.fill(|| {
-            directory::kinds(&self.tree, InodeId(ino.0), offset, |name, next, kind| {
-                reply.add(ino, next, file_type(kind), name)
-            })
+        self.serve(move |serving| {
+            let filled = serving.fill(|| {
+                directory::kinds(&serving.tree, InodeId(ino.0), offset, |name, next, kind| {
+                    reply.add(ino, next, file_type(kind), name)
+                })
+            });
+            match filled {
+                Ok(()) => reply.ok(),
+                Err(errno) => reply.error(errno),
+            }
         });
-        match filled {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(errno),
-        }
     }
 
     fn readdirplus(
@@ -336,23 +396,25 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let filled = self.fill(|| {
-            directory::attributes(&self.tree, InodeId(ino.0), offset, |name, next, attr| {
-                // The kernel does not look at the attributes of `.` and `..`.
-                let attr = attr.map_or_else(|| dot_attr(ino), file_attr);
-                reply.add(attr.ino, next, name, &TTL, &attr, GENERATION)
-            })
+        self.serve(move |serving| {
+            let filled = serving.fill(|| {
+                directory::attributes(&serving.tree, InodeId(ino.0), offset, |name, next, attr| {
+                    // The kernel does not look at the attributes of `.` and `..`.
+                    let attr = attr.map_or_else(|| dot_attr(ino), file_attr);
+                    reply.add(attr.ino, next, name, &TTL, &attr, GENERATION)
+                })
+            });
+            match filled {
+                Ok(()) => reply.ok(),
+                Err(errno) => reply.error(errno),
+            }
         });
-        match filled {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(errno),
-        }
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        self.answer(
+        self.serving.answer(
             reply,
-            || self.tree.space(),
+            || self.serving.tree.space(),
             |reply, s| {
                 reply.statfs(
                     s.blocks,
@@ -370,25 +432,31 @@ impl Filesystem for Adapter {
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        self.answer(
-            reply,
-            || self.tree.xattr(InodeId(ino.0), name),
-            |reply, value| give_xattr(reply, size, &value),
-            ReplyXattr::error,
-        );
+        let name = name.to_owned();
+        self.serve(move |serving| {
+            serving.answer(
+                reply,
+                || serving.tree.xattr(InodeId(ino.0), &name),
+                |reply, value| give_xattr(reply, size, &value),
+                ReplyXattr::error,
+            );
+        });
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        self.answer(
-            reply,
-            || {
-                let names = self.tree.xattr_names(InodeId(ino.0))?;
-                let ended = |name: &std::ffi::OsString| [name.as_encoded_bytes(), b"\0"].concat();
-                Ok(names.iter().flat_map(ended).collect::<Vec<u8>>())
-            },
-            |reply, names| give_xattr(reply, size, &names),
-            ReplyXattr::error,
-        );
+        self.serve(move |serving| {
+            serving.answer(
+                reply,
+                || {
+                    let names = serving.tree.xattr_names(InodeId(ino.0))?;
+                    let ended =
+                        |name: &std::ffi::OsString| [name.as_encoded_bytes(), b"\0"].concat();
+                    Ok(names.iter().flat_map(ended).collect::<Vec<u8>>())
+                },
+                |reply, names| give_xattr(reply, size, &names),
+                ReplyXattr::error,
+            );
+        });
     }
 }
 

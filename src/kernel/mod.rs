@@ -11,3 +11,4 @@ mod fault_log;
 mod reply;
 mod root_mount;
 pub mod session;
+mod stand_in;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crossbeam_channel::Receiver;
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 
-use super::adapter::{Adapter, Backing};
+use super::adapter::Adapter;
 use super::fault_log::FaultLog;
 use super::root_mount::mount_as_root;
 use crate::tree::{Invalidation, Tree};
@@ -71,14 +71,7 @@ impl Mount {
         options: &Options,
     ) -> io::Result<Mount> {
         let (ended, wait_ended) = crossbeam_channel::bounded(1);
-        let adapter = Adapter {
-            tree,
-            options: options.clone(),
-            passthrough: false,
-            handle_free: false,
-            backing: Backing::default(),
-            ended,
-        };
+        let adapter = Adapter::new(tree, options.clone(), ended);
         let config = fuser_config(options);
         let session = if rustix::process::geteuid().is_root() {
             let device = mount_as_root(mountpoint, options)?;

@@ -14,8 +14,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::chunk_table::ChunkTable;
 use super::element::Element;
-use super::index::{self, ChunkEntry, Datatype, FileIndex, StorageLayout, VirtualLayout};
+use super::index::{self, Datatype, FileIndex, StorageLayout, VirtualLayout};
 use super::strings::compact::CompactStrings;
 use super::strings::heap::Heap;
 use super::strings::{self, Strings};
@@ -43,7 +44,7 @@ pub(super) enum OpenedDataset {
 }
 
 /// Asks for the chunk table of the dataset with a token.
-pub(super) type ChunkTables = Arc<dyn Fn(u64) -> Result<Vec<ChunkEntry>> + Send + Sync>;
+pub(super) type ChunkTables = Arc<dyn Fn(u64) -> Result<ChunkTable> + Send + Sync>;
 
 /// Opens a dataset of `index`, which is `source`'s, as an array of this name. Does not read.
 pub(super) fn open(
@@ -53,8 +54,8 @@ pub(super) fn open(
     dataset: &index::DatasetEntry,
     nested: &Arc<NestedBlocks>,
 ) -> Result<OpenedDataset> {
-    let asked = Arc::clone(source);
-    let tables: ChunkTables = Arc::new(move |token| worker::chunks(&*asked, token));
+    let (asked, budget) = (Arc::clone(source), Arc::clone(nested.budget()));
+    let tables: ChunkTables = Arc::new(move |token| worker::chunks(&*asked, token, &budget));
     open_with(name, source, index, dataset, nested, tables)
 }
 

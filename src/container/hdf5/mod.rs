@@ -28,7 +28,7 @@ mod worker;
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Error, Fault, Result};
 
-pub use worker::serve;
+pub use worker::{is_asked as is_worker_asked, serve};
 
 const NAME: &str = "hdf5";
 
@@ -61,10 +61,8 @@ impl Format for Hdf5 {
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
-        match worker::index(&*source) {
-            Ok(index) => assemble::container(index, &source, request.budget),
-            Err(error) => Err(error),
-        }
+        let (index, _charged) = worker::index(&*source, request.budget)?;
+        assemble::container(index, &source, request.budget)
     }
 }
 

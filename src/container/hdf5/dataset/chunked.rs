@@ -84,7 +84,7 @@ impl Chunked {
         let (filters, stored) = (&dataset.filters, stored.chunk_bytes());
         let given = OnceLock::new();
         if let Some(table) = table {
-            let _ = given.set(ChunkTable::new(table, grid.chunks())?);
+            let _ = given.set(ChunkTable::small(table).checked(grid.chunks())?);
         }
         Ok(Chunked {
             token: dataset.token,
@@ -134,7 +134,7 @@ impl Chunked {
             return Err(Fault::clone(fault).into());
         }
         let stored = (self.tables)(self.token);
-        let table = stored.and_then(|stored| ChunkTable::new(&stored, self.grid.chunks()));
+        let table = stored.and_then(|table| table.checked(self.grid.chunks()));
         if let Err(Error::Fault(fault)) = &table {
             *refused = Some(Refused {
                 fault: fault.clone(),

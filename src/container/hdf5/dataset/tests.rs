@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::array::uncached::{read, read_all};
-use crate::container::hdf5::index::{FilterEntry, Integer, VirtualLayout};
+use crate::container::hdf5::chunk_table::ChunkTable;
+use crate::container::hdf5::index::{ChunkEntry, FilterEntry, Integer, VirtualLayout};
 use crate::container::hdf5::sample::{Bytes, empty_index};
 use crate::memory::budget::Budget;
 use proptest::prelude::*;
@@ -91,7 +92,7 @@ pub(super) fn open(file: &[u8], dataset: &index::DatasetEntry) -> Arc<dyn Array>
 }
 
 fn refused(dataset: &index::DatasetEntry) -> String {
-    let opened = opened(&[], dataset, Arc::new(|_| Ok(vec![])));
+    let opened = opened(&[], dataset, Arc::new(|_| Ok(ChunkTable::small(&[]))));
     opened.err().map(|error| error.to_string()).unwrap()
 }
 
@@ -223,7 +224,11 @@ fn unreadable_layouts_are_described() {
         (here, "(in this file), not put together: for a reason"),
         (unknown, "strange"),
     ] {
-        let opened = opened(&[], &dataset(&[3], layout), Arc::new(|_| Ok(vec![])));
+        let opened = opened(
+            &[],
+            &dataset(&[3], layout),
+            Arc::new(|_| Ok(ChunkTable::small(&[]))),
+        );
         let Ok(OpenedDataset::Array {
             array,
             trouble: Some(why),
@@ -248,7 +253,7 @@ fn filters_without_a_decoder_are_no_damage_and_have_no_bytes() {
     let Ok(OpenedDataset::Array {
         array,
         trouble: Some(Error::NotShown(_)),
-    }) = opened(&[0; 6], &odd, Arc::new(|_| Ok(vec![])))
+    }) = opened(&[0; 6], &odd, Arc::new(|_| Ok(ChunkTable::small(&[]))))
     else {
         panic!("no trouble");
     };
@@ -417,7 +422,7 @@ fn the_table_is_asked_for_once_it_is_needed() {
         assert_eq!(token, 77);
         match counter.fetch_add(1, Ordering::Relaxed) {
             0 => Err(Fault::new("not now").passing(Duration::ZERO).into()),
-            _ => Ok(vec![chunk(0, 0, 4)]),
+            _ => Ok(ChunkTable::small(&[chunk(0, 0, 4)])),
         }
     });
     let of = chunked(&[2], &[2], None);

@@ -13,16 +13,19 @@ use hdf5_sys::h5p::H5P_DEFAULT;
 use super::identifier::{Identifier, Outcome, check};
 use super::space::{count, grid};
 use super::swizzle::Swizzle;
+use crate::container::hdf5::chunk_table::{ChunkPacker, PackedChunks};
 use crate::container::hdf5::index::ChunkEntry;
 
 /// Largest number of chunks in the grid of a dataset whose table comes with the index of the file.
 pub(super) const INLINE_MOST: u64 = 256;
 
-/// Chunks in one table: 256 MiB of them.
-const TABLE_MOST: usize = 8 << 20;
+/// Chunks in one table: some 200 MiB of them.
+const TABLE_MOST: u64 = 64 << 20;
+/// Chunks that the index does not have in their order: they are put into it in memory.
+const LOOSE_MOST: usize = 8 << 20;
 
-/// The stored chunks of a dataset, by number.
-pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Outcome<Vec<ChunkEntry>> {
+/// The stored chunks of a dataset, packed as `chunk_table` says.
+pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Outcome<Vec<u8>> {
     let grid = grid(dims, chunk).ok_or("the chunks do not fit the dataset")?;
     let chunks = count(&grid).ok_or("the dataset has more chunks than can be counted")?;
     // SAFETY: the handle is a dataset.
@@ -31,8 +34,9 @@ pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Outcom
         grid: &grid,
         chunk,
         swizzle: Swizzle::of(dataset, &space, chunk)?,
-        most: usize::try_from(chunks).map_or(TABLE_MOST, |n| n.min(TABLE_MOST)),
-        found: Vec::new(),
+        most: chunks.min(TABLE_MOST),
+        packed: ChunkPacker::default(),
+        loose: Vec::new(),
         refused: None,
     };
     let at: *mut c_void = (&raw mut walk).cast();
@@ -42,12 +46,23 @@ pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Outcom
         return Err(why);
     }
     walked?;
-    let mut found = walk.found;
-    found.sort_unstable_by_key(|chunk| chunk.number);
-    if found.is_sorted_by(|a, b| a.number < b.number) {
-        return Ok(found);
+    sorted(walk.packed, walk.loose)
+}
+
+/// Puts chunks where they belong.
+fn sorted(packed: ChunkPacker, mut loose: Vec<ChunkEntry>) -> Outcome<Vec<u8>> {
+    let packed = packed.finish();
+    if loose.is_empty() {
+        return Ok(packed);
     }
-    Err("the index of the chunks has one chunk twice".into())
+    loose.extend(PackedChunks(&packed).iter());
+    loose.sort_unstable_by_key(|chunk| chunk.number);
+    if !loose.is_sorted_by(|a, b| a.number < b.number) {
+        return Err("the index of the chunks has one chunk twice".into());
+    }
+    let mut packer = ChunkPacker::default();
+    loose.iter().for_each(|chunk| packer.push(*chunk));
+    Ok(packer.finish())
 }
 
 /// What the chunks of a dataset occupy, without their table.
@@ -60,8 +75,10 @@ struct ChunkWalk<'a> {
     grid: &'a [u64],
     chunk: &'a [u64],
     swizzle: Option<Swizzle>,
-    most: usize,
-    found: Vec<ChunkEntry>,
+    most: u64,
+    /// Those that came by number, and the others.
+    packed: ChunkPacker,
+    loose: Vec<ChunkEntry>,
     refused: Option<String>,
 }
 
@@ -94,15 +111,20 @@ impl ChunkWalk<'_> {
         let Some(number) = self.number(offset) else {
             return Ok(());
         };
-        if self.found.len() >= self.most {
-            return Err(format!("the index has more than {} chunks", self.most));
-        }
-        self.found.push(ChunkEntry {
+        let found = ChunkEntry {
             number,
             address,
             size,
             mask,
-        });
+        };
+        let all = self.packed.len() + self.loose.len() as u64;
+        if all >= self.most || self.loose.len() >= LOOSE_MOST {
+            return Err(format!("the index has more than {all} chunks"));
+        }
+        match self.packed.is_behind(number) {
+            true => self.packed.push(found),
+            false => self.loose.push(found),
+        }
         Ok(())
     }
 

@@ -22,6 +22,7 @@ use super::parts;
 use super::space::{count, dims, grid};
 use super::text::{self, Elements, done};
 use super::types::{self, is_plain};
+use crate::container::hdf5::chunk_table::PackedChunks;
 use crate::container::hdf5::index::{DatasetEntry, Datatype, FilterEntry, StorageLayout};
 
 /// A compact dataset lies in its object header, whose messages have at most 65,535 bytes.
@@ -199,7 +200,10 @@ impl LibraryDataset {
             .is_some_and(|chunks| chunks <= INLINE_MOST);
         // An index that cannot be read says so when the array is opened and asks for it.
         let table = match dims {
-            Some(dims) if few => chunks::table(&self.dataset, dims, &chunk).ok(),
+            Some(dims) if few => {
+                let packed = chunks::table(&self.dataset, dims, &chunk).ok();
+                packed.map(|packed| PackedChunks(&packed).iter().collect())
+            }
             _ => None,
         };
         Ok(StorageLayout::Chunked {

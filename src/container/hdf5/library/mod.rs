@@ -36,7 +36,7 @@ use hdf5_sys::h5p::{
 };
 use hdf5_sys::h5pl::H5PLset_loading_state;
 
-use super::index::{ChunkEntry, FileIndex};
+use super::index::FileIndex;
 use dataset::LibraryDataset;
 use identifier::{Identifier, Outcome, check};
 use walk::FileWalk;
@@ -92,8 +92,8 @@ impl LibraryFile {
         })
     }
 
-    /// The stored chunks of the dataset with this token, by number.
-    pub(super) fn chunks(&self, token: u64) -> Outcome<Vec<ChunkEntry>> {
+    /// The stored chunks of the dataset with this token, packed.
+    pub(super) fn chunks(&self, token: u64) -> Outcome<Vec<u8>> {
         let _lock = hdf5_sys::LOCK.lock();
         let dataset = LibraryDataset::new(walk::open(&self.file, token)?)?;
         let (dims, chunk) = dataset.chunking()?;

@@ -10,8 +10,9 @@ use hdf5::types::{FixedAscii, FixedUnicode, VarLenAscii, VarLenUnicode};
 use tempfile::TempDir;
 
 use super::*;
+use crate::container::hdf5::chunk_table::PackedChunks;
 use crate::container::hdf5::index::{
-    AttributeValue, DatasetEntry, Datatype, LinkTarget, Problem, StorageLayout,
+    AttributeValue, ChunkEntry, DatasetEntry, Datatype, LinkTarget, Problem, StorageLayout,
 };
 
 struct Scratch {
@@ -122,6 +123,7 @@ fn check_chunks(scratch: &Scratch, rows: u64, columns: u64, chunk: [u64; 2], sto
     };
     assert_eq!(told[..], chunk);
     let asked = scratch.opened().chunks(found.token).unwrap();
+    let asked: Vec<ChunkEntry> = PackedChunks(&asked).iter().collect();
     assert_eq!(asked.len(), stored);
     let grid = rows.div_ceil(chunk[0]) * columns.div_ceil(chunk[1]);
     assert_eq!(table.as_ref(), (grid <= 256).then_some(&asked));

@@ -6,6 +6,7 @@ use super::*;
 use crate::array::Order;
 use crate::array::nested::NestedBlocks;
 use crate::array::uncached::read_all;
+use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::dataset::{OpenedDataset, open_with};
 use crate::container::hdf5::index::{self, StorageLayout};
 use crate::container::hdf5::sample::{Bytes, empty_index};
@@ -53,7 +54,7 @@ fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array
         &empty_index(),
         &dataset,
         &nested,
-        Arc::new(|_| Ok(vec![])),
+        Arc::new(|_| Ok(ChunkTable::small(&[]))),
     )? {
         OpenedDataset::Array { array, .. } => Ok(array),
         OpenedDataset::NotShown(reason) => Err(Fault::new(reason).into()),

@@ -1,11 +1,12 @@
 //! The daemon's side of libhdf5: asks a worker process for the structure of a file.
 //!
 //! libhdf5 parses untrusted files in C. It runs in processes of its own ([`process`], [`pool`]) that
-//! get an opened file and hand plain data back ([`wire`]; their side is [`serve`]); a file that makes the library crash, hang or
-//! eat memory costs a worker, and its reason is a [`Fault`] like any other.
+//! get an opened file and hand plain data back ([`wire`]; their side is [`serve`]); a file that makes the
+//! library crash, hang or eat memory costs a worker, and its reason is a [`Fault`] like any other. Answers
+//! are charged to the budget from when they are announced until they are not needed any more.
 //! `ARRAYFS_HDF5_WORKER` names a program to start instead, for example a sandbox around `arrayfs
 //! hdf5-worker`; it gets the socket as standard input and `hdf5-worker` as its argument.
-//! `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` changes what one request may take (20 s, 1024 MiB).
+//! `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` changes what one request may take: see [`limits`].
 
 mod limits;
 mod pool;
@@ -17,32 +18,72 @@ mod tests;
 pub(super) mod wire;
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
-use super::index::{ChunkEntry, FileIndex};
+use super::chunk_table::ChunkTable;
+use super::index::FileIndex;
 use crate::error::{Fault, Result};
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::no_memory;
 use crate::source::Source;
 use pool::POOL;
-use wire::Wanted;
+use process::EncodedAnswer;
+use wire::{RawBytes, Wanted};
 
 pub use serve::run as serve;
 
-/// The structure of an HDF5 file. It comes from untrusted bytes: see [`super::index`].
-pub(super) fn index(source: &dyn Source) -> Result<FileIndex> {
-    let superblock = superblock::check(source)?;
-    let index: FileIndex = POOL.ask(Wanted::Index, local(source)?)?;
-    Ok(FileIndex {
-        superblock,
-        ..index
-    })
+/// Whether anybody waits for a worker.
+pub fn is_asked() -> bool {
+    POOL.is_asked()
 }
 
-/// The stored chunks of the dataset with this token, by number; numbers are unique.
-pub(super) fn chunks(source: &dyn Source, token: u64) -> Result<Vec<ChunkEntry>> {
-    let chunks: Vec<ChunkEntry> = POOL.ask(Wanted::Chunks(token), local(source)?)?;
-    if chunks.is_sorted_by(|a, b| a.number < b.number) {
-        return Ok(chunks);
+/// What an index takes in memory, as a multiple of the answer that it is read from.
+const UNPACKED: u64 = 4;
+
+/// The structure of an HDF5 file, and its charge, which is held while it is used. It comes from untrusted
+/// bytes: see [`super::index`].
+pub(super) fn index(source: &dyn Source, budget: &Arc<Budget>) -> Result<(FileIndex, Hold)> {
+    let superblock = superblock::check(source)?;
+    let read = |encoded: EncodedAnswer| {
+        let hold = charge(&encoded, budget)?;
+        let answer = wire::decode::<FileIndex>(&encoded.bytes);
+        Ok(answer.map(|answer| answer.map(|index| (index, hold))))
+    };
+    let (index, hold) = POOL.ask(Wanted::Index, local(source)?, budget, read)?;
+    Ok((
+        FileIndex {
+            superblock,
+            ..index
+        },
+        hold,
+    ))
+}
+
+/// Charges what an index will take, and makes sure that the system has it: reading the answer takes memory in
+/// many small parts, none of which may be refused.
+fn charge(encoded: &EncodedAnswer, budget: &Arc<Budget>) -> Result<Hold> {
+    let bytes = UNPACKED.saturating_mul(encoded.bytes.len() as u64);
+    let hold = budget.keep(bytes)?;
+    let room = usize::try_from(bytes).unwrap_or(usize::MAX);
+    match Vec::<u8>::new().try_reserve_exact(room) {
+        Ok(()) => Ok(hold),
+        Err(_) => Err(no_memory("no memory for the structure of a file")),
     }
-    Err(Fault::new("the HDF5 worker gave chunks twice or out of order").into())
+}
+
+/// The stored chunks of the dataset with this token, not checked.
+pub(super) fn chunks(source: &dyn Source, token: u64, budget: &Arc<Budget>) -> Result<ChunkTable> {
+    let read = |EncodedAnswer { bytes, hold }| {
+        let packed = wire::decode::<RawBytes<'_>>(&bytes);
+        let len = packed.map(|packed| packed.map(|RawBytes(packed)| packed.len()));
+        Ok(len.map(|len| {
+            len.map(|len| {
+                let skip = bytes.len().saturating_sub(len);
+                ChunkTable::received(bytes, skip, hold)
+            })
+        }))
+    };
+    POOL.ask(Wanted::Chunks(token), local(source)?, budget, read)
 }
 
 fn local(source: &dyn Source) -> Result<BorrowedFd<'_>> {

@@ -1,20 +1,23 @@
 //! The workers of this process: started when first wanted, used again, replaced when they end.
 //!
 //! Starting a process for every file would cost more than most files do. There are at most as many
-//! workers as cores; who comes when all are busy waits.
+//! workers as cores, not counting those whose request takes long: who asks about another file does not wait
+//! for them. Requests about one file never take more than half of the workers.
 
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use serde::de::DeserializeOwned;
+use rustix::fs::fstat;
 
-use super::limits::Limits;
-use super::process::{Failed, Program, Worker};
-use super::wire::{self, Request, Wanted};
+use super::limits::{Allowance, Limits};
+use super::process::{EncodedAnswer, Failed, Program, Worker};
+use super::wire::{Answer, Request, Wanted};
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
 
 /// The pool of the process.
 pub(super) static POOL: LazyLock<WorkerPool> = LazyLock::new(|| {
@@ -26,18 +29,54 @@ pub(super) static POOL: LazyLock<WorkerPool> = LazyLock::new(|| {
     )
 });
 
+/// From this time on a request takes long.
+const LONG: Duration = Duration::from_millis(500);
+/// Most requests that take long.
+const LONG_MOST: usize = 8;
+
 pub(super) struct WorkerPool {
     run: Program,
     limits: Limits,
+    most: usize,
     workers: Mutex<Workers>,
     freed: Condvar,
+    /// Threads that wait, for a worker or for its answer.
+    asked: AtomicUsize,
 }
 
+/// Counts as asking as long as it lives.
+struct Asking<'a>(&'a AtomicUsize);
+
+impl<'a> Asking<'a> {
+    fn new(asked: &'a AtomicUsize) -> Self {
+        asked.fetch_add(1, Ordering::SeqCst);
+        Asking(asked)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[derive(Default)]
 struct Workers {
     idle: Vec<Worker>,
-    /// How many more may be busy.
-    free: usize,
+    busy: Vec<Job>,
+    /// Number of the next job.
+    next: u64,
 }
+
+/// What a worker is at.
+struct Job {
+    number: u64,
+    file: FileNumber,
+    since: Instant,
+}
+
+/// Device and inode.
+type FileNumber = (u64, u64);
 
 impl WorkerPool {
     /// A pool of at most `most` workers that run this program.
@@ -45,37 +84,44 @@ impl WorkerPool {
         WorkerPool {
             run,
             limits,
-            workers: Mutex::new(Workers {
-                idle: Vec::new(),
-                free: most.max(1),
-            }),
+            most: most.max(1),
+            workers: Mutex::default(),
             freed: Condvar::new(),
+            asked: AtomicUsize::new(0),
         }
     }
 
-    /// Asks a worker about a file. A worker that ends on the way gets a second one to try, since an
-    /// old one may have carried damage along.
-    pub(super) fn ask<T: DeserializeOwned>(
+    /// Asks a worker about a file; `read` makes something of the answer, which is charged to the budget, or
+    /// finds that it is none. A worker that ends on the way gets a second one to try, since an old one may
+    /// have carried damage along.
+    pub(super) fn ask<T>(
         &self,
         wanted: Wanted,
         file: BorrowedFd<'_>,
+        budget: &Arc<Budget>,
+        read: impl FnOnce(EncodedAnswer) -> Result<Option<Answer<T>>>,
     ) -> Result<T> {
+        let stat = fstat(file).map_err(|e| Error::io("cannot look at an HDF5 file", e))?;
+        let allowance = self
+            .limits
+            .allowance(u64::try_from(stat.st_size).unwrap_or(0));
         let request = Request {
             wanted,
             // Ends itself only if the daemon, which is stricter, is not there to end it.
-            seconds: self.limits.seconds.saturating_mul(2),
+            seconds: allowance.wait.saturating_mul(2),
         };
-        let mut seat = self.sit();
-        let mut asked = seat.worker()?.ask(request, file);
+        let _asking = Asking::new(&self.asked);
+        let mut seat = self.sit((stat.st_dev, stat.st_ino));
+        let mut asked = seat.worker()?.ask(request, file, allowance, budget);
         if let Err(Failed::Ended(_)) = asked {
             seat.dismiss();
-            asked = seat.worker()?.ask(request, file);
+            asked = seat.worker()?.ask(request, file, allowance, budget);
         }
         let encoded = asked.map_err(|failed| {
             seat.dismiss();
-            self.fault(failed)
+            self.error(failed, allowance)
         })?;
-        let answer = wire::decode(&encoded);
+        let answer = read(encoded)?;
         if answer.is_none() || seat.worker()?.is_tired() {
             seat.dismiss();
         }
@@ -85,15 +131,29 @@ impl WorkerPool {
         }
     }
 
-    fn sit(&self) -> Seat<'_> {
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst) > 0
+    }
+
+    fn sit(&self, file: FileNumber) -> Seat<'_> {
         let mut workers = self.lock();
-        while workers.free == 0 {
-            let woken = self.freed.wait(workers);
-            workers = woken.unwrap_or_else(PoisonError::into_inner);
+        while let Some(patience) = workers.must_wait(self.most, file, Instant::now()) {
+            let woken = self.freed.wait_timeout(workers, patience);
+            workers = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        workers.free -= 1;
+        let number = workers.next;
+        workers.next += 1;
+        workers.busy.push(Job {
+            number,
+            file,
+            since: Instant::now(),
+        });
         let worker = workers.idle.pop();
-        Seat { pool: self, worker }
+        Seat {
+            pool: self,
+            number,
+            worker,
+        }
     }
 
     fn start(&self) -> Result<Worker> {
@@ -108,16 +168,21 @@ impl WorkerPool {
     }
 
     /// A file that made the library hang most likely does it again, and costs its time again.
-    fn fault(&self, failed: Failed) -> Error {
+    fn error(&self, failed: Failed, allowance: Allowance) -> Error {
+        let Allowance { seconds, wait } = allowance;
         let retry_after = match failed {
-            Failed::Late => Duration::from_secs(self.limits.seconds.into()) * 10,
+            Failed::Late => allowance.processor_time() * 10,
+            Failed::Silent => allowance.waiting_time(),
             _ => Duration::from_secs(10),
         };
         let what = match failed {
             Failed::Late => format!(
-                "the HDF5 library took longer than {} s on this file",
-                self.limits.seconds
+                "the HDF5 library took longer than {seconds} s of processor time on this file"
             ),
+            Failed::Silent => {
+                format!("the HDF5 worker gave no answer about this file in {wait} s")
+            }
+            Failed::NoMemory(error) => return error,
             Failed::TooLong(bytes) => format!("the HDF5 worker announces {bytes} bytes"),
             Failed::Ended(None) => "the HDF5 worker closed its end on this file".into(),
             Failed::Ended(Some(status)) => self.ending(status),
@@ -140,9 +205,27 @@ impl WorkerPool {
     }
 }
 
+impl Workers {
+    /// For how long at least; none if a worker may be had for this file.
+    fn must_wait(&self, most: usize, file: FileNumber, now: Instant) -> Option<Duration> {
+        let age = |job: &Job| now.saturating_duration_since(job.since);
+        let of_file = self.busy.iter().filter(|job| job.file == file).count();
+        let quick = self.busy.iter().filter(|job| age(job) < LONG).count();
+        let taken = self.busy.len() >= most + LONG_MOST;
+        if taken || of_file >= most.div_ceil(2) {
+            // Until one is done, which wakes whoever waits.
+            return Some(Duration::from_secs(60));
+        }
+        let eldest = self.busy.iter().map(age).filter(|age| *age < LONG).max();
+        (quick >= most).then(|| LONG.saturating_sub(eldest.unwrap_or_default()))
+    }
+}
+
 /// The right to use one worker, and the worker.
 struct Seat<'a> {
     pool: &'a WorkerPool,
+    /// Of the job.
+    number: u64,
     worker: Option<Worker>,
 }
 
@@ -164,8 +247,49 @@ impl Seat<'_> {
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         let mut workers = self.pool.lock();
-        workers.free += 1;
-        workers.idle.extend(self.worker.take());
-        self.pool.freed.notify_one();
+        workers.busy.retain(|job| job.number != self.number);
+        if workers.idle.len() < self.pool.most {
+            workers.idle.extend(self.worker.take());
+        }
+        drop(workers);
+        // Not everybody can go on: who waits for a worker of the same file looks on.
+        self.pool.freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_requests_that_take_long_make_room_for_others() {
+        let start = Instant::now();
+        let mut workers = Workers::default();
+        let add = |workers: &mut Workers, file, after: u64| {
+            let since = start + Duration::from_millis(after);
+            workers.busy.push(Job {
+                number: 0,
+                file: (0, file),
+                since,
+            });
+        };
+        let wait = |workers: &Workers, file, at: u64| {
+            let now = start + Duration::from_millis(at);
+            workers
+                .must_wait(2, (0, file), now)
+                .map(|wait| wait.as_millis())
+        };
+        add(&mut workers, 1, 0);
+        assert_eq!(wait(&workers, 2, 0), None);
+        // Half of the workers for one file.
+        assert!(wait(&workers, 1, 10_000).is_some());
+        add(&mut workers, 2, 100);
+        assert_eq!(wait(&workers, 3, 200), Some(300));
+        assert_eq!(wait(&workers, 3, 500), None);
+        for file in 3..11 {
+            assert_eq!(wait(&workers, file, 10_000), None);
+            add(&mut workers, file, 0);
+        }
+        assert!(wait(&workers, 11, 10_000).is_some());
     }
 }

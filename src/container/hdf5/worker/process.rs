@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,8 +18,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, prlimit};
 
-use super::limits::Limits;
+use super::limits::{Allowance, Limits};
 use super::wire::{self, Request};
+use crate::error::Error;
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::no_memory;
 
 /// Names another program to do the worker's work: a path, or a name to be found in `PATH`.
 const VARIABLE: &str = "ARRAYFS_HDF5_WORKER";
@@ -34,6 +38,8 @@ const ANSWER_MOST: u64 = 256 << 20;
 const REQUESTS_MOST: u32 = 10_000;
 /// Address space above which a worker is replaced after a request, as a part of its limit.
 const TIRED_PART: u64 = 2;
+/// How often its processor time is looked at, at most.
+const LOOK_LEAST: Duration = Duration::from_millis(20);
 /// How long a worker that has closed the socket may take to end.
 const PARTING: Duration = Duration::from_millis(500);
 
@@ -53,15 +59,33 @@ impl Program {
     }
 }
 
+/// When a request has taken too much.
+#[derive(Clone, Copy)]
+struct End {
+    /// Processor time of the worker since its start.
+    busy: Duration,
+    waited: Instant,
+}
+
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Failed {
     /// The worker is gone, how, if it can be known.
     Ended(Option<ExitStatus>),
-    /// It took longer than it may.
+    /// It took more processor time than it may.
     Late,
+    /// It computes nothing and does not answer.
+    Silent,
     /// It announced an answer of so many bytes.
     TooLong(u64),
+    /// There is no memory for its answer.
+    NoMemory(Error),
+}
+
+/// What a worker answered, without its length.
+pub(super) struct EncodedAnswer {
+    pub(super) bytes: Vec<u8>,
+    pub(super) hold: Hold,
 }
 
 pub(super) struct Worker {
@@ -118,41 +142,49 @@ impl Worker {
         Ok(())
     }
 
-    /// Asks about a file and waits for the answer, which is returned without its length.
+    /// Asks about a file and waits for the answer, which is charged to the budget.
     pub(super) fn ask(
         &mut self,
         request: Request,
         file: BorrowedFd<'_>,
-    ) -> Result<Vec<u8>, Failed> {
-        let deadline = Instant::now() + self.limits.time();
+        allowance: Allowance,
+        budget: &Arc<Budget>,
+    ) -> Result<EncodedAnswer, Failed> {
+        let end = End {
+            busy: self.busy() + allowance.processor_time(),
+            waited: Instant::now() + allowance.waiting_time(),
+        };
         self.served += 1;
         wire::send(&self.socket, request, file).map_err(|_| self.ended())?;
         let mut length = [0; 8];
-        self.fill(&mut length, deadline)?;
+        self.fill(&mut length, end)?;
         let length = u64::from_le_bytes(length);
         if length > ANSWER_MOST {
             return Err(Failed::TooLong(length));
         }
-        self.collect(length as usize, deadline)
+        let hold = budget.keep(length).map_err(Failed::NoMemory)?;
+        let bytes = self.collect(length as usize, end)?;
+        Ok(EncodedAnswer { bytes, hold })
     }
 
     /// Memory is taken as the answer arrives, not as it is announced.
-    fn collect(&mut self, length: usize, deadline: Instant) -> Result<Vec<u8>, Failed> {
+    fn collect(&mut self, length: usize, end: End) -> Result<Vec<u8>, Failed> {
         const STEP: usize = 1 << 20;
         let mut answer = Vec::new();
         while answer.len() < length {
             let start = answer.len();
-            answer.resize(length.min(start + STEP), 0);
-            self.fill(&mut answer[start..], deadline)?;
+            let step = STEP.min(length - start);
+            let refused = |_| Failed::NoMemory(no_memory("no memory for the structure of a file"));
+            answer.try_reserve(step).map_err(refused)?;
+            answer.resize(start + step, 0);
+            self.fill(&mut answer[start..], end)?;
         }
         Ok(answer)
     }
 
-    fn fill(&mut self, mut buf: &mut [u8], deadline: Instant) -> Result<(), Failed> {
+    fn fill(&mut self, mut buf: &mut [u8], end: End) -> Result<(), Failed> {
         while !buf.is_empty() {
-            if !readable(self.socket.as_fd(), deadline) {
-                return Err(Failed::Late);
-            }
+            self.await_bytes(end)?;
             match recv(&self.socket, &mut *buf, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(self.ended()),
                 Ok((n, _)) => buf = &mut buf[n..],
@@ -161,6 +193,42 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Waits until there is something to read, or the end of the worker.
+    fn await_bytes(&self, end: End) -> Result<(), Failed> {
+        loop {
+            // Processor time passes no faster than time.
+            let left = end.busy.saturating_sub(self.busy());
+            let look = Instant::now() + left.max(LOOK_LEAST);
+            if readable(self.socket.as_fd(), look.min(end.waited)) {
+                return Ok(());
+            }
+            if self.busy() >= end.busy {
+                return Err(Failed::Late);
+            }
+            if Instant::now() >= end.waited {
+                return Err(Failed::Silent);
+            }
+        }
+    }
+
+    /// Processor time that it has taken since it was started; none if that cannot be told.
+    fn busy(&self) -> Duration {
+        let mut clock: libc::clockid_t = 0;
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let child = Pid::from_child(&self.child).as_raw_nonzero().get();
+        // SAFETY: asks for a number about a process, into one of ours.
+        let found = unsafe { libc::clock_getcpuclockid(child, &mut clock) };
+        // SAFETY: the clock is that of the process, or of none, which is an error.
+        if found != 0 || unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
+            return Duration::ZERO;
+        }
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
     }
 
     /// How it ended, now that the socket is closed; a worker that lives on without it is killed.
@@ -178,7 +246,7 @@ impl Worker {
         self.served >= REQUESTS_MOST || self.address_space() > self.limits.bytes() / TIRED_PART
     }
 
-    /// Bytes of address space it holds, as the kernel counts them for its limit; 0 if unknown.
+    /// RawBytes of address space it holds, as the kernel counts them for its limit; 0 if unknown.
     fn address_space(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let kibibytes = status.ok().and_then(|status| {

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
 
-use super::wire::{self, Answer, Request, Wanted};
+use super::wire::{self, Answer, RawBytes, Request, Wanted};
 use crate::container::hdf5::library::{self, LibraryFile};
 
 /// What `pgrep` and `top` show; at most 15 bytes.
@@ -58,7 +58,13 @@ fn serve() -> io::Result<()> {
 fn respond(socket: &mut Socket, request: Request, file: BorrowedFd<'_>) -> io::Result<()> {
     match request.wanted {
         Wanted::Index => send(socket, &confined(file, |file| file.index())),
-        Wanted::Chunks(token) => send(socket, &confined(file, |file| file.chunks(token))),
+        Wanted::Chunks(token) => {
+            let packed = confined(file, |file| file.chunks(token));
+            send(
+                socket,
+                &packed.as_deref().map(RawBytes).map_err(String::clone),
+            )
+        }
     }
 }
 

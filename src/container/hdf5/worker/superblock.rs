@@ -67,7 +67,7 @@ fn find(source: &dyn Source) -> Result<Option<(u64, [u8; HEAD])>> {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Superblock {
-    /// Bytes that it takes itself, at least.
+    /// RawBytes that it takes itself, at least.
     size: u64,
     base: u64,
     /// Address of the first byte behind the file's data.

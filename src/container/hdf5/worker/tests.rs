@@ -5,18 +5,22 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::limits::Limits;
+use serde::de::DeserializeOwned;
+
 use super::pool::WorkerPool;
-use super::process::Program;
+use super::process::{EncodedAnswer, Program};
 use super::wire::Wanted;
 use super::*;
+use crate::container::hdf5::chunk_table::PackedChunks;
 use crate::container::hdf5::index::{Datatype, StorageLayout};
 use crate::container::hdf5::library::tests::sample;
 use crate::source::Store;
 use crate::source::local::LocalStore;
 
 const LIMITS: Limits = Limits {
-    seconds: 60,
+    seconds: Some(60),
     mebibytes: 64,
+    wait: None,
 };
 
 /// A pool of one worker that runs a shell script, with the socket as its standard input.
@@ -28,10 +32,16 @@ fn scripted(script: &str, limits: Limits) -> WorkerPool {
     WorkerPool::new(run, limits, 1)
 }
 
+/// Asks for a value; an answer that is none is an error.
+fn ask<T: DeserializeOwned>(pool: &WorkerPool, wanted: Wanted, file: &File) -> Result<T> {
+    let read = |encoded: EncodedAnswer| Ok(wire::decode(&encoded.bytes));
+    pool.ask(wanted, file.as_fd(), &Budget::new(1 << 30), read)
+}
+
 /// What a request to such a worker comes to.
 fn message(script: &str, limits: Limits) -> String {
     let null = File::open("/dev/null").unwrap();
-    let answer = scripted(script, limits).ask::<FileIndex>(Wanted::Index, null.as_fd());
+    let answer = ask::<FileIndex>(&scripted(script, limits), Wanted::Index, &null);
     answer.unwrap_err().to_string()
 }
 
@@ -51,11 +61,27 @@ fn a_worker_that_ends_is_told_with_how_it_ended() {
 #[test]
 fn a_worker_that_hangs_is_stopped() {
     let limits = Limits {
-        seconds: 1,
+        seconds: Some(1),
+        wait: Some(1),
         ..LIMITS
     };
-    let late = message("exec sleep 1000", limits);
-    assert_eq!(late, "the HDF5 library took longer than 1 s on this file");
+    let silent = message("exec sleep 1000", limits);
+    assert_eq!(
+        silent,
+        "the HDF5 worker gave no answer about this file in 1 s"
+    );
+}
+
+#[test]
+fn only_processor_time_counts() {
+    let limits = Limits {
+        seconds: Some(1),
+        wait: Some(600),
+        ..LIMITS
+    };
+    let late = message("while :; do :; done", limits);
+    let what = "the HDF5 library took longer than 1 s of processor time on this file";
+    assert_eq!(late, what);
 }
 
 #[test]
@@ -83,12 +109,10 @@ fn a_program_that_is_not_there_is_named() {
     };
     let pool = WorkerPool::new(run, LIMITS, 1);
     let null = File::open("/dev/null").unwrap();
-    let refused = pool
-        .ask::<FileIndex>(Wanted::Index, null.as_fd())
-        .unwrap_err();
+    let refused = ask::<FileIndex>(&pool, Wanted::Index, &null).unwrap_err();
     assert!(refused.to_string().contains("/nonexistent/worker"));
     // The seat is free again.
-    assert!(pool.ask::<FileIndex>(Wanted::Index, null.as_fd()).is_err());
+    assert!(ask::<FileIndex>(&pool, Wanted::Index, &null).is_err());
 }
 
 /// Answers every request with its process number: no refusal, a string of eight digits.
@@ -100,7 +124,7 @@ const TELLS_ITS_NUMBER: &str = r#"
 fn a_worker_is_used_again_and_replaced_when_it_has_died() {
     let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
     let null = File::open("/dev/null").unwrap();
-    let ask = || pool.ask::<String>(Wanted::Chunks(1), null.as_fd()).unwrap();
+    let ask = || ask::<String>(&pool, Wanted::Chunks(1), &null).unwrap();
     let first = ask();
     assert_eq!(ask(), first);
     let pid = rustix::process::Pid::from_raw(first.parse().unwrap()).unwrap();
@@ -113,7 +137,7 @@ fn more_threads_than_workers_wait_for_their_turn() {
     let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
     let null = File::open("/dev/null").unwrap();
     let told: Vec<String> = std::thread::scope(|scope| {
-        let ask = || pool.ask(Wanted::Index, null.as_fd()).unwrap();
+        let ask = || ask(&pool, Wanted::Index, &null).unwrap();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
@@ -144,7 +168,7 @@ fn the_worker_describes_files_one_after_the_other() {
     sample(&path);
     let (pool, file) = (real(), File::open(&path).unwrap());
     for _ in 0..3 {
-        let index: FileIndex = pool.ask(Wanted::Index, file.as_fd()).unwrap();
+        let index: FileIndex = ask(&pool, Wanted::Index, &file).unwrap();
         assert_eq!((index.groups.len(), index.datasets.len()), (2, 1));
         let dataset = &index.datasets[0];
         assert!(matches!(
@@ -153,10 +177,16 @@ fn the_worker_describes_files_one_after_the_other() {
         ));
         assert_eq!(dataset.stored_bytes, 6000);
         let wanted = Wanted::Chunks(dataset.token);
-        let chunks: Vec<ChunkEntry> = pool.ask(wanted, file.as_fd()).unwrap();
-        assert_eq!(chunks.len(), 300);
+        let read = |encoded: EncodedAnswer| {
+            let answer = wire::decode::<RawBytes<'_>>(&encoded.bytes);
+            Ok(answer
+                .map(|answer| answer.map(|RawBytes(table)| PackedChunks(table).iter().count())))
+        };
+        let budget = Budget::new(1 << 30);
+        let chunks = pool.ask(wanted, file.as_fd(), &budget, read).unwrap();
+        assert_eq!((chunks, budget.used()), (300, 0));
         let null = File::open("/dev/null").unwrap();
-        let refused = pool.ask::<FileIndex>(Wanted::Index, null.as_fd());
+        let refused = ask::<FileIndex>(&pool, Wanted::Index, &null);
         assert!(refused.unwrap_err().to_string().contains("signature"));
     }
 }
@@ -199,4 +229,16 @@ fn types_nested_without_end_are_no_answer() {
     encoded = [level.repeat(1_000_000), encoded].concat();
     let decoded = postcard::from_bytes::<Datatype>(&encoded);
     assert!(decoded.is_err());
+}
+
+#[test]
+fn an_answer_that_the_budget_has_no_room_for_is_no_memory() {
+    let null = File::open("/dev/null").unwrap();
+    let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
+    let budget = Budget::new(19);
+    let read = |_: EncodedAnswer| -> Result<Option<wire::Answer<()>>> { panic!("it was read") };
+    let refused = pool.ask(Wanted::Index, null.as_fd(), &budget, read);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("cache="), "{refused}");
+    assert_eq!(budget.used(), 0);
 }

@@ -12,14 +12,14 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What the daemon wants to know about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::container::hdf5) enum Wanted {
     /// An `Index`.
     Index,
-    /// The chunks of the dataset with this token.
+    /// The packed table of chunks of the dataset with this token, as [`RawBytes`].
     Chunks(u64),
 }
 
@@ -32,6 +32,22 @@ pub(in crate::container::hdf5) struct Request {
 
 /// What is answered: the thing, or why there is none.
 pub(in crate::container::hdf5) type Answer<T> = Result<T, String>;
+
+/// RawBytes that are sent and received as a whole.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::container::hdf5) struct RawBytes<'a>(pub(in crate::container::hdf5) &'a [u8]);
+
+impl Serialize for RawBytes<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawBytes<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        <&[u8]>::deserialize(from).map(RawBytes)
+    }
+}
 
 const REQUEST_BYTES: usize = 13;
 
@@ -144,5 +160,11 @@ mod tests {
         assert_eq!(decode::<u64>(&sent[8..]), Some(Ok(7)));
         sent.push(0);
         assert_eq!(decode::<u64>(&sent[8..]), None);
+        sent.clear();
+        answer(&mut sent, &Answer::Ok(RawBytes(b"abc"))).unwrap();
+        assert_eq!(
+            decode::<RawBytes<'_>>(&sent[8..]),
+            Some(Ok(RawBytes(b"abc")))
+        );
     }
 }

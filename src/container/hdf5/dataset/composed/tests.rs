@@ -3,6 +3,7 @@
 use super::*;
 use crate::array::nested::NestedBlocks;
 use crate::array::uncached::{read, read_all};
+use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::index::{
     self as ix, Datatype, GroupEntry, LinkEntry, LinkTarget, Stripe,
 };
@@ -66,7 +67,7 @@ fn open(over: &[ix::DatasetEntry], parts: Vec<ix::VirtualPart>) -> Result<Arc<dy
     };
     let dataset = dataset(99, &[3, 4], StorageLayout::Virtual(described));
     let source: Arc<dyn Source> = Arc::new(Bytes((b'a'..=b'z').collect()));
-    let tables: ChunkTables = Arc::new(|_| Ok(vec![]));
+    let tables: ChunkTables = Arc::new(|_| Ok(ChunkTable::small(&[])));
     let nested = NestedBlocks::new(&Budget::by_default());
     match super::super::open_with("v", &source, &index, &dataset, &nested, tables)? {
         super::super::OpenedDataset::Array {

@@ -22,9 +22,11 @@ const CHEAP: u64 = if cfg!(test) { 64 << 10 } else { 1 << 20 };
 /// How many times more entries than wanted are looked through rather than sorted.
 const WASTE: u64 = 4;
 const BANDS: u64 = 4096;
-/// Entries of a slab, which are an eighth of the block's within these bounds, if there is memory for two slabs.
+/// Entries of a slab, which are an eighth of the block's within these bounds, if there is memory for some slabs.
 const LEAST: u64 = if cfg!(test) { 1 << 10 } else { 512 << 10 };
 const MOST: u64 = 2 << 20;
+/// Slabs that there is to be memory for.
+const SLABS: u64 = 4;
 /// Slabs that are looked at together.
 const SPANNED: usize = 4;
 
@@ -66,7 +68,7 @@ impl PlaceCounts {
         }
         let size = size_of::<PlacedEntry>() as u64;
         let most = (block.entries() / 8).clamp(LEAST, MOST);
-        let most = most.min(learnt.most() / 2 / size);
+        let most = most.min(learnt.most() / SLABS / size);
         Ok(PlaceCounts { step, before, most })
     }
 

@@ -1,7 +1,7 @@
 //! What has been learnt about the insides of blocks, and can be learnt again.
 //!
 //! Marks, counts and sorted entries spare a reader another pass over a large block. They are charged to
-//! the budget, never take more than an eighth of it for one container, and what was not used for longest goes first:
+//! the budget, never take more than half of it for one container, and what was not used for longest goes first:
 //! when there are too many of them, or when others need the memory. Used by [`super::BlockFile`] and `csr`.
 
 use std::any::Any;
@@ -73,7 +73,7 @@ impl Learnt {
 
     /// Bytes that all of it may take.
     pub(super) fn most(&self) -> u64 {
-        self.budget.limit() / 8
+        self.budget.limit() / 2
     }
 
     /// Whoever holds it is the only one who passes over a block of this container.

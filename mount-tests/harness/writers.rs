@@ -3,9 +3,13 @@
 
 use std::path::Path;
 
-use arrayfs::codec::bp128::{Transform, encode};
+use arrayfs::codec::bp128::{CHUNK, Transform};
+use encode::encode;
 
 use super::seeded::Seeded;
+
+#[path = "../../src/codec/bp128/encode.rs"]
+mod encode;
 
 /// A sparse matrix by columns, of counts.
 #[derive(Clone)]

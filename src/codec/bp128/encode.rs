@@ -1,23 +1,28 @@
 //! BP-128 encoding, the inverse of the decoders: straightforward, one value at a time.
 //!
+//! For tests and benchmarks, which include this file where the crate's own tests cannot reach.
 //! Chooses what the real library chooses (the smallest width that holds the transformed values of a
 //! chunk, 32 bits for original values), so its output is byte for byte what BPCells would store.
 
-use super::{CHUNK, LANES, RAW_BITS, Transform};
+use super::{CHUNK, Transform};
+
+/// Fields that are packed side by side, and the width that holds any.
+const LANES: usize = 4;
+const RAW_BITS: usize = 32;
 
 /// A run of values in BP-128.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Encoded {
+pub(crate) struct Encoded {
     /// Cumulative word counts modulo 2^32, one more than there are chunks; the first is 0.
-    pub idx: Vec<u32>,
+    pub(crate) idx: Vec<u32>,
     /// The first value of each chunk, for transforms that have starts.
-    pub starts: Vec<u32>,
+    pub(crate) starts: Vec<u32>,
     /// The packed words as little-endian bytes.
-    pub words: Vec<u8>,
+    pub(crate) words: Vec<u8>,
 }
 
 /// Encodes a run of values; a last chunk that is not full is filled with copies of the last value.
-pub fn encode(transform: Transform, values: &[u32]) -> Encoded {
+pub(crate) fn encode(transform: Transform, values: &[u32]) -> Encoded {
     let mut encoded = Encoded {
         idx: vec![0],
         ..Encoded::default()

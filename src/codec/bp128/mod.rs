@@ -14,6 +14,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(test)]
 mod encode;
 mod scalar;
 #[cfg(test)]
@@ -21,7 +22,8 @@ mod tests;
 
 use std::fmt;
 
-pub use encode::{Encoded, encode};
+#[cfg(test)]
+pub(crate) use encode::{Encoded, encode};
 
 /// Values in a chunk.
 pub const CHUNK: usize = 128;

@@ -4,6 +4,9 @@
 //! containers ([`Format::recognise`], from the first bytes alone), which files make up its identity, and
 //! opens it into a [`Container`]: arrays, texts, attributes and the faults found on the way. It never
 //! decodes while opening, and reads no more than it needs to know names, types and sizes.
+//!
+//! Within a folder files are named by what they do: what recognises a container, what describes its arrays, what
+//! reads them, what checks them. The head of its `mod.rs` says which is which, and the way of a read.
 //! Used by `tree` (the mount) and by the commands that work without a mount.
 
 mod binsparse;

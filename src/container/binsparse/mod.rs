@@ -5,9 +5,10 @@
 //! the [`Check`] that it returns streams over the indices (`verify`). Every rule of the specification 0.1
 //! is checked, and every spelling of the descriptor that known writers use is accepted.
 //!
-//! [`descriptor`] reads the JSON, [`levels`] turns formats into levels (from which all rules follow),
-//! [`lengths`] checks the arrays, [`check`] their elements. Used by `container::hdf5` and
-//! `container::netcdf`.
+//! What describes: [`descriptor`] reads the JSON ([`json`], [`declared`] types, [`triangle`] structures), [`levels`]
+//! turns formats into levels, from which all rules follow. What checks: [`lengths`] the arrays when a container is
+//! opened, [`check`] their elements. What recognises and reads is the format around it: `container::hdf5` and
+//! `container::netcdf` use this one.
 
 mod check;
 mod declared;

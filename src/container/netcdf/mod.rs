@@ -4,8 +4,8 @@
 //! is held against the file's length. A file with the attribute `binsparse` is a Binsparse container, whose
 //! arrays are its variables. NetCDF-4 files are HDF5 files and none of ours. See docs/formats.md.
 //!
-//! The way of a read: [`header`] (what the file says), [`layout`] (where the elements are), [`read`] (the
-//! array), [`swap`] (byte order).
+//! What describes: [`header`] (what the file says, by [`cursor`] and [`kind`]), [`layout`] (where the elements are),
+//! [`describe`] (attributes). What reads: [`read`] (the array), [`swap`] (byte order). What checks: [`overlap`].
 
 mod cursor;
 mod describe;

@@ -85,11 +85,15 @@ impl Dir {
     }
 
     fn open(&self) -> Container {
+        self.open_with(&Budget::by_default())
+    }
+
+    fn open_with(&self, budget: &Arc<Budget>) -> Container {
         let store: Arc<dyn Store> =
             Arc::new(LocalStore::open(self.0.path(), self.0.path()).unwrap());
         self.recognised()
             .expect("a container")
-            .open(&store, Path::new(""), &Budget::by_default())
+            .open(&store, Path::new(""), budget)
             .unwrap()
     }
 }

@@ -1,6 +1,7 @@
 //! Names, from Unix and from Windows.
 
 use super::*;
+use crate::error::Error;
 
 fn names(stored: &[u8]) -> Container {
     let dir = matrix(PACKED, 10);
@@ -47,4 +48,29 @@ fn long_ones() {
     assert!(read(array, 0..info.bytes).unwrap() == unix.as_bytes());
     let part = read(array, 250_000..550_001).unwrap();
     assert!(part == unix.as_bytes()[250_000..550_001]);
+}
+
+#[test]
+fn the_index_of_lines_is_charged_while_the_container_is_open() {
+    let dir = matrix(PACKED, 100);
+    dir.put("row_names", "one\r\ntwo\r\n");
+    let budget = Budget::new(1 << 20);
+    let container = dir.open_with(&budget);
+    assert_eq!(
+        read_all(array(&container, "row_names")).unwrap(),
+        b"one\ntwo\n"
+    );
+    assert_eq!(budget.kept(), 16, "where the only block begins and ends");
+    drop(container);
+    assert_eq!(budget.kept(), 0);
+    let container = dir.open_with(&Budget::new(16));
+    let refused = array(&container, "row_names").info().unwrap_err();
+    assert_eq!(errno(&refused), Some(libc::ENOMEM), "{refused}");
+}
+
+fn errno(error: &Error) -> Option<i32> {
+    match error {
+        Error::Io { cause, .. } => cause.raw_os_error(),
+        _ => None,
+    }
 }

@@ -1,23 +1,20 @@
-//! Real writers and a real reader: containers of fresh random data written by the formats' own Python
+//! Real writers and a real reader: containers of random data written by the formats' own Python
 //! libraries, read through the mount by NumPy, compared value by value.
 //!
-//! `oracle.py` writes and compares; here the mount is made. The seed is another one every time and
-//! stands in the output of a failure.
+//! `oracle.py` writes and compares; here the mount is made. The seed is that of the run
+//! ([`crate::harness::seeded`]) and stands in the output of a failure.
 
 use std::path::Path;
-use std::time::SystemTime;
 
 use crate::harness::mounted::Mounted;
 use crate::harness::process::arrayfs;
 use crate::harness::python::script;
 use crate::harness::scratch_directory;
+use crate::harness::seeded::run_seed;
 
 /// Writes with one of the libraries, mounts, and compares.
 fn read_back(library: &str, options: &[&str]) {
-    let since = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap();
-    let seed = since.subsec_nanos().to_string();
+    let seed = run_seed().to_string();
     let directory = scratch_directory();
     let (source, expected) = (
         directory.path().join("source"),

@@ -1,10 +1,13 @@
-//! Numbers that look random and are the same every time.
+//! Numbers that look random and are the same every time, unless the environment asks for others.
+
+/// A seed of the whole run: `scripts/nightly.sh` tries random ones.
+const RUN_SEED: &str = "ARRAYFS_TEST_SEED";
 
 pub struct Seeded(u64);
 
 impl Seeded {
     pub fn new(seed: u64) -> Self {
-        Seeded(seed)
+        Seeded(seed ^ run_seed() << 16)
     }
 
     /// SplitMix64.
@@ -50,5 +53,13 @@ impl Seeded {
         }
         bytes.truncate(len);
         bytes
+    }
+}
+
+/// 0 if the environment says nothing.
+pub fn run_seed() -> u64 {
+    match std::env::var(RUN_SEED) {
+        Ok(seed) => seed.parse().expect("ARRAYFS_TEST_SEED is a number"),
+        Err(_) => 0,
     }
 }

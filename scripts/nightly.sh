@@ -1,0 +1,35 @@
+#!/bin/bash
+# Tries what scripts/test.sh does not: property tests with random seeds and many cases, and random containers.
+#
+#     scripts/nightly.sh [ROUNDS]        default 10
+#
+# What property tests find is kept in proptest-regressions/, to be committed: those cases are then tried first by
+# every run. What mounted tests find is named by its seed. Exit status: 0 when every round passed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/install.sh
+
+rounds=${1:-10}
+case $rounds in
+*[!0-9]* | "") die "usage: scripts/nightly.sh [ROUNDS]" ;;
+esac
+install_all
+build --bins
+
+failed=()
+for ((round = 1; round <= rounds; round++)); do
+    seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+    say "round $round of $rounds: seed $seed"
+    PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${PROPTEST_CASES:-5000} \
+        cargo test --release --locked --no-fail-fast --lib </dev/null || failed+=("lib, PROPTEST_RNG_SEED=$seed")
+    ARRAYFS_TEST_SEED=$seed \
+        cargo test --release --locked --no-fail-fast --test mount-tests -- corrupt:: oracles:: reading:: </dev/null ||
+        failed+=("mount-tests, ARRAYFS_TEST_SEED=$seed")
+done
+
+git status --short proptest-regressions
+if [ ${#failed[@]} -gt 0 ]; then
+    printf 'failed: %s\n' "${failed[@]}"
+    exit 1
+fi
+say "$rounds rounds passed"

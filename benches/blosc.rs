@@ -6,13 +6,13 @@ use arrayfs::codec::blosc::{ChunkHeader, Codec, Decoder, Filter};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 
-#[path = "../src/codec/blosc/encode.rs"]
-mod encode;
+#[path = "../src/codec/blosc/tests/encoder.rs"]
+mod encoder;
 
 const CHUNK: usize = 1 << 20;
 
 fn decode(c: &mut Criterion) {
-    let plain = encode::floats(CHUNK / 8);
+    let plain = encoder::floats(CHUNK / 8);
     let mut group = c.benchmark_group("blosc/decode");
     group.throughput(Throughput::Bytes(CHUNK as u64));
     for (name, codec, filter, blocksize) in [
@@ -23,7 +23,7 @@ fn decode(c: &mut Criterion) {
         ("lz4-bitshuffle", Codec::Lz4, Filter::Bitshuffle, CHUNK),
     ] {
         let split = codec != Codec::Zstd;
-        let chunk = encode::Plan {
+        let chunk = encoder::Plan {
             codec,
             filter,
             typesize: 8,
@@ -33,10 +33,11 @@ fn decode(c: &mut Criterion) {
         .chunk(&plain);
         let header = ChunkHeader::parse(chunk.first_chunk().unwrap()).unwrap();
         let (mut decoder, mut out) = (Decoder::new(), vec![0; CHUNK]);
+        let mut scratch = vec![0; header.scratch()];
         group.bench_function(name, |b| {
             b.iter(|| {
                 decoder
-                    .decode_chunk(&header, black_box(&chunk), &mut out)
+                    .decode_chunk(&header, black_box(&chunk), &mut out, &mut scratch)
                     .unwrap()
             })
         });

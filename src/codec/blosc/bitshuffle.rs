@@ -86,7 +86,7 @@ fn transpose_square(mut square: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::encode::{bitshuffle, noise};
+    use crate::codec::blosc::tests::encoder::{bitshuffle, noise};
     use proptest::prelude::*;
 
     fn check(width: usize, count: usize) {

@@ -54,7 +54,7 @@ fn read_match(control: usize, input: &mut Input) -> Result<(usize, usize), Strea
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::encode::{blosclz, byte_runs, mutate};
+    use crate::codec::blosc::tests::encoder::{blosclz, byte_runs, mutate};
     use proptest::prelude::*;
 
     fn round_trip(plain: &[u8]) {

@@ -78,9 +78,10 @@ pub enum BloscError {
         codec: Codec,
         fault: StreamError,
     },
-    /// The system refused the memory to decode a block in; the chunk may be sound.
-    NoMemory {
-        bytes: usize,
+    /// The caller's mistake; the chunk may be sound.
+    ScratchSize {
+        found: usize,
+        expected: usize,
     },
 }
 
@@ -229,8 +230,11 @@ impl BloscError {
                     codec.name()
                 )
             }
-            Self::NoMemory { bytes } => {
-                write!(f, "{bytes} bytes to decode a block in could not be had")
+            Self::ScratchSize { found, expected } => {
+                write!(
+                    f,
+                    "decoding a block takes {expected} bytes of scratch memory, not {found}"
+                )
             }
             _ => write!(f, "the chunk header is damaged"),
         }

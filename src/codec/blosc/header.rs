@@ -6,6 +6,7 @@
 //!
 //! Source: Bloscpack/C-Blosc format, section 8.
 
+use super::block::scratch_len;
 use super::error::BloscError;
 use std::ops::Range;
 
@@ -191,6 +192,11 @@ impl ChunkHeader {
 
     pub fn filter(&self) -> Filter {
         self.filter
+    }
+
+    /// Bytes of scratch memory that decoding any of its blocks takes.
+    pub fn scratch(&self) -> usize {
+        scratch_len(self)
     }
 
     /// The plain bytes follow the header as they are: no table, no codec, no filter.

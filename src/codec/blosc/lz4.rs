@@ -39,7 +39,7 @@ pub(in crate::codec) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::encode::{byte_runs, mutate};
+    use crate::codec::blosc::tests::encoder::{byte_runs, mutate};
     use proptest::prelude::*;
 
     #[test]

@@ -17,13 +17,13 @@ pub(in crate::codec) mod bitshuffle;
 mod block;
 pub(in crate::codec) mod blosclz;
 mod codecs;
-#[cfg(test)]
-mod encode;
 mod error;
 mod header;
 pub(in crate::codec) mod lz4;
 pub(in crate::codec) mod shuffle;
 mod streams;
+#[cfg(test)]
+mod tests;
 pub(in crate::codec) mod window;
 
 pub use block::Decoder;

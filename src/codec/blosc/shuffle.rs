@@ -80,7 +80,7 @@ fn interleave_from(first: usize, planes: Planes, elements: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::encode::{noise, shuffle};
+    use crate::codec::blosc::tests::encoder::{noise, shuffle};
     use proptest::prelude::*;
 
     fn check(width: usize, count: usize) {

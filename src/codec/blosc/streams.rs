@@ -9,7 +9,7 @@ use super::error::{BloscError, StreamError};
 use super::header::{ChunkHeader, Codec};
 
 /// The streams of one block, one behind the other, each with its stored length in front.
-pub(super) struct Streams<'a> {
+pub(super) struct BlockStreams<'a> {
     codec: Codec,
     block: u32,
     /// Number of the stream last taken, from 1.
@@ -21,12 +21,12 @@ pub(super) struct Streams<'a> {
 }
 
 /// The stored bytes of one stream.
-pub(super) enum Stream<'a> {
+pub(super) enum BlockStream<'a> {
     Raw(&'a [u8]),
     Coded(&'a [u8]),
 }
 
-impl<'a> Streams<'a> {
+impl<'a> BlockStreams<'a> {
     pub(super) fn new(
         header: &ChunkHeader,
         block: u32,
@@ -52,7 +52,7 @@ impl<'a> Streams<'a> {
         })
     }
 
-    pub(super) fn next(&mut self) -> Result<Stream<'a>, BloscError> {
+    pub(super) fn next(&mut self) -> Result<BlockStream<'a>, BloscError> {
         let (block, stream) = (self.block, self.taken);
         self.taken += 1;
         let Some((len, rest)) = self.rest.split_first_chunk::<4>() else {
@@ -79,9 +79,9 @@ impl<'a> Streams<'a> {
         self.rest = rest;
         let raw = bytes.len() == self.plain_len;
         Ok(if raw {
-            Stream::Raw(bytes)
+            BlockStream::Raw(bytes)
         } else {
-            Stream::Coded(bytes)
+            BlockStream::Coded(bytes)
         })
     }
 
@@ -107,8 +107,8 @@ impl<'a> Streams<'a> {
         'a: 's,
     {
         match self.next()? {
-            Stream::Raw(bytes) => Ok(bytes),
-            Stream::Coded(bytes) => {
+            BlockStream::Raw(bytes) => Ok(bytes),
+            BlockStream::Coded(bytes) => {
                 let decoded = codecs.decode_into_room(self.codec, bytes, room, self.plain_len);
                 decoded.map_err(|fault| self.fault(fault))?;
                 Ok(&room[..self.plain_len])

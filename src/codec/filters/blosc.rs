@@ -29,10 +29,12 @@ pub(super) fn decode(
             .expected(format_args!("at most {}", stored.len()))
             .found(packed)
     })?;
-    let room = out.len();
+    let most = out.len();
     let out = out
         .get_mut(..plain)
-        .ok_or_else(|| FilterError::too_long(room).found(plain))?;
-    tools.contexts.blosc.decode_chunk(&header, chunk, out)?;
+        .ok_or_else(|| FilterError::too_long(most).found(plain))?;
+    let scratch = tools.take(header.scratch())?;
+    let decoder = &mut tools.contexts.blosc;
+    decoder.decode_chunk(&header, chunk, out, scratch)?;
     Ok(plain)
 }

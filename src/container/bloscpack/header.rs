@@ -1,7 +1,7 @@
 //! The 32 bytes at the start of a Bloscpack file, checked by every rule that they alone can break.
 //!
 //! Assumes nothing about the rest of the file: that what is claimed here fits into it is checked by
-//! [`super::layout`]. Used when a file is opened.
+//! [`crate::container::bloscpack::sections`]. Used when a file is opened.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ const METADATA: u8 = 0x02;
 const MAX_CHUNK_SIZE: i32 = 2_147_483_631;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct FileHeader {
     pub(super) has_offsets: bool,
     pub(super) has_metadata: bool,
     pub(super) checksum: Checksum,
@@ -33,7 +33,7 @@ pub(super) struct Header {
     pub(super) max_app_chunks: u64,
 }
 
-impl Header {
+impl FileHeader {
     pub(super) fn parse(bytes: &[u8; LEN]) -> Result<Self> {
         if &bytes[..4] != MAGIC {
             return Err(wrong(
@@ -67,7 +67,7 @@ impl Header {
             let expected = format!("at most chunk_size, {size}");
             return Err(wrong("last_chunk is too large", 12, 4, expected, last));
         }
-        let header = Header {
+        let header = FileHeader {
             has_offsets: bytes[5] & OFFSETS != 0,
             has_metadata: bytes[5] & METADATA != 0,
             checksum,
@@ -192,12 +192,12 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::bloscpack::sample;
+    use crate::container::bloscpack::tests::files;
 
-    fn with(at: usize, value: &[u8]) -> Result<Header> {
-        let mut bytes = sample::header(0, 1, 2000, 1424, 4, 0);
+    fn with(at: usize, value: &[u8]) -> Result<FileHeader> {
+        let mut bytes = files::header(0, 1, 2000, 1424, 4, 0);
         bytes[at..at + value.len()].copy_from_slice(value);
-        Header::parse(&bytes)
+        FileHeader::parse(&bytes)
     }
 
     #[test]

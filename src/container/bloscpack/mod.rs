@@ -5,30 +5,21 @@
 //! the metadata and the first chunk's header; only a file that does not know its own sizes is walked.
 //! Nothing that a file claims is believed before it is checked against the file's length.
 //!
-//! The way of a read: [`chunks`] (which chunk, and where, by the [`walk`]), [`units`] (which blocks
-//! of it), [`stored`] (digest and decoding); [`data`] joins them to an array.
+//! - Recognising and opening: here.
+//! - Describing: [`header`] (the first 32 bytes), [`metadata`] (its section, and NumPy's meaning of it), [`sections`]
+//!   (where everything lies).
+//! - Reading: [`chunks`] finds the chunk that holds a byte, [`read`] reads and decodes blocks of it.
+//! - Checking: [`verify`] goes over the whole file; [`faults`] are its words and those of a read.
+//!
+//! A writer would stand beside [`read`], as `write`: it encodes chunks, and knows sections and headers from here.
 
-mod check;
 mod chunks;
-mod data;
-mod gap;
+mod faults;
 mod header;
-mod json;
-mod layout;
-mod literal;
-mod memory;
 mod metadata;
-#[cfg(test)]
-mod misled;
-mod numpy;
-#[cfg(test)]
-mod sample;
-mod segment;
-mod steps;
-mod stored;
-mod table;
-mod units;
-mod walk;
+mod read;
+mod sections;
+mod verify;
 
 use std::sync::Arc;
 
@@ -36,13 +27,14 @@ use serde_json::{Map, Value, json};
 
 use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
 use crate::source::Source;
-use chunks::{Chunks, Sizes};
-use data::Data;
-use header::{Header, MAGIC};
-use layout::Layout;
+use chunks::{ChunkFinder, ChunkSizes};
+use header::{FileHeader, MAGIC};
 use metadata::Metadata;
-use numpy::Numpy;
+use metadata::numpy::Numpy;
+use read::PackedBytes;
+use sections::Sections;
 
 const VERSION: &str = "3";
 const EXTENSION: &str = "blp";
@@ -84,7 +76,7 @@ impl Format for Bloscpack {
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
-        match open(self.name(), source) {
+        match open(self.name(), source, request.budget) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
             other => other,
         }
@@ -92,22 +84,22 @@ impl Format for Bloscpack {
 }
 
 /// A fault here is one that leaves nothing to show.
-fn open(format: &'static str, source: Arc<dyn Source>) -> Result<Container> {
-    let header = read_header(&*source)?;
+fn open(format: &'static str, source: Arc<dyn Source>, budget: &Arc<Budget>) -> Result<Container> {
+    let (header, behind) = read_headers(&*source)?;
     let metadata = match header.has_metadata {
-        true => metadata::read(&*source)?,
+        true => metadata::read(&*source, behind.as_ref())?,
         false => Metadata {
             end: header::LEN as u64,
             ..Metadata::default()
         },
     };
-    let layout = Layout::new(&header, metadata.end, source.len())?;
+    let sections = Sections::new(&header, metadata.end, source.len())?;
     let sizes = even_sizes(&header)?;
     let mut container = Container::new(format, VERSION);
     container.faults.extend(metadata.faults);
 
-    let (chunks, fault) = Chunks::new(Arc::clone(&source), layout, sizes)?;
-    let data = Data::new(source, chunks, header.checksum)?;
+    let (chunks, fault) = ChunkFinder::new(Arc::clone(&source), sections, sizes, budget)?;
+    let data = PackedBytes::new(source, chunks, header.checksum)?;
     container.attributes = attributes(&header, &data);
     let numpy = metadata
         .said
@@ -133,22 +125,29 @@ fn open(format: &'static str, source: Arc<dyn Source>) -> Result<Container> {
     Ok(container)
 }
 
-fn read_header(source: &dyn Source) -> Result<Header> {
-    let mut bytes = [0; header::LEN];
-    if source.len() < bytes.len() as u64 {
-        return Err(layout::short_header(source.len()).into());
-    }
-    source.fetch_one(0, &mut bytes)?;
-    Header::parse(&bytes)
+/// The file's header, and what lies behind it, which may be the metadata's: with one read.
+fn read_headers(source: &dyn Source) -> Result<(FileHeader, Option<[u8; metadata::HEADER]>)> {
+    let mut bytes = [0; header::LEN + metadata::HEADER];
+    let len = source.len().min(bytes.len() as u64);
+    source.fetch_one(0, &mut bytes[..len as usize])?;
+    let (header, behind) = bytes.split_at(header::LEN);
+    let Some(header) = header.first_chunk().filter(|_| len >= header::LEN as u64) else {
+        return Err(sections::short_header(len).into());
+    };
+    let whole = len == bytes.len() as u64;
+    Ok((
+        FileHeader::parse(header)?,
+        behind.first_chunk().copied().filter(|_| whole),
+    ))
 }
 
 /// The sizes, if the header knows them all.
-fn even_sizes(header: &Header) -> Result<Option<Sizes>> {
+fn even_sizes(header: &FileHeader) -> Result<Option<ChunkSizes>> {
     if header.plain_len()?.is_none() {
         return Ok(None);
     }
     let size = |bytes: Option<u32>| u64::from(bytes.unwrap_or(0));
-    Ok(Some(Sizes::Even {
+    Ok(Some(ChunkSizes::Even {
         chunk_size: size(header.chunk_size),
         last: size(header.last_chunk),
         chunks: header.nchunks.unwrap_or(0),
@@ -157,7 +156,7 @@ fn even_sizes(header: &Header) -> Result<Option<Sizes>> {
 
 /// Adds the array. `broken`: where the walk for the sizes broke off. An array of which no chunk was found
 /// is not shown at all: an empty file would look like one.
-fn show(container: &mut Container, data: Data, broken: Option<Fault>) -> Result<()> {
+fn show(container: &mut Container, data: PackedBytes, broken: Option<Fault>) -> Result<()> {
     let found = data.chunks.sizes();
     let nothing = data.fault_of_nothing()?;
     container
@@ -165,10 +164,10 @@ fn show(container: &mut Container, data: Data, broken: Option<Fault>) -> Result<
         .extend(nothing.map(|fault| fault.array("data")));
     let nothing = Fault::new("the file holds no chunks, and does not say how many it should");
     let missing = match (found, broken) {
-        (Sizes::Walked { chunks: 0, .. }, None) if data.chunks.layout().chunks.is_none() => {
+        (ChunkSizes::Walked { chunks: 0, .. }, None) if data.chunks.sections().chunks.is_none() => {
             Some(nothing)
         }
-        (Sizes::Walked { chunks: 0, .. }, broken) => broken,
+        (ChunkSizes::Walked { chunks: 0, .. }, broken) => broken,
         (_, broken) => {
             let known = |fault: Fault| Fault {
                 what: format!("shown only up to here: {}", fault.what),
@@ -186,7 +185,7 @@ fn show(container: &mut Container, data: Data, broken: Option<Fault>) -> Result<
     }
 }
 
-fn attributes(header: &Header, data: &Data) -> Map<String, Value> {
+fn attributes(header: &FileHeader, data: &PackedBytes) -> Map<String, Value> {
     let mut attributes = Map::new();
     let mut add = |name: &str, value: Value| attributes.insert(name.to_owned(), value);
     add("typesize", json!(header.typesize));

@@ -9,21 +9,21 @@ use std::collections::HashMap;
 
 /// How to write a chunk.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
-    pub(super) codec: Codec,
-    pub(super) filter: Filter,
-    pub(super) typesize: usize,
-    pub(super) blocksize: usize,
-    pub(super) split: bool,
+pub(crate) struct Plan {
+    pub(crate) codec: Codec,
+    pub(crate) filter: Filter,
+    pub(crate) typesize: usize,
+    pub(crate) blocksize: usize,
+    pub(crate) split: bool,
 }
 
 impl Plan {
-    pub(super) fn chunk(&self, plain: &[u8]) -> Vec<u8> {
+    pub(crate) fn chunk(&self, plain: &[u8]) -> Vec<u8> {
         self.chunk_with_blocks(plain, |_| ())
     }
 
     /// As [`Plan::chunk`], with the blocks (number, bytes) stored in another order.
-    pub(super) fn chunk_with_blocks(
+    pub(crate) fn chunk_with_blocks(
         &self,
         plain: &[u8],
         reorder: impl FnOnce(&mut Vec<(usize, Vec<u8>)>),
@@ -44,7 +44,7 @@ impl Plan {
         chunk
     }
 
-    pub(super) fn memcpyed(&self, plain: &[u8]) -> Vec<u8> {
+    pub(crate) fn memcpyed(&self, plain: &[u8]) -> Vec<u8> {
         let mut chunk = vec![0; 16];
         chunk.extend(plain);
         let whole = Self {
@@ -75,7 +75,7 @@ impl Plan {
     }
 
     /// Whether blocks can be written: split ones must divide into streams.
-    pub(super) fn divides(&self) -> bool {
+    pub(crate) fn divides(&self) -> bool {
         !self.splits(self.blocksize) || self.blocksize.is_multiple_of(self.typesize)
     }
 
@@ -105,7 +105,7 @@ impl Plan {
     }
 }
 
-pub(super) fn compress(codec: Codec, plain: &[u8]) -> Vec<u8> {
+pub(crate) fn compress(codec: Codec, plain: &[u8]) -> Vec<u8> {
     match codec {
         Codec::BloscLz => blosclz(plain),
         Codec::Lz4 => lz4_flex::block::compress(plain),
@@ -124,7 +124,7 @@ fn zlib(plain: &[u8]) -> Vec<u8> {
 }
 
 /// Byte `j` of element `i` goes to `j * elements + i`; the tail stays.
-pub(super) fn shuffle(plain: &[u8], typesize: usize) -> Vec<u8> {
+pub(crate) fn shuffle(plain: &[u8], typesize: usize) -> Vec<u8> {
     let elements = plain.len() / typesize;
     let mut out = plain.to_vec();
     for i in 0..elements {
@@ -136,7 +136,7 @@ pub(super) fn shuffle(plain: &[u8], typesize: usize) -> Vec<u8> {
 }
 
 /// Bit `k` of byte `j` of element `e` goes to bit `e % 8` of byte `e / 8` in row `8 * j + k`.
-pub(super) fn bitshuffle(plain: &[u8], typesize: usize) -> Vec<u8> {
+pub(crate) fn bitshuffle(plain: &[u8], typesize: usize) -> Vec<u8> {
     let elements = plain.len() / typesize;
     let mut out = plain.to_vec();
     out[..elements * typesize].fill(0);
@@ -152,7 +152,7 @@ pub(super) fn bitshuffle(plain: &[u8], typesize: usize) -> Vec<u8> {
 }
 
 /// BloscLZ with a greedy search for matches by their first four bytes.
-pub(super) fn blosclz(plain: &[u8]) -> Vec<u8> {
+pub(crate) fn blosclz(plain: &[u8]) -> Vec<u8> {
     let mut seen = HashMap::<[u8; 4], usize>::new();
     let (mut stored, mut literals, mut at) = (Vec::new(), 0, 0);
     // The last byte must be a literal.
@@ -203,7 +203,7 @@ fn write_match(distance: usize, len: usize, stored: &mut Vec<u8>) {
 }
 
 /// Bytes without pattern, the same every time.
-pub(super) fn noise(len: usize) -> Vec<u8> {
+pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     std::iter::repeat_with(|| {
         state ^= state << 13;
@@ -216,7 +216,7 @@ pub(super) fn noise(len: usize) -> Vec<u8> {
 }
 
 /// Evenly spaced float64 with twelve noisy low bits: few of the byte planes are hard to compress.
-pub(super) fn floats(count: usize) -> Vec<u8> {
+pub(crate) fn floats(count: usize) -> Vec<u8> {
     let noise = noise(2 * count);
     let element = |(i, pair): (usize, &[u8])| {
         let smooth = (1.0 + i as f64 / (1 << 21) as f64).to_bits();
@@ -231,7 +231,7 @@ pub(super) fn floats(count: usize) -> Vec<u8> {
 }
 
 /// Bytes with runs, repeated patterns and noise, up to about `len` of them.
-pub(super) fn byte_runs(len: usize) -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn byte_runs(len: usize) -> impl Strategy<Value = Vec<u8>> {
     let pattern = prop::collection::vec(any::<u8>(), 1..40);
     let piece = (pattern, 1usize..60).prop_map(|(pattern, times)| pattern.repeat(times));
     prop::collection::vec(piece, 1..12).prop_map(move |pieces| {
@@ -243,13 +243,13 @@ pub(super) fn byte_runs(len: usize) -> impl Strategy<Value = Vec<u8>> {
 
 /// Damage to stored bytes: some set, then perhaps the end cut off.
 #[derive(Debug, Clone)]
-pub(super) struct Edits {
+pub(crate) struct Edits {
     set: Vec<(prop::sample::Index, u8)>,
     keep: Option<prop::sample::Index>,
 }
 
 impl Edits {
-    pub(super) fn apply(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn apply(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         if bytes.is_empty() {
             return bytes;
         }
@@ -264,7 +264,7 @@ impl Edits {
     }
 }
 
-pub(super) fn mutate() -> impl Strategy<Value = Edits> {
+pub(crate) fn mutate() -> impl Strategy<Value = Edits> {
     let value = prop_oneof![any::<u8>(), Just(0xff), Just(0x0f), Just(0xf0), Just(0)];
     let set = prop::collection::vec((any::<prop::sample::Index>(), value), 0..6);
     let keep = prop::option::weighted(0.2, any::<prop::sample::Index>());

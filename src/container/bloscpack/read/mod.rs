@@ -1,21 +1,22 @@
 //! The one array of a Bloscpack file: `data`.
 //!
-//! Joins where chunks lie ([`super::chunks`]), how they are cut ([`super::units`]) and how they are decoded
-//! ([`super::stored`]). A block is numbered by the place of its first byte in the array, so no count of
-//! chunks or blocks can make numbers collide.
+//! The way of a read: [`chunks`](super::chunks) says which chunk holds a byte and where it lies, [`cut`] which of its
+//! blocks are wanted, [`decode`] reads and decodes those, once [`digest`] has seen the chunk to be whole. A block is
+//! numbered by the place of its first byte in the array, so no count of chunks or blocks can make numbers collide.
+
+mod cut;
+mod decode;
+mod digest;
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::check;
-use super::chunks::{Chunk, Chunks, Extent, Sizes};
-use super::layout::Layout;
-use super::numpy::Numpy;
-use super::segment;
-use super::steps::implausible;
-use super::stored::{self, Part, Stored};
-use super::units::Units;
+use super::chunks::{ChunkExtent, ChunkFinder, ChunkSizes, FoundChunk, parse};
+use super::faults::implausible;
+use super::metadata::numpy::Numpy;
+use super::sections::Sections;
+use super::verify;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::codec::blosc::{ChunkHeader, Filter};
@@ -23,38 +24,41 @@ use crate::codec::checksum::Checksum;
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
-
-/// Decoding that takes less than this beside its output is not charged for it.
-const FREE_SCRATCH: u64 = 1 << 20;
+use cut::ChunkCut;
+use decode::{ChunkDecoder, WantedBlocks};
 
 /// Largest chunk that is checked when a file is opened, because it holds no bytes.
 const SMALL_NOTHING: u64 = 4 << 10;
 
-pub(super) struct Data {
+pub(super) struct PackedBytes {
     pub(super) source: Arc<dyn Source>,
-    pub(super) chunks: Chunks,
-    pub(super) stored: Stored,
+    pub(super) chunks: ChunkFinder,
+    pub(super) decoder: ChunkDecoder,
     /// What the metadata say, if it fits the data.
     numpy: Option<Numpy>,
     /// The first chunk's header, for what it tells about all; if it is sound.
     first: Option<ChunkHeader>,
 }
 
-impl Data {
-    pub(super) fn new(source: Arc<dyn Source>, chunks: Chunks, checksum: Checksum) -> Result<Self> {
-        let stored = Stored::new(Arc::clone(&source), checksum);
-        let first = first_header(&*source, chunks.layout())?;
-        Ok(Data {
+impl PackedBytes {
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        chunks: ChunkFinder,
+        checksum: Checksum,
+    ) -> Result<Self> {
+        let decoder = ChunkDecoder::new(Arc::clone(&source), checksum);
+        let first = first_header(&*source, chunks.sections())?;
+        Ok(PackedBytes {
             source,
             chunks,
-            stored,
+            decoder,
             numpy: None,
             first,
         })
     }
 
     pub(super) fn with_numpy(self, numpy: Option<Numpy>) -> Self {
-        Data { numpy, ..self }
+        PackedBytes { numpy, ..self }
     }
 
     pub(super) fn codec(&self) -> Option<&'static str> {
@@ -66,8 +70,8 @@ impl Data {
     }
 
     /// A chunk that is all that is expected of it but, perhaps, its contents.
-    pub(super) fn chunk(&self, extent: &Extent) -> Result<Chunk> {
-        let chunk = self.chunks.get(extent.number)?;
+    pub(super) fn chunk(&self, extent: &ChunkExtent) -> Result<FoundChunk> {
+        let chunk = self.chunks.find(extent.number)?;
         let expected = extent.plain.end - extent.plain.start;
         if u64::from(chunk.header.nbytes()) != expected {
             let fault = Fault::new("the chunk holds another number of bytes than the file says");
@@ -84,7 +88,7 @@ impl Data {
     /// file's header is wrong and the array too short.
     pub(super) fn fault_of_nothing(&self) -> Result<Option<Fault>> {
         let last = match self.chunks.sizes() {
-            Sizes::Even {
+            ChunkSizes::Even {
                 last: 0,
                 chunks: chunks @ 1..,
                 ..
@@ -92,44 +96,51 @@ impl Data {
             _ => return Ok(None),
         };
         // A chunk of nothing is its header; what claims more is left to the full check.
-        let check = |chunk: Chunk| match chunk.stored() {
+        let check = |chunk: FoundChunk| match chunk.stored() {
             stored if stored.end - stored.start > SMALL_NOTHING => Ok(()),
-            _ => self.stored.check(&chunk),
+            _ => self.decoder.check(&chunk),
         };
-        match self.chunk(&self.chunks.even_extent(last)).and_then(check) {
+        match self
+            .chunk(&self.chunks.sizes().extent(last))
+            .and_then(check)
+        {
             Err(Error::Fault(fault)) => Ok(Some(*fault)),
             other => other.map(|()| None),
         }
     }
 
     /// Visits every block of a chunk. One that cannot be read has a single fault, however long it claims to be.
-    pub(super) fn survey_chunk(&self, extent: &Extent, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        let (units, end) = match self.chunk(extent) {
-            Ok(chunk) => (Units::of(&chunk.header), extent.plain.end),
-            Err(Error::Fault(_)) => (Units::unreadable(), Units::unreadable().end(extent)),
+    pub(super) fn survey_chunk(
+        &self,
+        extent: &ChunkExtent,
+        visit: &mut dyn FnMut(Piece),
+    ) -> Result<()> {
+        let (cut, end) = match self.chunk(extent) {
+            Ok(chunk) => (ChunkCut::of(&chunk.header), extent.plain.end),
+            Err(Error::Fault(_)) => (ChunkCut::unreadable(), ChunkCut::unreadable().end(extent)),
             Err(other) => return Err(other),
         };
         let mut pieces = Vec::new();
-        units.pieces(extent, extent.plain.start..end, &mut pieces);
+        cut.pieces(extent, extent.plain.start..end, &mut pieces);
         pieces.into_iter().for_each(visit);
         Ok(())
     }
 
-    fn find(&self, block: BlockId) -> Result<(Chunk, Part)> {
+    fn wanted(&self, block: BlockId) -> Result<(FoundChunk, WantedBlocks)> {
         let extent = self.chunks.extent_at(block.0)?;
         let chunk = self.chunk(&extent)?;
-        let units = Units::of(&chunk.header);
-        let plain = units.plain(&extent, block.0).ok_or_else(|| {
+        let cut = ChunkCut::of(&chunk.header);
+        let plain = cut.plain(&extent, block.0).ok_or_else(|| {
             Fault::new("no block begins at this byte")
                 .block(chunk.number)
                 .found(block.0)
         })?;
-        let blocks = units.blocks(&chunk.header, &plain);
-        Ok((chunk, Part { plain, blocks }))
+        let blocks = cut.blocks(&chunk.header, &plain);
+        Ok((chunk, WantedBlocks { plain, blocks }))
     }
 }
 
-impl Array for Data {
+impl Array for PackedBytes {
     fn name(&self) -> &str {
         "data"
     }
@@ -158,55 +169,54 @@ impl Array for Data {
         let mut at = range.start;
         while at < end {
             let extent = self.chunks.extent_at(at)?;
-            let units = match self.chunk(&extent) {
-                Ok(chunk) => Units::of(&chunk.header),
+            let cut = match self.chunk(&extent) {
+                Ok(chunk) => ChunkCut::of(&chunk.header),
                 // The good chunks beside it shall be read; decoding this one tells the fault.
-                Err(Error::Fault(_)) => Units::unreadable(),
+                Err(Error::Fault(_)) => ChunkCut::unreadable(),
                 Err(other) => return Err(other),
             };
             let stop = extent.plain.end.min(end);
-            units.pieces(&extent, at..stop, out);
+            cut.pieces(&extent, at..stop, out);
             at = stop;
         }
         Ok(())
     }
 
+    /// A block that is not found takes none: decoding it tells the fault.
     fn scratch(&self, block: BlockId) -> u64 {
-        let scratch = self.find(block).map_or(0, |(chunk, part)| {
-            stored::scratch(&chunk.header, part.plain.end - part.plain.start)
-        });
-        if scratch > FREE_SCRATCH { scratch } else { 0 }
+        let wanted = self.wanted(block);
+        wanted.map_or(0, |(chunk, wanted)| {
+            self.decoder.scratch(&chunk.header, &wanted)
+        })
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
-        let (chunk, part) = self.find(block)?;
-        let len = part.plain.end - part.plain.start;
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+        let (chunk, wanted) = self.wanted(block)?;
+        let len = wanted.plain.end - wanted.plain.start;
         if out.len() as u64 != len {
             let fault = Fault::new("the block has another length").block(chunk.number);
             return Err(fault.expected(len).found(out.len()).into());
         }
-        let decoded = self.stored.decode(&chunk, &part, out);
-        stored::give_back(&chunk.header, len);
-        decoded
+        self.decoder.decode(&chunk, &wanted, out, scratch)
     }
 
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        check::survey(self, visit)
+        verify::survey(self, visit)
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
-        check::verify(self, report)
+        verify::verify(self, report)
     }
 }
 
-/// The first chunk lies where the layout says, whatever the table does.
-fn first_header(source: &dyn Source, layout: &Layout) -> Result<Option<ChunkHeader>> {
-    if layout.chunks == Some(0) || !layout.has_header(layout.first) {
+/// The first chunk lies where the sections end, whatever the table says.
+fn first_header(source: &dyn Source, sections: &Sections) -> Result<Option<ChunkHeader>> {
+    if sections.chunks == Some(0) || !sections.has_header(sections.first) {
         return Ok(None);
     }
     let mut raw = [0; ChunkHeader::LEN];
-    source.fetch_one(layout.first, &mut raw)?;
-    Ok(segment::parse(&raw).ok())
+    source.fetch_one(sections.first, &mut raw)?;
+    Ok(parse(&raw).ok())
 }
 
 /// `blosc lz4 shuffle`.

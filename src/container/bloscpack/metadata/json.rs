@@ -1,15 +1,15 @@
 //! JSON as Python writes it, with little memory: a value takes many times the memory of its text, so of
 //! a long text only a few members become one.
 //!
-//! Used by [`super::metadata`].
+//! Used by [`crate::container::bloscpack::metadata`].
 
 use std::fmt;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
-use super::memory::refused;
 use crate::error::{Fault, Result};
+use crate::memory::no_memory;
 
 /// Longest name that is compared, and longest value that is taken.
 const MAX_NAME: usize = 256;
@@ -17,16 +17,20 @@ const MAX_VALUE: usize = 64 << 10;
 
 /// What a text says.
 #[derive(Debug)]
-pub(super) struct Said {
-    pub(super) value: Value,
+pub(in crate::container::bloscpack) struct Said {
+    pub(in crate::container::bloscpack) value: Value,
     /// All of it; else only the members that were wanted.
-    pub(super) whole: bool,
+    pub(in crate::container::bloscpack) whole: bool,
 }
 
 /// The value of a text of up to `most` bytes. A longer one is parsed, but only the `wanted` members of its
 /// outermost object are taken; so is one that Python writes and reads but no value holds (half a
 /// surrogate pair, numbers of any size, lists in lists without end).
-pub(super) fn value_of(text: &[u8], most: usize, wanted: &[&str]) -> Result<Said> {
+pub(in crate::container::bloscpack) fn value_of(
+    text: &[u8],
+    most: usize,
+    wanted: &[&str],
+) -> Result<Said> {
     if text.len() <= most
         && let Ok(value) = parse(text)
     {
@@ -56,7 +60,8 @@ fn without_infinities(text: &str) -> Result<String> {
     let mut plain = String::new();
     // A third more, if it is all NaN.
     let most = text.len() + text.len() / 3 + 1;
-    plain.try_reserve_exact(most).map_err(|_| refused(most))?;
+    let reserved = plain.try_reserve_exact(most);
+    reserved.map_err(|_| no_memory("cannot read long metadata"))?;
     let (mut rest, mut quoted) = (text, false);
     while let Some(c) = rest.chars().next() {
         let word = ["-Infinity", "Infinity", "NaN"]

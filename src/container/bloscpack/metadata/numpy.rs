@@ -7,9 +7,9 @@
 
 use serde_json::Value;
 
-use super::literal::Literal;
 use crate::array::Order;
 use crate::array::dtype::Dtype;
+use crate::container::bloscpack::metadata::literal::Literal;
 
 /// Longest spelling of a type that is taken; an extended attribute must hold it.
 const MAX_DESCR: usize = 32 << 10;
@@ -18,20 +18,24 @@ const MAX_DESCR: usize = 32 << 10;
 const MAX_DIMS: usize = 64;
 
 /// The members of the metadata that are looked at.
-pub(super) const MEMBERS: [&str; 4] = ["container", "dtype", "shape", "order"];
+pub(in crate::container::bloscpack) const MEMBERS: [&str; 4] =
+    ["container", "dtype", "shape", "order"];
 
 /// What the metadata say about the data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Numpy {
-    pub(super) dtype: Dtype,
-    pub(super) shape: Vec<u64>,
-    pub(super) order: Order,
+pub(in crate::container::bloscpack) struct Numpy {
+    pub(in crate::container::bloscpack) dtype: Dtype,
+    pub(in crate::container::bloscpack) shape: Vec<u64>,
+    pub(in crate::container::bloscpack) order: Order,
 }
 
 impl Numpy {
     /// The array that `metadata` describe: `None` if they are not of a NumPy array, an explanation if
     /// they are but cannot hold for `bytes` of data (append does not update them).
-    pub(super) fn from_metadata(metadata: &Value, bytes: u64) -> Option<Result<Self, String>> {
+    pub(in crate::container::bloscpack) fn from_metadata(
+        metadata: &Value,
+        bytes: u64,
+    ) -> Option<Result<Self, String>> {
         (metadata.get("container")?.as_str()? == "numpy").then(|| Self::read(metadata, bytes))
     }
 

@@ -5,20 +5,25 @@
 //! file instead. A text of a few kilobytes may inflate to megabytes, and a value takes many times its text:
 //! only a short text becomes a value, and long texts are read one at a time. Used when a file is opened.
 
+mod json;
+mod literal;
+pub(in crate::container::bloscpack) mod numpy;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::header::{self, hex};
-use super::json::{self, Said};
-use super::memory::zeros;
-use super::numpy::MEMBERS;
 use crate::codec::checksum::Checksum;
+use crate::container::bloscpack::header::{self, hex};
+use crate::container::bloscpack::metadata::numpy::MEMBERS;
 use crate::error::{Error, Fault, Result};
-use crate::source::Source;
+use crate::memory::no_memory;
+use crate::source::{Fetch, Source};
+use json::Said;
 
 const MAGIC: &[u8; 8] = b"JSON\0\0\0\0";
-const HEADER: usize = 32;
+/// Stored bytes of the section's header.
+pub(in crate::container::bloscpack) const HEADER: usize = 32;
 const AT: u64 = header::LEN as u64;
 const DATA: u64 = AT + HEADER as u64;
 
@@ -30,7 +35,7 @@ const MAX_LEVEL: u8 = 9;
 const MAX_TEXT: u64 = 16 << 20;
 
 /// Longest text that becomes a value, to be shown in `arrays.json` too.
-pub(super) const MAX_ATTRIBUTE: usize = 64 << 10;
+pub(in crate::container::bloscpack) const MAX_ATTRIBUTE: usize = 64 << 10;
 
 /// Texts longer than this are read one at a time.
 const LONG: u64 = 1 << 20;
@@ -42,14 +47,14 @@ const MAX_RATIO: u64 = 1032;
 
 /// What the section holds.
 #[derive(Debug, Default)]
-pub(super) struct Metadata {
+pub(in crate::container::bloscpack) struct Metadata {
     /// Where the section ends.
-    pub(super) end: u64,
+    pub(in crate::container::bloscpack) end: u64,
     /// The text as it was stored, uncompressed; only if it is sound.
-    pub(super) text: Option<Arc<[u8]>>,
+    pub(in crate::container::bloscpack) text: Option<Arc<[u8]>>,
     /// What it says; of a text longer than [`MAX_ATTRIBUTE`] only what describes a NumPy array.
-    pub(super) said: Option<Said>,
-    pub(super) faults: Vec<Fault>,
+    pub(in crate::container::bloscpack) said: Option<Said>,
+    pub(in crate::container::bloscpack) faults: Vec<Fault>,
 }
 
 /// The section's header.
@@ -63,14 +68,16 @@ struct Section {
     used: u64,
 }
 
-/// Reads the section. An error means that its end, and so everything behind it, is unknown.
-pub(super) fn read(source: &dyn Source) -> Result<Metadata> {
-    let mut bytes = [0; HEADER];
-    if source.len() < DATA {
+/// Reads the section, whose header lies behind the file's, if it is there. An error means that the section's end,
+/// and so everything behind it, is unknown.
+pub(in crate::container::bloscpack) fn read(
+    source: &dyn Source,
+    header: Option<&[u8; HEADER]>,
+) -> Result<Metadata> {
+    let Some(bytes) = header else {
         return Err(cut_short(AT..source.len(), HEADER as u64).into());
-    }
-    source.fetch_one(AT, &mut bytes)?;
-    let section = Section::parse(&bytes)?;
+    };
+    let section = Section::parse(bytes)?;
     let end = DATA + section.room + section.checksum.digest_len() as u64;
     if end > source.len() {
         return Err(cut_short(AT..source.len(), end - AT).into());
@@ -80,7 +87,7 @@ pub(super) fn read(source: &dyn Source) -> Result<Metadata> {
         faults: section.faults(),
         ..Metadata::default()
     };
-    match section.text(&bytes, source) {
+    match section.text(bytes, source) {
         Ok((text, said)) => {
             metadata
                 .faults
@@ -179,10 +186,18 @@ impl Section {
             let what = "the metadata is too large to be shown";
             return Err(wrong(what, self.data(), format!("at most {MAX_TEXT}"), self.used).into());
         }
-        let mut stored = zeros(self.used as usize)?;
+        let mut stored = zeros(self.used)?;
         let mut digest = vec![0; self.checksum.digest_len()];
-        source.fetch_one(DATA, &mut stored)?;
-        source.fetch_one(DATA + self.room, &mut digest)?;
+        source.fetch(&mut [
+            Fetch {
+                offset: DATA,
+                buf: &mut stored,
+            },
+            Fetch {
+                offset: DATA + self.room,
+                buf: &mut digest,
+            },
+        ])?;
         let found = self.checksum.digest(&stored);
         if found.as_bytes() != digest {
             let what = format!("{} mismatch of the metadata", self.checksum.name());
@@ -204,7 +219,7 @@ impl Section {
             if room > LONG {
                 turn.get_or_insert_with(take_turn);
             }
-            let mut text = zeros(room as usize)?;
+            let mut text = zeros(room)?;
             outcome = decompressor.zlib_decompress(&stored, &mut text).map(|n| {
                 text.truncate(n);
                 text
@@ -223,6 +238,15 @@ impl Section {
             fault.bytes(self.data()).found(found).into()
         })
     }
+}
+
+/// `len` zeros, at most [`MAX_TEXT`].
+fn zeros(len: u64) -> Result<Vec<u8>> {
+    let mut buf = Vec::new();
+    let reserved = buf.try_reserve_exact(len as usize);
+    reserved.map_err(|_| no_memory("cannot read long metadata"))?;
+    buf.resize(len as usize, 0);
+    Ok(buf)
 }
 
 fn take_turn() -> MutexGuard<'static, ()> {
@@ -256,12 +280,13 @@ fn wrong(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::bloscpack::sample::{self, Stored};
+    use crate::container::bloscpack::tests::files::{self, Stored};
 
     fn read_section(section: &[u8]) -> Result<Metadata> {
-        let mut bytes = sample::header(2, 1, 0, 0, 0, 0).to_vec();
+        let mut bytes = files::header(2, 1, 0, 0, 0, 0).to_vec();
         bytes.extend_from_slice(section);
-        read(&*Stored::new(&bytes).source())
+        let header = bytes.get(32..).and_then(|bytes| bytes.first_chunk());
+        read(&*Stored::new(&bytes).source(), header)
     }
 
     fn zlib(text: &[u8]) -> Vec<u8> {
@@ -277,7 +302,7 @@ mod tests {
     #[test]
     fn plain_and_zlib() {
         for (stored, codec) in [(TEXT.to_vec(), 0), (zlib(TEXT), 1)] {
-            let found = read_section(&sample::metadata(&stored, codec, TEXT.len(), 100)).unwrap();
+            let found = read_section(&files::metadata(&stored, codec, TEXT.len(), 100)).unwrap();
             assert_eq!(found.text.as_deref(), Some(TEXT));
             assert_eq!(found.said.unwrap().value["a"][1], "x");
             assert_eq!((found.faults.len(), found.end), (0, 64 + 100 + 4));
@@ -287,7 +312,7 @@ mod tests {
     #[test]
     fn a_wrong_plain_size_is_told_and_the_text_is_shown() {
         for claimed in [0, 3, u32::MAX as usize] {
-            let found = read_section(&sample::metadata(&zlib(TEXT), 1, claimed, 100)).unwrap();
+            let found = read_section(&files::metadata(&zlib(TEXT), 1, claimed, 100)).unwrap();
             assert_eq!(found.text.as_deref(), Some(TEXT));
             assert_eq!(found.faults.len(), 1);
         }
@@ -295,7 +320,7 @@ mod tests {
 
     #[test]
     fn damage_inside_is_a_fault() {
-        let good = sample::metadata(TEXT, 0, TEXT.len(), 100);
+        let good = files::metadata(TEXT, 0, TEXT.len(), 100);
         let damage: [(usize, u8, &str); 7] = [
             (4, b' ', "format"),
             (8, 1, "options"),
@@ -313,14 +338,14 @@ mod tests {
             assert_eq!(found.end, 64 + 100 + 4);
         }
         for text in [&b"{"[..], b"\xff\"\"", b""] {
-            let found = read_section(&sample::metadata(text, 0, text.len(), 10)).unwrap();
+            let found = read_section(&files::metadata(text, 0, text.len(), 10)).unwrap();
             assert!(found.text.is_none() && found.faults[0].what.contains("not JSON"));
         }
     }
 
     #[test]
     fn an_unknown_end_refuses_the_file() {
-        let good = sample::metadata(TEXT, 0, TEXT.len(), 100);
+        let good = files::metadata(TEXT, 0, TEXT.len(), 100);
         assert!(read_section(&good[..31]).is_err());
         assert!(read_section(&good[..135]).is_err());
         let mut section = good.clone();
@@ -338,7 +363,7 @@ mod tests {
             let text = format!("{{\"more\": [0{}], {shown}}}", ",0".repeat(inflated / 2));
             let stored = zlib(text.as_bytes());
             for claimed in [text.len(), 0] {
-                let section = sample::metadata(&stored, 1, claimed, stored.len());
+                let section = files::metadata(&stored, 1, claimed, stored.len());
                 let found = read_section(&section).unwrap();
                 assert_eq!(found.text.as_deref(), Some(text.as_bytes()));
                 let value = found.said.unwrap().value;
@@ -346,7 +371,7 @@ mod tests {
                 assert_eq!(value["shape"][0], 3);
             }
             let broken = zlib(&text.as_bytes()[..text.len() - 1]);
-            let section = sample::metadata(&broken, 1, text.len() - 1, broken.len());
+            let section = files::metadata(&broken, 1, text.len() - 1, broken.len());
             let found = read_section(&section).unwrap();
             assert!(found.text.is_none() && found.faults[0].what.contains("not JSON"));
         }
@@ -356,7 +381,7 @@ mod tests {
     fn a_text_that_is_too_long_is_a_fault() {
         let text = format!("\"{}\"", "a".repeat(MAX_TEXT as usize));
         let stored = zlib(text.as_bytes());
-        let found = read_section(&sample::metadata(&stored, 1, text.len(), stored.len())).unwrap();
+        let found = read_section(&files::metadata(&stored, 1, text.len(), stored.len())).unwrap();
         assert!(found.text.is_none());
         let told = found.faults[0].to_string();
         assert!(

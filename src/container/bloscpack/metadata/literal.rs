@@ -2,7 +2,7 @@
 //!
 //! Bloscpack stores `repr(dtype.descr)` inside a JSON string, older versions JSON lists; both become a
 //! [`Literal`]. The text comes from the file: nesting is bounded and anything else is simply no literal.
-//! Used by [`super::numpy`].
+//! Used by [`crate::container::bloscpack::metadata::numpy`].
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 const MAX_DEPTH: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Literal {
+pub(in crate::container::bloscpack) enum Literal {
     Str(String),
     Int(u64),
     List(Vec<Literal>),
@@ -21,14 +21,14 @@ pub(super) enum Literal {
 
 impl Literal {
     /// The literal that the whole text spells.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(in crate::container::bloscpack) fn parse(text: &str) -> Option<Self> {
         let mut parser = Parser { rest: text };
         let literal = parser.literal(MAX_DEPTH)?;
         parser.skip_space();
         parser.rest.is_empty().then_some(literal)
     }
 
-    pub(super) fn from_json(value: &Value) -> Option<Self> {
+    pub(in crate::container::bloscpack) fn from_json(value: &Value) -> Option<Self> {
         Self::from_json_within(value, MAX_DEPTH)
     }
 
@@ -46,7 +46,7 @@ impl Literal {
     }
 
     /// The items of a list or a tuple.
-    pub(super) fn items(&self) -> Option<&[Literal]> {
+    pub(in crate::container::bloscpack) fn items(&self) -> Option<&[Literal]> {
         match self {
             Literal::List(items) | Literal::Tuple(items) => Some(items),
             _ => None,

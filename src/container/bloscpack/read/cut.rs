@@ -2,13 +2,13 @@
 //! ones together.
 //!
 //! Blosc blocks may be as small as a byte; every cached block has its price in memory and time. A memcpyed
-//! chunk can be cut anywhere. Pure arithmetic; used by [`super::data`].
+//! chunk can be cut anywhere. Pure arithmetic; used by [`super`].
 
 use std::ops::Range;
 
-use super::chunks::Extent;
 use crate::array::{BlockId, Piece};
 use crate::codec::blosc::ChunkHeader;
+use crate::container::bloscpack::chunks::ChunkExtent;
 
 /// Blosc blocks smaller than this are decoded together.
 const LEAST: u32 = 32 << 10;
@@ -21,24 +21,24 @@ const UNREADABLE: u64 = 1 << 20;
 
 /// The blocks of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Units {
+pub(super) struct ChunkCut {
     /// Plain bytes of every unit but the last.
     len: u64,
     /// Blosc blocks of every unit but the last.
     blocks: u32,
 }
 
-impl Units {
+impl ChunkCut {
     pub(super) fn of(header: &ChunkHeader) -> Self {
         if header.memcpyed() {
-            return Units {
+            return ChunkCut {
                 len: RAW,
                 blocks: 1,
             };
         }
         let blocksize = header.blocksize().max(1);
         let blocks = LEAST.div_ceil(blocksize);
-        Units {
+        ChunkCut {
             len: u64::from(blocksize) * u64::from(blocks),
             blocks,
         }
@@ -46,21 +46,21 @@ impl Units {
 
     /// Of a chunk of which only the length is known. Decoding such a block finds the fault again.
     pub(super) fn unreadable() -> Self {
-        Units {
+        ChunkCut {
             len: UNREADABLE,
             blocks: 1,
         }
     }
 
     /// Where the first unit of a chunk ends in the array.
-    pub(super) fn end(&self, extent: &Extent) -> u64 {
+    pub(super) fn end(&self, extent: &ChunkExtent) -> u64 {
         let end = extent.plain.start.saturating_add(self.len);
         end.min(extent.plain.end)
     }
 
     /// Appends the pieces of `range`, which lies within the chunk's `extent`. A block is numbered by the
     /// place of its first byte in the array.
-    pub(super) fn pieces(&self, extent: &Extent, range: Range<u64>, out: &mut Vec<Piece>) {
+    pub(super) fn pieces(&self, extent: &ChunkExtent, range: Range<u64>, out: &mut Vec<Piece>) {
         let mut at = range.start;
         while at < range.end {
             let inner = (at - extent.plain.start) / self.len * self.len;
@@ -79,7 +79,7 @@ impl Units {
     }
 
     /// The plain bytes, within its chunk, of the unit that begins at byte `start` of the array.
-    pub(super) fn plain(&self, extent: &Extent, start: u64) -> Option<Range<u64>> {
+    pub(super) fn plain(&self, extent: &ChunkExtent, start: u64) -> Option<Range<u64>> {
         let inner = start.checked_sub(extent.plain.start)?;
         let end = (start + self.len).min(extent.plain.end) - extent.plain.start;
         (inner.is_multiple_of(self.len) && inner < end).then_some(inner..end)
@@ -96,33 +96,33 @@ impl Units {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::bloscpack::sample;
+    use crate::container::bloscpack::tests::files;
     use proptest::prelude::*;
 
     fn header(nbytes: usize, blocksize: usize) -> ChunkHeader {
-        let chunk = sample::blocked_chunk(&vec![0; nbytes], blocksize, false);
+        let chunk = files::blocked_chunk(&vec![0; nbytes], blocksize, false);
         ChunkHeader::parse(chunk.first_chunk().unwrap()).unwrap()
     }
 
     #[test]
     fn small_blocks_go_together() {
         assert_eq!(
-            Units::of(&header(100_000, 1000)),
-            Units {
+            ChunkCut::of(&header(100_000, 1000)),
+            ChunkCut {
                 len: 33_000,
                 blocks: 33
             }
         );
         assert_eq!(
-            Units::of(&header(100_000, 40_000)),
-            Units {
+            ChunkCut::of(&header(100_000, 40_000)),
+            ChunkCut {
                 len: 40_000,
                 blocks: 1
             }
         );
-        let copied = sample::chunk(&[0; 100], 1);
+        let copied = files::chunk(&[0; 100], 1);
         let copied = ChunkHeader::parse(copied.first_chunk().unwrap()).unwrap();
-        assert_eq!(Units::of(&copied).len, RAW);
+        assert_eq!(ChunkCut::of(&copied).len, RAW);
     }
 
     proptest! {
@@ -132,9 +132,9 @@ mod tests {
             a in 0u64..200_000, b in 0u64..200_000,
         ) {
             let header = header(nbytes, blocksize.min(nbytes));
-            let units = Units::of(&header);
+            let units = ChunkCut::of(&header);
             let end = start + nbytes as u64;
-            let extent = Extent { number: 7, plain: start..end };
+            let extent = ChunkExtent { number: 7, plain: start..end };
             let range = (start + a.min(b)).min(end)..(start + a.max(b)).min(end);
             let mut pieces = Vec::new();
             units.pieces(&extent, range.clone(), &mut pieces);

@@ -1,10 +1,10 @@
-//! Where the parts of a Bloscpack file lie, checked against the file's length.
+//! Where the sections of a Bloscpack file lie, checked against the file's length.
 //!
 //! Nothing is allocated by a size that has not passed here. Used when a file is opened, and by
 //! everything that finds chunks.
 
-use super::header::{self, Header};
 use crate::codec::blosc::ChunkHeader;
+use crate::container::bloscpack::header::{self, FileHeader};
 use crate::error::{Fault, Result};
 
 /// Stored bytes of an entry of the offsets section.
@@ -14,7 +14,7 @@ pub(super) const ENTRY: u64 = 8;
 pub(super) const CHUNK_HEADER: u64 = ChunkHeader::LEN as u64;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct Sections {
     /// Where the offsets section begins, if there is one. Then `chunks` is known.
     pub(super) offsets: Option<u64>,
     /// Where the first chunk begins.
@@ -29,10 +29,10 @@ pub(super) struct Layout {
     pub(super) len: u64,
 }
 
-impl Layout {
+impl Sections {
     /// `after_metadata`: where the metadata section ends, or the header if there is none.
-    pub(super) fn new(header: &Header, after_metadata: u64, len: u64) -> Result<Self> {
-        let mut layout = Layout {
+    pub(super) fn new(header: &FileHeader, after_metadata: u64, len: u64) -> Result<Self> {
+        let mut sections = Sections {
             offsets: None,
             first: after_metadata,
             chunks: header.nchunks,
@@ -41,13 +41,13 @@ impl Layout {
             len,
         };
         if header.has_offsets {
-            layout.add_offsets(header)?;
+            sections.add_offsets(header)?;
         }
-        layout.check_chunks()?;
-        Ok(layout)
+        sections.check_chunks()?;
+        Ok(sections)
     }
 
-    fn add_offsets(&mut self, header: &Header) -> Result<()> {
+    fn add_offsets(&mut self, header: &FileHeader) -> Result<()> {
         let entries = header
             .nchunks
             .unwrap_or(0)
@@ -96,6 +96,12 @@ impl Layout {
     pub(super) fn least_chunk(&self) -> u64 {
         CHUNK_HEADER + self.digest
     }
+
+    /// Whether a chunk's header could be at `at`.
+    pub(super) fn has_header(&self, at: u64) -> bool {
+        let end = at.checked_add(CHUNK_HEADER);
+        at >= self.first && end.is_some_and(|end| end <= self.len)
+    }
 }
 
 /// A file shorter than its header.
@@ -106,71 +112,63 @@ pub(super) fn short_header(len: u64) -> Fault {
         .found(format_args!("{len} bytes"))
 }
 
-/// A chunk that does not fit into the file.
-pub(super) fn cut_short(at: u64, needed: u64, layout: &Layout) -> Fault {
-    let there = layout.len.saturating_sub(at);
-    Fault::new("the file ends within the chunk")
-        .bytes(at.min(layout.len)..layout.len)
-        .expected(format_args!("at least {needed} bytes"))
-        .found(format_args!("{there} bytes"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::bloscpack::sample;
+    use crate::container::bloscpack::tests::files;
 
-    fn layout(options: u8, nchunks: i64, spare: i64, len: u64) -> Result<Layout> {
-        let header = Header::parse(&sample::header(options, 1, 100, 100, nchunks, spare)).unwrap();
-        Layout::new(&header, 32, len)
+    fn sections(options: u8, nchunks: i64, spare: i64, len: u64) -> Result<Sections> {
+        let header =
+            FileHeader::parse(&files::header(options, 1, 100, 100, nchunks, spare)).unwrap();
+        Sections::new(&header, 32, len)
     }
 
     #[test]
     fn sections_follow_each_other() {
-        let found = layout(1, 4, 10, 1000).unwrap();
+        let found = sections(1, 4, 10, 1000).unwrap();
         assert_eq!(
             (found.offsets, found.first, found.spare),
             (Some(32), 32 + 14 * 8, 10)
         );
-        let found = layout(0, 4, 10, 1000).unwrap();
+        let found = sections(0, 4, 10, 1000).unwrap();
         assert_eq!((found.offsets, found.first, found.spare), (None, 32, 0));
     }
 
     #[test]
     fn claims_are_checked_against_the_file() {
         assert!(
-            layout(1, 4, 1 << 60, 1000)
+            sections(1, 4, 1 << 60, 1000)
                 .unwrap_err()
                 .to_string()
                 .contains("offsets")
         );
         assert!(
-            layout(1, 1 << 62, 0, 1000)
+            sections(1, 1 << 62, 0, 1000)
                 .unwrap_err()
                 .to_string()
                 .contains("offsets")
         );
         assert!(
-            layout(1, 4, 0, 63)
+            sections(1, 4, 0, 63)
                 .unwrap_err()
                 .to_string()
                 .contains("offsets")
         );
         assert!(
-            layout(0, 1 << 62, 0, 1000)
+            sections(0, 1 << 62, 0, 1000)
                 .unwrap_err()
                 .to_string()
                 .contains("chunks")
         );
         assert!(
-            layout(0, 4, 0, 32 + 4 * 20 - 1)
+            sections(0, 4, 0, 32 + 4 * 20 - 1)
                 .unwrap_err()
                 .to_string()
                 .contains("chunks")
         );
-        assert!(layout(0, 4, 0, 32 + 4 * 20).is_ok());
+        assert!(sections(0, 4, 0, 32 + 4 * 20).is_ok());
         assert!(
-            layout(0, 1, 0, 20)
+            sections(0, 1, 0, 20)
                 .unwrap_err()
                 .to_string()
                 .contains("chunks")

@@ -1,29 +1,34 @@
 //! Whole files: recognised, opened, read in pieces and checked, sound and damaged.
 
-use crate::memory::Scratch;
+mod far;
+pub(in crate::container::bloscpack) mod files;
+mod lies;
+mod random_lies;
+
 use proptest::prelude::*;
 use std::path::Path;
 
-use super::sample::{self, File, Stored};
 use super::*;
 use crate::array::uncached::read;
 use crate::array::{Array, Piece};
 use crate::container::Preferences;
+use crate::memory::Scratch;
 use crate::source::FileKind;
+use files::{File, Stored};
 
 /// 10 007 bytes without a short period.
-pub(super) fn plain() -> Vec<u8> {
+pub(in crate::container::bloscpack) fn plain() -> Vec<u8> {
     (0..10_007u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect()
 }
 
-pub(super) fn data(container: &Container) -> &dyn Array {
+pub(in crate::container::bloscpack) fn data(container: &Container) -> &dyn Array {
     assert_eq!(container.arrays.len(), 1, "{:?}", container.faults);
     &*container.arrays[0]
 }
 
-pub(super) fn verify(array: &dyn Array) -> Vec<String> {
+pub(in crate::container::bloscpack) fn verify(array: &dyn Array) -> Vec<String> {
     let mut faults = Vec::new();
     array
         .verify(&mut |fault| faults.push(fault.to_string()))
@@ -43,7 +48,11 @@ fn check_good(file: &File, plain: &[u8]) {
 }
 
 /// The chunks of a file of `plain` in chunks of `size` that cannot be read; the others must be right.
-pub(super) fn bad_chunks(bytes: &[u8], plain: &[u8], size: usize) -> Vec<usize> {
+pub(in crate::container::bloscpack) fn bad_chunks(
+    bytes: &[u8],
+    plain: &[u8],
+    size: usize,
+) -> Vec<usize> {
     let stored = Stored::new(bytes);
     let container = stored.open();
     let array = data(&container);
@@ -120,7 +129,7 @@ fn short_files_are_refused() {
 #[test]
 fn what_a_sound_file_shows() {
     let text = br#"{"dtype":"'<f8'","shape":[5,2],"order":"F","container":"numpy"}"#;
-    let metadata = sample::metadata(text, 0, text.len(), 300);
+    let metadata = files::metadata(text, 0, text.len(), 300);
     let container = Stored::new(&File::new(&[7; 80], 32).with_metadata(metadata).bytes()).open();
     let info = data(&container).info().unwrap();
     assert_eq!(
@@ -143,7 +152,7 @@ fn what_a_sound_file_shows() {
 #[test]
 fn numpy_metadata_that_no_longer_fit_are_a_note() {
     let text = br#"{"dtype":"'<f8'","shape":[9],"order":"C","container":"numpy"}"#;
-    let metadata = sample::metadata(text, 0, text.len(), 300);
+    let metadata = files::metadata(text, 0, text.len(), 300);
     let container = Stored::new(&File::new(&[7; 80], 32).with_metadata(metadata).bytes()).open();
     let info = data(&container).info().unwrap();
     assert_eq!(
@@ -161,7 +170,7 @@ fn numpy_metadata_that_no_longer_fit_are_a_note() {
 
 #[test]
 fn damaged_metadata_leave_the_data() {
-    let metadata = sample::metadata(b"{]", 0, 2, 30);
+    let metadata = files::metadata(b"{]", 0, 2, 30);
     let file = File::new(&plain(), 1000).with_metadata(metadata);
     let stored = Stored::new(&file.bytes());
     let container = stored.open();
@@ -263,10 +272,10 @@ fn truncated_files_show_what_is_left() {
 fn chunks_of_another_size_than_the_header_says() {
     let mut chunks: Vec<_> = plain()
         .chunks(1000)
-        .map(|part| sample::chunk(part, 16))
+        .map(|part| files::chunk(part, 16))
         .collect();
-    chunks[3] = sample::chunk(&plain()[3000..3900], 16);
-    chunks[6] = sample::chunk(&plain()[6000..7100], 16);
+    chunks[3] = files::chunk(&plain()[3000..3900], 16);
+    chunks[6] = files::chunk(&plain()[6000..7100], 16);
     assert_eq!(
         bad_chunks(&File::of_chunks(chunks, 1000).bytes(), &plain(), 1000),
         [3, 6]
@@ -286,7 +295,7 @@ fn unknown_sizes_come_from_the_chunks() {
     let chunks = || {
         parts
             .iter()
-            .map(|r| sample::chunk(&plain()[r.clone()], 16))
+            .map(|r| files::chunk(&plain()[r.clone()], 16))
             .collect()
     };
     for unknown in [8..12, 12..16, 8..16] {
@@ -315,15 +324,15 @@ fn unknown_sizes_come_from_the_chunks() {
 
 #[test]
 fn a_file_that_does_not_say_that_it_is_empty_is_not_shown_as_empty() {
-    let container = Stored::new(&sample::header(0, 1, 100, 100, -1, 0)).open();
+    let container = Stored::new(&files::header(0, 1, 100, 100, -1, 0)).open();
     assert!(container.arrays.is_empty() && container.faults.len() == 1);
-    let container = Stored::new(&sample::header(0, 1, 100, 100, 0, 0)).open();
+    let container = Stored::new(&files::header(0, 1, 100, 100, 0, 0)).open();
     assert_eq!(data(&container).info().unwrap().bytes, 0);
 }
 
 #[test]
 fn empty_chunks_are_checked() {
-    let empty = || File::of_chunks(vec![sample::chunk(b"", 1)], 0);
+    let empty = || File::of_chunks(vec![files::chunk(b"", 1)], 0);
     check_good(&empty(), b"");
     let mut bytes = empty().bytes();
     *bytes.last_mut().unwrap() ^= 1;
@@ -332,7 +341,7 @@ fn empty_chunks_are_checked() {
         (container.faults.len(), verify(data(&container)).len()),
         (1, 1)
     );
-    let mut file = File::of_chunks(vec![sample::chunk(b"abc", 3)], 0);
+    let mut file = File::of_chunks(vec![files::chunk(b"abc", 3)], 0);
     file.header[12..16].fill(0);
     assert_eq!(
         Stored::new(&file.bytes()).open().faults.len(),
@@ -351,7 +360,7 @@ fn blocks_in_any_order_and_large_chunks() {
         (5000, 64),
     ] {
         for reversed in [false, true] {
-            let chunk = |part| sample::blocked_chunk(part, blocksize, reversed);
+            let chunk = |part| files::blocked_chunk(part, blocksize, reversed);
             let mut file = File::of_chunks(plain.chunks(size).map(chunk).collect(), size);
             check_good(&file, &plain);
             file.header[6] = 0;
@@ -387,7 +396,7 @@ fn many_chunks_span_segments() {
 
 #[test]
 fn claimed_sizes_take_no_memory() {
-    let mut chunk = sample::blocked_chunk(&[1; 100], 100, false);
+    let mut chunk = files::blocked_chunk(&[1; 100], 100, false);
     chunk[4..8].copy_from_slice(&2_000_000_000u32.to_le_bytes());
     chunk[8..12].copy_from_slice(&700_000_000u32.to_le_bytes());
     let mut file = File::of_chunks(vec![chunk], 2_000_000_000);
@@ -401,11 +410,8 @@ fn claimed_sizes_take_no_memory() {
             panic!("not a block")
         };
         assert!(block_len <= 1 << 20 && array.scratch(id) == 0);
-        assert!(
-            array
-                .decode(id, &mut vec![0; block_len as usize], Scratch::none())
-                .is_err()
-        );
+        let mut out = vec![0; block_len as usize];
+        assert!(array.decode(id, &mut out, Scratch::none()).is_err());
     }
     file.header[8..16].fill(0xff);
     assert!(
@@ -424,9 +430,9 @@ proptest! {
     ) {
         let plain = &plain()[..len];
         let chunk = |part: &[u8]| match kind {
-            0 => sample::chunk(part, 1),
-            1 => sample::blocked_chunk(part, blocksize.min(part.len()), true),
-            _ => sample::blocked_chunk(part, blocksize.min(part.len()), false),
+            0 => files::chunk(part, 1),
+            1 => files::blocked_chunk(part, blocksize.min(part.len()), true),
+            _ => files::blocked_chunk(part, blocksize.min(part.len()), false),
         };
         let size = size.min(len);
         let mut file = File::of_chunks(plain.chunks(size).map(chunk).collect(), size);
@@ -447,7 +453,7 @@ proptest! {
     fn damage_anywhere_is_no_panic(
         at in 0usize..3000, value in any::<u8>(), cut in 0usize..3000, options in any::<bool>(),
     ) {
-        let metadata = sample::metadata(br#"{"a":1}"#, 0, 7, 20);
+        let metadata = files::metadata(br#"{"a":1}"#, 0, 7, 20);
         let mut file = File::new(&plain()[..2000], 100).with_metadata(metadata);
         if options {
             file.header[6] = 0;

@@ -1,0 +1,66 @@
+//! How many plain bytes chunks hold, and which of the array each holds. Pure arithmetic; used by whatever finds,
+//! reads and checks chunks.
+
+use std::ops::Range;
+
+/// Plain bytes of the chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::container::bloscpack) enum ChunkSizes {
+    /// `chunk_size` each, `last` for the last.
+    Even {
+        chunk_size: u64,
+        last: u64,
+        chunks: u64,
+    },
+    /// What each chunk's header says, as found by the walk.
+    Walked { bytes: u64, chunks: u64 },
+}
+
+/// The part of the array that a chunk holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::container::bloscpack) struct ChunkExtent {
+    pub(in crate::container::bloscpack) number: u64,
+    pub(in crate::container::bloscpack) plain: Range<u64>,
+}
+
+impl ChunkSizes {
+    pub(in crate::container::bloscpack) fn bytes(&self) -> u64 {
+        match *self {
+            ChunkSizes::Even { chunks: 0, .. } => 0,
+            // Checked to fit by the header.
+            ChunkSizes::Even {
+                chunk_size,
+                last,
+                chunks,
+            } => chunk_size * (chunks - 1) + last,
+            ChunkSizes::Walked { bytes, .. } => bytes,
+        }
+    }
+
+    pub(in crate::container::bloscpack) fn chunks(&self) -> u64 {
+        match *self {
+            ChunkSizes::Even { chunks, .. } | ChunkSizes::Walked { chunks, .. } => chunks,
+        }
+    }
+
+    /// Plain bytes of a chunk that the file's header tells of.
+    pub(super) fn of(&self, number: u64) -> u64 {
+        match *self {
+            ChunkSizes::Even { last, chunks, .. } if number + 1 == chunks => last,
+            ChunkSizes::Even { chunk_size, .. } => chunk_size,
+            ChunkSizes::Walked { .. } => 0,
+        }
+    }
+
+    /// The extent of chunk `number`; an empty one where only a walk knows it.
+    pub(in crate::container::bloscpack) fn extent(&self, number: u64) -> ChunkExtent {
+        let start = match *self {
+            ChunkSizes::Even { chunk_size, .. } => number * chunk_size,
+            ChunkSizes::Walked { .. } => 0,
+        };
+        ChunkExtent {
+            number,
+            plain: start..start + self.of(number),
+        }
+    }
+}

@@ -6,7 +6,8 @@ use std::ptr;
 use hdf5_sys::h5::HADDR_UNDEF;
 use hdf5_sys::h5d::{
     H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_fill_time_t, H5D_fill_value_t, H5D_layout_t,
-    H5Dget_create_plist, H5Dget_offset, H5Dget_space, H5Dget_type, H5Dread,
+    H5D_space_status_t, H5Dget_create_plist, H5Dget_offset, H5Dget_space, H5Dget_space_status,
+    H5Dget_type, H5Dread,
 };
 use hdf5_sys::h5p::{
     H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external,
@@ -177,9 +178,12 @@ impl LibraryDataset {
         if files > 0 {
             return Ok(StorageLayout::External(self.external_files(files)?));
         }
-        // Behind a user block the library gives the undefined address as a defined one, so what it
-        // has allocated decides.
-        if chunks::stored_bytes(&self.dataset) == 0 {
+        // Behind a user block the library gives the undefined address as a defined one, so what it says of the
+        // space decides; not its size, which a file may deny and the library does not need.
+        let mut status = H5D_space_status_t::H5D_SPACE_STATUS_ERROR;
+        // SAFETY: the handle is a dataset, and there is room for the answer.
+        check(unsafe { H5Dget_space_status(self.dataset.id(), &mut status) })?;
+        if status == H5D_space_status_t::H5D_SPACE_STATUS_NOT_ALLOCATED {
             return Ok(StorageLayout::Contiguous { address: None });
         }
         // SAFETY: the handle is a dataset.

@@ -227,6 +227,31 @@ fn addresses_count_from_the_beginning_of_the_file_behind_a_user_block_too() {
     assert_eq!(never, &StorageLayout::Contiguous { address: None });
 }
 
+/// The library reads such a dataset all the same.
+#[test]
+fn contiguous_data_that_claim_to_take_no_space_are_where_they_are() {
+    let scratch = Scratch::new();
+    // Object headers without checksums.
+    let mut builder = hdf5::File::with_options();
+    builder.with_fapl(|access| access.libver_earliest());
+    let file = builder.create(&scratch.path).unwrap();
+    let data = file.new_dataset_builder().with_data(&[7u8; 77]);
+    data.create("d").unwrap();
+    drop((data, file));
+    let index = scratch.index();
+    let StorageLayout::Contiguous { address: Some(at) } = dataset(&index, "d").layout else {
+        panic!()
+    };
+    let mut bytes = scratch.bytes();
+    // Layout version 3, contiguous: address and size.
+    let size = [&[3, 1][..], &at.to_le_bytes(), &77u64.to_le_bytes()].concat();
+    let found = bytes.windows(size.len()).position(|window| window == size);
+    bytes[found.unwrap() + 10] = 0;
+    std::fs::write(&scratch.path, bytes).unwrap();
+    let expected = StorageLayout::Contiguous { address: Some(at) };
+    assert_eq!(dataset(&scratch.index(), "d").layout, expected);
+}
+
 #[test]
 fn attributes_are_text_or_json() {
     let scratch = Scratch::new();

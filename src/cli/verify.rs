@@ -43,7 +43,7 @@ pub(super) fn run(paths: &[PathBuf], preferences: Preferences, json: bool) -> Co
 }
 
 /// Does the jobs that `order` sends, and returns when all are done.
-fn with_workers<'a>(budget: &Arc<Budget>, order: impl FnOnce(&Sender<Job<'a>>)) {
+fn with_workers<'a>(budget: &Arc<Budget>, order: impl FnOnce(&Sender<CheckJob<'a>>)) {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let (sender, jobs) = crossbeam_channel::bounded(4 * threads);
     std::thread::scope(|scope| {
@@ -63,7 +63,7 @@ fn verify_path<'a>(
     path: &Path,
     preferences: Preferences,
     budget: &Arc<Budget>,
-    jobs: &Sender<Job<'a>>,
+    jobs: &Sender<CheckJob<'a>>,
     report: &'a Report,
 ) -> std::result::Result<(), Failure> {
     if path.is_dir() {
@@ -78,7 +78,7 @@ fn verify_path<'a>(
 }
 
 /// Something to check, and the container that it is of.
-struct Job<'a> {
+struct CheckJob<'a> {
     subject: Arc<Subject<'a>>,
     what: Task,
 }
@@ -96,7 +96,7 @@ enum Task {
 fn plan<'a>(
     found: &FoundContainer,
     budget: &Arc<Budget>,
-    jobs: &Sender<Job<'a>>,
+    jobs: &Sender<CheckJob<'a>>,
     report: &'a Report,
 ) {
     let subject = Arc::new(Subject::new(report, found.shown()));
@@ -109,7 +109,7 @@ fn plan_container<'a>(
     found: &FoundContainer,
     budget: &Arc<Budget>,
     subject: &Arc<Subject<'a>>,
-    jobs: &Sender<Job<'a>>,
+    jobs: &Sender<CheckJob<'a>>,
 ) -> Result<()> {
     let (opened, report) = (found.open(budget)?, subject.report);
     report
@@ -125,7 +125,7 @@ fn plan_container<'a>(
     let order = |what| {
         let subject = Arc::clone(subject);
         // The workers live as long as this sender.
-        let _ = jobs.send(Job { subject, what });
+        let _ = jobs.send(CheckJob { subject, what });
     };
     for located in opened.all_arrays() {
         report.arrays.fetch_add(1, Relaxed);
@@ -168,8 +168,8 @@ fn plan_array(located: &Located, report: &Report, order: &dyn Fn(Task)) -> Resul
     surveyed
 }
 
-fn work(jobs: Receiver<Job<'_>>, budget: &Arc<Budget>) {
-    for Job { subject, what } in jobs {
+fn work(jobs: Receiver<CheckJob<'_>>, budget: &Arc<Budget>) {
+    for CheckJob { subject, what } in jobs {
         let at = |located: &Located, e: Error| {
             subject.error(located.locate(e));
         };
@@ -226,7 +226,7 @@ mod tests {
             for _ in 0..JOBS {
                 let subject = Arc::clone(&subject);
                 let what = Task::Between("group".into(), Arc::clone(&panics) as _);
-                jobs.send(Job { subject, what }).unwrap();
+                jobs.send(CheckJob { subject, what }).unwrap();
             }
         });
         assert_eq!(panics.checked.load(Relaxed), JOBS);

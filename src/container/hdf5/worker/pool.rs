@@ -63,13 +63,13 @@ impl Drop for Asking<'_> {
 #[derive(Default)]
 struct Workers {
     idle: Vec<Worker>,
-    busy: Vec<Job>,
+    busy: Vec<RunningJob>,
     /// Number of the next job.
     next: u64,
 }
 
 /// What a worker is at.
-struct Job {
+struct RunningJob {
     number: u64,
     file: FileNumber,
     since: Instant,
@@ -143,7 +143,7 @@ impl WorkerPool {
         }
         let number = workers.next;
         workers.next += 1;
-        workers.busy.push(Job {
+        workers.busy.push(RunningJob {
             number,
             file,
             since: Instant::now(),
@@ -208,7 +208,7 @@ impl WorkerPool {
 impl Workers {
     /// For how long at least; none if a worker may be had for this file.
     fn must_wait(&self, most: usize, file: FileNumber, now: Instant) -> Option<Duration> {
-        let age = |job: &Job| now.saturating_duration_since(job.since);
+        let age = |job: &RunningJob| now.saturating_duration_since(job.since);
         let of_file = self.busy.iter().filter(|job| job.file == file).count();
         let quick = self.busy.iter().filter(|job| age(job) < LONG).count();
         let taken = self.busy.len() >= most + LONG_MOST;
@@ -267,7 +267,7 @@ mod tests {
         let mut workers = Workers::default();
         let add = |workers: &mut Workers, file, after: u64| {
             let since = start + Duration::from_millis(after);
-            workers.busy.push(Job {
+            workers.busy.push(RunningJob {
                 number: 0,
                 file: (0, file),
                 since,

@@ -61,7 +61,7 @@ impl Program {
 
 /// When a request has taken too much.
 #[derive(Clone, Copy)]
-struct End {
+struct WorkerEnd {
     /// Processor time of the worker since its start.
     busy: Duration,
     waited: Instant,
@@ -150,7 +150,7 @@ impl Worker {
         allowance: Allowance,
         budget: &Arc<Budget>,
     ) -> Result<EncodedAnswer, Failed> {
-        let end = End {
+        let end = WorkerEnd {
             busy: self.busy() + allowance.processor_time(),
             waited: Instant::now() + allowance.waiting_time(),
         };
@@ -168,7 +168,7 @@ impl Worker {
     }
 
     /// Memory is taken as the answer arrives, not as it is announced.
-    fn collect(&mut self, length: usize, end: End) -> Result<Vec<u8>, Failed> {
+    fn collect(&mut self, length: usize, end: WorkerEnd) -> Result<Vec<u8>, Failed> {
         const STEP: usize = 1 << 20;
         let mut answer = Vec::new();
         while answer.len() < length {
@@ -182,7 +182,7 @@ impl Worker {
         Ok(answer)
     }
 
-    fn fill(&mut self, mut buf: &mut [u8], end: End) -> Result<(), Failed> {
+    fn fill(&mut self, mut buf: &mut [u8], end: WorkerEnd) -> Result<(), Failed> {
         while !buf.is_empty() {
             self.await_bytes(end)?;
             match recv(&self.socket, &mut *buf, RecvFlags::DONTWAIT) {
@@ -196,7 +196,7 @@ impl Worker {
     }
 
     /// Waits until there is something to read, or the end of the worker.
-    fn await_bytes(&self, end: End) -> Result<(), Failed> {
+    fn await_bytes(&self, end: WorkerEnd) -> Result<(), Failed> {
         loop {
             // Processor time passes no faster than time.
             let left = end.busy.saturating_sub(self.busy());

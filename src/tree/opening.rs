@@ -13,7 +13,6 @@ use super::kept_open::KeptOpen;
 use super::open_container::OpenContainer;
 use super::pinned::Pinned;
 use super::version::ContainerVersion;
-use crate::container::hdf5;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Store;
@@ -86,7 +85,7 @@ impl OpenVersions {
 impl Tree {
     /// Whether a request waits for a process that describes files, which may take long.
     pub fn someone_asks_a_worker(&self) -> bool {
-        hdf5::is_worker_asked()
+        crate::container::hdf5::is_worker_asked()
     }
 
     /// The opened container of a version. Readers of the same container wait for one opening.

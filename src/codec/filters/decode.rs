@@ -1,7 +1,7 @@
 //! A chunk's filters undone, from the last to the first.
 //!
 //! What one filter leaves to the next lies in one of two buffers that take turns; the last one undone writes
-//! to the output. How large the buffers are is known from the filters alone ([`UndoSteps`]).
+//! to the output. How large the buffers are is known from the filters alone ([`FilterSteps`]).
 
 use super::MAX_FILTERS;
 use super::Pipeline;
@@ -13,23 +13,23 @@ use crate::memory::{Scratch, room};
 
 /// A filter that is undone, and the most bytes that come out.
 #[derive(Clone, Copy)]
-struct UndoStep<'p> {
+struct FilterStep<'p> {
     filter: &'p CheckedFilter,
     most: usize,
 }
 
 /// The filters that a chunk did not skip, in order of writing.
-struct UndoSteps<'p> {
-    steps: [Option<UndoStep<'p>>; MAX_FILTERS],
+struct FilterSteps<'p> {
+    steps: [Option<FilterStep<'p>>; MAX_FILTERS],
 }
 
-impl<'p> UndoSteps<'p> {
+impl<'p> FilterSteps<'p> {
     fn new(pipeline: &'p Pipeline, mask: u32) -> Self {
         let mut steps = [None; MAX_FILTERS];
         let mut most = pipeline.chunk_bytes;
         for (i, filter) in pipeline.filters.iter().enumerate().take(MAX_FILTERS) {
             if mask >> i & 1 == 0 {
-                steps[i] = Some(UndoStep { filter, most });
+                steps[i] = Some(FilterStep { filter, most });
                 most = pipeline.most_stored(filter, most);
             }
         }
@@ -37,20 +37,20 @@ impl<'p> UndoSteps<'p> {
     }
 
     /// In order of undoing.
-    fn undone(&self) -> impl Iterator<Item = UndoStep<'p>> {
+    fn undone(&self) -> impl Iterator<Item = FilterStep<'p>> {
         self.steps.iter().rev().flatten().copied()
     }
 
     /// How many steps write bytes of their own.
     fn writing(&self) -> usize {
-        let writes = |step: &UndoStep| !step.filter.is_view();
+        let writes = |step: &FilterStep| !step.filter.is_view();
         self.undone().filter(writes).count()
     }
 
     /// Sizes of the two buffers, which every step that writes uses in turn, but for the last.
     fn buffers(&self) -> [usize; 2] {
         let mut sizes = [0; 2];
-        let writes = |step: &UndoStep| !step.filter.is_view();
+        let writes = |step: &FilterStep| !step.filter.is_view();
         let between = self.undone().filter(writes).take(self.between());
         for (i, step) in between.enumerate() {
             sizes[i % 2] = step.most.max(sizes[i % 2]);
@@ -71,7 +71,7 @@ impl Pipeline {
     /// [`Pipeline::decode`] takes from its scratch memory. The libraries' own is of constant size
     /// (`codec::contexts`).
     pub fn scratch(&self, mask: u32) -> u64 {
-        let steps = UndoSteps::new(self, mask);
+        let steps = FilterSteps::new(self, mask);
         let own = steps.undone().map(|step| step.filter.scratch(step.most));
         let [first, second] = steps.buffers().map(|size| room(size as u64));
         let own = own.max().unwrap_or(0);
@@ -97,7 +97,7 @@ impl Pipeline {
                 .expected(self.chunk_bytes)
                 .found(out.len()));
         }
-        let steps = UndoSteps::new(self, mask);
+        let steps = FilterSteps::new(self, mask);
         let [first, second] = steps.buffers();
         let buffers = [scratch.take(first as u64)?, scratch.take(second as u64)?];
         Contexts::lend(|contexts| {
@@ -108,7 +108,7 @@ impl Pipeline {
 }
 
 fn undo_all(
-    steps: &UndoSteps,
+    steps: &FilterSteps,
     mut tools: Tools,
     [mut spare, mut held]: [&mut [u8]; 2],
     stored: &[u8],
@@ -117,7 +117,7 @@ fn undo_all(
     // The bytes so far are the first `len` of `held`, once there are any there, or of `stored`.
     let (mut in_held, mut len) = (false, stored.len());
     let mut between = steps.between();
-    for UndoStep { filter, most } in steps.undone() {
+    for FilterStep { filter, most } in steps.undone() {
         let named = |error: FilterError| error.of(filter.name());
         let input = match in_held {
             true => &held[..len],

@@ -16,7 +16,7 @@ use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::Budget;
 
 /// Bytes that are converted at a time; a multiple of every element size.
-const STEP: usize = 32 << 10;
+const STEP: usize = 8 << 10;
 
 /// How whole numbers are stored, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,6 @@ pub(crate) struct Sequential {
     /// Bytes that have been read.
     done: u64,
     last: LastBlock,
-    raw: Vec<u8>,
     /// Elements not handed out yet.
     left: u64,
 }
@@ -101,7 +100,6 @@ impl Sequential {
                 budget: Arc::clone(budget),
                 block: None,
             },
-            raw: Vec::new(),
         })
     }
 
@@ -114,15 +112,13 @@ impl Sequential {
     /// further use. Errors carry the array's name.
     pub(crate) fn read(&mut self, out: &mut [u64]) -> Result<usize> {
         let n = usize::try_from(self.left).map_or(out.len(), |left| left.min(out.len()));
-        let mut raw = std::mem::take(&mut self.raw);
-        raw.resize(STEP, 0);
+        let mut raw = [0; STEP];
         for out in out[..n].chunks_mut(STEP / self.number.size) {
             let raw = &mut raw[..out.len() * self.number.size];
             self.fill(raw)
                 .map_err(|e| e.map_fault(|fault| fault.array(self.array.name())))?;
             self.number.widen(raw, out);
         }
-        self.raw = raw;
         self.left -= n as u64;
         Ok(n)
     }

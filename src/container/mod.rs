@@ -19,6 +19,8 @@ pub mod hdf5;
 pub mod inside;
 pub mod names;
 pub mod netcdf;
+#[cfg(test)]
+mod out_of_memory;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

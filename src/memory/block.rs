@@ -75,6 +75,10 @@ impl FreedMemory {
     fn mapping(&self, len: u64) -> Option<Memory> {
         let size = usize::try_from(len.checked_next_multiple_of(MAPPED_STEP)?).ok()?;
         self.take(size).or_else(|| {
+            #[cfg(test)]
+            if super::refusing::refuses(size) {
+                return None;
+            }
             let mapping = MmapMut::map_anon(size).or_else(|_| {
                 // What the system refuses it may grant when it has got these back.
                 *self.lock() = Freed::default();

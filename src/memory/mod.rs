@@ -8,6 +8,8 @@
 pub mod block;
 pub mod budget;
 pub mod limit;
+#[cfg(test)]
+pub(crate) mod refusing;
 pub mod reply;
 pub mod scratch;
 

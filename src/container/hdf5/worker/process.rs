@@ -54,8 +54,17 @@ impl Program {
     pub(super) fn from_environment() -> Program {
         Program {
             program: std::env::var_os(VARIABLE).unwrap_or_else(|| OWN.into()),
-            arguments: vec![COMMAND.into()],
+            arguments: arguments(),
         }
+    }
+}
+
+fn arguments() -> Vec<OsString> {
+    // The tests are a program of their own, one of which serves.
+    let test = ["container", "hdf5", "worker", "tests", "serves"].join("::");
+    match cfg!(test) {
+        true => vec!["--ignored".into(), "--exact".into(), test.into()],
+        false => vec![COMMAND.into()],
     }
 }
 

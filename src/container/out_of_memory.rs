@@ -1,0 +1,202 @@
+//! What happens where the system has no memory left: an error of what was asked, or the right bytes, never the
+//! end of the process.
+//!
+//! Every container of the corpora beside the mounted tests is opened, described, decoded and checked in a process of
+//! its own, again and again, with another large allocation refused each time
+//! ([`crate::memory::refusing`]). Constant ones below that size are exempt.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use super::*;
+use crate::array::Piece;
+use crate::array::uncached::{DecodeMemory, read_into};
+use crate::error::Error;
+use crate::memory::budget::Budget;
+use crate::memory::refusing::refusing;
+use crate::source::FileKind;
+use crate::source::local::LocalStore;
+
+/// Names the container that a process of its own walks.
+const VARIABLE: &str = "ARRAYFS_TEST_CONTAINER";
+
+/// More allocations of one container are not tried.
+const MOST: u64 = 60;
+
+/// Containers of these corpora that still end the process, by the beginning of their paths.
+const STILL_ABORT: &[&str] = &[
+    "bloscpack/",
+    "daphne/",
+    "binsparse/sources/bad-json-deep.h5",
+];
+
+/// What became of everything in a container: a hash, or what went wrong.
+type Outcomes = BTreeMap<String, Result<u64>>;
+
+fn is_no_memory(error: &Error) -> bool {
+    match error {
+        Error::Io { cause, .. } => cause.raw_os_error() == Some(libc::ENOMEM),
+        _ => false,
+    }
+}
+
+/// Opens, describes, reads and checks a container.
+fn walk(path: &Path) -> Outcomes {
+    let mut outcomes = Outcomes::new();
+    let opened = open(path);
+    let container = match opened {
+        Ok(Some(container)) => container,
+        Ok(None) => return outcomes,
+        Err(e) => {
+            outcomes.insert("opening".into(), Err(e));
+            return outcomes;
+        }
+    };
+    let told = describe::arrays_json(&container).map(|text| hash(&text));
+    outcomes.insert("describing".into(), told);
+    for located in container.all_arrays() {
+        let array = &*located.array;
+        outcomes.insert(located.path(), read(array));
+        let mut faults = 0;
+        let verified = array.verify(&mut |_| faults += 1).map(|()| faults);
+        outcomes.insert(format!("{} checked", located.path()), verified);
+    }
+    for (number, (_, check)) in container.all_checks().into_iter().enumerate() {
+        let mut faults = 0;
+        let checked = check.check(&Budget::new(64 << 20), &mut |_| faults += 1);
+        outcomes.insert(format!("check {number}"), checked.map(|()| faults));
+    }
+    outcomes
+}
+
+fn open(path: &Path) -> Result<Option<Arc<Container>>> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(None);
+    };
+    let name = Path::new(name);
+    let store: Arc<dyn Store> =
+        Arc::new(LocalStore::open(directory, directory).map_err(|e| Error::io("cannot open", e))?);
+    let kind = match path.is_dir() {
+        true => FileKind::Directory,
+        false => FileKind::File,
+    };
+    let candidate = Candidate::new(&*store, name, kind, Preferences::default());
+    match recognise(&candidate)? {
+        Some(recognised) => {
+            let container = recognised.open(&store, name, &Budget::new(64 << 20))?;
+            Ok(Some(Arc::new(container)))
+        }
+        None => Ok(None),
+    }
+}
+
+/// A hash of what is stored of an array: its blocks and its direct bytes.
+fn read(array: &dyn Array) -> Result<u64> {
+    const LONGEST: u64 = 64 << 20;
+    let budget = Budget::new(64 << 20);
+    let mut hasher = DefaultHasher::new();
+    let mut stored: Vec<Piece> = Vec::new();
+    array.survey(&mut |piece| stored.push(piece))?;
+    let bytes = array.info()?.bytes;
+    if bytes > LONGEST {
+        for piece in stored.into_iter().take(100) {
+            crate::array::uncached::check(array, piece, &budget)?;
+        }
+        return Ok(0);
+    }
+    let mut buffer = [0; 10_000];
+    for at in (0..bytes).step_by(buffer.len()) {
+        let part = &mut buffer[..(bytes - at).min(10_000) as usize];
+        read_into(array, at, part, DecodeMemory::Reserved(&budget))?;
+        hasher.write(part);
+    }
+    Ok(hasher.finish())
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// Run by the next test in a process of its own; by itself it has nothing to walk.
+#[test]
+#[ignore = "a process of the next test"]
+fn walks_one() {
+    let Some(path) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
+        return;
+    };
+    let expected = walk(&path);
+    for granted in 0..MOST {
+        let (found, refused) = refusing(granted, || walk(&path));
+        if !refused {
+            return;
+        }
+        for (what, outcome) in found {
+            let sound = match (&outcome, expected.get(&what)) {
+                (Err(error), _) if is_no_memory(error) => true,
+                (Ok(found), Some(Ok(expected))) => found == expected,
+                (Err(found), Some(Err(expected))) => found.to_string() == expected.to_string(),
+                _ => false,
+            };
+            assert!(
+                sound,
+                "{what}, {granted}: {outcome:?} instead of {:?}",
+                expected.get(&what)
+            );
+        }
+    }
+}
+
+fn containers() -> Vec<PathBuf> {
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("mount-tests/golden");
+    let mut found = Vec::new();
+    for corpus in ["binsparse", "bloscpack", "bpcells", "daphne"] {
+        let sources = corpora.join(corpus).join("sources");
+        let entries = std::fs::read_dir(sources).unwrap();
+        found.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    found.sort();
+    // All corners of all formats are in a part of them as well.
+    found.into_iter().step_by(3).collect()
+}
+
+#[test]
+fn a_refused_allocation_is_an_error_or_nothing_at_all() {
+    let test = module_path!().split_once("::").unwrap().1;
+    let queue = Mutex::new(containers().into_iter());
+    let failures = Mutex::new(Vec::new());
+    let next = || queue.lock().unwrap().next();
+    let walk = || {
+        while let Some(path) = next() {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--ignored", "--exact", &format!("{test}::walks_one")]);
+            let output = command.env(VARIABLE, &path).output().unwrap();
+            let shown = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap();
+            let shown = shown
+                .strip_prefix("mount-tests/golden")
+                .unwrap()
+                .display()
+                .to_string();
+            let excused = STILL_ABORT.iter().any(|start| shown.starts_with(start));
+            if !output.status.success() && !excused {
+                let said = [output.stdout, output.stderr].concat();
+                let said = String::from_utf8_lossy(&said);
+                let said = said
+                    .lines()
+                    .filter(|line| line.contains("alloc") || line.contains("instead"));
+                let said: Vec<&str> = said.take(2).collect();
+                failures
+                    .lock()
+                    .unwrap()
+                    .push(format!("{shown}: {}", said.join("; ")));
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(walk))));
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{}: {failures:#?}", failures.len());
+}

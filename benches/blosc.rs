@@ -2,7 +2,7 @@
 //!
 //! The block sizes and splits are those that C-Blosc chooses at Bloscpack's usual settings.
 
-use arrayfs::codec::blosc::{ChunkHeader, Codec, Decoder, Filter};
+use arrayfs::decoders::blosc::{ChunkHeader, Codec, Decoder, Filter};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 

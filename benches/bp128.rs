@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use arrayfs::codec::bp128::{Bp128Error, CHUNK, Transform, add_in_place, decode, decode_scalar};
+use arrayfs::decoders::bp128::{Bp128Error, CHUNK, Transform, add_in_place, decode, decode_scalar};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use encode::{Encoded, encode};
 

@@ -3,8 +3,6 @@
 //! Every test starts its own daemon on its own directories, so they run side by side. Containers come
 //! from the golden corpus (`golden/`) or are written here with known content from seeded generators.
 
-#![expect(unreachable_pub, reason = "a test program exports nothing")]
-
 mod attributes;
 mod change;
 mod cli;

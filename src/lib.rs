@@ -3,15 +3,32 @@
 //! The modules in the order of the way of a read: the kernel's request enters at [`kernel`], finds its
 //! node in the [`tree`], whose container was opened by [`container`]; [`array`] turns the byte range into
 //! blocks, [`cache`] has them or lets a [`codec`] decode what [`source`] fetched, and the reply goes back.
+//!
+//! Public is what the program, the benchmarks and the tests need, and nothing else: so what nobody uses shows.
 
-pub mod array;
-pub mod cache;
+mod array;
+mod cache;
 pub mod cli;
-pub mod codec;
-pub mod container;
-pub mod daemon;
-pub mod error;
-pub mod kernel;
-pub mod memory;
-pub mod source;
-pub mod tree;
+mod codec;
+mod container;
+mod daemon;
+mod error;
+mod kernel;
+mod memory;
+mod source;
+mod tree;
+
+/// The decoders that benchmarks measure, and for which tests write blocks.
+pub mod decoders {
+    /// Blosc chunks.
+    pub mod blosc {
+        pub use crate::codec::blosc::{ChunkHeader, Codec, Decoder, Filter};
+    }
+
+    /// The integers of BPCells.
+    pub mod bp128 {
+        pub use crate::codec::bp128::{
+            Bp128Error, CHUNK, Transform, add_in_place, decode, decode_scalar,
+        };
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use arrayfs::codec::bp128::{CHUNK, Transform};
+use arrayfs::decoders::bp128::{CHUNK, Transform};
 use encode::encode;
 
 use super::seeded::Seeded;

@@ -24,8 +24,6 @@ const STEP: u64 = 64 << 10;
 pub enum DecodeMemory<'a> {
     /// Waited for: the caller holds none.
     Reserved(&'a Arc<Budget>),
-    /// Charged past the limit, if need be: the caller may hold some (see [`Budget::overdraw`]).
-    Overdrawn(&'a Arc<Budget>),
     /// Handed over by the caller: what [`lent`] says for the largest block.
     Lent(Scratch<'a>),
 }
@@ -94,12 +92,6 @@ impl DecodeMemory<'_> {
         match self {
             DecodeMemory::Reserved(budget) => {
                 let mut space = Workspace::new(len, scratch, budget.reserve(bytes), len)?;
-                let (block, scratch) = space.parts();
-                use_it(block, scratch)
-            }
-            DecodeMemory::Overdrawn(budget) => {
-                let mut overdraft = budget.overdraw(bytes)?;
-                let mut space = Workspace::new(len, scratch, overdraft.hold(), len)?;
                 let (block, scratch) = space.parts();
                 use_it(block, scratch)
             }

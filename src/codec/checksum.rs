@@ -41,6 +41,7 @@ impl Checksum {
         Self::ALL.get(usize::from(code)).copied()
     }
 
+    #[cfg(test)]
     pub fn code(self) -> u8 {
         self as u8
     }

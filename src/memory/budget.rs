@@ -23,7 +23,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use super::block::FreedMemory;
 use super::no_memory;
 use crate::error::Result;
-pub use overdraft::Overdraft;
 use overdraft::Overdrawer;
 
 pub struct Budget {
@@ -111,6 +110,7 @@ impl Budget {
     }
 
     /// Bytes of them that were kept.
+    #[cfg(test)]
     pub fn kept(&self) -> u64 {
         self.lock().kept
     }

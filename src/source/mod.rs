@@ -32,10 +32,6 @@ pub trait Source: Send + Sync {
     /// Length in bytes when it was opened.
     fn len(&self) -> u64;
 
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     fn identity(&self) -> FileIdentity;
 
     /// As it is now, wherever it lies by now.

@@ -37,7 +37,7 @@ use crate::container::Preferences;
 use crate::error::{Error, Result};
 use crate::source::{Space, Stat, Store};
 
-pub use attr::{Attr, Owner};
+pub use attr::Attr;
 pub use cookie::Cookie;
 pub use inode::InodeId;
 pub use listing::ListingStep;

@@ -26,6 +26,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
+    /// Without buffers yet; they grow with what is decoded.
     pub fn new() -> Self {
         Self::default()
     }

@@ -31,10 +31,15 @@ const MIN_SPLIT_ELEMENTS: u32 = 128;
 /// Compressor of a chunk's streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
+    /// Blosc's own, code 0.
     BloscLz,
+    /// LZ4 and LZ4HC, code 1.
     Lz4,
+    /// Snappy, code 2.
     Snappy,
+    /// Deflate in zlib's form, code 3.
     Zlib,
+    /// Zstandard, code 4.
     Zstd,
 }
 
@@ -50,6 +55,7 @@ impl Codec {
         })
     }
 
+    /// As Blosc spells it.
     pub fn name(self) -> &'static str {
         match self {
             Self::BloscLz => "blosclz",
@@ -78,8 +84,11 @@ impl Codec {
 /// Rearrangement of a block that is undone after its streams are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
+    /// The bytes are as the codec gives them.
     None,
+    /// The bytes of the same place in all elements follow each other.
     Shuffle,
+    /// The bits of the same place in all elements follow each other.
     Bitshuffle,
 }
 
@@ -186,10 +195,12 @@ impl ChunkHeader {
         self.ctbytes
     }
 
+    /// Compressor of its streams.
     pub fn codec(&self) -> Codec {
         self.codec
     }
 
+    /// What is undone after its streams are decoded.
     pub fn filter(&self) -> Filter {
         self.filter
     }

@@ -61,19 +61,42 @@ pub enum Bp128Error {
     /// The index has no entry at all; a run of no chunks has one.
     EmptyIndex,
     /// A step of the index, modulo 2^32, that no bit width gives. An index that goes back is one.
-    Step { chunk: usize, step: u32 },
-    /// The words end within `chunk`, which would end after `needed` bytes.
-    Short {
+    Step {
+        /// Number of the chunk.
         chunk: usize,
+        /// Words, modulo 2^32.
+        step: u32,
+    },
+    /// The words end too early.
+    Short {
+        /// Number of the chunk in which they end.
+        chunk: usize,
+        /// Bytes of words up to its end.
         needed: u64,
+        /// Bytes of words that are there.
         present: usize,
     },
-    /// There are more bytes of words than the index speaks of.
-    Excess { needed: u64, present: usize },
+    /// There are more words than the index speaks of.
+    Excess {
+        /// Bytes of words that the index speaks of.
+        needed: u64,
+        /// Bytes of words that are there.
+        present: usize,
+    },
     /// Not one start value per chunk, or start values for a transform that has none.
-    Starts { needed: usize, present: usize },
-    /// The output, in bytes, does not end within the last chunk or not on a whole value.
-    Output { chunks: usize, present: usize },
+    Starts {
+        /// Start values that there should be.
+        needed: usize,
+        /// Start values that are there.
+        present: usize,
+    },
+    /// The output does not end within the last chunk or not on a whole value.
+    Output {
+        /// Chunks of the index.
+        chunks: usize,
+        /// Bytes of the output.
+        present: usize,
+    },
 }
 
 impl fmt::Display for Bp128Error {

@@ -31,7 +31,7 @@ mod szip;
 mod tests;
 mod tools;
 
-pub use error::{FilterError, Undecodable, Unsupported};
+pub use error::{FilterError, Unsupported};
 
 use checked::CheckedFilter;
 
@@ -79,11 +79,6 @@ impl Pipeline {
             true => "none".to_owned(),
             false => names.join("+"),
         }
-    }
-
-    /// Chunks are stored as they are.
-    pub fn is_empty(&self) -> bool {
-        self.filters.is_empty()
     }
 
     /// The most that a chunk of `stored` bytes can decode to; `u64::MAX` where there is no bound.

@@ -216,7 +216,7 @@ mod tests {
         let mut inner = Container::new("x", "1");
         inner.texts.push(Text {
             name: "t".into(),
-            content: Arc::from([0; 5000]),
+            content: Arc::new(vec![0; 5000]),
         });
         let mut outer = Container::new("x", "1");
         outer.inner.push(Inner {

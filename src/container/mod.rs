@@ -186,7 +186,7 @@ pub trait Check: Send + Sync {
 /// A small file shown beside the arrays.
 pub struct Text {
     pub name: String,
-    pub content: Arc<[u8]>,
+    pub content: Arc<Vec<u8>>,
 }
 
 impl Container {

@@ -36,7 +36,7 @@ pub(super) enum EntryContent {
     Array(ArrayNumber),
     /// `views/<array>.npy`
     Npy(ArrayNumber),
-    Text(Arc<[u8]>),
+    Text(Arc<Vec<u8>>),
     /// A second way to a group.
     Link(OsString),
     /// Known, but nothing that could be read; what opening it gives.
@@ -339,7 +339,7 @@ mod tests {
         for _ in 0..2 {
             container.texts.push(Text {
                 name: "a".into(),
-                content: Arc::from([]),
+                content: Arc::default(),
             });
         }
         let entries = EntryTable::new(&Arc::new(container).all());

@@ -37,9 +37,9 @@ pub(super) struct OpenContainer {
 /// The container, or one in a group of it.
 struct OpenPart {
     container: Arc<Container>,
-    arrays_json: OnceLock<Arc<[u8]>>,
+    arrays_json: OnceLock<Arc<Vec<u8>>>,
     /// Faults found while opening and while describing the arrays; asking costs describing them all.
-    error_txt: OnceLock<Arc<[u8]>>,
+    error_txt: OnceLock<Arc<Vec<u8>>>,
 }
 
 impl OpenContainer {
@@ -233,7 +233,7 @@ impl OpenContainer {
         }
     }
 
-    fn arrays_json(&self, part: ContainerNumber) -> Result<Arc<[u8]>> {
+    fn arrays_json(&self, part: ContainerNumber) -> Result<Arc<Vec<u8>>> {
         let part = self.part(part)?;
         if let Some(text) = part.arrays_json.get() {
             return Ok(Arc::clone(text));
@@ -243,10 +243,10 @@ impl OpenContainer {
     }
 
     /// One line per fault; empty when the container is sound as far as opening can tell.
-    pub(super) fn error_txt(&self, part: ContainerNumber) -> Arc<[u8]> {
+    pub(super) fn error_txt(&self, part: ContainerNumber) -> Arc<Vec<u8>> {
         match self.part(part) {
             Ok(part) => Arc::clone(part.error_txt.get_or_init(|| part.faults())),
-            Err(_) => Arc::from([]),
+            Err(_) => Arc::default(),
         }
     }
 }
@@ -260,7 +260,7 @@ impl OpenPart {
         }
     }
 
-    fn faults(&self) -> Arc<[u8]> {
+    fn faults(&self) -> Arc<Vec<u8>> {
         let described = self
             .container
             .all_arrays()

@@ -33,7 +33,7 @@ pub(super) struct OpenFile {
 
 pub(super) enum FileContent {
     Array(OpenArray),
-    Bytes(Arc<[u8]>),
+    Bytes(Arc<Vec<u8>>),
     /// A file shown as it is.
     File(Arc<dyn Source>),
 }

@@ -20,7 +20,7 @@ pub(super) struct DescribedFile {
     pub(super) dialect: &'static str,
     pub(super) arrays: Vec<Arc<dyn Array>>,
     /// The text `labels` of a frame.
-    pub(super) labels: Option<Arc<[u8]>>,
+    pub(super) labels: Option<Arc<Vec<u8>>>,
     pub(super) checks: Vec<Arc<dyn Check>>,
 }
 

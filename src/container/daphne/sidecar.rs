@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::container::{beside, candidate};
 use crate::error::{Error, Result};
+use crate::memory::no_memory;
 use crate::source::Store;
 
 /// Follows the name of the file that it belongs to.
@@ -21,15 +22,16 @@ pub(super) fn value_type(store: &dyn Store, path: &Path) -> Result<Option<String
         Err(Error::Io { cause, .. }) if candidate::is_no_file(&cause) => return Ok(None),
         Err(failed) => return Err(failed),
     };
-    let mut text = vec![0; MOST];
-    let Some(text) = usize::try_from(source.len())
-        .ok()
-        .and_then(|len| text.get_mut(..len))
-    else {
-        return Ok(None);
+    let len = match usize::try_from(source.len()) {
+        Ok(len) if len <= MOST => len,
+        _ => return Ok(None),
     };
-    source.fetch_one(0, text)?;
-    let json: Option<serde_json::Value> = serde_json::from_slice(text).ok();
+    let mut text = Vec::new();
+    text.try_reserve_exact(len)
+        .map_err(|_| no_memory("cannot read the metadata beside a file"))?;
+    text.resize(len, 0);
+    source.fetch_one(0, &mut text)?;
+    let json: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
     let value = json.as_ref().and_then(|json| json.get("valueType"));
     Ok(value.and_then(|value| value.as_str()).map(str::to_owned))
 }

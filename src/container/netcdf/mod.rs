@@ -24,6 +24,7 @@ use super::binsparse::{self, Member};
 use super::{Candidate, Container, Format, OpenRequest, Text, Unreadable, Verdict, names};
 use crate::array::Array;
 use crate::error::{Error, Fault, Result};
+use crate::memory::no_memory;
 use crate::source::Source;
 use describe::Describer;
 use header::{ClassicHeader, MAGIC};
@@ -157,9 +158,13 @@ fn examine(container: &mut Container, descriptor: &[u8]) -> Result<()> {
     container.faults.extend(examined.faults);
     container.checks.extend(examined.check);
     container.attributes = examined.attributes;
+    let mut text = Vec::new();
+    text.try_reserve_exact(descriptor.len())
+        .map_err(|_| no_memory("cannot keep the descriptor"))?;
+    text.extend_from_slice(descriptor);
     container.texts.push(Text {
         name: binsparse::TEXT.to_owned(),
-        content: descriptor.into(),
+        content: text.into(),
     });
     Ok(())
 }

@@ -55,6 +55,10 @@ const FAR_BACK: u64 = 512;
 /// Chunks whose places are remembered.
 const REMEMBERED: usize = 2048;
 
+/// Chunks that are believed at once: far fewer than are remembered, or the first of many small ones would be
+/// forgotten before they are asked for, and each of them would be looked at again for every one.
+const AT_ONCE: u64 = 256;
+
 /// A chunk with a good header, wholly within the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FoundChunk {
@@ -254,7 +258,8 @@ impl ChunkFinder {
             self.lock().put(next, Whereabouts::At(place));
             next += 1;
             let known = self.lock().places.contains(&next);
-            found = match !known && self.at_hand_behind(&headers, &place) {
+            let more = next - number < AT_ONCE && !known;
+            found = match more && self.at_hand_behind(&headers, &place) {
                 true => self.believed(table, &mut headers, next)?,
                 false => None,
             };
@@ -456,5 +461,33 @@ fn extent_between(before: &Standing, behind: &Standing) -> ChunkExtent {
     ChunkExtent {
         number: before.number,
         plain: before.plain..behind.plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::bloscpack::tests::files::{self, File, Stored};
+    use crate::container::bloscpack::{even_sizes, read_headers};
+
+    /// More headers of such small chunks lie in what is read at once than are remembered.
+    #[test]
+    fn the_chunk_behind_a_believed_one_is_remembered_however_small_chunks_are() {
+        let chunks = vec![files::chunk(&[7], 1); 3 * REMEMBERED];
+        let stored = Stored::new(&File::of_chunks(chunks, 1).without_checksum().bytes());
+        let source = stored.source();
+        let (header, _) = read_headers(&*source).unwrap();
+        let sections = Sections::new(
+            &header,
+            crate::container::bloscpack::header::LEN as u64,
+            source.len(),
+        )
+        .unwrap();
+        let (sizes, budget) = (even_sizes(&header).unwrap(), Budget::by_default());
+        let (finder, _) = ChunkFinder::new(source, sections, sizes, &budget).unwrap();
+        for number in [0, 10, 2000] {
+            finder.find(number).unwrap();
+            assert!(finder.lock().places.contains(&(number + 1)), "{number}");
+        }
     }
 }

@@ -141,7 +141,7 @@ fn what_a_sound_file_shows() {
         ("F", 80, "blosc lz4 shuffle")
     );
     assert_eq!(
-        (container.version.as_str(), &*container.texts[0].content),
+        (container.version.as_str(), &container.texts[0].content[..]),
         ("3", &text[..])
     );
     assert_eq!(container.attributes["metadata"]["shape"][0], 5);

@@ -55,6 +55,48 @@ fn it_is_named_and_an_error_for_its_readers_alone() {
     assert_content(&file.join("sound"), &numbers);
 }
 
+/// Strings have no size before they are read: what cannot be read must not take its container with it.
+#[test]
+fn strings_are_an_error_for_their_readers_alone() {
+    let written = Written::new("whole_strings");
+    let mounted = Mounted::new(written.source(), &[]);
+    let file = mounted.join("whole_strings.h5");
+    let text = std::fs::read(file.join("arrays.json")).unwrap();
+    let described: Value = serde_json::from_slice(&text).unwrap();
+    let unreadable = described["unreadable"].as_array().unwrap();
+    let parts = [
+        ("filtered", "filter 500"),
+        ("raw", "other.raw"),
+        ("view", "filter 500"),
+        ("virtual", "other.h5"),
+    ];
+    assert_eq!(unreadable.len(), parts.len(), "{unreadable:?}");
+    let listed = std::fs::read_dir(&file).unwrap();
+    let listed: Vec<_> = listed.map(|entry| entry.unwrap().file_name()).collect();
+    for (name, part) in parts {
+        let told = unreadable.iter().find(|member| member["name"] == name);
+        let reason = told.and_then(|member| member["reason"].as_str());
+        assert!(
+            reason.is_some_and(|reason| reason.contains(part)),
+            "{name} in {unreadable:?}"
+        );
+        assert!(listed.iter().any(|entry| entry == name), "{listed:?}");
+        assert_eq!(std::fs::metadata(file.join(name)).unwrap().len(), 0);
+        let read = std::fs::read(file.join(name)).expect_err(name);
+        assert_eq!(read.raw_os_error(), Some(libc::EIO), "{name}");
+    }
+    assert_eq!(described["arrays"][0]["name"], "sound");
+    assert_content(&file.join("sound"), b"a\nb\n");
+    assert!(!file.join("error.txt").exists());
+    let ls = [Path::new("ls"), &written.source().join("whole_strings.h5")];
+    let said = arrayfs(ls).success();
+    assert!(
+        said.text().contains("whole_strings.h5/sound"),
+        "{}",
+        said.text()
+    );
+}
+
 #[test]
 fn verify_tells_it_and_finds_no_fault() {
     let written = Written::new("whole");

@@ -131,6 +131,27 @@ def whole(directory, _):
             file.attrs["binsparse"] = json.dumps({"binsparse": described})
 
 
+def whole_strings(directory, _):
+    """whole_strings.h5: strings of variable length that are shown, and three datasets of them that cannot be;
+    with a view of one of those."""
+    text = h5py.string_dtype()
+    with h5py.File(directory / "whole_strings.h5", "w", libver="latest") as file:
+        file["sound"] = np.array(["a", "b"], text)
+        stored = h5py.h5t.py_create(text, logical=True)
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((2,))
+        properties.set_filter(500, h5py.h5z.FLAG_OPTIONAL, ())
+        filtered = h5py.h5d.create(file.id, b"filtered", stored, h5py.h5s.create_simple((2,)), properties)
+        filtered.write_direct_chunk((0,), bytes(32), 0)
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_external(b"other.raw", 0, 160)
+        h5py.h5d.create(file.id, b"raw", stored, h5py.h5s.create_simple((10,)), properties)
+        for name, source in (("virtual", "other.h5"), ("view", ".")):
+            layout = h5py.VirtualLayout((2,), text)
+            layout[:] = h5py.VirtualSource(source, "filtered", (2,), text)
+            file.create_virtual_dataset(name, layout)
+
+
 def types(directory, _):
     """A dataset of each kind of type; all of 6 elements, if nothing else is said."""
     with h5py.File(directory / "types.h5", "w") as file:

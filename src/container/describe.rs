@@ -79,10 +79,12 @@ impl ArrayDescription {
 }
 
 /// Describes a container and those inside of it. An array whose description fails is left out; its fault
-/// is among the faults.
+/// is among the faults, or the reason among what is unreadable.
 pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
     let mut faults: Vec<String> = texts(container.all_faults());
     let mut arrays = Vec::new();
+    // Not shown, which came out only when they were described.
+    let mut late = Vec::new();
     let mut described = container.all_described();
     let without_space = container.all_without_space();
     for located in container.all_arrays() {
@@ -95,6 +97,11 @@ pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
                 arrays.push(ArrayDescription { space, ..described });
             }
             Err(fault @ Error::Fault(_)) => faults.push(located.locate(fault).to_string()),
+            Err(Error::NotShown(not)) => late.push(UnreadableDescription {
+                name: path,
+                reason: not.why,
+                is_whole: true,
+            }),
             Err(other) => return Err(other),
         }
     }
@@ -113,6 +120,7 @@ pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
                 reason: member.reason,
                 is_whole: member.is_whole,
             })
+            .chain(late)
             .collect(),
         links: links
             .map(|link| (link.name.clone(), link.target.clone()))

@@ -153,12 +153,12 @@ impl OpenContainer {
             EntryContent::Directory(..) => Attr::directory(inode, &self.owner, settings),
             EntryContent::Array(array) => match self.info(*array) {
                 Ok(info) => file(info.bytes, info.stored_bytes),
-                Err(Error::Fault(_)) => file(0, 0),
+                Err(Error::Fault(_) | Error::NotShown(_)) => file(0, 0),
                 Err(e) => return Err(e),
             },
             EntryContent::Npy(array) => match self.info(*array) {
                 Ok(info) => file(npy::header(&info).len() as u64 + info.bytes, 0),
-                Err(Error::Fault(_)) => file(0, 0),
+                Err(Error::Fault(_) | Error::NotShown(_)) => file(0, 0),
                 Err(e) => return Err(e),
             },
             EntryContent::Text(bytes) => file(bytes.len() as u64, bytes.len() as u64),

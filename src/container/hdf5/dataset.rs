@@ -92,6 +92,10 @@ pub(super) fn open_with(
         let element = strings::element(&heap)?;
         let elements = DatasetArray::new(name, source, index, dataset, element, tables)?;
         let trouble = elements.trouble().cloned();
+        // What is not read cannot be counted, so there is no size to describe.
+        if let Some(Error::NotShown(not)) = &trouble {
+            return Ok(OpenedDataset::NotShown(not.why.clone()));
+        }
         let array = Arc::new(Strings::new(name, heap, nested.array(Arc::new(elements)))?);
         return Ok(OpenedDataset::Array { array, trouble });
     }

@@ -90,6 +90,7 @@ fn a_system_without_a_log_is_told_of_when_it_was_asked_for() {
             Some(said) => assert!(ran.stderr.contains(said), "{}", ran.stderr),
             None => assert_eq!(ran.stderr, ""),
         }
+        assert!(!ran.stderr.contains("os error"), "{}", ran.stderr);
         // The mount is nobody's but the daemon's.
         let daemon = daemon_of(mountpoint);
         send(daemon, Signal::TERM);

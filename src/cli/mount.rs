@@ -17,6 +17,7 @@ use crate::daemon::log::Destination;
 use crate::daemon::mount_table::{self, Device};
 use crate::daemon::signals::{self, Request};
 use crate::daemon::{self, processes, readahead};
+use crate::error::plain;
 use crate::kernel::session::{self, Mount};
 use crate::memory::limit::default_limit;
 use crate::tree::{Settings, Tree};
@@ -101,7 +102,8 @@ fn start<'a>(
     if options.log == Some(Destination::System)
         && let Err(e) = daemon::log::check_system()
     {
-        log::warn!("log=syslog: {e}: the daemon logs when it can");
+        let why = plain(&e);
+        log::warn!("log=syslog: {why}: the daemon logs when it can");
     }
     if options.writable {
         let mountpoint = places.mountpoint.display();
@@ -134,7 +136,7 @@ fn start<'a>(
     let far = options.readahead.unwrap_or(readahead::DEFAULT);
     let set = device.as_ref().map(|device| readahead::set(*device, far));
     if let (Some(_), Ok(Err(e))) = (options.readahead, set) {
-        log::warn!("readahead= has no effect: {e}");
+        log::warn!("readahead= has no effect: {}", plain(&e));
     }
     Ok(Running {
         mount,

@@ -7,7 +7,8 @@
 //! - [`Budget::reserve`] waits for what is not there: for whoever holds nothing, since a thread that waits
 //!   while it keeps memory from others could wait for ever. [`Budget::try_reserve`] does not wait.
 //! - [`Budget::keep`] charges at once, for tables and indices that stay: its caller may hold memory. The
-//!   bytes in use may pass the limit until others let go; those kept never pass half of it.
+//!   bytes in use may pass the limit until others let go; those kept never pass half of it. Who keeps some
+//!   that it can do without (containers that nobody uses) is asked for them before anybody is refused.
 //! - [`Budget::overdraw`] charges at once for a moment, one thread at a time: for a decode within another.
 //!
 //! Who waits queues: while anybody waits, nobody else reserves any, or many readers of small blocks would
@@ -36,6 +37,8 @@ pub struct Budget {
     repaid: Condvar,
     /// In the order in which they are asked.
     lenders: RwLock<Vec<Weak<dyn Reclaim>>>,
+    /// Held while kept bytes are taken back: what one thread is about to free is there for the next.
+    closing: Mutex<()>,
     freed: FreedMemory,
 }
 
@@ -64,6 +67,11 @@ pub trait Reclaim: Send + Sync {
 
     /// Gives up a part, the least useful one; false if there is none.
     fn give_up(&self) -> bool;
+
+    /// Gives up something that may have kept bytes ([`Budget::keep`]); false if there is none.
+    fn give_up_kept(&self) -> bool {
+        false
+    }
 }
 
 /// Bytes charged to the budget, returned on drop.
@@ -96,6 +104,7 @@ impl Budget {
             moved: Condvar::new(),
             repaid: Condvar::new(),
             lenders: RwLock::default(),
+            closing: Mutex::default(),
             freed: FreedMemory::new(limit),
         })
     }
@@ -168,14 +177,32 @@ impl Budget {
         Charged::All(self.hold(bytes, false))
     }
 
-    /// Charges `bytes` for what stays, at once; ENOMEM if more than half of the budget would be kept.
+    /// Charges `bytes` for what stays, at once; ENOMEM if more than half of the budget would be kept although
+    /// everybody gave up what they can do without.
     pub fn keep(self: &Arc<Self>, bytes: u64) -> Result<Hold> {
+        if let Some(hold) = self.try_keep(bytes) {
+            return Ok(hold);
+        }
+        let closing = self.closing.lock();
+        let _alone = closing.unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match self.try_keep(bytes) {
+                Some(hold) => return Ok(hold),
+                None if bytes <= self.limit / 2 && self.reclaim_kept() => {}
+                None => {
+                    return Err(no_memory(
+                        "the tables of opened containers do not fit into the memory given by cache=",
+                    ));
+                }
+            }
+        }
+    }
+
+    fn try_keep(self: &Arc<Self>, bytes: u64) -> Option<Hold> {
         let mut account = self.lock();
         let kept = account.kept.saturating_add(bytes);
         if kept > self.limit / 2 {
-            return Err(no_memory(
-                "the tables of opened containers do not fit into the memory given by cache=",
-            ));
+            return None;
         }
         account.kept = kept;
         account.used += bytes;
@@ -185,7 +212,7 @@ impl Budget {
         self.changed.notify_all();
         let hold = self.hold(bytes, true);
         self.return_to_limit();
-        Ok(hold)
+        Some(hold)
     }
 
     fn hold(self: &Arc<Self>, bytes: u64, kept: bool) -> Hold {
@@ -212,6 +239,13 @@ impl Budget {
         let lenders = self.lenders.read().unwrap_or_else(PoisonError::into_inner);
         let mut lenders = lenders.iter().filter_map(Weak::upgrade);
         lenders.any(|lender| lender.give_up())
+    }
+
+    /// Takes something kept back from the first that has some.
+    fn reclaim_kept(&self) -> bool {
+        let lenders = self.lenders.read().unwrap_or_else(PoisonError::into_inner);
+        let mut lenders = lenders.iter().filter_map(Weak::upgrade);
+        lenders.any(|lender| lender.give_up_kept())
     }
 
     /// Joins the queue and returns as its first.

@@ -61,6 +61,15 @@ impl KeptOpen {
         gone
     }
 
+    /// Takes out the one used longest ago that nobody but this list holds: to be dropped without a lock.
+    pub(super) fn take_idle(&mut self) -> Option<Arc<OpenContainer>> {
+        let idle = |kept: &KeptContainer| Arc::strong_count(&kept.opened) == 1;
+        let mut oldest_first = self.list.iter().rev();
+        let (id, _) = oldest_first.find(|(_, kept)| idle(kept))?;
+        let id = *id;
+        self.drop_one(id)
+    }
+
     pub(super) fn drop_one(&mut self, id: VersionId) -> Option<Arc<OpenContainer>> {
         let old = self.list.pop(&id)?;
         Some(self.let_go(old))
@@ -125,6 +134,25 @@ mod tests {
         assert_eq!(kept.keep(VersionId(4), &opened(2 * WEIGHT)).len(), 2);
         assert!(kept.drop_one(VersionId(4)).is_some());
         assert_eq!((kept.len(), kept.weight), (0, 0));
+    }
+
+    #[test]
+    fn idle_containers_are_taken_from_the_oldest_on() {
+        let mut kept = KeptOpen::default();
+        let used = opened(10);
+        kept.keep(VersionId(0), &used);
+        for id in 1..3 {
+            kept.keep(VersionId(id), &opened(id as usize));
+        }
+        let oldest = kept
+            .list
+            .peek(&VersionId(1))
+            .map(|kept| Arc::downgrade(&kept.opened));
+        let taken = kept.take_idle();
+        assert!(taken.is_some_and(|taken| oldest.unwrap().as_ptr() == Arc::as_ptr(&taken)));
+        assert!(kept.take_idle().is_some());
+        assert!(kept.take_idle().is_none(), "the last one is in use");
+        assert_eq!(kept.len(), 1);
     }
 
     #[test]

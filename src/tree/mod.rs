@@ -35,6 +35,7 @@ use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::container::Preferences;
 use crate::error::{Error, Result};
+use crate::memory::budget::Reclaim;
 use crate::source::{Space, Stat, Store};
 
 pub use attr::Attr;
@@ -104,10 +105,13 @@ impl Tree {
         let (invalidations, receiver) = crossbeam_channel::unbounded();
         let stat = store.stat(root)?;
         let recognised = recognise(&*store, root, &stat, settings.preferences)?;
+        let versions = Versions::default();
+        let idle: Arc<dyn Reclaim> = Arc::clone(&versions.open) as _;
+        cache.budget().register(Arc::downgrade(&idle));
         let tree = Tree {
             inodes: Inodes::new(node_of(root, &stat, recognised.known())),
             open_files: OpenFiles::default(),
-            versions: Versions::default(),
+            versions,
             kept_names: KeptNames::default(),
             store,
             cache,

@@ -32,6 +32,7 @@ pub(super) struct OpenContainer {
     parts: Vec<OpenPart>,
     arrays: Vec<Located>,
     entries: EntryTable,
+    weight: usize,
 }
 
 /// The container, or one in a group of it.
@@ -63,6 +64,7 @@ impl OpenContainer {
             owner,
             entries: EntryTable::new(&all),
             arrays: container.all_arrays(),
+            weight: describe::weight(&container),
             parts: all.into_iter().map(OpenPart::new).collect(),
         };
         Ok((opened, stats.identity()))
@@ -74,8 +76,7 @@ impl OpenContainer {
 
     /// About how many bytes it takes.
     pub(super) fn weight(&self) -> usize {
-        self.container(ContainerNumber(0))
-            .map_or(0, describe::weight)
+        self.weight
     }
 
     fn part(&self, part: ContainerNumber) -> Result<&OpenPart> {

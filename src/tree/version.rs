@@ -30,7 +30,7 @@ pub(super) struct ContainerVersion {
 #[derive(Default)]
 pub(super) struct Versions {
     last: AtomicU64,
-    pub(super) open: OpenVersions,
+    pub(super) open: Arc<OpenVersions>,
 }
 
 impl Versions {

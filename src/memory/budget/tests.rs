@@ -42,6 +42,41 @@ impl Reclaim for Lender {
     }
 }
 
+/// Tables that are kept although nobody needs them.
+struct Idle(Mutex<Vec<Hold>>);
+
+impl Reclaim for Idle {
+    fn reclaimable(&self) -> u64 {
+        0
+    }
+
+    fn give_up(&self) -> bool {
+        false
+    }
+
+    fn give_up_kept(&self) -> bool {
+        let gone = self.0.lock().unwrap().pop();
+        gone.is_some()
+    }
+}
+
+#[test]
+fn idle_tables_go_before_anybody_is_refused() {
+    let budget = Budget::new(100);
+    let parts = (0..5).map(|_| budget.keep(10).unwrap()).collect();
+    let idle = Arc::new(Idle(Mutex::new(parts)));
+    let weak = Arc::downgrade(&idle);
+    budget.register(weak);
+    assert!(is_no_memory(budget.keep(51)));
+    assert_eq!(budget.kept(), 50, "it would not have sufficed");
+    let kept = budget.keep(15).unwrap();
+    assert_eq!(budget.kept(), 45, "no more than needed");
+    let others = budget.keep(35).unwrap();
+    assert_eq!(budget.kept(), 50);
+    assert!(is_no_memory(budget.keep(1)), "all of it is in use");
+    drop((kept, others));
+}
+
 fn is_no_memory<T>(result: Result<T>) -> bool {
     match result {
         Err(crate::error::Error::Io { cause, .. }) => cause.raw_os_error() == Some(libc::ENOMEM),

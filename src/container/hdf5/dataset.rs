@@ -79,6 +79,13 @@ pub(super) fn open_with(
             "a virtual dataset over parts of others (in {over}), never followed: where it ends is not known"
         )));
     }
+    if let StorageLayout::Virtual(described) = &dataset.layout
+        && let Some(why) = composed::no_known_end(index, described)?
+    {
+        return Ok(OpenedDataset::NotShown(format!(
+            "a virtual dataset over parts of others (in this file), not put together: {why}"
+        )));
+    }
     if let StorageLayout::Texts(lines) = &dataset.layout {
         let shape = dataset.dims.as_deref().unwrap_or(&[0]);
         let array = CompactStrings::new(name, shape, lines, dataset.stored_bytes)?;

@@ -38,19 +38,25 @@ impl FileIndex {
         }
     }
 
-    /// The dataset at this path from the root.
-    pub(super) fn find(&self, path: &[u8]) -> Option<&DatasetEntry> {
+    /// What this path from the root leads to, or where it leaves what was listed; none: to nothing.
+    pub(super) fn find(&self, path: &[u8]) -> Option<&LinkTarget> {
         let mut at = &LinkTarget::Group(0);
         let names = path.split(|&byte| byte == b'/');
         for name in names.filter(|name| !name.is_empty() && *name != b".") {
-            let LinkTarget::Group(group) = at else {
-                return None;
+            let group = match at {
+                LinkTarget::Group(group) => group,
+                LinkTarget::External { .. }
+                | LinkTarget::NotFollowed { .. }
+                | LinkTarget::Unknown { .. } => return Some(at),
+                LinkTarget::Dataset(_) | LinkTarget::Type | LinkTarget::Dangling { .. } => {
+                    return None;
+                }
             };
             let links = &self.groups.get(*group as usize)?.links;
             let found = links.binary_search_by(|link| link.name[..].cmp(name));
             at = &links[found.ok()?].target;
         }
-        self.dataset(at)
+        Some(at)
     }
 }
 
@@ -172,6 +178,8 @@ pub(super) struct VirtualLayout {
     pub(super) parts: Result<Vec<VirtualPart>, String>,
     /// It ends where datasets of other files end, so the dimensions told are not its true ones.
     pub(super) open_ended: bool,
+    /// Paths of the datasets of this file that it ends with, and of the first numbered ones behind its end.
+    pub(super) ends: Vec<Vec<u8>>,
 }
 
 /// A selection of elements here, and as many of a dataset of this file; none: all of them.

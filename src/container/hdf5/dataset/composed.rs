@@ -16,7 +16,7 @@ use super::{ChunkTables, DatasetArray};
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
 use crate::array::{Array, BlockId, Piece};
 use crate::container::hdf5::element::Element;
-use crate::container::hdf5::index::{self, FileIndex, StorageLayout, VirtualLayout};
+use crate::container::hdf5::index::{self, FileIndex, LinkTarget, StorageLayout, VirtualLayout};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::{Scratch, no_memory};
 use crate::source::Source;
@@ -27,6 +27,8 @@ const BLOCK: u64 = 256 << 10;
 
 /// Runs of elements that are copied at once: of these, a block is decoded once.
 const RANGES: usize = 8192;
+
+const VIRTUAL_ITSELF: &str = "a part is virtual itself";
 
 pub(super) struct Composed {
     mappings: Vec<Mapping>,
@@ -66,9 +68,12 @@ impl Composed {
         let mut mappings = Vec::with_capacity(described.len());
         for part in described {
             // As the library has it: a dataset that is not there leaves its place to fill values.
-            let Some(stored) = opening.index.find(&part.dataset) else {
+            let Some(stored) = behind(opening.index, &part.dataset)? else {
                 continue;
             };
+            if matches!(stored.layout, StorageLayout::Virtual(_)) {
+                return Err(not_put_together(VIRTUAL_ITSELF));
+            }
             let there = stored.dims.as_deref().unwrap_or(&[0]);
             if there.contains(&0) {
                 continue;
@@ -227,9 +232,6 @@ impl Opening<'_> {
         over: &index::DatasetEntry,
         stored: &index::DatasetEntry,
     ) -> Result<Arc<DatasetArray>> {
-        if matches!(stored.layout, StorageLayout::Virtual(_)) {
-            return Err(not_put_together("a part is virtual itself"));
-        }
         if stored.element != over.element {
             return Err(not_put_together("a part has another type"));
         }
@@ -237,6 +239,39 @@ impl Opening<'_> {
         let dataset = DatasetArray::new("", self.source, self.index, stored, element, tables)?;
         Ok(Arc::new(dataset))
     }
+}
+
+/// The dataset that a part lies in; none: there is no such dataset.
+fn behind<'a>(index: &'a FileIndex, path: &[u8]) -> Result<Option<&'a index::DatasetEntry>> {
+    match index.find(path) {
+        Some(LinkTarget::External { .. }) => Err(not_put_together("a part leads to another file")),
+        Some(LinkTarget::NotFollowed { reason }) => {
+            let why = format!("a part leads to another file or cannot be followed: {reason}");
+            Err(not_put_together(&why))
+        }
+        Some(LinkTarget::Unknown { reason }) => {
+            let fault = Fault::new(format!("a part cannot be read: {reason}"));
+            Err(fault.found(String::from_utf8_lossy(path)).into())
+        }
+        Some(target) => Ok(index.dataset(target)),
+        None => Ok(None),
+    }
+}
+
+/// Why it is not known where a virtual dataset ends, if it is not: its dimensions are not its true ones then.
+pub(super) fn no_known_end(index: &FileIndex, described: &VirtualLayout) -> Result<Option<String>> {
+    for path in &described.ends {
+        let why = match behind(index, path) {
+            Ok(Some(stored)) if matches!(stored.layout, StorageLayout::Virtual(_)) => {
+                VIRTUAL_ITSELF.into()
+            }
+            Ok(_) => continue,
+            Err(Error::NotShown(not)) => not.why.replace("not put together: ", ""),
+            Err(other) => return Err(other),
+        };
+        return Ok(Some(format!("{why}, so where it ends is not known")));
+    }
+    Ok(None)
 }
 
 fn not_put_together(why: &str) -> Error {

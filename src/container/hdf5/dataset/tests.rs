@@ -214,6 +214,7 @@ fn unreadable_layouts_are_described() {
             files: vec![file.to_vec()],
             parts: Err("for a reason".into()),
             open_ended: false,
+            ends: vec![],
         })
     };
     let (other, here) = (over(b"c.h5"), over(b"."));

@@ -39,17 +39,19 @@ pub(super) fn describe(properties: &Identifier, dims: &[u64]) -> Outcome<Virtual
         }
     }
     let elsewhere = files.iter().any(|file| file != b".");
+    let mut ends = Vec::new();
     let parts = if elsewhere {
         Err("parts of other files are never followed".into())
     } else if count > PARTS_MOST {
         Err(format!("it has {count} parts"))
     } else {
-        parts(properties, count, dims)
+        parts(properties, count, dims, &mut ends)
     };
     Ok(VirtualLayout {
         files,
         parts,
         open_ended: elsewhere && has_no_end(properties, count)?,
+        ends,
     })
 }
 
@@ -73,7 +75,13 @@ fn unlimited(stripes: &[Stripe]) -> Option<usize> {
     stripes.iter().position(endless)
 }
 
-fn parts(properties: &Identifier, count: usize, dims: &[u64]) -> Outcome<Vec<VirtualPart>> {
+/// `ends`: see [`VirtualLayout`].
+fn parts(
+    properties: &Identifier,
+    count: usize,
+    dims: &[u64],
+    ends: &mut Vec<Vec<u8>>,
+) -> Outcome<Vec<VirtualPart>> {
     let mut parts = Vec::new();
     for at in 0..count {
         // SAFETY: the list has more than `at` parts.
@@ -84,12 +92,19 @@ fn parts(properties: &Identifier, count: usize, dims: &[u64]) -> Outcome<Vec<Vir
         let name = name(properties, at, H5Pget_virtual_dsetname)?;
         let most = PARTS_MOST - parts.len();
         match NumberedName::parse(&name) {
-            NumberedName::One(dataset) => parts.push(VirtualPart {
-                dataset,
-                here,
-                there,
-            }),
-            NumberedName::Many(pieces) => numbered(&pieces, here, there, dims, most, &mut parts)?,
+            NumberedName::One(dataset) => {
+                if here.as_deref().and_then(unlimited).is_some() {
+                    ends.push(dataset.clone());
+                }
+                parts.push(VirtualPart {
+                    dataset,
+                    here,
+                    there,
+                });
+            }
+            NumberedName::Many(pieces) => {
+                ends.push(numbered(&pieces, here, there, dims, most, &mut parts)?);
+            }
         }
         if parts.len() > PARTS_MOST {
             return Err(format!("it has more than {PARTS_MOST} parts"));
@@ -99,6 +114,7 @@ fn parts(properties: &Identifier, count: usize, dims: &[u64]) -> Outcome<Vec<Vir
 }
 
 /// Adds a part for each block of a selection without end: the first lies in the dataset numbered 0.
+/// The name of the first dataset behind the end.
 fn numbered(
     name: &[Vec<u8>],
     here: Option<Vec<Stripe>>,
@@ -106,7 +122,7 @@ fn numbered(
     dims: &[u64],
     most: usize,
     parts: &mut Vec<VirtualPart>,
-) -> Outcome<()> {
+) -> Outcome<Vec<u8>> {
     let odd = || String::from("the names of its parts are numbered, but its selection has an end");
     let here = here.ok_or_else(odd)?;
     let axis = unlimited(&here).ok_or_else(odd)?;
@@ -120,6 +136,7 @@ fn numbered(
     if usize::try_from(blocks).map_or(true, |blocks| blocks > most) {
         return Err(format!("it has {blocks} numbered parts"));
     }
+    let named = |number: u64| name.join(number.to_string().as_bytes());
     for number in 0..blocks {
         let mut here = here.clone();
         here[axis] = Stripe {
@@ -128,12 +145,12 @@ fn numbered(
             ..stripe
         };
         parts.push(VirtualPart {
-            dataset: name.join(number.to_string().as_bytes()),
+            dataset: named(number),
             here: Some(here),
             there: there.clone(),
         });
     }
-    Ok(())
+    Ok(named(blocks))
 }
 
 /// The name of a part's dataset: `%b` stands for the number of a block, `%%` for a percent sign.

@@ -60,6 +60,10 @@ fn follow(
                 }
                 way.push(components(path));
             }
+            LinkTarget::External { .. } if next(&mut way).is_some() => {
+                let reason = "a soft link through another file; never followed".into();
+                return Some(LinkTarget::NotFollowed { reason });
+            }
             last => return next(&mut way).is_none().then(|| last.clone()),
         }
     }

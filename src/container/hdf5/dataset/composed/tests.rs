@@ -52,18 +52,28 @@ fn open(over: &[ix::DatasetEntry], parts: Vec<ix::VirtualPart>) -> Result<Arc<dy
         name: format!("d{number}").into_bytes(),
         target: LinkTarget::Dataset(number),
     };
+    open_among((0..over.len() as u32).map(link).collect(), over, parts)
+}
+
+/// The same with these links in the root.
+fn open_among(
+    links: Vec<LinkEntry>,
+    over: &[ix::DatasetEntry],
+    parts: Vec<ix::VirtualPart>,
+) -> Result<Arc<dyn Array>> {
     let mut index = empty_index();
     index.datasets = over.to_vec();
     index.groups.push(GroupEntry {
         parent: 0,
         name: vec![],
         attributes: vec![],
-        links: (0..over.len() as u32).map(link).collect(),
+        links,
     });
     let described = VirtualLayout {
         files: vec![b".".to_vec()],
         parts: Ok(parts),
         open_ended: false,
+        ends: vec![],
     };
     let dataset = dataset(99, &[3, 4], StorageLayout::Virtual(described));
     let source: Arc<dyn Source> = Arc::new(Bytes((b'a'..=b'z').collect()));
@@ -111,6 +121,57 @@ fn what_does_not_fit_is_refused() {
         files: vec![],
         parts: Ok(vec![]),
         open_ended: false,
+        ends: vec![],
     });
     assert!(refused(dataset(1, &[4], nested), whole()).contains("virtual itself"));
+}
+
+#[test]
+fn only_what_leads_nowhere_is_fill_values() {
+    let row = [[0, 1, 1, 1], [0, 1, 1, 4]];
+    let reason = || String::from("strange");
+    let external = || LinkTarget::External {
+        file: b"other.h5".to_vec(),
+        path: b"/d".to_vec(),
+    };
+    let through = |target: LinkTarget, path: &str| {
+        let name = b"s".to_vec();
+        open_among(
+            vec![LinkEntry { name, target }],
+            &[],
+            vec![part(path, &row, None)],
+        )
+    };
+    for path in ["s", "s/d"] {
+        for target in [external(), LinkTarget::NotFollowed { reason: reason() }] {
+            let opened = through(target, path).err();
+            assert!(
+                matches!(&opened, Some(Error::NotShown(not)) if not.why.contains("another file")),
+                "{opened:?}"
+            );
+        }
+        let unknown = through(LinkTarget::Unknown { reason: reason() }, path).err();
+        assert!(matches!(unknown, Some(Error::Fault(_))), "{unknown:?}");
+        let path_of = LinkTarget::Dangling {
+            path: b"/no".to_vec(),
+        };
+        assert_eq!(
+            read_all(&*through(path_of, path).unwrap()).unwrap(),
+            [b'-'; 24]
+        );
+    }
+}
+
+#[test]
+fn a_virtual_part_of_no_elements_is_not_left_to_fill_values() {
+    let nested = StorageLayout::Virtual(VirtualLayout {
+        files: vec![b"other.h5".to_vec()],
+        parts: Err("for a reason".into()),
+        open_ended: true,
+        ends: vec![],
+    });
+    let row = [[0, 1, 1, 1], [0, 1, 1, 4]];
+    let opened = open(&[dataset(1, &[0, 4], nested)], vec![part("d0", &row, None)]);
+    let why = opened.err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(why.contains("virtual itself"), "{why}");
 }

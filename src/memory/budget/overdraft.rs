@@ -66,6 +66,8 @@ impl Overdraft {
 
 impl Drop for Overdraft {
     fn drop(&mut self) {
+        // Before the next thread's turn, or both would be charged.
+        drop(self.hold());
         let mut account = self.budget.lock();
         if let Some(owner) = &mut account.overdrawn {
             owner.depth -= 1;

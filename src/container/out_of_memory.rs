@@ -27,7 +27,12 @@ const VARIABLE: &str = "ARRAYFS_TEST_CONTAINER";
 const MOST: u64 = 60;
 
 /// Containers of these corpora that still end the process, by the beginning of their paths.
-const STILL_ABORT: &[&str] = &[];
+const STILL_ABORT: &[&str] = &[
+    "binsparse/sources/bad-json-deep.h5",
+    "bloscpack/sources/header-typesize-0.blp",
+    "bloscpack/sources/offsets-app1000.blp",
+    "daphne/sources/frame-300-columns.dbdf",
+];
 
 /// What became of everything in a container: a hash, or what went wrong.
 type Outcomes = BTreeMap<String, Result<u64>>;

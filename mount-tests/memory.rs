@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::harness::mounted::Mounted;
 use crate::harness::process::memory_figure;
 use crate::harness::python::Written;
-use crate::harness::reads::{assert_same, open_direct, walk};
+use crate::harness::reads::{assert_content, assert_same, open_direct, walk};
 use crate::harness::seeded::Seeded;
 use crate::harness::writers::{Bloscpack, Matrix, Packing};
 use crate::harness::{copy_directory, golden, scratch_directory};
@@ -454,4 +454,16 @@ fn tables_that_do_not_fit_fail_the_open_and_not_the_daemon() {
     let small = std::fs::read(mounted.join("small.dbdf/values")).unwrap();
     assert_eq!(small, expected);
     mounted.assert_alive();
+}
+
+/// What is kept of opened containers has room whatever the cache has.
+#[test]
+fn ten_thousand_datasets_fit_beside_the_smallest_cache() {
+    let written = Written::new("many");
+    let mounted = Mounted::new(written.source(), &["cache=1M"]);
+    for number in [0u32, 1234, 9999] {
+        let path = format!("many.h5/{:03}/{number:05}", number % 100);
+        assert_content(&mounted.join(path), &number.to_le_bytes());
+    }
+    assert_bounded_by(&mounted, (1 << 20) + BESIDE);
 }

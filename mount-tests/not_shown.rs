@@ -162,3 +162,108 @@ fn a_container_that_needs_it_is_at_fault() {
         verified.text()
     );
 }
+
+/// What is whole and has a name has an entry, and what is known of it is told; a link to nothing has none.
+#[test]
+fn whatever_is_whole_has_an_entry_and_keeps_its_attributes() {
+    let written = Written::new("odd");
+    let mounted = Mounted::new(written.source(), &[]);
+    let file = mounted.join("odd.h5");
+    let text = std::fs::read(file.join("arrays.json")).unwrap();
+    let described: Value = serde_json::from_slice(&text).unwrap();
+    let unreadable = described["unreadable"].as_array().unwrap();
+    let listed = std::fs::read_dir(&file).unwrap();
+    let listed: Vec<String> = listed
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for (name, part, attributes) in [
+        ("lists", "sequence", true),
+        ("references", "reference", true),
+        ("endless", "where it ends is not known", true),
+        ("numbered", "where it ends is not known", true),
+        ("endless-view", "virtual itself", true),
+        ("view", "virtual itself", true),
+        ("type", "datatype", false),
+        ("rows", "other.h5", false),
+    ] {
+        let told = unreadable.iter().find(|member| member["name"] == name);
+        let told = told.unwrap_or_else(|| panic!("{name} in {unreadable:?}"));
+        assert!(told["reason"].as_str().unwrap().contains(part), "{told}");
+        let unit = told.get("attributes").map(|told| &told["unit"]);
+        assert_eq!(unit, attributes.then_some(&Value::from("m")), "{told}");
+        assert!(listed.iter().any(|entry| entry == name), "{listed:?}");
+        let read = std::fs::read(file.join(name)).expect_err(name);
+        assert_eq!(read.raw_os_error(), Some(libc::EIO), "{name}");
+    }
+    assert_eq!(described.get("groups"), None);
+    let endless = listed.iter().filter(|name| name.starts_with("nnn"));
+    let endless: Vec<&String> = endless.collect();
+    assert_eq!(endless.len(), 2, "{listed:?}");
+    for name in endless {
+        assert!(unreadable.iter().any(|member| member["name"] == **name));
+        let read = std::fs::read(file.join(name)).unwrap_err();
+        assert_eq!(read.raw_os_error(), Some(libc::EIO));
+    }
+    assert!(unreadable.iter().any(|member| member["name"] == "nowhere"));
+    let read = std::fs::read(file.join("nowhere")).unwrap_err();
+    assert_eq!(read.raw_os_error(), Some(libc::ENOENT));
+    assert!(!file.join("error.txt").exists());
+    verify(&[], written.source().join("odd.h5")).success();
+}
+
+/// Filters that have no decoder harm the chunks that went through them, and no others.
+#[test]
+fn filters_without_a_decoder_are_refused_chunk_by_chunk() {
+    let written = Written::new("odd");
+    let mounted = Mounted::new(written.source(), &[]);
+    let file = mounted.join("skipped.h5");
+    let numbers = |chunks: i32| (0..5000 * chunks).flat_map(i32::to_le_bytes);
+    let numbers = |chunks| numbers(chunks).collect::<Vec<u8>>();
+    assert_content(&file.join("all"), &numbers(2));
+    assert_content(&file.join("many"), &numbers(400));
+    let text = std::fs::read(file.join("arrays.json")).unwrap();
+    let described: Value = serde_json::from_slice(&text).unwrap();
+    let unreadable = described["unreadable"].as_array().unwrap();
+    let names: Vec<&str> = unreadable
+        .iter()
+        .map(|member| member["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["many-one", "one"]);
+    assert_eq!(described["arrays"].as_array().unwrap().len(), 4);
+    for (name, chunks) in [("one", 1), ("many-one", 399)] {
+        let read = std::fs::read(file.join(name)).unwrap_err();
+        assert_eq!(read.raw_os_error(), Some(libc::EIO), "{name}");
+        // Pages that touch the last chunk are refused.
+        let whole = numbers(chunks);
+        let pages = whole.len() / 4096 * 4096;
+        let mut front = vec![0; pages];
+        let opened = std::fs::File::open(file.join(name)).unwrap();
+        std::os::unix::fs::FileExt::read_exact_at(&opened, &mut front, 0).unwrap();
+        assert!(front == whole[..pages], "{name}");
+    }
+    assert!(!file.join("error.txt").exists());
+    let verified = verify(&[], written.source().join("skipped.h5")).success();
+    let text = verified.text();
+    assert!(text.ends_with(": sound, 2 not shown\n"), "{text}");
+    assert_eq!(text.matches("filter 32013 (zfp)").count(), 2, "{text}");
+}
+
+#[test]
+fn a_bpcells_group_says_what_its_missing_array_is() {
+    let written = Written::new("odd");
+    let mounted = Mounted::new(written.source(), &[]);
+    for (group, part) in [
+        (
+            "external",
+            "val: cannot be shown: an external link to /val in other.h5",
+        ),
+        ("dangling", "val: cannot be shown: a soft link to /no/such"),
+        ("group", "val: cannot be shown: a group, no dataset"),
+        ("missing", "val: the dataset is missing"),
+    ] {
+        let text = mounted.join("lacking.h5").join(group).join("error.txt");
+        let text = std::fs::read_to_string(text).unwrap();
+        assert!(text.contains(part), "{group}: {text}");
+    }
+    verify(&[], written.source().join("lacking.h5")).failed_saying(1, &["never followed"]);
+}

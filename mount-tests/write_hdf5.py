@@ -131,6 +131,65 @@ def whole(directory, _):
             file.attrs["binsparse"] = json.dumps({"binsparse": described})
 
 
+def odd(directory, _):
+    """odd.h5: whole things that are not shown, each with an attribute where it can have one; skipped.h5: a filter
+    without a decoder that chunks skip, all of them or but for one; lacking.h5: BPCells groups without an array."""
+    with h5py.File(directory / "odd.h5", "w", libver="latest") as file:
+        lists = np.empty(2, object)
+        lists[:] = [count(2), count(3)]
+        file.create_dataset("lists", data=lists, dtype=h5py.vlen_dtype("<i4"))
+        file["references"] = np.array([file["lists"].ref], h5py.ref_dtype)
+        file["type"] = np.dtype("<i4")
+        file["nowhere"] = h5py.SoftLink("/no/such")
+        file["n" * 70_000] = count(3)
+        file["n" * 70_001] = count(3)
+        for name in ["lists", "references"]:
+            file[name].attrs["unit"] = "m"
+        file["rows"] = h5py.ExternalLink("other.h5", "rows")
+        file["part-0"] = count(2, 5)
+        file["part-1"] = h5py.ExternalLink("other.h5", "rows")
+        file["virtual"] = count(1)
+        file["view"] = h5py.SoftLink("endless-view")
+        space = h5py.h5s.create_simple((2, 5), (h5py.h5s.UNLIMITED, 5))
+
+        def virtual(name, source, block):
+            properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            space.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), block, block)
+            there = h5py.h5s.create_simple((2, 5), (h5py.h5s.UNLIMITED, 5))
+            if source != b"part-%b":
+                there.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), block, block)
+            properties.set_virtual(space, b".", source, there)
+            made = h5py.h5d.create(file.id, name, h5py.h5t.STD_I32LE, h5py.h5s.create_simple(
+                (2, 5), (h5py.h5s.UNLIMITED, 5)), properties)
+            h5py.Dataset(made).attrs["unit"] = "m"
+
+        virtual(b"endless", b"rows", (1, 5))
+        virtual(b"numbered", b"part-%b", (2, 5))
+        virtual(b"endless-view", b"endless", (1, 5))
+    with h5py.File(directory / "skipped.h5", "w", libver="latest") as file:
+        for name, masks in (("all", [2, 2]), ("one", [2, 0]), ("many", [2] * 400), ("many-one", [2] * 399 + [0])):
+            properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            properties.set_chunk((5000,))
+            properties.set_filter(h5py.h5z.FILTER_DEFLATE, 0, (1,))
+            properties.set_filter(32013, h5py.h5z.FLAG_OPTIONAL, ())
+            made = h5py.h5d.create(file.id, name.encode(), h5py.h5t.STD_I32LE,
+                                   h5py.h5s.create_simple((5000 * len(masks),)), properties)
+            for number, mask in enumerate(masks):
+                stored = zlib.compress(count(5000, start=5000 * number).tobytes(), 1)
+                made.write_direct_chunk((5000 * number,), stored, mask)
+        assert (file["all"][:] == count(10_000)).all()
+    with h5py.File(directory / "lacking.h5", "w") as file:
+        for name in ["external", "dangling", "group", "missing"]:
+            group = file.create_group(name)
+            group.attrs["version"] = "unpacked-uint-matrix-v2"
+            group["idxptr"], group["index"] = np.array([0, 2], "<u8"), np.array([0, 1], "<u4")
+            group["shape"], group["storage_order"] = np.array([3, 1], "<u4"), np.array(["col"], h5py.string_dtype())
+            group["row_names"], group["col_names"] = np.array([], "S1"), np.array([], "S1")
+        file["external/val"] = h5py.ExternalLink("other.h5", "/val")
+        file["dangling/val"] = h5py.SoftLink("/no/such")
+        file.create_group("group/val")
+
+
 def whole_strings(directory, _):
     """whole_strings.h5: strings of variable length that are shown, and three datasets of them that cannot be;
     with a view of one of those."""

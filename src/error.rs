@@ -226,8 +226,38 @@ impl Error {
                 not.container.get_or_insert_with(|| path.to_owned());
                 Error::NotShown(not)
             }
+            // Other errors of the system name the file that they concern.
+            Error::Io { doing, cause } if is_no_memory(&cause) => {
+                let shown = path.display().to_string();
+                let doing = match doing.starts_with(&shown) {
+                    true => doing,
+                    false => format!("{shown}: {doing}"),
+                };
+                Error::Io { doing, cause }
+            }
             other => other.map_fault(|fault| fault.container(path)),
         }
+    }
+
+    /// The same of what a container cannot do without: there, what is not shown is a fault.
+    pub fn needed(self) -> Self {
+        match self {
+            Error::NotShown(not) => {
+                let what = format!("cannot be shown: {}", not.why);
+                let fault = Fault {
+                    container: not.container,
+                    array: not.array,
+                    ..Fault::new(what)
+                };
+                fault.into()
+            }
+            other => other,
+        }
+    }
+
+    /// Whether there was no memory for it.
+    pub fn is_no_memory(&self) -> bool {
+        matches!(self, Error::Io { cause, .. } if is_no_memory(cause))
     }
 
     pub fn is_permission_denied(&self) -> bool {
@@ -241,6 +271,10 @@ impl Error {
             _ => false,
         }
     }
+}
+
+fn is_no_memory(cause: &io::Error) -> bool {
+    cause.raw_os_error() == Some(libc::ENOMEM)
 }
 
 impl From<NotShown> for Error {
@@ -321,6 +355,23 @@ mod tests {
         let not = Error::from(NotShown::new("filter 9"));
         let located = not.of_array("g", "x").of_container(Path::new("f.h5"));
         assert_eq!(located.to_string(), "not shown: f.h5: g/x: filter 9");
+    }
+
+    #[test]
+    fn what_is_needed_and_not_shown_is_a_fault() {
+        let needed = Error::from(NotShown::new("filter 9")).of_array("g", "x");
+        let needed = needed.needed();
+        assert!(matches!(needed, Error::Fault(_)));
+        assert_eq!(needed.to_string(), "g/x: cannot be shown: filter 9");
+        assert!(matches!(Error::NotFound.needed(), Error::NotFound));
+    }
+
+    #[test]
+    fn missing_memory_says_for_which_container() {
+        let error = Error::io("tables", io::Error::from_raw_os_error(libc::ENOMEM));
+        let located = error.of_container(Path::new("f.h5"));
+        let again = located.of_container(Path::new("f.h5")).to_string();
+        assert_eq!(again, "f.h5: tables: Cannot allocate memory");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::array::BlockId;
 use crate::error::Result;
 use crate::memory::Scratch;
 use crate::memory::block::{Block, Workspace};
-use crate::memory::budget::{Budget, Hold, Reclaim};
+use crate::memory::budget::{Budget, Hold, KEPT_LEAST, Reclaim};
 use crate::memory::reply::ReplyBuffers;
 use flight::Landing;
 use shard::{Shard, Sought};
@@ -81,7 +81,7 @@ impl BlockCache {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             hasher: RandomState::new(),
             hand: AtomicUsize::new(0),
-            budget: Budget::new(limit),
+            budget: Budget::keeping(limit, KEPT_LEAST),
             stats: Stats::default(),
             replies: ReplyBuffers::default(),
         });

@@ -227,9 +227,9 @@ impl Container {
         self.arrays.iter().find(|array| array.name() == name)
     }
 
-    /// Adds an array, or the fault that keeps it from being shown.
+    /// Adds an array that the container needs, or the fault that keeps it from being shown.
     pub fn add(&mut self, name: &str, array: Result<Arc<dyn Array>>) -> Result<()> {
-        match array {
+        match array.map_err(Error::needed) {
             Ok(array) => self.arrays.push(array),
             Err(Error::Fault(fault)) => self.faults.push(fault.array(name)),
             Err(other) => return Err(other),
@@ -324,7 +324,7 @@ impl Recognised {
             Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),
             None => match self.format.open(&request) {
                 Err(Error::Fault(fault)) => Container::refused(self.format.name(), *fault),
-                other => other?,
+                other => other.map_err(|e| e.of_container(&store.display(path)))?,
             },
         };
         container.place(&store.display(path));

@@ -7,8 +7,10 @@
 //! - [`Budget::reserve`] waits for what is not there: for whoever holds nothing, since a thread that waits
 //!   while it keeps memory from others could wait for ever. [`Budget::try_reserve`] does not wait.
 //! - [`Budget::keep`] charges at once, for tables and indices that stay: its caller may hold memory. The
-//!   bytes in use may pass the limit until others let go; those kept never pass half of it. Who keeps some
-//!   that it can do without (containers that nobody uses) is asked for them before anybody is refused.
+//!   bytes in use may pass the limit until others let go; those kept never pass half of it, or what
+//!   [`Budget::keeping`] allows whatever the limit is. What is kept beyond half is charged beside the limit, so
+//!   half of it is always left for blocks. Who keeps some that it can do without (containers that nobody uses) is
+//!   asked for them before anybody is refused.
 //! - [`Budget::overdraw`] charges at once for a moment, one thread at a time: for a decode within another.
 //!
 //! Who waits queues: while anybody waits, nobody else reserves any, or many readers of small blocks would
@@ -23,11 +25,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use super::block::FreedMemory;
 use super::no_memory;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use overdraft::Overdrawer;
+
+/// What opened containers may keep whatever `cache=` says: the index of a file with some 20,000 datasets, and what
+/// is made of it.
+pub const KEPT_LEAST: u64 = 24 << 20;
 
 pub struct Budget {
     limit: u64,
+    /// The most that is kept.
+    kept_most: u64,
     account: Mutex<Account>,
     /// For the first of the queue: something may let it go on.
     changed: Condvar,
@@ -44,7 +52,7 @@ pub struct Budget {
 
 #[derive(Default)]
 struct Account {
-    /// At most the limit, but for what was kept or overdrawn while others held the rest.
+    /// At most the limit, but for what was overdrawn, kept beyond half of it, or kept while others held the rest.
     used: u64,
     /// Part of it that was kept.
     kept: u64,
@@ -95,10 +103,17 @@ enum Charged {
 }
 
 impl Budget {
-    /// `limit` in bytes.
+    /// One of `limit` bytes, half of which may be kept.
+    #[cfg(test)]
     pub fn new(limit: u64) -> Arc<Self> {
+        Budget::keeping(limit, 0)
+    }
+
+    /// One of `limit` bytes, of which `kept_least` may be kept although it is more than half of them.
+    pub fn keeping(limit: u64, kept_least: u64) -> Arc<Self> {
         Arc::new(Budget {
             limit,
+            kept_most: kept_least.max(limit / 2),
             account: Mutex::default(),
             changed: Condvar::new(),
             moved: Condvar::new(),
@@ -168,8 +183,8 @@ impl Budget {
         if turn.is_none() && account.first != account.next {
             return Charged::OthersFirst;
         }
-        let bytes = bytes.min(self.limit.saturating_sub(account.kept));
-        let free = self.limit.saturating_sub(account.used);
+        let bytes = bytes.min(self.limit - account.kept.min(self.half()));
+        let free = self.limit.saturating_sub(account.against(self.half()));
         if bytes > free {
             return Charged::Short(bytes - free);
         }
@@ -177,8 +192,13 @@ impl Budget {
         Charged::All(self.hold(bytes, false))
     }
 
-    /// Charges `bytes` for what stays, at once; ENOMEM if more than half of the budget would be kept although
-    /// everybody gave up what they can do without.
+    /// The most of the limit that what is kept takes from others.
+    fn half(&self) -> u64 {
+        self.limit / 2
+    }
+
+    /// Charges `bytes` for what stays, at once; ENOMEM if more would be kept than may be although everybody gave
+    /// up what they can do without.
     pub fn keep(self: &Arc<Self>, bytes: u64) -> Result<Hold> {
         if let Some(hold) = self.try_keep(bytes) {
             return Ok(hold);
@@ -188,20 +208,29 @@ impl Budget {
         loop {
             match self.try_keep(bytes) {
                 Some(hold) => return Ok(hold),
-                None if bytes <= self.limit / 2 && self.reclaim_kept() => {}
-                None => {
-                    return Err(no_memory(
-                        "the tables of opened containers do not fit into the memory given by cache=",
-                    ));
-                }
+                None if bytes <= self.kept_most && self.reclaim_kept() => {}
+                None => return Err(self.no_room(bytes)),
             }
         }
+    }
+
+    /// That `bytes` cannot be kept as well, and how large the budget would have to be.
+    pub fn no_room(&self, bytes: u64) -> Error {
+        let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);
+        let all = self.lock().kept.saturating_add(bytes);
+        no_memory(&format!(
+            "the tables of opened containers do not fit into the memory given by cache=: {} MiB are needed, {} MiB \
+             may be kept (cache={}M would do)",
+            mebibytes(all),
+            self.kept_most >> 20,
+            mebibytes(all).saturating_mul(2),
+        ))
     }
 
     fn try_keep(self: &Arc<Self>, bytes: u64) -> Option<Hold> {
         let mut account = self.lock();
         let kept = account.kept.saturating_add(bytes);
-        if kept > self.limit / 2 {
+        if kept > self.kept_most {
             return None;
         }
         account.kept = kept;
@@ -225,7 +254,7 @@ impl Budget {
 
     /// As far as there is something to reclaim.
     fn return_to_limit(&self) {
-        while self.used() > self.limit && self.reclaim() {}
+        while self.lock().against(self.half()) > self.limit && self.reclaim() {}
     }
 
     fn reclaimable(&self) -> u64 {
@@ -291,6 +320,13 @@ impl Budget {
     }
 }
 
+impl Account {
+    /// Bytes that count against the limit: of those kept, `half` of it at most.
+    fn against(&self, half: u64) -> u64 {
+        self.used - self.kept.saturating_sub(half)
+    }
+}
+
 fn wait<'a>(condition: &Condvar, account: MutexGuard<'a, Account>) -> MutexGuard<'a, Account> {
     condition
         .wait(account)
@@ -336,6 +372,14 @@ impl Hold {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         self.budget.hold(bytes, self.kept)
+    }
+
+    /// Keeps so many more, like [`Budget::keep`], which it is of.
+    pub fn keep_more(&mut self, bytes: u64) -> Result<()> {
+        debug_assert!(self.kept, "reserved bytes are not kept");
+        let mut more = self.budget.keep(bytes)?;
+        self.bytes += std::mem::take(&mut more.bytes);
+        Ok(())
     }
 }
 

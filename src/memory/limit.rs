@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use super::budget::Budget;
+use super::budget::{Budget, KEPT_LEAST};
 
 impl Budget {
     /// One of the default size, for a command that works without a mount.
     pub fn by_default() -> Arc<Budget> {
-        Budget::new(default_limit())
+        Budget::keeping(default_limit(), KEPT_LEAST)
     }
 }
 

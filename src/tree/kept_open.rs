@@ -91,6 +91,7 @@ mod tests {
 
     use super::*;
     use crate::container::{Container, FORMATS, Preferences, Recognised, Text};
+    use crate::memory::budget::Budget;
     use crate::source::local::LocalStore;
     use crate::source::{Identity, Store};
     use crate::tree::version::Versions;
@@ -112,7 +113,9 @@ mod tests {
             name: "t".into(),
             content: vec![0; len].into(),
         });
-        Arc::new(OpenContainer::new(&version, container, &*store).unwrap().0)
+        let budget = Budget::keeping(0, u64::MAX);
+        let opened = OpenContainer::new(&version, container, &*store, &budget);
+        Arc::new(opened.unwrap().0)
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::inside::Located;
 use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::{Budget, Hold};
 use crate::source::{FileKind, Identity, Store};
 
 pub(super) struct OpenContainer {
@@ -33,6 +34,8 @@ pub(super) struct OpenContainer {
     arrays: Vec<Located>,
     entries: EntryTable,
     weight: usize,
+    /// For as long as it is open.
+    _charge: Hold,
 }
 
 /// The container, or one in a group of it.
@@ -44,11 +47,13 @@ struct OpenPart {
 }
 
 impl OpenContainer {
-    /// Also says which identity the container has now, after everything was opened.
+    /// Also says which identity the container has now, after everything was opened. What it takes is charged to
+    /// `budget`.
     pub(super) fn new(
         version: &ContainerVersion,
         container: Container,
         store: &dyn Store,
+        budget: &Arc<Budget>,
     ) -> Result<(Self, Identity)> {
         let stats = version.recognised.stat(store, &version.path)?;
         let mut owner = Owner::of(&stats.own);
@@ -56,6 +61,8 @@ impl OpenContainer {
             owner.restrict(member);
         }
         let container = Arc::new(container);
+        let weight = describe::weight(&container);
+        let charge = budget.keep(weight as u64)?;
         let all = container.all();
         let opened = OpenContainer {
             version: version.id,
@@ -64,7 +71,8 @@ impl OpenContainer {
             owner,
             entries: EntryTable::new(&all),
             arrays: container.all_arrays(),
-            weight: describe::weight(&container),
+            weight,
+            _charge: charge,
             parts: all.into_iter().map(OpenPart::new).collect(),
         };
         Ok((opened, stats.identity()))

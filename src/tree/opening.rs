@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Tree;
 use super::entry_table::ContainerNumber;
@@ -32,6 +32,27 @@ struct OpenedAs {
     /// Opened with a fault that may pass, and when to try again: kept open until then, because it might
     /// have other entries.
     passing: Option<(Arc<OpenContainer>, Instant)>,
+    /// There was no memory to open it, and when to try again: to find that out may take long, and who lists its
+    /// directory comes back for every entry.
+    refused: Option<(Error, Instant)>,
+}
+
+/// For how long nobody tries again to open what there was no memory for.
+const REFUSED_FOR: Duration = Duration::from_secs(5);
+
+impl OpenedAs {
+    /// What it is still refused with.
+    fn refusal(&self, now: Instant) -> Option<Error> {
+        let (error, until) = self.refused.as_ref()?;
+        (now < *until).then(|| error.clone())
+    }
+
+    /// Passes on what opening it gave, and remembers a refusal.
+    fn note<T>(&mut self, opened: Result<T>, now: Instant) -> Result<T> {
+        let refused = opened.as_ref().err().filter(|e| e.is_no_memory());
+        self.refused = refused.map(|e| (e.clone(), now + REFUSED_FOR));
+        opened
+    }
 }
 
 impl VersionOpening {
@@ -111,7 +132,11 @@ impl Tree {
         let opened = match slot.opened.upgrade() {
             Some(opened) => opened,
             None => {
-                let opened = Arc::new(open_unchanged(version, &self.store, self.cache.budget())?);
+                if let Some(refused) = slot.refusal(Instant::now()) {
+                    return Err(refused);
+                }
+                let opened = open_unchanged(version, &self.store, self.cache.budget());
+                let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
                 let faults = &opened.container(ContainerNumber(0))?.faults;
                 if let Some(retry_after) = faults.iter().filter_map(|fault| fault.passing).max() {
@@ -135,7 +160,8 @@ fn open_unchanged(
 ) -> Result<OpenContainer> {
     let pinned: Arc<dyn Store> = Arc::new(Pinned::new(store, version));
     let container = version.recognised.open(&pinned, &version.path, budget)?;
-    let (opened, identity) = OpenContainer::new(version, container, &**store)?;
+    let opened = OpenContainer::new(version, container, &**store, budget);
+    let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(&version.path)))?;
     if identity != version.identity {
         return Err(Error::Changed {
             path: store.display(&version.path),
@@ -145,4 +171,23 @@ fn open_unchanged(
         log::warn!("{fault}");
     }
     Ok(opened)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::no_memory;
+
+    #[test]
+    fn a_refusal_is_remembered_for_some_seconds() {
+        let (mut slot, start) = (OpenedAs::default(), Instant::now());
+        assert!(slot.note::<()>(Err(no_memory("tables")), start).is_err());
+        let refused = slot.refusal(start + REFUSED_FOR / 2);
+        assert!(refused.is_some_and(|e| e.is_no_memory()));
+        assert!(slot.refusal(start + REFUSED_FOR).is_none());
+        assert!(slot.note(Ok(()), start).is_ok());
+        assert!(slot.refusal(start).is_none(), "it has been opened since");
+        assert!(slot.note::<()>(Err(Error::NotFound), start).is_err());
+        assert!(slot.refusal(start).is_none());
+    }
 }

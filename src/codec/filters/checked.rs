@@ -7,6 +7,7 @@ use super::scale_offset::ScaleOffset;
 use super::szip::Szip;
 use super::tools::Tools;
 use super::{FilterDescription, blosc, blosc2, fletcher32, libraries, lz4, lzf, shuffle};
+use crate::error::NotShown;
 
 /// Zstandard fills a block of 128 KiB with four bytes.
 pub(super) const ZSTD_RATIO: u64 = (128 << 10) / 4;
@@ -22,7 +23,9 @@ const BZIP2_RATIO: u64 = 1 << 21;
 #[derive(Debug, Clone)]
 pub(super) enum CheckedFilter {
     Deflate,
-    Shuffle { width: usize },
+    Shuffle {
+        width: usize,
+    },
     Fletcher32,
     Szip(Szip),
     Nbit(Nbit),
@@ -34,10 +37,20 @@ pub(super) enum CheckedFilter {
     Bitshuffle(Bitshuffle),
     Zstd,
     Blosc2,
+    /// Without a decoder: of use where every chunk skips it.
+    Unknown(Unsupported),
 }
 
 impl CheckedFilter {
+    /// A filter without a decoder is none that is refused here.
     pub(super) fn new(filter: &FilterDescription) -> Result<Self, Unsupported> {
+        match Self::known(filter) {
+            Err(unknown) if unknown.is_unknown => Ok(Self::Unknown(unknown)),
+            other => other,
+        }
+    }
+
+    fn known(filter: &FilterDescription) -> Result<Self, Unsupported> {
         Ok(match filter.id {
             1 => Self::Deflate,
             2 => Self::Shuffle {
@@ -58,6 +71,14 @@ impl CheckedFilter {
         })
     }
 
+    /// Why it cannot be undone, if it cannot.
+    pub(super) fn unknown(&self) -> Option<&Unsupported> {
+        match self {
+            Self::Unknown(why) => Some(why),
+            _ => None,
+        }
+    }
+
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Deflate => "gzip",
@@ -73,6 +94,7 @@ impl CheckedFilter {
             Self::Bitshuffle(filter) => filter.name(),
             Self::Zstd => "zstd",
             Self::Blosc2 => "blosc2",
+            Self::Unknown(_) => "unknown",
         }
     }
 
@@ -117,6 +139,7 @@ impl CheckedFilter {
             Self::ScaleOffset(filter) => filter.decode(stored, out),
             Self::Shuffle { width } => shuffle::decode(*width, stored, out),
             Self::Fletcher32 => copy(fletcher32::check(stored)?, out),
+            Self::Unknown(why) => Err(not_shown(why)),
         }
     }
 
@@ -148,7 +171,7 @@ impl CheckedFilter {
             Self::Nbit(filter) => filter.most(stored),
             Self::ScaleOffset(filter) if !filter.keeps_bytes() => filter.most(),
             Self::Blosc2 => u64::MAX,
-            Self::Shuffle { .. } | Self::ScaleOffset(_) => stored,
+            Self::Shuffle { .. } | Self::ScaleOffset(_) | Self::Unknown(_) => stored,
             Self::Fletcher32 => stored.saturating_sub(fletcher32::LEN as u64),
         }
     }
@@ -163,6 +186,10 @@ impl CheckedFilter {
             _ => 0,
         }
     }
+}
+
+fn not_shown(why: &Unsupported) -> FilterError {
+    FilterError::Failed(NotShown::new(why.to_string()).into())
 }
 
 fn shuffle_width(filter: &FilterDescription) -> Result<usize, Unsupported> {

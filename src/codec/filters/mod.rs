@@ -41,6 +41,11 @@ const MAX_FILTERS: usize = 32;
 /// A chunk between two filters is at most twice as long as it is plain, and so many bytes.
 const MAX_GROWTH: usize = 1 << 20;
 
+/// Whether a filter has a decoder, whatever its client values are.
+pub fn has_decoder(filter: &FilterDescription) -> bool {
+    !matches!(CheckedFilter::new(filter), Ok(CheckedFilter::Unknown(_)))
+}
+
 /// A filter as a dataset's header names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterDescription {
@@ -58,7 +63,8 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Checks the filters, which are in order of writing; the first that cannot be decoded is named.
+    /// Checks the filters, which are in order of writing; the first with wrong client values is named. One without
+    /// a decoder may stand among them: see [`Pipeline::unknown`].
     ///
     /// `chunk_bytes` is the plain size of a chunk, in the file's own type.
     pub fn new(filters: &[FilterDescription], chunk_bytes: usize) -> Result<Self, Unsupported> {
@@ -72,9 +78,20 @@ impl Pipeline {
         })
     }
 
+    /// The first filter without a decoder that a chunk of this mask went through.
+    pub fn unknown(&self, mask: u32) -> Option<&Unsupported> {
+        let numbered = (0..u32::BITS).zip(&self.filters);
+        let mut applied = numbered.filter(|(bit, _)| mask >> bit & 1 == 0);
+        applied.find_map(|(_, filter)| filter.unknown())
+    }
+
     /// The filters in order of writing, as in `shuffle+gzip`; `none` if there is none.
     pub fn name(&self) -> String {
-        let names: Vec<_> = self.filters.iter().map(CheckedFilter::name).collect();
+        let name = |filter: &CheckedFilter| match filter.unknown() {
+            Some(unknown) => format!("filter-{}", unknown.id),
+            None => filter.name().to_owned(),
+        };
+        let names: Vec<_> = self.filters.iter().map(name).collect();
         match names.is_empty() {
             true => "none".to_owned(),
             false => names.join("+"),

@@ -26,11 +26,12 @@ struct LevelsCheck {
 }
 
 impl Check for LevelsCheck {
-    /// An array that cannot be decoded ends the check of its level only; the first such fault is given back.
+    /// An array that cannot be decoded, or not be shown, ends the check of its level only; the first such fault is given back.
     fn check(&self, budget: &Arc<Budget>, report: &mut dyn FnMut(Fault)) -> Result<()> {
         let mut first = None;
         for level in &self.levels {
-            match Pass::new(level, budget, report).and_then(|pass| pass.run(report)) {
+            let checked = Pass::new(level, budget, report).and_then(|pass| pass.run(report));
+            match checked.map_err(Error::needed) {
                 Err(Error::Fault(fault)) => {
                     first.get_or_insert(fault);
                 }

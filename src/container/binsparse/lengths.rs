@@ -291,11 +291,13 @@ impl Examiner<'_> {
 
     /// The array of that name, if it is there and has one dimension; or none, if it is `single`.
     fn vector(&mut self, name: &str, single: bool) -> Result<Option<Vector>> {
+        let unreadable = |why: &str| Fault::new(format!("the array cannot be read: {why}"));
         let fault = match self.members.get(name).map(|member| &member.array) {
             None => Fault::new("the array is missing"),
-            Some(Err(reason)) => Fault::new(format!("the array cannot be read: {reason}")),
+            Some(Err(reason)) => unreadable(reason),
             Some(Ok(array)) => match array.info() {
                 Err(Error::Fault(fault)) => *fault,
+                Err(Error::NotShown(not)) => unreadable(&not.why),
                 Err(other) => return Err(other),
                 Ok(info) => match (&info.shape[..], single) {
                     (&[len], _) => return Ok(Some(Vector::new(array, len, &info))),

@@ -157,7 +157,7 @@ fn each_step(
         });
         match step {
             Ok(()) | Err(Error::Fault(_)) => {}
-            Err(other) => return Err(other),
+            Err(other) => return Err(other.needed()),
         }
         at += BLOCK_BYTES;
     }

@@ -99,7 +99,7 @@ pub(super) fn open(
 
 /// Without it the arrays can still be shown, but not what they mean.
 fn storage_order(fields: &dyn Fields, container: &mut Container) -> Result<Option<StorageOrder>> {
-    match StorageOrder::read(fields) {
+    match StorageOrder::read(fields).map_err(Error::needed) {
         Ok(order) => {
             let content = format!("{}\n", order.name()).into_bytes().into();
             container.texts.push(Text {

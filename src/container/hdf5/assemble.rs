@@ -12,14 +12,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::dataset::{self, OpenedDataset};
-use super::fault_of;
 use super::fields::GroupFields;
-use super::index::{self, FileIndex, GroupEntry, LinkTarget};
+use super::index::{self, FileIndex, GroupEntry, LinkTarget, Problem};
 use crate::array::Array;
 use crate::array::nested::NestedBlocks;
 use crate::container::inside::join;
 use crate::container::{Container, Inner, Link, Text, Unreadable, binsparse, bpcells, names};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
 use role::{GroupRole, role};
@@ -70,6 +69,7 @@ pub(super) fn container(
     }
     if let Some(draft) = drafts.first_mut() {
         draft.container.faults.extend(problems(&index));
+        draft.container.unreadable.extend(left_out(&index));
     }
     finish(drafts)
 }
@@ -81,21 +81,16 @@ impl<'a> Assembly<'a> {
 
     /// Opens a dataset that a container needs as an array of this name: what cannot be shown is a fault.
     pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<Arc<dyn Array>> {
-        let needed = |why| Fault::new(format!("cannot be shown: {why}")).into();
         match dataset::open(name, self.source, self.index, dataset, &self.nested)? {
             OpenedDataset::Array {
                 array,
                 trouble: None,
             } => Ok(array),
             OpenedDataset::Array {
-                trouble: Some(Error::NotShown(not)),
-                ..
-            } => Err(needed(not.why)),
-            OpenedDataset::Array {
                 trouble: Some(error),
                 ..
-            } => Err(error),
-            OpenedDataset::NotShown(why) => Err(needed(why)),
+            } => Err(error.needed()),
+            OpenedDataset::NotShown(why) => Err(Error::from(NotShown::new(why)).needed()),
         }
     }
 
@@ -169,7 +164,7 @@ impl<'a> Assembly<'a> {
                     assembly: self,
                     group,
                 };
-                match fault_of(bpcells::open(&fields, version, &text))? {
+                match needed(bpcells::open(&fields, version, &text))? {
                     Ok(container) => container,
                     Err(fault) => Container::refused(bpcells::NAME, fault),
                 }
@@ -269,6 +264,7 @@ impl<'a> Assembly<'a> {
         path: &str,
         dataset: &index::DatasetEntry,
     ) -> Result<std::result::Result<Arc<dyn Array>, Unreadable>> {
+        container.describe(path, attributes::json(&dataset.attributes, b""));
         // An array has an entry of its own, whose bytes are an error.
         let unreadable = |reason, is_whole, entry| Unreadable {
             name: path.to_owned(),
@@ -281,7 +277,6 @@ impl<'a> Assembly<'a> {
                 Ok(OpenedDataset::NotShown(why)) => return Ok(Err(unreadable(why, true, true))),
                 Ok(OpenedDataset::Array { array, trouble }) => {
                     container.arrays.push(Arc::clone(&array));
-                    container.describe(path, attributes::json(&dataset.attributes, b""));
                     if dataset.dims.is_none() {
                         container.without_space.insert(path.to_owned());
                     }
@@ -345,9 +340,10 @@ impl Draft {
     }
 }
 
-fn not_a_dataset(path: &str, target: &LinkTarget) -> Unreadable {
+/// Why a link leads to no dataset.
+pub(super) fn no_dataset(target: &LinkTarget) -> String {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let reason = match target {
+    match target {
         LinkTarget::External { file, path } => format!(
             "an external link to {} in {}; never followed",
             lossy(path),
@@ -358,30 +354,62 @@ fn not_a_dataset(path: &str, target: &LinkTarget) -> Unreadable {
         }
         LinkTarget::Type => "a named datatype, no array".into(),
         LinkTarget::NotFollowed { reason } | LinkTarget::Unknown { reason } => reason.clone(),
-        LinkTarget::Group(_) | LinkTarget::Dataset(_) => "not in the file's index".into(),
+        LinkTarget::Group(_) => "a group, no dataset".into(),
+        LinkTarget::Dataset(_) => "not in the file's index".into(),
+    }
+}
+
+/// What is whole has an entry; not a link to nothing, which is as if it were not there for who opens it.
+fn not_a_dataset(path: &str, target: &LinkTarget) -> Unreadable {
+    let (is_whole, entry) = match target {
+        LinkTarget::External { .. } | LinkTarget::NotFollowed { .. } | LinkTarget::Type => {
+            (true, true)
+        }
+        LinkTarget::Dangling { .. } => (true, false),
+        LinkTarget::Group(_) | LinkTarget::Dataset(_) | LinkTarget::Unknown { .. } => {
+            (false, false)
+        }
     };
     Unreadable {
         name: path.to_owned(),
-        reason,
-        is_whole: !matches!(target, LinkTarget::Unknown { .. }),
-        entry: matches!(target, LinkTarget::External { .. }),
+        reason: no_dataset(target),
+        is_whole,
+        entry,
     }
 }
 
 fn problems(index: &FileIndex) -> impl Iterator<Item = Fault> {
     index.problems.iter().map(|problem| {
-        let names: Vec<String> = problem
-            .path
-            .iter()
-            .map(|name| names::escape(name))
-            .collect();
         let fault = Fault::new(problem.what.clone());
-        if names.is_empty() {
-            fault
-        } else {
-            fault.array(&names.join("/"))
+        match problem.path[..] {
+            [] => fault,
+            _ => fault.array(&shown_path(problem)),
         }
     })
+}
+
+/// What we have no room for is no fault of the file.
+fn left_out(index: &FileIndex) -> impl Iterator<Item = Unreadable> {
+    index.left_out.iter().map(|part| Unreadable {
+        name: shown_path(part),
+        reason: part.what.clone(),
+        is_whole: true,
+        entry: false,
+    })
+}
+
+fn shown_path(of: &Problem) -> String {
+    let names: Vec<String> = of.path.iter().map(|name| names::escape(name)).collect();
+    names.join("/")
+}
+
+/// What is wrong with a container in a group, other errors apart. It needs all its arrays.
+fn needed<T>(opened: Result<T>) -> Result<std::result::Result<T, Fault>> {
+    match opened.map_err(Error::needed) {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Fault(fault)) => Ok(Err(*fault)),
+        Err(other) => Err(other),
+    }
 }
 
 /// Puts the drafts into each other, the innermost first: a draft comes after the one that it lies in.

@@ -45,7 +45,7 @@ pub(super) struct ChunkTable {
     /// Chunks that are stored.
     stored: u64,
     /// For the bytes; none if they are few.
-    _hold: Option<Hold>,
+    hold: Option<Hold>,
 }
 
 impl ChunkTable {
@@ -55,7 +55,7 @@ impl ChunkTable {
             bytes,
             skip,
             stored: 0,
-            _hold: Some(hold),
+            hold: Some(hold),
         }
     }
 
@@ -67,7 +67,7 @@ impl ChunkTable {
             bytes: packer.finish(),
             skip: 0,
             stored: 0,
-            _hold: None,
+            hold: None,
         }
     }
 
@@ -99,6 +99,14 @@ impl ChunkTable {
     /// Chunks that are stored.
     pub(super) fn len(&self) -> u64 {
         self.stored
+    }
+
+    /// Bytes that no budget is charged for.
+    pub(super) fn uncharged(&self) -> u64 {
+        match &self.hold {
+            Some(_) => 0,
+            None => self.bytes.capacity() as u64,
+        }
     }
 
     /// The chunk of this number, if it is stored.

@@ -34,7 +34,7 @@ use unchunked::Unchunked;
 
 /// What has become of a dataset.
 pub(super) enum OpenedDataset {
-    /// `trouble`: it is described, but reading it gives this error.
+    /// `trouble`: it is described, but reading it, or some of it, gives this error.
     Array {
         array: Arc<dyn Array>,
         trouble: Option<Error>,
@@ -98,7 +98,7 @@ pub(super) fn open_with(
         let heap = Heap::new(Arc::clone(source), index)?;
         let element = strings::element(&heap)?;
         let elements = DatasetArray::new(name, source, index, dataset, element, tables)?;
-        let trouble = elements.trouble().cloned();
+        let trouble = elements.trouble();
         // What is not read cannot be counted, so there is no size to describe.
         if let Some(Error::NotShown(not)) = &trouble {
             return Ok(OpenedDataset::NotShown(not.why.clone()));
@@ -113,7 +113,7 @@ pub(super) fn open_with(
     let array = Arc::new(DatasetArray::new(
         name, source, index, dataset, element, tables,
     )?);
-    let trouble = array.trouble().cloned();
+    let trouble = array.trouble();
     Ok(OpenedDataset::Array { array, trouble })
 }
 
@@ -164,12 +164,13 @@ impl DatasetArray {
         })
     }
 
-    /// Why its bytes cannot be read, if none can.
-    fn trouble(&self) -> Option<&Error> {
+    /// Why its bytes cannot be read, or some of them.
+    fn trouble(&self) -> Option<Error> {
         match &self.storage {
-            Storage::Unreadable(why) => Some(why),
+            Storage::Unreadable(why) => Some(why.clone()),
             Storage::Chunked(chunked) => chunked.trouble(),
-            Storage::Unchunked(_) | Storage::Composed(_) => None,
+            Storage::Composed(composed) => composed.trouble(),
+            Storage::Unchunked(_) => None,
         }
     }
 
@@ -329,6 +330,18 @@ impl Array for DatasetArray {
             blocks,
             codec,
         })
+    }
+
+    fn weight(&self) -> u64 {
+        let storage = match &self.storage {
+            Storage::Unchunked(whole) => whole.weight(),
+            Storage::Chunked(chunked) => chunked.weight(),
+            Storage::Composed(composed) => composed.weight(),
+            Storage::Unreadable(_) => 256,
+        };
+        // Members of a compound are listed for the conversion as well.
+        let element = 4 * self.dtype.name().len();
+        storage + (size_of::<DatasetArray>() + self.name.len() + element) as u64
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {

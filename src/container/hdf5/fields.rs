@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::assemble::Assembly;
+use super::assemble::{Assembly, no_dataset};
 use super::index::{self, GroupEntry};
 use super::lines::FixedLines;
 use crate::array::Array;
@@ -30,7 +30,13 @@ impl GroupFields<'_> {
         let stored = name.as_bytes();
         let link = self.group.links.iter().find(|link| link.name == stored);
         let dataset = link.and_then(|link| self.assembly.dataset(&link.target));
-        dataset.ok_or_else(|| Fault::new("the dataset is missing").file(name).into())
+        dataset.ok_or_else(|| {
+            let what = match link {
+                Some(link) => format!("cannot be shown: {}", no_dataset(&link.target)),
+                None => "the dataset is missing".into(),
+            };
+            Fault::new(what).file(name).into()
+        })
     }
 
     fn array(&self, name: &str) -> Result<Arc<dyn Array>> {

@@ -4,10 +4,13 @@
 //! readers check it like any input: object numbers may be out of range, sizes may lie, addresses may
 //! point anywhere. Written by `library`, read by `assemble`, `dataset` and `element`.
 
-use std::cell::Cell;
+pub(super) mod decoding;
+pub(super) mod heap;
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
+
+pub(super) use decoding::TYPE_DEPTH_MOST;
+use decoding::{bytes, list, nested, result_list, text};
 
 /// Everything but the tables of large chunked datasets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,8 +28,10 @@ pub(super) struct FileIndex {
     pub(super) groups: Vec<GroupEntry>,
     /// Every dataset once, however many links lead to it.
     pub(super) datasets: Vec<DatasetEntry>,
-    /// Something was left out: there is more than can be held, or a part that cannot be read.
+    /// Parts that cannot be read.
     pub(super) problems: Vec<Problem>,
+    /// Parts that are whole, as far as is known, and left out: there is more than can be held.
+    pub(super) left_out: Vec<Problem>,
 }
 
 impl FileIndex {
@@ -60,11 +65,12 @@ impl FileIndex {
     }
 }
 
-/// A part of the file that could not be read.
+/// A part of the file that could not be read, or was not looked at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Problem {
     /// Stored names from the root; empty for the file itself.
     pub(super) path: Vec<Vec<u8>>,
+    #[serde(deserialize_with = "text")]
     pub(super) what: String,
 }
 
@@ -72,6 +78,7 @@ pub(super) struct Problem {
 pub(super) struct GroupEntry {
     /// Number of the group that it lies in; the root's is itself.
     pub(super) parent: u32,
+    #[serde(deserialize_with = "bytes")]
     pub(super) name: Vec<u8>,
     pub(super) attributes: Vec<AttributeEntry>,
     /// In the order of names.
@@ -80,6 +87,7 @@ pub(super) struct GroupEntry {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct LinkEntry {
+    #[serde(deserialize_with = "bytes")]
     pub(super) name: Vec<u8>,
     pub(super) target: LinkTarget,
 }
@@ -100,7 +108,8 @@ pub(super) enum LinkTarget {
     Dangling {
         path: Vec<u8>,
     },
-    /// A link that is whole: of a class that only some program knows, or with too long a name.
+    /// A link that is whole: of a class that only some program knows, with too long a name, or to something that
+    /// there was no room for.
     NotFollowed {
         reason: String,
     },
@@ -112,6 +121,7 @@ pub(super) enum LinkTarget {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct AttributeEntry {
+    #[serde(deserialize_with = "bytes")]
     pub(super) name: Vec<u8>,
     pub(super) value: AttributeValue,
 }
@@ -119,9 +129,9 @@ pub(super) struct AttributeEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum AttributeValue {
     /// One string: scalar or a list of one; fixed-length padding removed, cut at the first NUL.
-    Text(Vec<u8>),
+    Text(#[serde(deserialize_with = "bytes")] Vec<u8>),
     /// Anything else, as JSON text.
-    Json(String),
+    Json(#[serde(deserialize_with = "text")] String),
     /// Too long, or of a type that has no JSON; why.
     Omitted(String),
 }
@@ -138,6 +148,7 @@ pub(super) struct DatasetEntry {
     pub(super) filters: Vec<FilterEntry>,
     /// In the stored type; none: zeros.
     pub(super) fill: Option<Vec<u8>>,
+    #[serde(deserialize_with = "list")]
     pub(super) attributes: Vec<AttributeEntry>,
     pub(super) stored_bytes: u64,
     /// What it says, if it is one string in a dataset named `binsparse`: a descriptor.
@@ -147,9 +158,9 @@ pub(super) struct DatasetEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum StorageLayout {
     /// The stored bytes themselves.
-    Compact(Vec<u8>),
+    Compact(#[serde(deserialize_with = "bytes")] Vec<u8>),
     /// Strings of variable length in the object header: each value and a line feed.
-    Texts(Vec<u8>),
+    Texts(#[serde(deserialize_with = "bytes")] Vec<u8>),
     /// None: never allocated, all fill values.
     Contiguous {
         address: Option<u64>,
@@ -159,6 +170,8 @@ pub(super) enum StorageLayout {
         chunk: Vec<u64>,
         /// Chunks that stick out of the dataset are stored without filters.
         plain_edges: bool,
+        /// Bit i: some stored chunk went through filter i. All of them, unless there is a filter without a decoder.
+        applied: u32,
         /// There if it is small; else it is asked for when the array is opened.
         table: Option<Vec<ChunkEntry>>,
     },
@@ -175,6 +188,7 @@ pub(super) struct VirtualLayout {
     /// Names of the files that the parts lie in; `.` is this one.
     pub(super) files: Vec<Vec<u8>>,
     /// In the order in which they are laid over each other; or why they cannot be put together.
+    #[serde(deserialize_with = "result_list")]
     pub(super) parts: Result<Vec<VirtualPart>, String>,
     /// It ends where datasets of other files end, so the dimensions told are not its true ones.
     pub(super) open_ended: bool,
@@ -186,6 +200,7 @@ pub(super) struct VirtualLayout {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct VirtualPart {
     /// Path from the root.
+    #[serde(deserialize_with = "bytes")]
     pub(super) dataset: Vec<u8>,
     pub(super) here: Option<Vec<Stripe>>,
     pub(super) there: Option<Vec<Stripe>>,
@@ -220,6 +235,7 @@ pub(super) struct ChunkEntry {
 pub(super) struct FilterEntry {
     pub(super) id: u32,
     /// Client values.
+    #[serde(deserialize_with = "list")]
     pub(super) values: Vec<u32>,
 }
 
@@ -239,10 +255,12 @@ pub(super) enum Datatype {
     VariableString,
     Enum {
         base: Integer,
+        #[serde(deserialize_with = "list")]
         values: Vec<(Vec<u8>, Vec<u8>)>,
     },
     Compound {
         size: u64,
+        #[serde(deserialize_with = "list")]
         members: Vec<DatatypeMember>,
     },
     Array {
@@ -302,27 +320,9 @@ pub(super) enum FloatOrder {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct DatatypeMember {
+    #[serde(deserialize_with = "bytes")]
     pub(super) name: Vec<u8>,
     pub(super) offset: u64,
     #[serde(deserialize_with = "nested")]
     pub(super) element: Datatype,
-}
-
-/// Types within types: more than any real file has, and no more than the stack bears.
-pub(super) const TYPE_DEPTH_MOST: u32 = 32;
-
-thread_local! {
-    static TYPE_DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Decodes a type inside another. The bytes may be hostile, so the recursion is bounded here.
-fn nested<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
-    let depth = TYPE_DEPTH.get();
-    if depth >= TYPE_DEPTH_MOST {
-        return Err(D::Error::custom("types are nested too deeply"));
-    }
-    TYPE_DEPTH.set(depth + 1);
-    let decoded = T::deserialize(from);
-    TYPE_DEPTH.set(depth);
-    decoded
 }

@@ -143,6 +143,10 @@ impl Array for FixedLines {
         self.strings.array().check_structure()
     }
 
+    fn weight(&self) -> u64 {
+        self.strings.array().weight() + 256
+    }
+
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         crate::array::uneven_pieces(self.starts()?, range, out);
         Ok(())

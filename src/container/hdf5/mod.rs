@@ -26,7 +26,7 @@ mod strings;
 mod worker;
 
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Fault, Result};
 
 pub use worker::{is_asked as is_worker_asked, serve};
 
@@ -61,7 +61,10 @@ impl Format for Hdf5 {
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
-        let (index, _charged) = worker::index(&*source, request.budget)?;
+        let (index, charged) = worker::index(&*source, request.budget)?;
+        // Until it is made; who keeps the container charges what it takes then.
+        let made = charged.bytes().saturating_mul(worker::MADE);
+        let _made = request.budget.keep(made)?;
         assemble::container(index, &source, request.budget)
     }
 }
@@ -105,13 +108,4 @@ fn damaged_signature(head: &[u8]) -> Option<Fault> {
             .expected(SIGNATURE.escape_ascii())
             .found(head.escape_ascii())
     })
-}
-
-/// What is wrong with one dataset or group, other errors apart.
-fn fault_of<T>(result: Result<T>) -> Result<std::result::Result<T, Fault>> {
-    match result {
-        Ok(value) => Ok(Ok(value)),
-        Err(Error::Fault(fault)) => Ok(Err(*fault)),
-        Err(other) => Err(other),
-    }
 }

@@ -49,5 +49,6 @@ pub(super) fn empty_index() -> FileIndex {
         groups: vec![],
         datasets: vec![],
         problems: vec![],
+        left_out: vec![],
     }
 }

@@ -249,6 +249,10 @@ impl Array for Strings {
         self.elements.array().check_structure()
     }
 
+    fn weight(&self) -> u64 {
+        self.elements.array().weight() + 512
+    }
+
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         uneven_pieces(&self.layout()?.starts, range, out);
         Ok(())

@@ -124,6 +124,43 @@ fn what_is_kept_is_charged_at_once_and_takes_half_at_most() {
     assert_eq!((budget.used(), budget.kept()), (0, 0));
 }
 
+/// A floor for tables, whatever the limit is: what is beyond half of it takes nothing from blocks.
+#[test]
+fn what_is_kept_beyond_half_makes_nobody_wait() {
+    let budget = Budget::keeping(100, 500);
+    let kept = budget.keep(480).unwrap();
+    assert_eq!((budget.used(), budget.kept()), (480, 480));
+    assert!(is_no_memory(budget.keep(21)));
+    let held = budget.reserve(60);
+    assert_eq!(held.bytes(), 50, "half is left for blocks");
+    assert!(budget.try_reserve(1).is_none());
+    drop(held);
+    let lender = Lender::new(&budget);
+    lender.fill(10);
+    assert_eq!(lender.reclaimable(), 50);
+    let more = budget.keep(20).unwrap();
+    assert_eq!(lender.reclaimable(), 50, "it is beside the limit");
+    drop((more, kept));
+    assert_eq!(budget.reserve(u64::MAX).bytes(), 100);
+    drop(lender);
+    assert_eq!((budget.used(), budget.kept()), (0, 0));
+}
+
+#[test]
+fn a_refusal_says_how_large_the_budget_would_have_to_be() {
+    let budget = Budget::keeping(1 << 20, 24 << 20);
+    let mut kept = budget.keep(20 << 20).unwrap();
+    kept.keep_more(4 << 20).unwrap();
+    let refused = kept.keep_more((1 << 20) + 1).unwrap_err().to_string();
+    assert!(
+        refused.contains("26 MiB are needed, 24 MiB may be kept (cache=52M would do)"),
+        "{refused}"
+    );
+    assert_eq!(kept.bytes(), 24 << 20);
+    drop(kept);
+    assert_eq!(budget.used(), 0);
+}
+
 #[test]
 fn memory_is_reclaimed_before_anybody_waits_or_the_limit_is_passed() {
     let budget = Budget::new(100);

@@ -128,13 +128,8 @@ impl Learnt {
         if bytes <= FEW {
             return Ok(None);
         }
-        loop {
-            match self.budget.keep(bytes) {
-                Ok(charge) => return Ok(Some(charge)),
-                Err(refused) if !self.give_up() => return Err(refused),
-                Err(_) => {}
-            }
-        }
+        // Asks this one too to give up what was learnt before.
+        self.budget.keep(bytes).map(Some)
     }
 
     /// Makes room for so many more items; a list grows by half of what it has at least.
@@ -197,5 +192,35 @@ impl Reclaim for Learnt {
     fn give_up(&self) -> bool {
         let gone = self.lock().forget();
         gone.is_some()
+    }
+
+    /// Most of it was kept.
+    fn give_up_kept(&self) -> bool {
+        self.give_up()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_learnt_goes_when_others_want_to_keep_something() {
+        let budget = Budget::new(1000);
+        let learnt = Learnt::new(&budget);
+        for number in 0..2 {
+            let list: ChargedList<u8> = learnt.list(200).unwrap();
+            let bytes = list.bytes();
+            learnt.remember(Subject::Rows(number), list, bytes);
+        }
+        assert_eq!(budget.kept(), 400);
+        let kept = budget.keep(300).unwrap();
+        assert_eq!(budget.kept(), 500, "the one not used for longest");
+        assert!(learnt.recall::<ChargedList<u8>>(Subject::Rows(0)).is_none());
+        // Its own lists go as well.
+        let list: ChargedList<u8> = learnt.list(180).unwrap();
+        assert_eq!(budget.kept(), 480);
+        drop((list, kept));
+        assert_eq!(budget.used(), 0);
     }
 }

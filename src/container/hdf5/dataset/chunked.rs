@@ -13,7 +13,7 @@ mod short;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::fill::Fill;
 use super::{ChunkTables, direct_of, unchunked};
@@ -44,12 +44,30 @@ pub(super) struct Chunked {
     reader: ChunkReader,
     fill: Fill,
     plain_edges: bool,
+    /// Bits of the filters that some chunk went through.
+    applied: u32,
     short: ShortChunks,
 }
 
 struct Refused {
-    fault: Box<Fault>,
-    since: Instant,
+    error: Error,
+    /// Until then nobody asks again; none: for ever.
+    until: Option<Instant>,
+}
+
+/// For how long nobody asks again for a table that there was no memory for.
+const REFUSED_FOR: Duration = Duration::from_secs(5);
+
+impl Refused {
+    fn new(error: &Error, now: Instant) -> Option<Refused> {
+        let until = match error {
+            Error::Fault(fault) => fault.passing.map(|after| now + after),
+            error if error.is_no_memory() => Some(now + REFUSED_FOR),
+            _ => return None,
+        };
+        let error = error.clone();
+        Some(Refused { error, until })
+    }
 }
 
 /// How the bytes of a chunk are got.
@@ -74,6 +92,7 @@ impl Chunked {
         let StorageLayout::Chunked {
             chunk,
             plain_edges,
+            applied,
             table,
         } = &dataset.layout
         else {
@@ -95,13 +114,21 @@ impl Chunked {
             reader: ChunkReader::new(source, filters, stored, element.cast),
             fill,
             plain_edges: *plain_edges,
+            applied: *applied,
             short: ShortChunks::default(),
         })
     }
 
-    /// Why nothing can be decoded.
-    pub(super) fn trouble(&self) -> Option<&Error> {
-        self.reader.trouble()
+    /// Why not everything can be decoded.
+    pub(super) fn trouble(&self) -> Option<Error> {
+        self.reader.trouble(self.applied)
+    }
+
+    /// Bytes that it takes: measured with one dimension and two filters, and no table.
+    pub(super) fn weight(&self) -> u64 {
+        const BESIDE_TABLE: u64 = 1 << 10;
+        let table = self.table.get();
+        BESIDE_TABLE + table.map_or(0, ChunkTable::uncharged)
     }
 
     /// Chunks of the grid, stored or not.
@@ -128,18 +155,15 @@ impl Chunked {
     /// Asks for the table, unless that has been refused: the worker may take long to give up, and a reader
     /// comes back for every page.
     fn ask(&self, refused: &mut Option<Refused>) -> Result<ChunkTable> {
-        if let Some(Refused { fault, since }) = refused
-            && fault.passing.is_none_or(|after| since.elapsed() < after)
+        if let Some(Refused { error, until }) = refused
+            && until.is_none_or(|until| Instant::now() < until)
         {
-            return Err(Fault::clone(fault).into());
+            return Err(error.clone());
         }
         let stored = (self.tables)(self.token);
         let table = stored.and_then(|table| table.checked(self.grid.chunks()));
-        if let Err(Error::Fault(fault)) = &table {
-            *refused = Some(Refused {
-                fault: fault.clone(),
-                since: Instant::now(),
-            });
+        if let Err(error) = &table {
+            *refused = Refused::new(error, Instant::now());
         }
         table
     }

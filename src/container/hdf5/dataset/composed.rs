@@ -7,7 +7,7 @@
 
 mod hyperslab;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -68,7 +68,8 @@ impl Composed {
         let mut mappings = Vec::with_capacity(described.len());
         for part in described {
             // As the library has it: a dataset that is not there leaves its place to fill values.
-            let Some(stored) = behind(opening.index, &part.dataset)? else {
+            let stored = behind(opening.index, &part.dataset).map_err(Error::from)?;
+            let Some(stored) = stored else {
                 continue;
             };
             if matches!(stored.layout, StorageLayout::Virtual(_)) {
@@ -101,6 +102,30 @@ impl Composed {
             block,
             bytes,
         })
+    }
+
+    /// Bytes that it takes, with the datasets of its parts, each of which has the room of a chunked one.
+    pub(super) fn weight(&self) -> u64 {
+        let axes = |side: &Hyperslab| side.on_heap();
+        let part = |mapping: &Mapping| axes(&mapping.here) + axes(&mapping.there);
+        let parts = self.mappings.iter().map(part).sum::<u64>();
+        let datasets: HashSet<_> = self
+            .mappings
+            .iter()
+            .map(|m| Arc::as_ptr(&m.dataset))
+            .collect();
+        let datasets = datasets.len().saturating_mul(2 << 10);
+        parts + (datasets + self.mappings.capacity() * size_of::<Mapping>()) as u64
+    }
+
+    /// What keeps a part from being shown; a fault of one is told where it lies.
+    pub(super) fn trouble(&self) -> Option<Error> {
+        let mut troubles = self.mappings.iter().filter_map(|m| m.dataset.trouble());
+        let not_shown = |error| match error {
+            Error::NotShown(not) => Some(NotShown::new(format!("a part of it: {}", not.why))),
+            _ => None,
+        };
+        troubles.find_map(not_shown).map(Error::from)
     }
 
     pub(super) fn blocks(&self) -> u64 {
@@ -241,17 +266,40 @@ impl Opening<'_> {
     }
 }
 
+/// Why nothing is known of the dataset of a part.
+enum PartLost {
+    /// It is whole, as far as is known.
+    NotFollowed(String),
+    Fault(Box<Fault>),
+}
+
+impl From<PartLost> for Error {
+    fn from(lost: PartLost) -> Error {
+        match lost {
+            PartLost::NotFollowed(why) => not_put_together(&why),
+            PartLost::Fault(fault) => Error::Fault(fault),
+        }
+    }
+}
+
 /// The dataset that a part lies in; none: there is no such dataset.
-fn behind<'a>(index: &'a FileIndex, path: &[u8]) -> Result<Option<&'a index::DatasetEntry>> {
+fn behind<'a>(
+    index: &'a FileIndex,
+    path: &[u8],
+) -> std::result::Result<Option<&'a index::DatasetEntry>, PartLost> {
     match index.find(path) {
-        Some(LinkTarget::External { .. }) => Err(not_put_together("a part leads to another file")),
+        Some(LinkTarget::External { .. }) => {
+            let why = "a part leads to another file".into();
+            Err(PartLost::NotFollowed(why))
+        }
         Some(LinkTarget::NotFollowed { reason }) => {
             let why = format!("a part leads to another file or cannot be followed: {reason}");
-            Err(not_put_together(&why))
+            Err(PartLost::NotFollowed(why))
         }
         Some(LinkTarget::Unknown { reason }) => {
             let fault = Fault::new(format!("a part cannot be read: {reason}"));
-            Err(fault.found(String::from_utf8_lossy(path)).into())
+            let fault = fault.found(String::from_utf8_lossy(path));
+            Err(PartLost::Fault(Box::new(fault)))
         }
         Some(target) => Ok(index.dataset(target)),
         None => Ok(None),
@@ -266,8 +314,8 @@ pub(super) fn no_known_end(index: &FileIndex, described: &VirtualLayout) -> Resu
                 VIRTUAL_ITSELF.into()
             }
             Ok(_) => continue,
-            Err(Error::NotShown(not)) => not.why.replace("not put together: ", ""),
-            Err(other) => return Err(other),
+            Err(PartLost::NotFollowed(why)) => why,
+            Err(lost) => return Err(lost.into()),
         };
         return Ok(Some(format!("{why}, so where it ends is not known")));
     }

@@ -1,5 +1,7 @@
 //! Datasets put together by hand: every layout, and what a hostile index may claim.
 
+mod filters;
+
 use super::*;
 use crate::array::uncached::{read, read_all};
 use crate::container::hdf5::chunk_table::ChunkTable;
@@ -49,6 +51,7 @@ pub(super) fn chunked(
     let layout = StorageLayout::Chunked {
         chunk: chunk.to_vec(),
         plain_edges: false,
+        applied: u32::MAX,
         table,
     };
     dataset(dims, layout)
@@ -248,26 +251,6 @@ fn unreadable_layouts_are_described() {
 }
 
 #[test]
-fn filters_without_a_decoder_are_no_damage_and_have_no_bytes() {
-    let mut odd = chunked(&[3], &[3], Some(vec![chunk(0, 0, 6)]));
-    odd.filters = vec![filter(33999)];
-    let Ok(OpenedDataset::Array {
-        array,
-        trouble: Some(Error::NotShown(_)),
-    }) = opened(&[0; 6], &odd, Arc::new(|_| Ok(ChunkTable::small(&[]))))
-    else {
-        panic!("no trouble");
-    };
-    assert_eq!(array.info().unwrap().codec, "filters 33999");
-    assert!(fault(&*array, 0..6).contains("33999"));
-    assert!(
-        array
-            .decode(BlockId(0), &mut [0; 6], Scratch::none())
-            .is_err()
-    );
-}
-
-#[test]
 fn filtered_chunks_are_decoded_and_missing_ones_made_up() {
     // 3 by 4 in chunks of 2 by 3: the first and the last are stored, the last sticks out.
     let first: Vec<u8> = (0..12).collect();
@@ -300,37 +283,6 @@ fn filtered_chunks_are_decoded_and_missing_ones_made_up() {
             .is_err()
     );
     assert!(array.scratch(BlockId(0)) > 0);
-}
-
-#[test]
-fn a_shuffle_without_a_width_is_skipped() {
-    let stored = gzip(&[1, 2, 3, 4]);
-    let mut skips = chunk(0, 0, stored.len() as u64);
-    skips.mask = 1;
-    let mut of = chunked(&[2], &[2], Some(vec![skips]));
-    of.filters = vec![filter(SHUFFLE), filter(GZIP)];
-    of.filters[0].values.clear();
-    assert_eq!(read_all(&*open(&stored, &of)).unwrap(), [1, 2, 3, 4]);
-    let unmasked = chunk(0, 0, stored.len() as u64);
-    of.layout = chunked(&[2], &[2], Some(vec![unmasked])).layout;
-    let array = open(&stored, &of);
-    assert!(fault(&*array, 0..4).contains("the size of its elements is missing"));
-}
-
-#[test]
-fn edges_may_be_without_filters() {
-    let (first, last) = ([1, 0, 2, 0], [3, 0, 4, 0]);
-    let stored = gzip(&first);
-    let at = stored.len() as u64;
-    let mut of = chunked(&[3], &[2], None);
-    of.layout = StorageLayout::Chunked {
-        chunk: vec![2],
-        plain_edges: true,
-        table: Some(vec![chunk(0, 0, at), chunk(1, at, 4)]),
-    };
-    of.filters = vec![filter(GZIP)];
-    let array = open(&[&stored[..], &last].concat(), &of);
-    assert_eq!(read_all(&*array).unwrap(), [1, 0, 2, 0, 3, 0]);
 }
 
 #[test]

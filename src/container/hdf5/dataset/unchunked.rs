@@ -42,6 +42,14 @@ enum RawData {
 }
 
 impl Unchunked {
+    /// Bytes that it takes beside itself.
+    pub(super) fn weight(&self) -> u64 {
+        match &self.place {
+            RawData::Compact(stored) => stored.len() as u64,
+            RawData::At(..) | RawData::Unwritten(_) | RawData::Empty { .. } => 0,
+        }
+    }
+
     pub(super) fn empty(layout: &StorageLayout) -> Unchunked {
         let compact = matches!(layout, StorageLayout::Compact(_));
         Unchunked {

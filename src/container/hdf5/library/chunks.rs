@@ -15,6 +15,7 @@ use super::space::{count, grid};
 use super::swizzle::Swizzle;
 use crate::container::hdf5::chunk_table::{ChunkPacker, PackedChunks};
 use crate::container::hdf5::index::ChunkEntry;
+use crate::container::hdf5::worker::wire::{Answer, Refusal};
 
 /// Largest number of chunks in the grid of a dataset whose table comes with the index of the file.
 pub(super) const INLINE_MOST: u64 = 256;
@@ -25,7 +26,7 @@ const TABLE_MOST: u64 = 64 << 20;
 const LOOSE_MOST: usize = 8 << 20;
 
 /// The stored chunks of a dataset, packed as `chunk_table` says.
-pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Outcome<Vec<u8>> {
+pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Answer<Vec<u8>> {
     let grid = grid(dims, chunk).ok_or("the chunks do not fit the dataset")?;
     let chunks = count(&grid).ok_or("the dataset has more chunks than can be counted")?;
     // SAFETY: the handle is a dataset.
@@ -34,7 +35,7 @@ pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Outcom
         grid: &grid,
         chunk,
         swizzle: Swizzle::of(dataset, &space, chunk)?,
-        most: chunks.min(TABLE_MOST),
+        most: chunks,
         packed: ChunkPacker::default(),
         loose: Vec::new(),
         refused: None,
@@ -46,7 +47,7 @@ pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Outcom
         return Err(why);
     }
     walked?;
-    sorted(walk.packed, walk.loose)
+    Ok(sorted(walk.packed, walk.loose)?)
 }
 
 /// Puts chunks where they belong.
@@ -65,6 +66,27 @@ fn sorted(packed: ChunkPacker, mut loose: Vec<ChunkEntry>) -> Outcome<Vec<u8>> {
     Ok(packer.finish())
 }
 
+/// Bits of the filters that some chunk went through. `plain_edges`: those that stick out of the dataset did not.
+pub(super) fn applied(
+    chunks: PackedChunks<'_>,
+    dims: &[u64],
+    chunk: &[u64],
+    plain_edges: bool,
+) -> u32 {
+    let sticks_out = |mut number: u64| {
+        let mut axes = dims.iter().zip(chunk).rev();
+        axes.any(|(&dim, &len)| {
+            let count = dim.div_ceil(len.max(1)).max(1);
+            let place = number % count;
+            number /= count;
+            (place + 1).saturating_mul(len) > dim
+        })
+    };
+    let filtered = chunks.iter();
+    let filtered = filtered.filter(|found| !(plain_edges && sticks_out(found.number)));
+    filtered.fold(0, |applied, found| applied | !found.mask)
+}
+
 /// What the chunks of a dataset occupy, without their table.
 pub(super) fn stored_bytes(dataset: &Identifier) -> u64 {
     // SAFETY: the handle is a dataset. It answers 0 where it cannot tell.
@@ -79,7 +101,7 @@ struct ChunkWalk<'a> {
     /// Those that came by number, and the others.
     packed: ChunkPacker,
     loose: Vec<ChunkEntry>,
-    refused: Option<String>,
+    refused: Option<Refusal>,
 }
 
 const GO_ON: c_int = 0;
@@ -106,7 +128,7 @@ unsafe extern "C" fn visit(
 }
 
 impl ChunkWalk<'_> {
-    fn add(&mut self, offset: &[u64], mask: u32, address: u64, size: u64) -> Outcome<()> {
+    fn add(&mut self, offset: &[u64], mask: u32, address: u64, size: u64) -> Answer<()> {
         // The library never asks for what lies outside of the dataset: it was larger once.
         let Some(number) = self.number(offset) else {
             return Ok(());
@@ -118,8 +140,12 @@ impl ChunkWalk<'_> {
             mask,
         };
         let all = self.packed.len() + self.loose.len() as u64;
-        if all >= self.most || self.loose.len() >= LOOSE_MOST {
-            return Err(format!("the index has more than {all} chunks"));
+        if all >= self.most {
+            return Err(format!("the index has more than {all} chunks").into());
+        }
+        if all >= TABLE_MOST || self.loose.len() >= LOOSE_MOST {
+            let why = format!("it has more than {all} chunks, more than can be listed");
+            return Err(Refusal::of_what_is_whole(why));
         }
         match self.packed.is_behind(number) {
             true => self.packed.push(found),

@@ -23,6 +23,7 @@ use super::parts;
 use super::space::{count, dims, grid};
 use super::text::{self, Elements, done};
 use super::types::{self, is_plain};
+use crate::codec::filters::{FilterDescription, has_decoder};
 use crate::container::hdf5::chunk_table::PackedChunks;
 use crate::container::hdf5::index::{DatasetEntry, Datatype, FilterEntry, StorageLayout};
 
@@ -73,12 +74,24 @@ impl LibraryDataset {
     pub(super) fn describe(&self, token: u64) -> Outcome<DatasetEntry> {
         let element = types::describe(&self.element)?;
         let dims = dims(&self.space)?;
-        let layout = self.layout(&element, dims.as_deref())?;
+        let filters = self.filters()?;
+        let mut layout = self.layout(&element, dims.as_deref(), &filters)?;
+        let stored_bytes = self.stored_bytes(&layout);
+        // SAFETY: the handle is a datatype.
+        let size = unsafe { H5Tget_size(self.element.id()) };
+        let fill = match self.has_fill(&element)? {
+            true if size > FILL_MOST => {
+                layout = StorageLayout::Unknown(format!("a fill value of {size} bytes"));
+                None
+            }
+            true => Some(self.fill(size)?),
+            false => None,
+        };
         Ok(DatasetEntry {
             token,
-            stored_bytes: self.stored_bytes(&layout),
-            fill: self.fill(&element)?,
-            filters: self.filters()?,
+            stored_bytes,
+            fill,
+            filters,
             attributes: Vec::new(),
             text: None,
             element,
@@ -115,12 +128,17 @@ impl LibraryDataset {
         }
     }
 
-    fn layout(&self, element: &Datatype, dims: Option<&[u64]>) -> Outcome<StorageLayout> {
+    fn layout(
+        &self,
+        element: &Datatype,
+        dims: Option<&[u64]>,
+        filters: &[FilterEntry],
+    ) -> Outcome<StorageLayout> {
         // SAFETY: the handle is a dataset creation property list.
         Ok(match unsafe { H5Pget_layout(self.properties.id()) } {
             H5D_layout_t::H5D_COMPACT => self.compact(element, dims)?,
             H5D_layout_t::H5D_CONTIGUOUS => self.contiguous()?,
-            H5D_layout_t::H5D_CHUNKED => self.chunked(dims)?,
+            H5D_layout_t::H5D_CHUNKED => self.chunked(dims, filters)?,
             H5D_layout_t::H5D_VIRTUAL => {
                 StorageLayout::Virtual(parts::describe(&self.properties, dims.unwrap_or_default())?)
             }
@@ -193,7 +211,7 @@ impl LibraryDataset {
         })
     }
 
-    fn chunked(&self, dims: Option<&[u64]>) -> Outcome<StorageLayout> {
+    fn chunked(&self, dims: Option<&[u64]>, filters: &[FilterEntry]) -> Outcome<StorageLayout> {
         let chunk = self.chunk()?;
         let mut options: c_uint = 0;
         // SAFETY: the handle is a dataset creation property list of a chunked dataset.
@@ -202,18 +220,30 @@ impl LibraryDataset {
             .and_then(|dims| grid(dims, &chunk))
             .and_then(|grid| count(&grid))
             .is_some_and(|chunks| chunks <= INLINE_MOST);
+        let plain_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS != 0;
+        let described = |filter: &FilterEntry| FilterDescription {
+            id: filter.id,
+            values: filter.values.clone(),
+        };
+        let all_known = filters.iter().map(described).all(|f| has_decoder(&f));
         // An index that cannot be read says so when the array is opened and asks for it.
-        let table = match dims {
-            Some(dims) if few => {
-                let packed = chunks::table(&self.dataset, dims, &chunk).ok();
-                packed.map(|packed| PackedChunks(&packed).iter().collect())
-            }
+        let packed = match dims {
+            Some(dims) if few || !all_known => chunks::table(&self.dataset, dims, &chunk).ok(),
             _ => None,
         };
+        let packed = packed.as_deref().map(PackedChunks);
+        let applied = match (packed, dims) {
+            (Some(packed), Some(dims)) if !all_known => {
+                chunks::applied(packed, dims, &chunk, plain_edges)
+            }
+            _ => u32::MAX,
+        };
+        let table = packed.filter(|_| few);
         Ok(StorageLayout::Chunked {
             chunk,
-            plain_edges: options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS != 0,
-            table,
+            plain_edges,
+            applied,
+            table: table.map(|packed| packed.iter().collect()),
         })
     }
 
@@ -274,30 +304,28 @@ impl LibraryDataset {
         })
     }
 
-    fn fill(&self, element: &Datatype) -> Outcome<Option<Vec<u8>>> {
+    /// Whether what was never written is something else than zeros.
+    fn has_fill(&self, element: &Datatype) -> Outcome<bool> {
         let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED;
         // SAFETY: the handle is a dataset creation property list.
         check(unsafe { H5Pfill_value_defined(self.properties.id(), &mut defined) })?;
         if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED || !is_plain(element) {
-            return Ok(None);
+            return Ok(false);
         }
         let mut time = H5D_fill_time_t::H5D_FILL_TIME_IFSET;
         // SAFETY: the handle is a dataset creation property list.
         check(unsafe { H5Pget_fill_time(self.properties.id(), &mut time) })?;
         // The library then leaves the reader's buffer as it is, which readers hand over zeroed.
-        if time == H5D_fill_time_t::H5D_FILL_TIME_NEVER {
-            return Ok(None);
-        }
-        // SAFETY: the handle is a datatype.
-        let size = unsafe { H5Tget_size(self.element.id()) };
-        if size > FILL_MOST {
-            return Err(format!("a fill value of {size} bytes"));
-        }
+        Ok(time != H5D_fill_time_t::H5D_FILL_TIME_NEVER)
+    }
+
+    /// One element, of `size` bytes.
+    fn fill(&self, size: usize) -> Outcome<Vec<u8>> {
         let mut fill = vec![0; size];
         let at = fill.as_mut_ptr().cast();
         // SAFETY: there is room for one element of the stored type.
         check(unsafe { H5Pget_fill_value(self.properties.id(), self.element.id(), at) })?;
-        Ok(Some(fill))
+        Ok(fill)
     }
 
     fn external_files(&self, files: usize) -> Outcome<Vec<Vec<u8>>> {

@@ -15,7 +15,7 @@ use super::identifier::{Identifier, Outcome, check};
 /// Longest name of a link that is followed, in bytes.
 pub(super) const NAME_MOST: usize = 64 << 10;
 /// Longest target of a soft or external link, in bytes.
-const VALUE_MOST: usize = 64 << 10;
+pub(super) const VALUE_MOST: usize = 64 << 10;
 
 /// A link and what it holds.
 pub(super) struct ListedLink {
@@ -30,15 +30,24 @@ pub(super) enum LeadsTo {
     Path(usize),
     /// Another file, with this many bytes of name and path.
     Elsewhere(usize),
+    /// A soft or external link that holds more than [`VALUE_MOST`]; its bytes.
+    Endless(usize),
     /// A link of a class that only some program knows, by its number.
     Foreign(i32),
     /// Not looked at, because the name is longer than [`NAME_MOST`]; its bytes. The name is cut.
     Unsaid(usize),
 }
 
-/// The links of a group, sorted by name; at most `most`. Also why some are missing, if any are: those that
-/// were found before the library met damage are there.
-pub(super) fn of(group: &Identifier, most: usize) -> (Vec<ListedLink>, Option<String>) {
+/// Why links are missing.
+pub(super) enum Missing {
+    /// Those that the library found before it met this are there.
+    Damage(String),
+    /// Those are there that there was room for.
+    TooMany,
+}
+
+/// The links of a group, sorted by name; at most `most`. Also why some are missing, if any are.
+pub(super) fn of(group: &Identifier, most: usize) -> (Vec<ListedLink>, Option<Missing>) {
     let mut listing = Listing {
         links: Vec::new(),
         most,
@@ -52,10 +61,13 @@ pub(super) fn of(group: &Identifier, most: usize) -> (Vec<ListedLink>, Option<St
     let Listing { mut links, cut, .. } = listing;
     let found = links.len();
     links.sort_by(|a, b| a.name.cmp(&b.name));
-    links.dedup_by(|a, b| a.name == b.name);
-    let cut = cut || links.len() < found;
-    let left_out = || String::from("some links of this group are left out");
-    (links, listed.err().or_else(|| cut.then(left_out)))
+    // Names that were cut may be the same.
+    let unsaid = |link: &ListedLink| matches!(link.to, LeadsTo::Unsaid(_));
+    links.dedup_by(|a, b| a.name == b.name && !unsaid(a) && !unsaid(b));
+    let twice = links.len() < found;
+    let twice = twice.then(|| String::from("links of the same name are left out"));
+    let damage = listed.err().or(twice).map(Missing::Damage);
+    (links, damage.or(cut.then_some(Missing::TooMany)))
 }
 
 struct Listing {
@@ -122,6 +134,7 @@ extern "C" fn note(
     let to = match info.class {
         _ if name.len() > NAME_MOST => LeadsTo::Unsaid(name.len()),
         HARD => LeadsTo::Object(info.token()),
+        SOFT | EXTERNAL if info.size() > VALUE_MOST => LeadsTo::Endless(info.size()),
         SOFT => LeadsTo::Path(info.size()),
         EXTERNAL => LeadsTo::Elsewhere(info.size()),
         other => LeadsTo::Foreign(other),
@@ -167,9 +180,6 @@ pub(super) fn elsewhere(
 }
 
 fn stored(group: &Identifier, name: &CStr, size: usize) -> Outcome<Vec<u8>> {
-    if size > VALUE_MOST {
-        return Err(format!("a link of {size} bytes"));
-    }
     let mut value: Vec<u8> = vec![0; size];
     let at = value.as_mut_ptr().cast();
     // SAFETY: the handle is a group, the name is NUL-terminated, the value has room for `size` bytes.

@@ -37,6 +37,7 @@ use hdf5_sys::h5p::{
 use hdf5_sys::h5pl::H5PLset_loading_state;
 
 use super::index::FileIndex;
+use super::worker::wire::Answer;
 use dataset::LibraryDataset;
 use identifier::{Identifier, Outcome, check};
 use walk::FileWalk;
@@ -89,11 +90,12 @@ impl LibraryFile {
             groups: walk.groups,
             datasets: walk.datasets,
             problems: walk.problems,
+            left_out: walk.left_out,
         })
     }
 
     /// The stored chunks of the dataset with this token, packed.
-    pub(super) fn chunks(&self, token: u64) -> Outcome<Vec<u8>> {
+    pub(super) fn chunks(&self, token: u64) -> Answer<Vec<u8>> {
         let _lock = hdf5_sys::LOCK.lock();
         let dataset = LibraryDataset::new(walk::open(&self.file, token)?)?;
         let (dims, chunk) = dataset.chunking()?;

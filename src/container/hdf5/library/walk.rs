@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::dataset::LibraryDataset;
 use super::identifier::{Identifier, Outcome};
-use super::links::{self, LeadsTo, ListedLink};
+use super::links::{self, LeadsTo, ListedLink, Missing};
 use super::{attribute, softlink};
 use crate::container::hdf5::index::{
     AttributeEntry, DatasetEntry, GroupEntry, LinkEntry, LinkTarget, Problem,
@@ -27,8 +27,11 @@ const BYTES_MOST: u64 = 192 << 20;
 const PROBLEMS_MOST: usize = 1000;
 /// What an entry takes beside its own bytes.
 const ENTRY_BYTES: u64 = 64;
-/// Said of what the bounds above leave out.
-const TOO_MUCH: &str = "there is more than can be listed";
+/// Said of what the bounds above leave out: no damage.
+const TOO_MUCH: &str = "there is more in the file than can be listed";
+const ATTRIBUTES: &str = "some attributes: there is more in the file than can be listed";
+/// Stands for the members of a group that are left out.
+const OTHERS: &[u8] = b"*";
 /// Name of datasets that may hold a descriptor.
 const DESCRIPTOR: &[u8] = b"binsparse";
 
@@ -38,6 +41,8 @@ enum Known {
     Group(u32),
     Dataset(u32),
     Type,
+    /// There was no room for it.
+    LeftOut,
     Unreadable(String),
 }
 
@@ -47,6 +52,7 @@ pub(super) struct FileWalk<'a> {
     pub(super) groups: Vec<GroupEntry>,
     pub(super) datasets: Vec<DatasetEntry>,
     pub(super) problems: Vec<Problem>,
+    pub(super) left_out: Vec<Problem>,
     /// Tokens of the groups, by their numbers.
     tokens: Vec<u64>,
     links_left: usize,
@@ -62,6 +68,7 @@ impl<'a> FileWalk<'a> {
             groups: Vec::new(),
             datasets: Vec::new(),
             problems: Vec::new(),
+            left_out: Vec::new(),
             tokens: Vec::new(),
             links_left: LINKS_MOST,
             bytes_left: BYTES_MOST,
@@ -95,15 +102,17 @@ impl<'a> FileWalk<'a> {
         let group = open(self.file, self.tokens[at])?;
         self.groups[at].attributes = self.attributes(&group, at, None);
         let (stored, missing) = links::of(&group, self.links_left);
-        if let Some(why) = missing {
-            self.problem(at, None, why);
+        match missing {
+            Some(Missing::Damage(why)) => self.problem(at, None, why),
+            Some(Missing::TooMany) => self.leave_out(at, OTHERS, TOO_MUCH),
+            None => {}
         }
         self.links_left -= stored.len();
         let mut found = Vec::with_capacity(stored.len());
         for link in stored {
             let bytes = link.name.count_bytes() as u64 + ENTRY_BYTES;
             if !self.take(bytes) {
-                self.problem(at, None, TOO_MUCH.into());
+                self.leave_out(at, OTHERS, TOO_MUCH);
                 break;
             }
             found.push(LinkEntry {
@@ -120,25 +129,25 @@ impl<'a> FileWalk<'a> {
             LeadsTo::Object(token) => self.object(token, at, &link.name),
             LeadsTo::Path(size) => match links::path(group, &link.name, size) {
                 Ok(path) if self.take(path.len() as u64) => LinkTarget::Dangling { path },
-                Ok(_) => self.lost(at, &link.name, TOO_MUCH.into()),
+                Ok(_) => not_followed(TOO_MUCH),
                 Err(reason) => self.lost(at, &link.name, reason),
             },
             LeadsTo::Elsewhere(size) => match links::elsewhere(group, &link.name, size) {
                 Ok((file, path)) if self.take((file.len() + path.len()) as u64) => {
                     LinkTarget::External { file, path }
                 }
-                Ok(_) => self.lost(at, &link.name, TOO_MUCH.into()),
+                Ok(_) => not_followed(TOO_MUCH),
                 Err(reason) => self.lost(at, &link.name, reason),
             },
-            LeadsTo::Foreign(class) => LinkTarget::NotFollowed {
-                reason: format!("a link of class {class}"),
-            },
-            LeadsTo::Unsaid(len) => LinkTarget::NotFollowed {
-                reason: format!(
-                    "a link whose name has {len} bytes, more than {} KiB",
-                    links::NAME_MOST >> 10
-                ),
-            },
+            LeadsTo::Foreign(class) => not_followed(&format!("a link of class {class}")),
+            LeadsTo::Endless(len) => not_followed(&format!(
+                "a link that holds {len} bytes, more than {} KiB",
+                links::VALUE_MOST >> 10
+            )),
+            LeadsTo::Unsaid(len) => not_followed(&format!(
+                "a link whose name has {len} bytes, more than {} KiB",
+                links::NAME_MOST >> 10
+            )),
         }
     }
 
@@ -160,6 +169,7 @@ impl<'a> FileWalk<'a> {
                 LinkTarget::Dataset(dataset)
             }
             Known::Type => LinkTarget::Type,
+            Known::LeftOut => not_followed(TOO_MUCH),
             Known::Unreadable(reason) => unknown(reason),
         }
     }
@@ -184,7 +194,7 @@ impl<'a> FileWalk<'a> {
         match unsafe { H5Iget_type(object.id()) } {
             H5I_type_t::H5I_GROUP => {
                 if !self.take(name.len() as u64 + ENTRY_BYTES) {
-                    return Err(TOO_MUCH.into());
+                    return Ok(Known::LeftOut);
                 }
                 let number = self.add_group(token, at as u32, name.to_vec());
                 Ok(Known::Group(number))
@@ -205,7 +215,7 @@ impl<'a> FileWalk<'a> {
         let opened = LibraryDataset::new(object)?;
         let mut dataset = opened.describe(token)?;
         if !self.take(size(&dataset)) {
-            return Err(TOO_MUCH.into());
+            return Ok(Known::LeftOut);
         }
         dataset.attributes = self.attributes(opened.handle(), at, Some(name));
         let number = self.datasets.len() as u32;
@@ -253,7 +263,7 @@ impl<'a> FileWalk<'a> {
         let mut kept = Vec::with_capacity(found.len());
         for attribute in found {
             if !self.take(size(&attribute)) {
-                self.problem(at, name, TOO_MUCH.into());
+                self.leave_out(at, name.unwrap_or(OTHERS), ATTRIBUTES);
                 break;
             }
             kept.push(attribute);
@@ -285,6 +295,17 @@ impl<'a> FileWalk<'a> {
         }
     }
 
+    /// Notes that members of a group, or attributes of one, are left out.
+    fn leave_out(&mut self, at: usize, name: &[u8], what: &str) {
+        if self.left_out.len() >= PROBLEMS_MOST {
+            return;
+        }
+        let mut path = self.path(at);
+        path.push(name.to_vec());
+        let what = what.into();
+        self.left_out.push(Problem { path, what });
+    }
+
     /// Names from the root to a group; a group's number is larger than that of the group it lies in.
     fn path(&self, mut at: usize) -> Vec<Vec<u8>> {
         let mut path = Vec::new();
@@ -301,6 +322,11 @@ impl<'a> FileWalk<'a> {
 pub(super) fn open(file: &Identifier, token: u64) -> Outcome<Identifier> {
     // SAFETY: the handle is a file; the library checks what lies at that address.
     Identifier::new(unsafe { H5Oopen_by_token(file.id(), links::token(token)) })
+}
+
+fn not_followed(reason: &str) -> LinkTarget {
+    let reason = reason.to_owned();
+    LinkTarget::NotFollowed { reason }
 }
 
 fn unknown(reason: String) -> LinkTarget {

@@ -61,6 +61,10 @@ impl Array for CompactStrings {
         })
     }
 
+    fn weight(&self) -> u64 {
+        self.lines.len() as u64 + 256
+    }
+
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         direct_piece(range, out);
         Ok(())

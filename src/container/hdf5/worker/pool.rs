@@ -126,7 +126,7 @@ impl WorkerPool {
             seat.dismiss();
         }
         match answer {
-            Some(answer) => answer.map_err(|reason| Fault::new(reason).into()),
+            Some(answer) => answer.map_err(Error::from),
             None => Err(Fault::new("the answer of the HDF5 worker cannot be read").into()),
         }
     }

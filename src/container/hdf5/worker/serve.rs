@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
 
-use super::wire::{self, Answer, RawBytes, Request, Wanted};
+use super::wire::{self, Answer, RawBytes, Refusal, Request, Wanted};
 use crate::container::hdf5::library::{self, LibraryFile};
 
 /// What `pgrep` and `top` show; at most 15 bytes.
@@ -57,12 +57,12 @@ fn serve() -> io::Result<()> {
 
 fn respond(socket: &mut Socket, request: Request, file: BorrowedFd<'_>) -> io::Result<()> {
     match request.wanted {
-        Wanted::Index => send(socket, &confined(file, |file| file.index())),
+        Wanted::Index => send(socket, &confined(file, |file| Ok(file.index()?))),
         Wanted::Chunks(token) => {
             let packed = confined(file, |file| file.chunks(token));
             send(
                 socket,
-                &packed.as_deref().map(RawBytes).map_err(String::clone),
+                &packed.as_deref().map(RawBytes).map_err(Refusal::clone),
             )
         }
     }
@@ -100,7 +100,7 @@ fn openable(most: Option<u64>) -> Answer<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = most;
     setrlimit(Resource::Nofile, limit)
-        .map_err(|e| format!("the worker cannot limit what it opens: {e}"))
+        .map_err(|e| format!("the worker cannot limit what it opens: {e}").into())
 }
 
 /// Ends this process after so many seconds; 0: not any more. The daemon is stricter, but if it is

@@ -12,8 +12,14 @@ use super::process::{EncodedAnswer, Program};
 use super::wire::Wanted;
 use super::*;
 use crate::container::hdf5::chunk_table::PackedChunks;
-use crate::container::hdf5::index::{Datatype, StorageLayout};
+use crate::container::hdf5::index::heap::{OnHeap, allocated};
+use crate::container::hdf5::index::{
+    AttributeEntry, AttributeValue, DatasetEntry, Datatype, DatatypeMember, GroupEntry, LinkEntry,
+    LinkTarget, Problem, StorageLayout,
+};
 use crate::container::hdf5::library::tests::sample;
+use crate::container::hdf5::sample::empty_index;
+use crate::error::Error;
 use crate::source::Store;
 use crate::source::local::LocalStore;
 
@@ -229,6 +235,136 @@ fn types_nested_without_end_are_no_answer() {
     encoded = [level.repeat(1_000_000), encoded].concat();
     let decoded = postcard::from_bytes::<Datatype>(&encoded);
     assert!(decoded.is_err());
+}
+
+/// An index of 5000 datasets, with something of everything that may be long.
+fn long_index() -> FileIndex {
+    let attribute = |number: u32| AttributeEntry {
+        name: format!("a{number}").into(),
+        value: match number % 3 {
+            0 => AttributeValue::Text(vec![b'x'; 100]),
+            1 => AttributeValue::Json("[1, 2]".into()),
+            _ => AttributeValue::Omitted("too long".into()),
+        },
+    };
+    let members = (0..3).map(|number| DatatypeMember {
+        name: format!("m{number}").into(),
+        offset: number,
+        element: Datatype::Opaque { size: 1 },
+    });
+    let members: Vec<DatatypeMember> = members.collect();
+    let dataset = |number: u32| DatasetEntry {
+        token: u64::from(number) << 10,
+        element: Datatype::Compound {
+            size: 3,
+            members: members.clone(),
+        },
+        dims: Some(vec![7, u64::from(number)]),
+        layout: match number % 3 {
+            0 => StorageLayout::Compact(vec![1; 50]),
+            1 => StorageLayout::Contiguous { address: None },
+            _ => StorageLayout::Unknown("odd".into()),
+        },
+        filters: vec![],
+        fill: Some(vec![0; 3]),
+        attributes: (0..number % 4).map(attribute).collect(),
+        stored_bytes: 50,
+        text: None,
+    };
+    let link = |number: u32| LinkEntry {
+        name: format!("{number:05}").into(),
+        target: LinkTarget::Dataset(number),
+    };
+    let problem = |what: &str| Problem {
+        path: vec![b"p".to_vec()],
+        what: what.into(),
+    };
+    FileIndex {
+        base: 512,
+        groups: vec![GroupEntry {
+            parent: 0,
+            name: vec![b'g'; 70_000],
+            attributes: vec![attribute(0)],
+            links: (0..5000).map(link).collect(),
+        }],
+        datasets: (0..5000).map(dataset).collect(),
+        problems: vec![problem("damaged")],
+        left_out: vec![problem("too much")],
+        ..empty_index()
+    }
+}
+
+#[test]
+fn an_index_is_charged_as_it_is_built() {
+    let index = long_index();
+    let answer: wire::Answer<&FileIndex> = Ok(&index);
+    let encoded = postcard::to_stdvec(&answer).unwrap();
+    let budget = Budget::new(1 << 30);
+    let (read, hold) = charged::read(&encoded, &budget).unwrap().unwrap().unwrap();
+    assert_eq!(read, index);
+    let group = &read.groups[0];
+    let links = group.links.on_heap() + group.attributes.on_heap() + group.name.on_heap();
+    let lists = allocated(size_of::<GroupEntry>());
+    let told = read.problems.on_heap() + read.left_out.on_heap();
+    let all = links + lists + read.datasets.on_heap() + told;
+    assert_eq!((hold.bytes(), budget.kept()), (all, all));
+    drop(hold);
+    let refusal: wire::Answer<FileIndex> = Err("no file".into());
+    let refusal = postcard::to_stdvec(&refusal).unwrap();
+    let read = charged::read(&refusal, &budget).unwrap().unwrap();
+    assert_eq!(
+        read.err().map(|refusal| refusal.why),
+        Some("no file".into())
+    );
+    for cut in [0, 1, 10, encoded.len() / 2, encoded.len() - 1] {
+        assert!(charged::read(&encoded[..cut], &budget).unwrap().is_none());
+    }
+    let longer = [&encoded[..], &[0]].concat();
+    assert!(charged::read(&longer, &budget).unwrap().is_none());
+    assert_eq!(budget.used(), 0);
+}
+
+/// The first number is what the whole needs, as far as can be said when there is no room.
+#[test]
+fn an_index_without_room_says_how_much_it_needs() {
+    let answer: wire::Answer<FileIndex> = Ok(long_index());
+    let encoded = postcard::to_stdvec(&answer).unwrap();
+    let (_, hold) = charged::read(&encoded, &Budget::new(1 << 30))
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    let needed = (hold.bytes() * (1 + MADE)) >> 20;
+    let budget = Budget::new(2 << 20);
+    let refused = charged::read(&encoded, &budget).err().unwrap();
+    assert!(refused.is_no_memory() && budget.used() == 0);
+    let text = refused.to_string();
+    let said = text.split(" MiB are needed").next().unwrap();
+    let said: u64 = said.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(
+        (needed / 2..2 * needed + 2).contains(&said),
+        "{text}: {needed}"
+    );
+}
+
+#[test]
+fn a_list_that_cannot_be_as_long_as_it_says_is_none() {
+    let empty: wire::Answer<FileIndex> = Ok(empty_index());
+    let mut encoded = postcard::to_stdvec(&empty).unwrap();
+    // Groups, datasets, problems, what is left out: each an empty list.
+    let at = encoded.len() - 3;
+    encoded[at] = 100;
+    let budget = Budget::new(1 << 20);
+    assert!(charged::read(&encoded, &budget).unwrap().is_none());
+}
+
+#[test]
+fn what_we_have_no_room_for_is_not_told_as_a_fault() {
+    let whole = wire::Refusal::of_what_is_whole("too many".into());
+    assert!(matches!(Error::from(whole), Error::NotShown(_)));
+    assert!(matches!(
+        Error::from(wire::Refusal::from("bad")),
+        Error::Fault(_)
+    ));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! A request is 13 bytes and one descriptor: what is wanted (1 byte), a token (8 bytes), seconds until
 //! the worker ends itself (4 bytes). The answer is its length (8 bytes) and a value in postcard's
-//! encoding: the thing asked for, or a sentence that says why not. Numbers are little-endian.
+//! encoding: the thing asked for, or a [`Refusal`]. Numbers are little-endian.
 
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
@@ -13,6 +13,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::{Error, Fault, NotShown};
 
 /// What the daemon wants to know about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,45 @@ pub(in crate::container::hdf5) struct Request {
 }
 
 /// What is answered: the thing, or why there is none.
-pub(in crate::container::hdf5) type Answer<T> = Result<T, String>;
+pub(in crate::container::hdf5) type Answer<T> = Result<T, Refusal>;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::container::hdf5) struct Refusal {
+    pub(in crate::container::hdf5) why: String,
+    /// No damage: it is more than we hold.
+    pub(in crate::container::hdf5) is_whole: bool,
+}
+
+impl Refusal {
+    pub(in crate::container::hdf5) fn of_what_is_whole(why: String) -> Refusal {
+        let is_whole = true;
+        Refusal { why, is_whole }
+    }
+}
+
+/// What libhdf5 complains of is damage.
+impl From<String> for Refusal {
+    fn from(why: String) -> Refusal {
+        let is_whole = false;
+        Refusal { why, is_whole }
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(why: &str) -> Refusal {
+        why.to_owned().into()
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Error {
+        match refusal.is_whole {
+            true => NotShown::new(refusal.why).into(),
+            false => Fault::new(refusal.why).into(),
+        }
+    }
+}
 
 /// RawBytes that are sent and received as a whole.
 #[derive(Debug, PartialEq, Eq)]

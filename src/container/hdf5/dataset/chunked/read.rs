@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::super::unchunked;
-use crate::codec::filters::{FilterDescription, FilterError, Pipeline};
+use crate::codec::filters::{FilterDescription, FilterError, Pipeline, Unsupported};
 use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{ChunkEntry, FilterEntry};
 use crate::error::{Error, Fault, NotShown, Result};
@@ -52,9 +52,12 @@ impl ChunkReader {
         }
     }
 
-    /// Why nothing can be decoded.
-    pub(super) fn trouble(&self) -> Option<&Error> {
-        self.pipeline.as_ref().err()
+    /// Why not everything can be decoded. `applied`: bits of the filters that some chunk went through.
+    pub(super) fn trouble(&self, applied: u32) -> Option<Error> {
+        match &self.pipeline {
+            Ok(pipeline) => pipeline.unknown(!applied).map(not_shown),
+            Err(error) => Some(error.clone()),
+        }
     }
 
     pub(super) fn pipeline(&self) -> Result<&Pipeline> {
@@ -88,6 +91,10 @@ impl ChunkReader {
         if chunk.size >= u64::from(u32::MAX) || end > self.source.len() {
             let fault = unchunked::beyond_the_end(chunk.address, end, self.source.len());
             return Err(fault.block(chunk.number).into());
+        }
+        let unknown = |pipeline: &Pipeline| pipeline.unknown(chunk.mask).map(not_shown);
+        if let (false, Some(error)) = (plain, self.pipeline().ok().and_then(unknown)) {
+            return Err(error);
         }
         if chunk.size == 0 || !(plain || self.is_plausible(chunk, reach)) {
             let fault = Fault::new("the chunk is too short for what it is to hold");
@@ -236,10 +243,11 @@ fn pipeline(filters: &[FilterEntry], chunk_bytes: u64) -> Result<Pipeline> {
     // At most 4 GiB: the grid has checked it.
     let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(usize::MAX);
     let checked = Pipeline::new(&filters, chunk_bytes);
-    checked.map_err(|error| match error.is_unknown {
-        true => NotShown::new(error.to_string()).into(),
-        false => Fault::new(error.to_string()).into(),
-    })
+    checked.map_err(|error| Fault::new(error.to_string()).into())
+}
+
+fn not_shown(unknown: &Unsupported) -> Error {
+    NotShown::new(unknown.to_string()).into()
 }
 
 /// The same, with its numbers where every fault has them.

@@ -12,6 +12,7 @@ use crate::container::hdf5::dataset::tests::{
 };
 use crate::container::hdf5::index::Datatype;
 use crate::container::hdf5::sample::Bytes;
+use crate::memory::no_memory;
 use crate::memory::scratch::Region;
 
 fn chunked(tables: ChunkTables) -> Chunked {
@@ -23,6 +24,7 @@ fn chunked(tables: ChunkTables) -> Chunked {
         layout: StorageLayout::Chunked {
             chunk: vec![4],
             plain_edges: false,
+            applied: u32::MAX,
             table: None,
         },
         filters: vec![],
@@ -39,14 +41,21 @@ fn chunked(tables: ChunkTables) -> Chunked {
 #[test]
 fn a_refused_table_is_asked_for_again_only_when_the_fault_may_have_passed() {
     let hour = Duration::from_secs(3600);
-    for (passing, times) in [(None, 1), (Some(hour), 1), (Some(Duration::ZERO), 3)] {
+    let fault = |passing| {
+        let fault = Fault::new("no table today");
+        Error::from(Fault { passing, ..fault })
+    };
+    for (error, times) in [
+        (fault(None), 1),
+        (fault(Some(hour)), 1),
+        (fault(Some(Duration::ZERO)), 3),
+        (no_memory("no room today"), 1),
+    ] {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let array = chunked(Arc::new(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
-            let fault = Fault::new("no table today");
-            let fault = Fault { passing, ..fault };
-            Err(fault.into())
+            Err(error.clone())
         }));
         for _ in 0..3 {
             assert!(array.each_piece(0..1, &mut |_| Ok(())).is_err());

@@ -85,6 +85,11 @@ impl Stretch {
 }
 
 impl Hyperslab {
+    /// Bytes that it takes beside itself.
+    pub(super) fn on_heap(&self) -> u64 {
+        (self.axes.capacity() * size_of::<Stretch>()) as u64
+    }
+
     /// `stripes` of a dataset of these dimensions, whose elements can be counted; none: all of it.
     pub(super) fn new(stripes: Option<&[Stripe]>, dims: &[u64]) -> Result<Hyperslab> {
         let all = |dim: &u64| Stripe {

@@ -175,3 +175,48 @@ fn a_virtual_part_of_no_elements_is_not_left_to_fill_values() {
     let why = opened.err().map(|e| e.to_string()).unwrap_or_default();
     assert!(why.contains("virtual itself"), "{why}");
 }
+
+#[test]
+fn where_a_virtual_dataset_ends_is_known_if_its_last_part_is() {
+    let mut index = empty_index();
+    let link = |(name, target): (&str, LinkTarget)| LinkEntry {
+        name: name.into(),
+        target,
+    };
+    let away = LinkTarget::External {
+        file: b"other.h5".to_vec(),
+        path: b"x".to_vec(),
+    };
+    let [reason, damage] = ["class 99", "bad header"].map(String::from);
+    let links = [
+        ("away", away),
+        ("d", LinkTarget::Dataset(0)),
+        ("foreign", LinkTarget::NotFollowed { reason }),
+        ("lost", LinkTarget::Unknown { reason: damage }),
+        ("v", LinkTarget::Dataset(1)),
+    ];
+    index.groups.push(GroupEntry {
+        parent: 0,
+        name: vec![],
+        attributes: vec![],
+        links: links.into_iter().map(link).collect(),
+    });
+    let described = |end: &str| VirtualLayout {
+        files: vec![b".".to_vec()],
+        parts: Ok(vec![]),
+        open_ended: false,
+        ends: vec![b"d".to_vec(), end.into()],
+    };
+    let inner = StorageLayout::Virtual(described("d"));
+    index.datasets = vec![contiguous(1, &[3], 0), dataset(2, &[3], inner)];
+    let known = |end: &str| no_known_end(&index, &described(end));
+    for end in ["d", "/d", "nothing", "d/x"] {
+        assert_eq!(known(end).unwrap(), None, "{end}");
+    }
+    let lost = |why: &str| Some(format!("{why}, so where it ends is not known"));
+    assert_eq!(known("away").unwrap(), lost("a part leads to another file"));
+    assert_eq!(known("v").unwrap(), lost(VIRTUAL_ITSELF));
+    let foreign = "a part leads to another file or cannot be followed: class 99";
+    assert_eq!(known("foreign").unwrap(), lost(foreign));
+    assert!(matches!(known("lost"), Err(Error::Fault(_))));
+}

@@ -1,0 +1,175 @@
+//! What parts of an index take in memory beside themselves, as it was allocated.
+//!
+//! Used by `worker` to charge an index while it is read, since how much that is per byte of an answer differs from
+//! file to file: some four times it where attributes are long, ten times where datasets are small.
+
+use super::{
+    AttributeEntry, AttributeValue, ChunkEntry, DatasetEntry, Datatype, DatatypeMember,
+    FilterEntry, LinkEntry, LinkTarget, Problem, StorageLayout, Stripe, VirtualLayout, VirtualPart,
+};
+
+use crate::container::hdf5::worker::wire::Refusal;
+
+/// Something of which parts lie elsewhere in memory.
+pub(in crate::container::hdf5) trait OnHeap {
+    /// Bytes of these parts.
+    fn on_heap(&self) -> u64;
+}
+
+/// What an allocation of so many bytes takes: the system's allocator rounds up, and keeps a length with it.
+pub(in crate::container::hdf5) fn allocated(bytes: usize) -> u64 {
+    match bytes {
+        0 => 0,
+        _ => (bytes as u64)
+            .saturating_add(8)
+            .next_multiple_of(16)
+            .max(32),
+    }
+}
+
+/// A list whose items have nothing elsewhere.
+fn plain<T>(list: &Vec<T>) -> u64 {
+    allocated(list.capacity().saturating_mul(size_of::<T>()))
+}
+
+impl<T: OnHeap> OnHeap for Vec<T> {
+    fn on_heap(&self) -> u64 {
+        plain(self) + self.iter().map(OnHeap::on_heap).sum::<u64>()
+    }
+}
+
+impl<T: OnHeap> OnHeap for Option<T> {
+    fn on_heap(&self) -> u64 {
+        self.as_ref().map_or(0, OnHeap::on_heap)
+    }
+}
+
+impl OnHeap for String {
+    fn on_heap(&self) -> u64 {
+        allocated(self.capacity())
+    }
+}
+
+/// Things without parts elsewhere.
+macro_rules! in_place {
+    ($($name:ty),*) => {
+        $(impl OnHeap for $name {
+            fn on_heap(&self) -> u64 {
+                0
+            }
+        })*
+    };
+}
+
+in_place!(u8, u32, u64, usize, Stripe, ChunkEntry);
+
+impl OnHeap for Problem {
+    fn on_heap(&self) -> u64 {
+        self.path.on_heap() + self.what.on_heap()
+    }
+}
+
+impl OnHeap for Refusal {
+    fn on_heap(&self) -> u64 {
+        self.why.on_heap()
+    }
+}
+
+impl OnHeap for LinkEntry {
+    fn on_heap(&self) -> u64 {
+        let target = match &self.target {
+            LinkTarget::Group(_) | LinkTarget::Dataset(_) | LinkTarget::Type => 0,
+            LinkTarget::External { file, path } => file.on_heap() + path.on_heap(),
+            LinkTarget::Dangling { path } => path.on_heap(),
+            LinkTarget::NotFollowed { reason } | LinkTarget::Unknown { reason } => reason.on_heap(),
+        };
+        self.name.on_heap() + target
+    }
+}
+
+impl OnHeap for AttributeEntry {
+    fn on_heap(&self) -> u64 {
+        let value = match &self.value {
+            AttributeValue::Text(text) => text.on_heap(),
+            AttributeValue::Json(text) | AttributeValue::Omitted(text) => text.on_heap(),
+        };
+        self.name.on_heap() + value
+    }
+}
+
+impl OnHeap for DatasetEntry {
+    fn on_heap(&self) -> u64 {
+        self.element.on_heap()
+            + self.dims.on_heap()
+            + self.layout.on_heap()
+            + self.filters.on_heap()
+            + self.fill.on_heap()
+            + self.attributes.on_heap()
+            + self.text.on_heap()
+    }
+}
+
+impl OnHeap for FilterEntry {
+    fn on_heap(&self) -> u64 {
+        self.values.on_heap()
+    }
+}
+
+impl OnHeap for StorageLayout {
+    fn on_heap(&self) -> u64 {
+        match self {
+            StorageLayout::Compact(bytes) | StorageLayout::Texts(bytes) => bytes.on_heap(),
+            StorageLayout::Contiguous { .. } => 0,
+            StorageLayout::Chunked { chunk, table, .. } => chunk.on_heap() + table.on_heap(),
+            StorageLayout::External(names) => names.on_heap(),
+            StorageLayout::Virtual(described) => described.on_heap(),
+            StorageLayout::Unknown(reason) => reason.on_heap(),
+        }
+    }
+}
+
+impl OnHeap for VirtualLayout {
+    fn on_heap(&self) -> u64 {
+        let parts = match &self.parts {
+            Ok(parts) => parts.on_heap(),
+            Err(reason) => reason.on_heap(),
+        };
+        self.files.on_heap() + parts + self.ends.on_heap()
+    }
+}
+
+impl OnHeap for VirtualPart {
+    fn on_heap(&self) -> u64 {
+        self.dataset.on_heap() + self.here.on_heap() + self.there.on_heap()
+    }
+}
+
+impl OnHeap for DatatypeMember {
+    fn on_heap(&self) -> u64 {
+        self.name.on_heap() + self.element.on_heap()
+    }
+}
+
+impl OnHeap for Datatype {
+    fn on_heap(&self) -> u64 {
+        match self {
+            Datatype::Enum { values, .. } => {
+                let each = values.iter();
+                let each = each.map(|(name, value)| name.on_heap() + value.on_heap());
+                plain(values) + each.sum::<u64>()
+            }
+            Datatype::Compound { members, .. } => members.on_heap(),
+            Datatype::Array { dims, base } => {
+                dims.on_heap() + allocated(size_of::<Datatype>()) + base.on_heap()
+            }
+            Datatype::Other { name, .. } => name.on_heap(),
+            Datatype::Integer(_)
+            | Datatype::Float(_)
+            | Datatype::Complex(_)
+            | Datatype::Bitfield(_)
+            | Datatype::FixedString { .. }
+            | Datatype::VariableString
+            | Datatype::Opaque { .. } => 0,
+        }
+    }
+}

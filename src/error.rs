@@ -264,6 +264,11 @@ impl Error {
         matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied)
     }
 
+    /// Another program holds a lease on the file.
+    pub fn is_would_block(&self) -> bool {
+        matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::WouldBlock)
+    }
+
     pub fn is_not_found(&self) -> bool {
         match self {
             Error::NotFound => true,

@@ -49,6 +49,22 @@ impl LocalStore {
         beneath::open(self.root.as_fd(), path, flags)
     }
 
+    /// A file on which another program holds a lease: waits until that one gives it up, as every program does that
+    /// opens it (at most as long as the system's `lease-break-time`).
+    fn open_leased(&self, path: &Path) -> std::result::Result<OwnedFd, Errno> {
+        let fd = self.open_at(path, OFlags::PATH)?;
+        if !FileType::from_raw_mode(fs::fstat(&fd)?.st_mode).is_file() {
+            return Err(Errno::AGAIN);
+        }
+        loop {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            match fs::open(proc_name(fd.as_fd()), flags, Mode::empty()) {
+                Err(Errno::INTR) => continue,
+                opened => return opened,
+            }
+        }
+    }
+
     /// Runs `with` on an entry: its directory, reached without symbolic links, and its name in there.
     fn at<T>(
         &self,
@@ -133,12 +149,11 @@ impl Store for LocalStore {
                 continue;
             }
             match entry.file_type() {
-                // It may have gone.
-                FileType::Unknown => {
-                    if let Ok(found) = self.stat(&path.join(name)) {
-                        each(name, found.kind);
-                    }
-                }
+                FileType::Unknown => match self.stat(&path.join(name)) {
+                    Ok(found) => each(name, found.kind),
+                    Err(e) if e.is_not_found() => {}
+                    Err(_) => each(name, FileKind::File),
+                },
                 known => each(name, kind(known)),
             }
         }
@@ -154,7 +169,11 @@ impl Store for LocalStore {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
         let failed = |e| self.failed("open", path, e);
-        let fd = self.open_at(path, OFlags::RDONLY).map_err(failed)?;
+        let opened = match self.open_at(path, OFlags::RDONLY) {
+            Err(Errno::AGAIN) => self.open_leased(path),
+            opened => opened,
+        };
+        let fd = opened.map_err(failed)?;
         let source = LocalSource::new(fd, self.display(path));
         Ok(Arc::new(source.map_err(failed)?))
     }
@@ -300,6 +319,45 @@ mod tests {
             let again = source.fetch_one(0, &mut found);
             assert!(matches!(again, Err(Error::Changed { .. })), "{again:?}");
         }
+    }
+
+    /// Looking into it is refused at once; opening it waits for the holder.
+    #[test]
+    fn a_leased_file_is_opened_when_its_holder_lets_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, name) = (directory.path().join("x"), Path::new("x"));
+        std::fs::write(&path, "bytes").unwrap();
+        let store = LocalStore::open(directory.path(), directory.path()).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        lease(&file, libc::F_WRLCK);
+        let refused = store.head(name, &mut [0]).unwrap_err();
+        assert!(refused.is_would_block(), "{refused}");
+        std::thread::scope(|threads| {
+            let (tell, told) = std::sync::mpsc::channel();
+            let store = &store;
+            let opener = threads.spawn(move || {
+                tell.send(std::fs::read_link("/proc/thread-self").unwrap())
+                    .unwrap();
+                store.open(name).map(|source| source.len())
+            });
+            let state = Path::new("/proc").join(told.recv().unwrap()).join("stat");
+            while !std::fs::read_to_string(&state).unwrap().contains(") S ") {
+                std::thread::yield_now();
+            }
+            lease(&file, libc::F_UNLCK);
+            assert_eq!(opener.join().unwrap().unwrap(), 5);
+        });
+    }
+
+    /// Takes a lease on a file, or gives it up. SIGURG, which is ignored, tells that somebody waits.
+    fn lease(file: &std::fs::File, kind: i32) {
+        const F_SETSIG: i32 = 10;
+        // SAFETY: two calls that take numbers.
+        let done = unsafe {
+            libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) == 0
+                && libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) == 0
+        };
+        assert!(done, "{}", io::Error::last_os_error());
     }
 
     #[test]

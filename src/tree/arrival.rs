@@ -15,7 +15,7 @@ use crate::source::{FileKind, Stat, Store};
 pub(super) enum Recognition {
     Container(Recognised),
     Ordinary,
-    /// It may not be read: shown as it is, and asked again the next time.
+    /// It may not be read, or another program holds a lease on it: shown as it is, and asked again the next time.
     Unknown,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn recognise(
     match container::recognise(&candidate) {
         Ok(Some(recognised)) => Ok(Recognition::Container(recognised)),
         Ok(None) => Ok(Recognition::Ordinary),
-        Err(e) if e.is_permission_denied() => Ok(Recognition::Unknown),
+        Err(e) if e.is_permission_denied() || e.is_would_block() => Ok(Recognition::Unknown),
         Err(e) => Err(e),
     }
 }

@@ -12,8 +12,12 @@ use std::path::{Component, Path};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, Result};
 
+/// How often `openat2` is asked again when it could not make sure of the way.
+const TRIES: u32 = 16;
+
 /// Opens `path` below `root`; the empty path is `root` itself. A link at its end is opened as such with
-/// `O_PATH`, and is ELOOP without, or where a directory is wanted.
+/// `O_PATH`, and is ELOOP without, or where a directory is wanted. A file on which another program holds a lease is
+/// EAGAIN: that program has been told to give it up.
 pub(super) fn open(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> {
     match resolve(root, path, flags) {
         Err(Errno::NOTDIR) if flags.contains(OFlags::DIRECTORY) && is_link(root, path) => {
@@ -32,14 +36,16 @@ fn resolve(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> 
     };
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | patient;
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    loop {
+    for _ in 0..TRIES {
         match fs::openat2(root, here(path), flags, Mode::empty(), how) {
+            // A rename on the way, or a lease; the walk below tells them apart.
             Err(Errno::INTR | Errno::AGAIN) => continue,
             // Filters of system calls answer one that they do not know with either.
-            Err(Errno::NOSYS | Errno::PERM) => return walk(root, path, flags),
+            Err(Errno::NOSYS | Errno::PERM) => break,
             other => return other,
         }
     }
+    walk(root, path, flags)
 }
 
 /// The directory that holds an entry, and the entry's name in it; `None` if the path is that of the root.

@@ -4,9 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed (a message on standard error says what and where), 2 wrong usage";
+
+const VERIFIED: &str = "Faults go to standard error, a line each; what is whole but cannot be shown, and the count, to \
+     standard output.\n\n\
+     Exit status: 0 sound, 1 faults found or something could not be read, 2 wrong usage";
+
 /// Mounts compressed array containers and shows each as a directory of raw, decoded arrays.
 #[derive(Parser)]
-#[command(name = "arrayfs", version, about, max_term_width = 100)]
+#[command(name = "arrayfs", version, about, max_term_width = 100, after_help = EXIT_STATUS)]
 pub(super) struct Main {
     /// How to read DAPHNE files: auto, spec or daphne
     #[arg(long, global = true, value_name = "DIALECT")]
@@ -18,9 +24,12 @@ pub(super) struct Main {
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Mount SOURCE at MOUNTPOINT; returns when the mount is usable
-    Mount(MountArgs),
+    Mount(Box<MountArgs>),
     /// Unmount; returns when the daemon has ended
-    Umount { mountpoint: PathBuf },
+    Umount {
+        /// Where it is mounted
+        mountpoint: PathBuf,
+    },
     /// List the containers and arrays under PATH, without a mount
     Ls {
         /// Also type, shape, sizes and codec
@@ -29,6 +38,7 @@ pub(super) enum Command {
         /// One JSON document
         #[arg(long)]
         json: bool,
+        /// A directory, which is searched, or a container
         #[arg(default_value = ".")]
         path: PathBuf,
     },
@@ -37,11 +47,14 @@ pub(super) enum Command {
         /// The text of arrays.json
         #[arg(long)]
         json: bool,
+        /// A container file or directory
         container: PathBuf,
     },
     /// Write the decoded bytes of an array to standard output
     Cat {
+        /// A container file or directory
         container: PathBuf,
+        /// Its name, as 'arrayfs ls' shows it
         array: String,
         /// First byte
         #[arg(long, default_value_t = 0)]
@@ -51,10 +64,12 @@ pub(super) enum Command {
         length: Option<u64>,
     },
     /// Check every rule, checksum and block: exit status 0 sound, 1 faults found
+    #[command(after_help = VERIFIED)]
     Verify {
         /// One JSON document on standard output
         #[arg(long)]
         json: bool,
+        /// Directories, in which all containers are checked, and containers
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },
@@ -63,6 +78,7 @@ pub(super) enum Command {
         /// One JSON document
         #[arg(long)]
         json: bool,
+        /// Where it is mounted; all mounts if left out
         mountpoint: Option<PathBuf>,
     },
     /// Reads the structure of HDF5 files for another arrayfs, on its standard input
@@ -90,7 +106,7 @@ pub(super) struct MountArgs {
     /// How far the kernel reads ahead of who reads in sequence; root only (default: 512K)
     #[arg(long, value_name = "SIZE")]
     readahead: Option<String>,
-    /// Threads that serve requests
+    /// Threads that serve requests (default: one per core, 4 to 16)
     #[arg(long, value_name = "N")]
     threads: Option<String>,
     /// Let other users in; permissions are checked
@@ -114,13 +130,39 @@ pub(super) struct MountArgs {
     /// Log to this file, or to syslog (default in the background: syslog)
     #[arg(long, value_name = "FILE|syslog")]
     log: Option<String>,
-    /// error, warn, info or debug
+    /// How much is logged: off, error, warn, info, debug or trace (default: info)
     #[arg(long, alias = "log_level", value_name = "LEVEL")]
     log_level: Option<String>,
+    #[command(flatten)]
+    generic: GenericFlags,
     /// Directory or container file
     pub(super) source: PathBuf,
     /// An existing directory
     pub(super) mountpoint: PathBuf,
+}
+
+/// Those of mount(8) that change something here.
+#[derive(Args, Default)]
+struct GenericFlags {
+    /// As in mount(8), like the following
+    #[arg(long)]
+    suid: bool,
+    #[arg(long, conflicts_with = "suid")]
+    nosuid: bool,
+    #[arg(long)]
+    dev: bool,
+    #[arg(long, conflicts_with = "dev")]
+    nodev: bool,
+    #[arg(long)]
+    exec: bool,
+    #[arg(long, conflicts_with = "exec")]
+    noexec: bool,
+    #[arg(long)]
+    atime: bool,
+    #[arg(long, conflicts_with = "atime")]
+    noatime: bool,
+    #[arg(long)]
+    nosymfollow: bool,
 }
 
 impl MountArgs {
@@ -133,6 +175,15 @@ impl MountArgs {
             ("allow_other", self.allow_other),
             ("default_permissions", self.default_permissions),
             ("direct_io", self.direct_io),
+            ("suid", self.generic.suid),
+            ("nosuid", self.generic.nosuid),
+            ("dev", self.generic.dev),
+            ("nodev", self.generic.nodev),
+            ("exec", self.generic.exec),
+            ("noexec", self.generic.noexec),
+            ("atime", self.generic.atime),
+            ("noatime", self.generic.noatime),
+            ("nosymfollow", self.generic.nosymfollow),
         ];
         all.extend(
             flags

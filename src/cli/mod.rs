@@ -96,7 +96,7 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
         Command::Mount(mut args) => {
             args.options
                 .extend(main.dialect.map(|value| format!("dialect={value}")));
-            mount::run(args, inherited)
+            mount::run(*args, inherited)
         }
         Command::Umount { mountpoint } => umount::run(&mountpoint),
         Command::Ls { long, json, path } => ls::run(&path, preferences, long, json),

@@ -99,6 +99,12 @@ pub trait Array: Send + Sync {
         1 << 10
     }
 
+    /// Whether [`Array::pieces`] of this range takes nothing but a look into memory: no source is read for it, and
+    /// nobody is waited for. Asked for who must not wait; "no" is always a safe answer.
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        false
+    }
+
     /// Bytes of scratch memory that decoding this block takes: a sum of [`crate::memory::room`].
     fn scratch(&self, _block: BlockId) -> u64 {
         0

@@ -58,28 +58,25 @@ impl CachedArray {
         tail: Tail,
         reply: impl FnOnce(Result<&[u8]>) -> R,
     ) -> R {
-        let end = offset.saturating_add(len as u64).min(self.size());
-        if offset >= end {
+        let (range, len) = self.range(offset, len);
+        if len == 0 {
             return reply(Ok(&[]));
         }
-        let before = self.prefix.len() as u64;
-        let from = offset.max(before) - before..end.max(before) - before;
-        let to = before.saturating_sub(offset) as usize;
-        let ranges = [PlacedRange { from, to }];
+        let (ranges, prefixed) = ([range], offset < self.prefix.len() as u64);
         let mut steps = PieceSteps::new(&*self.array, &ranges);
         let mut placed = Vec::new();
         if let Err(e) = steps.next(&mut placed) {
             return reply(Err(self.locate(e)));
         }
-        if let (true, Some((id, len, part))) = (steps.is_done(), only_block(&placed))
-            && offset >= before
+        if let (true, false, Some((id, len, part))) =
+            (steps.is_done(), prefixed, only_block(&placed))
         {
             return match self.block(id, len) {
                 Ok(block) => reply(slice(block.bytes(), part.0, part.1)),
                 Err(e) => reply(Err(e)),
             };
         }
-        let mut out = match self.cache.replies.take((end - offset) as usize) {
+        let mut out = match self.cache.replies.take(len) {
             Ok(out) => out,
             Err(e) => return reply(Err(e)),
         };
@@ -91,6 +88,47 @@ impl CachedArray {
             }
             Err(stopped) => reply(Err(stopped.error)),
         }
+    }
+
+    /// As [`CachedArray::read`], from blocks that are in the cache: nothing is decoded, no source is read and nobody
+    /// waited for. None if that does not do; then nobody has been told anything.
+    pub fn read_cached<R>(
+        &self,
+        offset: u64,
+        len: usize,
+        reply: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
+        let (range, len) = self.range(offset, len);
+        if len == 0 {
+            return Some(reply(&[]));
+        }
+        if !self.array.places_known(&range.from) {
+            return None;
+        }
+        let (ranges, prefixed) = ([range], offset < self.prefix.len() as u64);
+        let mut steps = PieceSteps::new(&*self.array, &ranges);
+        let mut placed = Vec::new();
+        steps.next(&mut placed).ok()?;
+        if let (true, false, Some((id, _, part))) = (steps.is_done(), prefixed, only_block(&placed))
+        {
+            let block = self.cache.cached(self.key(id))?;
+            return slice(block.bytes(), part.0, part.1).ok().map(reply);
+        }
+        let mut out = self.cache.replies.take(len).ok()?;
+        self.copy_prefix(offset, &mut out);
+        gather_rest(&mut steps, &mut placed, &mut InCache(self), &mut out).ok()?;
+        Some(reply(&out))
+    }
+
+    /// What of the array's own bytes is asked for, and how many bytes the answer has.
+    fn range(&self, offset: u64, len: usize) -> (PlacedRange, usize) {
+        let end = offset.saturating_add(len as u64).min(self.size());
+        let before = self.prefix.len() as u64;
+        let range = PlacedRange {
+            from: offset.max(before) - before..end.max(before) - before,
+            to: before.saturating_sub(offset) as usize,
+        };
+        (range, end.saturating_sub(offset) as usize)
     }
 
     fn copy_prefix(&self, offset: u64, out: &mut [u8]) {
@@ -221,6 +259,25 @@ impl PieceSource for FromCache<'_> {
 
     fn locate(&self, error: Error) -> Error {
         self.0.locate(error)
+    }
+}
+
+/// The pieces of an array whose blocks are in the cache. Its errors only say that there are others.
+struct InCache<'a>(&'a CachedArray);
+
+impl PieceSource for InCache<'_> {
+    fn block(
+        &mut self,
+        id: BlockId,
+        _len: u64,
+        copy: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let block = self.0.cache.cached(self.0.key(id)).ok_or(Error::NotFound)?;
+        copy(block.bytes())
+    }
+
+    fn direct(&mut self, _at: u64, _out: &mut [u8]) -> Result<()> {
+        Err(Error::NotFound)
     }
 }
 

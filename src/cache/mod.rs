@@ -131,6 +131,13 @@ impl BlockCache {
         }
     }
 
+    /// The block, if it is here: for who must not wait.
+    pub fn cached(&self, key: BlockKey) -> Option<Arc<Block>> {
+        let block = self.shard(&key).cached(key)?;
+        self.stats.hit();
+        Some(block)
+    }
+
     /// Decodes a block that will be wanted soon, unless somebody has it or memory is short.
     pub fn prefetch(&self, key: BlockKey, decode: &impl Decode) {
         if self.shard(&key).has(key) {

@@ -47,6 +47,11 @@ impl Shard {
         state.blocks.get(&key).is_some() || state.flights.contains_key(&key)
     }
 
+    /// The block, if it is here; counts as a use of it.
+    pub(super) fn cached(&self, key: BlockKey) -> Option<Arc<Block>> {
+        self.lock().blocks.get(&key).map(Arc::clone)
+    }
+
     pub(super) fn find(&self, key: BlockKey) -> Sought<'_> {
         let mut state = self.lock();
         if let Some(block) = state.blocks.get(&key) {

@@ -1,8 +1,8 @@
 //! FUSE requests, decoded and passed to the tree.
 //!
 //! Every operation is a few lines: ids in, answer or errno out. Nothing here blocks another request:
-//! fuser calls these methods from several threads, and what may wait long is handed over before it takes
-//! the last of them ([`StandIns`]). A panic in one of them is caught, logged and
+//! fuser calls these methods from several threads, and the last of them that is free serves nothing but what is
+//! in memory: everything else is handed over ([`StandIns`]). A panic in one of them is caught, logged and
 //! answered with EIO, and costs that request alone.
 
 use std::collections::{HashMap, HashSet};
@@ -19,8 +19,9 @@ use fuser::{
 };
 
 use super::errno::errno;
-use super::reply::{TTL, dot_attr, file_attr, file_type};
-use super::stand_in::StandIns;
+use super::read::ReadRequest;
+use super::reply::{TTL, dot_attr, file_attr, file_type, ttl};
+use super::stand_in::{Errand, StandIns};
 use super::{config, directory, session::Options};
 use crate::error::{Error, Result};
 use crate::tree::{HandleId, InodeId, PageCache, Tree};
@@ -34,8 +35,8 @@ pub(super) struct Adapter {
 }
 
 /// What requests are answered with.
-struct Serving {
-    tree: Arc<Tree>,
+pub(super) struct Serving {
+    pub(super) tree: Arc<Tree>,
     options: Options,
     passthrough: bool,
     /// The kernel lists directories without opening them.
@@ -73,16 +74,26 @@ impl Adapter {
 
     /// Serves a request that may have to open a container first.
     fn serve(&self, work: impl FnOnce(&Serving) + Send + 'static) {
-        let serving = Arc::clone(&self.serving);
-        self.stand_ins.serve(|| true, move || work(&serving));
+        let at_work = self.stand_ins.begin();
+        if at_work.is_last() {
+            let serving = Arc::clone(&self.serving);
+            self.stand_ins
+                .hand_over(Errand::Look, move || work(&serving));
+        } else {
+            work(&self.serving);
+        }
     }
 
-    /// Serves a read. They come in great numbers and rarely wait: for a table of chunks, read for the first
-    /// time.
-    fn serve_read(&self, work: impl FnOnce(&Serving) + Send + 'static) {
-        let serving = Arc::clone(&self.serving);
-        let may_wait = || self.serving.tree.someone_asks_a_worker();
-        self.stand_ins.serve(may_wait, move || work(&serving));
+    /// Serves a read. They come in great numbers, and many find their bytes decoded: those are not handed over.
+    fn serve_read(&self, request: ReadRequest, reply: ReplyData) {
+        let at_work = self.stand_ins.begin();
+        if !at_work.is_last() {
+            self.serving.read(request, reply);
+        } else if let Some(reply) = self.serving.read_in_memory(request, reply) {
+            let serving = Arc::clone(&self.serving);
+            self.stand_ins
+                .hand_over(Errand::Read, move || serving.read(request, reply));
+        }
     }
 }
 
@@ -102,7 +113,7 @@ impl Serving {
         }
     }
 
-    fn failed(&self, e: &Error) -> Errno {
+    pub(super) fn failed(&self, e: &Error) -> Errno {
         let (errno, level) = errno(e);
         if let Some(level) = level {
             self.options.faults.log(level, e);
@@ -128,7 +139,7 @@ impl Serving {
 }
 
 /// The log has where it was, by the hook of `daemon::log`.
-fn panicked() -> Errno {
+pub(super) fn panicked() -> Errno {
     log::error!("a request failed by a bug of arrayfs; it is answered with an I/O error");
     Errno::EIO
 }
@@ -261,35 +272,18 @@ impl Filesystem for Adapter {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.serve_read(move |serving| {
-            let direct = serving.options.direct_io || flags.0 & libc::O_DIRECT != 0;
-            let pages = if direct {
+        let direct = self.serving.options.direct_io || flags.0 & libc::O_DIRECT != 0;
+        let request = ReadRequest {
+            handle: HandleId(fh.0),
+            offset,
+            len: size as usize,
+            pages: if direct {
                 PageCache::Bypassed
             } else {
                 PageCache::Used
-            };
-            // Answered inside the closure, while the block is held: its bytes are not copied.
-            let reply = Mutex::new(Some(reply));
-            let take = || reply.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let read = || {
-                serving.tree.read(
-                    HandleId(fh.0),
-                    offset,
-                    size as usize,
-                    pages,
-                    |bytes| match bytes {
-                        Ok(bytes) => take().map(|reply| reply.data(bytes)),
-                        Err(e) => take().map(|reply| reply.error(serving.failed(&e))),
-                    },
-                )
-            };
-            if catch_unwind(AssertUnwindSafe(read)).is_err() {
-                let errno = panicked();
-                if let Some(reply) = take() {
-                    reply.error(errno);
-                }
-            }
-        });
+            },
+        };
+        self.serve_read(request, reply);
     }
 
     fn flush(
@@ -398,11 +392,17 @@ impl Filesystem for Adapter {
     ) {
         self.serve(move |serving| {
             let filled = serving.fill(|| {
-                directory::attributes(&serving.tree, InodeId(ino.0), offset, |name, next, attr| {
-                    // The kernel does not look at the attributes of `.` and `..`.
-                    let attr = attr.map_or_else(|| dot_attr(ino), file_attr);
-                    reply.add(attr.ino, next, name, &TTL, &attr, GENERATION)
-                })
+                directory::attributes(
+                    &serving.tree,
+                    InodeId(ino.0),
+                    offset,
+                    |name, next, entry| {
+                        // The kernel does not look at the attributes of `.` and `..`.
+                        let attr =
+                            entry.map_or_else(|| dot_attr(ino), |entry| file_attr(&entry.attr));
+                        reply.add(attr.ino, next, name, &ttl(entry), &attr, GENERATION)
+                    },
+                )
             });
             match filled {
                 Ok(()) => reply.ok(),
@@ -412,23 +412,25 @@ impl Filesystem for Adapter {
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        self.serving.answer(
-            reply,
-            || self.serving.tree.space(),
-            |reply, s| {
-                reply.statfs(
-                    s.blocks,
-                    s.free,
-                    s.available,
-                    s.files,
-                    s.files_free,
-                    s.block_size,
-                    s.name_max,
-                    s.fragment_size,
-                );
-            },
-            ReplyStatfs::error,
-        );
+        self.serve(move |serving| {
+            serving.answer(
+                reply,
+                || serving.tree.space(),
+                |reply, s| {
+                    reply.statfs(
+                        s.blocks,
+                        s.free,
+                        s.available,
+                        s.files,
+                        s.files_free,
+                        s.block_size,
+                        s.name_max,
+                        s.fragment_size,
+                    );
+                },
+                ReplyStatfs::error,
+            );
+        });
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 
 use crate::error::Result;
 use crate::source::FileKind;
-use crate::tree::{Attr, Cookie, InodeId, ListingStep, Tree};
+use crate::tree::{Cookie, InodeId, ListedEntry, ListingStep, Tree};
 
 /// Stand before all names.
 const DOTS: [(&str, Cookie); 2] = [(".", Cookie(1)), ("..", Cookie(2))];
@@ -24,10 +24,12 @@ pub(super) fn kinds(
     mut tell: impl FnMut(&OsStr, u64, FileKind) -> bool,
 ) -> Result<()> {
     each(tree, directory, Cookie(offset), |step, name, next| {
-        let kind = step.map_or(Ok(FileKind::Directory), |step| tree.listed_kind(step, name));
+        let kind = step.map_or(Some(FileKind::Directory), |step| {
+            tree.listed_kind(step, name)
+        });
         match kind {
-            Ok(kind) => Telling::of(tell(name, next.0, kind)),
-            Err(_) => Telling::Gone,
+            Some(kind) => Telling::of(tell(name, next.0, kind)),
+            None => Telling::Gone,
         }
     })
 }
@@ -38,25 +40,20 @@ pub(super) fn attributes(
     tree: &Tree,
     directory: InodeId,
     offset: u64,
-    mut tell: impl FnMut(&OsStr, u64, Option<&Attr>) -> bool,
+    mut tell: impl FnMut(&OsStr, u64, Option<&ListedEntry>) -> bool,
 ) -> Result<()> {
     each(tree, directory, Cookie(offset), |step, name, next| {
         let Some(step) = step else {
             return Telling::of(tell(name, next.0, None));
         };
-        match tree.enter_listed(step, name) {
-            Ok(attr) => {
-                let full = tell(name, next.0, Some(&attr));
-                if full {
-                    tree.forget(attr.inode, 1);
-                }
-                Telling::of(full)
-            }
-            Err(e) => {
-                log::debug!("{}: {e}", name.display());
-                Telling::Gone
-            }
+        let Some(entry) = tree.enter_listed(step, name) else {
+            return Telling::Gone;
+        };
+        let full = tell(name, next.0, Some(&entry));
+        if full {
+            tree.forget(entry.attr.inode, 1);
         }
+        Telling::of(full)
     })
 }
 

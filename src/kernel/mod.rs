@@ -8,7 +8,10 @@ mod config;
 mod directory;
 mod errno;
 mod fault_log;
+mod read;
 mod reply;
 mod root_mount;
 pub mod session;
 mod stand_in;
+#[cfg(test)]
+mod tests;

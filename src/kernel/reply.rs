@@ -5,11 +5,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{FileAttr, FileType, INodeNo};
 
 use crate::source::{FileKind, SpecialKind, Timestamp};
-use crate::tree::Attr;
+use crate::tree::{Attr, ListedEntry};
 
 /// How long the kernel believes names and attributes. Opening a file always asks, so this bounds only
 /// how long `stat` may show the container as it was before a change.
 pub(super) const TTL: Duration = Duration::from_secs(1);
+
+/// How long the kernel believes what a listing says of an entry.
+pub(super) fn ttl(entry: Option<&ListedEntry>) -> Duration {
+    match entry {
+        Some(entry) if !entry.seen => Duration::ZERO,
+        _ => TTL,
+    }
+}
 
 /// The unit that `stat` recommends for reading: one request.
 const BLOCK_SIZE: u32 = 1 << 17;

@@ -1,21 +1,31 @@
 //! Threads that stand in for those that serve requests, so that one of these always listens.
 //!
-//! A request may wait long: for the structure of a hostile file, for a disk. As many of them as there are
-//! serving threads would hold up everybody else's. So the last serving thread that is free hands over what
-//! may wait, and listens on. Used by `adapter`.
+//! A request may wait long: for the structure of a hostile file, for a disk, for a large chunk to be decoded. As many of
+//! them as there are serving threads would hold up everybody else's. So the last serving thread that is free hands over
+//! what may wait, and listens on. Reads take at most a part of the threads that stand in: however many of them wait,
+//! somebody who only looks around is served. Used by `adapter`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Most threads that stand in. Beyond, requests wait for each other.
+/// Most threads that stand in, and most of them that read. Beyond, requests wait for each other.
 const MOST: usize = 64;
+const MOST_READING: usize = 32;
 
 /// How long a thread waits for something to do before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
+
+/// What is handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Errand {
+    Read,
+    /// A look-up, a listing, an open.
+    Look,
+}
 
 pub(super) struct StandIns {
     /// Serving threads.
@@ -28,10 +38,42 @@ pub(super) struct StandIns {
 
 #[derive(Default)]
 struct Waiting {
-    jobs: VecDeque<Job>,
-    /// Threads that stand in, and those of them that have nothing to do.
+    reads: VecDeque<Job>,
+    looks: VecDeque<Job>,
+    /// Threads that stand in, those of them that have nothing to do, and those that read.
     threads: usize,
     idle: usize,
+    reading: usize,
+}
+
+impl Waiting {
+    fn add(&mut self, errand: Errand, job: Job) {
+        match errand {
+            Errand::Read => self.reads.push_back(job),
+            Errand::Look => self.looks.push_back(job),
+        }
+    }
+
+    /// What is to be done next, if somebody may do it now.
+    fn next(&mut self) -> Option<(Errand, Job)> {
+        if let Some(job) = self.looks.pop_front() {
+            return Some((Errand::Look, job));
+        }
+        let may_read = self.reading < MOST_READING;
+        let job = may_read.then(|| self.reads.pop_front()).flatten()?;
+        self.reading += 1;
+        Some((Errand::Read, job))
+    }
+
+    fn done(&mut self, errand: Errand) {
+        self.reading -= usize::from(errand == Errand::Read);
+    }
+
+    /// How many more could be done at once than there are threads for.
+    fn lacks_threads(&self) -> bool {
+        let reads = self.reads.len().min(MOST_READING - self.reading);
+        self.threads < MOST && self.looks.len() + reads > self.idle
+    }
 }
 
 impl StandIns {
@@ -44,36 +86,48 @@ impl StandIns {
         })
     }
 
-    /// Does something on this serving thread; or, if all others are at work and it `may_wait`, on another.
-    pub(super) fn serve(
-        self: &Arc<Self>,
-        may_wait: impl FnOnce() -> bool,
-        work: impl FnOnce() + Send + 'static,
-    ) {
-        let _busy = Busy::new(&self.busy);
-        let is_last = self.busy.load(Ordering::SeqCst) >= self.serving;
-        if is_last && may_wait() {
-            self.hand_over(work);
-        } else {
-            work();
+    /// A serving thread begins to work, until it drops the value.
+    pub(super) fn begin(&self) -> AtWork<'_> {
+        let before = self.busy.fetch_add(1, Ordering::SeqCst);
+        AtWork {
+            busy: &self.busy,
+            is_last: before + 1 >= self.serving,
         }
     }
 
-    fn hand_over(self: &Arc<Self>, work: impl FnOnce() + Send + 'static) {
+    /// Has something done by a thread that stands in; here, if the system has no thread left for it.
+    pub(super) fn hand_over(
+        self: &Arc<Self>,
+        errand: Errand,
+        work: impl FnOnce() + Send + 'static,
+    ) {
         let mut waiting = self.lock();
-        if waiting.idle <= waiting.jobs.len() && !self.add_thread(&mut waiting) {
+        waiting.add(errand, Box::new(work));
+        let short = waiting.lacks_threads() && !self.add_thread(&mut waiting);
+        if short && waiting.threads == 0 {
+            drop(self.do_next(waiting));
+        } else {
             drop(waiting);
-            return work();
+            self.more.notify_one();
         }
-        waiting.jobs.push_back(Box::new(work));
+    }
+
+    /// Does what is next, if there is something, and returns the lock taken anew.
+    fn do_next<'a>(
+        &'a self,
+        mut waiting: MutexGuard<'a, Waiting>,
+    ) -> (MutexGuard<'a, Waiting>, bool) {
+        let Some((errand, job)) = waiting.next() else {
+            return (waiting, false);
+        };
         drop(waiting);
-        self.more.notify_one();
+        job();
+        let mut waiting = self.lock();
+        waiting.done(errand);
+        (waiting, true)
     }
 
     fn add_thread(self: &Arc<Self>, waiting: &mut Waiting) -> bool {
-        if waiting.threads >= MOST {
-            return false;
-        }
         let stand_ins = Arc::clone(self);
         let thread = std::thread::Builder::new().name("stand-in".into());
         let started = thread.spawn(move || stand_ins.stand_in()).is_ok();
@@ -84,10 +138,9 @@ impl StandIns {
     fn stand_in(&self) {
         let mut waiting = self.lock();
         loop {
-            if let Some(job) = waiting.jobs.pop_front() {
-                drop(waiting);
-                job();
-                waiting = self.lock();
+            let (after, done) = self.do_next(waiting);
+            waiting = after;
+            if done {
                 continue;
             }
             waiting.idle += 1;
@@ -95,7 +148,7 @@ impl StandIns {
             let (again, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
             waiting = again;
             waiting.idle -= 1;
-            if timeout.timed_out() && waiting.jobs.is_empty() {
+            if timeout.timed_out() && waiting.looks.is_empty() && waiting.reads.is_empty() {
                 waiting.threads -= 1;
                 return;
             }
@@ -107,19 +160,22 @@ impl StandIns {
     }
 }
 
-/// Counts as busy as long as it lives, a panic included.
-struct Busy<'a>(&'a AtomicUsize);
+/// Counts a serving thread as busy as long as it lives, a panic included.
+pub(super) struct AtWork<'a> {
+    busy: &'a AtomicUsize,
+    is_last: bool,
+}
 
-impl<'a> Busy<'a> {
-    fn new(busy: &'a AtomicUsize) -> Self {
-        busy.fetch_add(1, Ordering::SeqCst);
-        Busy(busy)
+impl AtWork<'_> {
+    /// Whether nobody else listens.
+    pub(super) fn is_last(&self) -> bool {
+        self.is_last
     }
 }
 
-impl Drop for Busy<'_> {
+impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.busy.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -129,34 +185,44 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn the_last_free_thread_hands_over_what_may_wait() {
+    fn the_last_free_thread_is_told_so() {
+        let stand_ins = StandIns::new(2);
+        let first = stand_ins.begin();
+        assert!(!first.is_last());
+        assert!(stand_ins.begin().is_last());
+        // The second has ended, so another one is free again.
+        drop(first);
+        assert!(!stand_ins.begin().is_last());
+    }
+
+    #[test]
+    fn somebody_else_does_what_is_handed_over() {
         let stand_ins = StandIns::new(1);
         let (tell, told) = mpsc::channel();
-        let (go, wait) = mpsc::channel::<()>();
-        let here = std::thread::current().id();
-        let first = tell.clone();
-        stand_ins.serve(
-            || true,
-            move || {
-                let _ = wait.recv();
-                first.send(std::thread::current().id()).unwrap();
-            },
-        );
-        // It waits, and this thread serves on.
-        let second = tell.clone();
-        stand_ins.serve(
-            || false,
-            move || second.send(std::thread::current().id()).unwrap(),
-        );
-        assert_eq!(told.recv().unwrap(), here);
-        go.send(()).unwrap();
-        assert_ne!(told.recv().unwrap(), here);
-        // With another one free, nothing is handed over.
-        let stand_ins = StandIns::new(2);
-        stand_ins.serve(
-            || true,
-            move || tell.send(std::thread::current().id()).unwrap(),
-        );
-        assert_eq!(told.recv().unwrap(), here);
+        let who = move || tell.send(std::thread::current().id()).unwrap();
+        stand_ins.hand_over(Errand::Read, who);
+        assert_ne!(told.recv().unwrap(), std::thread::current().id());
+    }
+
+    #[test]
+    fn however_many_read_those_who_look_are_served() {
+        let stand_ins = StandIns::new(1);
+        let (begun, begins) = mpsc::channel();
+        let (go, gone) = crossbeam_channel::unbounded::<()>();
+        for _ in 0..2 * MOST {
+            let (begun, gone) = (begun.clone(), gone.clone());
+            stand_ins.hand_over(Errand::Read, move || {
+                begun.send(()).unwrap();
+                let _ = gone.recv();
+            });
+        }
+        (0..MOST_READING).for_each(|_| begins.recv().unwrap());
+        let (tell, told) = mpsc::channel();
+        stand_ins.hand_over(Errand::Look, move || tell.send(()).unwrap());
+        told.recv().unwrap();
+        assert!(begins.try_recv().is_err(), "more read than may");
+        // The others have their turn.
+        drop(go);
+        (MOST_READING..2 * MOST).for_each(|_| begins.recv().unwrap());
     }
 }

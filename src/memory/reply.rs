@@ -1,7 +1,8 @@
 //! Buffers in which replies are put together that do not lie in one block.
 //!
-//! There are as many as threads have served at once, and each is as long as the longest reply that it held: so
-//! they are bounded by the number of threads and the size of a request, and not by what a file says. They
+//! There are as many as threads serve at once, and each is as long as the longest reply that it held: so
+//! they are bounded by the number of threads and the size of a request, and not by what a file says. A few are
+//! kept for the next request. They
 //! are beside the budget: a thread that has one waits for a block, and who holds memory of the budget must not.
 //! Used by `array`.
 
@@ -10,6 +11,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::no_memory;
 use crate::error::Result;
+
+/// Buffers that are kept when nobody uses them.
+const KEPT: usize = 16;
 
 #[derive(Default)]
 pub struct ReplyBuffers {
@@ -60,7 +64,10 @@ impl Drop for ReplyBuffer<'_> {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         let free = self.buffers.free.lock();
-        free.unwrap_or_else(PoisonError::into_inner).push(bytes);
+        let mut free = free.unwrap_or_else(PoisonError::into_inner);
+        if free.len() < KEPT {
+            free.push(bytes);
+        }
     }
 }
 
@@ -79,6 +86,9 @@ mod tests {
         assert_eq!(buffers.take(50).unwrap().as_ptr(), place);
         drop(second);
         assert_eq!(buffers.free.lock().unwrap().len(), 2);
+        let many: Vec<_> = (0..2 * KEPT).map(|_| buffers.take(1).unwrap()).collect();
+        drop(many);
+        assert_eq!(buffers.free.lock().unwrap().len(), KEPT);
         assert!(buffers.take(usize::MAX / 2).is_err());
     }
 }

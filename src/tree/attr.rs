@@ -121,6 +121,22 @@ impl Attr {
         attr.shown(settings)
     }
 
+    /// What could not be looked at: nothing is known but its kind, and nobody is let in.
+    pub(super) fn unseen(inode: InodeId, kind: FileKind, settings: &Settings) -> Attr {
+        let nobody = Owner {
+            uid: 0,
+            gid: 0,
+            mode: 0,
+            atime: Timestamp::default(),
+            mtime: Timestamp::default(),
+            ctime: Timestamp::default(),
+        };
+        Attr {
+            kind,
+            ..Attr::file(inode, &nobody, 0, 0, settings)
+        }
+    }
+
     /// A symbolic link, whose mode nobody looks at.
     pub(super) fn link(inode: InodeId, owner: &Owner, len: u64, settings: &Settings) -> Attr {
         Attr {

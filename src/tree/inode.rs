@@ -27,6 +27,8 @@ impl InodeId {
 pub(super) enum InodeKey {
     /// A directory, or what is never opened: whichever is at this path.
     Path(PathBuf, FileKind),
+    /// What could not be looked at when it was listed.
+    Unseen(PathBuf, FileKind),
     /// This file, shown as it is.
     File(PathBuf, FileId),
     /// Whichever container is at this path, as long as it is a file or a directory there.
@@ -40,6 +42,7 @@ impl InodeKey {
         match node {
             Node::Directory(path) => InodeKey::Path(path.clone(), FileKind::Directory),
             Node::Special(path, kind) => InodeKey::Path(path.clone(), *kind),
+            Node::Unseen(path, kind) => InodeKey::Unseen(path.clone(), *kind),
             Node::File(file) => InodeKey::File(file.path.clone(), file.id),
             Node::Container(at) => InodeKey::Container(at.path.clone(), at.stored),
             Node::Entry(version, entry) => InodeKey::Entry(version.id, *entry),

@@ -13,6 +13,7 @@ use lru::LruCache;
 
 use super::InodeId;
 use super::cookie::{Cookie, NameHash, Numbering};
+use crate::source::FileKind;
 
 /// Bytes of one run of names, and of all that are kept.
 const RUN: usize = 4 << 20;
@@ -21,12 +22,21 @@ const ALL: usize = 8 << 20;
 const DIRECTORIES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// About what a name takes beside its bytes.
-const OVERHEAD: usize = 72;
+const OVERHEAD: usize = 80;
+
+/// A name in a directory of the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NameFound {
+    pub(super) at: Cookie,
+    pub(super) name: OsString,
+    /// What the directory says that it is.
+    pub(super) kind: FileKind,
+}
 
 /// The names of a directory from one place to another, in order.
 pub(super) struct NameRun {
     after: Cookie,
-    pub(super) names: Vec<(Cookie, OsString)>,
+    pub(super) names: Vec<NameFound>,
     /// Names of this hash and later ones are not in the run.
     cut: Option<NameHash>,
     weight: usize,
@@ -37,7 +47,7 @@ impl NameRun {
     fn leads_on_from(&self, place: Cookie) -> bool {
         self.after <= place && self.cut.is_none_or(|cut| place.hash() < cut) && {
             let last = self.names.last();
-            self.cut.is_none() || last.is_some_and(|(last, _)| place < *last)
+            self.cut.is_none() || last.is_some_and(|last| place < last.at)
         }
     }
 
@@ -50,7 +60,7 @@ impl NameRun {
 /// Takes names in any order and makes a run of those that come first.
 pub(super) struct RunBuilder {
     after: Cookie,
-    names: Vec<(NameHash, OsString)>,
+    names: Vec<(NameHash, OsString, FileKind)>,
     cut: Option<NameHash>,
     weight: usize,
     most: usize,
@@ -67,13 +77,13 @@ impl RunBuilder {
         }
     }
 
-    pub(super) fn add(&mut self, name: &OsStr) {
+    pub(super) fn add(&mut self, name: &OsStr, kind: FileKind) {
         let hash = NameHash::of(name);
         if hash < self.after.hash() || self.cut.is_some_and(|cut| hash >= cut) {
             return;
         }
         self.weight += OVERHEAD + name.len();
-        self.names.push((hash, name.to_owned()));
+        self.names.push((hash, name.to_owned(), kind));
         if self.weight > 2 * self.most {
             self.shorten();
         }
@@ -82,21 +92,24 @@ impl RunBuilder {
     /// The later half goes; names of one hash stay together.
     fn shorten(&mut self) {
         let half = self.names.len() / 2;
-        let (_, (cut, _), _) = self.names.select_nth_unstable(half);
+        let (_, (cut, ..), _) = self.names.select_nth_unstable(half);
         let cut = *cut;
-        self.names.retain(|(hash, _)| *hash < cut);
+        self.names.retain(|(hash, ..)| *hash < cut);
         self.cut = Some(cut);
-        let weight = |(_, name): &(NameHash, OsString)| OVERHEAD + name.len();
-        self.weight = self.names.iter().map(weight).sum();
+        let names = self.names.iter();
+        self.weight = names.map(|(_, name, _)| OVERHEAD + name.len()).sum();
     }
 
     pub(super) fn build(mut self) -> NameRun {
         self.names.sort_unstable();
         let mut numbering = Numbering::default();
-        let numbered = self.names.into_iter();
-        let numbered = numbered.map(|(hash, name)| (numbering.next(hash), name));
+        let numbered = self.names.into_iter().map(|(hash, name, kind)| NameFound {
+            at: numbering.next(hash),
+            name,
+            kind,
+        });
         NameRun {
-            names: numbered.filter(|(at, _)| *at > self.after).collect(),
+            names: numbered.filter(|name| name.at > self.after).collect(),
             after: self.after,
             cut: self.cut,
             weight: self.weight,
@@ -226,7 +239,10 @@ mod tests {
     fn build(after: Cookie, most: usize, names: &[String]) -> NameRun {
         let mut builder = RunBuilder::new(after);
         builder.most = most;
-        names.iter().for_each(|name| builder.add(OsStr::new(name)));
+        let file = FileKind::File;
+        names
+            .iter()
+            .for_each(|name| builder.add(OsStr::new(name), file));
         builder.build()
     }
 
@@ -244,12 +260,12 @@ mod tests {
             let run = build(place, 100 * OVERHEAD, &names);
             assert!(run.weight <= 200 * (OVERHEAD + 8) && !run.names.is_empty());
             found.extend(run.names.clone());
-            place = found.last().unwrap().0;
+            place = found.last().unwrap().at;
             if run.is_last() {
                 assert!(steps > 5);
                 break;
             }
-            assert!(run.leads_on_from(run.names[0].0));
+            assert!(run.leads_on_from(run.names[0].at));
             assert!(!run.leads_on_from(place), "it has nothing more");
         }
         assert_eq!(found, whole.names);
@@ -259,12 +275,12 @@ mod tests {
     fn a_run_leads_on_from_where_it_begins_and_not_from_before() {
         let names = many();
         let whole = build(Cookie::START, RUN, &names);
-        let place = whole.names[500].0;
+        let place = whole.names[500].at;
         let run = build(place, RUN, &names);
         assert_eq!(run.names, whole.names[501..]);
-        assert!(run.leads_on_from(place) && run.leads_on_from(whole.names[999].0));
-        assert!(!run.leads_on_from(whole.names[499].0));
-        assert!(build(whole.names[999].0, RUN, &names).names.is_empty());
+        assert!(run.leads_on_from(place) && run.leads_on_from(whole.names[999].at));
+        assert!(!run.leads_on_from(whole.names[499].at));
+        assert!(build(whole.names[999].at, RUN, &names).names.is_empty());
     }
 
     #[test]

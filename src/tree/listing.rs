@@ -22,6 +22,14 @@ use crate::source::FileKind;
 /// More names than fit into an answer to the kernel; so many are looked at for one.
 const STEP: usize = 1000;
 
+/// An entry of a listing.
+pub struct ListedEntry {
+    pub attr: Attr,
+    /// Whether the entry could be looked at. If not, the attributes say nothing but what kind it is, and are not to be
+    /// believed: who asks for it is told why.
+    pub seen: bool,
+}
+
 /// The names of a directory that follow some place, as far as one step goes.
 pub struct ListingStep {
     names: StepNames,
@@ -58,7 +66,7 @@ impl Inside {
 
 impl ListingStep {
     fn in_source(run: Arc<NameRun>, after: Cookie, path: &Path) -> Self {
-        let start = run.names.partition_point(|(cookie, _)| *cookie <= after);
+        let start = run.names.partition_point(|name| name.at <= after);
         let end = run.names.len().min(start + STEP);
         ListingStep {
             is_last: run.is_last() && end == run.names.len(),
@@ -73,7 +81,7 @@ impl ListingStep {
         match &self.names {
             StepNames::Source(run, part) => {
                 let names = run.names[part.clone()].iter();
-                names.map(|(at, name)| (*at, name.as_os_str())).collect()
+                names.map(|found| (found.at, &*found.name)).collect()
             }
             StepNames::Container(entries) => {
                 let name = |entry: &EntryIndex| self.inside.as_ref()?.name(*entry);
@@ -87,6 +95,16 @@ impl ListingStep {
     /// Whether no name follows these.
     pub fn is_last(&self) -> bool {
         self.is_last
+    }
+
+    /// What the source's own listing says that an entry is.
+    fn stored_kind(&self, name: &OsStr) -> FileKind {
+        let named = match &self.names {
+            StepNames::Source(run, part) => run.names[part.clone()].iter(),
+            StepNames::Container(_) => [].iter(),
+        };
+        let mut named = named.filter(|found| *found.name == *name);
+        named.next().map_or(FileKind::File, |found| found.kind)
     }
 }
 
@@ -106,6 +124,7 @@ impl Tree {
                 self.list_inside(version, *entry, after)
             }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
+            Node::Unseen(path, _) => Err(self.changed(path)),
         }
     }
 
@@ -115,7 +134,7 @@ impl Tree {
         let in_source = self.inodes.get(directory).is_ok_and(|node| match &*node {
             Node::Directory(_) => true,
             Node::Container(container) => container.stored == FileKind::Directory,
-            Node::File(_) | Node::Special(..) | Node::Entry(..) => false,
+            Node::File(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => false,
         });
         if in_source {
             self.kept_names.forget(directory);
@@ -123,21 +142,51 @@ impl Tree {
         }
     }
 
-    /// An entry of a listing with its inode; counts one look-up. The entry may have gone meanwhile.
-    pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Result<Attr> {
-        match (entry_in(step, name), &step.inside, &step.path) {
+    /// An entry of a listing with its inode; counts one look-up. None if it has gone meanwhile: what is there and
+    /// cannot be looked at is listed as any other.
+    pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Option<ListedEntry> {
+        let entered = match (entry_in(step, name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, name),
             (None, _, Some(path)) => self.enter_source_listed(&path.join(name)),
-            _ => Err(Error::NotFound),
+            _ => return None,
+        };
+        match entered {
+            Ok(attr) => Some(ListedEntry { attr, seen: true }),
+            Err(e) if e.is_not_found() => None,
+            Err(e) => {
+                log::debug!("{e}");
+                self.enter_unseen(step, name)
+            }
         }
     }
 
-    /// What a listed entry is, without an inode.
-    pub fn listed_kind(&self, step: &ListingStep, name: &OsStr) -> Result<FileKind> {
+    fn enter_unseen(&self, step: &ListingStep, name: &OsStr) -> Option<ListedEntry> {
+        let (node, kind) = match (entry_in(step, name), &step.inside, &step.path) {
+            (Some(entry), Some(at), _) => {
+                let kind = at.opened.kind(entry).ok()?;
+                (Node::Entry(Arc::clone(&at.version), entry), kind)
+            }
+            (None, _, Some(path)) => {
+                let kind = step.stored_kind(name);
+                (Node::Unseen(path.join(name), kind), kind)
+            }
+            _ => return None,
+        };
+        let (inode, _) = self.inodes.enter(name, node);
+        let attr = Attr::unseen(inode, kind, &self.settings);
+        Some(ListedEntry { attr, seen: false })
+    }
+
+    /// What a listed entry is, without an inode; None if it has gone meanwhile.
+    pub fn listed_kind(&self, step: &ListingStep, name: &OsStr) -> Option<FileKind> {
         match (entry_in(step, name), &step.inside, &step.path) {
-            (Some(entry), Some(at), _) => at.opened.kind(entry),
-            (None, _, Some(path)) => self.shown_kind(&path.join(name)),
-            _ => Err(Error::NotFound),
+            (Some(entry), Some(at), _) => at.opened.kind(entry).ok(),
+            (None, _, Some(path)) => match self.shown_kind(&path.join(name)) {
+                Ok(kind) => Some(kind),
+                Err(e) if e.is_not_found() => None,
+                Err(_) => Some(step.stored_kind(name)),
+            },
+            _ => None,
         }
     }
 
@@ -210,10 +259,11 @@ impl Tree {
         }
         let moment = self.kept_names.moment(directory, anew);
         let mut names = RunBuilder::new(after);
-        others.iter().for_each(|name| names.add(name));
-        self.store.list(path, &mut |name, _| {
+        let mut add = |name: &OsStr| names.add(name, FileKind::File);
+        others.iter().for_each(|name| add(name));
+        self.store.list(path, &mut |name, kind| {
             if wanted(name) {
-                names.add(name);
+                names.add(name, kind);
             }
         })?;
         let run = Arc::new(names.build());

@@ -41,7 +41,7 @@ use crate::source::{Space, Stat, Store};
 pub use attr::Attr;
 pub use cookie::Cookie;
 pub use inode::InodeId;
-pub use listing::ListingStep;
+pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
 
 use arrival::{node_of, recognise};
@@ -144,6 +144,7 @@ impl Tree {
                 self.enter(version, &opened, child, name)
             }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
+            Node::Unseen(path, _) => Err(self.changed(path)),
         }
     }
 
@@ -156,7 +157,8 @@ impl Tree {
                 self.forget_container(container);
             }
             Some(Node::Directory(_)) => self.kept_names.forget(inode),
-            Some(Node::File(_) | Node::Special(..) | Node::Entry(..)) | None => {}
+            Some(Node::File(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..)) | None => {
+            }
         }
     }
 
@@ -197,6 +199,7 @@ impl Tree {
         let (file, keep_cache, ordinary) = match &*self.inodes.get(inode)? {
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
             Node::Special(..) => return Err(Error::Unsuitable),
+            Node::Unseen(path, _) => return Err(self.changed(path)),
             Node::File(file) => {
                 let source = self.store.open(&file.path)?;
                 // The caller was let in to the file that was looked up.
@@ -232,6 +235,20 @@ impl Tree {
             Ok(file) => file.read(&self.workers, offset, len, pages, reply),
             Err(e) => reply(Err(e)),
         }
+    }
+
+    /// The same from memory alone, for who must not wait: what needs a decode, the source, or somebody else's
+    /// work is not read, and nobody is told anything.
+    pub fn read_in_memory<R>(
+        &self,
+        handle: HandleId,
+        offset: u64,
+        len: usize,
+        pages: PageCache,
+        reply: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
+        let file = self.open_files.get(handle).ok()?;
+        file.read_in_memory(&self.workers, offset, len, pages, reply)
     }
 
     /// Runs `with` on the local descriptor of an open file that is shown as it is.

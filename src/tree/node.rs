@@ -19,6 +19,9 @@ pub(super) enum Node {
     File(OrdinaryFile),
     /// A link, pipe, socket or device of the source: shown, never opened.
     Special(PathBuf, FileKind),
+    /// A name in the source of which a listing knows no more than what kind it is: looking at it failed. Looking it up
+    /// finds another node, or says why not.
+    Unseen(PathBuf, FileKind),
     /// A file or directory of the source that is shown as a container's directory.
     Container(ContainerNode),
     /// Something in one version of a container: an array, a view, a text, a directory, a link.
@@ -89,7 +92,7 @@ impl Node {
     /// Where it lies in the source; nowhere, if it is in a container.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
-            Node::Directory(path) | Node::Special(path, _) => Some(path),
+            Node::Directory(path) | Node::Special(path, _) | Node::Unseen(path, _) => Some(path),
             Node::File(file) => Some(&file.path),
             Node::Container(container) => Some(&container.path),
             Node::Entry(..) => None,
@@ -119,7 +122,7 @@ impl Node {
             Node::File(file) => kind == FileKind::File && file.id == id,
             Node::Special(_, special) => kind == *special,
             Node::Container(container) => kind == container.stored,
-            Node::Entry(..) => false,
+            Node::Unseen(..) | Node::Entry(..) => false,
         }
     }
 
@@ -134,7 +137,7 @@ impl Node {
                     known.recognised = recognised;
                 }
             }
-            Node::Directory(_) | Node::Special(..) | Node::Entry(..) => {}
+            Node::Directory(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => {}
         }
     }
 
@@ -146,7 +149,7 @@ impl Node {
                 let known = container.known();
                 (known.seen == Some(identity)).then(|| Some(known.recognised.clone()))
             }
-            Node::Directory(_) | Node::Special(..) | Node::Entry(..) => None,
+            Node::Directory(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Read by many threads at once; the table is locked only to find the handle.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -52,8 +53,14 @@ impl OpenArray {
         }
     }
 
-    /// Orders read-ahead first, so that it runs while this read is served.
-    fn read_ahead(&self, workers: &ReadAheadWorkers, offset: u64, len: usize, pages: PageCache) {
+    /// Orders read-ahead, and says what the reader has passed and the kernel keeps.
+    fn read_ahead(
+        &self,
+        workers: &ReadAheadWorkers,
+        offset: u64,
+        len: usize,
+        pages: PageCache,
+    ) -> Option<Range<u64>> {
         let before = self.array.prefix.len() as u64;
         let start = offset.saturating_sub(before);
         let end = offset
@@ -64,9 +71,7 @@ impl OpenArray {
         if let Some(ahead) = advance.ahead {
             workers.order(&self.array, ahead);
         }
-        if let (Some(passed), PageCache::Used) = (advance.passed, pages) {
-            self.array.let_go(passed);
-        }
+        advance.passed.filter(|_| pages == PageCache::Used)
     }
 }
 
@@ -103,16 +108,13 @@ impl OpenFile {
     ) -> R {
         match &self.content {
             FileContent::Array(open) => {
-                open.read_ahead(workers, offset, len, pages);
+                // First, so that it runs while this read is served.
+                if let Some(passed) = open.read_ahead(workers, offset, len, pages) {
+                    open.array.let_go(passed);
+                }
                 open.array.read(offset, len, Tail::Whole, reply)
             }
-            FileContent::Bytes(bytes) => {
-                let start = usize::try_from(offset)
-                    .unwrap_or(usize::MAX)
-                    .min(bytes.len());
-                let end = start.saturating_add(len).min(bytes.len());
-                reply(Ok(&bytes[start..end]))
-            }
+            FileContent::Bytes(bytes) => reply(Ok(part(bytes, offset, len))),
             FileContent::File(source) => {
                 let mut buf = vec![0; len];
                 match source.read(offset, &mut buf) {
@@ -122,6 +124,38 @@ impl OpenFile {
             }
         }
     }
+
+    /// As [`OpenFile::read`], from memory. None if the bytes are not there; then nobody has been told anything.
+    pub(super) fn read_in_memory<R>(
+        &self,
+        workers: &ReadAheadWorkers,
+        offset: u64,
+        len: usize,
+        pages: PageCache,
+        reply: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
+        match &self.content {
+            FileContent::Array(open) => {
+                let replied = open.array.read_cached(offset, len, reply)?;
+                let passed = open.read_ahead(workers, offset, len, pages);
+                // What the format has forgotten by now, the cache forgets in its own time.
+                if let Some(passed) = passed.filter(|passed| open.array.array.places_known(passed))
+                {
+                    open.array.let_go(passed);
+                }
+                Some(replied)
+            }
+            FileContent::Bytes(bytes) => Some(reply(part(bytes, offset, len))),
+            FileContent::File(_) => None,
+        }
+    }
+}
+
+fn part(bytes: &[u8], offset: u64, len: usize) -> &[u8] {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let start = start.min(bytes.len());
+    let end = start.saturating_add(len).min(bytes.len());
+    &bytes[start..end]
 }
 
 #[derive(Default)]

@@ -120,11 +120,6 @@ impl Reclaim for OpenVersions {
 }
 
 impl Tree {
-    /// Whether a request waits for a process that describes files, which may take long.
-    pub fn someone_asks_a_worker(&self) -> bool {
-        crate::container::hdf5::is_worker_asked()
-    }
-
     /// The opened container of a version. Readers of the same container wait for one opening.
     pub(super) fn open_version(&self, version: &ContainerVersion) -> Result<Arc<OpenContainer>> {
         let opening = &version.opening.opened;

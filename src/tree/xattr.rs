@@ -69,7 +69,7 @@ impl Tree {
                 let opened = self.open_version(version)?;
                 of_entry(&opened, *entry).map(Some)
             }
-            Node::Directory(_) | Node::File(_) | Node::Special(..) => Ok(None),
+            Node::Directory(_) | Node::File(_) | Node::Special(..) | Node::Unseen(..) => Ok(None),
         }
     }
 }

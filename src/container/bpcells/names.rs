@@ -174,6 +174,10 @@ impl Array for Names {
         Ok(())
     }
 
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        self.index.get().is_some()
+    }
+
     fn scratch(&self, block: BlockId) -> u64 {
         room(self.room(block))
     }

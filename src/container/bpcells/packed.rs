@@ -305,6 +305,10 @@ impl Array for PackedArray {
         Ok(())
     }
 
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        true
+    }
+
     fn scratch(&self, block: BlockId) -> u64 {
         self.stream.scratch(block)
     }

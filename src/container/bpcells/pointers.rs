@@ -187,6 +187,10 @@ impl Array for Pointers {
         Ok(())
     }
 
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        true
+    }
+
     fn scratch(&self, block: BlockId) -> u64 {
         match &self.stored {
             StoredPointers::Plain(_) => 0,

@@ -127,6 +127,10 @@ impl Array for LabelLines {
         Ok(())
     }
 
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        true
+    }
+
     fn scratch(&self, _block: BlockId) -> u64 {
         room(WINDOW)
     }

@@ -355,6 +355,13 @@ impl Array for DatasetArray {
         })
     }
 
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        match &self.storage {
+            Storage::Chunked(chunked) => chunked.has_table(),
+            Storage::Unchunked(_) | Storage::Composed(_) | Storage::Unreadable(_) => true,
+        }
+    }
+
     fn scratch(&self, block: BlockId) -> u64 {
         match &self.storage {
             Storage::Unchunked(whole) => whole.scratch(),

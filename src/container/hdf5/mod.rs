@@ -28,7 +28,7 @@ mod worker;
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Fault, Result};
 
-pub use worker::{is_asked as is_worker_asked, serve};
+pub use worker::serve;
 
 const NAME: &str = "hdf5";
 

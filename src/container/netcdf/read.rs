@@ -196,6 +196,10 @@ impl Array for VariableArray {
         Ok(())
     }
 
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        true
+    }
+
     fn scratch(&self, block: BlockId) -> u64 {
         let (Some(block_len), true) = (self.block_len(), self.spans()) else {
             return 0;

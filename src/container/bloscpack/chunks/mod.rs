@@ -22,15 +22,13 @@
 
 mod headers;
 mod offsets;
+mod remembered;
 mod sizes;
 mod step;
 mod walk;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use lru::LruCache;
 
 use super::faults::{cut_short, elsewhere, unsound};
 use super::sections::Sections;
@@ -46,14 +44,12 @@ pub(super) use step::{WalkEnd, Whereabouts};
 
 use headers::{HeadersAtHand, LastHeaders};
 use offsets::OffsetsTable;
+use remembered::Remembered;
 use step::{ChunkRules, HeaderPlace, Standing, Stepper, WalkStep};
 use walk::HeaderWalk;
 
 /// How far before a chunk a believed one is looked for.
 const FAR_BACK: u64 = 512;
-
-/// Chunks whose places are remembered.
-const REMEMBERED: usize = 2048;
 
 /// Chunks that are believed at once: far fewer than are remembered, or the first of many small ones would be
 /// forgotten before they are asked for, and each of them would be looked at again for every one.
@@ -76,13 +72,6 @@ pub(super) struct ChunkFinder {
     walk: HeaderWalk,
     last_headers: Mutex<LastHeaders>,
     remembered: Mutex<Remembered>,
-}
-
-/// The chunks found last.
-struct Remembered {
-    places: LruCache<u64, Whereabouts>,
-    /// By their first plain byte; of a file whose sizes were walked.
-    extents: BTreeMap<u64, ChunkExtent>,
 }
 
 impl FoundChunk {
@@ -112,10 +101,7 @@ impl ChunkFinder {
             table: sizes.and_then(|_| OffsetsTable::of(&sections)),
             walk: HeaderWalk::new(&rules, budget),
             last_headers: Mutex::default(),
-            remembered: Mutex::new(Remembered {
-                places: LruCache::unbounded(),
-                extents: BTreeMap::new(),
-            }),
+            remembered: Mutex::default(),
         };
         if sizes.is_some() {
             return Ok((finder, None));
@@ -149,15 +135,9 @@ impl ChunkFinder {
         if plain >= self.sizes.bytes() {
             return Err(Fault::new("no chunk holds this byte").found(plain).into());
         }
-        match self.sizes {
-            // There are bytes, so with a chunk size of 0 they are all in the last chunk.
-            ChunkSizes::Even {
-                chunk_size, chunks, ..
-            } => {
-                let number = plain.checked_div(chunk_size).unwrap_or(chunks);
-                Ok(self.sizes.extent(number.min(chunks - 1)))
-            }
-            ChunkSizes::Walked { .. } => self.walked_extent(plain),
+        match self.sizes.extent_at(plain) {
+            Some(extent) => Ok(extent),
+            None => self.walked_extent(plain),
         }
     }
 
@@ -432,30 +412,6 @@ impl ChunkFinder {
     }
 }
 
-impl Remembered {
-    fn extent_at(&self, plain: u64) -> Option<ChunkExtent> {
-        let (_, extent) = self.extents.range(..=plain).next_back()?;
-        extent.plain.contains(&plain).then(|| extent.clone())
-    }
-
-    fn put(&mut self, number: u64, found: Whereabouts) {
-        self.places.put(number, found);
-        if self.places.len() > REMEMBERED {
-            self.places.pop_lru();
-        }
-    }
-
-    fn remember(&mut self, extent: ChunkExtent, found: Whereabouts) {
-        self.put(extent.number, found);
-        if self.extents.len() >= REMEMBERED {
-            self.extents.clear();
-        }
-        if !extent.plain.is_empty() {
-            self.extents.insert(extent.plain.start, extent);
-        }
-    }
-}
-
 /// The extent of the chunk that a walk for sizes has stepped over.
 fn extent_between(before: &Standing, behind: &Standing) -> ChunkExtent {
     ChunkExtent {
@@ -466,6 +422,7 @@ fn extent_between(before: &Standing, behind: &Standing) -> ChunkExtent {
 
 #[cfg(test)]
 mod tests {
+    use super::remembered::REMEMBERED;
     use super::*;
     use crate::container::bloscpack::tests::files::{self, File, Stored};
     use crate::container::bloscpack::{even_sizes, read_headers};

@@ -52,6 +52,20 @@ impl ChunkSizes {
         }
     }
 
+    /// The chunk that holds byte `plain` of the array, which has that byte; none where only a walk knows it.
+    pub(super) fn extent_at(&self, plain: u64) -> Option<ChunkExtent> {
+        match *self {
+            // There are bytes, so with a chunk size of 0 they are all in the last chunk.
+            ChunkSizes::Even {
+                chunk_size, chunks, ..
+            } => {
+                let number = plain.checked_div(chunk_size).unwrap_or(chunks);
+                Some(self.extent(number.min(chunks - 1)))
+            }
+            ChunkSizes::Walked { .. } => None,
+        }
+    }
+
     /// The extent of chunk `number`; an empty one where only a walk knows it.
     pub(in crate::container::bloscpack) fn extent(&self, number: u64) -> ChunkExtent {
         let start = match *self {

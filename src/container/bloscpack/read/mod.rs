@@ -182,6 +182,10 @@ impl Array for PackedBytes {
         Ok(())
     }
 
+    fn places_known(&self, range: &Range<u64>) -> bool {
+        self.chunks.remembers(range)
+    }
+
     /// A block that is not found takes none: decoding it tells the fault.
     fn scratch(&self, block: BlockId) -> u64 {
         let wanted = self.wanted(block);

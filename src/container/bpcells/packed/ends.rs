@@ -41,6 +41,10 @@ impl Array for Ends {
         Ok(())
     }
 
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        true
+    }
+
     fn scratch(&self, block: BlockId) -> u64 {
         let streams = self.lengths.scratch(block).max(self.starts.scratch(block));
         room(self.lengths.block_bytes(block)) + streams

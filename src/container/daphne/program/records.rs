@@ -64,6 +64,10 @@ impl Array for RecordColumn {
         Ok(())
     }
 
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        true
+    }
+
     fn scratch(&self, _block: BlockId) -> u64 {
         strided::MEMORY
     }

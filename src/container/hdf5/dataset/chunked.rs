@@ -140,6 +140,11 @@ impl Chunked {
         self.reader.codec()
     }
 
+    /// Whether it is known by now where the chunks lie.
+    pub(super) fn has_table(&self) -> bool {
+        self.table.get().is_some()
+    }
+
     fn table(&self) -> Result<&ChunkTable> {
         if self.table.get().is_none() {
             let mut refused = self.asking.lock().unwrap_or_else(PoisonError::into_inner);

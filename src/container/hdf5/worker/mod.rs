@@ -32,11 +32,6 @@ use wire::{RawBytes, Wanted};
 
 pub use serve::run as serve;
 
-/// Whether anybody waits for a worker.
-pub fn is_asked() -> bool {
-    POOL.is_asked()
-}
-
 /// What is made of an index takes up to so many times as much as the index. Measured: 0.7 times where datasets are a
 /// number each, twice where they have chunks and attributes.
 pub(super) const MADE: u64 = 2;

@@ -7,7 +7,6 @@
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,24 +39,6 @@ pub(super) struct WorkerPool {
     most: usize,
     workers: Mutex<Workers>,
     freed: Condvar,
-    /// Threads that wait, for a worker or for its answer.
-    asked: AtomicUsize,
-}
-
-/// Counts as asking as long as it lives.
-struct Asking<'a>(&'a AtomicUsize);
-
-impl<'a> Asking<'a> {
-    fn new(asked: &'a AtomicUsize) -> Self {
-        asked.fetch_add(1, Ordering::SeqCst);
-        Asking(asked)
-    }
-}
-
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 #[derive(Default)]
@@ -87,7 +68,6 @@ impl WorkerPool {
             most: most.max(1),
             workers: Mutex::default(),
             freed: Condvar::new(),
-            asked: AtomicUsize::new(0),
         }
     }
 
@@ -110,7 +90,6 @@ impl WorkerPool {
             // Ends itself only if the daemon, which is stricter, is not there to end it.
             seconds: allowance.wait.saturating_mul(2),
         };
-        let _asking = Asking::new(&self.asked);
         let mut seat = self.sit((stat.st_dev, stat.st_ino));
         let mut asked = seat.worker()?.ask(request, file, allowance, budget);
         if let Err(Failed::Ended(_)) = asked {
@@ -129,10 +108,6 @@ impl WorkerPool {
             Some(answer) => answer.map_err(Error::from),
             None => Err(Fault::new("the answer of the HDF5 worker cannot be read").into()),
         }
-    }
-
-    pub(super) fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::SeqCst) > 0
     }
 
     fn sit(&self, file: FileNumber) -> Seat<'_> {

@@ -1,0 +1,71 @@
+//! Reads, answered inside the tree's closure while the block is held: its bytes are not copied.
+//!
+//! Used by `adapter`.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fuser::ReplyData;
+
+use super::adapter::{Serving, panicked};
+use crate::tree::{HandleId, PageCache};
+
+#[derive(Clone, Copy)]
+pub(super) struct ReadRequest {
+    pub(super) handle: HandleId,
+    pub(super) offset: u64,
+    pub(super) len: usize,
+    pub(super) pages: PageCache,
+}
+
+impl Serving {
+    pub(super) fn read(&self, request: ReadRequest, reply: ReplyData) {
+        let ReadRequest {
+            handle,
+            offset,
+            len,
+            pages,
+        } = request;
+        answer(reply, |reply| {
+            self.tree
+                .read(handle, offset, len, pages, |bytes| match bytes {
+                    Ok(bytes) => reply.take().into_iter().for_each(|r| r.data(bytes)),
+                    Err(e) => {
+                        let errno = self.failed(&e);
+                        reply.take().into_iter().for_each(|r| r.error(errno));
+                    }
+                });
+        });
+    }
+
+    /// Answers what is in memory, and gives the reply back if that does not do: reading takes a thread that may
+    /// wait.
+    pub(super) fn read_in_memory(
+        &self,
+        request: ReadRequest,
+        reply: ReplyData,
+    ) -> Option<ReplyData> {
+        let ReadRequest {
+            handle,
+            offset,
+            len,
+            pages,
+        } = request;
+        answer(reply, |reply| {
+            self.tree
+                .read_in_memory(handle, offset, len, pages, |bytes| {
+                    reply.take().into_iter().for_each(|r| r.data(bytes));
+                });
+        })
+    }
+}
+
+/// Runs `read`, which takes the reply if it answers, and returns it if it does not. A panic is an answer.
+fn answer(reply: ReplyData, read: impl FnOnce(&Cell<Option<ReplyData>>)) -> Option<ReplyData> {
+    let reply = Cell::new(Some(reply));
+    if catch_unwind(AssertUnwindSafe(|| read(&reply))).is_err() {
+        let errno = panicked();
+        reply.take().into_iter().for_each(|r| r.error(errno));
+    }
+    reply.take()
+}

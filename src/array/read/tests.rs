@@ -101,6 +101,10 @@ impl Array for Grid {
         Ok(())
     }
 
+    fn places_known(&self, range: &Range<u64>) -> bool {
+        range.end <= self.bad_pieces
+    }
+
     fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         self.decodes.fetch_add(1, Ordering::Relaxed);
         let (_, width) = self.block;
@@ -283,4 +287,31 @@ proptest! {
             prop_assert!(found == all[range.start as usize..range.end as usize]);
         }
     }
+}
+
+#[test]
+fn what_is_in_the_cache_is_read_without_waiting_and_nothing_else_is() {
+    let array = Arc::new(Grid {
+        columns: 1000,
+        block: (1, 100),
+        plain: 800,
+        bad_pieces: 900,
+        ..Grid::default()
+    });
+    let cached = cached(&array, 1 << 20, b"head");
+    let in_cache = |at, len| cached.read_cached(at, len, <[u8]>::to_vec);
+    let whole = |at, len| cached.read(at, len, Tail::Whole, |read| read.unwrap().to_vec());
+    assert_eq!(in_cache(4, 50), None);
+    let expected = whole(0, 204);
+    assert_eq!(array.count(&array.decodes), 2);
+    // A part of one block, of two, and behind what stands before the array.
+    for (at, len) in [(14, 50), (4, 200), (0, 204), (2, 60)] {
+        assert_eq!(in_cache(at, len).unwrap(), expected[at as usize..][..len]);
+    }
+    assert_eq!(in_cache(2000, 10), Some(Vec::new()));
+    // One more block, direct bytes, and places that are not known.
+    for (at, len) in [(4, 201), (4 + 810, 10), (4 + 895, 10)] {
+        assert_eq!(in_cache(at, len), None);
+    }
+    assert_eq!(array.count(&array.decodes), 2);
 }

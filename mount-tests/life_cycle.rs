@@ -365,7 +365,10 @@ fn umount_of_what_is_no_mount_says_so() {
     let places = places();
     let (source, mountpoint) = places.both();
     umount(mountpoint).failed_saying(1, &["not an arrayfs mount"]);
-    umount(&source.join("no-such")).failed_saying(1, &["no-such"]);
+    let nowhere = source.join("no-such");
+    umount(&nowhere).failed_saying(1, &["no-such", "does not exist", "arrayfs status"]);
+    let status = arrayfs([Path::new("status"), &nowhere]);
+    status.failed_saying(1, &["no-such", "not an arrayfs mount", "arrayfs status"]);
 }
 
 #[test]

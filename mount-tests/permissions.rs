@@ -253,6 +253,24 @@ fn a_link_put_in_for_a_directory_shows_nothing_outside() {
     mounted.assert_alive();
 }
 
+#[test]
+fn only_who_mounted_it_may_unmount_it() {
+    if !is_root("unmounting as another user") {
+        return;
+    }
+    let source = source();
+    let mounted = Mounted::new(source.path(), &[]);
+    let program = source.path().join("arrayfs");
+    std::fs::copy(ARRAYFS, &program).unwrap();
+    set_mode(&program, 0o755);
+    let ran = as_other(
+        program.to_str().unwrap(),
+        &[Path::new("umount"), mounted.path()],
+    );
+    ran.failed_saying(1, &["only root or who mounted it"]);
+    mounted.assert_alive();
+}
+
 /// In a mount name space of its own, where `/dev/fuse` is open to everybody as on a desktop.
 #[test]
 fn a_user_mounts_what_he_may_read() {

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed (a message on standard error says what and where), 2 wrong usage";
+const EXIT_STATUS: &str =
+    "Exit status: 0 done, 1 failed (standard error says what, where and what to do), 2 wrong usage";
 
 const VERIFIED: &str = "Faults go to standard error, a line each; what is whole but cannot be shown, and the count, to \
      standard output.\n\n\
@@ -91,13 +92,13 @@ pub(super) struct MountArgs {
     /// Stay in the foreground; log to standard error unless told otherwise
     #[arg(short)]
     pub(super) foreground: bool,
-    /// Mount options, separated by commas; each is also a long flag
+    /// Mount options, separated by commas: the flags below, and mount(8)'s
     #[arg(short, value_name = "OPTIONS")]
     pub(super) options: Vec<String>,
     /// Read-only
     #[arg(long)]
     ro: bool,
-    /// Read and write, where it is possible
+    /// Without effect: in this version every mount is read-only
     #[arg(long, conflicts_with = "ro")]
     rw: bool,
     /// Memory for decoded blocks (default: an eighth of memory, at most 1G)
@@ -144,23 +145,31 @@ pub(super) struct MountArgs {
 /// Those of mount(8) that change something here.
 #[derive(Args, Default)]
 struct GenericFlags {
-    /// As in mount(8), like the following
+    /// Heed set-user-id bits
     #[arg(long)]
     suid: bool,
+    /// Ignore them (default)
     #[arg(long, conflicts_with = "suid")]
     nosuid: bool,
+    /// Heed device files
     #[arg(long)]
     dev: bool,
+    /// Ignore them (default)
     #[arg(long, conflicts_with = "dev")]
     nodev: bool,
+    /// Let programs be run (default)
     #[arg(long)]
     exec: bool,
+    /// Let none be run
     #[arg(long, conflicts_with = "exec")]
     noexec: bool,
+    /// As in mount(8)
     #[arg(long)]
     atime: bool,
+    /// As in mount(8)
     #[arg(long, conflicts_with = "atime")]
     noatime: bool,
+    /// Follow no symbolic link of the mount; root only
     #[arg(long)]
     nosymfollow: bool,
 }

@@ -77,7 +77,7 @@ pub(super) fn find(path: &Path, preferences: Preferences) -> Result<FoundContain
 fn not_a_container(path: &Path) -> Failure {
     let formats: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
     Failure::new(format!(
-        "{} is not a container of a known format ({})",
+        "{} is not a container of a known format ({}); 'arrayfs ls' lists those in a directory",
         path.display(),
         formats.join(", ")
     ))

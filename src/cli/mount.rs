@@ -130,8 +130,12 @@ fn start<'a>(
     };
     let (tree, invalidations) = Tree::new(root.store, &root.path, cache, workers, settings)?;
     let session = session_options(places, options, threads);
-    let mount = Mount::start(Arc::new(tree), invalidations, &places.mountpoint, &session)
-        .map_err(|e| Failure::new(format!("cannot mount {}: {e}", places.mountpoint.display())))?;
+    let mount =
+        Mount::start(Arc::new(tree), invalidations, &places.mountpoint, &session).map_err(|e| {
+            // The helper of users ends its lines.
+            let (why, at) = (e.to_string(), places.mountpoint.display());
+            Failure::new(format!("cannot mount {at}: {}", why.trim_end()))
+        })?;
     let device = mount_table::device_at(&places.mountpoint);
     let far = options.readahead.unwrap_or(readahead::DEFAULT);
     let set = device.as_ref().map(|device| readahead::set(*device, far));
@@ -209,9 +213,9 @@ impl Running<'_> {
         if !self.is_in_place() {
             log::warn!("{mountpoint}: not our mount any more; ending without unmounting it");
         } else if let Err(e) = session::unmount(self.mountpoint, false) {
-            log::warn!("{mountpoint}: {e}; detaching the mount");
+            log::warn!("{mountpoint}: {}; detaching the mount", plain(&e));
             if let Err(e) = session::unmount(self.mountpoint, true) {
-                log::error!("{mountpoint} cannot be unmounted: {e}");
+                log::error!("{mountpoint} cannot be unmounted: {}", plain(&e));
                 return Err(Failure::silent());
             }
         }

@@ -21,7 +21,7 @@ pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> CommandResult {
         mounts.retain(|mounted| mounted.mountpoint == path);
         if mounts.is_empty() {
             return Err(Failure::new(format!(
-                "{} is not an arrayfs mount",
+                "{} is not an arrayfs mount; 'arrayfs status' lists those there are",
                 wanted.display()
             )));
         }

@@ -41,7 +41,12 @@ fn mounted_at(mountpoint: &Path) -> Result<Mounted, Failure> {
     let failed = |e: io::Error| Failure::new(format!("{}: {e}", mountpoint.display()));
     let path = match mountpoint.canonicalize() {
         Ok(path) => path,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(failed(e)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(Failure::new(format!(
+                "{} does not exist; 'arrayfs status' lists the mounts there are",
+                mountpoint.display()
+            )));
+        }
         Err(_) => spelled(mountpoint).map_err(failed)?,
     };
     let Some(mounted) = mount_table::find(&path).map_err(failed)? else {

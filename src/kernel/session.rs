@@ -159,12 +159,25 @@ pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
     }
     let mut command = std::process::Command::new(fusermount()?);
     command
-        .arg(if lazily { "-uqz" } else { "-uq" })
+        .arg(if lazily { "-uz" } else { "-u" })
         .arg("--")
         .arg(mountpoint);
-    match command.status()?.success() {
+    let ended = command.output()?;
+    match ended.status.success() {
         true => Ok(()),
-        false => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+        false => Err(refusal(&String::from_utf8_lossy(&ended.stderr))),
+    }
+}
+
+/// What the helper means: it knows no other way to tell than words, and does not translate them.
+fn refusal(said: &str) -> io::Error {
+    let says = |words| said.contains(words);
+    if says("Device or resource busy") {
+        io::Error::from_raw_os_error(libc::EBUSY)
+    } else if says("not found in /etc/mtab") || says("Operation not permitted") {
+        io::Error::from_raw_os_error(libc::EPERM)
+    } else {
+        io::Error::other(said.trim().to_owned())
     }
 }
 
@@ -181,6 +194,19 @@ pub fn fusermount() -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_helper_s_words_are_understood() {
+        let code = |said| refusal(said).raw_os_error();
+        let busy = "fusermount3: failed to unmount /x: Device or resource busy\n";
+        let foreign = "fusermount3: entry for /x not found in /etc/mtab\n";
+        assert_eq!(code(busy), Some(libc::EBUSY));
+        assert_eq!(code(foreign), Some(libc::EPERM));
+        assert_eq!(
+            refusal("fusermount3: what?\n").to_string(),
+            "fusermount3: what?"
+        );
+    }
 
     #[test]
     fn a_source_name_cannot_smuggle_options() {

@@ -101,7 +101,7 @@ impl BlockCache {
 
     /// Bytes in use: cached, being read and being decoded.
     pub fn used(&self) -> u64 {
-        self.budget.used()
+        self.budget.counted()
     }
 
     pub fn blocks(&self) -> usize {

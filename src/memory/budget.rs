@@ -129,8 +129,14 @@ impl Budget {
     }
 
     /// Bytes in use.
+    #[cfg(test)]
     pub fn used(&self) -> u64 {
         self.lock().used
+    }
+
+    /// Bytes of them that count against the limit: not those kept beyond half of it.
+    pub fn counted(&self) -> u64 {
+        self.lock().against(self.half())
     }
 
     /// Bytes of them that were kept.
@@ -228,20 +234,32 @@ impl Budget {
     }
 
     fn try_keep(self: &Arc<Self>, bytes: u64) -> Option<Hold> {
-        let mut account = self.lock();
+        let account = self.lock();
         let kept = account.kept.saturating_add(bytes);
         if kept > self.kept_most {
             return None;
         }
-        account.kept = kept;
-        account.used += bytes;
+        Some(self.charge_kept(account, bytes))
+    }
+
+    /// Charges `bytes` for what is there already: it is never refused, but what others can do without goes first.
+    pub fn keep_built(self: &Arc<Self>, bytes: u64) -> Hold {
+        match self.keep(bytes) {
+            Ok(hold) => hold,
+            Err(_) => self.charge_kept(self.lock(), bytes),
+        }
+    }
+
+    fn charge_kept(self: &Arc<Self>, mut account: MutexGuard<'_, Account>, bytes: u64) -> Hold {
+        account.kept = account.kept.saturating_add(bytes);
+        account.used = account.used.saturating_add(bytes);
         // There is less for who waits for more than there is.
         account.changes = account.changes.wrapping_add(1);
         drop(account);
         self.changed.notify_all();
         let hold = self.hold(bytes, true);
         self.return_to_limit();
-        Some(hold)
+        hold
     }
 
     fn hold(self: &Arc<Self>, bytes: u64, kept: bool) -> Hold {
@@ -254,7 +272,7 @@ impl Budget {
 
     /// As far as there is something to reclaim.
     fn return_to_limit(&self) {
-        while self.lock().against(self.half()) > self.limit && self.reclaim() {}
+        while self.counted() > self.limit && self.reclaim() {}
     }
 
     fn reclaimable(&self) -> u64 {

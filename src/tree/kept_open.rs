@@ -115,7 +115,9 @@ mod tests {
         });
         let budget = Budget::keeping(0, u64::MAX);
         let opened = OpenContainer::new(&version, container, &*store, &budget);
-        Arc::new(opened.unwrap().0)
+        let opened = opened.unwrap().0;
+        assert!(budget.kept() == opened.weight() as u64 && budget.kept() >= len as u64);
+        Arc::new(opened)
     }
 
     #[test]

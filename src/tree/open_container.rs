@@ -62,7 +62,7 @@ impl OpenContainer {
         }
         let container = Arc::new(container);
         let weight = describe::weight(&container);
-        let charge = budget.keep(weight as u64)?;
+        let charge = budget.keep_built(weight as u64);
         let all = container.all();
         let opened = OpenContainer {
             version: version.id,

@@ -130,6 +130,7 @@ fn what_is_kept_beyond_half_makes_nobody_wait() {
     let budget = Budget::keeping(100, 500);
     let kept = budget.keep(480).unwrap();
     assert_eq!((budget.used(), budget.kept()), (480, 480));
+    assert_eq!(budget.counted(), 50);
     assert!(is_no_memory(budget.keep(21)));
     let held = budget.reserve(60);
     assert_eq!(held.bytes(), 50, "half is left for blocks");
@@ -143,6 +144,22 @@ fn what_is_kept_beyond_half_makes_nobody_wait() {
     drop((more, kept));
     assert_eq!(budget.reserve(u64::MAX).bytes(), 100);
     drop(lender);
+    assert_eq!((budget.used(), budget.kept()), (0, 0));
+}
+
+#[test]
+fn what_is_there_already_is_charged_and_not_refused() {
+    let budget = Budget::new(100);
+    let idle = Arc::new(Idle(Mutex::new(vec![budget.keep(30).unwrap()])));
+    let weak = Arc::downgrade(&idle);
+    budget.register(weak);
+    let built = budget.keep_built(40);
+    assert_eq!(budget.kept(), 40, "idle tables went");
+    let more = budget.keep_built(70);
+    assert_eq!((budget.kept(), budget.counted()), (110, 50));
+    assert!(is_no_memory(budget.keep(1)));
+    assert_eq!(budget.reserve(60).bytes(), 50);
+    drop((built, more));
     assert_eq!((budget.used(), budget.kept()), (0, 0));
 }
 

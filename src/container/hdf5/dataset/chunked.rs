@@ -279,7 +279,8 @@ impl Chunked {
         };
         self.check(&chunk)?;
         let plain = self.is_plain(number);
-        let held = self.reader.decode(&chunk, plain, out, scratch)?;
+        let held = self.reader.decode(&chunk, plain, out, scratch);
+        let held = held.map_err(|e| e.map_fault(|fault| fault.block(number)))?;
         // What is known to be missing is in no piece of the block.
         if held < self.grid.reach(number) && !plain && self.short.held(number) != Some(held) {
             self.short.note(number, held);

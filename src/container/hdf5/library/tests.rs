@@ -1,5 +1,7 @@
 //! Files that the library wrote itself, described.
 
+mod bounds;
+
 use std::fs::File as StdFile;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};

@@ -62,6 +62,16 @@ pub(super) struct FileWalk<'a> {
 impl<'a> FileWalk<'a> {
     /// Walks from the group with this token, the root.
     pub(super) fn through(file: &'a Identifier, root: u64) -> FileWalk<'a> {
+        FileWalk::within(file, root, LINKS_MOST, BYTES_MOST)
+    }
+
+    /// The same with room for so many links and bytes.
+    pub(super) fn within(
+        file: &'a Identifier,
+        root: u64,
+        links_left: usize,
+        bytes_left: u64,
+    ) -> FileWalk<'a> {
         let mut walk = FileWalk {
             file,
             known: HashMap::new(),
@@ -70,8 +80,8 @@ impl<'a> FileWalk<'a> {
             problems: Vec::new(),
             left_out: Vec::new(),
             tokens: Vec::new(),
-            links_left: LINKS_MOST,
-            bytes_left: BYTES_MOST,
+            links_left,
+            bytes_left,
         };
         walk.add_group(root, 0, Vec::new());
         let mut at = 0;

@@ -49,6 +49,7 @@ pub(super) fn read(
         budget,
         charged: budget.keep(0)?,
         built: 0,
+        empty: 0,
     };
     match reader.answer() {
         Ok(Ok(index)) => Ok(Some(Ok((index, reader.charged)))),
@@ -74,6 +75,8 @@ struct IndexReader<'a> {
     charged: Hold,
     /// Bytes that are charged, or will be soon.
     built: u64,
+    /// Part of them: room in lists for what has not been read.
+    empty: u64,
 }
 
 impl<'a> IndexReader<'a> {
@@ -133,12 +136,14 @@ impl<'a> IndexReader<'a> {
             return Err(NoIndex::Unreadable);
         }
         let bytes = count.saturating_mul(size_of::<T>());
+        self.empty = self.empty.saturating_add(bytes as u64);
         self.charge(allocated(bytes))?;
         let mut list = Vec::new();
         let reserved = list.try_reserve_exact(count);
         reserved.map_err(|_| no_memory(NO_MEMORY))?;
         for _ in 0..count {
             list.push(read(self)?);
+            self.empty -= size_of::<T>() as u64;
         }
         Ok(list)
     }
@@ -161,6 +166,7 @@ impl<'a> IndexReader<'a> {
     /// About what all of it will take, and what is made of it.
     fn all(&self) -> u64 {
         let rest = (self.rest.len() as u64).saturating_mul(BUILT);
-        self.built.saturating_add(rest).saturating_mul(1 + MADE)
+        let more = rest.saturating_sub(self.empty);
+        self.built.saturating_add(more).saturating_mul(1 + MADE)
     }
 }

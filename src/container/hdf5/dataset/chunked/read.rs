@@ -146,34 +146,24 @@ impl ChunkReader {
         chunk: &ChunkEntry,
         plain: bool,
         out: &mut [u8],
-        scratch: Scratch<'_>,
-    ) -> Result<u64> {
-        let decoded = self.decode_shown(chunk, plain, out, scratch);
-        let len = decoded.map_err(|e| e.map_fault(|fault| fault.block(chunk.number)))?;
-        out[len..].fill(0);
-        Ok(len as u64)
-    }
-
-    fn decode_shown(
-        &self,
-        chunk: &ChunkEntry,
-        plain: bool,
-        out: &mut [u8],
         mut scratch: Scratch<'_>,
-    ) -> Result<usize> {
+    ) -> Result<u64> {
         let (from, to) = (self.cast.from(), self.cast.to());
-        if self.cast.in_place() {
+        let len = if self.cast.in_place() {
             let len = self.decode_stored(chunk, plain, out, scratch)?;
             let whole = len / from * from;
             self.cast.apply(&mut out[..whole]);
-            return Ok(whole);
-        }
-        let stored = scratch.take(self.stored)?;
-        let len = self.decode_stored(chunk, plain, stored, scratch)?;
-        let units = (len / from).min(out.len() / to);
-        self.cast
-            .run(&stored[..units * from], &mut out[..units * to]);
-        Ok(units * to)
+            whole
+        } else {
+            let stored = scratch.take(self.stored)?;
+            let len = self.decode_stored(chunk, plain, stored, scratch)?;
+            let units = (len / from).min(out.len() / to);
+            let shown = &mut out[..units * to];
+            self.cast.run(&stored[..units * from], shown);
+            units * to
+        };
+        out[len..].fill(0);
+        Ok(len as u64)
     }
 
     /// Decodes into the front of `out`; returns the number of bytes.

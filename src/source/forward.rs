@@ -135,7 +135,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::source::{Fetch, FileIdentity, Timestamp};
+    use crate::source::{Fetch, FileId, FileIdentity, Timestamp};
 
     /// Bytes that count up, and the lengths that were fetched.
     struct Counting {
@@ -150,8 +150,7 @@ mod tests {
 
         fn identity(&self) -> FileIdentity {
             FileIdentity {
-                device: 0,
-                inode: 0,
+                id: FileId::default(),
                 size: self.len,
                 mtime: Timestamp::default(),
             }

@@ -1,33 +1,32 @@
-//! What makes a stored file the same file: device, inode, size and modification time.
+//! What makes a stored file the same file, and the same content.
 //!
+//! Device, inode and time of birth tell the file ([`FileId`]), size and modification time its content ([`FileIdentity`]).
 //! Compared when a container is opened again and after every read of a local source. Times are exact to
-//! what the file system keeps; a change that leaves all four untouched is not seen.
+//! what the file system keeps; a change that leaves all of them untouched is not seen.
 
 use super::{Stat, Timestamp};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileIdentity {
+/// A file whatever becomes of its names and its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FileId {
     pub device: u64,
     pub inode: u64,
+    /// Nanoseconds, in a number of its own for each time: the system gives an inode's number to another file when the
+    /// first one has gone. 0 where nobody knows.
+    pub birth: u64,
+}
+
+/// A file with its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    pub id: FileId,
     pub size: u64,
     pub mtime: Timestamp,
 }
 
-/// A file whatever becomes of its content.
+/// The mount through which a file was reached; 0 where nobody knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileId {
-    pub device: u64,
-    pub inode: u64,
-}
-
-impl FileIdentity {
-    pub fn id(&self) -> FileId {
-        FileId {
-            device: self.device,
-            inode: self.inode,
-        }
-    }
-}
+pub struct MountId(pub u64);
 
 /// Who may do what with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

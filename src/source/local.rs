@@ -7,6 +7,7 @@
 
 mod beneath;
 mod file;
+mod status;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,12 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{
-    FileId, FileIdentity, FileKind, Source, Space, SpecialKind, Stat, Store, Timestamp, acl,
-};
+use super::{FileId, FileKind, Source, Space, Stat, Store, acl};
 use crate::error::{Error, Result};
 use file::{LocalSource, read_full};
 
@@ -97,7 +96,7 @@ impl LocalStore {
         let failed = |e| self.failed("open", path, e);
         let fd = self.open_at(path, OFlags::PATH).map_err(failed)?;
         if let Some(file) = file
-            && identity(&fs::fstat(&fd).map_err(failed)?).id() != file
+            && status::of_file(fd.as_fd()).map_err(failed)?.identity.id != file
         {
             let path = self.display(path);
             return Err(Error::Changed { path });
@@ -127,7 +126,7 @@ fn allowed(directory: BorrowedFd<'_>, name: &Path, mode: u16) -> u16 {
 impl Store for LocalStore {
     fn stat(&self, path: &Path) -> Result<Stat> {
         let found = self.at(path, |directory, name| {
-            let mut found = stat(&fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
+            let mut found = status::of_entry(directory, name)?;
             // The mode of a link means nothing.
             if found.kind != FileKind::Symlink && self.heeds_lists.load(Ordering::Relaxed) {
                 found.mode = allowed(directory, name, found.mode);
@@ -154,7 +153,7 @@ impl Store for LocalStore {
                     Err(e) if e.is_not_found() => {}
                     Err(_) => each(name, FileKind::File),
                 },
-                known => each(name, kind(known)),
+                known => each(name, status::kind(known)),
             }
         }
         Ok(())
@@ -240,57 +239,6 @@ impl Store for LocalStore {
         } else {
             self.path.join(path)
         }
-    }
-}
-
-fn kind(file_type: FileType) -> FileKind {
-    match file_type {
-        FileType::RegularFile => FileKind::File,
-        FileType::Directory => FileKind::Directory,
-        FileType::Symlink => FileKind::Symlink,
-        FileType::Fifo => FileKind::Other(SpecialKind::Fifo),
-        FileType::Socket => FileKind::Other(SpecialKind::Socket),
-        FileType::BlockDevice => FileKind::Other(SpecialKind::BlockDevice),
-        FileType::CharacterDevice | FileType::Unknown => FileKind::Other(SpecialKind::CharDevice),
-    }
-}
-
-#[allow(
-    clippy::unnecessary_cast,
-    reason = "the field types differ between architectures"
-)]
-fn identity(st: &fs::Stat) -> FileIdentity {
-    FileIdentity {
-        device: st.st_dev as u64,
-        inode: st.st_ino as u64,
-        size: u64::try_from(st.st_size).unwrap_or(0),
-        mtime: timestamp(st.st_mtime as i64, st.st_mtime_nsec as u64),
-    }
-}
-
-fn timestamp(secs: i64, nanos: u64) -> Timestamp {
-    Timestamp {
-        secs,
-        nanos: u32::try_from(nanos).unwrap_or(0),
-    }
-}
-
-#[allow(
-    clippy::unnecessary_cast,
-    reason = "the field types differ between architectures"
-)]
-fn stat(st: &fs::Stat) -> Stat {
-    Stat {
-        kind: kind(FileType::from_raw_mode(st.st_mode)),
-        identity: identity(st),
-        blocks: u64::try_from(st.st_blocks).unwrap_or(0),
-        mode: (st.st_mode & 0o7777) as u16,
-        uid: st.st_uid,
-        gid: st.st_gid,
-        nlink: u32::try_from(st.st_nlink).unwrap_or(u32::MAX),
-        rdev: u32::try_from(st.st_rdev).unwrap_or(0),
-        atime: timestamp(st.st_atime as i64, st.st_atime_nsec as u64),
-        ctime: timestamp(st.st_ctime as i64, st.st_ctime_nsec as u64),
     }
 }
 

@@ -11,7 +11,7 @@ mod identity;
 pub mod local;
 
 pub use forward::ForwardWindow;
-pub use identity::{FileId, FileIdentity, Identity};
+pub use identity::{FileId, FileIdentity, Identity, MountId};
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
@@ -79,6 +79,7 @@ pub enum SpecialKind {
 pub struct Stat {
     pub kind: FileKind,
     pub identity: FileIdentity,
+    pub mount: MountId,
     /// 512-byte units.
     pub blocks: u64,
     pub mode: u16,

@@ -3,12 +3,13 @@
 //! An entry is looked into once per version of it. What could not be looked into is never remembered as
 //! an ordinary file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::node::{ContainerNode, Node, OrdinaryFile};
+use super::inode::Dirent;
+use super::node::{ContainerNode, Node, OrdinaryFile, StoredAt};
 use super::{Attr, InodeId, Tree};
 use crate::container::{self, Candidate, Preferences, Recognised};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::{FileKind, Stat, Store};
 
 /// What looking into an entry of the source came to.
@@ -48,38 +49,39 @@ pub(super) fn recognise(
 
 /// The node of an entry. A file that becomes a container, or is replaced by another file, is another
 /// inode: the kernel neither lets an inode change its type nor two files share their cached pages.
-pub(super) fn node_of(path: &Path, stat: &Stat, recognised: Option<Recognised>) -> Node {
+pub(super) fn node_of(stat: &Stat, recognised: Option<Recognised>) -> Node {
+    let at = StoredAt::of(stat);
     match (recognised, stat.kind) {
-        (Some(recognised), kind) => Node::Container(ContainerNode::new(path, kind, recognised)),
-        (None, FileKind::Directory) => Node::Directory(path.to_owned()),
-        (None, FileKind::File) => Node::File(OrdinaryFile::new(path, stat.identity.id())),
-        (None, kind) => Node::Special(path.to_owned(), kind),
+        (Some(recognised), kind) => Node::Container(ContainerNode::new(kind, recognised)),
+        (None, FileKind::Directory) => Node::Directory(at),
+        (None, FileKind::File) => Node::File(OrdinaryFile::new(at)),
+        (None, kind) => Node::Special(at, kind),
     }
 }
 
 impl Tree {
-    /// An entry of the source, with its inode.
-    pub(super) fn enter_source(&self, path: &Path) -> Result<Attr> {
-        let stat = self.store.stat(path)?;
-        let recognised = self.recognise_once(path, &stat)?;
-        Ok(self.enter_stat(path, &stat, recognised))
+    /// An entry of a directory of the source, which lies at `above`, with its inode.
+    pub(super) fn enter_source(&self, link: Dirent, above: &Path) -> Result<Attr> {
+        let path = above.join(&link.name);
+        let stat = self.store.stat(&path)?;
+        let recognised = self.recognise_once(&link, &path, &stat)?;
+        Ok(self.enter_stat(link, &stat, recognised))
     }
 
     /// The same for a listing, which leaves nothing out: what cannot be looked into now is shown as it
     /// is stored, until it is looked up.
-    pub(super) fn enter_source_listed(&self, path: &Path) -> Result<Attr> {
-        let stat = self.store.stat(path)?;
-        let recognised = self.recognise_once(path, &stat);
-        Ok(self.enter_stat(path, &stat, recognised.unwrap_or(Recognition::Unknown)))
+    pub(super) fn enter_source_listed(&self, link: Dirent, above: &Path) -> Result<Attr> {
+        let path = above.join(&link.name);
+        let stat = self.store.stat(&path)?;
+        let recognised = self.recognise_once(&link, &path, &stat);
+        Ok(self.enter_stat(link, &stat, recognised.unwrap_or(Recognition::Unknown)))
     }
 
-    fn enter_stat(&self, path: &Path, stat: &Stat, recognition: Recognition) -> Attr {
+    fn enter_stat(&self, link: Dirent, stat: &Stat, recognition: Recognition) -> Attr {
         let for_good = !matches!(recognition, Recognition::Unknown);
         let recognised = recognition.known();
-        let name = path.file_name().unwrap_or_default();
-        let (inode, node) = self
-            .inodes
-            .enter(name, node_of(path, stat, recognised.clone()));
+        let found = node_of(stat, recognised.clone());
+        let (inode, node) = self.inodes.enter(link, found);
         if for_good {
             node.note(recognised, stat.identity);
         }
@@ -93,9 +95,14 @@ impl Tree {
     }
 
     /// Recognises an entry, or recalls what it was: its first bytes are read once per version.
-    pub(super) fn recognise_once(&self, path: &Path, stat: &Stat) -> Result<Recognition> {
+    pub(super) fn recognise_once(
+        &self,
+        link: &Dirent,
+        path: &Path,
+        stat: &Stat,
+    ) -> Result<Recognition> {
         if stat.kind == FileKind::File
-            && let Some(known) = self.inodes.recall(path, stat.identity)
+            && let Some(known) = self.inodes.recall(link, stat)
         {
             return Ok(known.map_or(Recognition::Ordinary, Recognition::Container));
         }
@@ -103,11 +110,39 @@ impl Tree {
     }
 
     /// What an entry of the source is shown as, without an inode.
-    pub(super) fn shown_kind(&self, path: &Path) -> Result<FileKind> {
-        let stat = self.store.stat(path)?;
-        match self.recognise_once(path, &stat) {
+    pub(super) fn shown_kind(&self, link: &Dirent, above: &Path) -> Result<FileKind> {
+        let path = above.join(&link.name);
+        let stat = self.store.stat(&path)?;
+        match self.recognise_once(link, &path, &stat) {
             Ok(Recognition::Container(_)) => Ok(FileKind::Directory),
             _ => Ok(stat.kind),
         }
+    }
+
+    /// Where the file or directory of the source that an inode stands for lies now, by whichever of its names.
+    pub(super) fn locate(&self, inode: InodeId, node: &Node) -> Result<(PathBuf, Stat)> {
+        let mut missing = Error::NotFound;
+        for path in self.inodes.paths(inode) {
+            match self.store.stat(&path) {
+                Ok(stat) if node.is_still(&stat) => return Ok((path, stat)),
+                Ok(_) => missing = self.changed(&path),
+                Err(e) => missing = e,
+            }
+        }
+        Err(missing)
+    }
+
+    /// Where a directory of the source lies now.
+    pub(super) fn locate_directory(&self, inode: InodeId, node: &Node) -> Result<PathBuf> {
+        // The root is not looked for by a name.
+        if inode == InodeId::ROOT {
+            return self.inodes.path(inode);
+        }
+        self.locate(inode, node).map(|(path, _)| path)
+    }
+
+    /// Of what could not be looked at: whoever asks is to look it up afresh.
+    pub(super) fn unseen(&self, inode: InodeId) -> Error {
+        self.changed(&self.inodes.path(inode).unwrap_or_default())
     }
 }

@@ -1,6 +1,8 @@
-//! Inode numbers: which there are, what each stands for, and when two look-ups find the same.
+//! Inode numbers: which there are, what each stands for, under which names, and when two look-ups find the same.
 //!
-//! A number lives as long as the kernel refers to it (its look-ups are counted) and is never used for
+//! An inode is not a path. A file of the source is one inode under all its names, and what lies below a directory stays what
+//! it is when the directory is moved. The names under which an inode was looked up are its links; paths are made of them
+//! when they are needed. A number lives as long as the kernel refers to it (its look-ups are counted) and is never used for
 //! anything else. [`Inodes::enter`] is the one place where one is made. Used by `tree` alone.
 
 use std::collections::HashMap;
@@ -13,7 +15,7 @@ use super::node::Node;
 use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::source::{FileId, FileIdentity, FileKind};
+use crate::source::{FileId, FileKind, MountId, Stat};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InodeId(pub u64);
@@ -22,29 +24,45 @@ impl InodeId {
     pub const ROOT: InodeId = InodeId(1);
 }
 
-/// What makes two look-ups find the same inode: where it lies, and what must be the same there.
+/// A name in a directory of the mount.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum InodeKey {
-    /// A directory, or what is never opened: whichever is at this path.
-    Path(PathBuf, FileKind),
+pub(super) struct Dirent {
+    pub(super) parent: InodeId,
+    pub(super) name: OsString,
+}
+
+impl Dirent {
+    pub(super) fn new(parent: InodeId, name: &OsStr) -> Dirent {
+        Dirent {
+            parent,
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// What makes two look-ups find the same inode.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum InodeKey {
+    /// A file of the source, whatever its name. Through another mount it is another one: the kernel lets a directory be in
+    /// one place only.
+    Stored(FileId, MountId, FileKind),
+    /// Whichever container has this name, as long as it is a file or a directory: a container is a directory
+    /// in the mount, so that of a file with two names is two.
+    Container(Dirent, FileKind),
     /// What could not be looked at when it was listed.
-    Unseen(PathBuf, FileKind),
-    /// This file, shown as it is.
-    File(PathBuf, FileId),
-    /// Whichever container is at this path, as long as it is a file or a directory there.
-    Container(PathBuf, FileKind),
+    Unseen(Dirent, FileKind),
     /// Each version of a container has inodes of its own.
     Entry(VersionId, EntryIndex),
 }
 
 impl InodeKey {
-    fn of(node: &Node) -> InodeKey {
+    fn of(node: &Node, link: &Dirent) -> InodeKey {
         match node {
-            Node::Directory(path) => InodeKey::Path(path.clone(), FileKind::Directory),
-            Node::Special(path, kind) => InodeKey::Path(path.clone(), *kind),
-            Node::Unseen(path, kind) => InodeKey::Unseen(path.clone(), *kind),
-            Node::File(file) => InodeKey::File(file.path.clone(), file.id),
-            Node::Container(at) => InodeKey::Container(at.path.clone(), at.stored),
+            Node::Directory(at) => InodeKey::Stored(at.id, at.mount, FileKind::Directory),
+            Node::Special(at, kind) => InodeKey::Stored(at.id, at.mount, *kind),
+            Node::Unseen(kind) => InodeKey::Unseen(link.clone(), *kind),
+            Node::File(file) => InodeKey::Stored(file.at.id, file.at.mount, FileKind::File),
+            Node::Container(container) => InodeKey::Container(link.clone(), container.stored),
             Node::Entry(version, entry) => InodeKey::Entry(version.id, *entry),
         }
     }
@@ -53,8 +71,26 @@ impl InodeKey {
 struct Inode {
     node: Arc<Node>,
     key: InodeKey,
-    name: OsString,
+    /// The one under which it was looked up last comes last. The root has none.
+    links: Vec<Dirent>,
     lookups: u64,
+}
+
+/// Of a file with more names those count that were looked up last.
+const MOST_LINKS: usize = 16;
+
+impl Inode {
+    fn add_link(&mut self, link: Dirent) {
+        if self.links.last() == Some(&link) {
+            return;
+        }
+        let is_directory = matches!(self.key, InodeKey::Stored(_, _, FileKind::Directory));
+        self.links.retain(|known| !is_directory && *known != link);
+        if self.links.len() >= MOST_LINKS {
+            self.links.remove(0);
+        }
+        self.links.push(link);
+    }
 }
 
 #[derive(Default)]
@@ -64,25 +100,50 @@ struct InodeTable {
     next: u64,
 }
 
+impl InodeTable {
+    /// The path of a link, if all directories above it are known.
+    fn path(&self, link: &Dirent, root: &Path) -> Option<PathBuf> {
+        let (mut at, mut names) = (link, Vec::new());
+        loop {
+            names.push(&at.name);
+            if at.parent == InodeId::ROOT {
+                break;
+            }
+            at = self.inodes.get(&at.parent)?.links.last()?;
+            // What others move meanwhile could lead in a circle.
+            if names.len() > self.inodes.len() {
+                return None;
+            }
+        }
+        let below = names.into_iter().rev();
+        Some(below.fold(root.to_owned(), |path, name| path.join(name)))
+    }
+}
+
 pub(super) struct Inodes {
     table: Mutex<InodeTable>,
+    /// What of the source the root shows.
+    root: PathBuf,
 }
 
 impl Inodes {
-    pub(super) fn new(root: Node) -> Self {
+    /// `path`: of the entry of the source that the root shows.
+    pub(super) fn new(root: Node, path: &Path) -> Self {
         let mut table = InodeTable {
             next: InodeId::ROOT.0 + 1,
             ..InodeTable::default()
         };
+        let nowhere = Dirent::new(InodeId(0), OsStr::new(""));
         let root = Inode {
-            key: InodeKey::of(&root),
+            key: InodeKey::of(&root, &nowhere),
             node: Arc::new(root),
-            name: OsString::new(),
+            links: Vec::new(),
             lookups: 1,
         };
         table.inodes.insert(InodeId::ROOT, root);
         Inodes {
             table: Mutex::new(table),
+            root: path.to_owned(),
         }
     }
 
@@ -94,15 +155,36 @@ impl Inodes {
             .ok_or(Error::NotFound)
     }
 
+    /// Where in the source an inode lies, by each of its names: the one looked up last comes first. Others may have moved
+    /// it away meanwhile. Nowhere, if no name of it is known any more.
+    pub(super) fn paths(&self, inode: InodeId) -> Vec<PathBuf> {
+        if inode == InodeId::ROOT {
+            return vec![self.root.clone()];
+        }
+        let table = self.lock();
+        let links = table.inodes.get(&inode).map(|inode| inode.links.iter());
+        let newest_first = links.into_iter().flatten().rev();
+        newest_first
+            .filter_map(|link| table.path(link, &self.root))
+            .collect()
+    }
+
+    /// Where an inode with one name lies.
+    pub(super) fn path(&self, inode: InodeId) -> Result<PathBuf> {
+        let first = self.paths(inode).into_iter().next();
+        first.ok_or(Error::NotFound)
+    }
+
     /// The inode of what `node` stands for, and the node that it has; `node` itself if it has none yet.
     /// Counts one look-up.
-    pub(super) fn enter(&self, name: &OsStr, node: Node) -> (InodeId, Arc<Node>) {
-        let key = InodeKey::of(&node);
+    pub(super) fn enter(&self, link: Dirent, node: Node) -> (InodeId, Arc<Node>) {
+        let key = InodeKey::of(&node, &link);
         let mut table = self.lock();
         if let Some(&id) = table.by_key.get(&key)
             && let Some(inode) = table.inodes.get_mut(&id)
         {
             inode.lookups += 1;
+            inode.add_link(link);
             return (id, Arc::clone(&inode.node));
         }
         let id = InodeId(table.next);
@@ -112,7 +194,7 @@ impl Inodes {
         let inode = Inode {
             node: Arc::clone(&node),
             key,
-            name: name.to_owned(),
+            links: vec![link],
             lookups: 1,
         };
         table.inodes.insert(id, inode);
@@ -133,26 +215,27 @@ impl Inodes {
     }
 
     /// Inodes of a version that the kernel knows, with their names.
-    pub(super) fn of_version(&self, version: VersionId) -> Vec<(InodeId, OsString)> {
+    pub(super) fn of_version(&self, version: VersionId) -> Vec<(InodeId, Vec<Dirent>)> {
         let table = self.lock();
         let of = |inode: &Inode| matches!(inode.key, InodeKey::Entry(v, _) if v == version);
         let known = table.inodes.iter().filter(|(_, inode)| of(inode));
-        known.map(|(id, inode)| (*id, inode.name.clone())).collect()
+        known
+            .map(|(id, inode)| (*id, inode.links.clone()))
+            .collect()
     }
 
     /// What a file was recognised as, if it is still the same file.
-    pub(super) fn recall(&self, path: &Path, identity: FileIdentity) -> Option<Option<Recognised>> {
-        let path = path.to_owned();
+    pub(super) fn recall(&self, link: &Dirent, stat: &Stat) -> Option<Option<Recognised>> {
         let keys = [
-            InodeKey::Container(path.clone(), FileKind::File),
-            InodeKey::File(path, identity.id()),
+            InodeKey::Container(link.clone(), FileKind::File),
+            InodeKey::Stored(stat.identity.id, stat.mount, FileKind::File),
         ];
         let table = self.lock();
         let id = keys.iter().find_map(|key| table.by_key.get(key))?;
         let node = Arc::clone(&table.inodes.get(id)?.node);
         // The table is a leaf in the order of locks: a node's own are not taken while it is held.
         drop(table);
-        node.recall(identity)
+        node.recall(stat.identity)
     }
 
     fn lock(&self) -> MutexGuard<'_, InodeTable> {

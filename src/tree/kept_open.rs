@@ -94,6 +94,7 @@ mod tests {
     use crate::memory::budget::Budget;
     use crate::source::local::LocalStore;
     use crate::source::{Identity, Store};
+    use crate::tree::InodeId;
     use crate::tree::version::Versions;
 
     /// An opened container with a text of this length.
@@ -107,14 +108,14 @@ mod tests {
             preferences: Preferences::default(),
         };
         let identity = Identity::of_file(&store.stat(Path::new("")).unwrap(), &[]);
-        let version = Versions::default().create(Path::new(""), recognised, identity);
+        let version = Versions::default().create(InodeId::ROOT, recognised, identity);
         let mut container = Container::new("x", "1");
         container.texts.push(Text {
             name: "t".into(),
             content: vec![0; len].into(),
         });
         let budget = Budget::keeping(0, u64::MAX);
-        let opened = OpenContainer::new(&version, container, &*store, &budget);
+        let opened = OpenContainer::new(&version, Path::new(""), container, &*store, &budget);
         let opened = opened.unwrap().0;
         assert!(budget.kept() == opened.weight() as u64 && budget.kept() >= len as u64);
         Arc::new(opened)

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::cookie::Cookie;
 use super::entry_table::EntryIndex;
+use super::inode::Dirent;
 use super::kept_names::{NameRun, RunBuilder};
 use super::node::{ContainerNode, Node};
 use super::open_container::OpenContainer;
@@ -32,6 +33,7 @@ pub struct ListedEntry {
 
 /// The names of a directory that follow some place, as far as one step goes.
 pub struct ListingStep {
+    directory: InodeId,
     names: StepNames,
     is_last: bool,
     /// What of the source the names lie in, if they do.
@@ -65,13 +67,14 @@ impl Inside {
 }
 
 impl ListingStep {
-    fn in_source(run: Arc<NameRun>, after: Cookie, path: &Path) -> Self {
+    fn in_source(directory: InodeId, run: Arc<NameRun>, after: Cookie, path: PathBuf) -> Self {
         let start = run.names.partition_point(|name| name.at <= after);
         let end = run.names.len().min(start + STEP);
         ListingStep {
+            directory,
             is_last: run.is_last() && end == run.names.len(),
             names: StepNames::Source(run, start..end),
-            path: Some(path.to_owned()),
+            path: Some(path),
             inside: None,
         }
     }
@@ -112,19 +115,20 @@ impl Tree {
     /// The names of a directory that follow a place, as it is now or was after the listing began.
     pub fn list(&self, directory: InodeId, after: Cookie) -> Result<ListingStep> {
         match &*self.inodes.get(directory)? {
-            Node::Directory(path) => {
-                let run = self.names_in_source(directory, path, after, |_| true, &[])?;
-                Ok(ListingStep::in_source(run, after, path))
+            node @ Node::Directory(_) => {
+                let path = self.locate_directory(directory, node)?;
+                let run = self.names_in_source(directory, &path, after, |_| true, &[])?;
+                Ok(ListingStep::in_source(directory, run, after, path))
             }
             Node::Container(container) => self.list_container(directory, container, after),
             Node::Entry(version, entry) => {
                 if after == Cookie::START {
                     self.check_current(version)?;
                 }
-                self.list_inside(version, *entry, after)
+                self.list_inside(directory, version, *entry, after)
             }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
-            Node::Unseen(path, _) => Err(self.changed(path)),
+            Node::Unseen(_) => Err(self.unseen(directory)),
         }
     }
 
@@ -145,9 +149,10 @@ impl Tree {
     /// An entry of a listing with its inode; counts one look-up. None if it has gone meanwhile: what is there and
     /// cannot be looked at is listed as any other.
     pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Option<ListedEntry> {
+        let link = Dirent::new(step.directory, name);
         let entered = match (entry_in(step, name), &step.inside, &step.path) {
-            (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, name),
-            (None, _, Some(path)) => self.enter_source_listed(&path.join(name)),
+            (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, link),
+            (None, _, Some(path)) => self.enter_source_listed(link, path),
             _ => return None,
         };
         match entered {
@@ -166,13 +171,13 @@ impl Tree {
                 let kind = at.opened.kind(entry).ok()?;
                 (Node::Entry(Arc::clone(&at.version), entry), kind)
             }
-            (None, _, Some(path)) => {
+            (None, _, Some(_)) => {
                 let kind = step.stored_kind(name);
-                (Node::Unseen(path.join(name), kind), kind)
+                (Node::Unseen(kind), kind)
             }
             _ => return None,
         };
-        let (inode, _) = self.inodes.enter(name, node);
+        let (inode, _) = self.inodes.enter(Dirent::new(step.directory, name), node);
         let attr = Attr::unseen(inode, kind, &self.settings);
         Some(ListedEntry { attr, seen: false })
     }
@@ -181,11 +186,13 @@ impl Tree {
     pub fn listed_kind(&self, step: &ListingStep, name: &OsStr) -> Option<FileKind> {
         match (entry_in(step, name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => at.opened.kind(entry).ok(),
-            (None, _, Some(path)) => match self.shown_kind(&path.join(name)) {
-                Ok(kind) => Some(kind),
-                Err(e) if e.is_not_found() => None,
-                Err(_) => Some(step.stored_kind(name)),
-            },
+            (None, _, Some(path)) => {
+                match self.shown_kind(&Dirent::new(step.directory, name), path) {
+                    Ok(kind) => Some(kind),
+                    Err(e) if e.is_not_found() => None,
+                    Err(_) => Some(step.stored_kind(name)),
+                }
+            }
             _ => None,
         }
     }
@@ -199,7 +206,7 @@ impl Tree {
     ) -> Result<ListingStep> {
         let version = self.current(inode, container)?;
         if container.stored != FileKind::Directory {
-            return self.list_inside(&version, EntryIndex::ROOT, after);
+            return self.list_inside(inode, &version, EntryIndex::ROOT, after);
         }
         let inside = self.inside(&version, EntryIndex::ROOT)?;
         let own = inside
@@ -210,24 +217,27 @@ impl Tree {
             .filter_map(|(_, entry)| inside.name(*entry))
             .collect();
         let beside = |name: &OsStr| inside.opened.shows_beside(name) && inside.find(name).is_none();
-        let run = self.names_in_source(inode, &container.path, after, beside, &own)?;
+        let path = self.inodes.path(inode)?;
+        let run = self.names_in_source(inode, &path, after, beside, &own)?;
         Ok(ListingStep {
             inside: Some(inside),
-            ..ListingStep::in_source(run, after, &container.path)
+            ..ListingStep::in_source(inode, run, after, path)
         })
     }
 
     fn list_inside(
         &self,
+        directory: InodeId,
         version: &Arc<ContainerVersion>,
-        directory: EntryIndex,
+        entry: EntryIndex,
         after: Cookie,
     ) -> Result<ListingStep> {
-        let inside = self.inside(version, directory)?;
-        let mut entries = inside.opened.children_after(directory, after, STEP + 1)?;
+        let inside = self.inside(version, entry)?;
+        let mut entries = inside.opened.children_after(entry, after, STEP + 1)?;
         let is_last = entries.len() <= STEP;
         entries.truncate(STEP);
         Ok(ListingStep {
+            directory,
             names: StepNames::Container(entries),
             is_last,
             path: None,

@@ -36,7 +36,7 @@ use crate::cache::BlockCache;
 use crate::container::Preferences;
 use crate::error::{Error, Result};
 use crate::memory::budget::Reclaim;
-use crate::source::{Space, Stat, Store};
+use crate::source::{Source, Space, Stat, Store};
 
 pub use attr::Attr;
 pub use cookie::Cookie;
@@ -46,9 +46,9 @@ pub use open_file::{HandleId, PageCache};
 
 use arrival::{node_of, recognise};
 use entry_table::EntryIndex;
-use inode::Inodes;
+use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
-use node::Node;
+use node::{Node, OrdinaryFile};
 use open_container::OpenContainer;
 use open_file::{OpenFile, OpenFiles};
 use version::{ContainerVersion, Versions};
@@ -109,7 +109,7 @@ impl Tree {
         let idle: Arc<dyn Reclaim> = Arc::clone(&versions.open) as _;
         cache.budget().register(Arc::downgrade(&idle));
         let tree = Tree {
-            inodes: Inodes::new(node_of(root, &stat, recognised.known())),
+            inodes: Inodes::new(node_of(&stat, recognised.known()), root),
             open_files: OpenFiles::default(),
             versions,
             kept_names: KeptNames::default(),
@@ -124,15 +124,19 @@ impl Tree {
 
     /// Finds `name` in a directory and counts one look-up of the inode it returns.
     pub fn lookup(&self, parent: InodeId, name: &OsStr) -> Result<Attr> {
+        let link = Dirent::new(parent, name);
         match &*self.inodes.get(parent)? {
-            Node::Directory(path) => self.enter_source(&path.join(name)),
+            node @ Node::Directory(_) => {
+                let path = self.locate_directory(parent, node)?;
+                self.enter_source(link, &path)
+            }
             Node::Container(container) => {
                 let version = self.current(parent, container)?;
                 let opened = self.open_version(&version)?;
                 match opened.find(EntryIndex::ROOT, name) {
-                    Some(entry) => self.enter(&version, &opened, entry, name),
+                    Some(entry) => self.enter(&version, &opened, entry, link),
                     None if opened.shows_beside(name) => {
-                        self.enter_source(&container.path.join(name))
+                        self.enter_source(link, &self.inodes.path(parent)?)
                     }
                     None => Err(Error::NotFound),
                 }
@@ -141,10 +145,10 @@ impl Tree {
                 self.check_current(version)?;
                 let opened = self.open_version(version)?;
                 let child = opened.find(*entry, name).ok_or(Error::NotFound)?;
-                self.enter(version, &opened, child, name)
+                self.enter(version, &opened, child, link)
             }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
-            Node::Unseen(path, _) => Err(self.changed(path)),
+            Node::Unseen(_) => Err(self.unseen(parent)),
         }
     }
 
@@ -157,8 +161,7 @@ impl Tree {
                 self.forget_container(container);
             }
             Some(Node::Directory(_)) => self.kept_names.forget(inode),
-            Some(Node::File(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..)) | None => {
-            }
+            Some(Node::File(_) | Node::Special(..) | Node::Unseen(_) | Node::Entry(..)) | None => {}
         }
     }
 
@@ -168,21 +171,20 @@ impl Tree {
             let opened = self.open_version(version)?;
             return opened.attr(*entry, inode, &self.settings);
         }
-        let path = node.path().ok_or(Error::NotFound)?;
         self.notice_change(inode, &node);
-        let stat = match self.store.stat(path) {
-            Ok(stat) if node.is_still(stat.kind, stat.identity.id()) => stat,
-            other => self.stat_open(inode, path, other)?,
+        let stat = match self.locate(inode, &node) {
+            Ok((_, stat)) => stat,
+            Err(e) => self.stat_open(inode, e)?,
         };
         Ok(self.source_attr(inode, &node, &stat))
     }
 
-    /// What is left of an entry whose name has gone, or is another file's now: the file, if it is open.
-    fn stat_open(&self, inode: InodeId, path: &Path, found: Result<Stat>) -> Result<Stat> {
+    /// What is left of an entry whose names have gone, or are other files' now: the file, if it is open.
+    fn stat_open(&self, inode: InodeId, missing: Error) -> Result<Stat> {
         let open = self.open_files.of_inode(inode);
         match open.as_ref().and_then(|file| file.source()) {
             Some(source) => source.stat(),
-            None => Err(found.err().unwrap_or_else(|| self.changed(path))),
+            None => Err(missing),
         }
     }
 
@@ -190,7 +192,10 @@ impl Tree {
         let node = self.inodes.get(inode)?;
         match &*node {
             Node::Entry(version, entry) => self.open_version(version)?.read_link(*entry),
-            _ => self.store.read_link(node.path().ok_or(Error::NotFound)?),
+            _ => {
+                let (path, _) = self.locate(inode, &node)?;
+                self.store.read_link(&path)
+            }
         }
     }
 
@@ -199,13 +204,9 @@ impl Tree {
         let (file, keep_cache, ordinary) = match &*self.inodes.get(inode)? {
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
             Node::Special(..) => return Err(Error::Unsuitable),
-            Node::Unseen(path, _) => return Err(self.changed(path)),
+            Node::Unseen(_) => return Err(self.unseen(inode)),
             Node::File(file) => {
-                let source = self.store.open(&file.path)?;
-                // The caller was let in to the file that was looked up.
-                if file.id != source.identity().id() {
-                    return Err(self.changed(&file.path));
-                }
+                let source = self.open_ordinary(inode, file)?;
                 let keep = file.content_unchanged(source.identity());
                 (OpenFile::ordinary(source), keep, true)
             }
@@ -220,6 +221,19 @@ impl Tree {
             keep_cache,
             ordinary,
         })
+    }
+
+    /// The caller was let in to the file that was looked up: no other one is opened.
+    fn open_ordinary(&self, inode: InodeId, file: &OrdinaryFile) -> Result<Arc<dyn Source>> {
+        let mut missing = Error::NotFound;
+        for path in self.inodes.paths(inode) {
+            match self.store.open(&path) {
+                Ok(source) if source.identity().id == file.at.id => return Ok(source),
+                Ok(_) => missing = self.changed(&path),
+                Err(e) => missing = e,
+            }
+        }
+        Err(missing)
     }
 
     /// Gives the bytes of an open file to `reply`.
@@ -275,11 +289,11 @@ impl Tree {
         version: &Arc<ContainerVersion>,
         opened: &OpenContainer,
         entry: EntryIndex,
-        name: &OsStr,
+        link: Dirent,
     ) -> Result<Attr> {
         let mut attr = opened.attr(entry, InodeId::ROOT, &self.settings)?;
         let node = Node::Entry(Arc::clone(version), entry);
-        (attr.inode, _) = self.inodes.enter(name, node);
+        (attr.inode, _) = self.inodes.enter(link, node);
         Ok(attr)
     }
 }

@@ -1,37 +1,50 @@
 //! What an inode stands for.
 //!
 //! Made by [`super::arrival`] for entries of the source and by [`super::Tree::lookup`] for entries of a
-//! container; kept by [`super::inode`]. A node never changes its kind: what becomes something else gets
-//! another inode.
+//! container; kept by [`super::inode`], which knows where it lies. A node never changes its kind: what becomes something
+//! else gets another inode.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::entry_table::EntryIndex;
 use super::version::ContainerVersion;
 use crate::container::Recognised;
-use crate::source::{FileId, FileIdentity, FileKind};
+use crate::source::{FileId, FileIdentity, FileKind, MountId, Stat};
 
 pub(super) enum Node {
     /// A directory of the source that is no container.
-    Directory(PathBuf),
+    Directory(StoredAt),
     /// A regular file of the source, shown as it is.
     File(OrdinaryFile),
     /// A link, pipe, socket or device of the source: shown, never opened.
-    Special(PathBuf, FileKind),
+    Special(StoredAt, FileKind),
     /// A name in the source of which a listing knows no more than what kind it is: looking at it failed. Looking it up
     /// finds another node, or says why not.
-    Unseen(PathBuf, FileKind),
+    Unseen(FileKind),
     /// A file or directory of the source that is shown as a container's directory.
     Container(ContainerNode),
     /// Something in one version of a container: an array, a view, a text, a directory, a link.
     Entry(Arc<ContainerVersion>, EntryIndex),
 }
 
-pub(super) struct OrdinaryFile {
-    pub(super) path: PathBuf,
-    /// Another file at this path is another inode.
+/// Which file of the source it is: another one of the same name is another inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StoredAt {
     pub(super) id: FileId,
+    pub(super) mount: MountId,
+}
+
+impl StoredAt {
+    pub(super) fn of(stat: &Stat) -> StoredAt {
+        StoredAt {
+            id: stat.identity.id,
+            mount: stat.mount,
+        }
+    }
+}
+
+pub(super) struct OrdinaryFile {
+    pub(super) at: StoredAt,
     /// Identity when it was found to be no container.
     seen: Mutex<Option<FileIdentity>>,
     /// Identity when it was last opened: tells whether the kernel's cached pages still hold.
@@ -39,7 +52,6 @@ pub(super) struct OrdinaryFile {
 }
 
 pub(super) struct ContainerNode {
-    pub(super) path: PathBuf,
     /// What it is in the source: a file or a directory.
     pub(super) stored: FileKind,
     known: Mutex<KnownContainer>,
@@ -55,10 +67,9 @@ pub(super) struct KnownContainer {
 }
 
 impl OrdinaryFile {
-    pub(super) fn new(path: &Path, id: FileId) -> Self {
+    pub(super) fn new(at: StoredAt) -> Self {
         OrdinaryFile {
-            path: path.to_owned(),
-            id,
+            at,
             seen: Mutex::default(),
             read: Mutex::default(),
         }
@@ -71,9 +82,8 @@ impl OrdinaryFile {
 }
 
 impl ContainerNode {
-    pub(super) fn new(path: &Path, stored: FileKind, recognised: Recognised) -> Self {
+    pub(super) fn new(stored: FileKind, recognised: Recognised) -> Self {
         ContainerNode {
-            path: path.to_owned(),
             stored,
             known: Mutex::new(KnownContainer {
                 recognised,
@@ -89,16 +99,6 @@ impl ContainerNode {
 }
 
 impl Node {
-    /// Where it lies in the source; nowhere, if it is in a container.
-    pub(super) fn path(&self) -> Option<&Path> {
-        match self {
-            Node::Directory(path) | Node::Special(path, _) | Node::Unseen(path, _) => Some(path),
-            Node::File(file) => Some(&file.path),
-            Node::Container(container) => Some(&container.path),
-            Node::Entry(..) => None,
-        }
-    }
-
     /// The container that it is.
     pub(super) fn container(&self) -> Option<&ContainerNode> {
         match self {
@@ -107,22 +107,22 @@ impl Node {
         }
     }
 
-    /// The file that it stands for, whatever its path leads to by now.
+    /// The file that it stands for, whatever its names lead to by now.
     pub(super) fn file(&self) -> Option<FileId> {
         match self {
-            Node::File(file) => Some(file.id),
+            Node::File(file) => Some(file.at.id),
             _ => None,
         }
     }
 
-    /// Whether an entry of the source of this kind and identity is what it stands for.
-    pub(super) fn is_still(&self, kind: FileKind, id: FileId) -> bool {
+    /// Whether what a name in the source leads to is what it stands for.
+    pub(super) fn is_still(&self, stat: &Stat) -> bool {
         match self {
-            Node::Directory(_) => kind == FileKind::Directory,
-            Node::File(file) => kind == FileKind::File && file.id == id,
-            Node::Special(_, special) => kind == *special,
-            Node::Container(container) => kind == container.stored,
-            Node::Unseen(..) | Node::Entry(..) => false,
+            Node::Directory(at) => stat.kind == FileKind::Directory && *at == StoredAt::of(stat),
+            Node::File(file) => stat.kind == FileKind::File && file.at == StoredAt::of(stat),
+            Node::Special(at, kind) => stat.kind == *kind && *at == StoredAt::of(stat),
+            Node::Container(container) => stat.kind == container.stored,
+            Node::Unseen(_) | Node::Entry(..) => false,
         }
     }
 
@@ -137,7 +137,7 @@ impl Node {
                     known.recognised = recognised;
                 }
             }
-            Node::Directory(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => {}
+            Node::Directory(_) | Node::Special(..) | Node::Unseen(_) | Node::Entry(..) => {}
         }
     }
 
@@ -149,7 +149,7 @@ impl Node {
                 let known = container.known();
                 (known.seen == Some(identity)).then(|| Some(known.recognised.clone()))
             }
-            Node::Directory(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => None,
+            Node::Directory(_) | Node::Special(..) | Node::Unseen(_) | Node::Entry(..) => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Sizes are asked of the arrays when an entry is first described. Used by `tree`.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::Settings;
@@ -51,11 +51,12 @@ impl OpenContainer {
     /// `budget`.
     pub(super) fn new(
         version: &ContainerVersion,
+        path: &Path,
         container: Container,
         store: &dyn Store,
         budget: &Arc<Budget>,
     ) -> Result<(Self, Identity)> {
-        let stats = version.recognised.stat(store, &version.path)?;
+        let stats = version.recognised.stat(store, path)?;
         let mut owner = Owner::of(&stats.own);
         for member in stats.members.iter().flatten() {
             owner.restrict(member);
@@ -66,7 +67,7 @@ impl OpenContainer {
         let all = container.all();
         let opened = OpenContainer {
             version: version.id,
-            path: store.display(&version.path),
+            path: store.display(path),
             members: version.recognised.format.members(),
             owner,
             entries: EntryTable::new(&all),

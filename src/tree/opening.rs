@@ -3,6 +3,7 @@
 //! A version is opened when it is first looked into. A bounded number stays open; the others are opened
 //! again when they are wanted, if the source still holds them. Used by `tree`.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
@@ -130,7 +131,8 @@ impl Tree {
                 if let Some(refused) = slot.refusal(Instant::now()) {
                     return Err(refused);
                 }
-                let opened = open_unchanged(version, &self.store, self.cache.budget());
+                let path = self.inodes.path(version.container)?;
+                let opened = open_unchanged(version, &path, &self.store, self.cache.budget());
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
                 let faults = &opened.container(ContainerNumber(0))?.faults;
@@ -150,16 +152,17 @@ impl Tree {
 /// so it is looked at again afterwards.
 fn open_unchanged(
     version: &ContainerVersion,
+    path: &Path,
     store: &Arc<dyn Store>,
     budget: &Arc<Budget>,
 ) -> Result<OpenContainer> {
-    let pinned: Arc<dyn Store> = Arc::new(Pinned::new(store, version));
-    let container = version.recognised.open(&pinned, &version.path, budget)?;
-    let opened = OpenContainer::new(version, container, &**store, budget);
-    let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(&version.path)))?;
+    let pinned: Arc<dyn Store> = Arc::new(Pinned::new(store, version, path));
+    let container = version.recognised.open(&pinned, path, budget)?;
+    let opened = OpenContainer::new(version, path, container, &**store, budget);
+    let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(path)))?;
     if identity != version.identity {
         return Err(Error::Changed {
-            path: store.display(&version.path),
+            path: store.display(path),
         });
     }
     for fault in opened.container(ContainerNumber(0))?.all_faults() {

@@ -17,10 +17,10 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
-    /// The files of `version`, and whatever else is in `store`.
-    pub(super) fn new(store: &Arc<dyn Store>, version: &ContainerVersion) -> Pinned {
-        let own = (version.path.clone(), version.identity.file());
-        let companions = version.recognised.companions(&version.path);
+    /// The files of `version`, which lies at `path`, and whatever else is in `store`.
+    pub(super) fn new(store: &Arc<dyn Store>, version: &ContainerVersion, path: &Path) -> Pinned {
+        let own = (path.to_owned(), version.identity.file());
+        let companions = version.recognised.companions(path);
         let files = companions.zip(version.identity.companions());
         Pinned {
             store: Arc::clone(store),

@@ -4,12 +4,12 @@
 //! else does. In between it is what its identity says, and anything else is refused as changed.
 //! Opening it is the business of [`super::opening`].
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arrival::recognise;
+use super::inode::Dirent;
 use super::node::{ContainerNode, KnownContainer, Node};
 use super::opening::{OpenVersions, VersionOpening};
 use super::{InodeId, Invalidation, Tree};
@@ -20,7 +20,8 @@ use crate::source::Identity;
 
 pub(super) struct ContainerVersion {
     pub(super) id: VersionId,
-    pub(super) path: PathBuf,
+    /// The container's own directory in the mount.
+    pub(super) container: InodeId,
     pub(super) recognised: Recognised,
     pub(super) identity: Identity,
     pub(super) opening: VersionOpening,
@@ -36,14 +37,14 @@ pub(super) struct Versions {
 impl Versions {
     pub(super) fn create(
         &self,
-        path: &Path,
+        container: InodeId,
         recognised: Recognised,
         identity: Identity,
     ) -> Arc<ContainerVersion> {
         let id = VersionId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
         Arc::new(ContainerVersion {
             id,
-            path: path.to_owned(),
+            container,
             recognised,
             identity,
             opening: VersionOpening::default(),
@@ -59,8 +60,9 @@ impl Tree {
         inode: InodeId,
         container: &ContainerNode,
     ) -> Result<Arc<ContainerVersion>> {
+        let path = self.inodes.path(inode)?;
         let recognised = container.known().recognised.clone();
-        let found = recognised.identity(&*self.store, &container.path)?;
+        let found = recognised.identity(&*self.store, &path)?;
         let mut known = container.known();
         if let Some(version) = known.version_of(&found) {
             return Ok(version);
@@ -68,16 +70,16 @@ impl Tree {
         let identity = match &known.version {
             // Recognised a moment ago, when it was looked up.
             None if found.is_of(known.seen) => found,
-            _ => self.recognise_anew(&container.path, &mut known)?,
+            _ => self.recognise_anew(&path, &mut known)?,
         };
         // Somebody else may have been faster.
         if let Some(version) = known.version_of(&identity) {
             return Ok(version);
         }
         let recognised = known.recognised.clone();
-        let version = self.versions.create(&container.path, recognised, identity);
+        let version = self.versions.create(inode, recognised, identity);
         if let Some(old) = known.version.replace(Arc::clone(&version)) {
-            self.retire(&old, inode);
+            self.retire(&old, &path);
         }
         Ok(version)
     }
@@ -116,16 +118,16 @@ impl Tree {
 
     /// Ends a version that the source no longer holds: its blocks go, and the kernel is told to drop its
     /// pages and names.
-    fn retire(&self, old: &ContainerVersion, parent: InodeId) {
+    fn retire(&self, old: &ContainerVersion, path: &Path) {
         log::info!(
             "{}: changed; showing the new version",
-            self.store.display(&old.path).display()
+            self.store.display(path).display()
         );
         self.let_go(old);
         // The container's own listing may have lost or gained an error.txt.
-        self.invalidate(parent, None);
-        for (inode, name) in self.inodes.of_version(old.id) {
-            self.invalidate(inode, Some((parent, name)));
+        self.invalidate(old.container, None);
+        for (inode, links) in self.inodes.of_version(old.id) {
+            self.invalidate(inode, links.into_iter().next());
         }
     }
 
@@ -143,17 +145,19 @@ impl Tree {
         self.versions.open.retire(version);
     }
 
-    pub(super) fn invalidate(&self, inode: InodeId, name: Option<(InodeId, OsString)>) {
+    pub(super) fn invalidate(&self, inode: InodeId, link: Option<Dirent>) {
+        let name = link.map(|link| (link.parent, link.name));
         // Nobody listens once the mount is gone.
         let _ = self.invalidations.send(Invalidation { inode, name });
     }
 
     /// Whether a version is still what the source holds.
     pub(super) fn check_current(&self, version: &ContainerVersion) -> Result<()> {
-        let identity = version.recognised.identity(&*self.store, &version.path);
+        let path = self.inodes.path(version.container)?;
+        let identity = version.recognised.identity(&*self.store, &path);
         match identity {
             Ok(identity) if identity == version.identity => Ok(()),
-            Ok(_) => Err(self.changed(&version.path)),
+            Ok(_) => Err(self.changed(&path)),
             Err(e) => Err(e),
         }
     }

@@ -38,8 +38,8 @@ impl Tree {
             }
             None => {
                 let node = self.inodes.get(inode)?;
-                let path = node.path().ok_or(Error::NoAttribute)?;
-                self.store.xattr(path, node.file(), name)
+                let (path, _) = self.locate(inode, &node)?;
+                self.store.xattr(&path, node.file(), name)
             }
         }
     }
@@ -49,10 +49,8 @@ impl Tree {
             Some(own) => Ok(own.into_iter().map(|(name, _)| name.into()).collect()),
             None => {
                 let node = self.inodes.get(inode)?;
-                let Some(path) = node.path() else {
-                    return Ok(Vec::new());
-                };
-                let names = self.store.xattr_names(path, node.file())?;
+                let (path, _) = self.locate(inode, &node)?;
+                let names = self.store.xattr_names(&path, node.file())?;
                 Ok(names.into_iter().filter(|name| is_offered(name)).collect())
             }
         }
@@ -69,7 +67,7 @@ impl Tree {
                 let opened = self.open_version(version)?;
                 of_entry(&opened, *entry).map(Some)
             }
-            Node::Directory(_) | Node::File(_) | Node::Special(..) | Node::Unseen(..) => Ok(None),
+            Node::Directory(_) | Node::File(_) | Node::Special(..) | Node::Unseen(_) => Ok(None),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::index::FileIndex;
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileIdentity, Source, Timestamp};
+use crate::source::{Fetch, FileId, FileIdentity, Source, Timestamp};
 
 /// A source in memory; reading beyond its end is an error of the caller.
 pub(super) struct Bytes(pub(super) Vec<u8>);
@@ -14,8 +14,7 @@ impl Source for Bytes {
 
     fn identity(&self) -> FileIdentity {
         FileIdentity {
-            device: 0,
-            inode: 0,
+            id: FileId::default(),
             size: self.len(),
             mtime: Timestamp::default(),
         }

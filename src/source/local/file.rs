@@ -7,18 +7,20 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::fs::{self, FileType};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{identity, stat, timestamp};
+use super::status;
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileIdentity, Source, Stat, Timestamp};
+use crate::source::{Fetch, FileIdentity, FileKind, Source, Stat, Timestamp};
 
 /// The clock of file systems.
 fn now() -> Timestamp {
     let now = clock_gettime(ClockId::RealtimeCoarse);
-    timestamp(now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0))
+    Timestamp {
+        secs: now.tv_sec,
+        nanos: u32::try_from(now.tv_nsec).unwrap_or(0),
+    }
 }
 
 pub(super) struct LocalSource {
@@ -45,11 +47,11 @@ impl LocalSource {
     /// `path`: for messages. Something else than a regular file is EINVAL.
     pub(super) fn new(fd: OwnedFd, path: PathBuf) -> std::result::Result<Self, Errno> {
         let now = now();
-        let st = fs::fstat(&fd)?;
-        if !FileType::from_raw_mode(st.st_mode).is_file() {
+        let found = status::of_file(fd.as_fd())?;
+        if found.kind != FileKind::File {
             return Err(Errno::INVAL);
         }
-        let identity = identity(&st);
+        let identity = found.identity;
         Ok(LocalSource {
             fd,
             identity,
@@ -80,8 +82,7 @@ impl LocalSource {
     /// unchanged identity proves that what was read is the version that was opened. (Who writes through
     /// a mapping stamps it at the first write to each page, and is not seen until the next.)
     fn check_unchanged(&self) -> Result<()> {
-        let now = fs::fstat(&self.fd).map_err(|e| self.failed(e))?;
-        if identity(&now) == self.identity {
+        if self.stat()?.identity == self.identity {
             Ok(())
         } else {
             Err(Error::Changed {
@@ -101,8 +102,7 @@ impl Source for LocalSource {
     }
 
     fn stat(&self) -> Result<Stat> {
-        let now = fs::fstat(&self.fd).map_err(|e| self.failed(e))?;
-        Ok(stat(&now))
+        status::of_file(self.fd.as_fd()).map_err(|e| self.failed(e))
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::open;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
-use crate::source::{Fetch, FileIdentity, Source, Timestamp};
+use crate::source::{Fetch, FileId, FileIdentity, Source, Timestamp};
 
 /// Plain bytes of a chunk.
 const PLAIN: u64 = 64 << 10;
@@ -106,8 +106,7 @@ impl Source for MadeUp {
 
     fn identity(&self) -> FileIdentity {
         FileIdentity {
-            device: 1,
-            inode: 1,
+            id: FileId::default(),
             size: self.len(),
             mtime: Timestamp::default(),
         }

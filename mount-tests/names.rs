@@ -1,0 +1,101 @@
+//! Names and inodes: files of several names, and what others move in the source while it is mounted.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with};
+
+use crate::harness::mounted::Mounted;
+use crate::harness::scratch_directory;
+use crate::harness::writers::Bloscpack;
+
+fn inode(path: &Path) -> u64 {
+    fs::symlink_metadata(path).unwrap().ino()
+}
+
+fn directory(path: &Path) -> File {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    File::from(openat(CWD, path, flags, Mode::empty()).unwrap())
+}
+
+fn read_in(directory: &File, path: &str) -> Vec<u8> {
+    let file = openat(directory, path, OFlags::RDONLY, Mode::empty()).unwrap();
+    let mut bytes = Vec::new();
+    File::from(file).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn hard_links_are_one_file_and_a_container_of_two_names_is_two_directories() {
+    let source = scratch_directory();
+    fs::create_dir(source.path().join("below")).unwrap();
+    fs::write(source.path().join("a"), "bytes").unwrap();
+    fs::hard_link(source.path().join("a"), source.path().join("below/b")).unwrap();
+    Bloscpack::default().write(&source.path().join("x.blp"), b"12345678");
+    fs::hard_link(
+        source.path().join("x.blp"),
+        source.path().join("below/y.blp"),
+    )
+    .unwrap();
+    let mounted = Mounted::new(source.path(), &[]);
+    let at = |name: &str| mounted.path().join(name);
+    assert_eq!(inode(&at("a")), inode(&at("below/b")));
+    assert_eq!(fs::metadata(at("a")).unwrap().nlink(), 2);
+    let (x, y) = (at("x.blp"), at("below/y.blp"));
+    assert_ne!(inode(&x), inode(&y));
+    for container in [x, y] {
+        assert_eq!(fs::read(container.join("data")).unwrap(), b"12345678");
+    }
+    // One name goes: the other one leads to the same file still.
+    let open = File::open(at("a")).unwrap();
+    fs::remove_file(source.path().join("a")).unwrap();
+    assert_eq!(fs::read(at("below/b")).unwrap(), b"bytes");
+    assert_eq!(open.metadata().unwrap().ino(), inode(&at("below/b")));
+}
+
+#[test]
+fn what_lies_in_a_directory_that_is_moved_stays_what_it_is() {
+    let source = scratch_directory();
+    fs::create_dir_all(source.path().join("old/deep")).unwrap();
+    fs::write(source.path().join("old/deep/file"), "bytes").unwrap();
+    Bloscpack::default().write(&source.path().join("old/deep/x.blp"), b"12345678");
+    let mounted = Mounted::new(source.path(), &[]);
+    let below = ["deep", "deep/file", "deep/x.blp", "deep/x.blp/data"];
+    let inodes = |top: &str| below.map(|name| inode(&mounted.path().join(top).join(name)));
+    let before = inodes("old");
+    let deep = directory(&mounted.path().join("old/deep"));
+    let array = File::open(mounted.path().join("old/deep/x.blp/data")).unwrap();
+    fs::rename(source.path().join("old"), source.path().join("new")).unwrap();
+    assert_eq!(inodes("new"), before);
+    // From within, too.
+    assert_eq!(read_in(&deep, "file"), b"bytes");
+    assert_eq!(read_in(&deep, "x.blp/data"), b"12345678");
+    let mut byte = [0];
+    array.read_exact_at(&mut byte, 7).unwrap();
+    assert_eq!(&byte, b"8");
+}
+
+/// Who stands in one of two directories that change places never sees the other one's files.
+#[test]
+fn directories_that_change_places_are_not_mistaken_for_each_other() {
+    let source = scratch_directory();
+    for name in ["one", "two"] {
+        fs::create_dir(source.path().join(name)).unwrap();
+        fs::write(source.path().join(name).join("file"), name).unwrap();
+    }
+    let mounted = Mounted::new(source.path(), &[]);
+    let one = directory(&mounted.path().join("one"));
+    let (from, to) = (source.path().join("one"), source.path().join("two"));
+    renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE).unwrap();
+    let stale = openat(&one, "file", OFlags::RDONLY, Mode::empty());
+    if let Ok(file) = stale {
+        let mut bytes = Vec::new();
+        File::from(file).read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes, b"one");
+    }
+    assert_eq!(fs::read(mounted.path().join("one/file")).unwrap(), b"two");
+    assert_eq!(fs::read(mounted.path().join("two/file")).unwrap(), b"one");
+    assert_eq!(read_in(&one, "file"), b"one");
+}

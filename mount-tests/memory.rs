@@ -162,31 +162,65 @@ fn claims_of_gigabytes_cost_no_memory() {
     assert_bounded(&mounted, 0);
 }
 
-/// Every container of the corpora, by four readers with a small cache; what is read afterwards is right.
-#[test]
-fn all_formats_are_read_within_the_bound() {
-    let source = scratch_directory();
+/// A mount of every container of the corpora and of one whose bytes are known, and the files of all.
+fn mounted_corpora(source: &Path) -> (Mounted, Vec<PathBuf>, Vec<u8>) {
     for format in ["bpcells", "bloscpack", "binsparse", "daphne"] {
         let sources = golden(format).join("sources");
-        copy_directory(&sources, &source.path().join(format));
+        copy_directory(&sources, &source.join(format));
     }
     let known = Seeded::new(4).rising(3 << 20);
-    Bloscpack::default().write(&source.path().join("known.blp"), &known);
-    let mounted = Mounted::new(source.path(), &["cache=16M"]);
+    Bloscpack::default().write(&source.join("known.blp"), &known);
+    let mounted = Mounted::new(source, &["cache=16M"]);
     let (files, _) = walk(mounted.path());
     assert!(files.len() > 1000, "{} files", files.len());
+    (mounted, files, known)
+}
+
+fn read_by_four(files: &[PathBuf]) {
     std::thread::scope(|scope| {
         for reader in 0..4 {
-            let files = &files;
             scope.spawn(move || {
                 let own = files.iter().skip(reader).step_by(4);
                 own.for_each(|file| read_some(file));
             });
         }
     });
+}
+
+/// Every container of the corpora, by four readers with a small cache; what is read afterwards is right.
+#[test]
+fn all_formats_are_read_within_the_bound() {
+    let source = scratch_directory();
+    let (mounted, files, known) = mounted_corpora(source.path());
+    read_by_four(&files);
     assert_bounded(&mounted, 0);
     let path = mounted.join("known.blp/data");
     assert_same(&path, &std::fs::read(&path).unwrap(), &known);
+}
+
+/// The same with less and less address space: reads may fail, the daemon may not, and with memory all is right again.
+#[test]
+fn all_formats_are_read_where_memory_is_refused() {
+    let source = scratch_directory();
+    let (mounted, files, known) = mounted_corpora(source.path());
+    let at_rest = memory_figure(mounted.daemon(), "VmSize");
+    for room in [80, 64, 32, 8, 0] {
+        limit_address_space(mounted.daemon(), Some(at_rest + (room << 20)));
+        read_by_four(&files);
+        mounted.assert_alive();
+    }
+    limit_address_space(mounted.daemon(), None);
+    let path = mounted.join("known.blp/data");
+    assert_same(&path, &std::fs::read(&path).unwrap(), &known);
+}
+
+fn limit_address_space(daemon: u32, bytes: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let limit = Rlimit {
+        current: bytes,
+        maximum: None,
+    };
+    prlimit(Pid::from_raw(daemon as i32), Resource::As, limit).unwrap();
 }
 
 /// A Bloscpack file of no data whose metadata are `text`, as a zlib stream.
@@ -271,7 +305,6 @@ fn write_large_block(path: &Path, plain: u32) {
 /// There is room for the block, and not for what decoding it takes.
 #[test]
 fn memory_that_is_refused_fails_the_read_and_not_the_daemon() {
-    use rustix::process::{Pid, Resource, Rlimit, prlimit};
     use std::os::unix::fs::FileExt;
     const BLOCK: u32 = 512 << 20;
     let source = scratch_directory();
@@ -280,12 +313,7 @@ fn memory_that_is_refused_fails_the_read_and_not_the_daemon() {
     let mounted = Mounted::new(source.path(), &["cache=16M"]);
     let file = open_direct(&mounted.join("large.blp/data")).unwrap();
     let room = memory_figure(mounted.daemon(), "VmSize") + u64::from(BLOCK / 2 * 3);
-    let limit = |bytes| Rlimit {
-        current: bytes,
-        maximum: None,
-    };
-    let daemon = Pid::from_raw(mounted.daemon() as i32);
-    prlimit(daemon, Resource::As, limit(Some(room))).unwrap();
+    limit_address_space(mounted.daemon(), Some(room));
     let refused = file.read_at(&mut [0; 4096], 0).unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(libc::ENOMEM), "{refused}");
     let small = std::fs::read(mounted.join("small.blp/data")).unwrap();

@@ -91,7 +91,8 @@ fn copy_pieces(
     out: &mut [u8],
 ) -> Copied {
     if placed.len() > 2 {
-        placed.sort_by_key(PlacedPiece::block);
+        // In place, where a sort that keeps the order would take memory.
+        placed.sort_unstable_by_key(|placed| (placed.block(), placed.to));
     }
     let mut first: Option<Stopped> = None;
     for group in placed.chunk_by(|a, b| same_block(a, b) || follows(a, b)) {

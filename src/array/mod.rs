@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::{Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::{Scratch, set_aside};
 use dtype::Dtype;
 
 /// A block of an array, numbered by its format: what is decoded at once and cached as one.
@@ -126,12 +126,15 @@ pub trait Array: Send + Sync {
     /// whole block) and every run of direct bytes, but no bytes that are made up. To be overridden where
     /// a block is not one range of the array, or where most of the array is made up.
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        const STEP: u64 = 8 << 20;
+        // There may be a piece for every byte.
+        const STEP: u64 = 64 << 10;
         let bytes = self.info()?.bytes;
         let mut pieces = Vec::new();
         for at in (0..bytes).step_by(STEP as usize) {
             pieces.clear();
-            self.pieces(at..bytes.min(at + STEP), &mut pieces)?;
+            let range = at..bytes.min(at + STEP);
+            let room = steps::room_for_pieces(STEP);
+            set_aside(room, steps::DOING, || self.pieces(range, &mut pieces))??;
             for piece in &pieces {
                 match *piece {
                     // It began in an earlier step.

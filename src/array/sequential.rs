@@ -5,6 +5,8 @@
 //! array of one dimension); others are read correctly, but their blocks more than once.
 //! Used by the full checks of `container`.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::dtype::Dtype;
@@ -13,7 +15,7 @@ use super::steps::PlacedRange;
 use super::{Array, BlockId};
 use crate::error::{Fault, Result};
 use crate::memory::block::{Block, Workspace};
-use crate::memory::budget::Budget;
+use crate::memory::budget::{Budget, Hold};
 
 /// Bytes that are converted at a time; a multiple of every element size.
 const STEP: usize = 8 << 10;
@@ -66,26 +68,70 @@ impl WholeNumber {
     }
 }
 
-/// The reader. Memory: one decoded block, kept until the next is needed.
+type LastBlock = (BlockId, Block);
+
+/// Those who read for one check, together: each has one decoded block, kept until it needs the next. Who needs
+/// memory that is not there makes the others give theirs up, so that he holds none while he waits; they decode
+/// theirs again.
+#[derive(Clone)]
+pub(crate) struct SequentialReaders {
+    budget: Arc<Budget>,
+    /// Each reader's last block.
+    blocks: Rc<RefCell<Vec<Option<LastBlock>>>>,
+}
+
+/// One of the readers.
 pub(crate) struct Sequential {
     array: Arc<dyn Array>,
     number: WholeNumber,
     /// Bytes that have been read.
     done: u64,
-    last: LastBlock,
+    readers: SequentialReaders,
+    /// Its place among them.
+    place: usize,
     /// Elements not handed out yet.
     left: u64,
 }
 
-/// The block that was decoded last.
-struct LastBlock {
-    budget: Arc<Budget>,
-    block: Option<(BlockId, Block)>,
+impl SequentialReaders {
+    /// For a check whose thread holds nothing of the budget.
+    pub(crate) fn new(budget: &Arc<Budget>) -> Self {
+        SequentialReaders {
+            budget: Arc::clone(budget),
+            blocks: Rc::default(),
+        }
+    }
+
+    fn join(&self) -> usize {
+        let mut blocks = self.blocks.borrow_mut();
+        blocks.push(None);
+        blocks.len() - 1
+    }
+
+    /// A reader's last block, if it is this one; else it is given up.
+    fn take(&self, place: usize, id: BlockId) -> Option<Block> {
+        let (last, block) = self.blocks.borrow_mut().get_mut(place)?.take()?;
+        (last == id).then_some(block)
+    }
+
+    fn put(&self, place: usize, id: BlockId, block: Block) {
+        if let Some(last) = self.blocks.borrow_mut().get_mut(place) {
+            *last = Some((id, block));
+        }
+    }
+
+    fn reserve(&self, bytes: u64) -> Hold {
+        if let Some(hold) = self.budget.try_reserve(bytes) {
+            return hold;
+        }
+        self.blocks.borrow_mut().fill_with(|| None);
+        self.budget.reserve(bytes)
+    }
 }
 
 impl Sequential {
     /// Starts before the first element; a fault if the array is not one of whole numbers.
-    pub(crate) fn new(array: Arc<dyn Array>, budget: &Arc<Budget>) -> Result<Self> {
+    pub(crate) fn new(array: Arc<dyn Array>, readers: &SequentialReaders) -> Result<Self> {
         let info = array.info()?;
         let number = WholeNumber::of(&info.dtype).ok_or_else(|| {
             let fault = Fault::new("not an array of whole numbers").array(array.name());
@@ -96,10 +142,8 @@ impl Sequential {
             array,
             number,
             done: 0,
-            last: LastBlock {
-                budget: Arc::clone(budget),
-                block: None,
-            },
+            place: readers.join(),
+            readers: readers.clone(),
         })
     }
 
@@ -128,7 +172,8 @@ impl Sequential {
         let from = self.done..self.done + out.len() as u64;
         let mut source = Following {
             array: &*self.array,
-            last: &mut self.last,
+            readers: &self.readers,
+            place: self.place,
         };
         let ranges = [PlacedRange { from, to: 0 }];
         gather::gather(&*self.array, &ranges, &mut source, out)?;
@@ -140,29 +185,31 @@ impl Sequential {
 /// An array of which the last block is there.
 struct Following<'a> {
     array: &'a dyn Array,
-    last: &'a mut LastBlock,
+    readers: &'a SequentialReaders,
+    place: usize,
 }
 
 impl PieceSource for Following<'_> {
-    /// Other readers of the same check hold blocks as well: nobody waits.
     fn block(
         &mut self,
         id: BlockId,
         len: u64,
         copy: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let last = &mut self.last.block;
-        if let Some((_, block)) = last.as_ref().filter(|(last, _)| *last == id) {
-            return copy(block.bytes());
-        }
-        *last = None;
-        let scratch = self.array.scratch(id);
-        let hold = self.last.budget.keep(len.saturating_add(scratch))?;
-        let mut space = Workspace::new(len, scratch, hold, len)?;
-        let (block, scratch) = space.parts();
-        self.array.decode(id, block, scratch)?;
-        let (_, block) = last.insert((id, space.into_block()));
-        copy(block.bytes())
+        let block = match self.readers.take(self.place, id) {
+            Some(block) => block,
+            None => {
+                let scratch = self.array.scratch(id);
+                let hold = self.readers.reserve(len.saturating_add(scratch));
+                let mut space = Workspace::new(len, scratch, hold, len)?;
+                let (block, scratch) = space.parts();
+                self.array.decode(id, block, scratch)?;
+                space.into_block()
+            }
+        };
+        copy(block.bytes())?;
+        self.readers.put(self.place, id, block);
+        Ok(())
     }
 
     fn direct(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
@@ -230,7 +277,8 @@ mod tests {
     }
 
     fn all(array: Arc<dyn Array>, step: usize) -> Vec<u64> {
-        let mut reader = Sequential::new(array, &Budget::new(1 << 20)).unwrap();
+        let readers = SequentialReaders::new(&Budget::new(1 << 20));
+        let mut reader = Sequential::new(array, &readers).unwrap();
         let mut all = Vec::new();
         let mut buffer = vec![0; step];
         loop {
@@ -253,6 +301,37 @@ mod tests {
                 decodes: AtomicU64::new(0),
             };
             assert_eq!(all(Arc::new(array), 5), [-2i64 as u64]);
+        }
+    }
+
+    /// There is room for one block at a time, or not even for that.
+    #[test]
+    fn readers_of_blocks_that_fill_the_budget_get_all_their_numbers() {
+        let bytes: Vec<u8> = (0..10_000u64).flat_map(u64::to_le_bytes).collect();
+        for limit in [30_000, 50_000] {
+            let budget = Budget::new(limit);
+            let readers = SequentialReaders::new(&budget);
+            let reader = || {
+                let array = Bytes {
+                    dtype: Dtype::U64,
+                    bytes: bytes.clone(),
+                    block_len: 40_000,
+                    plain: 80_000,
+                    decodes: AtomicU64::new(0),
+                };
+                Sequential::new(Arc::new(array), &readers).unwrap()
+            };
+            let mut pair = [reader(), reader()];
+            for step in 0..10 {
+                for reader in &mut pair {
+                    let mut numbers = [0; 1000];
+                    assert_eq!(reader.read(&mut numbers).unwrap(), 1000);
+                    assert_eq!([numbers[0], numbers[999]], [step * 1000, step * 1000 + 999]);
+                }
+                assert!(budget.used() <= limit);
+            }
+            drop((pair, readers));
+            assert_eq!(budget.used(), 0);
         }
     }
 

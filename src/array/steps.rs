@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::{Array, Piece};
 use crate::error::{Fault, Result};
+use crate::memory::{no_memory, set_aside};
 
 /// Bytes asked for at first, and where pieces are small. A piece has at least one byte.
 pub(super) const LEAST: u64 = 16 << 10;
@@ -20,6 +21,9 @@ const SMALL: u64 = 64;
 
 /// Steps that have as many pieces are carried out before more are asked for.
 pub(super) const PIECES: usize = 32 << 10;
+
+/// What refusals of memory say.
+pub(super) const DOING: &str = "cannot find the pieces of a range";
 
 /// A range of an array and where it belongs in a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +39,12 @@ pub struct PlacedRange {
 pub(super) struct PlacedPiece {
     pub(super) to: usize,
     pub(super) piece: Piece,
+}
+
+/// Memory for a piece for each of `bytes`, in a list that grows: while it does, there is the one before, too.
+pub(super) const fn room_for_pieces(bytes: u64) -> u64 {
+    let most = bytes.next_power_of_two() * size_of::<Piece>() as u64;
+    most + most / 2
 }
 
 /// Goes through the pieces of ranges.
@@ -82,7 +92,11 @@ impl<'a> PieceSteps<'a> {
             }
             let from = range.from.start + self.done..range.from.end;
             match self.step(from) {
-                Ok(len) => self.place(len, placed),
+                Ok(len) => {
+                    let reserved = placed.try_reserve(self.pieces.len());
+                    reserved.map_err(|_| no_memory(DOING))?;
+                    self.place(len, placed);
+                }
                 Err(e) if placed.is_empty() => return Err(e),
                 Err(_) => break,
             }
@@ -94,7 +108,10 @@ impl<'a> PieceSteps<'a> {
     fn step(&mut self, from: Range<u64>) -> Result<u64> {
         let to = from.start.saturating_add(self.step).min(from.end);
         self.pieces.clear();
-        self.array.pieces(from.start..to, &mut self.pieces)?;
+        let (array, pieces) = (self.array, &mut self.pieces);
+        set_aside(room_for_pieces(to - from.start), DOING, || {
+            array.pieces(from.start..to, pieces)
+        })??;
         let covered = self
             .pieces
             .iter()

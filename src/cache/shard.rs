@@ -11,6 +11,10 @@ use lru::LruCache;
 use super::flight::{Flight, Landing};
 use super::{BlockKey, VersionId};
 use crate::memory::block::Block;
+use crate::memory::set_aside;
+
+/// What the table of the recency list takes for a block when it grows, and there are two.
+const GROWTH: u64 = 64;
 
 #[derive(Default)]
 pub(super) struct Shard {
@@ -68,9 +72,13 @@ impl Shard {
     pub(super) fn land(&self, key: BlockKey, block: Option<&Arc<Block>>) {
         let mut state = self.lock();
         state.flights.remove(&key);
+        // The list grows by itself; a block that it has no memory for is not cached.
+        let room = GROWTH * state.blocks.len() as u64;
         let replaced = block.and_then(|block| {
+            let push = || state.blocks.push(key, Arc::clone(block));
+            let replaced = set_aside(room, "cannot cache a block", push).ok()?;
             self.charged.fetch_add(block.charge(), Ordering::Relaxed);
-            state.blocks.push(key, Arc::clone(block))
+            replaced
         });
         self.discharge(replaced.as_ref().map(|(_, block)| block));
         drop(state);

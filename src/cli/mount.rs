@@ -19,8 +19,13 @@ use crate::daemon::signals::{self, Request};
 use crate::daemon::{self, processes, readahead};
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
+use crate::memory;
 use crate::memory::limit::default_limit;
 use crate::tree::{Settings, Tree};
+
+/// Arenas of the system's allocator: threads allocate little, and most of it from their own caches.
+#[cfg(target_env = "gnu")]
+const ARENAS: libc::c_int = 4;
 
 /// After this long a mount that is still in use is detached and the daemon ends.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -112,6 +117,7 @@ fn start<'a>(
     processes::name_daemon();
     raise_descriptor_limit();
     return_freed_memory();
+    memory::keep_reserve();
     let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
     let signals = signals::receive().map_err(failed)?;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -165,11 +171,14 @@ fn session_options(places: &Places, options: &MountOptions, threads: usize) -> s
 
 /// glibc raises the size from which memory is mapped, and so really freed, with every large block that
 /// it frees; what decoders of large blocks free would then stay in each thread's arena.
+///
+/// Each arena takes 64 MiB of address space, where that is limited; by default every thread has one.
 fn return_freed_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: mallopt sets a number of the allocator; no other thread runs yet.
+    // SAFETY: mallopt sets numbers of the allocator; no other thread runs yet.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+        libc::mallopt(libc::M_ARENA_MAX, ARENAS);
     }
 }
 

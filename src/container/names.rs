@@ -6,6 +6,9 @@
 
 use std::collections::HashMap;
 
+use crate::error::Result;
+use crate::memory::set_aside;
+
 /// Names that a container's own directory uses.
 pub const RESERVED: [&str; 5] = [
     "arrays.json",
@@ -18,8 +21,16 @@ pub const RESERVED: [&str; 5] = [
 /// Bytes of a shown name before its number.
 const MOST: usize = 200;
 
+/// Most memory that a name takes with what it is counted by.
+const NAME: u64 = 3 * MOST as u64;
+
 /// The shown names of a group's members, in their order. `reserved`: the group is a container's directory.
-pub fn shown<N: AsRef<[u8]>>(stored: &[N], reserved: bool) -> Vec<String> {
+pub fn shown<N: AsRef<[u8]>>(stored: &[N], reserved: bool) -> Result<Vec<String>> {
+    let room = NAME.saturating_mul(stored.len() as u64);
+    set_aside(room, "cannot show names", || all_shown(stored, reserved))
+}
+
+fn all_shown<N: AsRef<[u8]>>(stored: &[N], reserved: bool) -> Vec<String> {
     let mut count: HashMap<&[u8], usize> = HashMap::new();
     for name in stored {
         *count.entry(name.as_ref()).or_default() += 1;
@@ -37,7 +48,8 @@ pub fn shown_as(name: &[u8], number: usize, reserved: bool) -> String {
 }
 
 fn show(name: &[u8], number: usize, repeated: bool, reserved: bool) -> String {
-    let escaped = escape(name);
+    // No byte of it is shown as less than one, so what lies behind these cannot be.
+    let escaped = escape(&name[..name.len().min(MOST + 4)]);
     let hides = reserved && RESERVED.contains(&escaped.as_str());
     let kept = cut(&escaped);
     if name.is_empty() || repeated || hides || kept.len() < escaped.len() {
@@ -102,21 +114,21 @@ mod tests {
     #[test]
     fn plain_names_stay() {
         let names = ["values", "δ x", "-rf *?", ".hidden"];
-        assert_eq!(shown(&names, true), names);
+        assert_eq!(shown(&names, true).unwrap(), names);
     }
 
     #[test]
     fn what_could_escape_is_escaped() {
         let names: [&[u8]; 6] = [b".", b"..", b"a/b", b"100%~", b"\xffx\n", b""];
         let expected = ["%2E", "%2E%2E", "a%2Fb", "100%25%7E", "%FFx%0A", "~5"];
-        assert_eq!(shown(&names, false), expected);
+        assert_eq!(shown(&names, false).unwrap(), expected);
     }
 
     #[test]
     fn repeated_and_reserved_names_get_numbers() {
-        assert_eq!(shown(&["a", "b", "a"], false), ["a~0", "b", "a~2"]);
-        assert_eq!(shown(&["x", "views"], true), ["x", "views~1"]);
-        assert_eq!(shown(&["x", "views"], false), ["x", "views"]);
+        assert_eq!(shown(&["a", "b", "a"], false).unwrap(), ["a~0", "b", "a~2"]);
+        assert_eq!(shown(&["x", "views"], true).unwrap(), ["x", "views~1"]);
+        assert_eq!(shown(&["x", "views"], false).unwrap(), ["x", "views"]);
     }
 
     #[test]
@@ -134,7 +146,7 @@ mod tests {
             format!("{}~2", long(198, "")),
             long(200, ""),
         ];
-        assert_eq!(shown(&names, false), expected);
+        assert_eq!(shown(&names, false).unwrap(), expected);
     }
 
     proptest! {
@@ -142,7 +154,7 @@ mod tests {
         fn shown_names_are_safe_and_differ(
             names in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..8), 0..20),
         ) {
-            let shown = shown(&names, true);
+            let shown = shown(&names, true).unwrap();
             let different: HashSet<&String> = shown.iter().collect();
             prop_assert_eq!(different.len(), names.len());
             for name in &shown {

@@ -79,9 +79,12 @@ impl FreedMemory {
             if super::refusing::refuses(size) {
                 return None;
             }
+            if super::allocator::is_short() {
+                return None;
+            }
             let mapping = MmapMut::map_anon(size).or_else(|_| {
                 // What the system refuses it may grant when it has got these back.
-                *self.lock() = Freed::default();
+                self.give_up();
                 MmapMut::map_anon(size)
             });
             mapping.map(Memory::Mapped).ok()
@@ -121,6 +124,11 @@ impl FreedMemory {
         freed.by_size.entry(size).or_default().push(memory);
         drop(freed);
         drop(dropped);
+    }
+
+    pub(super) fn give_up(&self) {
+        let freed = std::mem::take(&mut *self.lock());
+        drop(freed);
     }
 
     #[cfg(test)]

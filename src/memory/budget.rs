@@ -24,7 +24,7 @@ mod tests;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use super::block::FreedMemory;
-use super::no_memory;
+use super::{allocator, no_memory};
 use crate::error::{Error, Result};
 use overdraft::Overdrawer;
 
@@ -152,9 +152,20 @@ impl Budget {
         lenders.push(lender);
     }
 
+    /// Where the system has no memory left, gives up whatever can be done without: what was refused may be had again.
+    /// To be called before memory is asked for that stays.
+    pub fn relieve(&self) {
+        if allocator::is_short() {
+            self.freed.give_up();
+            while self.reclaim() {}
+            while self.reclaim_kept() {}
+        }
+    }
+
     /// `bytes`, or everything that is not kept if that is less: who needs more than there is gets all of it.
     /// Waits; the caller holds no memory of this budget.
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Hold {
+        self.relieve();
         if let Some(hold) = self.try_reserve(bytes) {
             return hold;
         }

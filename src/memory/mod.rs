@@ -5,14 +5,17 @@
 //! cannot be had is ENOMEM for the request that asked, never the end of the process.
 //! Lowest of all modules but `error`: used by `cache`, `array`, `container` and `codec`.
 
+mod allocator;
 pub mod block;
 pub mod budget;
+pub mod fallible;
 pub mod limit;
 #[cfg(test)]
 pub(crate) mod refusing;
 pub mod reply;
 pub mod scratch;
 
+pub use allocator::{is_short, keep_reserve, set_aside};
 pub use scratch::{Scratch, room};
 
 use crate::error::Error;

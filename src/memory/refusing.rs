@@ -1,22 +1,17 @@
-//! The allocator of the tests: refuses one large allocation of a thread when it is told to.
+//! What the allocator refuses in tests: one large allocation of a thread, when it is told to.
 //!
-//! Small ones are exempt ([`LARGE`]): what is bounded by a constant of ours may end the process where the system
-//! has no memory left at all; what a file decides may not, and grows past this soon enough.
+//! Small ones are exempt ([`LARGE`]): a reserve is kept for them. So is what memory was set aside for, as far as that
+//! goes: who sets too little aside is found out.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Allocations of at least this size are counted and may be refused.
-const LARGE: usize = 16 << 10;
-
-struct Refusing;
-
-#[global_allocator]
-static ALLOCATOR: Refusing = Refusing;
+use super::allocator::LARGE;
 
 thread_local! {
     /// Large allocations to be granted before one is refused; none are refused without a number.
     static GRANTED: Cell<Option<u64>> = const { Cell::new(None) };
+    /// Bytes left of what was set aside; none if nothing was.
+    static COVERED: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Runs `work` with its large allocation of number `granted` (from 0 on) refused; says whether it came to that.
@@ -29,6 +24,25 @@ pub(crate) fn refusing<R>(granted: u64, work: impl FnOnce() -> R) -> (R, bool) {
 
 /// Whether an allocation of this size is the one to be refused. Later ones are granted.
 pub(super) fn refuses(size: usize) -> bool {
+    refuses_more(0, size)
+}
+
+/// The same of one that grows.
+pub(super) fn refuses_more(from: usize, to: usize) -> bool {
+    if to <= from {
+        given_back(from - to);
+        return false;
+    }
+    // While it is moved there are both.
+    if is_covered(to) {
+        given_back(from);
+        return false;
+    }
+    refuses_uncovered(to)
+}
+
+/// The same of memory that is set aside, which nothing covers.
+pub(super) fn refuses_uncovered(size: usize) -> bool {
     if size < LARGE {
         return false;
     }
@@ -45,35 +59,39 @@ pub(super) fn refuses(size: usize) -> bool {
     refuses.unwrap_or(false)
 }
 
-// SAFETY: the system's allocator, or null, which says that there is no memory.
-unsafe impl GlobalAlloc for Refusing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match refuses(layout.size()) {
-            true => std::ptr::null_mut(),
-            // SAFETY: the caller's promises are those of the system's allocator.
-            false => unsafe { System.alloc(layout) },
+fn is_covered(size: usize) -> bool {
+    let covered = COVERED.try_with(|left| match left.get()?.checked_sub(size) {
+        Some(rest) => {
+            left.set(Some(rest));
+            Some(())
+        }
+        None => None,
+    });
+    covered.is_ok_and(|covered| covered.is_some())
+}
+
+/// Memory has been freed.
+pub(super) fn given_back(size: usize) {
+    let _ = COVERED.try_with(|left| left.set(left.get().map(|left| left.saturating_add(size))));
+}
+
+/// What memory was set aside for, as long as it lives.
+pub(super) struct Covered {
+    outer: Option<usize>,
+}
+
+impl Covered {
+    pub(super) fn new(bytes: u64) -> Self {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Covered {
+            outer: COVERED.replace(Some(bytes)),
         }
     }
+}
 
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        match refuses(layout.size()) {
-            true => std::ptr::null_mut(),
-            // SAFETY: as above.
-            false => unsafe { System.alloc_zeroed(layout) },
-        }
-    }
-
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        match size > layout.size() && refuses(size) {
-            true => std::ptr::null_mut(),
-            // SAFETY: as above.
-            false => unsafe { System.realloc(place, layout, size) },
-        }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(place, layout) }
+impl Drop for Covered {
+    fn drop(&mut self) {
+        COVERED.set(self.outer);
     }
 }
 
@@ -91,4 +109,16 @@ fn the_allocation_that_was_meant_is_refused() {
     assert_eq!(refused(0), ((LARGE - 1, [true, false]), true));
     assert_eq!(refused(1), ((LARGE - 1, [false, true]), true));
     assert_eq!(refused(2), ((LARGE - 1, [false, false]), false));
+}
+
+#[test]
+fn what_was_set_aside_is_not_refused_and_what_is_more_is() {
+    let (failed, refused) = refusing(1, || {
+        super::set_aside(3 * LARGE as u64, "x", || {
+            let mut held: [Vec<u8>; 3] = Default::default();
+            held.each_mut()
+                .map(|v| v.try_reserve_exact(LARGE + 1).is_err())
+        })
+    });
+    assert_eq!((failed.unwrap(), refused), ([false, false, true], true));
 }

@@ -65,7 +65,7 @@ impl Tree {
         let path = above.join(&link.name);
         let stat = self.store.stat(&path)?;
         let recognised = self.recognise_once(&link, &path, &stat)?;
-        Ok(self.enter_stat(link, &stat, recognised))
+        self.enter_stat(link, &stat, recognised)
     }
 
     /// The same for a listing, which leaves nothing out: what cannot be looked into now is shown as it
@@ -74,19 +74,19 @@ impl Tree {
         let path = above.join(&link.name);
         let stat = self.store.stat(&path)?;
         let recognised = self.recognise_once(&link, &path, &stat);
-        Ok(self.enter_stat(link, &stat, recognised.unwrap_or(Recognition::Unknown)))
+        self.enter_stat(link, &stat, recognised.unwrap_or(Recognition::Unknown))
     }
 
-    fn enter_stat(&self, link: Dirent, stat: &Stat, recognition: Recognition) -> Attr {
+    fn enter_stat(&self, link: Dirent, stat: &Stat, recognition: Recognition) -> Result<Attr> {
         let for_good = !matches!(recognition, Recognition::Unknown);
         let recognised = recognition.known();
         let found = node_of(stat, recognised.clone());
-        let (inode, node) = self.inodes.enter(link, found);
+        let (inode, node) = self.inodes.enter(link, found)?;
         if for_good {
             node.note(recognised, stat.identity);
         }
         self.notice_change(inode, &node);
-        self.source_attr(inode, &node, stat)
+        Ok(self.source_attr(inode, &node, stat))
     }
 
     pub(super) fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {

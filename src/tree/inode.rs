@@ -15,6 +15,7 @@ use super::node::Node;
 use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
+use crate::memory::{is_short, no_memory};
 use crate::source::{FileId, FileKind, MountId, Stat};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -176,8 +177,8 @@ impl Inodes {
     }
 
     /// The inode of what `node` stands for, and the node that it has; `node` itself if it has none yet.
-    /// Counts one look-up.
-    pub(super) fn enter(&self, link: Dirent, node: Node) -> (InodeId, Arc<Node>) {
+    /// Counts one look-up. ENOMEM if the table cannot grow.
+    pub(super) fn enter(&self, link: Dirent, node: Node) -> Result<(InodeId, Arc<Node>)> {
         let key = InodeKey::of(&node, &link);
         let mut table = self.lock();
         if let Some(&id) = table.by_key.get(&key)
@@ -185,7 +186,12 @@ impl Inodes {
         {
             inode.lookups += 1;
             inode.add_link(link);
-            return (id, Arc::clone(&inode.node));
+            return Ok((id, Arc::clone(&inode.node)));
+        }
+        let room = table.by_key.try_reserve(1);
+        let room = room.and_then(|()| table.inodes.try_reserve(1));
+        if room.is_err() || is_short() {
+            return Err(no_memory("cannot remember an entry"));
         }
         let id = InodeId(table.next);
         table.next += 1;
@@ -198,7 +204,7 @@ impl Inodes {
             lookups: 1,
         };
         table.inodes.insert(id, inode);
-        (id, node)
+        Ok((id, node))
     }
 
     /// Takes back look-ups; returns the node if these were the last.

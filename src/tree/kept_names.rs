@@ -13,11 +13,16 @@ use lru::LruCache;
 
 use super::InodeId;
 use super::cookie::{Cookie, NameHash, Numbering};
+use crate::error::Result;
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::set_aside;
 use crate::source::FileKind;
 
 /// Bytes of one run of names, and of all that are kept.
 const RUN: usize = 4 << 20;
 const ALL: usize = 8 << 20;
+/// Bytes of names that are charged at once while a run is made, but for the first.
+const CHARGED: usize = 256 << 10;
 /// Directories that are being listed.
 const DIRECTORIES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
@@ -57,8 +62,10 @@ impl NameRun {
     }
 }
 
-/// Takes names in any order and makes a run of those that come first.
-pub(super) struct RunBuilder {
+/// Takes names in any order and makes a run of those that come first: as many as there is memory for.
+pub(super) struct RunBuilder<'b> {
+    budget: &'b Arc<Budget>,
+    holds: Vec<Hold>,
     after: Cookie,
     names: Vec<(NameHash, OsString, FileKind)>,
     cut: Option<NameHash>,
@@ -66,9 +73,11 @@ pub(super) struct RunBuilder {
     most: usize,
 }
 
-impl RunBuilder {
-    pub(super) fn new(after: Cookie) -> Self {
+impl<'b> RunBuilder<'b> {
+    pub(super) fn new(after: Cookie, budget: &'b Arc<Budget>) -> Self {
         RunBuilder {
+            budget,
+            holds: Vec::new(),
             after,
             names: Vec::new(),
             cut: None,
@@ -82,16 +91,34 @@ impl RunBuilder {
         if hash < self.after.hash() || self.cut.is_some_and(|cut| hash >= cut) {
             return;
         }
-        self.weight += OVERHEAD + name.len();
-        self.names.push((hash, name.to_owned(), kind));
-        if self.weight > 2 * self.most {
+        let weight = OVERHEAD + name.len();
+        if self.weight + weight > 2 * self.most || !self.has_room(weight) {
             self.shorten();
+            if self.cut.is_some_and(|cut| hash >= cut) {
+                return;
+            }
         }
+        self.weight += weight;
+        self.names.push((hash, name.to_owned(), kind));
+    }
+
+    /// Whether there is memory for one more name.
+    fn has_room(&mut self, weight: usize) -> bool {
+        if self.weight + weight > CHARGED * (1 + self.holds.len()) {
+            match self.budget.try_reserve(CHARGED as u64) {
+                Some(hold) => self.holds.push(hold),
+                None => return false,
+            }
+        }
+        self.names.try_reserve(1).is_ok()
     }
 
     /// The later half goes; names of one hash stay together.
     fn shorten(&mut self) {
         let half = self.names.len() / 2;
+        if half == 0 {
+            return;
+        }
         let (_, (cut, ..), _) = self.names.select_nth_unstable(half);
         let cut = *cut;
         self.names.retain(|(hash, ..)| *hash < cut);
@@ -100,7 +127,12 @@ impl RunBuilder {
         self.weight = names.map(|(_, name, _)| OVERHEAD + name.len()).sum();
     }
 
-    pub(super) fn build(mut self) -> NameRun {
+    pub(super) fn build(self) -> Result<NameRun> {
+        let room = self.names.len() * size_of::<NameFound>();
+        set_aside(room as u64, "cannot list a directory", || self.built())
+    }
+
+    fn built(mut self) -> NameRun {
         self.names.sort_unstable();
         let mut numbering = Numbering::default();
         let numbered = self.names.into_iter().map(|(hash, name, kind)| NameFound {
@@ -237,13 +269,17 @@ mod tests {
     use super::*;
 
     fn build(after: Cookie, most: usize, names: &[String]) -> NameRun {
-        let mut builder = RunBuilder::new(after);
+        build_within(&Budget::new(1 << 20), after, most, names)
+    }
+
+    fn build_within(budget: &Arc<Budget>, after: Cookie, most: usize, names: &[String]) -> NameRun {
+        let mut builder = RunBuilder::new(after, budget);
         builder.most = most;
         let file = FileKind::File;
         names
             .iter()
             .for_each(|name| builder.add(OsStr::new(name), file));
-        builder.build()
+        builder.build().unwrap()
     }
 
     fn many() -> Vec<String> {
@@ -269,6 +305,17 @@ mod tests {
             assert!(!run.leads_on_from(place), "it has nothing more");
         }
         assert_eq!(found, whole.names);
+    }
+
+    #[test]
+    fn a_run_is_as_long_as_the_budget_has_memory_for() {
+        let names: Vec<String> = (0..20_000).map(|number| format!("{number:0100}")).collect();
+        let longest = |limit| build_within(&Budget::new(limit), Cookie::START, RUN, &names);
+        let (whole, short) = (longest(16 << 20), longest(1 << 20));
+        assert!(whole.is_last() && !short.is_last());
+        assert!(short.weight <= (1 << 20) + CHARGED, "{}", short.weight);
+        assert!(short.names.len() > 1000, "{}", short.names.len());
+        assert_eq!(short.names, whole.names[..short.names.len()]);
     }
 
     #[test]

@@ -177,7 +177,8 @@ impl Tree {
             }
             _ => return None,
         };
-        let (inode, _) = self.inodes.enter(Dirent::new(step.directory, name), node);
+        let link = Dirent::new(step.directory, name);
+        let (inode, _) = self.inodes.enter(link, node).ok()?;
         let attr = Attr::unseen(inode, kind, &self.settings);
         Some(ListedEntry { attr, seen: false })
     }
@@ -268,7 +269,7 @@ impl Tree {
             return Ok(run);
         }
         let moment = self.kept_names.moment(directory, anew);
-        let mut names = RunBuilder::new(after);
+        let mut names = RunBuilder::new(after, self.cache.budget());
         let mut add = |name: &OsStr| names.add(name, FileKind::File);
         others.iter().for_each(|name| add(name));
         self.store.list(path, &mut |name, kind| {
@@ -276,7 +277,7 @@ impl Tree {
                 names.add(name, kind);
             }
         })?;
-        let run = Arc::new(names.build());
+        let run = Arc::new(names.build()?);
         self.kept_names.keep(directory, moment, &run);
         Ok(run)
     }

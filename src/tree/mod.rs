@@ -293,7 +293,7 @@ impl Tree {
     ) -> Result<Attr> {
         let mut attr = opened.attr(entry, InodeId::ROOT, &self.settings)?;
         let node = Node::Entry(Arc::clone(version), entry);
-        (attr.inode, _) = self.inodes.enter(link, node);
+        (attr.inode, _) = self.inodes.enter(link, node)?;
         Ok(attr)
     }
 }

@@ -22,6 +22,7 @@ use crate::container::inside::Located;
 use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::{Budget, Hold};
+use crate::memory::set_aside;
 use crate::source::{FileKind, Identity, Store};
 
 pub(super) struct OpenContainer {
@@ -64,18 +65,20 @@ impl OpenContainer {
         let container = Arc::new(container);
         let weight = describe::weight(&container);
         let charge = budget.keep_built(weight as u64);
-        let all = container.all();
-        let opened = OpenContainer {
-            version: version.id,
-            path: store.display(path),
-            members: version.recognised.format.members(),
-            owner,
-            entries: EntryTable::new(&all),
-            arrays: container.all_arrays(),
-            weight,
-            _charge: charge,
-            parts: all.into_iter().map(OpenPart::new).collect(),
-        };
+        let opened = set_aside(4 * weight as u64, "cannot open a container", || {
+            let all = container.all();
+            OpenContainer {
+                version: version.id,
+                path: store.display(path),
+                members: version.recognised.format.members(),
+                owner,
+                entries: EntryTable::new(&all),
+                arrays: container.all_arrays(),
+                weight,
+                _charge: charge,
+                parts: all.into_iter().map(OpenPart::new).collect(),
+            }
+        })?;
         Ok((opened, stats.identity()))
     }
 
@@ -252,10 +255,18 @@ impl OpenContainer {
         Ok(Arc::clone(part.arrays_json.get_or_init(|| text)))
     }
 
-    /// One line per fault; empty when the container is sound as far as opening can tell.
+    /// One line per fault; empty when the container is sound as far as opening can tell, or there is no memory to say
+    /// more.
     pub(super) fn error_txt(&self, part: ContainerNumber) -> Arc<Vec<u8>> {
-        match self.part(part) {
-            Ok(part) => Arc::clone(part.error_txt.get_or_init(|| part.faults())),
+        let Ok(part) = self.part(part) else {
+            return Arc::default();
+        };
+        if let Some(text) = part.error_txt.get() {
+            return Arc::clone(text);
+        }
+        let room = 4 * self.weight as u64;
+        match set_aside(room, "cannot tell of faults", || part.faults()) {
+            Ok(text) => Arc::clone(part.error_txt.get_or_init(|| text)),
             Err(_) => Arc::default(),
         }
     }

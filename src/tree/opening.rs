@@ -16,6 +16,7 @@ use super::pinned::Pinned;
 use super::version::ContainerVersion;
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Reclaim};
+use crate::memory::{is_short, no_memory};
 use crate::source::Store;
 
 /// What becomes of a version's container between its beginning and its end.
@@ -132,7 +133,12 @@ impl Tree {
                     return Err(refused);
                 }
                 let path = self.inodes.path(version.container)?;
-                let opened = open_unchanged(version, &path, &self.store, self.cache.budget());
+                let budget = self.cache.budget();
+                budget.relieve();
+                if is_short() {
+                    return Err(no_memory("cannot open a container"));
+                }
+                let opened = open_unchanged(version, &path, &self.store, budget);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
                 let faults = &opened.container(ContainerNumber(0))?.faults;

@@ -8,6 +8,7 @@ use super::szip::Szip;
 use super::tools::Tools;
 use super::{FilterDescription, blosc, blosc2, fletcher32, libraries, lz4, lzf, shuffle};
 use crate::error::NotShown;
+use crate::memory::room;
 
 /// Zstandard fills a block of 128 KiB with four bytes.
 pub(super) const ZSTD_RATIO: u64 = (128 << 10) / 4;
@@ -183,6 +184,7 @@ impl CheckedFilter {
             Self::Blosc2 => blosc2::scratch(plain),
             Self::Bitshuffle(filter) => filter.scratch(plain),
             Self::Szip(filter) => filter.scratch(plain),
+            Self::Bzip2 => room(libraries::BZIP2),
             _ => 0,
         }
     }

@@ -5,7 +5,7 @@
 
 use super::error::FilterError;
 use crate::codec::contexts::Contexts;
-use crate::memory::no_memory;
+use crate::memory::{no_memory, set_aside};
 use bzip2::{Decompress, Status};
 use libdeflater::DecompressionError;
 
@@ -32,8 +32,16 @@ pub(super) fn zstd(
     written.map_err(|error| FilterError::new(format!("the zstd frame is refused: {error}")))
 }
 
-/// A bzip2 stream. The library allocates at most 4 MB for it, which it cannot use again for the next.
+/// Most that the library allocates for a bzip2 stream, and cannot use again for the next. It is charged as scratch
+/// memory, which stays untouched.
+pub(super) const BZIP2: u64 = 4_000_000;
+
+/// A bzip2 stream.
 pub(super) fn bzip2(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
+    set_aside(BZIP2, "cannot decode bzip2", || bzip2_stream(stored, out))?
+}
+
+fn bzip2_stream(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
     let mut stream = Decompress::new(false);
     let room = out.len();
     // One byte more than there is room for tells a long stream from one that ends here.

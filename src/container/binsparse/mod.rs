@@ -26,7 +26,9 @@ use serde_json::{Map, Value};
 
 use super::Check;
 use crate::array::Array;
+use crate::container::describe::value_room;
 use crate::error::{Fault, Result};
+use crate::memory::set_aside;
 use descriptor::Descriptor;
 
 /// Name of the attribute, or string dataset, that holds the descriptor.
@@ -34,6 +36,9 @@ pub(crate) const DESCRIPTOR: &str = "binsparse";
 
 /// Name under which the descriptor is shown.
 pub(crate) const TEXT: &str = "binsparse.json";
+
+/// What the rules for one array take in memory.
+const MEMBER: u64 = 1 << 10;
 
 /// What a group holds under a name.
 pub(crate) struct Member {
@@ -58,6 +63,13 @@ pub(crate) struct Examined {
 /// Checks the descriptor and the lengths and types of the arrays; reads no elements. An error means that
 /// the source could not be read.
 pub(crate) fn examine(text: &[u8], members: &[Member]) -> Result<Examined> {
+    let room = value_room(text).saturating_add(MEMBER.saturating_mul(members.len() as u64));
+    set_aside(room, "cannot read a descriptor", || {
+        examine_parsed(text, members)
+    })?
+}
+
+fn examine_parsed(text: &[u8], members: &[Member]) -> Result<Examined> {
     let (descriptor, mut faults) = descriptor::parse(text);
     let Some(descriptor) = descriptor else {
         return Ok(Examined {

@@ -13,6 +13,7 @@ use crate::array::{Array, BlockId, Piece};
 use crate::container::{Check, TellFault};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use crate::memory::fallible;
 
 type RuleHolds = dyn Fn(&dyn Array, &Arc<Budget>, TellFault<'_>) -> Result<()> + Send + Sync;
 
@@ -88,8 +89,11 @@ pub(super) fn bounds_runs(
     report: TellFault<'_>,
 ) -> Result<()> {
     each_step(ends, budget, |step| {
-        let ends: Vec<u32> = step.values().collect();
-        let mut bytes = vec![0; 4 * ends.len().div_ceil(run as usize)];
+        let doing = "cannot check an array";
+        let mut ends = fallible::room_for(step.bytes.len() / 4, doing)?;
+        ends.extend(step.values());
+        let bytes = 4 * ends.len().div_ceil(run as usize);
+        let mut bytes = fallible::zeros(bytes as u64, doing)?;
         let memory = DecodeMemory::Reserved(budget);
         read_into(maxima, 4 * (step.first / run), &mut bytes, memory)?;
         for ((bound, ends), number) in u32s(&bytes)
@@ -147,7 +151,9 @@ fn each_step(
     let mut buf = Vec::new();
     let mut at = 0;
     while at < bytes {
-        buf.resize((bytes - at).min(BLOCK_BYTES) as usize, 0);
+        buf.clear();
+        let len = (bytes - at).min(BLOCK_BYTES) as usize;
+        fallible::lengthen(&mut buf, len, "cannot check an array")?;
         let step = read_into(array, at, &mut buf, DecodeMemory::Reserved(budget)).and_then(|()| {
             visit(CheckStep {
                 first: at / 4,

@@ -49,6 +49,10 @@ impl FrameLabels {
         starts.zip(ends).map(label).collect()
     }
 
+    pub(super) fn count(&self) -> u64 {
+        self.ends.list.len() as u64
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.bytes.list.len()
     }

@@ -174,7 +174,7 @@ impl<'a> Assembly<'a> {
             bpcells::NAME => b"version",
             _ => binsparse::DESCRIPTOR.as_bytes(),
         };
-        let attributes = attributes::json(&group.attributes, except);
+        let attributes = attributes::json(&group.attributes, except)?;
         container.attributes.extend(attributes);
         Ok(Draft {
             container,
@@ -201,7 +201,7 @@ impl<'a> Assembly<'a> {
         };
         if !own {
             draft.container.groups.push(place.path.clone());
-            let attributes = attributes::json(&group.attributes, b"");
+            let attributes = attributes::json(&group.attributes, b"")?;
             draft.container.describe(&place.path, attributes);
         }
         let taken = if own {
@@ -264,7 +264,7 @@ impl<'a> Assembly<'a> {
         path: &str,
         dataset: &index::DatasetEntry,
     ) -> Result<std::result::Result<Arc<dyn Array>, Unreadable>> {
-        container.describe(path, attributes::json(&dataset.attributes, b""));
+        container.describe(path, attributes::json(&dataset.attributes, b"")?);
         // An array has an entry of its own, whose bytes are an error.
         let unreadable = |reason, is_whole, entry| Unreadable {
             name: path.to_owned(),

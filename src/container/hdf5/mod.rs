@@ -27,6 +27,7 @@ mod worker;
 
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Fault, Result};
+use crate::memory::set_aside;
 
 pub use worker::serve;
 
@@ -65,7 +66,9 @@ impl Format for Hdf5 {
         // Until it is made; who keeps the container charges what it takes then.
         let made = charged.bytes().saturating_mul(worker::MADE);
         let _made = request.budget.keep(made)?;
-        assemble::container(index, &source, request.budget)
+        set_aside(made, "cannot open an HDF5 file", || {
+            assemble::container(index, &source, request.budget)
+        })?
     }
 }
 

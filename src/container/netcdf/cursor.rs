@@ -5,7 +5,7 @@
 //! big-endian. Used by `header`.
 
 use super::kind::ClassicVersion;
-use crate::error::Fault;
+use crate::error::{Error, Fault};
 
 /// Why a walk ended early.
 #[derive(Debug)]
@@ -13,11 +13,19 @@ pub(super) enum Stop {
     /// The window ends before this byte of the file.
     More(u64),
     Fault(Box<Fault>),
+    /// There is no memory for what it says.
+    Refused(Error),
 }
 
 impl From<Fault> for Stop {
     fn from(fault: Fault) -> Self {
         Stop::Fault(fault.into())
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Refused(error)
     }
 }
 

@@ -15,6 +15,9 @@ const NUMBERS: usize = 256;
 /// Most bytes of values that are shown of one file; the rest are named only.
 const BUDGET: usize = 256 << 10;
 
+/// Most memory that all of it takes as JSON: a number of one byte becomes a value.
+pub(super) const MOST: u64 = 96 * BUDGET as u64;
+
 /// Turns attributes into JSON until the budget is spent.
 pub(super) struct Describer {
     budget: usize,

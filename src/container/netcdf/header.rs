@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Parsed, Stop};
 use super::kind::{ClassicVersion, ElementKind};
 use crate::error::{Error, Fault, Result};
-use crate::memory::budget::Budget;
-use crate::memory::no_memory;
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::fallible;
 use crate::source::Source;
 
 pub(super) const MAGIC: &[u8; 3] = b"CDF";
@@ -20,6 +20,12 @@ const START: usize = 4;
 
 /// What is read at first; most headers are shorter.
 const WINDOW: u64 = 16 << 10;
+
+/// What a header takes with what is made of it while a file is opened, as a multiple of its length.
+const UNPACKED: u64 = 4;
+
+/// What refusals of memory say.
+const DOING: &str = "cannot read the header";
 
 /// Longer headers are refused, and longer lists: no writer makes them, and they
 /// are held in memory.
@@ -68,22 +74,22 @@ pub(super) struct Variable {
     pub(super) begin: u64,
 }
 
-/// Reads the header, in windows that grow until it is complete; they are charged to the budget meanwhile.
-pub(super) fn read(source: &dyn Source, budget: &Arc<Budget>) -> Result<ClassicHeader> {
-    let refused = |_| no_memory("cannot read the header");
+/// Reads the header, in windows that grow until it is complete; says what it is charged, to be held while it is used.
+pub(super) fn read(
+    source: &dyn Source,
+    budget: &Arc<Budget>,
+) -> Result<(ClassicHeader, Vec<Hold>)> {
     let mut len = WINDOW.min(source.len());
     let mut window = Vec::new();
     let mut holds = Vec::new();
     loop {
         let have = window.len();
-        holds.push(budget.keep(len - have as u64)?);
-        window
-            .try_reserve_exact(len as usize - have)
-            .map_err(refused)?;
-        window.resize(len as usize, 0);
+        holds.push(budget.keep(UNPACKED * (len - have as u64))?);
+        fallible::lengthen(&mut window, len as usize, DOING)?;
         source.fetch_one(have as u64, &mut window[have..])?;
         match parse(&window, source.len()) {
-            Ok(header) => return Ok(header),
+            Ok(header) => return Ok((header, holds)),
+            Err(Stop::Refused(error)) => return Err(error),
             Err(Stop::Fault(fault)) => return Err(Error::Fault(fault)),
             Err(Stop::More(end)) if end > LONGEST => {
                 let fault = Fault::new("the header is too long");
@@ -147,18 +153,27 @@ fn list<'a, T>(
             .found(count)
             .into());
     }
-    (0..count).map(|_| one(cursor)).collect()
+    let mut list = Vec::new();
+    for _ in 0..count {
+        fallible::push(&mut list, one(cursor)?, DOING)?;
+    }
+    Ok(list)
+}
+
+fn name(cursor: &mut Cursor<'_>) -> Parsed<Vec<u8>> {
+    let name = cursor.name()?;
+    Ok(fallible::copy(name, DOING)?)
 }
 
 fn dimension(cursor: &mut Cursor<'_>) -> Parsed<Dimension> {
     Ok(Dimension {
-        name: cursor.name()?.to_vec(),
+        name: name(cursor)?,
         len: cursor.size()?,
     })
 }
 
 fn attribute(cursor: &mut Cursor<'_>) -> Parsed<Attribute> {
-    let name = cursor.name()?.to_vec();
+    let name = name(cursor)?;
     let start = cursor.at();
     let code = cursor.word()?;
     let kind = ElementKind::from_code(code, cursor.version).ok_or_else(|| {
@@ -168,14 +183,17 @@ fn attribute(cursor: &mut Cursor<'_>) -> Parsed<Attribute> {
     })?;
     let size = kind.size() as u64;
     let count = cursor.count(size, "elements in an attribute")?;
-    let raw = cursor.padded(count * size)?.to_vec();
+    let raw = fallible::copy(cursor.padded(count * size)?, DOING)?;
     Ok(Attribute { name, kind, raw })
 }
 
 fn variable(cursor: &mut Cursor<'_>) -> Parsed<Variable> {
-    let name = cursor.name()?.to_vec();
+    let name = name(cursor)?;
     let rank = cursor.count(4, "dimensions of a variable")?;
-    let dimensions = (0..rank).map(|_| cursor.size()).collect::<Parsed<_>>()?;
+    let mut dimensions = Vec::new();
+    for _ in 0..rank {
+        fallible::push(&mut dimensions, cursor.size()?, DOING)?;
+    }
     let attributes = list(cursor, ATTRIBUTES, "attributes", attribute)?;
     let kind = cursor.word()?;
     // The size as the writer computed it: redundant, and wrong where it does not fit.

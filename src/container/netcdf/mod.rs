@@ -24,12 +24,15 @@ use super::binsparse::{self, Member};
 use super::{Candidate, Container, Format, OpenRequest, Text, Unreadable, Verdict, names};
 use crate::array::Array;
 use crate::error::{Error, Fault, Result};
-use crate::memory::no_memory;
+use crate::memory::{fallible, set_aside};
 use crate::source::Source;
 use describe::Describer;
 use header::{ClassicHeader, MAGIC};
 use kind::{ClassicVersion, ElementKind};
 use read::VariableArray;
+
+/// What one variable takes, beside what its file says of it.
+const VARIABLE: u64 = 2 << 10;
 
 /// Name of a file that holds a Binsparse container.
 const BINSPARSE: &str = "binsparse";
@@ -61,10 +64,23 @@ impl Format for NetCdf {
 /// A fault here is one that leaves nothing to show.
 fn open(format: &'static str, request: &OpenRequest<'_>) -> Result<Container> {
     let source = request.store.open(request.path)?;
-    let header = header::read(&*source, request.budget)?;
+    let (header, _charged) = header::read(&*source, request.budget)?;
+    let room = VARIABLE.saturating_mul(header.variables.len() as u64);
+    let room = room.saturating_add(describe::MOST + 4 * header.len);
+    set_aside(room, "cannot open a NetCDF file", || {
+        assemble(format, &header, &source)
+    })?
+}
+
+/// The container of a file with this header.
+fn assemble(
+    format: &'static str,
+    header: &ClassicHeader,
+    source: &Arc<dyn Source>,
+) -> Result<Container> {
     let mut container = Container::new(format, header.version.name());
     let mut describer = Describer::new();
-    variables(&mut container, &header, &source, &mut describer)?;
+    variables(&mut container, header, source, &mut describer)?;
     match header
         .attributes
         .iter()
@@ -94,7 +110,7 @@ fn variables(
     describer: &mut Describer,
 ) -> Result<()> {
     let stored: Vec<&[u8]> = header.variables.iter().map(|v| &*v.name).collect();
-    let shown = names::shown(&stored, true);
+    let shown = names::shown(&stored, true)?;
     let places = layout::places(header, source.len())?;
     lie_over(container, &shown, &places);
     for ((name, place), variable) in shown.into_iter().zip(places).zip(&header.variables) {
@@ -158,10 +174,7 @@ fn examine(container: &mut Container, descriptor: &[u8]) -> Result<()> {
     container.faults.extend(examined.faults);
     container.checks.extend(examined.check);
     container.attributes = examined.attributes;
-    let mut text = Vec::new();
-    text.try_reserve_exact(descriptor.len())
-        .map_err(|_| no_memory("cannot keep the descriptor"))?;
-    text.extend_from_slice(descriptor);
+    let text = fallible::copy(descriptor, "cannot keep the descriptor")?;
     container.texts.push(Text {
         name: binsparse::TEXT.to_owned(),
         content: text.into(),

@@ -181,6 +181,8 @@ fn scratch_is_bounded_for_any_pipeline() {
     let usual = [WriterKind::Shuffle(4), WriterKind::Deflate].map(FilterWriter::new);
     assert_eq!(pipeline(&usual, 1 << 20).scratch(0), 1 << 20);
     assert_eq!(pipeline(&usual[1..], 1 << 20).scratch(0), 0);
+    let own = [WriterKind::Bzip2].map(FilterWriter::new);
+    assert!(pipeline(&own, 1 << 20).scratch(0) >= 4_000_000);
 }
 
 #[test]

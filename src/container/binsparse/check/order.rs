@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use super::few::Few;
 use super::slices::Slices;
-use crate::array::sequential::Sequential;
+use crate::array::sequential::{Sequential, SequentialReaders};
 use crate::container::TellFault;
 use crate::container::binsparse::lengths::{IntegerArray, SparseLevel};
 use crate::container::binsparse::triangle::Triangle;
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
+use crate::memory::fallible;
 
 /// Indices read at a time, over all dimensions, and least of one. Tests have slices that go on from one
 /// reading to the next.
@@ -83,8 +84,9 @@ impl<'a> Pass<'a> {
         report: TellFault<'_>,
     ) -> Result<Self> {
         let length = level.indices.first().map_or(0, |first| first.len);
+        let readers = SequentialReaders::new(budget);
         let dimension = |(stored, &extent): (&'a IntegerArray, &u64)| {
-            DimensionIndices::new(stored, extent, budget)
+            DimensionIndices::new(stored, extent, &readers)
         };
         let pairs = level.indices.iter().zip(&level.extents);
         let pointers = level.pointers.as_ref();
@@ -92,14 +94,14 @@ impl<'a> Pass<'a> {
             Some(TriangleRule {
                 outer: OuterIndex::Array(stored),
                 ..
-            }) => Some(Sequential::new(stored.array.clone(), budget)?),
+            }) => Some(Sequential::new(stored.array.clone(), &readers)?),
             _ => None,
         };
         let mut pass = Pass {
             level,
             dimensions: pairs.map(dimension).collect::<Result<_>>()?,
             pointers: pointers
-                .map(|stored| Slices::new(stored, level.no_empty_slices, length, budget, report))
+                .map(|stored| Slices::new(stored, level.no_empty_slices, length, &readers, report))
                 .transpose()?,
             outers,
             length,
@@ -154,7 +156,7 @@ impl<'a> Pass<'a> {
     fn read(&mut self, step: usize) -> Result<usize> {
         let mut n = step;
         for dimension in &mut self.dimensions {
-            dimension.buffer.resize(step, 0);
+            fallible::lengthen(&mut dimension.buffer, step, "cannot check indices")?;
             n = n.min(dimension.reader.read(&mut dimension.buffer)?);
         }
         Ok(n)
@@ -337,8 +339,8 @@ impl<'a> Pass<'a> {
 }
 
 impl<'a> DimensionIndices<'a> {
-    fn new(stored: &'a IntegerArray, extent: u64, budget: &Arc<Budget>) -> Result<Self> {
-        let reader = Sequential::new(stored.array.clone(), budget)?;
+    fn new(stored: &'a IntegerArray, extent: u64, readers: &SequentialReaders) -> Result<Self> {
+        let reader = Sequential::new(stored.array.clone(), readers)?;
         let signed = reader.number().signed;
         Ok(DimensionIndices {
             name: &stored.name,

@@ -3,14 +3,12 @@
 //! Pointer `p` is where slice `p` begins, and ends the slice before: the first is 0, none is less than the
 //! one before, the last is the number of indices (specification, section 3.5.2.3). Used by `order`.
 
-use std::sync::Arc;
-
 use super::few::Few;
-use crate::array::sequential::Sequential;
+use crate::array::sequential::{Sequential, SequentialReaders};
 use crate::container::TellFault;
 use crate::container::binsparse::lengths::IntegerArray;
 use crate::error::{Fault, Result};
-use crate::memory::budget::Budget;
+use crate::memory::fallible;
 
 /// Elements read at a time.
 const STEP: usize = if cfg!(test) { 3 } else { 8 << 10 };
@@ -43,10 +41,10 @@ impl Slices {
         stored: &IntegerArray,
         no_empty_slices: bool,
         length: u64,
-        budget: &Arc<Budget>,
+        readers: &SequentialReaders,
         report: TellFault<'_>,
     ) -> Result<Self> {
-        let reader = Sequential::new(stored.array.clone(), budget)?;
+        let reader = Sequential::new(stored.array.clone(), readers)?;
         let mut pointers = Slices {
             name: stored.name.clone(),
             signed: reader.number().signed,
@@ -141,7 +139,7 @@ impl Slices {
 
     fn read(&mut self) -> Result<Option<u64>> {
         if self.at == self.buffer.len() {
-            self.buffer.resize(STEP, 0);
+            fallible::lengthen(&mut self.buffer, STEP, "cannot check pointers")?;
             let n = self.reader.read(&mut self.buffer)?;
             self.buffer.truncate(n);
             self.at = 0;

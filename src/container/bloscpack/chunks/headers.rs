@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::codec::blosc::{BloscError, ChunkHeader};
 use crate::container::bloscpack::sections::Sections;
 use crate::error::{Fault, Result};
+use crate::memory::fallible;
 use crate::source::{Fetch, Source};
 
 /// Headers closer together than this are read several at a time ...
@@ -131,7 +132,8 @@ impl<'a> HeadersAtHand<'a> {
     fn read_run(&mut self, at: u64) -> Result<()> {
         let len = WINDOW.min(self.sections.len.saturating_sub(at));
         let held = &mut self.held;
-        held.run.resize(len as usize, 0);
+        held.run.clear();
+        fallible::lengthen(&mut held.run, len as usize, "cannot read chunk headers")?;
         held.run_at = at;
         let done = self.source.fetch_one(at, &mut held.run);
         if done.is_err() {

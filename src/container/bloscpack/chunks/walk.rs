@@ -2,8 +2,8 @@
 //!
 //! It goes as far as anybody asks and no further: by one thread at a time, while others who need to get further
 //! wait for its news. Nothing is locked while headers are read. What is kept is where every [`STRIDE`]th chunk
-//! begins; when that becomes too much, every second is forgotten, so a file of billions of chunks takes no more
-//! memory than one of millions, but more steps from the next mark on.
+//! begins; when that becomes too much, or there is no memory for more, every second is forgotten, so a file of billions
+//! of chunks takes no more memory than one of millions, but more steps from the next mark on.
 //! Used by [`super::ChunkFinder`] where the offsets table does not lead.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,9 @@ const STRIDE: u64 = 512;
 /// Marks kept, of 48 bytes each.
 const MOST_MARKS: usize = 1 << 14;
 
-/// Marks charged to the budget at once.
+/// Marks charged to the budget at once, but for the first few, which every file may have.
 const CHARGED: usize = 1 << 10;
+const FIRST: usize = 64;
 
 pub(super) struct HeaderWalk {
     progress: Mutex<WalkProgress>,
@@ -114,7 +115,6 @@ impl HeaderWalk {
             return Ok(());
         };
         let next_mark = standing.number + progress.stride;
-        let is_charged = progress.marks.len() < progress.holds.len() * CHARGED;
         progress.walking = true;
         drop(progress);
         let _walking = Walking(self);
@@ -124,15 +124,28 @@ impl HeaderWalk {
                 return Ok(());
             }
         }
-        let bytes = (CHARGED * size_of::<Standing>()) as u64;
-        let hold = match is_charged {
-            true => None,
-            false => Some(self.budget.keep(bytes)?),
-        };
-        let mut progress = self.lock();
-        progress.holds.extend(hold);
-        progress.add(standing, self.most_marks);
+        let has_room = self.make_room();
+        self.lock().add(standing, has_room);
         Ok(())
+    }
+
+    /// For one more mark, by the only one who walks; says whether there is any.
+    fn make_room(&self) -> bool {
+        let (marks, charged) = {
+            let progress = self.lock();
+            (progress.marks.len(), FIRST + progress.holds.len() * CHARGED)
+        };
+        if marks + 1 >= self.most_marks {
+            return false;
+        }
+        if marks >= charged {
+            let bytes = (CHARGED * size_of::<Standing>()) as u64;
+            match self.budget.keep(bytes) {
+                Ok(hold) => self.lock().holds.push(hold),
+                Err(_) => return false,
+            }
+        }
+        self.lock().marks.try_reserve(1).is_ok()
     }
 
     fn lock(&self) -> MutexGuard<'_, WalkProgress> {
@@ -161,12 +174,15 @@ impl WalkProgress {
         }
     }
 
-    fn add(&mut self, mark: Standing, most: usize) {
-        self.marks.push(mark);
-        if self.marks.len() >= most {
+    /// Thins the marks out first, if there is no room for one more.
+    fn add(&mut self, mark: Standing, has_room: bool) {
+        if !has_room {
             self.stride *= 2;
             let stride = self.stride;
             self.marks.retain(|mark| mark.number.is_multiple_of(stride));
+        }
+        if mark.number.is_multiple_of(self.stride) {
+            self.marks.push(mark);
         }
     }
 }
@@ -183,19 +199,28 @@ mod tests {
     const CHUNKS: u64 = 20_000;
 
     /// Empty chunks of 16 bytes, without a table.
-    fn file() -> Vec<u8> {
-        let mut bytes = files::header(0, 0, 0, 0, CHUNKS as i64, 0).to_vec();
-        (0..CHUNKS).for_each(|_| bytes.extend_from_slice(&files::chunk(b"", 1)));
+    fn file(chunks: u64) -> Vec<u8> {
+        let mut bytes = files::header(0, 0, 0, 0, chunks as i64, 0).to_vec();
+        (0..chunks).for_each(|_| bytes.extend_from_slice(&files::chunk(b"", 1)));
         bytes
     }
 
     fn walked(budget: &Arc<Budget>, most_marks: usize, number: u64) -> Result<(u64, usize)> {
-        let source = Stored::new(&file()).source();
-        let header = FileHeader::parse(&files::header(0, 0, 0, 0, CHUNKS as i64, 0)).unwrap();
+        walked_of(CHUNKS, budget, most_marks, number)
+    }
+
+    fn walked_of(
+        chunks: u64,
+        budget: &Arc<Budget>,
+        most_marks: usize,
+        number: u64,
+    ) -> Result<(u64, usize)> {
+        let source = Stored::new(&file(chunks)).source();
+        let header = FileHeader::parse(&files::header(0, 0, 0, 0, chunks as i64, 0)).unwrap();
         let sizes = ChunkSizes::Even {
             chunk_size: 0,
             last: 0,
-            chunks: CHUNKS,
+            chunks,
         };
         let rules = ChunkRules {
             sections: Sections::new(&header, 32, source.len()).unwrap(),
@@ -223,7 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_the_budget_does_not_hold_are_an_error() {
-        assert!(walked(&Budget::new(1000), 1000, 19_999).is_err());
+    fn marks_that_the_budget_does_not_hold_are_thinned_out_as_well() {
+        let budget = Budget::new(1000);
+        let chunks = 100 * STRIDE;
+        let (mark, marks) = walked_of(chunks, &budget, 1000, chunks - 1).unwrap();
+        assert!(marks <= FIRST, "{marks}");
+        assert!((chunks - 2 * STRIDE..chunks).contains(&mark), "{mark}");
     }
 }

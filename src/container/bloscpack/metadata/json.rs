@@ -8,8 +8,12 @@ use std::fmt;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
+use crate::container::describe::value_room;
 use crate::error::{Fault, Result};
-use crate::memory::no_memory;
+use crate::memory::{no_memory, set_aside};
+
+/// What refusals of memory say.
+const DOING: &str = "cannot read long metadata";
 
 /// Longest name that is compared, and longest value that is taken.
 const MAX_NAME: usize = 256;
@@ -32,14 +36,15 @@ pub(in crate::container::bloscpack) fn value_of(
     wanted: &[&str],
 ) -> Result<Said> {
     if text.len() <= most
-        && let Ok(value) = parse(text)
+        && let Ok(value) = set_aside(value_room(text), DOING, || parse(text))?
     {
         return Ok(Said { value, whole: true });
     }
-    parse::<IgnoredAny>(text)?;
-    let value = pick(std::str::from_utf8(text).unwrap_or_default(), wanted);
+    // A bit of memory for each list in another, which the parser has in one piece.
+    set_aside(3 * text.len() as u64, DOING, || parse::<IgnoredAny>(text))??;
+    let text = std::str::from_utf8(text).unwrap_or_default();
     Ok(Said {
-        value,
+        value: pick(text, wanted)?,
         whole: false,
     })
 }
@@ -61,7 +66,7 @@ fn without_infinities(text: &str) -> Result<String> {
     // A third more, if it is all NaN.
     let most = text.len() + text.len() / 3 + 1;
     let reserved = plain.try_reserve_exact(most);
-    reserved.map_err(|_| no_memory("cannot read long metadata"))?;
+    reserved.map_err(|_| no_memory(DOING))?;
     let (mut rest, mut quoted) = (text, false);
     while let Some(c) = rest.chars().next() {
         let word = ["-Infinity", "Infinity", "NaN"]
@@ -91,26 +96,29 @@ fn without_infinities(text: &str) -> Result<String> {
 }
 
 /// The object with those of its members that are `wanted` and short; `null` for what is no object.
-fn pick(text: &str, wanted: &[&str]) -> Value {
+fn pick(text: &str, wanted: &[&str]) -> Result<Value> {
     let Some(inner) = text.trim_start().strip_prefix('{') else {
-        return Value::Null;
+        return Ok(Value::Null);
     };
     let mut parts = Parts(inner);
     let mut picked = Map::new();
     while let (Some(name), Some(value)) = (parts.next(), parts.next()) {
-        let name = short::<String>(name, MAX_NAME).filter(|name| wanted.contains(&&**name));
+        let name = short::<String>(name, MAX_NAME)?.filter(|name| wanted.contains(&&**name));
         // Of repeated names the last one counts, as everywhere.
-        if let (Some(name), Some(value)) = (name, short(value, MAX_VALUE)) {
+        if let (Some(name), Some(value)) = (name, short(value, MAX_VALUE)?) {
             picked.insert(name, value);
         }
     }
-    Value::Object(picked)
+    Ok(Value::Object(picked))
 }
 
-fn short<T: DeserializeOwned>(text: &str, most: usize) -> Option<T> {
+fn short<T: DeserializeOwned>(text: &str, most: usize) -> Result<Option<T>> {
     let text = text.trim();
-    let short = (text.len() <= most).then_some(text)?;
-    serde_json::from_str(short).ok()
+    if text.len() > most {
+        return Ok(None);
+    }
+    let room = value_room(text.as_bytes());
+    set_aside(room, DOING, || serde_json::from_str(text).ok())
 }
 
 /// What lies between the colons and commas of the outermost object: names and values in turn.
@@ -153,22 +161,25 @@ mod tests {
     fn only_what_is_wanted() {
         let text =
             r#" { "x": {"a": 1, "y": ["}", ":", "\",\\"]}, "a" : [1, {"b": 2}] ,"\u0062":"}" } "#;
-        assert_eq!(pick(text, &WANTED), json!({"a": [1, {"b": 2}], "b": "}"}));
-        assert_eq!(pick(r#"{"a":1,"a":2}"#, &WANTED), json!({"a": 2}));
+        assert_eq!(
+            pick(text, &WANTED).unwrap(),
+            json!({"a": [1, {"b": 2}], "b": "}"})
+        );
+        assert_eq!(pick(r#"{"a":1,"a":2}"#, &WANTED).unwrap(), json!({"a": 2}));
     }
 
     #[test]
     fn what_is_no_object() {
         for text in ["[{\"a\": 1}]", "\"{\"", "1", "null"] {
-            assert_eq!(pick(text, &WANTED), Value::Null);
+            assert_eq!(pick(text, &WANTED).unwrap(), Value::Null);
         }
-        assert_eq!(pick(" {} ", &WANTED), json!({}));
+        assert_eq!(pick(" {} ", &WANTED).unwrap(), json!({}));
     }
 
     #[test]
     fn long_values_are_left_out() {
         let text = json!({"a": "x".repeat(MAX_VALUE), "b": 1, "x".repeat(MAX_NAME): 2});
-        assert_eq!(pick(&text.to_string(), &WANTED), json!({"b": 1}));
+        assert_eq!(pick(&text.to_string(), &WANTED).unwrap(), json!({"b": 1}));
     }
 
     #[test]
@@ -224,7 +235,7 @@ mod tests {
                 let all = object.clone().into_iter();
                 all.filter(|(name, _)| WANTED.contains(&name.as_str())).collect::<Map<_, _>>()
             });
-            prop_assert_eq!(pick(&text, &WANTED), expected.map_or(Value::Null, Value::Object));
+            prop_assert_eq!(pick(&text, &WANTED).unwrap(), expected.map_or(Value::Null, Value::Object));
         }
     }
 }

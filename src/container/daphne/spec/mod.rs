@@ -22,9 +22,12 @@ use super::value::ValueType;
 use crate::container::names;
 use crate::error::{Fault, Result};
 use crate::memory::scratch::Region;
+use crate::memory::set_aside;
 use crate::source::Source;
 
 const DIALECT: &str = "spec";
+/// What a column takes in memory, with its name and those of others while they are compared.
+const COLUMN: u64 = 2 << 10;
 /// Labels up to this size are a text in memory.
 const SMALL_LABELS: usize = 1 << 20;
 
@@ -107,16 +110,29 @@ fn frame(stored: BlockFile, mut header: FileHead) -> Result<DescribedFile> {
     let (source, learnt) = (Arc::clone(&stored.source), Arc::clone(&stored.learnt));
     let object = object(stored, &header)?;
     let labels = std::mem::replace(&mut header.labels, FrameLabels::new(0, 0, &learnt)?);
-    let list = labels.list();
-    let types = Arc::clone(&header.types);
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
-    for (col, name) in (0..).zip(names::shown(&list, false)) {
+    let room = COLUMN.saturating_mul(labels.count()) + 4 * labels.bytes().min(SMALL_LABELS) as u64;
+    set_aside(room, "cannot show the columns of a frame", || {
+        columns(&mut file, &object, &labels, &source)
+    })??;
+    Ok(file)
+}
+
+fn columns(
+    file: &mut DescribedFile,
+    object: &Arc<CellObject>,
+    labels: &FrameLabels,
+    source: &Arc<dyn Source>,
+) -> Result<()> {
+    let list = labels.list();
+    let types = &object.types;
+    for (col, name) in (0..).zip(names::shown(&list, false)?) {
         let value = types.list.get(col as usize);
         let size = value.map_or(0, |value| value.size() as u64);
         let bytes = u64::try_from(rows_times(&file.header, size))
             .map_err(|_| Fault::new("the column is larger than any file"))?;
         let name = format!("columns/{name}");
-        let object = Arc::clone(&object);
+        let object = Arc::clone(object);
         file.add_checked(Arc::new(DenseView::column(object, name, col, bytes)));
     }
     if labels.bytes() <= SMALL_LABELS {
@@ -133,8 +149,8 @@ fn frame(stored: BlockFile, mut header: FileHead) -> Result<DescribedFile> {
             .collect();
         file.labels = Some(lines.into());
     } else {
-        let lines = LabelLines::new(source, &labels);
+        let lines = LabelLines::new(Arc::clone(source), labels);
         file.arrays.push(Arc::new(lines));
     }
-    Ok(file)
+    Ok(())
 }

@@ -24,6 +24,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::mount::{MountFlags, mount};
 
 const TTL: Duration = Duration::from_secs(1);
+const REQUEST: u32 = 256 << 10;
 const GENERATION: Generation = Generation(0);
 
 /// Those of `kernel::config` that matter to a read; no passthrough: the server itself must answer.
@@ -130,8 +131,9 @@ impl Filesystem for Minimal {
             let _ = config.add_capabilities(flag);
         }
         let _ = config.set_max_background(64);
+        let _ = config.set_max_write(REQUEST);
         let _ = config
-            .set_max_readahead(u32::MAX)
+            .set_max_readahead(REQUEST)
             .map_err(|most| config.set_max_readahead(most));
         Ok(())
     }

@@ -57,7 +57,7 @@ const GENERATION: Generation = Generation(0);
 
 impl Adapter {
     pub(super) fn new(tree: Arc<Tree>, options: Options, ended: Sender<()>) -> Adapter {
-        let stand_ins = StandIns::new(options.threads.max(1));
+        let stand_ins = StandIns::new(options.threads);
         let serving = Arc::new(Serving {
             tree,
             options,

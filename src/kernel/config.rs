@@ -24,6 +24,10 @@ const WANTED: &[InitFlags] = &[
 /// Requests that the kernel may have outstanding: read-ahead of several readers.
 const BACKGROUND: u16 = 64;
 
+/// Bytes of a request. Smaller than what the kernel reads ahead, so that two threads work on that at once;
+/// of 128 KiB to 1 MiB the fastest, measured.
+const REQUEST: u32 = 256 << 10;
+
 /// What the kernel agreed to.
 pub(super) struct Granted {
     /// It reads ordinary files by itself.
@@ -43,8 +47,10 @@ pub(super) fn configure(config: &mut KernelConfig, passthrough: bool) -> Granted
         }
     }
     let _ = config.set_max_background(BACKGROUND);
+    // fuser tells the larger of the two as the most of any request.
+    let _ = config.set_max_write(REQUEST);
     // The answer to a refusal is the most that is possible.
-    if let Err(most) = config.set_max_readahead(u32::MAX) {
+    if let Err(most) = config.set_max_readahead(REQUEST) {
         let _ = config.set_max_readahead(most);
     }
     Granted {

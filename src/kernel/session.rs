@@ -26,7 +26,7 @@ pub struct Options {
     /// Let the kernel read ordinary files by itself; needs privileges.
     pub passthrough: bool,
     /// Threads that serve requests.
-    pub threads: usize,
+    pub(super) threads: usize,
     pub suid: bool,
     pub dev: bool,
     pub exec: bool,
@@ -43,7 +43,8 @@ impl Options {
             allow_other: false,
             direct_io: false,
             passthrough: rustix::process::geteuid().is_root(),
-            threads,
+            // The last one that is free listens; alone it would hand over all there is to do.
+            threads: threads.max(2),
             suid: false,
             dev: false,
             exec: true,
@@ -115,7 +116,7 @@ fn fuser_config(options: &Options) -> Config {
     } else {
         SessionACL::Owner
     };
-    config.n_threads = Some(options.threads.max(1));
+    config.n_threads = Some(options.threads);
     config.clone_fd = true;
     config
 }

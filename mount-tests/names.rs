@@ -55,6 +55,63 @@ fn hard_links_are_one_file_and_a_container_of_two_names_is_two_directories() {
     assert_eq!(open.metadata().unwrap().ino(), inode(&at("below/b")));
 }
 
+/// What a file is shown as may depend on its name.
+#[test]
+fn a_file_that_is_given_a_container_s_name_becomes_one() {
+    let source = scratch_directory();
+    fs::write(source.path().join("x"), "no container").unwrap();
+    let mounted = Mounted::new(source.path(), &[]);
+    let open = File::open(mounted.join("x")).unwrap();
+    fs::hard_link(source.path().join("x"), source.path().join("y.blp")).unwrap();
+    assert!(fs::metadata(mounted.join("y.blp")).unwrap().is_dir());
+    fs::rename(source.path().join("x"), source.path().join("x.blp")).unwrap();
+    assert!(fs::metadata(mounted.join("x.blp")).unwrap().is_dir());
+    drop(open);
+}
+
+/// The kernel believes names for a second, and opens files by their inodes.
+#[test]
+fn a_name_that_goes_to_another_file_is_never_opened_as_the_old_one() {
+    for last in ["doc", "doc.bak", "doc.tmp"] {
+        let source = scratch_directory();
+        let at = |name: &str| source.path().join(name);
+        fs::write(at("doc.tmp"), "old").unwrap();
+        let mounted = Mounted::new(source.path(), &["direct_io"]);
+        fs::metadata(mounted.join("doc.tmp")).unwrap();
+        fs::hard_link(at("doc.tmp"), at("doc")).unwrap();
+        fs::hard_link(at("doc.tmp"), at("doc.bak")).unwrap();
+        for name in ["doc", "doc.bak", last] {
+            fs::metadata(mounted.join(name)).unwrap();
+        }
+        fs::remove_file(at("doc.tmp")).unwrap();
+        fs::write(at("new"), "new").unwrap();
+        fs::rename(at("new"), at("doc")).unwrap();
+        assert_eq!(fs::read(mounted.join("doc")).unwrap(), b"new", "{last}");
+        assert_eq!(fs::read(mounted.join("doc.bak")).unwrap(), b"old", "{last}");
+    }
+}
+
+/// Who stands in a container whose directory was replaced does not get the other directory's container.
+#[test]
+fn a_container_in_a_directory_that_was_replaced_is_not_mistaken() {
+    let source = scratch_directory();
+    let at = |name: &str| source.path().join(name);
+    for (name, bytes) in [("d", b"12345678"), ("other", b"abcdefgh")] {
+        fs::create_dir(at(name)).unwrap();
+        Bloscpack::default().write(&at(name).join("x.blp"), bytes);
+    }
+    let mounted = Mounted::new(source.path(), &[]);
+    let container = directory(&mounted.join("d/x.blp"));
+    assert_eq!(read_in(&container, "data"), b"12345678");
+    fs::rename(at("d"), at("e")).unwrap();
+    fs::rename(at("other"), at("d")).unwrap();
+    let found = openat(&container, "views/data.npy", OFlags::RDONLY, Mode::empty());
+    assert_eq!(found.map(drop), Err(rustix::io::Errno::STALE));
+    fs::metadata(mounted.join("e")).unwrap();
+    assert_eq!(read_in(&container, "data"), b"12345678");
+    assert_eq!(fs::read(mounted.join("d/x.blp/data")).unwrap(), b"abcdefgh");
+}
+
 #[test]
 fn what_lies_in_a_directory_that_is_moved_stays_what_it_is() {
     let source = scratch_directory();

@@ -92,6 +92,10 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
     let preferences = Preferences {
         dialect: dialect.unwrap_or_default(),
     };
+    // The worker's memory is bounded, and it may die.
+    if !matches!(main.command, Command::Hdf5Worker) {
+        crate::memory::keep_reserve();
+    }
     match main.command {
         Command::Mount(mut args) => {
             args.options

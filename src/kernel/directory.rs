@@ -8,7 +8,7 @@
 
 use std::ffi::OsStr;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::FileKind;
 use crate::tree::{Cookie, InodeId, ListedEntry, ListingStep, Tree};
 
@@ -46,8 +46,10 @@ pub(super) fn attributes(
         let Some(step) = step else {
             return Telling::of(tell(name, next.0, None));
         };
-        let Some(entry) = tree.enter_listed(step, name) else {
-            return Telling::Gone;
+        let entry = match tree.enter_listed(step, name) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return Telling::Gone,
+            Err(e) => return Telling::Refused(e),
         };
         let full = tell(name, next.0, Some(&entry));
         if full {
@@ -58,13 +60,14 @@ pub(super) fn attributes(
 }
 
 /// What became of one name.
-#[derive(PartialEq, Eq)]
 enum Telling {
     Told,
     /// The kernel's buffer has no room for it.
     Full,
     /// It has gone since the names were read.
     Gone,
+    /// There is no memory for it: the next request begins with it again.
+    Refused(Error),
 }
 
 impl Telling {
@@ -103,6 +106,8 @@ fn each(
                 Telling::Full => return Ok(()),
                 Telling::Told => told = true,
                 Telling::Gone => {}
+                Telling::Refused(_) if told => return Ok(()),
+                Telling::Refused(e) => return Err(e),
             }
         }
         place = end;

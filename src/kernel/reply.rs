@@ -19,7 +19,7 @@ pub(super) fn ttl(entry: Option<&ListedEntry>) -> Duration {
     }
 }
 
-/// The unit that `stat` recommends for reading: one request.
+/// The unit that `stat` recommends for reading.
 const BLOCK_SIZE: u32 = 1 << 17;
 
 pub(super) fn file_attr(attr: &Attr) -> FileAttr {

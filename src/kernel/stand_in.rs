@@ -6,6 +6,7 @@
 //! somebody who only looks around is served. Used by `adapter`.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +14,9 @@ use std::time::Duration;
 /// Most threads that stand in, and most of them that read. Beyond, requests wait for each other.
 const MOST: usize = 64;
 const MOST_READING: usize = 32;
+
+/// More than a thread takes at its start: its stack, and what the runtime adds.
+const THREAD: usize = 4 << 20;
 
 /// How long a thread waits for something to do before it ends.
 const IDLE: Duration = Duration::from_secs(10);
@@ -121,13 +125,17 @@ impl StandIns {
             return (waiting, false);
         };
         drop(waiting);
-        job();
+        // A panic, which the log has, must not cost the thread and its place.
+        let _ = catch_unwind(AssertUnwindSafe(job));
         let mut waiting = self.lock();
         waiting.done(errand);
         (waiting, true)
     }
 
     fn add_thread(self: &Arc<Self>, waiting: &mut Waiting) -> bool {
+        if !has_room() {
+            return false;
+        }
         let stand_ins = Arc::clone(self);
         let thread = std::thread::Builder::new().name("stand-in".into());
         let started = thread.spawn(move || stand_ins.stand_in()).is_ok();
@@ -177,6 +185,14 @@ impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         self.busy.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Whether there is address space for a thread: a thread that gets none for what it needs at its start ends the
+/// process.
+fn has_room() -> bool {
+    let mut room: Vec<u8> = Vec::new();
+    let had = std::hint::black_box(&mut room).try_reserve_exact(THREAD);
+    had.is_ok()
 }
 
 #[cfg(test)]

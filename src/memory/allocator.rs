@@ -28,6 +28,9 @@ const LEAST_RESERVE: usize = 4 << 20;
 /// So much at a time may be drawn from the reserve, and is not set aside by itself.
 const DRAWN: u64 = 4 << 20;
 
+/// How often a small allocation is tried again while others give memory back.
+const PATIENCE: usize = 100;
+
 /// The system's allocator takes memory in steps: so much more than what is allocated of it must be free.
 const STEP: usize = 2 << 20;
 
@@ -191,7 +194,14 @@ fn again(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
         SPENT.fetch_add(1, Ordering::SeqCst);
         RESERVE_SPENT.store(true, Ordering::SeqCst);
     }
-    // Even if another thread had it a moment ago: what it gave back may do for both.
+    // Another thread may have had it a moment ago and be about to give it back: that may do for both.
+    for _ in 0..PATIENCE {
+        let allocated = allocate();
+        if !allocated.is_null() {
+            return allocated;
+        }
+        std::thread::yield_now();
+    }
     allocate()
 }
 

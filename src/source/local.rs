@@ -24,6 +24,17 @@ use super::{FileId, FileKind, Source, Space, Stat, Store, acl};
 use crate::error::{Error, Result};
 use file::{LocalSource, read_full};
 
+/// Bytes of an extended attribute, and of the list of them, at most.
+const XATTR_MOST: usize = 65536;
+
+fn xattr_buffer() -> Result<Vec<u8>> {
+    let mut buffer = Vec::new();
+    let reserved = buffer.try_reserve_exact(XATTR_MOST);
+    reserved.map_err(|_| Error::io("cannot read attributes", Errno::NOMEM))?;
+    buffer.resize(XATTR_MOST, 0);
+    Ok(buffer)
+}
+
 /// A directory of the local file system.
 pub struct LocalStore {
     root: OwnedFd,
@@ -207,7 +218,7 @@ impl Store for LocalStore {
 
     fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>> {
         let (_fd, at) = self.proc_path(path, file)?;
-        let mut value = vec![0; 65536];
+        let mut value = xattr_buffer()?;
         match fs::getxattr(&at, name, &mut value[..]) {
             Ok(n) => {
                 value.truncate(n);
@@ -221,7 +232,7 @@ impl Store for LocalStore {
 
     fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
         let (_fd, at) = self.proc_path(path, file)?;
-        let mut list = vec![0; 65536];
+        let mut list = xattr_buffer()?;
         let n = match fs::listxattr(&at, &mut list[..]) {
             Ok(n) => n,
             Err(Errno::OPNOTSUPP) => 0,

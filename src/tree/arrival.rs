@@ -121,15 +121,28 @@ impl Tree {
 
     /// Where the file or directory of the source that an inode stands for lies now, by whichever of its names.
     pub(super) fn locate(&self, inode: InodeId, node: &Node) -> Result<(PathBuf, Stat)> {
-        let mut missing = Error::NotFound;
+        let mut missing = None;
         for path in self.inodes.paths(inode) {
-            match self.store.stat(&path) {
+            let why = match self.store.stat(&path) {
                 Ok(stat) if node.is_still(&stat) => return Ok((path, stat)),
-                Ok(_) => missing = self.changed(&path),
-                Err(e) => missing = e,
-            }
+                Ok(_) => self.changed(&path),
+                Err(e) => e,
+            };
+            // What the name looked up last says counts.
+            missing.get_or_insert(why);
         }
-        Err(missing)
+        Err(missing.unwrap_or(Error::NotFound))
+    }
+
+    /// Where a container lies: never in a directory that has taken the place of its own.
+    pub(super) fn container_path(&self, inode: InodeId) -> Result<PathBuf> {
+        if let Some(parent) = self.inodes.parent(inode)
+            && let node = self.inodes.get(parent)?
+            && let Node::Directory(_) = &*node
+        {
+            self.locate_directory(parent, &node)?;
+        }
+        self.inodes.path(inode)
     }
 
     /// Where a directory of the source lies now.

@@ -176,6 +176,32 @@ impl Inodes {
         first.ok_or(Error::NotFound)
     }
 
+    /// The directory in which an inode was looked up last.
+    pub(super) fn parent(&self, inode: InodeId) -> Option<InodeId> {
+        let table = self.lock();
+        let last = table.inodes.get(&inode)?.links.last();
+        last.map(|link| link.parent)
+    }
+
+    /// Forgets the names of an inode that lead elsewhere by now: all whose paths are not among these.
+    pub(super) fn keep_names(&self, inode: InodeId, paths: &[PathBuf]) {
+        let mut table = self.lock();
+        let links = match table.inodes.get(&inode) {
+            Some(inode) => inode.links.clone(),
+            None => return,
+        };
+        let leads_there = |link: &Dirent| {
+            let path = table.path(link, &self.root);
+            path.is_some_and(|path| paths.contains(&path))
+        };
+        let kept: Vec<Dirent> = links.into_iter().filter(leads_there).collect();
+        if let Some(inode) = table.inodes.get_mut(&inode)
+            && !kept.is_empty()
+        {
+            inode.links = kept;
+        }
+    }
+
     /// The inode of what `node` stands for, and the node that it has; `node` itself if it has none yet.
     /// Counts one look-up. ENOMEM if the table cannot grow.
     pub(super) fn enter(&self, link: Dirent, node: Node) -> Result<(InodeId, Arc<Node>)> {
@@ -237,8 +263,13 @@ impl Inodes {
             InodeKey::Stored(stat.identity.id, stat.mount, FileKind::File),
         ];
         let table = self.lock();
-        let id = keys.iter().find_map(|key| table.by_key.get(key))?;
-        let node = Arc::clone(&table.inodes.get(id)?.node);
+        // Under another name it may be something else.
+        let known = |key: &InodeKey| {
+            let inode = table.inodes.get(table.by_key.get(key)?)?;
+            let named = inode.links.contains(link);
+            named.then(|| Arc::clone(&inode.node))
+        };
+        let node = keys.iter().find_map(known)?;
         // The table is a leaf in the order of locks: a node's own are not taken while it is held.
         drop(table);
         node.recall(stat.identity)

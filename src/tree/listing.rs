@@ -147,17 +147,17 @@ impl Tree {
     }
 
     /// An entry of a listing with its inode; counts one look-up. None if it has gone meanwhile: what is there and
-    /// cannot be looked at is listed as any other.
-    pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Option<ListedEntry> {
+    /// cannot be looked at is listed as any other. An error if there is no memory for its inode.
+    pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
         let link = Dirent::new(step.directory, name);
         let entered = match (entry_in(step, name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, link),
             (None, _, Some(path)) => self.enter_source_listed(link, path),
-            _ => return None,
+            _ => return Ok(None),
         };
         match entered {
-            Ok(attr) => Some(ListedEntry { attr, seen: true }),
-            Err(e) if e.is_not_found() => None,
+            Ok(attr) => Ok(Some(ListedEntry { attr, seen: true })),
+            Err(e) if e.is_not_found() => Ok(None),
             Err(e) => {
                 log::debug!("{e}");
                 self.enter_unseen(step, name)
@@ -165,22 +165,22 @@ impl Tree {
         }
     }
 
-    fn enter_unseen(&self, step: &ListingStep, name: &OsStr) -> Option<ListedEntry> {
+    fn enter_unseen(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
         let (node, kind) = match (entry_in(step, name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => {
-                let kind = at.opened.kind(entry).ok()?;
+                let kind = at.opened.kind(entry)?;
                 (Node::Entry(Arc::clone(&at.version), entry), kind)
             }
             (None, _, Some(_)) => {
                 let kind = step.stored_kind(name);
                 (Node::Unseen(kind), kind)
             }
-            _ => return None,
+            _ => return Ok(None),
         };
         let link = Dirent::new(step.directory, name);
-        let (inode, _) = self.inodes.enter(link, node).ok()?;
+        let (inode, _) = self.inodes.enter(link, node)?;
         let attr = Attr::unseen(inode, kind, &self.settings);
-        Some(ListedEntry { attr, seen: false })
+        Ok(Some(ListedEntry { attr, seen: false }))
     }
 
     /// What a listed entry is, without an inode; None if it has gone meanwhile.

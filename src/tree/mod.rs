@@ -26,7 +26,7 @@ pub mod xattr;
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -225,15 +225,42 @@ impl Tree {
 
     /// The caller was let in to the file that was looked up: no other one is opened.
     fn open_ordinary(&self, inode: InodeId, file: &OrdinaryFile) -> Result<Arc<dyn Source>> {
-        let mut missing = Error::NotFound;
-        for path in self.inodes.paths(inode) {
-            match self.store.open(&path) {
+        let mut missing = None;
+        for path in self.names_that_hold(inode, file)? {
+            let why = match self.store.open(&path) {
                 Ok(source) if source.identity().id == file.at.id => return Ok(source),
-                Ok(_) => missing = self.changed(&path),
-                Err(e) => missing = e,
-            }
+                Ok(_) => self.changed(&path),
+                Err(e) => e,
+            };
+            missing.get_or_insert(why);
         }
-        Err(missing)
+        Err(missing.unwrap_or(Error::NotFound))
+    }
+
+    /// The paths of a file. Nobody tells by which of its names it is opened: if one of several leads to another file
+    /// by now, they are to be looked up afresh, or the old file would be opened under a new one's name.
+    fn names_that_hold(&self, inode: InodeId, file: &OrdinaryFile) -> Result<Vec<PathBuf>> {
+        let all = self.inodes.paths(inode);
+        if all.len() < 2 {
+            return Ok(all);
+        }
+        let (mut holding, mut replaced) = (all.clone(), None);
+        holding.retain(|path| match self.store.stat(path) {
+            Ok(stat) if stat.identity.id == file.at.id => true,
+            Ok(_) => {
+                replaced = Some(self.changed(path));
+                false
+            }
+            Err(_) => false,
+        });
+        if holding.len() < all.len() {
+            self.inodes.keep_names(inode, &holding);
+        }
+        match replaced {
+            Some(changed) => Err(changed),
+            None if holding.is_empty() => Ok(all),
+            None => Ok(holding),
+        }
     }
 
     /// Gives the bytes of an open file to `reply`.

@@ -13,6 +13,7 @@ use super::open_container::OpenContainer;
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
 use crate::error::{Error, Result};
+use crate::memory::fallible;
 use crate::source::Source;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,9 +117,14 @@ impl OpenFile {
             }
             FileContent::Bytes(bytes) => reply(Ok(part(bytes, offset, len))),
             FileContent::File(source) => {
-                let mut buf = vec![0; len];
-                match source.read(offset, &mut buf) {
-                    Ok(n) => reply(Ok(&buf[..n])),
+                let buf = fallible::zeros(len as u64, "cannot read a file");
+                let read = buf.and_then(|mut buf| {
+                    let n = source.read(offset, &mut buf)?;
+                    buf.truncate(n);
+                    Ok(buf)
+                });
+                match read {
+                    Ok(bytes) => reply(Ok(&bytes)),
                     Err(e) => reply(Err(e)),
                 }
             }

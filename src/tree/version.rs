@@ -60,7 +60,7 @@ impl Tree {
         inode: InodeId,
         container: &ContainerNode,
     ) -> Result<Arc<ContainerVersion>> {
-        let path = self.inodes.path(inode)?;
+        let path = self.container_path(inode)?;
         let recognised = container.known().recognised.clone();
         let found = recognised.identity(&*self.store, &path)?;
         let mut known = container.known();

@@ -63,6 +63,7 @@ impl Refused {
         let until = match error {
             Error::Fault(fault) => fault.passing.map(|after| now + after),
             error if error.is_no_memory() => Some(now + REFUSED_FOR),
+            Error::NotShown(_) => None,
             _ => return None,
         };
         let error = error.clone();

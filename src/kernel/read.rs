@@ -20,15 +20,10 @@ pub(super) struct ReadRequest {
 
 impl Serving {
     pub(super) fn read(&self, request: ReadRequest, reply: ReplyData) {
-        let ReadRequest {
-            handle,
-            offset,
-            len,
-            pages,
-        } = request;
+        let (at, len, pages) = (request.offset, request.len, request.pages);
         answer(reply, |reply| {
             self.tree
-                .read(handle, offset, len, pages, |bytes| match bytes {
+                .read(request.handle, at, len, pages, |bytes| match bytes {
                     Ok(bytes) => reply.take().into_iter().for_each(|r| r.data(bytes)),
                     Err(e) => {
                         let errno = self.failed(&e);
@@ -45,15 +40,10 @@ impl Serving {
         request: ReadRequest,
         reply: ReplyData,
     ) -> Option<ReplyData> {
-        let ReadRequest {
-            handle,
-            offset,
-            len,
-            pages,
-        } = request;
+        let (at, len, pages) = (request.offset, request.len, request.pages);
         answer(reply, |reply| {
             self.tree
-                .read_in_memory(handle, offset, len, pages, |bytes| {
+                .read_in_memory(request.handle, at, len, pages, |bytes| {
                     reply.take().into_iter().for_each(|r| r.data(bytes));
                 });
         })

@@ -20,8 +20,9 @@ use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::source::FileKind;
 
-/// More names than fit into an answer to the kernel; so many are looked at for one.
-const STEP: usize = 1000;
+/// About as many names as fit into an answer to the kernel; so many are looked at at once. The lists of them stay below
+/// what can be refused ([`crate::memory`]).
+const STEP: usize = 500;
 
 /// An entry of a listing.
 pub struct ListedEntry {

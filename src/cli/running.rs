@@ -38,6 +38,15 @@ enum WrittenOut {
     NotAll,
 }
 
+impl WrittenOut {
+    fn and(self, other: WrittenOut) -> WrittenOut {
+        match self {
+            WrittenOut::All => other,
+            WrittenOut::NotAll => self,
+        }
+    }
+}
+
 impl Running<'_> {
     /// Serves until the mount is gone: unmounted by somebody, or by us when a signal asks for it.
     pub(super) fn until_ended(self) -> CommandResult {
@@ -62,33 +71,34 @@ impl Running<'_> {
 
     fn unmount(&self) -> CommandResult {
         let mountpoint = self.mountpoint.display();
+        // The root is closed again: open, it would keep the mount in use.
+        let (_, mut written) = self.write_out(None);
+        // Looked at as late as possible.
         if !self.is_in_place() {
             log::warn!("{mountpoint}: not our mount any more; ending without unmounting it");
             self.wait_for_end();
-            log::info!("{mountpoint} unmounted");
-            end(WrittenOut::All);
-        }
-        // The root is closed again: open, it would keep the mount in use.
-        let (root, mut written) = self.write_out(None);
-        drop(root);
-        if let Err(e) = session::unmount(self.mountpoint, false) {
+        } else if let Err(e) = session::unmount(self.mountpoint, false) {
             log::warn!("{mountpoint}: {}; detaching the mount", plain(&e));
-            // The only way to what is written until the end, once it is detached.
-            let (root, again) = self.write_out(None);
-            if let Err(e) = session::unmount(self.mountpoint, true) {
-                log::error!("{mountpoint} cannot be unmounted: {}", plain(&e));
-                return Err(Failure::silent());
-            }
-            self.wait_for_end();
-            let (_, last) = self.write_out(root);
-            if [again, last].contains(&WrittenOut::NotAll) {
-                written = WrittenOut::NotAll;
-            }
+            written = written.and(self.detach()?);
         } else {
             self.wait_for_end();
         }
         log::info!("{mountpoint} unmounted");
         end(written);
+    }
+
+    /// A mount that is in use: it disappears, and its users have a moment to come to an end.
+    fn detach(&self) -> Result<WrittenOut, Failure> {
+        // Once it is detached, the only way to what is written until the end.
+        let (root, before) = self.write_out(None);
+        if let Err(e) = session::unmount(self.mountpoint, true) {
+            let mountpoint = self.mountpoint.display();
+            log::error!("{mountpoint} cannot be unmounted: {}", plain(&e));
+            return Err(Failure::silent());
+        }
+        self.wait_for_end();
+        let after = root.map_or(WrittenOut::All, |root| self.write_out(Some(root)).1);
+        Ok(before.and(after))
     }
 
     /// A detached mount that is still used ends with the process: its users get an error.

@@ -28,4 +28,5 @@ mod replaced;
 mod structure;
 mod system_log;
 mod tree;
+mod who_writes;
 mod worker;

@@ -49,7 +49,7 @@ pub use cookie::Cookie;
 pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
-pub use writing::{Hole, Opening};
+pub use writing::{Hole, OpenMode};
 
 use arrival::{node_of, recognise};
 use entry_table::EntryIndex;

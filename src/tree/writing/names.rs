@@ -143,7 +143,7 @@ impl Tree {
     fn enter_made(
         &self,
         parent: InodeId,
-        directory: &Directory,
+        directory: &SourceDirectory,
         name: &OsStr,
         id: Option<FileId>,
     ) -> Result<(Attr, Arc<Node>)> {

@@ -9,7 +9,7 @@ use super::super::entry_table::EntryIndex;
 use super::super::node::{ContainerNode, Node};
 use super::super::open_container::OpenContainer;
 use super::super::{InodeId, Tree};
-use super::{Directory, refused};
+use super::{SourceDirectory, refused};
 use crate::disk::Place;
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Stat};
@@ -21,7 +21,7 @@ enum Found {
         std::sync::Arc<super::super::version::ContainerVersion>,
     ),
     /// It lies beside the container's files, in the directory that the container is.
-    Beside(Directory),
+    Beside(SourceDirectory),
 }
 
 impl Tree {
@@ -72,7 +72,7 @@ impl Tree {
             None if at == EntryIndex::ROOT && opened.shows_beside(name) => {
                 let path = self.inodes.path(parent)?;
                 let id = self.store.stat(&path)?.identity.id;
-                Ok(Found::Beside(Directory { path, id }))
+                Ok(Found::Beside(SourceDirectory { path, id }))
             }
             None => Err(Error::NotFound),
         }
@@ -83,7 +83,7 @@ impl Tree {
         &self,
         inode: InodeId,
         container: &ContainerNode,
-        above: &Directory,
+        above: &SourceDirectory,
         name: &OsStr,
         stat: &Stat,
     ) -> Result<()> {

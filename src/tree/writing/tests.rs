@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::cookie::Cookie;
 use super::super::{HandleId, InodeId, PageCache, Settings, Tree};
-use super::{Hole, Opening};
+use super::{Hole, OpenMode};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::disk::failing::{FailingDisk, Failure};
@@ -74,7 +74,7 @@ impl Tree {
     fn written(&self, path: &str, truncate: bool) -> Result<(InodeId, HandleId)> {
         let inode = self.inode(path)?;
         let write = true;
-        let open = self.open_for(inode, Opening { write, truncate }, NOBODY)?;
+        let open = self.open_for(inode, OpenMode { write, truncate }, NOBODY)?;
         Ok((inode, open.handle))
     }
 
@@ -92,7 +92,11 @@ impl Tree {
         let Ok(open) = self.open(inode) else {
             return "unreadable".into();
         };
-        let read = |bytes: Result<&[u8]>| String::from_utf8_lossy(bytes.unwrap()).into_owned();
+        let read = |bytes: Result<&[u8]>| {
+            let bytes = bytes.unwrap();
+            let start = String::from_utf8_lossy(&bytes[..bytes.len().min(20)]);
+            format!("{} {start:?} {:08x}", bytes.len(), crc32fast::hash(bytes))
+        };
         let content = self.read(open.handle, 0, 1 << 16, PageCache::Used, read);
         self.release(open.handle);
         content
@@ -110,7 +114,7 @@ impl Tree {
                 FileKind::Directory => {
                     shown = shown + "\n" + &self.shown(attr.inode, &path);
                 }
-                FileKind::File => writeln!(shown, " {:?}", self.content(attr.inode)).unwrap(),
+                FileKind::File => writeln!(shown, " {}", self.content(attr.inode)).unwrap(),
                 _ => shown.push('\n'),
             }
         }

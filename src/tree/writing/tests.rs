@@ -47,14 +47,11 @@ fn ground() -> tempfile::TempDir {
     std::fs::copy(&file, at.join("one.blp")).unwrap();
     std::fs::copy(&file, at.join("two.blp")).unwrap();
     std::fs::create_dir(at.join("matrix")).unwrap();
-    for (name, content) in [
-        ("version", "no-such-version"),
-        ("shape", ""),
-        ("col_names", ""),
-    ] {
-        std::fs::write(at.join("matrix").join(name), content).unwrap();
+    let matrix = golden.join("bpcells/sources/m-names-utf8");
+    for file in std::fs::read_dir(matrix).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), at.join("matrix").join(file.file_name())).unwrap();
     }
-    std::fs::write(at.join("matrix/version"), "packed-uint-matrix-v2\n").unwrap();
     directory
 }
 
@@ -245,6 +242,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
         tree.renames("one.blp", "two.blp", Renaming::Over)
     }),
     ("rename a container over a directory", |tree| {
+        tree.inode("one.blp/data")?;
         tree.renames("one.blp", "empty", Renaming::Over)
     }),
     ("exchange a container", |tree| {

@@ -62,6 +62,7 @@ fn check_writable(source: &Path) -> Result<(), String> {
 /// What the threads of a daemon that writes take over from this one.
 fn prepare() {
     privileges::clear_umask();
+    privileges::survive_length_limit();
     if let Err(e) = privileges::respect_quotas() {
         let why = plain(&e.into());
         log::warn!("the right to exceed quotas cannot be given up: {why}");

@@ -14,6 +14,12 @@ pub fn clear_umask() {
     rustix::process::umask(Mode::empty());
 }
 
+/// A limit of the length of files (`ulimit -f`) is an error of the write that meets it, not the end of the daemon.
+pub fn survive_length_limit() {
+    // SAFETY: ignoring a signal runs no code of ours; no other thread runs yet.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Quotas, and the blocks that a file system keeps for root, hold for what is written for others: the
 /// right to exceed them is given up for good, also for programs that are started.
 pub fn respect_quotas() -> Result<(), Errno> {

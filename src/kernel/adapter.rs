@@ -366,7 +366,7 @@ impl Filesystem for Adapter {
     fn lseek(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         offset: i64,
         whence: i32,
@@ -378,7 +378,9 @@ impl Filesystem for Adapter {
             _ => return reply.error(Errno::EINVAL),
         };
         self.serve(move |serving| {
-            serving.found(reply, offset, |tree, at| tree.seek(handle(fh), at, hole))
+            serving.found(reply, offset, |tree, at| {
+                tree.seek(id(ino), handle(fh), at, hole)
+            })
         });
     }
 

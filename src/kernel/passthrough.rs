@@ -60,6 +60,12 @@ impl Passthrough {
         self.lock().entry(ino).or_default().handles.insert(handle);
     }
 
+    /// Whether the kernel reads an inode by itself now.
+    pub(super) fn has(&self, ino: INodeNo) -> bool {
+        let table = self.lock();
+        table.get(&ino).is_some_and(|opens| opens.backing.is_some())
+    }
+
     pub(super) fn release(&self, ino: INodeNo, handle: HandleId) {
         let mut table = self.lock();
         if let Some(opens) = table.get_mut(&ino)

@@ -67,13 +67,29 @@ impl Serving {
     }
 
     /// The kernel drops its pages of a file that somebody else has changed before it hears of the new size: a page that
-    /// was the last one has zeros where bytes are by now. No lock that this takes is held by the request.
+    /// was the last one has zeros where bytes are by now. No lock that this takes is held by the request. After that the
+    /// kernel takes the attributes of the answer for older than what it was told, and goes by its own size, behind which
+    /// a mapping is SIGBUS: so it is given the last byte, which is where the file ends.
     fn drop_stale_pages(&self, attr: &Attr) {
-        if attr.stale_pages
-            && let Some(notifier) = self.notifier.get()
-            && let Err(e) = notifier.inval_inode(INodeNo(attr.inode.0), 0, 0)
+        let ino = INodeNo(attr.inode.0);
+        let (Some(stale), Some(notifier)) = (attr.stale, self.notifier.get()) else {
+            return;
+        };
+        // What the kernel reads by itself it has no pages of.
+        if self
+            .passthrough
+            .as_ref()
+            .is_some_and(|files| files.has(ino))
         {
-            log::debug!("pages of inode {}: {e}", attr.inode.0);
+            return;
+        }
+        let dropped = notifier.inval_inode(ino, 0, 0).and_then(|()| {
+            let last = self.tree.last_byte(attr.inode, stale);
+            last.map_or(Ok(()), |(at, byte)| notifier.store(ino, at, &[byte]))
+        });
+        match dropped {
+            Ok(()) => self.tree.dropped(attr.inode, stale),
+            Err(e) => log::debug!("pages of inode {ino}: {e}"),
         }
     }
 

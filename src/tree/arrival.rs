@@ -103,7 +103,7 @@ impl Tree {
             let again = self.store.stat(path)?;
             if again.identity.id == stat.identity.id {
                 attr = self.source_attr(inode, &node, &again);
-                attr.stale_pages = file.is_foreign(moment, again.identity);
+                attr.stale = file.stale(moment, again.identity);
             }
         }
         Ok(attr)

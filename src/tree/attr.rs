@@ -1,5 +1,6 @@
 //! Attributes of everything in the mount: owner, mode and times of the source, sizes of the arrays.
 
+use super::ordinary::StalePages;
 use super::{InodeId, Settings};
 use crate::container::MemberStats;
 use crate::source::{FileKind, Stat, Timestamp};
@@ -21,7 +22,7 @@ pub struct Attr {
     pub mtime: Timestamp,
     pub ctime: Timestamp,
     /// Somebody else has changed the file: the kernel's pages of it are to go before it hears of anything else.
-    pub stale_pages: bool,
+    pub stale: Option<StalePages>,
 }
 
 /// Owner, mode and times that a container's entries share.
@@ -98,7 +99,7 @@ impl Attr {
             atime: stat.atime,
             mtime: stat.identity.mtime,
             ctime: stat.ctime,
-            stale_pages: false,
+            stale: None,
         };
         attr.shown(settings)
     }
@@ -135,7 +136,7 @@ impl Attr {
             atime: owner.atime,
             mtime: owner.mtime,
             ctime: owner.ctime,
-            stale_pages: false,
+            stale: None,
         };
         attr.shown(settings)
     }

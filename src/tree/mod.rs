@@ -49,6 +49,7 @@ pub use cookie::Cookie;
 pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
+pub use ordinary::StalePages;
 pub use writing::{Hole, OpenMode};
 
 use arrival::{node_of, recognise};
@@ -197,9 +198,28 @@ impl Tree {
         };
         let mut attr = self.source_attr(inode, &node, &stat);
         if let (Some(file), Some(moment)) = (node.ordinary(), moment) {
-            attr.stale_pages = file.is_foreign(moment, stat.identity);
+            attr.stale = file.stale(moment, stat.identity);
         }
         Ok(attr)
+    }
+
+    /// The kernel has dropped its pages.
+    pub fn dropped(&self, inode: InodeId, stale: StalePages) {
+        if let Ok(node) = self.inodes.get(inode)
+            && let Some(file) = node.ordinary()
+        {
+            file.dropped(stale);
+        }
+    }
+
+    /// The last byte of a file that has grown, and where it is, if the file is open.
+    pub fn last_byte(&self, inode: InodeId, stale: StalePages) -> Option<(u64, u8)> {
+        let at = stale.grown_to()?.checked_sub(1)?;
+        let open = self.open_files.of_inode(inode);
+        let source = open.iter().find_map(|file| file.source())?;
+        let mut last = [0];
+        let n = source.read(at, &mut last).ok()?;
+        (n == 1).then_some((at, last[0]))
     }
 
     /// What is left of an entry whose names have gone, or are other files' now: the file, if it is open.

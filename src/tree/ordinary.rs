@@ -29,8 +29,23 @@ struct Content {
 }
 
 /// When a file was looked at; none while a change of ours was under way.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct LookedAt(Option<u64>);
+
+/// The kernel's pages of a file that somebody else has changed.
+#[derive(Debug, Clone, Copy)]
+pub struct StalePages {
+    moment: LookedAt,
+    found: FileIdentity,
+    grown: bool,
+}
+
+impl StalePages {
+    /// How long the file is, if it is longer than the kernel knows.
+    pub(super) fn grown_to(self) -> Option<u64> {
+        self.grown.then_some(self.found.size)
+    }
+}
 
 impl OrdinaryFile {
     pub(super) fn new(at: StoredAt) -> Self {
@@ -66,15 +81,24 @@ impl OrdinaryFile {
         self.content().known.is_some_and(|known| known != found)
     }
 
-    /// Whether somebody else has changed the content of which the kernel has pages, if the file was found like this
-    /// after `moment`. Told once.
-    pub(super) fn is_foreign(&self, moment: LookedAt, found: FileIdentity) -> bool {
+    /// What is to be dropped because somebody else has changed the content of which the kernel has pages, if the file
+    /// was found like this after `moment`. Told until it has been dropped.
+    pub(super) fn stale(&self, moment: LookedAt, found: FileIdentity) -> Option<StalePages> {
+        let content = self.content();
+        let known = content.known.filter(|known| *known != found)?;
+        content.is_now(moment).then_some(StalePages {
+            moment,
+            found,
+            grown: found.size > known.size,
+        })
+    }
+
+    /// The kernel has pages of nothing older, unless a change of ours has come between.
+    pub(super) fn dropped(&self, stale: StalePages) {
         let mut content = self.content();
-        let foreign = content.known.is_some_and(|known| known != found) && content.is_now(moment);
-        if foreign {
-            content.known = Some(found);
+        if content.is_now(stale.moment) {
+            content.known = Some(stale.found);
         }
-        foreign
     }
 
     /// Notes that it is opened, found like this after `moment`, and says whether the kernel's pages still hold.
@@ -182,7 +206,7 @@ mod tests {
         let (_, foreign) = file.change(|| Ok(of(2)), || Ok(()));
         assert!(foreign, "it was 1 when our change before had ended");
         assert!(
-            !file.is_foreign(before, of(3)),
+            file.stale(before, of(3)).is_none(),
             "looked at before our change"
         );
         assert!(file.opened(file.moment(), of(2)));
@@ -195,9 +219,16 @@ mod tests {
         let early = file.moment();
         let (moment, _) = file.change(|| Ok(of(1)), || Ok(file.moment()));
         let moment = moment.unwrap();
-        assert!(!file.is_foreign(moment, of(7)) && !file.is_foreign(early, of(7)));
-        assert!(file.is_foreign(file.moment(), of(7)));
-        assert!(!file.is_foreign(file.moment(), of(7)), "told once");
+        assert!(file.stale(moment, of(7)).is_none() && file.stale(early, of(7)).is_none());
+        let stale = file.stale(file.moment(), of(7)).unwrap();
+        assert_eq!(stale.grown_to(), Some(7));
+        assert!(
+            file.stale(file.moment(), of(7)).is_some(),
+            "they are still there"
+        );
+        file.dropped(stale);
+        assert!(file.stale(file.moment(), of(7)).is_none());
+        assert_eq!(file.stale(file.moment(), of(6)).unwrap().grown_to(), None);
     }
 
     #[test]

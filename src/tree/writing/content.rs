@@ -138,10 +138,14 @@ impl Tree {
         self.change(to.0, of, file, || file.copy(source, range, to.2, caller))
     }
 
-    /// The next data or hole of an open file. An array has none but its end.
-    pub fn seek(&self, handle: HandleId, offset: u64, hole: Hole) -> Result<u64> {
+    /// The next data or hole of an open file. An array has none but its end, nor has a file that is open for writing:
+    /// the kernel may hold bytes of a mapping that nobody has been told of.
+    pub fn seek(&self, inode: InodeId, handle: HandleId, offset: u64, hole: Hole) -> Result<u64> {
         let open = self.open_files.get(handle)?;
+        let all = self.open_files.of_inode(inode);
+        let is_written = all.iter().any(|file| file.written().is_some());
         let end = match open.source() {
+            Some(source) if is_written => source.stat()?.identity.size,
             Some(source) => match source.seek(offset, hole == Hole::Hole) {
                 // Somewhere else than in a local file nobody knows.
                 Err(Error::Unsupported) => source.stat()?.identity.size,

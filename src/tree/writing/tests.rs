@@ -199,7 +199,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
             len: 100,
         };
         tree.allocate(inode, handle, what, NOBODY)?;
-        assert_eq!(tree.seek(handle, 0, Hole::Data)?, 0);
+        assert_eq!(tree.seek(inode, handle, 0, Hole::Data)?, 0);
         tree.release(handle);
         Ok(())
     }),

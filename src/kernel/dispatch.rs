@@ -2,13 +2,14 @@
 //!
 //! Used by `adapter`, which says what is to be done.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use fuser::{KernelConfig, Notifier, ReplyData, ReplyEmpty};
+use fuser::{KernelConfig, ReplyData, ReplyEmpty};
 
 use super::read::ReadRequest;
 use super::serving::Serving;
+use super::stale_pages::StaleFiles;
 use super::stand_in::{Errand, StandIns};
 use super::{config, passthrough::Passthrough, session::Options};
 use crate::error::Result;
@@ -27,7 +28,7 @@ impl Adapter {
         tree: Arc<Tree>,
         options: Options,
         ended: Sender<()>,
-        notifier: Arc<OnceLock<Notifier>>,
+        stale_files: StaleFiles,
     ) -> Adapter {
         let stand_ins = StandIns::new(options.threads);
         let serving = Arc::new(Serving {
@@ -35,7 +36,7 @@ impl Adapter {
             options,
             passthrough: None,
             handle_free: false,
-            notifier,
+            stale_files,
         });
         Adapter {
             serving,

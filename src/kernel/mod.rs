@@ -16,6 +16,7 @@ mod request;
 mod root_mount;
 mod serving;
 pub mod session;
+mod stale_pages;
 mod stand_in;
 #[cfg(test)]
 mod tests;

@@ -4,12 +4,12 @@
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use fuser::{
-    Errno, FileHandle, FopenFlags, Generation, INodeNo, Notifier, ReplyAttr, ReplyCreate,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr,
+    Errno, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr,
 };
 
 use super::directory;
@@ -17,6 +17,7 @@ use super::errno::errno;
 use super::passthrough::Passthrough;
 use super::reply::{TTL, dot_attr, file_attr, file_type, ttl};
 use super::session::Options;
+use super::stale_pages::{StaleFile, StaleFiles};
 use crate::error::{Error, Result};
 use crate::source::Space;
 use crate::tree::{Attr, InodeId, Open, Tree};
@@ -28,8 +29,7 @@ pub(super) struct Serving {
     pub(super) passthrough: Option<Passthrough>,
     /// The kernel lists directories without opening them.
     pub(super) handle_free: bool,
-    /// There before the first request.
-    pub(super) notifier: Arc<OnceLock<Notifier>>,
+    pub(super) stale_files: StaleFiles,
 }
 
 pub(super) const GENERATION: Generation = Generation(0);
@@ -66,45 +66,37 @@ impl Serving {
         }
     }
 
-    /// The kernel drops its pages of a file that somebody else has changed before it hears of the new size: a page that
-    /// was the last one has zeros where bytes are by now. No lock that this takes is held by the request. After that the
-    /// kernel takes the attributes of the answer for older than what it was told, and goes by its own size, behind which
-    /// a mapping is SIGBUS: so it is given the last byte, which is where the file ends.
-    fn drop_stale_pages(&self, attr: &Attr) {
+    /// The file of an answer, if the kernel's pages of it are to go first. What the kernel reads by itself it has no
+    /// pages of.
+    fn stale(&self, attr: &Attr) -> Option<StaleFile> {
+        let stale = attr.stale?;
         let ino = INodeNo(attr.inode.0);
-        let (Some(stale), Some(notifier)) = (attr.stale, self.notifier.get()) else {
-            return;
-        };
-        // What the kernel reads by itself it has no pages of.
-        if self
+        let by_kernel = self
             .passthrough
             .as_ref()
-            .is_some_and(|files| files.has(ino))
-        {
-            return;
-        }
-        let dropped = notifier.inval_inode(ino, 0, 0).and_then(|()| {
-            let last = self.tree.last_byte(attr.inode, stale);
-            last.map_or(Ok(()), |(at, byte)| notifier.store(ino, at, &[byte]))
-        });
-        match dropped {
-            Ok(()) => self.tree.dropped(attr.inode, stale),
-            Err(e) => log::debug!("pages of inode {ino}: {e}"),
-        }
+            .is_some_and(|files| files.has(ino));
+        (!by_kernel).then_some((attr.inode, stale))
+    }
+
+    fn answer_after(&self, stale: Option<StaleFile>, answer: impl FnOnce() + Send + 'static) {
+        self.stale_files
+            .answer_after(stale.into_iter().collect(), answer);
     }
 
     pub(super) fn entry(&self, reply: ReplyEntry, work: impl FnOnce(&Tree) -> Result<Attr>) {
         let ok = |reply: ReplyEntry, attr: Attr| {
-            self.drop_stale_pages(&attr);
-            reply.entry(&TTL, &file_attr(&attr), GENERATION);
+            let stale = self.stale(&attr);
+            self.answer_after(stale, move || {
+                reply.entry(&TTL, &file_attr(&attr), GENERATION)
+            });
         };
         self.answer(reply, || work(&self.tree), ok, ReplyEntry::error);
     }
 
     pub(super) fn attr(&self, reply: ReplyAttr, work: impl FnOnce(&Tree) -> Result<Attr>) {
         let ok = |reply: ReplyAttr, attr: Attr| {
-            self.drop_stale_pages(&attr);
-            reply.attr(&TTL, &file_attr(&attr));
+            let stale = self.stale(&attr);
+            self.answer_after(stale, move || reply.attr(&TTL, &file_attr(&attr)));
         };
         self.answer(reply, || work(&self.tree), ok, ReplyAttr::error);
     }
@@ -199,18 +191,17 @@ impl Serving {
     }
 
     pub(super) fn list_attributes(&self, ino: INodeNo, offset: u64, mut reply: ReplyDirectoryPlus) {
+        let mut stale = Vec::new();
         let filled = self.fill(|| {
             directory::attributes(&self.tree, InodeId(ino.0), offset, |name, next, entry| {
-                entry
-                    .iter()
-                    .for_each(|entry| self.drop_stale_pages(&entry.attr));
+                stale.extend(entry.and_then(|entry| self.stale(&entry.attr)));
                 // The kernel does not look at the attributes of `.` and `..`.
                 let attr = entry.map_or_else(|| dot_attr(ino), |entry| file_attr(&entry.attr));
                 reply.add(attr.ino, next, name, &ttl(entry), &attr, GENERATION)
             })
         });
         match filled {
-            Ok(()) => reply.ok(),
+            Ok(()) => self.stale_files.answer_after(stale, move || reply.ok()),
             Err(errno) => reply.error(errno),
         }
     }

@@ -14,6 +14,7 @@ use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, 
 use super::dispatch::Adapter;
 use super::fault_log::FaultLog;
 use super::root_mount::mount_as_root;
+use super::stale_pages::StaleFiles;
 use crate::tree::{Invalidation, Tree};
 
 /// How the mount is shown to the kernel.
@@ -80,7 +81,8 @@ impl Mount {
     ) -> io::Result<Mount> {
         let (ended, wait_ended) = crossbeam_channel::bounded(1);
         let wanted = Arc::new(OnceLock::new());
-        let adapter = Adapter::new(tree, options.clone(), ended, Arc::clone(&wanted));
+        let stale_files = StaleFiles::start(Arc::clone(&tree), Arc::clone(&wanted))?;
+        let adapter = Adapter::new(tree, options.clone(), ended, stale_files);
         let config = fuser_config(options);
         let session = if rustix::process::geteuid().is_root() {
             let device = mount_as_root(mountpoint, options)?;

@@ -1,0 +1,86 @@
+//! Dropping the kernel's pages of files that somebody else has changed, before the kernel hears of the change.
+//!
+//! A page that was the last of a file has zeros where bytes are by now: so the pages go first, and the answer that tells
+//! the new size follows. The kernel may have to wait for reads and writes of that file, which threads that serve
+//! requests answer: so none of them waits for it. The answer is handed to a thread of its own, which does nothing else.
+//! Used by `serving`.
+
+use std::sync::{Arc, OnceLock};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use fuser::{INodeNo, Notifier};
+
+use crate::tree::{InodeId, StalePages, Tree};
+
+/// A file whose pages are to go.
+pub(super) type StaleFile = (InodeId, StalePages);
+
+/// An answer that waits for pages to be dropped.
+struct Waiting {
+    files: Vec<StaleFile>,
+    answer: Box<dyn FnOnce() + Send>,
+}
+
+/// Where answers wait.
+pub(super) struct StaleFiles {
+    queue: Sender<Waiting>,
+}
+
+impl StaleFiles {
+    /// Starts the thread. `notifier` is there before the first request.
+    pub(super) fn start(
+        tree: Arc<Tree>,
+        notifier: Arc<OnceLock<Notifier>>,
+    ) -> std::io::Result<StaleFiles> {
+        let (queue, waiting) = unbounded();
+        std::thread::Builder::new()
+            .name("stale-pages".into())
+            .spawn(move || drop_all(&tree, &notifier, &waiting))?;
+        Ok(StaleFiles { queue })
+    }
+
+    /// Answers when the pages of all these files have gone.
+    pub(super) fn answer_after(
+        &self,
+        files: Vec<StaleFile>,
+        answer: impl FnOnce() + Send + 'static,
+    ) {
+        if files.is_empty() {
+            return answer();
+        }
+        let answer = Box::new(answer);
+        if let Err(e) = self.queue.send(Waiting { files, answer }) {
+            // The thread has died, by a bug.
+            (e.0.answer)();
+        }
+    }
+}
+
+fn drop_all(tree: &Tree, notifier: &OnceLock<Notifier>, waiting: &Receiver<Waiting>) {
+    while let Ok(Waiting { files, answer }) = waiting.recv() {
+        for (inode, stale) in files {
+            if let Some(notifier) = notifier.get()
+                && let Err(e) = drop_pages(tree, notifier, inode, stale)
+            {
+                log::debug!("pages of inode {}: {e}", inode.0);
+            }
+        }
+        answer();
+    }
+}
+
+/// After this the kernel takes the attributes of the answer for older than what it was told, and goes by its own size,
+/// behind which a mapping is SIGBUS: so it is given the last byte, which is where the file ends.
+fn drop_pages(
+    tree: &Tree,
+    notifier: &Notifier,
+    inode: InodeId,
+    stale: StalePages,
+) -> std::io::Result<()> {
+    notifier.inval_inode(INodeNo(inode.0), 0, 0)?;
+    if let Some((at, byte)) = tree.last_byte(inode, stale) {
+        notifier.store(INodeNo(inode.0), at, &[byte])?;
+    }
+    tree.dropped(inode, stale);
+    Ok(())
+}

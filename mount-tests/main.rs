@@ -17,6 +17,7 @@ mod life_cycle;
 mod listing;
 mod many;
 mod memory;
+mod model;
 mod names;
 mod not_shown;
 mod oracles;

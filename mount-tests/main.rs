@@ -23,6 +23,7 @@ mod not_shown;
 mod oracles;
 mod outside;
 mod permissions;
+mod posix;
 mod readahead;
 mod reading;
 mod replaced;

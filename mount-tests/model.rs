@@ -78,8 +78,8 @@ impl Model {
         self.note(&format!("foreign {operation:?}"), &done);
         assert_eq!(done, expected);
         self.now = look(self.reference.root());
-        let (seed, story) = (self.seed, self.story());
-        let what = format!("the mount shows what was done in the source, seed {seed}:\n{story}");
+        let (seed, story) = (self.seed(), self.story());
+        let what = format!("the mount shows what was done in the source, {seed}:\n{story}");
         wait_until(&what, || {
             // Names may come and go while one looks.
             let shown = Snapshot::of(self.shown.root()).map(Snapshot::without_late_times);
@@ -95,7 +95,11 @@ impl Model {
         })
     }
 
-    fn note(&mut self, operation: &impl std::fmt::Debug, found: &Result<Outcome, rustix::io::Errno>) {
+    fn note(
+        &mut self,
+        operation: &impl std::fmt::Debug,
+        found: &Result<Outcome, rustix::io::Errno>,
+    ) {
         let brief = match found {
             Ok(Outcome::Bytes(bytes)) => format!("{} bytes", bytes.len()),
             other => format!("{other:?}"),
@@ -111,12 +115,23 @@ impl Model {
 
     /// Much of what was tried could be done, and something is left.
     fn assert_was_busy(&self) {
-        let refused = self.done.iter().filter(|line| line.contains("Err(")).count();
-        let idle = self.done.iter().filter(|line| line.ends_with("NotOpen)")).count();
+        let refused = self
+            .done
+            .iter()
+            .filter(|line| line.contains("Err("))
+            .count();
+        let idle = self
+            .done
+            .iter()
+            .filter(|line| line.ends_with("NotOpen)"))
+            .count();
         let all = self.done.len();
         let left = self.now.len();
         let busy = 3 * (refused + idle) < 2 * all && left > 3;
-        assert!(busy, "{all} steps, {refused} refused, {idle} idle, {left} entries left");
+        assert!(
+            busy,
+            "{all} steps, {refused} refused, {idle} idle, {left} entries left"
+        );
     }
 
     fn story(&self) -> String {
@@ -125,8 +140,12 @@ impl Model {
     }
 
     fn fail(&self, why: &str) -> ! {
-        let (seed, steps) = (self.seed, self.done.len());
-        panic!("seed {seed}, step {steps}: {why}\n{}", self.story())
+        let (seed, steps) = (self.seed(), self.done.len());
+        panic!("{seed}, step {steps}: {why}\n{}", self.story())
+    }
+
+    fn seed(&self) -> String {
+        format!("seed {}, ARRAYFS_TEST_SEED={}", self.seed, run_seed())
     }
 }
 
@@ -143,7 +162,7 @@ fn threads_in_trees_of_their_own_do_what_a_plain_directory_does(place: &Place) {
             let reference = reference.path();
             scope.spawn(move || {
                 let name = format!("tree-{thread}");
-                let seed = run_seed() + thread as u64;
+                let seed = thread as u64;
                 let mut model = Model::new(seed, place, reference, &name);
                 (0..STEPS).for_each(|_| model.step());
                 model.assert_was_busy();
@@ -155,7 +174,7 @@ fn threads_in_trees_of_their_own_do_what_a_plain_directory_does(place: &Place) {
 /// Files stay open from one turn to the next, so that threads use what others opened.
 fn threads_that_take_turns_in_one_tree_do_what_a_plain_directory_does(place: &Place) {
     let reference = open_directory();
-    let model = Model::new(run_seed() + 100, place, reference.path(), "tree");
+    let model = Model::new(100, place, reference.path(), "tree");
     let model = Mutex::new(model);
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -175,7 +194,7 @@ fn what_others_do_in_the_source_shows(place: &Place) {
             let reference = reference.path();
             scope.spawn(move || {
                 let name = format!("tree-{thread}");
-                let seed = run_seed() + 200 + thread as u64;
+                let seed = 200 + thread as u64;
                 let mut model = Model::new(seed, place, reference, &name);
                 for _ in 0..STEPS {
                     model.step();

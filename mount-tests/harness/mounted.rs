@@ -58,7 +58,11 @@ impl Mounted {
     ) -> Self {
         let mut command = Command::new(ARRAYFS);
         command.arg("mount").envs(environment.iter().copied());
-        for option in options.iter().copied().chain(mode_of_run(options).as_deref()) {
+        for option in options
+            .iter()
+            .copied()
+            .chain(mode_of_run(options).as_deref())
+        {
             command.args(["-o", option]);
         }
         run(command.args([source, mountpoint])).success();

@@ -60,7 +60,10 @@ impl Place {
     fn mount(&mut self, options: &[&str]) {
         let root = rustix::process::geteuid().is_root();
         let always = if root { "rw,allow_other" } else { "rw" };
-        let options: Vec<&str> = [always].into_iter().chain(options.iter().copied()).collect();
+        let options: Vec<&str> = [always]
+            .into_iter()
+            .chain(options.iter().copied())
+            .collect();
         self.mounted = Some(Mounted::new(self.source(), &options));
     }
 

@@ -152,7 +152,8 @@ fn rdev(kind: std::fs::FileType, metadata: &Metadata) -> u64 {
 fn xattrs(path: &Path) -> io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut names = vec![0; 4096];
     let n = rustix::fs::llistxattr(path, &mut names[..])?;
-    let is_user_s = |name: &&[u8]| name.starts_with(b"user.") && !name.starts_with(b"user.arrayfs.");
+    let is_user_s =
+        |name: &&[u8]| name.starts_with(b"user.") && !name.starts_with(b"user.arrayfs.");
     let mut found = BTreeMap::new();
     for name in names[..n].split(|&b| b == 0).filter(is_user_s) {
         let mut value = vec![0; 4096];
@@ -171,14 +172,19 @@ fn where_contents_differ(one: Option<&Entry>, two: Option<&Entry>) -> String {
         return String::new();
     };
     match one.iter().zip(two).position(|(a, b)| a != b) {
-        Some(at) => format!("\n    contents differ from byte {at}: {} {}", one[at], two[at]),
+        Some(at) => format!(
+            "\n    contents differ from byte {at}: {} {}",
+            one[at], two[at]
+        ),
         None => String::new(),
     }
 }
 
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Entry { mode, owner, links, .. } = self;
+        let Entry {
+            mode, owner, links, ..
+        } = self;
         match &self.kind {
             Kind::File(bytes) => write!(f, "file of {} bytes", bytes.len())?,
             Kind::Directory => write!(f, "directory")?,
@@ -201,7 +207,12 @@ impl std::fmt::Debug for Entry {
 /// Two trees are the same, but for their roots and the times that the system set.
 #[track_caller]
 pub fn assert_same_tree(one: &Path, two: &Path) {
-    let of = |root| Snapshot::of(root).unwrap().without_root().without_late_times();
+    let of = |root| {
+        Snapshot::of(root)
+            .unwrap()
+            .without_root()
+            .without_late_times()
+    };
     if let Some(difference) = of(one).difference(&of(two)) {
         panic!("{} and {}: {difference}", one.display(), two.display());
     }

@@ -39,8 +39,16 @@ pub fn shell(directory: &Path, script: &str, arguments: &[&Path]) -> Ran {
     let mut command = Command::new("sh");
     command.args(["-euc", script, "sh"]).args(arguments);
     // Nothing of the user's own settings.
-    command.env("HOME", "/nonexistent").env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+        .env("HOME", "/nonexistent")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
     let ran = run(command.current_dir(directory));
-    assert_eq!(ran.code(), Some(0), "{script}\n{}{}", ran.text(), ran.stderr);
+    assert_eq!(
+        ran.code(),
+        Some(0),
+        "{script}\n{}{}",
+        ran.text(),
+        ran.stderr
+    );
     ran
 }

@@ -68,7 +68,12 @@ impl Generator {
         match self.random.below(12) {
             0 | 1 => Operation::ChangeMode(path, self.mode()),
             2 | 3 => Operation::SetTimes(path, self.times()),
-            4 | 5 => Operation::SetXattr(self.file(now), self.xattr(), self.noise(200), self.xattr_flags()),
+            4 | 5 => Operation::SetXattr(
+                self.file(now),
+                self.xattr(),
+                self.noise(200),
+                self.xattr_flags(),
+            ),
             6 => Operation::RemoveXattr(self.file(now), self.xattr()),
             7 => Operation::Stat(slot),
             8 => Operation::ChangeModeOfOpen(slot, 0o600 | self.random.below(0o10000) as u32),
@@ -225,7 +230,14 @@ impl Generator {
         let mut time = || {
             let seconds = self.random.below(2_500_000_000) as i64 - 1_500_000_000;
             let fraction = self.random.below(1_000_000_000) as i64;
-            (seconds, if self.random.below(4) == 0 { 0 } else { fraction })
+            (
+                seconds,
+                if self.random.below(4) == 0 {
+                    0
+                } else {
+                    fraction
+                },
+            )
         };
         (time(), time())
     }

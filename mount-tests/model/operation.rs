@@ -115,14 +115,20 @@ impl Tree {
                 self.open[*slot] = None;
                 Ok(Outcome::Done)
             }
-            Read(slot, ..) | Write(slot, ..) | WriteOn(slot, ..) | SeekEnd(slot)
-            | MapWrite(slot, ..) | SetLength(slot, ..) | Allocate(slot, ..) | Stat(slot)
-            | ChangeModeOfOpen(slot, ..) | TimesOfOpen(slot, ..) | Sync(slot, ..) => {
-                match &self.open[*slot] {
-                    Some(file) => of_open(file, operation),
-                    None => Ok(Outcome::NotOpen),
-                }
-            }
+            Read(slot, ..)
+            | Write(slot, ..)
+            | WriteOn(slot, ..)
+            | SeekEnd(slot)
+            | MapWrite(slot, ..)
+            | SetLength(slot, ..)
+            | Allocate(slot, ..)
+            | Stat(slot)
+            | ChangeModeOfOpen(slot, ..)
+            | TimesOfOpen(slot, ..)
+            | Sync(slot, ..) => match &self.open[*slot] {
+                Some(file) => of_open(file, operation),
+                None => Ok(Outcome::NotOpen),
+            },
             Copy(from, at, to, to_at, len) => match (&self.open[*from], &self.open[*to]) {
                 (Some(from), Some(to)) => copy(from, *at, to, *to_at, *len),
                 _ => Ok(Outcome::NotOpen),
@@ -251,7 +257,8 @@ fn timestamps((accessed, modified): &Times) -> Timestamps {
 fn list(path: &Path) -> Result<Outcome, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY;
     let directory = Dir::new(rustix::fs::open(path, flags, Mode::empty())?)?;
-    let name = |entry: Result<rustix::fs::DirEntry, Errno>| Ok(entry?.file_name().to_bytes().into());
+    let name =
+        |entry: Result<rustix::fs::DirEntry, Errno>| Ok(entry?.file_name().to_bytes().into());
     let mut names: Vec<Vec<u8>> = directory.map(name).collect::<Result<_, Errno>>()?;
     names.sort();
     Ok(Outcome::Names(names))

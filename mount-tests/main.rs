@@ -24,6 +24,7 @@ mod oracles;
 mod outside;
 mod permissions;
 mod posix;
+mod programs;
 mod readahead;
 mod reading;
 mod replaced;

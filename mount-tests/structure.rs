@@ -170,6 +170,11 @@ fn sources_know_errors_alone() {
 }
 
 #[test]
+fn the_disk_knows_sources_and_errors_alone() {
+    assert_uses_only("disk", &["error", "source"]);
+}
+
+#[test]
 fn the_cache_knows_errors_memory_and_block_numbers_alone() {
     assert_uses_only("cache", &["array", "error", "memory"]);
     for file in sources("src/cache") {
@@ -197,13 +202,21 @@ fn containers_know_nothing_above_them_and_no_cache() {
 fn the_tree_does_not_know_who_asks() {
     assert_uses_only(
         "tree",
-        &["array", "cache", "container", "error", "memory", "source"],
+        &[
+            "array",
+            "cache",
+            "container",
+            "disk",
+            "error",
+            "memory",
+            "source",
+        ],
     );
 }
 
 #[test]
 fn the_kernel_s_requests_go_to_the_tree() {
-    assert_uses_only("kernel", &["array", "error", "source", "tree"]);
+    assert_uses_only("kernel", &["array", "disk", "error", "source", "tree"]);
 }
 
 #[test]

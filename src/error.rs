@@ -35,8 +35,12 @@ pub enum Error {
     IsADirectory,
     /// The entry is not a symbolic link, or the operation makes no sense for it.
     Unsuitable,
-    /// The mount is read-only.
+    /// The mount is read-only, or what is to be changed is part of a container.
     ReadOnly,
+    /// The handle was opened for reading alone.
+    NotOpenForWriting,
+    /// There is nothing behind the end of a file.
+    BeyondTheEnd,
     /// No such extended attribute.
     NoAttribute,
     /// Extended attributes of this namespace are not offered.
@@ -260,6 +264,16 @@ impl Error {
         matches!(self, Error::Io { cause, .. } if is_no_memory(cause))
     }
 
+    /// What was to be made is there.
+    pub fn is_already_there(&self) -> bool {
+        matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::AlreadyExists)
+    }
+
+    /// There is no such extended attribute.
+    pub fn is_no_data(&self) -> bool {
+        matches!(self, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::ENODATA))
+    }
+
     pub fn is_permission_denied(&self) -> bool {
         matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied)
     }
@@ -311,7 +325,9 @@ impl fmt::Display for Error {
             Error::NotADirectory => f.write_str("not a directory"),
             Error::IsADirectory => f.write_str("is a directory"),
             Error::Unsuitable => f.write_str("not possible for this kind of file"),
-            Error::ReadOnly => f.write_str("the mount is read-only"),
+            Error::ReadOnly => f.write_str("read-only"),
+            Error::NotOpenForWriting => f.write_str("not open for writing"),
+            Error::BeyondTheEnd => f.write_str("beyond the end of the file"),
             Error::NoAttribute => f.write_str("no such extended attribute"),
             Error::Unsupported => f.write_str("not supported"),
             Error::Bug(what) => write!(f, "a bug of arrayfs, please report it: {what}"),

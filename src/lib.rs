@@ -12,6 +12,7 @@ pub mod cli;
 mod codec;
 mod container;
 mod daemon;
+mod disk;
 mod error;
 mod kernel;
 mod memory;

@@ -12,7 +12,7 @@ use crate::source::{FileKind, Store};
 
 /// A place in a store.
 pub(super) struct Root {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<LocalStore>,
     pub(super) path: PathBuf,
 }
 
@@ -63,7 +63,7 @@ fn found_at(root: &Root, preferences: Preferences) -> Result<Option<FoundContain
     let candidate = Candidate::new(&*root.store, &root.path, kind, preferences);
     let recognised = recognise(&candidate)?;
     Ok(recognised.map(|recognised| FoundContainer {
-        store: Arc::clone(&root.store),
+        store: Arc::clone(&root.store) as _,
         path: root.path.clone(),
         recognised,
     }))

@@ -17,10 +17,13 @@ use crate::daemon::log::Destination;
 use crate::daemon::mount_table::{self, Device};
 use crate::daemon::signals::{self, Request};
 use crate::daemon::{self, processes, readahead};
+use crate::disk::Disk;
+use crate::disk::local::LocalDisk;
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
 use crate::memory;
 use crate::memory::limit::default_limit;
+use crate::source::Store;
 use crate::tree::{Settings, Tree};
 
 /// Arenas of the system's allocator: threads allocate little, and most of it from their own caches.
@@ -128,13 +131,17 @@ fn start<'a>(
     if options.allow_other {
         root.store.serve_others();
     }
+    let writable = true;
+    rustix::process::umask(rustix::fs::Mode::empty());
     let settings = Settings {
         uid: options.uid,
         gid: options.gid,
         umask: options.umask,
         preferences: options.preferences,
     };
-    let (tree, invalidations) = Tree::new(root.store, &root.path, cache, workers, settings)?;
+    let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
+    let disk = writable.then_some(disk);
+    let (tree, invalidations) = Tree::new(root.store, disk, &root.path, cache, workers, settings)?;
     let session = session_options(places, options, threads);
     let mount =
         Mount::start(Arc::new(tree), invalidations, &places.mountpoint, &session).map_err(|e| {

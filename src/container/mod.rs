@@ -276,7 +276,7 @@ impl MemberStats {
     pub fn identity(&self) -> Identity {
         match &self.members[..] {
             [] => Identity::of_file(&self.own, &self.sidecars),
-            members => Identity::of_directory(&self.own, members),
+            members => Identity::of_directory(members),
         }
     }
 }

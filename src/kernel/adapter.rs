@@ -5,188 +5,38 @@
 //! in memory: everything else is handed over ([`StandIns`]). A panic in one of them is caught, logged and
 //! answered with EIO, and costs that request alone.
 
-use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::time::SystemTime;
 
-use crossbeam_channel::Sender;
 use fuser::{
-    BackingId, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, IoctlFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
+    IoctlFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::errno::errno;
+use super::dispatch::Adapter;
 use super::read::ReadRequest;
-use super::reply::{TTL, dot_attr, file_attr, file_type, ttl};
-use super::stand_in::{Errand, StandIns};
-use super::{config, directory, session::Options};
-use crate::error::{Error, Result};
-use crate::tree::{HandleId, InodeId, PageCache, Tree};
+use super::request::{caller, new_entry, new_time, opening, putting, renaming, xattr_setting};
+use super::serving::ended;
+use super::stand_in::Errand;
+use crate::disk::{Allocation, NewAttributes, NewEntry};
+use crate::error::Error;
+use crate::tree::{HandleId, Hole, InodeId, PageCache};
 
-/// The file system that fuser serves.
-pub(super) struct Adapter {
-    serving: Arc<Serving>,
-    stand_ins: Arc<StandIns>,
-    /// Told when the kernel has ended the connection.
-    ended: Sender<()>,
+fn id(ino: INodeNo) -> InodeId {
+    InodeId(ino.0)
 }
 
-/// What requests are answered with.
-pub(super) struct Serving {
-    pub(super) tree: Arc<Tree>,
-    options: Options,
-    passthrough: bool,
-    /// The kernel lists directories without opening them.
-    handle_free: bool,
-    backing: Backing,
-}
-
-/// Files that the kernel reads by itself. It wants the same backing for all opens of an inode; kept with
-/// the handles that use it.
-#[derive(Default)]
-pub(super) struct Backing {
-    by_inode: Mutex<HashMap<INodeNo, (Arc<BackingId>, Users)>>,
-}
-
-type Users = HashSet<HandleId>;
-
-const GENERATION: Generation = Generation(0);
-
-impl Adapter {
-    pub(super) fn new(tree: Arc<Tree>, options: Options, ended: Sender<()>) -> Adapter {
-        let stand_ins = StandIns::new(options.threads);
-        let serving = Arc::new(Serving {
-            tree,
-            options,
-            passthrough: false,
-            handle_free: false,
-            backing: Backing::default(),
-        });
-        Adapter {
-            serving,
-            stand_ins,
-            ended,
-        }
-    }
-
-    /// Serves a request that may have to open a container first.
-    fn serve(&self, work: impl FnOnce(&Serving) + Send + 'static) {
-        let at_work = self.stand_ins.begin();
-        if at_work.is_last() {
-            let serving = Arc::clone(&self.serving);
-            self.stand_ins
-                .hand_over(Errand::Look, move || work(&serving));
-        } else {
-            work(&self.serving);
-        }
-    }
-
-    /// Serves a read. They come in great numbers, and many find their bytes decoded: those are not handed over.
-    fn serve_read(&self, request: ReadRequest, reply: ReplyData) {
-        let at_work = self.stand_ins.begin();
-        if !at_work.is_last() {
-            self.serving.read(request, reply);
-        } else if let Some(reply) = self.serving.read_in_memory(request, reply) {
-            let serving = Arc::clone(&self.serving);
-            self.stand_ins
-                .hand_over(Errand::Read, move || serving.read(request, reply));
-        }
-    }
-}
-
-impl Serving {
-    /// Answers with the result of `work`, or with its errno.
-    fn answer<T, R>(
-        &self,
-        reply: R,
-        work: impl FnOnce() -> Result<T>,
-        ok: impl FnOnce(R, T),
-        error: impl FnOnce(R, Errno),
-    ) {
-        match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(Ok(value)) => ok(reply, value),
-            Ok(Err(e)) => error(reply, self.failed(&e)),
-            Err(_) => error(reply, panicked()),
-        }
-    }
-
-    pub(super) fn failed(&self, e: &Error) -> Errno {
-        let (errno, level) = errno(e);
-        if let Some(level) = level {
-            self.options.faults.log(level, e);
-        }
-        errno
-    }
-
-    /// Runs `list`, which fills the reply to a request for names.
-    fn fill(&self, list: impl FnOnce() -> Result<()>) -> std::result::Result<(), Errno> {
-        match catch_unwind(AssertUnwindSafe(list)) {
-            Ok(result) => result.map_err(|e| self.failed(&e)),
-            Err(_) => Err(panicked()),
-        }
-    }
-
-    fn open_flags(&self, keep_cache: bool) -> FopenFlags {
-        match (self.options.direct_io, keep_cache) {
-            (true, _) => FopenFlags::FOPEN_DIRECT_IO,
-            (false, true) => FopenFlags::FOPEN_KEEP_CACHE,
-            (false, false) => FopenFlags::empty(),
-        }
-    }
-}
-
-/// The log has where it was, by the hook of `daemon::log`.
-pub(super) fn panicked() -> Errno {
-    log::error!("a request failed by a bug of arrayfs; it is answered with an I/O error");
-    Errno::EIO
-}
-
-impl Backing {
-    /// Answers an open with a backing file, or gives the reply back if the kernel wants none.
-    fn open(
-        &self,
-        ino: INodeNo,
-        tree: &Tree,
-        handle: HandleId,
-        reply: ReplyOpen,
-    ) -> Option<ReplyOpen> {
-        let mut table = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = table.get(&ino).map(|(id, _)| Arc::clone(id));
-        let opened = known.or_else(|| {
-            tree.with_fd(handle, |fd| reply.open_backing(fd).ok().map(Arc::new))
-                .flatten()
-        });
-        let Some(id) = opened else { return Some(reply) };
-        let users = table.entry(ino);
-        let (_, users) = users.or_insert_with(|| (Arc::clone(&id), Users::new()));
-        users.insert(handle);
-        drop(table);
-        reply.opened_passthrough(FileHandle(handle.0), FopenFlags::empty(), &id);
-        None
-    }
-
-    fn release(&self, ino: INodeNo, handle: HandleId) {
-        let mut table = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, users)) = table.get_mut(&ino)
-            && users.remove(&handle)
-            && users.is_empty()
-        {
-            table.remove(&ino);
-        }
-    }
+fn handle(fh: FileHandle) -> HandleId {
+    HandleId(fh.0)
 }
 
 impl Filesystem for Adapter {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Nobody else has it yet.
-        if let Some(serving) = Arc::get_mut(&mut self.serving) {
-            let granted = config::configure(config, serving.options.passthrough);
-            serving.passthrough = granted.passthrough;
-            serving.handle_free = granted.handle_free_listing;
-        }
+        self.configure(config);
         Ok(())
     }
 
@@ -196,28 +46,47 @@ impl Filesystem for Adapter {
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
-        self.serve(move |serving| {
-            serving.answer(
-                reply,
-                || serving.tree.lookup(InodeId(parent.0), &name),
-                |reply, attr| reply.entry(&TTL, &file_attr(&attr), GENERATION),
-                ReplyEntry::error,
-            );
-        });
+        self.serve(move |serving| serving.entry(reply, |tree| tree.lookup(id(parent), &name)));
     }
 
     fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
-        self.serving.tree.forget(InodeId(ino.0), nlookup);
+        self.serving.tree.forget(id(ino), nlookup);
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        self.serve(move |serving| serving.attr(reply, |tree| tree.attr(id(ino))));
+    }
+
+    fn setattr(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let (caller, open) = (caller(req), fh.map(handle));
+        let to = NewAttributes {
+            mode,
+            uid,
+            gid,
+            atime: atime.map(new_time),
+            mtime: mtime.map(new_time),
+        };
         self.serve(move |serving| {
-            serving.answer(
-                reply,
-                || serving.tree.attr(InodeId(ino.0)),
-                |reply, attr| reply.attr(&TTL, &file_attr(&attr)),
-                ReplyAttr::error,
-            );
+            serving.attr(reply, |tree| {
+                tree.set_attributes(id(ino), open, size, &to, caller)
+            });
         });
     }
 
@@ -225,39 +94,121 @@ impl Filesystem for Adapter {
         self.serve(move |serving| {
             serving.answer(
                 reply,
-                || serving.tree.read_link(InodeId(ino.0)),
+                || serving.tree.read_link(id(ino)),
                 |reply, target| reply.data(target.as_encoded_bytes()),
                 ReplyData::error,
             );
         });
     }
 
-    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn mknod(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let (caller, name) = (caller(req), name.to_owned());
         self.serve(move |serving| {
-            serving.answer(
-                reply,
-                || {
-                    if flags.0 & libc::O_ACCMODE != libc::O_RDONLY {
-                        return Err(Error::ReadOnly);
-                    }
-                    serving.tree.open(InodeId(ino.0))
-                },
-                |reply, open| {
-                    let reply =
-                        if serving.passthrough && open.ordinary && !serving.options.direct_io {
-                            serving.backing.open(ino, &serving.tree, open.handle, reply)
-                        } else {
-                            Some(reply)
-                        };
-                    if let Some(reply) = reply {
-                        reply.opened(
-                            FileHandle(open.handle.0),
-                            serving.open_flags(open.keep_cache),
-                        );
-                    }
-                },
-                ReplyOpen::error,
-            );
+            serving.entry(reply, |tree| {
+                let what = new_entry(mode, rdev).ok_or(Error::Unsuitable)?;
+                tree.make(id(parent), &name, what, caller)
+            });
+        });
+    }
+
+    fn mkdir(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let (caller, name, what) = (caller(req), name.to_owned(), NewEntry::Directory { mode });
+        self.serve(move |serving| {
+            serving.entry(reply, |tree| tree.make(id(parent), &name, what, caller));
+        });
+    }
+
+    fn symlink(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let (caller, name, target) = (caller(req), name.to_owned(), target.as_os_str().to_owned());
+        self.serve(move |serving| {
+            let what = NewEntry::Symlink { target: &target };
+            serving.entry(reply, |tree| tree.make(id(parent), &name, what, caller));
+        });
+    }
+
+    fn link(&self, _req: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = name.to_owned();
+        self.serve(move |serving| {
+            serving.entry(reply, |tree| tree.link(id(ino), id(parent), &name));
+        });
+    }
+
+    fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.to_owned();
+        self.serve_done(reply, move |tree| tree.unlink(id(parent), &name));
+    }
+
+    fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.to_owned();
+        self.serve_done(reply, move |tree| tree.remove_directory(id(parent), &name));
+    }
+
+    fn rename(
+        &self,
+        _req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        newparent: INodeNo,
+        newname: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let (name, newname) = (name.to_owned(), newname.to_owned());
+        self.serve_done(reply, move |tree| {
+            let how = renaming(flags).ok_or(Error::Unsuitable)?;
+            tree.rename((id(parent), &name), (id(newparent), &newname), how)
+        });
+    }
+
+    fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let (caller, what) = (caller(req), opening(flags));
+        self.serve(move |serving| {
+            serving.open(ino, what.write, reply, |tree| {
+                tree.open_for(id(ino), what, caller)
+            });
+        });
+    }
+
+    fn create(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let (caller, name) = (caller(req), name.to_owned());
+        let exclusive = flags & libc::O_EXCL != 0;
+        self.serve(move |serving| {
+            serving.created(reply, |tree| {
+                tree.create(id(parent), &name, mode, exclusive, caller)
+            });
         });
     }
 
@@ -274,7 +225,7 @@ impl Filesystem for Adapter {
     ) {
         let direct = self.serving.options.direct_io || flags.0 & libc::O_DIRECT != 0;
         let request = ReadRequest {
-            handle: HandleId(fh.0),
+            handle: handle(fh),
             offset,
             len: size as usize,
             pages: if direct {
@@ -286,6 +237,35 @@ impl Filesystem for Adapter {
         self.serve_read(request, reply);
     }
 
+    fn write(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let (caller, how) = (caller(req), putting(flags, write_flags));
+        let (ino, open) = (id(ino), handle(fh));
+        let at_work = self.stand_ins.begin();
+        if at_work.is_last() {
+            let data = data.to_owned();
+            self.hand_over(Errand::Look, move |serving| {
+                serving.written(reply, |tree| {
+                    tree.write(ino, open, offset, &data, how, caller)
+                });
+            });
+        } else {
+            self.serving.written(reply, |tree| {
+                tree.write(ino, open, offset, data, how, caller)
+            });
+        }
+    }
+
     fn flush(
         &self,
         _req: &Request,
@@ -294,19 +274,68 @@ impl Filesystem for Adapter {
         _lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        // Nothing is written yet; the kernel remembers this and stops asking at every close.
-        reply.error(Errno::ENOSYS);
+        // Writes have been written through. Not "unknown": then the kernel would never again write out what mappings
+        // have changed before a close returns.
+        reply.ok();
     }
 
     fn fsync(
         &self,
         _req: &Request,
         _ino: INodeNo,
-        _fh: FileHandle,
-        _datasync: bool,
+        fh: FileHandle,
+        datasync: bool,
         reply: ReplyEmpty,
     ) {
-        reply.ok();
+        self.serve_done(reply, move |tree| tree.sync(handle(fh), datasync));
+    }
+
+    fn fsyncdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.serve_done(reply, move |tree| tree.sync_directory(id(ino), datasync));
+    }
+
+    fn fallocate(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        len: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let (caller, mode) = (caller(req), mode.cast_unsigned());
+        self.serve_done(reply, move |tree| {
+            let what = Allocation { mode, offset, len };
+            tree.allocate(id(ino), handle(fh), what, caller)
+        });
+    }
+
+    fn copy_file_range(
+        &self,
+        req: &Request,
+        _ino_in: INodeNo,
+        fh_in: FileHandle,
+        offset_in: u64,
+        ino_out: INodeNo,
+        fh_out: FileHandle,
+        offset_out: u64,
+        len: u64,
+        _flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let (caller, from) = (caller(req), (handle(fh_in), offset_in));
+        let to = (id(ino_out), handle(fh_out), offset_out);
+        self.serve(move |serving| {
+            serving.written(reply, |tree| tree.copy_range(from, to, len, caller));
+        });
     }
 
     fn ioctl(
@@ -328,13 +357,19 @@ impl Filesystem for Adapter {
         &self,
         _req: &Request,
         _ino: INodeNo,
-        _fh: FileHandle,
-        _offset: i64,
-        _whence: i32,
+        fh: FileHandle,
+        offset: i64,
+        whence: i32,
         reply: ReplyLseek,
     ) {
-        // No array has holes: the kernel seeks by the size alone.
-        reply.error(Errno::ENOSYS);
+        let hole = match whence {
+            libc::SEEK_HOLE => Hole::Hole,
+            libc::SEEK_DATA => Hole::Data,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        self.serve(move |serving| {
+            serving.found(reply, offset, |tree, at| tree.seek(handle(fh), at, hole))
+        });
     }
 
     fn release(
@@ -347,8 +382,10 @@ impl Filesystem for Adapter {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.serving.tree.release(HandleId(fh.0));
-        self.serving.backing.release(ino, HandleId(fh.0));
+        self.serving.tree.release(handle(fh));
+        if let Some(passthrough) = &self.serving.passthrough {
+            passthrough.release(ino, handle(fh));
+        }
         reply.ok();
     }
 
@@ -367,19 +404,9 @@ impl Filesystem for Adapter {
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        self.serve(move |serving| {
-            let filled = serving.fill(|| {
-                directory::kinds(&serving.tree, InodeId(ino.0), offset, |name, next, kind| {
-                    reply.add(ino, next, file_type(kind), name)
-                })
-            });
-            match filled {
-                Ok(()) => reply.ok(),
-                Err(errno) => reply.error(errno),
-            }
-        });
+        self.serve(move |serving| serving.list(ino, offset, reply));
     }
 
     fn readdirplus(
@@ -388,87 +415,45 @@ impl Filesystem for Adapter {
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
-        self.serve(move |serving| {
-            let filled = serving.fill(|| {
-                directory::attributes(
-                    &serving.tree,
-                    InodeId(ino.0),
-                    offset,
-                    |name, next, entry| {
-                        // The kernel does not look at the attributes of `.` and `..`.
-                        let attr =
-                            entry.map_or_else(|| dot_attr(ino), |entry| file_attr(&entry.attr));
-                        reply.add(attr.ino, next, name, &ttl(entry), &attr, GENERATION)
-                    },
-                )
-            });
-            match filled {
-                Ok(()) => reply.ok(),
-                Err(errno) => reply.error(errno),
-            }
-        });
+        self.serve(move |serving| serving.list_attributes(ino, offset, reply));
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        self.serve(move |serving| {
-            serving.answer(
-                reply,
-                || serving.tree.space(),
-                |reply, s| {
-                    reply.statfs(
-                        s.blocks,
-                        s.free,
-                        s.available,
-                        s.files,
-                        s.files_free,
-                        s.block_size,
-                        s.name_max,
-                        s.fragment_size,
-                    );
-                },
-                ReplyStatfs::error,
-            );
+        self.serve(move |serving| serving.space(reply));
+    }
+
+    fn setxattr(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        self.serve_done(reply, move |tree| {
+            let how = xattr_setting(flags).ok_or(Error::Unsuitable)?;
+            tree.set_xattr(id(ino), &name, &value, how)
         });
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.to_owned();
-        self.serve(move |serving| {
-            serving.answer(
-                reply,
-                || serving.tree.xattr(InodeId(ino.0), &name),
-                |reply, value| give_xattr(reply, size, &value),
-                ReplyXattr::error,
-            );
-        });
+        self.serve(move |serving| serving.xattr(reply, size, |tree| tree.xattr(id(ino), &name)));
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         self.serve(move |serving| {
-            serving.answer(
-                reply,
-                || {
-                    let names = serving.tree.xattr_names(InodeId(ino.0))?;
-                    let ended =
-                        |name: &std::ffi::OsString| [name.as_encoded_bytes(), b"\0"].concat();
-                    Ok(names.iter().flat_map(ended).collect::<Vec<u8>>())
-                },
-                |reply, names| give_xattr(reply, size, &names),
-                ReplyXattr::error,
-            );
+            serving.xattr(reply, size, |tree| tree.xattr_names(id(ino)).map(ended));
         });
     }
-}
 
-/// The caller first asks for the size, then for the value.
-fn give_xattr(reply: ReplyXattr, size: u32, value: &[u8]) {
-    if size == 0 {
-        reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX));
-    } else if value.len() <= size as usize {
-        reply.data(value);
-    } else {
-        reply.error(Errno::ERANGE);
+    fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.to_owned();
+        self.serve_done(reply, move |tree| tree.remove_xattr(id(ino), &name));
     }
 }

@@ -11,8 +11,14 @@ const WANTED: &[InitFlags] = &[
     InitFlags::FUSE_DO_READDIRPLUS,
     // Several requests of one O_DIRECT reader are in flight at once.
     InitFlags::FUSE_ASYNC_DIO,
-    // Ordinary files that change underneath: the kernel drops its pages when it sees another mtime.
-    InitFlags::FUSE_AUTO_INVAL_DATA,
+    // The kernel keeps the pages of a file until it is told: each write of ours changes size and time, and would cost
+    // all of them.
+    InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+    // A file is emptied when it is opened, in one request.
+    InitFlags::FUSE_ATOMIC_O_TRUNC,
+    // We take away set-user-id bits, so the kernel need not ask for capabilities at every write. The source's file system
+    // does it in truth, because bytes are written as the caller.
+    InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     // Link targets never change without a new inode.
     InitFlags::FUSE_CACHE_SYMLINKS,
     // `-o direct_io` keeps mmap working.

@@ -21,6 +21,8 @@ pub(super) fn errno(error: &Error) -> (Errno, Option<Level>) {
         Error::IsADirectory => (Errno::EISDIR, None),
         Error::Unsuitable => (Errno::EINVAL, None),
         Error::ReadOnly => (Errno::EROFS, None),
+        Error::NotOpenForWriting => (Errno::EBADF, None),
+        Error::BeyondTheEnd => (Errno::ENXIO, None),
         Error::NoAttribute => (Errno::ENODATA, None),
         Error::Unsupported => (Errno::EOPNOTSUPP, None),
         Error::Bug(_) => (Errno::EIO, Some(Level::Error)),
@@ -31,6 +33,10 @@ pub(super) fn errno(error: &Error) -> (Errno, Option<Level>) {
 fn io_level(code: i32) -> Option<Level> {
     match code {
         libc::ENOENT | libc::ENOTDIR | libc::ELOOP | libc::ENODATA => None,
+        // So is what it asks for that the source's file system has no room or no way for.
+        libc::EEXIST | libc::EISDIR | libc::ENOTEMPTY | libc::EXDEV | libc::EMLINK => None,
+        libc::ENAMETOOLONG | libc::EINVAL | libc::EOPNOTSUPP | libc::ETXTBSY | libc::EBUSY => None,
+        libc::ENOSPC | libc::EDQUOT | libc::EFBIG | libc::ERANGE | libc::E2BIG => None,
         libc::EACCES | libc::EPERM => Some(Level::Info),
         _ => Some(Level::Error),
     }
@@ -71,6 +77,9 @@ mod tests {
             (Error::IsADirectory, libc::EISDIR, None),
             (Error::Unsuitable, libc::EINVAL, None),
             (Error::ReadOnly, libc::EROFS, None),
+            (Error::NotOpenForWriting, libc::EBADF, None),
+            (Error::BeyondTheEnd, libc::ENXIO, None),
+            (io(libc::ENOSPC), libc::ENOSPC, None),
             (Error::NoAttribute, libc::ENODATA, None),
             (Error::Unsupported, libc::EOPNOTSUPP, None),
             (Error::Bug("x".into()), libc::EIO, Some(Level::Error)),

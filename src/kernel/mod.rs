@@ -6,11 +6,15 @@
 mod adapter;
 mod config;
 mod directory;
+mod dispatch;
 mod errno;
 mod fault_log;
+mod passthrough;
 mod read;
 mod reply;
+mod request;
 mod root_mount;
+mod serving;
 pub mod session;
 mod stand_in;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fuser::ReplyData;
 
-use super::adapter::{Serving, panicked};
+use super::serving::{Serving, panicked};
 use crate::tree::{HandleId, PageCache};
 
 #[derive(Clone, Copy)]

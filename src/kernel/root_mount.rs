@@ -39,7 +39,7 @@ pub(super) fn mount_as_root(mountpoint: &Path, options: &Options) -> io::Result<
 }
 
 fn flags(options: &Options) -> MountFlags {
-    let mut flags = MountFlags::RDONLY;
+    let mut flags = MountFlags::empty(); // TEMPORARY
     flags.set(MountFlags::NOSUID, !options.suid);
     flags.set(MountFlags::NODEV, !options.dev);
     flags.set(MountFlags::NOEXEC, !options.exec);

@@ -6,12 +6,12 @@
 use std::io;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Receiver;
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 
-use super::adapter::Adapter;
+use super::dispatch::Adapter;
 use super::fault_log::FaultLog;
 use super::root_mount::mount_as_root;
 use crate::tree::{Invalidation, Tree};
@@ -72,7 +72,8 @@ impl Mount {
         options: &Options,
     ) -> io::Result<Mount> {
         let (ended, wait_ended) = crossbeam_channel::bounded(1);
-        let adapter = Adapter::new(tree, options.clone(), ended);
+        let wanted = Arc::new(OnceLock::new());
+        let adapter = Adapter::new(tree, options.clone(), ended, Arc::clone(&wanted));
         let config = fuser_config(options);
         let session = if rustix::process::geteuid().is_root() {
             let device = mount_as_root(mountpoint, options)?;
@@ -80,8 +81,9 @@ impl Mount {
         } else {
             Session::new(adapter, mountpoint, &config)?
         };
-        let session = session.spawn()?;
         let notifier = session.notifier();
+        let _ = wanted.set(notifier.clone());
+        let session = session.spawn()?;
         std::thread::Builder::new()
             .name("invalidate".into())
             .spawn(move || invalidate(&notifier, &invalidations))?;
@@ -135,8 +137,15 @@ pub(super) fn fs_name(source: &str) -> String {
 /// In a thread of its own: the kernel may hold a directory's lock while it waits for our answer to a
 /// request, and takes the same lock for a notification.
 fn invalidate(notifier: &Notifier, invalidations: &Receiver<Invalidation>) {
-    while let Ok(Invalidation { inode, name }) = invalidations.recv() {
-        let dropped = notifier.inval_inode(INodeNo(inode.0), 0, 0);
+    while let Ok(gone) = invalidations.recv() {
+        let Invalidation {
+            inode,
+            content,
+            name,
+        } = gone;
+        // What lies before the first byte are the attributes alone.
+        let first = if content { 0 } else { -1 };
+        let dropped = notifier.inval_inode(INodeNo(inode.0), first, 0);
         let unnamed = match name {
             Some((parent, name)) => notifier.inval_entry(INodeNo(parent.0), &name),
             None => Ok(()),

@@ -178,7 +178,7 @@ impl Mounted {
         let cache = BlockCache::new(64 << 20);
         let workers = ReadAheadWorkers::new(1).unwrap();
         let (root, settings) = (Path::new(""), Settings::default());
-        let (tree, invalidations) = Tree::new(store, root, cache, workers, settings).unwrap();
+        let (tree, invalidations) = Tree::new(store, None, root, cache, workers, settings).unwrap();
         let mut options = Options::new("test".into(), threads);
         options.passthrough = false;
         let mount = Mount::start(Arc::new(tree), invalidations, mountpoint.path(), &options);

@@ -28,33 +28,14 @@ pub struct FileIdentity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MountId(pub u64);
 
-/// Who may do what with a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Access {
-    mode: u16,
-    uid: u32,
-    gid: u32,
-}
-
-impl Access {
-    fn of(stat: &Stat) -> Access {
-        Access {
-            mode: stat.mode,
-            uid: stat.uid,
-            gid: stat.gid,
-        }
-    }
-}
-
-/// Identity of a container: of its file and those that belong to it, or of every file of the directory that
-/// it is. A file that is missing is part of the identity too; so is who may read it, because it decides who
-/// may read the arrays.
+/// Identity of a container's content: of its file and those that belong to it, or of every file of the directory that
+/// it is. A file that is missing is part of the identity too. Who may read it is not: that may change while
+/// the content stays.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
-    access: Access,
     /// None for a directory, whose own size and times say nothing.
     file: Option<FileIdentity>,
-    companions: Vec<Option<(FileIdentity, Access)>>,
+    companions: Vec<Option<FileIdentity>>,
 }
 
 impl Identity {
@@ -62,20 +43,16 @@ impl Identity {
     pub fn of_file(stat: &Stat, beside: &[Option<Stat>]) -> Identity {
         Identity {
             file: Some(stat.identity),
-            ..Identity::of_directory(stat, beside)
+            ..Identity::of_directory(beside)
         }
     }
 
-    /// Of a directory and the members in it.
-    pub fn of_directory(directory: &Stat, members: &[Option<Stat>]) -> Identity {
-        let member = |stat: &Stat| (stat.identity, Access::of(stat));
+    /// Of the members of a directory.
+    pub fn of_directory(members: &[Option<Stat>]) -> Identity {
+        let content = |stat: &Option<Stat>| stat.as_ref().map(|stat| stat.identity);
         Identity {
-            access: Access::of(directory),
             file: None,
-            companions: members
-                .iter()
-                .map(|stat| stat.as_ref().map(member))
-                .collect(),
+            companions: members.iter().map(content).collect(),
         }
     }
 
@@ -86,9 +63,7 @@ impl Identity {
 
     /// The members of a directory, or the files beside a file; none for one that is missing.
     pub fn companions(&self) -> impl Iterator<Item = Option<FileIdentity>> {
-        self.companions
-            .iter()
-            .map(|companion| companion.map(|(file, _)| file))
+        self.companions.iter().copied()
     }
 
     /// Whether this is the identity of a container that is one file, and of that one.

@@ -5,9 +5,11 @@
 //! opened because a file says so or because somebody renames. Files are read with `pread` and never mapped: a file that
 //! shrinks under a mapping would kill the daemon with SIGBUS, a short `pread` is just an error.
 
-mod beneath;
+pub(crate) mod beneath;
 mod file;
-mod status;
+pub(crate) mod status;
+
+pub(crate) use file::LocalSource;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -22,7 +24,7 @@ use rustix::io::Errno;
 
 use super::{FileId, FileKind, Source, Space, Stat, Store, acl};
 use crate::error::{Error, Result};
-use file::{LocalSource, read_full};
+use file::read_full;
 
 /// Bytes of an extended attribute, and of the list of them, at most.
 const XATTR_MOST: usize = 65536;
@@ -53,6 +55,19 @@ impl LocalStore {
             path: shown.to_owned(),
             heeds_lists: AtomicBool::new(false),
         })
+    }
+
+    /// The directory below which everything lies.
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// How messages call a path.
+    pub(crate) fn shown(&self, path: &Path) -> PathBuf {
+        match path.as_os_str().is_empty() {
+            true => self.path.clone(),
+            false => self.path.join(path),
+        }
     }
 
     fn open_at(&self, path: &Path, flags: OFlags) -> std::result::Result<OwnedFd, Errno> {
@@ -117,7 +132,8 @@ impl LocalStore {
     }
 }
 
-fn proc_name(fd: BorrowedFd<'_>) -> PathBuf {
+/// By this path the kernel finds what is opened, for calls that take no descriptor.
+pub(crate) fn proc_name(fd: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
@@ -245,11 +261,7 @@ impl Store for LocalStore {
     }
 
     fn display(&self, path: &Path) -> PathBuf {
-        if path.as_os_str().is_empty() {
-            self.path.clone()
-        } else {
-            self.path.join(path)
-        }
+        self.shown(path)
     }
 }
 

@@ -51,6 +51,11 @@ pub trait Source: Send + Sync {
     /// Reads at most `buf.len()` bytes: less only at the end. For files shown as they are.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
 
+    /// The next data at or behind an offset, or the next hole, as lseek(2) finds them.
+    fn seek(&self, _offset: u64, _hole: bool) -> Result<u64> {
+        Err(crate::error::Error::Unsupported)
+    }
+
     /// The local descriptor, where there is one: lets the kernel read an unchanged file by itself.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use super::inode::Dirent;
-use super::node::{ContainerNode, Node, OrdinaryFile, StoredAt};
+use super::node::{ContainerNode, Node, StoredAt};
+use super::ordinary::OrdinaryFile;
 use super::{Attr, InodeId, Tree};
 use crate::container::{self, Candidate, Preferences, Recognised};
 use crate::error::{Error, Result};
@@ -65,7 +66,7 @@ impl Tree {
         let path = above.join(&link.name);
         let stat = self.store.stat(&path)?;
         let recognised = self.recognise_once(&link, &path, &stat)?;
-        self.enter_stat(link, &stat, recognised)
+        self.enter_stat(link, &path, &stat, recognised)
     }
 
     /// The same for a listing, which leaves nothing out: what cannot be looked into now is shown as it
@@ -74,10 +75,17 @@ impl Tree {
         let path = above.join(&link.name);
         let stat = self.store.stat(&path)?;
         let recognised = self.recognise_once(&link, &path, &stat);
-        self.enter_stat(link, &stat, recognised.unwrap_or(Recognition::Unknown))
+        let recognised = recognised.unwrap_or(Recognition::Unknown);
+        self.enter_stat(link, &path, &stat, recognised)
     }
 
-    fn enter_stat(&self, link: Dirent, stat: &Stat, recognition: Recognition) -> Result<Attr> {
+    fn enter_stat(
+        &self,
+        link: Dirent,
+        path: &Path,
+        stat: &Stat,
+        recognition: Recognition,
+    ) -> Result<Attr> {
         let for_good = !matches!(recognition, Recognition::Unknown);
         let recognised = recognition.known();
         let found = node_of(stat, recognised.clone());
@@ -86,7 +94,19 @@ impl Tree {
             node.note(recognised, stat.identity);
         }
         self.notice_change(inode, &node);
-        Ok(self.source_attr(inode, &node, stat))
+        let mut attr = self.source_attr(inode, &node, stat);
+        if let Node::File(file) = &*node
+            && file.may_be_foreign(stat.identity)
+        {
+            // Found before it was known which file it is: looked at once more.
+            let moment = file.moment();
+            let again = self.store.stat(path)?;
+            if again.identity.id == stat.identity.id {
+                attr = self.source_attr(inode, &node, &again);
+                attr.stale_pages = file.is_foreign(moment, again.identity);
+            }
+        }
+        Ok(attr)
     }
 
     pub(super) fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
@@ -106,7 +126,26 @@ impl Tree {
         {
             return Ok(known.map_or(Recognition::Ordinary, Recognition::Container));
         }
-        recognise(&*self.store, path, stat, self.settings.preferences)
+        if stat.kind == FileKind::File && self.ours.contains(stat.identity.id) {
+            return Ok(Recognition::Ordinary);
+        }
+        let recognised = recognise(&*self.store, path, stat, self.settings.preferences)?;
+        match &recognised {
+            Recognition::Container(container) if self.has_our_files(container, path) => {
+                Ok(Recognition::Ordinary)
+            }
+            _ => Ok(recognised),
+        }
+    }
+
+    /// Whether a directory that looks like a container has files that were made or written through the mount: whoever
+    /// does that expects to find them as files.
+    fn has_our_files(&self, container: &Recognised, path: &Path) -> bool {
+        let is_ours = |member: &&str| {
+            let found = self.store.stat(&path.join(member));
+            found.is_ok_and(|stat| self.ours.contains(stat.identity.id))
+        };
+        !self.ours.is_empty() && container.format.members().iter().any(|m| is_ours(&m))
     }
 
     /// What an entry of the source is shown as, without an inode.

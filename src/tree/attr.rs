@@ -1,6 +1,7 @@
 //! Attributes of everything in the mount: owner, mode and times of the source, sizes of the arrays.
 
 use super::{InodeId, Settings};
+use crate::container::MemberStats;
 use crate::source::{FileKind, Stat, Timestamp};
 
 /// What `stat` shows.
@@ -19,6 +20,8 @@ pub struct Attr {
     pub atime: Timestamp,
     pub mtime: Timestamp,
     pub ctime: Timestamp,
+    /// Somebody else has changed the file: the kernel's pages of it are to go before it hears of anything else.
+    pub stale_pages: bool,
 }
 
 /// Owner, mode and times that a container's entries share.
@@ -43,6 +46,20 @@ impl Owner {
             mtime: stat.identity.mtime,
             ctime: stat.ctime,
         }
+    }
+
+    /// Of the files of a container together.
+    pub(super) fn of_container(found: &MemberStats) -> Self {
+        let mut owner = Owner::of(&found.own);
+        for member in found.members.iter().flatten() {
+            owner.restrict(member);
+        }
+        owner
+    }
+
+    /// Whether it lets in the same users as another.
+    pub(super) fn lets_in_as(&self, other: &Owner) -> bool {
+        (self.uid, self.gid, self.mode) == (other.uid, other.gid, other.mode)
     }
 
     /// An array made of several files may be read by those who may read each of them.
@@ -81,6 +98,7 @@ impl Attr {
             atime: stat.atime,
             mtime: stat.identity.mtime,
             ctime: stat.ctime,
+            stale_pages: false,
         };
         attr.shown(settings)
     }
@@ -117,6 +135,7 @@ impl Attr {
             atime: owner.atime,
             mtime: owner.mtime,
             ctime: owner.ctime,
+            stale_pages: false,
         };
         attr.shown(settings)
     }

@@ -43,7 +43,7 @@ impl Dirent {
 
 /// What makes two look-ups find the same inode.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum InodeKey {
+pub(super) enum InodeKey {
     /// A file of the source, whatever its name. Through another mount it is another one: the kernel lets a directory be in
     /// one place only.
     Stored(FileId, MountId, FileKind),
@@ -69,11 +69,11 @@ impl InodeKey {
     }
 }
 
-struct Inode {
-    node: Arc<Node>,
-    key: InodeKey,
+pub(super) struct Inode {
+    pub(super) node: Arc<Node>,
+    pub(super) key: InodeKey,
     /// The one under which it was looked up last comes last. The root has none.
-    links: Vec<Dirent>,
+    pub(super) links: Vec<Dirent>,
     lookups: u64,
 }
 
@@ -81,7 +81,7 @@ struct Inode {
 const MOST_LINKS: usize = 16;
 
 impl Inode {
-    fn add_link(&mut self, link: Dirent) {
+    pub(super) fn add_link(&mut self, link: Dirent) {
         if self.links.last() == Some(&link) {
             return;
         }
@@ -95,9 +95,9 @@ impl Inode {
 }
 
 #[derive(Default)]
-struct InodeTable {
-    inodes: HashMap<InodeId, Inode>,
-    by_key: HashMap<InodeKey, InodeId>,
+pub(super) struct InodeTable {
+    pub(super) inodes: HashMap<InodeId, Inode>,
+    pub(super) by_key: HashMap<InodeKey, InodeId>,
     next: u64,
 }
 
@@ -242,7 +242,10 @@ impl Inodes {
             return None;
         }
         let gone = table.inodes.remove(&id)?;
-        table.by_key.remove(&gone.key);
+        // Another one may have its name by now.
+        if table.by_key.get(&gone.key) == Some(&id) {
+            table.by_key.remove(&gone.key);
+        }
         Some(gone.node)
     }
 
@@ -275,7 +278,7 @@ impl Inodes {
         node.recall(stat.identity)
     }
 
-    fn lock(&self) -> MutexGuard<'_, InodeTable> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, InodeTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

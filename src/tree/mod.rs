@@ -11,17 +11,22 @@ mod arrival;
 mod attr;
 mod cookie;
 mod entry_table;
+mod hidden;
 mod inode;
 mod kept_names;
 mod kept_open;
+mod links;
 mod listing;
 mod node;
 mod open_container;
 mod open_file;
 mod opening;
+mod ordinary;
+mod ours;
 mod pinned;
 mod status;
 mod version;
+mod writing;
 pub mod xattr;
 
 use std::ffi::{OsStr, OsString};
@@ -34,6 +39,7 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::container::Preferences;
+use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::memory::budget::Reclaim;
 use crate::source::{Source, Space, Stat, Store};
@@ -43,21 +49,26 @@ pub use cookie::Cookie;
 pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
+pub use writing::{Hole, Opening};
 
 use arrival::{node_of, recognise};
 use entry_table::EntryIndex;
 use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
-use node::{Node, OrdinaryFile};
+use node::Node;
 use open_container::OpenContainer;
-use open_file::{OpenFile, OpenFiles};
+use open_file::{OpenFile, OpenFiles, Stored};
+use ordinary::OrdinaryFile;
+use ours::OurFiles;
 use version::{ContainerVersion, Versions};
 
 /// What the kernel should forget, because the source changed or may change underneath.
 #[derive(Debug, Clone)]
 pub struct Invalidation {
-    /// Its attributes and cached pages go,
+    /// Its attributes go,
     pub inode: InodeId,
+    /// its cached pages,
+    pub content: bool,
     /// and this name of it.
     pub name: Option<(InodeId, OsString)>,
 }
@@ -73,6 +84,10 @@ pub struct Settings {
 
 pub struct Tree {
     store: Arc<dyn Store>,
+    /// What the source is changed through; a tree without is read-only.
+    disk: Option<Arc<dyn Disk>>,
+    /// What was made or written through it.
+    ours: OurFiles,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
     settings: Settings,
@@ -93,10 +108,11 @@ pub struct Open {
 }
 
 impl Tree {
-    /// A tree over `store`, whose root shows the entry `root` of it (empty: all of it). What the kernel
-    /// must forget later arrives at the receiver.
+    /// A tree over `store`, whose root shows the entry `root` of it (empty: all of it), and which is changed through
+    /// `disk`. What the kernel must forget later arrives at the receiver.
     pub fn new(
         store: Arc<dyn Store>,
+        disk: Option<Arc<dyn Disk>>,
         root: &Path,
         cache: Arc<BlockCache>,
         workers: ReadAheadWorkers,
@@ -114,6 +130,8 @@ impl Tree {
             versions,
             kept_names: KeptNames::default(),
             store,
+            disk,
+            ours: OurFiles::default(),
             cache,
             workers,
             settings,
@@ -169,20 +187,25 @@ impl Tree {
         let node = self.inodes.get(inode)?;
         if let Node::Entry(version, entry) = &*node {
             let opened = self.open_version(version)?;
-            return opened.attr(*entry, inode, &self.settings);
+            return opened.attr(*entry, inode, &version.owner(), &self.settings);
         }
         self.notice_change(inode, &node);
+        let moment = node.ordinary().map(OrdinaryFile::moment);
         let stat = match self.locate(inode, &node) {
             Ok((_, stat)) => stat,
             Err(e) => self.stat_open(inode, e)?,
         };
-        Ok(self.source_attr(inode, &node, &stat))
+        let mut attr = self.source_attr(inode, &node, &stat);
+        if let (Some(file), Some(moment)) = (node.ordinary(), moment) {
+            attr.stale_pages = file.is_foreign(moment, stat.identity);
+        }
+        Ok(attr)
     }
 
     /// What is left of an entry whose names have gone, or are other files' now: the file, if it is open.
     fn stat_open(&self, inode: InodeId, missing: Error) -> Result<Stat> {
         let open = self.open_files.of_inode(inode);
-        match open.as_ref().and_then(|file| file.source()) {
+        match open.iter().find_map(|file| file.source()) {
             Some(source) => source.stat(),
             None => Err(missing),
         }
@@ -199,16 +222,19 @@ impl Tree {
         }
     }
 
-    /// Opens what an inode stands for. The handle keeps what it opened, whatever happens to its name.
+    /// Opens what an inode stands for, to be read. The handle keeps what it opened, whatever happens to its name.
     pub fn open(&self, inode: InodeId) -> Result<Open> {
-        let (file, keep_cache, ordinary) = match &*self.inodes.get(inode)? {
+        let node = self.inodes.get(inode)?;
+        let (file, keep_cache, ordinary) = match &*node {
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
             Node::Special(..) => return Err(Error::Unsuitable),
             Node::Unseen(_) => return Err(self.unseen(inode)),
             Node::File(file) => {
+                let moment = file.moment();
                 let source = self.open_ordinary(inode, file)?;
-                let keep = file.content_unchanged(source.identity());
-                (OpenFile::ordinary(source), keep, true)
+                let keep = file.opened(moment, source.identity());
+                let stored = Stored::Read(source);
+                (OpenFile::ordinary(stored, Arc::clone(&node)), keep, true)
             }
             Node::Entry(version, entry) => {
                 self.check_current(version)?;
@@ -225,14 +251,28 @@ impl Tree {
 
     /// The caller was let in to the file that was looked up: no other one is opened.
     fn open_ordinary(&self, inode: InodeId, file: &OrdinaryFile) -> Result<Arc<dyn Source>> {
+        self.by_a_name(inode, file, |path| match self.store.open(path) {
+            Ok(source) if source.identity().id == file.at.id => Ok(source),
+            Ok(_) => Err(self.changed(path)),
+            Err(e) => Err(e),
+        })
+    }
+
+    /// Opens a file by the first of its names that leads to it.
+    fn by_a_name<T>(
+        &self,
+        inode: InodeId,
+        file: &OrdinaryFile,
+        open: impl Fn(&Path) -> Result<T>,
+    ) -> Result<T> {
         let mut missing = None;
         for path in self.names_that_hold(inode, file)? {
-            let why = match self.store.open(&path) {
-                Ok(source) if source.identity().id == file.at.id => return Ok(source),
-                Ok(_) => self.changed(&path),
-                Err(e) => e,
-            };
-            missing.get_or_insert(why);
+            match open(&path) {
+                Ok(opened) => return Ok(opened),
+                Err(e) => {
+                    missing.get_or_insert(e);
+                }
+            }
         }
         Err(missing.unwrap_or(Error::NotFound))
     }
@@ -318,7 +358,7 @@ impl Tree {
         entry: EntryIndex,
         link: Dirent,
     ) -> Result<Attr> {
-        let mut attr = opened.attr(entry, InodeId::ROOT, &self.settings)?;
+        let mut attr = opened.attr(entry, InodeId::ROOT, &version.owner(), &self.settings)?;
         let node = Node::Entry(Arc::clone(version), entry);
         (attr.inode, _) = self.inodes.enter(link, node)?;
         Ok(attr)

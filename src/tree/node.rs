@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::entry_table::EntryIndex;
+use super::ordinary::OrdinaryFile;
 use super::version::ContainerVersion;
 use crate::container::Recognised;
 use crate::source::{FileId, FileIdentity, FileKind, MountId, Stat};
@@ -43,14 +44,6 @@ impl StoredAt {
     }
 }
 
-pub(super) struct OrdinaryFile {
-    pub(super) at: StoredAt,
-    /// Identity when it was found to be no container.
-    seen: Mutex<Option<FileIdentity>>,
-    /// Identity when it was last opened: tells whether the kernel's cached pages still hold.
-    read: Mutex<Option<FileIdentity>>,
-}
-
 pub(super) struct ContainerNode {
     /// What it is in the source: a file or a directory.
     pub(super) stored: FileKind,
@@ -64,21 +57,6 @@ pub(super) struct KnownContainer {
     pub(super) seen: Option<FileIdentity>,
     /// None until somebody looks into it.
     pub(super) version: Option<Arc<ContainerVersion>>,
-}
-
-impl OrdinaryFile {
-    pub(super) fn new(at: StoredAt) -> Self {
-        OrdinaryFile {
-            at,
-            seen: Mutex::default(),
-            read: Mutex::default(),
-        }
-    }
-
-    /// Notes that the file is opened as `identity` and says whether it was the same the last time.
-    pub(super) fn content_unchanged(&self, identity: FileIdentity) -> bool {
-        lock(&self.read).replace(identity) == Some(identity)
-    }
 }
 
 impl ContainerNode {
@@ -111,6 +89,15 @@ impl Node {
     pub(super) fn file(&self) -> Option<FileId> {
         match self {
             Node::File(file) => Some(file.at.id),
+            Node::Directory(at) | Node::Special(at, _) => Some(at.id),
+            Node::Unseen(_) | Node::Container(_) | Node::Entry(..) => None,
+        }
+    }
+
+    /// The file of the source that is shown as it is.
+    pub(super) fn ordinary(&self) -> Option<&OrdinaryFile> {
+        match self {
+            Node::File(file) => Some(file),
             _ => None,
         }
     }
@@ -129,7 +116,7 @@ impl Node {
     /// Notes that an entry of the source was looked into, what it is, and the identity that it had then.
     pub(super) fn note(&self, recognised: Option<Recognised>, identity: FileIdentity) {
         match self {
-            Node::File(file) => *lock(&file.seen) = Some(identity),
+            Node::File(file) => file.note(identity),
             Node::Container(container) => {
                 let mut known = container.known();
                 known.seen = Some(identity);
@@ -144,7 +131,7 @@ impl Node {
     /// What a file was recognised as, if it has been looked into as it is now.
     pub(super) fn recall(&self, identity: FileIdentity) -> Option<Option<Recognised>> {
         match self {
-            Node::File(file) => (*lock(&file.seen) == Some(identity)).then_some(None),
+            Node::File(file) => file.was_seen_as(identity).then_some(None),
             Node::Container(container) => {
                 let known = container.known();
                 (known.seen == Some(identity)).then(|| Some(known.recognised.clone()))

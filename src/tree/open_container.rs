@@ -12,6 +12,7 @@ use super::cookie::Cookie;
 use super::entry_table::{
     ArrayNumber, ContainerNumber, ERROR_TXT, EntryContent, EntryIndex, EntryTable,
 };
+use super::hidden::HiddenEntries;
 use super::inode::InodeId;
 use super::open_file::{FileContent, OpenArray, OpenFile};
 use super::version::ContainerVersion;
@@ -29,7 +30,7 @@ pub(super) struct OpenContainer {
     version: VersionId,
     path: PathBuf,
     members: &'static [&'static str],
-    owner: Owner,
+    hidden: Arc<HiddenEntries>,
     /// The outermost container first.
     parts: Vec<OpenPart>,
     arrays: Vec<Located>,
@@ -58,10 +59,6 @@ impl OpenContainer {
         budget: &Arc<Budget>,
     ) -> Result<(Self, Identity)> {
         let stats = version.recognised.stat(store, path)?;
-        let mut owner = Owner::of(&stats.own);
-        for member in stats.members.iter().flatten() {
-            owner.restrict(member);
-        }
         let container = Arc::new(container);
         let weight = describe::weight(&container);
         let charge = budget.keep_built(weight as u64);
@@ -71,7 +68,7 @@ impl OpenContainer {
                 version: version.id,
                 path: store.display(path),
                 members: version.recognised.format.members(),
-                owner,
+                hidden: Arc::clone(&version.hidden),
                 entries: EntryTable::new(&all),
                 arrays: container.all_arrays(),
                 weight,
@@ -117,8 +114,11 @@ impl OpenContainer {
         Ok(shown.take(most).collect())
     }
 
-    /// `error.txt` is there when there is something to say.
+    /// `error.txt` is there when there is something to say; what was removed is not.
     fn shown(&self, index: EntryIndex) -> bool {
+        if self.hidden.contains(index) {
+            return false;
+        }
         match self.entries.entry(index).map(|entry| &entry.content) {
             Ok(EntryContent::ErrorTxt(part)) => !self.error_txt(*part).is_empty(),
             other => other.is_ok(),
@@ -126,10 +126,11 @@ impl OpenContainer {
     }
 
     /// Whether a stored file of that name in a container directory is shown beside the arrays: it is,
-    /// unless it is part of the container or would pass for what is wrong with it.
+    /// unless it is part of the container, would pass for what is wrong with it, or has an entry's name.
     pub(super) fn shows_beside(&self, name: &OsStr) -> bool {
         let mut taken = self.members.iter().chain(&[ERROR_TXT]);
-        !self.members.is_empty() && !taken.any(|taken| OsStr::new(taken) == name)
+        let is_free = || self.entries.find(EntryIndex::ROOT, name).is_none();
+        !self.members.is_empty() && !taken.any(|taken| OsStr::new(taken) == name) && is_free()
     }
 
     fn array(&self, number: ArrayNumber) -> Result<&Located> {
@@ -159,11 +160,12 @@ impl OpenContainer {
         &self,
         index: EntryIndex,
         inode: InodeId,
+        owner: &Owner,
         settings: &Settings,
     ) -> Result<Attr> {
-        let file = |size, stored| Attr::file(inode, &self.owner, size, stored, settings);
+        let file = |size, stored| Attr::file(inode, owner, size, stored, settings);
         Ok(match &self.entries.entry(index)?.content {
-            EntryContent::Directory(..) => Attr::directory(inode, &self.owner, settings),
+            EntryContent::Directory(..) => Attr::directory(inode, owner, settings),
             EntryContent::Array(array) => match self.info(*array) {
                 Ok(info) => file(info.bytes, info.stored_bytes),
                 Err(Error::Fault(_) | Error::NotShown(_)) => file(0, 0),
@@ -175,9 +177,7 @@ impl OpenContainer {
                 Err(e) => return Err(e),
             },
             EntryContent::Text(bytes) => file(bytes.len() as u64, bytes.len() as u64),
-            EntryContent::Link(target) => {
-                Attr::link(inode, &self.owner, target.len() as u64, settings)
-            }
+            EntryContent::Link(target) => Attr::link(inode, owner, target.len() as u64, settings),
             // Made up, not stored: no blocks.
             EntryContent::Unreadable(_) => file(0, 0),
             EntryContent::ArraysJson(part) => file(self.arrays_json(*part)?.len() as u64, 0),

@@ -9,9 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::InodeId;
+use super::node::Node;
 use super::open_container::OpenContainer;
+use super::ordinary::OrdinaryFile;
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
+use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 use crate::source::Source;
@@ -36,8 +39,23 @@ pub(super) struct OpenFile {
 pub(super) enum FileContent {
     Array(OpenArray),
     Bytes(Arc<Vec<u8>>),
-    /// A file shown as it is.
-    File(Arc<dyn Source>),
+    /// A file shown as it is, and its node.
+    File(Stored, Arc<Node>),
+}
+
+/// How a file of the source is open.
+pub(super) enum Stored {
+    Read(Arc<dyn Source>),
+    Written(Arc<dyn DiskFile>),
+}
+
+impl Stored {
+    fn source(&self) -> &dyn Source {
+        match self {
+            Stored::Read(source) => &**source,
+            Stored::Written(file) => file.as_source(),
+        }
+    }
 }
 
 pub(super) struct OpenArray {
@@ -84,9 +102,9 @@ impl OpenFile {
         }
     }
 
-    pub(super) fn ordinary(source: Arc<dyn Source>) -> Self {
+    pub(super) fn ordinary(stored: Stored, node: Arc<Node>) -> Self {
         OpenFile {
-            content: FileContent::File(source),
+            content: FileContent::File(stored, node),
             _opened: None,
         }
     }
@@ -94,8 +112,25 @@ impl OpenFile {
     /// The file, if it is shown as it is.
     pub(super) fn source(&self) -> Option<&dyn Source> {
         match &self.content {
-            FileContent::File(source) => Some(&**source),
+            FileContent::File(stored, _) => Some(stored.source()),
             _ => None,
+        }
+    }
+
+    /// The same, if it is open for writing, with what is known of its content.
+    pub(super) fn written(&self) -> Option<(&dyn DiskFile, &OrdinaryFile)> {
+        match &self.content {
+            FileContent::File(Stored::Written(file), node) => Some((&**file, node.ordinary()?)),
+            _ => None,
+        }
+    }
+
+    /// Bytes of what is shown of a container.
+    pub(super) fn len(&self) -> u64 {
+        match &self.content {
+            FileContent::Array(open) => open.array.prefix.len() as u64 + open.array.bytes,
+            FileContent::Bytes(bytes) => bytes.len() as u64,
+            FileContent::File(stored, _) => stored.source().len(),
         }
     }
 
@@ -116,7 +151,8 @@ impl OpenFile {
                 open.array.read(offset, len, Tail::Whole, reply)
             }
             FileContent::Bytes(bytes) => reply(Ok(part(bytes, offset, len))),
-            FileContent::File(source) => {
+            FileContent::File(stored, _) => {
+                let source = stored.source();
                 let buf = fallible::zeros(len as u64, "cannot read a file");
                 let read = buf.and_then(|mut buf| {
                     let n = source.read(offset, &mut buf)?;
@@ -152,7 +188,7 @@ impl OpenFile {
                 Some(replied)
             }
             FileContent::Bytes(bytes) => Some(reply(part(bytes, offset, len))),
-            FileContent::File(_) => None,
+            FileContent::File(..) => None,
         }
     }
 }
@@ -166,43 +202,56 @@ fn part(bytes: &[u8], offset: u64, len: usize) -> &[u8] {
 
 #[derive(Default)]
 pub(super) struct OpenFiles {
-    table: RwLock<HashMap<HandleId, (InodeId, Arc<OpenFile>)>>,
+    table: RwLock<HandleTable>,
     next: AtomicU64,
+}
+
+#[derive(Default)]
+struct HandleTable {
+    files: HashMap<HandleId, (InodeId, Arc<OpenFile>)>,
+    by_inode: HashMap<InodeId, Vec<HandleId>>,
 }
 
 impl OpenFiles {
     pub(super) fn insert(&self, inode: InodeId, handle: OpenFile) -> HandleId {
         let id = HandleId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        table.insert(id, (inode, Arc::new(handle)));
+        table.files.insert(id, (inode, Arc::new(handle)));
+        table.by_inode.entry(inode).or_default().push(id);
         id
     }
 
     pub(super) fn get(&self, id: HandleId) -> Result<Arc<OpenFile>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        let found = table.get(&id).map(|(_, handle)| Arc::clone(handle));
+        let found = table.files.get(&id).map(|(_, handle)| Arc::clone(handle));
         found.ok_or(Error::NotFound)
     }
 
-    /// One of the handles of an inode, if it is open.
-    pub(super) fn of_inode(&self, inode: InodeId) -> Option<Arc<OpenFile>> {
+    /// The handles of an inode.
+    pub(super) fn of_inode(&self, inode: InodeId) -> Vec<Arc<OpenFile>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        let mut handles = table.values();
-        let found = handles.find(|(of, _)| *of == inode);
-        found.map(|(_, handle)| Arc::clone(handle))
+        let handles = table.by_inode.get(&inode).into_iter().flatten();
+        let files = handles.filter_map(|handle| table.files.get(handle));
+        files.map(|(_, file)| Arc::clone(file)).collect()
     }
 
     pub(super) fn remove(&self, id: HandleId) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        let closed = table.remove(&id);
+        let closed = table.files.remove(&id);
+        if let Some((inode, _)) = &closed
+            && let Some(handles) = table.by_inode.get_mut(inode)
+        {
+            handles.retain(|handle| *handle != id);
+            if handles.is_empty() {
+                table.by_inode.remove(inode);
+            }
+        }
         drop(table);
         drop(closed);
     }
 
     pub(super) fn len(&self) -> usize {
-        self.table
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.files.len()
     }
 }

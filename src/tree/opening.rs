@@ -34,6 +34,8 @@ struct OpenedAs {
     /// Opened with a fault that may pass, and when to try again: kept open until then, because it might
     /// have other entries.
     passing: Option<(Arc<OpenContainer>, Instant)>,
+    /// Opened with faults, of whatever kind.
+    damaged: bool,
     /// There was no memory to open it, and when to try again: to find that out may take long, and who lists its
     /// directory comes back for every entry.
     refused: Option<(Error, Instant)>,
@@ -61,13 +63,22 @@ impl VersionOpening {
     /// Whether it was opened with a fault that may have passed by now. Not while somebody is opening it,
     /// which may take long: who only looks at the container does not wait for that.
     pub(super) fn may_have_passed(&self) -> bool {
-        let opened = match self.opened.try_lock() {
-            Ok(opened) => opened,
-            Err(TryLockError::Poisoned(opened)) => opened.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        let passing = opened.passing.as_ref();
-        passing.is_some_and(|(_, again)| Instant::now() > *again)
+        let passing = |opened: &OpenedAs| opened.passing.as_ref().map(|(_, again)| *again);
+        let again = self.look(passing).flatten();
+        again.is_some_and(|again| Instant::now() > again)
+    }
+
+    /// Whether it was opened with faults.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.look(|opened| opened.damaged).unwrap_or(false)
+    }
+
+    fn look<T>(&self, at: impl FnOnce(&OpenedAs) -> T) -> Option<T> {
+        match self.opened.try_lock() {
+            Ok(opened) => Some(at(&opened)),
+            Err(TryLockError::Poisoned(opened)) => Some(at(&opened.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -141,7 +152,9 @@ impl Tree {
                 let opened = open_unchanged(version, &path, &self.store, budget);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
-                let faults = &opened.container(ContainerNumber(0))?.faults;
+                let container = opened.container(ContainerNumber(0))?;
+                let faults = &container.faults;
+                slot.damaged = !container.all_faults().is_empty();
                 if let Some(retry_after) = faults.iter().filter_map(|fault| fault.passing).max() {
                     slot.passing = Some((Arc::clone(&opened), Instant::now() + retry_after));
                 }

@@ -5,16 +5,18 @@
 //! Opening it is the business of [`super::opening`].
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::arrival::recognise;
+use super::attr::Owner;
+use super::hidden::HiddenEntries;
 use super::inode::Dirent;
 use super::node::{ContainerNode, KnownContainer, Node};
 use super::opening::{OpenVersions, VersionOpening};
 use super::{InodeId, Invalidation, Tree};
 use crate::cache::VersionId;
-use crate::container::Recognised;
+use crate::container::{MemberStats, Recognised};
 use crate::error::{Error, Result};
 use crate::source::Identity;
 
@@ -25,6 +27,28 @@ pub(super) struct ContainerVersion {
     pub(super) recognised: Recognised,
     pub(super) identity: Identity,
     pub(super) opening: VersionOpening,
+    /// As it was when it was last looked at: it may change while the version stays.
+    owner: Mutex<Owner>,
+    pub(super) hidden: Arc<HiddenEntries>,
+}
+
+impl ContainerVersion {
+    pub(super) fn owner(&self) -> Owner {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how its files are now, and says whether others may read them than before.
+    fn note_owner(&self, now: Owner) -> bool {
+        let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *owner, now);
+        !before.lets_in_as(&now)
+    }
+
+    /// Whether the container is what it was. Of one that could not be read whole, who may read it decides what it is, too.
+    fn is_still(&self, found: &MemberStats) -> bool {
+        let readable = || self.owner().lets_in_as(&Owner::of_container(found));
+        self.identity == found.identity() && (!self.opening.is_damaged() || readable())
+    }
 }
 
 /// Numbers versions, and keeps some of them open.
@@ -39,15 +63,17 @@ impl Versions {
         &self,
         container: InodeId,
         recognised: Recognised,
-        identity: Identity,
+        found: &MemberStats,
     ) -> Arc<ContainerVersion> {
         let id = VersionId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
         Arc::new(ContainerVersion {
             id,
             container,
             recognised,
-            identity,
+            identity: found.identity(),
             opening: VersionOpening::default(),
+            owner: Mutex::new(Owner::of_container(found)),
+            hidden: Arc::default(),
         })
     }
 }
@@ -62,22 +88,24 @@ impl Tree {
     ) -> Result<Arc<ContainerVersion>> {
         let path = self.container_path(inode)?;
         let recognised = container.known().recognised.clone();
-        let found = recognised.identity(&*self.store, &path)?;
+        let found = recognised.stat(&*self.store, &path)?;
         let mut known = container.known();
         if let Some(version) = known.version_of(&found) {
+            drop(known);
+            self.note_access(&version, &found);
             return Ok(version);
         }
-        let identity = match &known.version {
+        let found = match &known.version {
             // Recognised a moment ago, when it was looked up.
-            None if found.is_of(known.seen) => found,
+            None if found.identity().is_of(known.seen) => found,
             _ => self.recognise_anew(&path, &mut known)?,
         };
         // Somebody else may have been faster.
-        if let Some(version) = known.version_of(&identity) {
+        if let Some(version) = known.version_of(&found) {
             return Ok(version);
         }
         let recognised = known.recognised.clone();
-        let version = self.versions.create(inode, recognised, identity);
+        let version = self.versions.create(inode, recognised, &found);
         if let Some(old) = known.version.replace(Arc::clone(&version)) {
             self.retire(&old, &path);
         }
@@ -95,9 +123,22 @@ impl Tree {
         }
     }
 
+    /// Shows who may do what with a version now: attributes alone are to be asked for again, for what it holds is the same.
+    fn note_access(&self, version: &ContainerVersion, found: &MemberStats) {
+        if version.note_owner(Owner::of_container(found)) {
+            for (inode, _) in self.inodes.of_version(version.id) {
+                self.send(Invalidation {
+                    inode,
+                    content: false,
+                    name: None,
+                });
+            }
+        }
+    }
+
     /// Recognises a container that changed. It may be changing still: what it is recognised as and the
     /// identity that is returned must be of one moment, or half a container would be taken for a version.
-    fn recognise_anew(&self, path: &Path, known: &mut KnownContainer) -> Result<Identity> {
+    fn recognise_anew(&self, path: &Path, known: &mut KnownContainer) -> Result<MemberStats> {
         const TRIES: u32 = 16;
         for _ in 0..TRIES {
             let before = known.recognised.identity(&*self.store, path)?;
@@ -108,8 +149,8 @@ impl Tree {
                 break;
             };
             known.recognised = recognised;
-            let after = known.recognised.identity(&*self.store, path)?;
-            if before == after {
+            let after = known.recognised.stat(&*self.store, path)?;
+            if before == after.identity() {
                 return Ok(after);
             }
         }
@@ -146,20 +187,27 @@ impl Tree {
     }
 
     pub(super) fn invalidate(&self, inode: InodeId, link: Option<Dirent>) {
-        let name = link.map(|link| (link.parent, link.name));
+        self.send(Invalidation {
+            inode,
+            content: true,
+            name: link.map(|link| (link.parent, link.name)),
+        });
+    }
+
+    fn send(&self, invalidation: Invalidation) {
         // Nobody listens once the mount is gone.
-        let _ = self.invalidations.send(Invalidation { inode, name });
+        let _ = self.invalidations.send(invalidation);
     }
 
     /// Whether a version is still what the source holds.
     pub(super) fn check_current(&self, version: &ContainerVersion) -> Result<()> {
         let path = self.inodes.path(version.container)?;
-        let identity = version.recognised.identity(&*self.store, &path);
-        match identity {
-            Ok(identity) if identity == version.identity => Ok(()),
-            Ok(_) => Err(self.changed(&path)),
-            Err(e) => Err(e),
+        let found = version.recognised.stat(&*self.store, &path)?;
+        if !version.is_still(&found) {
+            return Err(self.changed(&path));
         }
+        self.note_access(version, &found);
+        Ok(())
     }
 
     pub(super) fn changed(&self, path: &Path) -> Error {
@@ -170,9 +218,9 @@ impl Tree {
 
 impl KnownContainer {
     /// The version that is shown, if it has this identity and need not be opened anew.
-    fn version_of(&self, identity: &Identity) -> Option<Arc<ContainerVersion>> {
+    fn version_of(&self, found: &MemberStats) -> Option<Arc<ContainerVersion>> {
         let version = self.version.as_ref()?;
-        let holds = version.identity == *identity && !version.opening.may_have_passed();
+        let holds = version.is_still(found) && !version.opening.may_have_passed();
         holds.then(|| Arc::clone(version))
     }
 }

@@ -10,14 +10,14 @@ use crate::array::Info;
 use crate::container::describe::ratio;
 use crate::error::{Error, Result};
 
-const PREFIX: &str = "user.arrayfs.";
+pub(super) const PREFIX: &str = "user.arrayfs.";
 
 /// On the root of the mount: what `arrayfs status` shows.
 pub const STATUS: &str = "user.arrayfs.status";
 
 /// Namespaces with attributes that could exist here. The others are answered with "not supported",
 /// which `ls -l` understands for the whole mount instead of asking for every file.
-fn is_offered(name: &OsStr) -> bool {
+pub(super) fn is_offered(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"user.")
 }
 

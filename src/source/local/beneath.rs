@@ -3,7 +3,7 @@
 //!
 //! `openat2` does that in one call. Where it is missing (kernels before 5.6, gVisor) or forbidden
 //! (seccomp), every directory on the way is opened from the descriptor of the one above it.
-//! Used by [`super`] alone.
+//! Used by [`super`] and by `disk`.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ const TRIES: u32 = 16;
 /// Opens `path` below `root`; the empty path is `root` itself. A link at its end is opened as such with
 /// `O_PATH`, and is ELOOP without, or where a directory is wanted. A file on which another program holds a lease is
 /// EAGAIN: that program has been told to give it up.
-pub(super) fn open(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> {
+pub(crate) fn open(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> {
     match resolve(root, path, flags) {
         Err(Errno::NOTDIR) if flags.contains(OFlags::DIRECTORY) && is_link(root, path) => {
             Err(Errno::LOOP)

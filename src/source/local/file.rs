@@ -1,12 +1,13 @@
 //! An opened local file as a [`Source`]: read with `pread`, and compared with what it was when it was opened.
 //!
-//! Used by [`super`] alone.
+//! Used by [`super`], and by `disk` for files that are written, too.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -23,7 +24,7 @@ fn now() -> Timestamp {
     }
 }
 
-pub(super) struct LocalSource {
+pub(crate) struct LocalSource {
     fd: OwnedFd,
     identity: FileIdentity,
     /// Whether every change from now on shows in the identity.
@@ -45,7 +46,7 @@ fn is_of_this_tick(mtime: Timestamp, now: Timestamp) -> bool {
 
 impl LocalSource {
     /// `path`: for messages. Something else than a regular file is EINVAL.
-    pub(super) fn new(fd: OwnedFd, path: PathBuf) -> std::result::Result<Self, Errno> {
+    pub(crate) fn new(fd: OwnedFd, path: PathBuf) -> std::result::Result<Self, Errno> {
         let now = now();
         let found = status::of_file(fd.as_fd())?;
         if found.kind != FileKind::File {
@@ -58,6 +59,10 @@ impl LocalSource {
             settled: AtomicBool::new(!is_of_this_tick(identity.mtime, now)),
             path,
         })
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     fn failed(&self, cause: Errno) -> Error {
@@ -124,6 +129,18 @@ impl Source for LocalSource {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         read_full(&self.fd, offset, buf).map_err(|e| self.failed(e))
+    }
+
+    /// The position of the descriptor, which this moves, is nobody's.
+    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
+        let to = match hole {
+            true => SeekFrom::Hole(offset),
+            false => SeekFrom::Data(offset),
+        };
+        match rustix::fs::seek(&self.fd, to) {
+            Err(Errno::NXIO) => Err(Error::BeyondTheEnd),
+            found => found.map_err(|e| self.failed(e)),
+        }
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

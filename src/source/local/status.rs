@@ -1,7 +1,7 @@
 //! What the system says of a file: `statx`, and `fstatat` where that is missing or forbidden.
 //!
 //! `statx` also tells when a file was born and through which mount it was reached. Where the system does not say, both
-//! are 0: then a file whose number was given away again passes for the old one. Used by [`super`] alone.
+//! are 0: then a file whose number was given away again passes for the old one. Used by [`super`] and by `disk`.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -12,12 +12,12 @@ use rustix::io::{Errno, Result};
 use crate::source::{FileId, FileIdentity, FileKind, MountId, SpecialKind, Stat, Timestamp};
 
 /// Of an entry of `directory`, which is not followed if it is a link.
-pub(super) fn of_entry(directory: BorrowedFd<'_>, name: &Path) -> Result<Stat> {
+pub(crate) fn of_entry(directory: BorrowedFd<'_>, name: &Path) -> Result<Stat> {
     ask(directory, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// Of an opened file.
-pub(super) fn of_file(file: BorrowedFd<'_>) -> Result<Stat> {
+pub(crate) fn of_file(file: BorrowedFd<'_>) -> Result<Stat> {
     ask(file, Path::new(""), AtFlags::EMPTY_PATH)
 }
 

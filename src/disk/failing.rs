@@ -1,0 +1,193 @@
+//! A disk for tests whose n-th call fails.
+//!
+//! Every call is counted, those on opened files too. Used by the tests of who changes something: whatever fails, the
+//! caller is told, and what is shown is what is there.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{
+    Allocation, Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Putting, Renaming, Target,
+    XattrSetting,
+};
+use crate::error::{Error, Result};
+use crate::source::{Fetch, FileId, FileIdentity, Source, Stat};
+
+/// Calls until one fails; the others succeed.
+#[derive(Default)]
+pub struct Failure {
+    left: AtomicUsize,
+    /// What it fails with.
+    pub code: i32,
+}
+
+impl Failure {
+    pub fn new(code: i32) -> Arc<Failure> {
+        let left = AtomicUsize::new(0);
+        Arc::new(Failure { left, code })
+    }
+
+    /// The call with this number from now on, counted from 1, fails. 0: none does.
+    pub fn arm(&self, call: usize) {
+        self.left.store(call, Ordering::SeqCst);
+    }
+
+    /// Whether the failure has not happened yet.
+    pub fn is_armed(&self) -> bool {
+        self.left.load(Ordering::SeqCst) > 0
+    }
+
+    fn call(&self) -> Result<()> {
+        let count = |left: usize| left.checked_sub(1);
+        let before = self
+            .left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
+        match before {
+            Ok(1) => {
+                let cause = std::io::Error::from_raw_os_error(self.code);
+                Err(Error::io("failing as it was told", cause))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub struct FailingDisk {
+    pub disk: Arc<dyn Disk>,
+    pub failure: Arc<Failure>,
+}
+
+struct FailingFile {
+    file: Arc<dyn DiskFile>,
+    failure: Arc<Failure>,
+}
+
+impl FailingDisk {
+    fn opened(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        let failure = Arc::clone(&self.failure);
+        Arc::new(FailingFile { file, failure })
+    }
+}
+
+impl Disk for FailingDisk {
+    fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>> {
+        self.failure.call()?;
+        Ok(self.opened(self.disk.create(place, mode, caller)?))
+    }
+
+    fn open(&self, path: &Path, id: FileId) -> Result<Arc<dyn DiskFile>> {
+        self.failure.call()?;
+        Ok(self.opened(self.disk.open(path, id)?))
+    }
+
+    fn make(&self, place: Place<'_>, what: NewEntry<'_>, caller: Caller) -> Result<()> {
+        self.failure.call()?;
+        self.disk.make(place, what, caller)
+    }
+
+    fn link(&self, file: Target<'_>, place: Place<'_>) -> Result<()> {
+        self.failure.call()?;
+        self.disk.link(file, place)
+    }
+
+    fn unlink(&self, place: Place<'_>) -> Result<()> {
+        self.failure.call()?;
+        self.disk.unlink(place)
+    }
+
+    fn remove_directory(&self, place: Place<'_>) -> Result<()> {
+        self.failure.call()?;
+        self.disk.remove_directory(place)
+    }
+
+    fn rename(&self, from: Place<'_>, to: Place<'_>, how: Renaming) -> Result<()> {
+        self.failure.call()?;
+        self.disk.rename(from, to, how)
+    }
+
+    fn set_attributes(&self, of: Target<'_>, to: &NewAttributes) -> Result<()> {
+        self.failure.call()?;
+        self.disk.set_attributes(of, to)
+    }
+
+    fn set_xattr(
+        &self,
+        of: Target<'_>,
+        name: &OsStr,
+        value: &[u8],
+        how: XattrSetting,
+    ) -> Result<()> {
+        self.failure.call()?;
+        self.disk.set_xattr(of, name, value, how)
+    }
+
+    fn remove_xattr(&self, of: Target<'_>, name: &OsStr) -> Result<()> {
+        self.failure.call()?;
+        self.disk.remove_xattr(of, name)
+    }
+
+    fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
+        self.failure.call()?;
+        self.disk.sync(of, data)
+    }
+}
+
+impl DiskFile for FailingFile {
+    fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize> {
+        self.failure.call()?;
+        self.file.put(offset, bytes, how, caller)
+    }
+
+    fn set_len(&self, len: u64, caller: Caller) -> Result<()> {
+        self.failure.call()?;
+        self.file.set_len(len, caller)
+    }
+
+    fn allocate(&self, what: Allocation, caller: Caller) -> Result<()> {
+        self.failure.call()?;
+        self.file.allocate(what, caller)
+    }
+
+    fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {
+        self.failure.call()?;
+        self.file.copy(from, range, to, caller)
+    }
+
+    fn as_source(&self) -> &dyn Source {
+        self
+    }
+}
+
+impl Source for FailingFile {
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.file.identity()
+    }
+
+    fn stat(&self) -> Result<Stat> {
+        self.file.stat()
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        self.file.fetch(ranges)
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.file.read(offset, buf)
+    }
+
+    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
+        self.file.seek(offset, hole)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.file.fd()
+    }
+}

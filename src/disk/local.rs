@@ -1,0 +1,242 @@
+//! The local file system as a [`Disk`].
+//!
+//! Everything goes through the descriptor of a directory that was reached below the source without following a link
+//! ([`crate::source::local::beneath`]), and that is the directory which was meant: so nothing outside the source is
+//! changed, whatever is renamed meanwhile. Descriptors of directories are not kept. Used by `cli::mount`, which makes
+//! it, and by tests.
+
+mod attributes;
+mod caller;
+mod file;
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::{
+    Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Renaming, Target, XattrSetting,
+};
+use crate::error::{Error, Result};
+use crate::source::local::{LocalStore, beneath, proc_name, status};
+use crate::source::{FileId, SpecialKind};
+use caller::Privilege;
+use file::LocalFile;
+
+/// What a directory of the local file system is changed through.
+pub struct LocalDisk {
+    store: Arc<LocalStore>,
+}
+
+/// What a [`Target`] is changed through.
+enum Reached<'a> {
+    /// With `O_PATH`.
+    Named(OwnedFd),
+    Open(std::os::fd::BorrowedFd<'a>),
+}
+
+impl LocalDisk {
+    /// Changes what `store` reads.
+    pub fn new(store: Arc<LocalStore>) -> LocalDisk {
+        LocalDisk { store }
+    }
+
+    fn failed(&self, doing: &str, path: &Path, cause: Errno) -> Error {
+        let path = self.store.shown(path);
+        Error::io(format!("cannot {doing} {}", path.display()), cause)
+    }
+
+    fn failed_at<'a>(&'a self, doing: &'a str, place: Place<'a>) -> impl Fn(Errno) -> Error + 'a {
+        move |cause| self.failed(doing, &place.directory.join(place.name), cause)
+    }
+
+    /// Opens `path`, which must be this file.
+    fn reach(&self, path: &Path, id: FileId, flags: OFlags) -> Result<OwnedFd> {
+        let failed = |e| self.failed("open", path, e);
+        let fd = beneath::open(self.store.root(), path, flags).map_err(failed)?;
+        match status::of_file(fd.as_fd()).map_err(failed)?.identity.id == id {
+            true => Ok(fd),
+            false => Err(Error::Changed {
+                path: self.store.shown(path),
+            }),
+        }
+    }
+
+    fn directory(&self, place: Place<'_>) -> Result<OwnedFd> {
+        self.reach(place.directory, place.id, OFlags::PATH | OFlags::DIRECTORY)
+    }
+
+    fn target<'a>(&self, target: Target<'a>) -> Result<Reached<'a>> {
+        match target {
+            Target::Named { path, id } => self.reach(path, id, OFlags::PATH).map(Reached::Named),
+            Target::Open(source) => source.fd().map(Reached::Open).ok_or(Error::Unsupported),
+        }
+    }
+
+    /// How messages call it.
+    fn name_of(&self, target: Target<'_>) -> PathBuf {
+        match target {
+            Target::Named { path, .. } => self.store.shown(path),
+            Target::Open(_) => PathBuf::from("an open file"),
+        }
+    }
+
+    fn change(
+        &self,
+        target: Target<'_>,
+        doing: &str,
+        change: impl FnOnce(&Reached<'_>) -> rustix::io::Result<()>,
+    ) -> Result<()> {
+        change(&self.target(target)?).map_err(|e| {
+            let name = self.name_of(target);
+            Error::io(format!("cannot {doing} {}", name.display()), e)
+        })
+    }
+}
+
+impl Reached<'_> {
+    /// For calls that take a name.
+    fn name(&self) -> PathBuf {
+        match self {
+            Reached::Named(fd) => proc_name(fd.as_fd()),
+            Reached::Open(fd) => proc_name(*fd),
+        }
+    }
+}
+
+/// The mode is taken as it is: the kernel has applied the caller's mask, and the daemon has none.
+fn mode(bits: u32) -> Mode {
+    Mode::from_raw_mode(bits & 0o7777)
+}
+
+fn file_type(kind: SpecialKind) -> FileType {
+    match kind {
+        SpecialKind::Fifo => FileType::Fifo,
+        SpecialKind::Socket => FileType::Socket,
+        SpecialKind::CharDevice => FileType::CharacterDevice,
+        SpecialKind::BlockDevice => FileType::BlockDevice,
+    }
+}
+
+impl Disk for LocalDisk {
+    fn create(&self, place: Place<'_>, bits: u32, caller: Caller) -> Result<Arc<dyn DiskFile>> {
+        let failed = self.failed_at("make", place);
+        let directory = self.directory(place)?;
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = caller.run(Privilege::Pass, || {
+            fs::openat(&directory, place.name, flags, mode(bits))
+        });
+        let path = self.store.shown(&place.directory.join(place.name));
+        let file = made.and_then(|fd| LocalFile::new(fd, path));
+        Ok(Arc::new(file.map_err(failed)?))
+    }
+
+    fn open(&self, path: &Path, id: FileId) -> Result<Arc<dyn DiskFile>> {
+        let opened = match self.reach(path, id, OFlags::RDWR) {
+            // A user's own file that he may write and not read.
+            Err(e) if e.is_permission_denied() => self.reach(path, id, OFlags::WRONLY),
+            opened => opened,
+        };
+        let file = LocalFile::new(opened?, self.store.shown(path));
+        Ok(Arc::new(file.map_err(|e| self.failed("open", path, e))?))
+    }
+
+    fn make(&self, place: Place<'_>, what: NewEntry<'_>, caller: Caller) -> Result<()> {
+        let directory = self.directory(place)?;
+        let name = place.name;
+        let made = caller.run(Privilege::Pass, || match what {
+            NewEntry::Directory { mode: bits } => fs::mkdirat(&directory, name, mode(bits)),
+            NewEntry::File { mode: bits } => {
+                fs::mknodat(&directory, name, FileType::RegularFile, mode(bits), 0)
+            }
+            NewEntry::Special {
+                kind,
+                mode: bits,
+                device,
+            } => fs::mknodat(&directory, name, file_type(kind), mode(bits), device.into()),
+            NewEntry::Symlink { target } => fs::symlinkat(target, &directory, name),
+        });
+        made.map_err(self.failed_at("make", place))
+    }
+
+    fn link(&self, file: Target<'_>, place: Place<'_>) -> Result<()> {
+        let file = self.target(file)?;
+        let directory = self.directory(place)?;
+        // Of the name in /proc it is the file that gets another name, even if it is a link.
+        fs::linkat(
+            CWD,
+            file.name(),
+            &directory,
+            place.name,
+            AtFlags::SYMLINK_FOLLOW,
+        )
+        .map_err(self.failed_at("link", place))
+    }
+
+    fn unlink(&self, place: Place<'_>) -> Result<()> {
+        let directory = self.directory(place)?;
+        fs::unlinkat(&directory, place.name, AtFlags::empty())
+            .map_err(self.failed_at("remove", place))
+    }
+
+    fn remove_directory(&self, place: Place<'_>) -> Result<()> {
+        let directory = self.directory(place)?;
+        fs::unlinkat(&directory, place.name, AtFlags::REMOVEDIR)
+            .map_err(self.failed_at("remove", place))
+    }
+
+    fn rename(&self, from: Place<'_>, to: Place<'_>, how: Renaming) -> Result<()> {
+        let (old, new) = (self.directory(from)?, self.directory(to)?);
+        let flags = match how {
+            Renaming::Over => RenameFlags::empty(),
+            Renaming::NoReplace => RenameFlags::NOREPLACE,
+            Renaming::Exchange => RenameFlags::EXCHANGE,
+        };
+        fs::renameat_with(&old, from.name, &new, to.name, flags)
+            .map_err(self.failed_at("rename", from))
+    }
+
+    fn set_attributes(&self, of: Target<'_>, to: &NewAttributes) -> Result<()> {
+        self.change(of, "set attributes of", |file| attributes::set(file, to))
+    }
+
+    fn set_xattr(
+        &self,
+        of: Target<'_>,
+        name: &OsStr,
+        value: &[u8],
+        how: XattrSetting,
+    ) -> Result<()> {
+        let flags = attributes::xattr_flags(how);
+        self.change(of, "set an attribute of", |file| {
+            fs::setxattr(file.name(), name, value, flags)
+        })
+    }
+
+    fn remove_xattr(&self, of: Target<'_>, name: &OsStr) -> Result<()> {
+        self.change(of, "remove an attribute of", |file| {
+            fs::removexattr(file.name(), name)
+        })
+    }
+
+    fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
+        let sync = |file: std::os::fd::BorrowedFd<'_>| match data {
+            true => fs::fdatasync(file),
+            false => fs::fsync(file),
+        };
+        match of {
+            Target::Named { path, id } => {
+                let file = self.reach(path, id, OFlags::RDONLY)?;
+                sync(file.as_fd()).map_err(|e| self.failed("sync", path, e))
+            }
+            Target::Open(source) => {
+                let file = source.fd().ok_or(Error::Unsupported)?;
+                sync(file).map_err(|e| Error::io("cannot sync an open file", e))
+            }
+        }
+    }
+}

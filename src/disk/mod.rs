@@ -1,0 +1,199 @@
+//! Changes of the source: the one trait through which anything in it is made, written, renamed or removed.
+//!
+//! [`Disk`] is a handful of POSIX primitives on names in directories and on opened files. It knows no format and
+//! keeps no state, so whatever is built of it (ordinary files today, a stage and its commits later) can be tested
+//! against one that writes down what happened, or fails at any call. A [`crate::source::Store`] reads, a `Disk`
+//! writes; both have the same paths. Assumes that whoever calls was let in: the kernel has checked permissions by
+//! the attributes shown. Used by `tree`.
+
+#[cfg(test)]
+pub mod failing;
+pub mod local;
+#[cfg(test)]
+pub mod recording;
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::source::{FileId, Source, SpecialKind, Timestamp};
+
+/// A name in a directory of the source. Somebody else may have moved the directory, and put another one in its
+/// place: then the call fails with [`crate::error::Error::Changed`], and nothing happens.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    pub directory: &'a Path,
+    /// Which directory it must be.
+    pub id: FileId,
+    pub name: &'a OsStr,
+}
+
+/// A file or directory that exists.
+#[derive(Clone, Copy)]
+pub enum Target<'a> {
+    /// By its name, which must still lead to this file.
+    Named { path: &'a Path, id: FileId },
+    /// Whatever became of its names.
+    Open(&'a dyn Source),
+}
+
+/// For whom something is done: what is made is his, and his quota is used. A daemon that is not root's does
+/// everything as its own user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// What a new name leads to; a regular file is made by [`Disk::create`].
+#[derive(Debug, Clone, Copy)]
+pub enum NewEntry<'a> {
+    Directory {
+        mode: u32,
+    },
+    /// An empty file that nobody opens.
+    File {
+        mode: u32,
+    },
+    /// `device`: of a device file, as `st_rdev`.
+    Special {
+        kind: SpecialKind,
+        mode: u32,
+        device: u32,
+    },
+    Symlink {
+        target: &'a OsStr,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renaming {
+    /// What has the new name is replaced.
+    Over,
+    /// It is an error that something has the new name.
+    NoReplace,
+    /// Both names are there, and change places.
+    Exchange,
+}
+
+/// A time to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewTime {
+    Now,
+    At(Timestamp),
+}
+
+/// Attributes to set; the others stay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NewAttributes {
+    /// Permission bits, and those of set-user-id, set-group-id and sticky.
+    pub mode: Option<u32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub atime: Option<NewTime>,
+    pub mtime: Option<NewTime>,
+}
+
+impl NewAttributes {
+    pub fn is_empty(&self) -> bool {
+        *self == NewAttributes::default()
+    }
+
+    /// Whether an identity of content would see it.
+    pub fn changes_times(&self) -> bool {
+        self.atime.is_some() || self.mtime.is_some()
+    }
+}
+
+/// Whether an extended attribute must not, or must be there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum XattrSetting {
+    Any,
+    Create,
+    Replace,
+}
+
+/// What to do with a range of a file: as fallocate(2) does it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allocation {
+    /// The bits of fallocate(2).
+    pub mode: u32,
+    pub offset: u64,
+    pub len: u64,
+}
+
+/// How bytes are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Putting {
+    /// To the end of the file, wherever that is by now, instead of the offset.
+    pub append: bool,
+    pub durable: Durability,
+}
+
+/// What has reached the disk when a write returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Nothing need have.
+    #[default]
+    Later,
+    /// The bytes, and what is needed to find them.
+    Data,
+    /// Everything that is known of the file.
+    All,
+}
+
+/// Primitives that change the source. Paths are relative to its root and never leave it.
+pub trait Disk: Send + Sync {
+    /// Makes a regular file that was not there (EEXIST) and opens it for reading and writing.
+    fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>>;
+
+    /// Opens a regular file for writing, and for reading where that is allowed.
+    fn open(&self, path: &Path, id: FileId) -> Result<Arc<dyn DiskFile>>;
+
+    fn make(&self, place: Place<'_>, what: NewEntry<'_>, caller: Caller) -> Result<()>;
+
+    /// Gives an existing file another name.
+    fn link(&self, file: Target<'_>, place: Place<'_>) -> Result<()>;
+
+    /// Removes the name of something that is no directory.
+    fn unlink(&self, place: Place<'_>) -> Result<()>;
+
+    fn remove_directory(&self, place: Place<'_>) -> Result<()>;
+
+    fn rename(&self, from: Place<'_>, to: Place<'_>, how: Renaming) -> Result<()>;
+
+    fn set_attributes(&self, of: Target<'_>, to: &NewAttributes) -> Result<()>;
+
+    fn set_xattr(
+        &self,
+        of: Target<'_>,
+        name: &OsStr,
+        value: &[u8],
+        how: XattrSetting,
+    ) -> Result<()>;
+
+    fn remove_xattr(&self, of: Target<'_>, name: &OsStr) -> Result<()>;
+
+    /// Returns when a file, or the names in a directory, have reached the disk. `data`: without what is not needed to
+    /// find the bytes.
+    fn sync(&self, of: Target<'_>, data: bool) -> Result<()>;
+}
+
+/// A regular file that is opened for writing. Reading needs that it is allowed, too.
+pub trait DiskFile: Source {
+    /// Writes at an offset, and says how many bytes: fewer than asked for only if the disk is full.
+    fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize>;
+
+    fn set_len(&self, len: u64, caller: Caller) -> Result<()>;
+
+    fn allocate(&self, what: Allocation, caller: Caller) -> Result<()>;
+
+    /// Copies a range of another file to an offset, within the file system if it can; says how many bytes, fewer at
+    /// the end of the other file.
+    fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize>;
+
+    /// The same file, to be read, described and synced.
+    fn as_source(&self) -> &dyn Source;
+}

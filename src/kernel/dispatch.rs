@@ -1,0 +1,89 @@
+//! Who serves a request: the thread that has received it, or, if that is the last one that listens, another one.
+//!
+//! Used by `adapter`, which says what is to be done.
+
+use std::sync::{Arc, OnceLock};
+
+use crossbeam_channel::Sender;
+use fuser::{KernelConfig, Notifier, ReplyData, ReplyEmpty};
+
+use super::read::ReadRequest;
+use super::serving::Serving;
+use super::stand_in::{Errand, StandIns};
+use super::{config, passthrough::Passthrough, session::Options};
+use crate::error::Result;
+use crate::tree::Tree;
+
+/// The file system that fuser serves.
+pub(super) struct Adapter {
+    pub(super) serving: Arc<Serving>,
+    pub(super) stand_ins: Arc<StandIns>,
+    /// Told when the kernel has ended the connection.
+    pub(super) ended: Sender<()>,
+}
+
+impl Adapter {
+    pub(super) fn new(
+        tree: Arc<Tree>,
+        options: Options,
+        ended: Sender<()>,
+        notifier: Arc<OnceLock<Notifier>>,
+    ) -> Adapter {
+        let stand_ins = StandIns::new(options.threads);
+        let serving = Arc::new(Serving {
+            tree,
+            options,
+            passthrough: None,
+            handle_free: false,
+            notifier,
+        });
+        Adapter {
+            serving,
+            stand_ins,
+            ended,
+        }
+    }
+
+    /// Before the first request: what the kernel is asked for, and what it agrees to.
+    pub(super) fn configure(&mut self, config: &mut KernelConfig) {
+        // Nobody else has it yet.
+        if let Some(serving) = Arc::get_mut(&mut self.serving) {
+            let granted = config::configure(config, serving.options.passthrough);
+            serving.passthrough = granted.passthrough.then(Passthrough::default);
+            serving.handle_free = granted.handle_free_listing;
+        }
+    }
+
+    /// Serves a request that may have to wait: for a container to be opened, for the disk.
+    pub(super) fn serve(&self, work: impl FnOnce(&Serving) + Send + 'static) {
+        let at_work = self.stand_ins.begin();
+        if at_work.is_last() {
+            self.hand_over(Errand::Look, work);
+        } else {
+            work(&self.serving);
+        }
+    }
+
+    pub(super) fn hand_over(&self, errand: Errand, work: impl FnOnce(&Serving) + Send + 'static) {
+        let serving = Arc::clone(&self.serving);
+        self.stand_ins.hand_over(errand, move || work(&serving));
+    }
+
+    /// Serves a read. They come in great numbers, and many find their bytes decoded: those are not handed over.
+    pub(super) fn serve_read(&self, request: ReadRequest, reply: ReplyData) {
+        let at_work = self.stand_ins.begin();
+        if !at_work.is_last() {
+            self.serving.read(request, reply);
+        } else if let Some(reply) = self.serving.read_in_memory(request, reply) {
+            self.hand_over(Errand::Read, move |serving| serving.read(request, reply));
+        }
+    }
+
+    pub(super) fn serve_done(
+        &self,
+        reply: ReplyEmpty,
+        work: impl FnOnce(&Tree) -> Result<()> + Send + 'static,
+    ) {
+        self.serve(move |serving| serving.done(reply, work));
+    }
+}

@@ -1,0 +1,76 @@
+//! Files that the kernel reads by itself.
+//!
+//! It wants all opens of an inode to be alike: either each goes by the kernel itself, with one backing file, or none does.
+//! So the first open of an inode decides for those that follow until the last is closed: an open for reading goes by the
+//! kernel, one for writing does not (measured: writing gains nothing by it, and what the daemon does not see it cannot
+//! write as the caller). Used by `adapter`.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fuser::{BackingId, FileHandle, FopenFlags, INodeNo, ReplyOpen};
+
+use crate::tree::{HandleId, Tree};
+
+#[derive(Default)]
+pub(super) struct Passthrough {
+    by_inode: Mutex<HashMap<INodeNo, Opens>>,
+}
+
+/// The opens of an inode.
+#[derive(Default)]
+struct Opens {
+    /// None if the daemon reads and writes.
+    backing: Option<Arc<BackingId>>,
+    handles: HashSet<HandleId>,
+}
+
+impl Passthrough {
+    /// Answers an open with a backing file, or gives the reply back if the daemon is to serve it.
+    pub(super) fn open(
+        &self,
+        ino: INodeNo,
+        tree: &Tree,
+        handle: HandleId,
+        writes: bool,
+        reply: ReplyOpen,
+    ) -> Option<ReplyOpen> {
+        let mut table = self.lock();
+        let opens = table.entry(ino).or_default();
+        if opens.handles.is_empty() && !writes {
+            let opened = tree.with_fd(handle, |fd| reply.open_backing(fd).ok().map(Arc::new));
+            opens.backing = opened.flatten();
+        }
+        opens.handles.insert(handle);
+        let backing = opens.backing.clone();
+        drop(table);
+        let Some(backing) = backing else {
+            return Some(reply);
+        };
+        let flags = match writes {
+            true => FopenFlags::empty(),
+            false => FopenFlags::FOPEN_NOFLUSH,
+        };
+        reply.opened_passthrough(FileHandle(handle.0), flags, &backing);
+        None
+    }
+
+    /// A file that has just been made is open, and the daemon serves it.
+    pub(super) fn created(&self, ino: INodeNo, handle: HandleId) {
+        self.lock().entry(ino).or_default().handles.insert(handle);
+    }
+
+    pub(super) fn release(&self, ino: INodeNo, handle: HandleId) {
+        let mut table = self.lock();
+        if let Some(opens) = table.get_mut(&ino)
+            && opens.handles.remove(&handle)
+            && opens.handles.is_empty()
+        {
+            table.remove(&ino);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<INodeNo, Opens>> {
+        self.by_inode.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,248 @@
+//! What requests are answered with: the tree, how it is shown, and how its answers become replies.
+//!
+//! Used by `adapter` and `read`.
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+
+use fuser::{
+    Errno, FileHandle, FopenFlags, Generation, INodeNo, Notifier, ReplyAttr, ReplyCreate,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr,
+};
+
+use super::directory;
+use super::errno::errno;
+use super::passthrough::Passthrough;
+use super::reply::{TTL, dot_attr, file_attr, file_type, ttl};
+use super::session::Options;
+use crate::error::{Error, Result};
+use crate::source::Space;
+use crate::tree::{Attr, InodeId, Open, Tree};
+
+pub(super) struct Serving {
+    pub(super) tree: Arc<Tree>,
+    pub(super) options: Options,
+    /// Files that are read by the kernel itself, if it agreed to do so.
+    pub(super) passthrough: Option<Passthrough>,
+    /// The kernel lists directories without opening them.
+    pub(super) handle_free: bool,
+    /// There before the first request.
+    pub(super) notifier: Arc<OnceLock<Notifier>>,
+}
+
+pub(super) const GENERATION: Generation = Generation(0);
+
+impl Serving {
+    /// Answers with the result of `work`, or with its errno.
+    pub(super) fn answer<T, R>(
+        &self,
+        reply: R,
+        work: impl FnOnce() -> Result<T>,
+        ok: impl FnOnce(R, T),
+        error: impl FnOnce(R, Errno),
+    ) {
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(value)) => ok(reply, value),
+            Ok(Err(e)) => error(reply, self.failed(&e)),
+            Err(_) => error(reply, panicked()),
+        }
+    }
+
+    pub(super) fn failed(&self, e: &Error) -> Errno {
+        let (errno, level) = errno(e);
+        if let Some(level) = level {
+            self.options.faults.log(level, e);
+        }
+        errno
+    }
+
+    /// Runs `list`, which fills the reply to a request for names.
+    fn fill(&self, list: impl FnOnce() -> Result<()>) -> std::result::Result<(), Errno> {
+        match catch_unwind(AssertUnwindSafe(list)) {
+            Ok(result) => result.map_err(|e| self.failed(&e)),
+            Err(_) => Err(panicked()),
+        }
+    }
+
+    /// The kernel drops its pages of a file that somebody else has changed before it hears of the new size: a page that
+    /// was the last one has zeros where bytes are by now. No lock that this takes is held by the request.
+    fn drop_stale_pages(&self, attr: &Attr) {
+        if attr.stale_pages
+            && let Some(notifier) = self.notifier.get()
+            && let Err(e) = notifier.inval_inode(INodeNo(attr.inode.0), 0, 0)
+        {
+            log::debug!("pages of inode {}: {e}", attr.inode.0);
+        }
+    }
+
+    pub(super) fn entry(&self, reply: ReplyEntry, work: impl FnOnce(&Tree) -> Result<Attr>) {
+        let ok = |reply: ReplyEntry, attr: Attr| {
+            self.drop_stale_pages(&attr);
+            reply.entry(&TTL, &file_attr(&attr), GENERATION);
+        };
+        self.answer(reply, || work(&self.tree), ok, ReplyEntry::error);
+    }
+
+    pub(super) fn attr(&self, reply: ReplyAttr, work: impl FnOnce(&Tree) -> Result<Attr>) {
+        let ok = |reply: ReplyAttr, attr: Attr| {
+            self.drop_stale_pages(&attr);
+            reply.attr(&TTL, &file_attr(&attr));
+        };
+        self.answer(reply, || work(&self.tree), ok, ReplyAttr::error);
+    }
+
+    pub(super) fn done(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
+        let ok = |reply: ReplyEmpty, ()| reply.ok();
+        self.answer(reply, || work(&self.tree), ok, ReplyEmpty::error);
+    }
+
+    /// Says how many bytes were written.
+    pub(super) fn written(&self, reply: ReplyWrite, work: impl FnOnce(&Tree) -> Result<usize>) {
+        let ok = |reply: ReplyWrite, n: usize| reply.written(u32::try_from(n).unwrap_or(u32::MAX));
+        self.answer(reply, || work(&self.tree), ok, ReplyWrite::error);
+    }
+
+    /// Says where in a file something is.
+    pub(super) fn found(
+        &self,
+        reply: ReplyLseek,
+        offset: i64,
+        work: impl FnOnce(&Tree, u64) -> Result<u64>,
+    ) {
+        let ok = |reply: ReplyLseek, at: u64| match i64::try_from(at) {
+            Ok(at) => reply.offset(at),
+            Err(_) => reply.error(Errno::EOVERFLOW),
+        };
+        let seek = || match u64::try_from(offset) {
+            Ok(at) => work(&self.tree, at),
+            Err(_) => Err(Error::BeyondTheEnd),
+        };
+        self.answer(reply, seek, ok, ReplyLseek::error);
+    }
+
+    /// `writes`: whether the file is opened for writing; then each close is told, for the kernel to write out what
+    /// mappings have changed.
+    pub(super) fn open(
+        &self,
+        ino: INodeNo,
+        writes: bool,
+        reply: ReplyOpen,
+        work: impl FnOnce(&Tree) -> Result<Open>,
+    ) {
+        let ok = |reply: ReplyOpen, open: Open| {
+            let reply = match &self.passthrough {
+                Some(passthrough) if open.ordinary && !self.options.direct_io => {
+                    passthrough.open(ino, &self.tree, open.handle, writes, reply)
+                }
+                _ => Some(reply),
+            };
+            let mut flags = self.open_flags(open.keep_cache);
+            flags.set(FopenFlags::FOPEN_NOFLUSH, !writes);
+            if let Some(reply) = reply {
+                reply.opened(FileHandle(open.handle.0), flags);
+            }
+        };
+        self.answer(reply, || work(&self.tree), ok, ReplyOpen::error);
+    }
+
+    pub(super) fn created(
+        &self,
+        reply: ReplyCreate,
+        work: impl FnOnce(&Tree) -> Result<(Attr, Open)>,
+    ) {
+        let ok = |reply: ReplyCreate, (attr, open): (Attr, Open)| {
+            if let Some(passthrough) = &self.passthrough {
+                passthrough.created(INodeNo(attr.inode.0), open.handle);
+            }
+            let (handle, flags) = (FileHandle(open.handle.0), self.open_flags(open.keep_cache));
+            reply.created(&TTL, &file_attr(&attr), GENERATION, handle, flags);
+        };
+        self.answer(reply, || work(&self.tree), ok, ReplyCreate::error);
+    }
+
+    fn open_flags(&self, keep_cache: bool) -> FopenFlags {
+        match (self.options.direct_io, keep_cache) {
+            (true, _) => FopenFlags::FOPEN_DIRECT_IO,
+            (false, true) => FopenFlags::FOPEN_KEEP_CACHE,
+            (false, false) => FopenFlags::empty(),
+        }
+    }
+
+    pub(super) fn list(&self, ino: INodeNo, offset: u64, mut reply: ReplyDirectory) {
+        let filled = self.fill(|| {
+            directory::kinds(&self.tree, InodeId(ino.0), offset, |name, next, kind| {
+                reply.add(ino, next, file_type(kind), name)
+            })
+        });
+        match filled {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    pub(super) fn list_attributes(&self, ino: INodeNo, offset: u64, mut reply: ReplyDirectoryPlus) {
+        let filled = self.fill(|| {
+            directory::attributes(&self.tree, InodeId(ino.0), offset, |name, next, entry| {
+                entry
+                    .iter()
+                    .for_each(|entry| self.drop_stale_pages(&entry.attr));
+                // The kernel does not look at the attributes of `.` and `..`.
+                let attr = entry.map_or_else(|| dot_attr(ino), |entry| file_attr(&entry.attr));
+                reply.add(attr.ino, next, name, &ttl(entry), &attr, GENERATION)
+            })
+        });
+        match filled {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// `bytes`: as many as the caller has room for; 0 asks how many there are.
+    pub(super) fn xattr(
+        &self,
+        reply: ReplyXattr,
+        bytes: u32,
+        work: impl FnOnce(&Tree) -> Result<Vec<u8>>,
+    ) {
+        let ok = |reply: ReplyXattr, value: Vec<u8>| {
+            if bytes == 0 {
+                reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX));
+            } else if value.len() <= bytes as usize {
+                reply.data(&value);
+            } else {
+                reply.error(Errno::ERANGE);
+            }
+        };
+        self.answer(reply, || work(&self.tree), ok, ReplyXattr::error);
+    }
+
+    pub(super) fn space(&self, reply: ReplyStatfs) {
+        let ok = |reply: ReplyStatfs, space: Space| {
+            reply.statfs(
+                space.blocks,
+                space.free,
+                space.available,
+                space.files,
+                space.files_free,
+                space.block_size,
+                space.name_max,
+                space.fragment_size,
+            );
+        };
+        self.answer(reply, || self.tree.space(), ok, ReplyStatfs::error);
+    }
+}
+
+/// Names of attributes, each with its end.
+pub(super) fn ended(names: Vec<OsString>) -> Vec<u8> {
+    let ended = |name: &OsString| [name.as_encoded_bytes(), b"\0"].concat();
+    names.iter().flat_map(ended).collect()
+}
+
+/// The log has where it was, by the hook of `daemon::log`.
+pub(super) fn panicked() -> Errno {
+    log::error!("a request failed by a bug of arrayfs; it is answered with an I/O error");
+    Errno::EIO
+}

@@ -1,0 +1,164 @@
+//! Mode, owner, times and extended attributes of files, directories and containers.
+//!
+//! Used by [`super`].
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::entry_table::EntryIndex;
+use super::super::node::Node;
+use super::super::xattr::{PREFIX, is_offered};
+use super::super::{Attr, HandleId, InodeId, Tree};
+use super::refused;
+use crate::disk::{Caller, Disk, NewAttributes, Target, XattrSetting};
+use crate::error::{Error, Result};
+use crate::source::{FileIdentity, FileKind};
+
+impl Tree {
+    /// Sets a length and other attributes, in this order, and says what they are then.
+    pub fn set_attributes(
+        &self,
+        inode: InodeId,
+        handle: Option<HandleId>,
+        len: Option<u64>,
+        to: &NewAttributes,
+        caller: Caller,
+    ) -> Result<Attr> {
+        let disk = self.writable()?;
+        if let Some(len) = len {
+            self.set_len(inode, handle, len, caller)?;
+        }
+        if !to.is_empty() {
+            let node = self.inodes.get(inode)?;
+            match &*node {
+                Node::Container(_) => self.set_container_attributes(inode, to)?,
+                Node::Entry(version, entry) => {
+                    if *entry != EntryIndex::ROOT {
+                        self.check_current(version)?;
+                    }
+                    self.set_container_attributes(version.container, to)?;
+                }
+                _ => self.set_source_attributes(inode, &node, disk, to)?,
+            }
+        }
+        self.attr(inode)
+    }
+
+    fn set_source_attributes(
+        &self,
+        inode: InodeId,
+        node: &Arc<Node>,
+        disk: &dyn Disk,
+        to: &NewAttributes,
+    ) -> Result<()> {
+        self.with_target(inode, node, |target, now| match node.ordinary() {
+            // Times are what tells contents apart.
+            Some(of) if to.changes_times() => {
+                let (done, foreign) = of.change(now, || disk.set_attributes(target, to));
+                if foreign {
+                    self.invalidate(inode, None);
+                }
+                done
+            }
+            _ => disk.set_attributes(target, to),
+        })
+    }
+
+    /// Runs `with` on what an inode stands for: by one of its names, or by a handle if it has none any more. `now` says
+    /// what it is like.
+    pub(super) fn with_target<T>(
+        &self,
+        inode: InodeId,
+        node: &Node,
+        with: impl FnOnce(Target<'_>, &dyn Fn() -> Result<FileIdentity>) -> Result<T>,
+    ) -> Result<T> {
+        match self.locate(inode, node) {
+            Ok((path, stat)) => {
+                let (path, id) = (&*path, stat.identity.id);
+                let now = || self.store.stat(path).map(|stat| stat.identity);
+                with(Target::Named { path, id }, &now)
+            }
+            Err(missing) => {
+                let open = self.open_files.of_inode(inode);
+                let Some(source) = open.iter().find_map(|file| file.source()) else {
+                    return Err(missing);
+                };
+                let now = || source.stat().map(|stat| stat.identity);
+                with(Target::Open(source), &now)
+            }
+        }
+    }
+
+    /// Of all files of a container: who may read it, reads all of it. Other times make a new version.
+    fn set_container_attributes(&self, inode: InodeId, to: &NewAttributes) -> Result<()> {
+        let disk = self.writable()?;
+        let node = self.inodes.get(inode)?;
+        let container = node.container().ok_or(Error::NotADirectory)?;
+        let version = self.current(inode, container)?;
+        let path = self.container_path(inode)?;
+        let found = version.recognised.stat(&*self.store, &path)?;
+        let of_files = NewAttributes {
+            // Whoever may list the directory may read the files; nobody executes them.
+            mode: to.mode.map(|mode| mode & 0o666),
+            ..*to
+        };
+        let members = version.recognised.format.members().iter();
+        for (name, stat) in members.zip(&found.members) {
+            if let Some(stat) = stat {
+                let (path, id) = (&*path.join(name), stat.identity.id);
+                disk.set_attributes(Target::Named { path, id }, &of_files)?;
+            }
+        }
+        let own = match container.stored {
+            FileKind::Directory => to,
+            _ => &of_files,
+        };
+        let (path, id) = (&*path, found.own.identity.id);
+        disk.set_attributes(Target::Named { path, id }, own)?;
+        self.notice_change(inode, &node);
+        Ok(())
+    }
+
+    pub fn set_xattr(
+        &self,
+        inode: InodeId,
+        name: &OsStr,
+        value: &[u8],
+        how: XattrSetting,
+    ) -> Result<()> {
+        self.change_xattr(inode, name, |disk, target| {
+            disk.set_xattr(target, name, value, how)
+        })
+    }
+
+    pub fn remove_xattr(&self, inode: InodeId, name: &OsStr) -> Result<()> {
+        let removed =
+            self.change_xattr(inode, name, |disk, target| disk.remove_xattr(target, name));
+        removed.map_err(|e| match e.is_no_data() {
+            true => Error::NoAttribute,
+            false => e,
+        })
+    }
+
+    fn change_xattr(
+        &self,
+        inode: InodeId,
+        name: &OsStr,
+        change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let disk = self.writable()?;
+        if !is_offered(name) {
+            return Err(Error::Unsupported);
+        }
+        // What is computed is nobody's to write.
+        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            return Err(refused("set an attribute", Path::new(name), libc::EPERM));
+        }
+        let node = self.inodes.get(inode)?;
+        match &*node {
+            Node::Container(_) | Node::Entry(..) => Err(Error::ReadOnly),
+            _ => self.with_target(inode, &node, |target, _| change(disk, target)),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Bytes of ordinary files: opening for writing, writing, lengths, ranges, syncing.
+//!
+//! Used by [`super`].
+
+use std::sync::Arc;
+
+use super::super::node::Node;
+use super::super::open_file::{OpenFile, Stored};
+use super::super::ordinary::OrdinaryFile;
+use super::super::{HandleId, InodeId, Open, Tree};
+use super::Opening;
+use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
+use crate::error::{Error, Result};
+use crate::source::FileIdentity;
+
+/// What a seek looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hole {
+    Data,
+    Hole,
+}
+
+fn identity_of(file: &dyn DiskFile) -> Result<FileIdentity> {
+    file.stat().map(|stat| stat.identity)
+}
+
+impl Tree {
+    /// Opens what an inode stands for. From the first opening for writing on it stays ordinary.
+    pub fn open_for(&self, inode: InodeId, what: Opening, caller: Caller) -> Result<Open> {
+        if !what.write && !what.truncate {
+            return self.open(inode);
+        }
+        let node = self.inodes.get(inode)?;
+        let Node::File(of) = &*node else {
+            return match &*node {
+                Node::Entry(..) => Err(Error::ReadOnly),
+                _ => self.open(inode),
+            };
+        };
+        let disk = self.writable()?;
+        let moment = of.moment();
+        let file = self.by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
+        self.ours.add(of.at.id)?;
+        let keep_cache = of.opened(moment, file.identity());
+        if what.truncate {
+            self.change(inode, of, &*file, || file.set_len(0, caller))?;
+        }
+        let opened = OpenFile::ordinary(Stored::Written(file), Arc::clone(&node));
+        Ok(Open {
+            handle: self.open_files.insert(inode, opened),
+            keep_cache,
+            ordinary: true,
+        })
+    }
+
+    /// Makes a change of ours to a file. What somebody else did to it before costs the kernel's pages; not before this
+    /// request is answered, which holds some of them.
+    fn change<T>(
+        &self,
+        inode: InodeId,
+        of: &OrdinaryFile,
+        file: &dyn DiskFile,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let (done, foreign) = of.change(|| identity_of(file), work);
+        if foreign {
+            self.invalidate(inode, None);
+        }
+        done
+    }
+
+    /// Writes to an open file, and says how many bytes.
+    pub fn write(
+        &self,
+        inode: InodeId,
+        handle: HandleId,
+        offset: u64,
+        bytes: &[u8],
+        how: Putting,
+        caller: Caller,
+    ) -> Result<usize> {
+        let open = self.open_files.get(handle)?;
+        let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
+        self.change(inode, of, file, || file.put(offset, bytes, how, caller))
+    }
+
+    /// Changes the length of a file, by an open handle if there is one.
+    pub fn set_len(
+        &self,
+        inode: InodeId,
+        handle: Option<HandleId>,
+        len: u64,
+        caller: Caller,
+    ) -> Result<()> {
+        let disk = self.writable()?;
+        let node = self.inodes.get(inode)?;
+        let of = match &*node {
+            Node::File(of) => of,
+            Node::Entry(..) => return Err(Error::ReadOnly),
+            Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
+            Node::Special(..) => return Err(Error::Unsuitable),
+            Node::Unseen(_) => return Err(self.unseen(inode)),
+        };
+        let open = handle.and_then(|handle| self.open_files.get(handle).ok());
+        if let Some((file, _)) = open.as_ref().and_then(|open| open.written()) {
+            return self.change(inode, of, file, || file.set_len(len, caller));
+        }
+        let file = self.by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
+        self.ours.add(of.at.id)?;
+        self.change(inode, of, &*file, || file.set_len(len, caller))
+    }
+
+    /// Allocates or frees a range of an open file.
+    pub fn allocate(
+        &self,
+        inode: InodeId,
+        handle: HandleId,
+        what: Allocation,
+        caller: Caller,
+    ) -> Result<()> {
+        let open = self.open_files.get(handle)?;
+        let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
+        self.change(inode, of, file, || file.allocate(what, caller))
+    }
+
+    /// Copies a range of one open file to another, as far as the source can; arrays are copied by reading and writing.
+    pub fn copy_range(
+        &self,
+        from: (HandleId, u64),
+        to: (InodeId, HandleId, u64),
+        len: u64,
+        caller: Caller,
+    ) -> Result<usize> {
+        let (source, open) = (self.open_files.get(from.0)?, self.open_files.get(to.1)?);
+        let source = source.source().ok_or(Error::Unsupported)?;
+        let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
+        let range = from.1..from.1.saturating_add(len);
+        self.change(to.0, of, file, || file.copy(source, range, to.2, caller))
+    }
+
+    /// The next data or hole of an open file. An array has none but its end.
+    pub fn seek(&self, handle: HandleId, offset: u64, hole: Hole) -> Result<u64> {
+        let open = self.open_files.get(handle)?;
+        let end = match open.source() {
+            Some(source) => match source.seek(offset, hole == Hole::Hole) {
+                // Somewhere else than in a local file nobody knows.
+                Err(Error::Unsupported) => source.stat()?.identity.size,
+                found => return found,
+            },
+            None => open.len(),
+        };
+        match hole {
+            _ if offset >= end => Err(Error::BeyondTheEnd),
+            Hole::Data => Ok(offset),
+            Hole::Hole => Ok(end),
+        }
+    }
+
+    /// Returns when what was written to a file has reached the disk. `data`: without what is not needed to find it.
+    pub fn sync(&self, handle: HandleId, data: bool) -> Result<()> {
+        let open = self.open_files.get(handle)?;
+        match (open.source(), &self.disk) {
+            (Some(source), Some(disk)) => disk.sync(Target::Open(source), data),
+            // Nothing was written.
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns when the names in a directory have reached the disk.
+    pub fn sync_directory(&self, inode: InodeId, data: bool) -> Result<()> {
+        let Some(disk) = &self.disk else {
+            return Ok(());
+        };
+        match self.directory(inode) {
+            Ok(directory) => {
+                let (path, id) = (&*directory.path, directory.id);
+                disk.sync(Target::Named { path, id }, data)
+            }
+            // Entries of a container are never dirty.
+            Err(Error::ReadOnly) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The tree, changed: ordinary files and directories of the source.
+//!
+//! Every operation finds the place where an inode is now, has the disk change it, and lets the table of inodes follow.
+//! Arrays and what else a version of a container holds cannot be changed; a container is renamed or removed as the file
+//! or directory that it is. Assumes that the kernel has let the caller in. Used by `kernel::adapter`.
+
+mod attributes;
+mod content;
+mod names;
+mod removal;
+mod rename;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+pub use content::Hole;
+
+use super::node::Node;
+use super::{InodeId, Tree};
+use crate::disk::{Disk, Place};
+use crate::error::{Error, Result};
+use crate::source::FileId;
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    pub write: bool,
+    /// What it holds goes.
+    pub truncate: bool,
+}
+
+/// A directory of the source, as it is known.
+struct Directory {
+    path: PathBuf,
+    id: FileId,
+}
+
+impl Directory {
+    fn place<'a>(&'a self, name: &'a OsStr) -> Place<'a> {
+        Place {
+            directory: &self.path,
+            id: self.id,
+            name,
+        }
+    }
+
+    fn join(&self, name: &OsStr) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+impl Tree {
+    fn writable(&self) -> Result<&dyn Disk> {
+        self.disk.as_deref().ok_or(Error::ReadOnly)
+    }
+
+    /// The directory of the source that an inode is. Those of containers cannot be changed.
+    fn directory(&self, inode: InodeId) -> Result<Directory> {
+        match &*self.inodes.get(inode)? {
+            Node::Directory(at) => Ok(Directory {
+                path: self.inodes.path(inode)?,
+                id: at.id,
+            }),
+            Node::Container(_) | Node::Entry(..) => Err(Error::ReadOnly),
+            Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
+            Node::Unseen(_) => Err(self.unseen(inode)),
+        }
+    }
+
+    /// What is shown of a directory has changed.
+    fn names_changed(&self, directory: InodeId) {
+        self.kept_names.forget(directory);
+    }
+}
+
+/// A failure that names the path, with a number of the system.
+fn refused(doing: &str, path: &Path, code: i32) -> Error {
+    let cause = std::io::Error::from_raw_os_error(code);
+    Error::io(format!("cannot {doing} {}", path.display()), cause)
+}

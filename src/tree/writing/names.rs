@@ -1,0 +1,170 @@
+//! Making and removing entries of directories.
+//!
+//! Used by [`super`].
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::arrival::node_of;
+use super::super::inode::Dirent;
+use super::super::node::Node;
+use super::super::open_file::{OpenFile, Stored};
+use super::super::{Attr, InodeId, Open, Tree};
+use super::Directory;
+use crate::disk::{Caller, NewEntry};
+use crate::error::{Error, Result};
+use crate::source::{FileId, FileKind, Stat};
+
+impl Tree {
+    /// Makes a regular file and opens it. If it is there, that is an error if it must not be (`exclusive`); else the
+    /// kernel looks again, and opens it as any other.
+    pub fn create(
+        &self,
+        parent: InodeId,
+        name: &OsStr,
+        mode: u32,
+        exclusive: bool,
+        caller: Caller,
+    ) -> Result<(Attr, Open)> {
+        let disk = self.writable()?;
+        let directory = self.directory(parent)?;
+        let made = disk.create(directory.place(name), mode, caller);
+        let file = made.map_err(|e| match e.is_already_there() && !exclusive {
+            true => self.changed(&directory.join(name)),
+            false => e,
+        })?;
+        let identity = file.identity();
+        let (attr, node) = self.enter_made(parent, &directory, name, Some(identity.id))?;
+        if let Some(of) = node.ordinary() {
+            of.opened(of.moment(), identity);
+        }
+        let opened = OpenFile::ordinary(Stored::Written(file), node);
+        let handle = self.open_files.insert(attr.inode, opened);
+        let open = Open {
+            handle,
+            keep_cache: false,
+            ordinary: true,
+        };
+        Ok((attr, open))
+    }
+
+    /// Makes an entry that is not opened. Counts one look-up of its inode.
+    pub fn make(
+        &self,
+        parent: InodeId,
+        name: &OsStr,
+        what: NewEntry<'_>,
+        caller: Caller,
+    ) -> Result<Attr> {
+        let disk = self.writable()?;
+        let directory = self.directory(parent)?;
+        disk.make(directory.place(name), what, caller)?;
+        let (attr, _) = self.enter_made(parent, &directory, name, None)?;
+        Ok(attr)
+    }
+
+    /// Gives a file another name. Counts one look-up.
+    pub fn link(&self, file: InodeId, parent: InodeId, name: &OsStr) -> Result<Attr> {
+        let disk = self.writable()?;
+        let directory = self.directory(parent)?;
+        let node = self.inodes.get(file)?;
+        let id = match &*node {
+            Node::File(_) | Node::Special(..) => node.file().ok_or(Error::NotFound)?,
+            Node::Container(_) | Node::Entry(..) => return Err(Error::ReadOnly),
+            Node::Directory(_) => return Err(Error::IsADirectory),
+            Node::Unseen(_) => return Err(self.unseen(file)),
+        };
+        self.with_target(file, &node, |target, _| {
+            disk.link(target, directory.place(name))
+        })?;
+        let path = directory.join(name);
+        let stat = self.store.stat(&path)?;
+        if stat.identity.id != id {
+            return Err(self.changed(&path));
+        }
+        self.names_changed(parent);
+        let (inode, node) = self
+            .inodes
+            .enter(Dirent::new(parent, name), node_of(&stat, None))?;
+        Ok(self.source_attr(inode, &node, &stat))
+    }
+
+    /// Removes a name that is no directory's.
+    pub fn unlink(&self, parent: InodeId, name: &OsStr) -> Result<()> {
+        let disk = self.writable()?;
+        if self.is_in_container(parent)? {
+            return self.unlink_inside(parent, name);
+        }
+        let directory = self.directory(parent)?;
+        let stat = self.store.stat(&directory.join(name))?;
+        disk.unlink(directory.place(name))?;
+        self.forget_name(&Dirent::new(parent, name), &stat);
+        Ok(())
+    }
+
+    /// Removes a directory: of the source, if it is empty, or of a container.
+    pub fn remove_directory(&self, parent: InodeId, name: &OsStr) -> Result<()> {
+        let disk = self.writable()?;
+        if self.is_in_container(parent)? {
+            return self.remove_directory_inside(parent, name);
+        }
+        let directory = self.directory(parent)?;
+        let link = Dirent::new(parent, name);
+        let stat = self.store.stat(&directory.join(name))?;
+        let known = self.inodes.named(&link, &stat);
+        match known.as_ref().map(|(inode, node)| (*inode, &**node)) {
+            Some((inode, Node::Container(container))) => {
+                self.remove_container(inode, container, &directory, name, &stat)?;
+            }
+            _ => disk.remove_directory(directory.place(name))?,
+        }
+        self.forget_name(&link, &stat);
+        Ok(())
+    }
+
+    fn is_in_container(&self, directory: InodeId) -> Result<bool> {
+        let node = self.inodes.get(directory)?;
+        Ok(matches!(&*node, Node::Container(_) | Node::Entry(..)))
+    }
+
+    /// A name led to this, and is gone.
+    pub(super) fn forget_name(&self, link: &Dirent, stat: &Stat) {
+        if let Some(Node::Container(container)) = self.inodes.unlinked(link, stat).as_deref() {
+            self.forget_container(container);
+        }
+        if stat.kind == FileKind::File && stat.nlink < 2 {
+            self.ours.remove(stat.identity.id);
+        }
+        self.names_changed(link.parent);
+    }
+
+    /// The inode of what has just been made. It is no container, whatever it becomes.
+    fn enter_made(
+        &self,
+        parent: InodeId,
+        directory: &Directory,
+        name: &OsStr,
+        id: Option<FileId>,
+    ) -> Result<(Attr, Arc<Node>)> {
+        let path = directory.join(name);
+        let stat = self.look_at_made(&path, id)?;
+        if stat.kind == FileKind::File {
+            self.ours.add(stat.identity.id)?;
+        }
+        self.names_changed(parent);
+        let (inode, node) = self
+            .inodes
+            .enter(Dirent::new(parent, name), node_of(&stat, None))?;
+        Ok((self.source_attr(inode, &node, &stat), node))
+    }
+
+    /// `id`: which file it must be; somebody else may have been there since.
+    fn look_at_made(&self, path: &Path, id: Option<FileId>) -> Result<Stat> {
+        let stat = self.store.stat(path)?;
+        match id.is_none_or(|id| id == stat.identity.id) {
+            true => Ok(stat),
+            false => Err(self.changed(path)),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Renaming, of files, directories and containers alike.
+//!
+//! Used by [`super`].
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::super::inode::Dirent;
+use super::super::node::Node;
+use super::super::{InodeId, Tree};
+use super::{Directory, refused};
+use crate::disk::Renaming;
+use crate::error::Result;
+use crate::source::{FileKind, Stat};
+
+/// A name that is renamed, and what it led to before.
+struct Side {
+    link: Dirent,
+    directory: Directory,
+    stat: Stat,
+}
+
+impl Tree {
+    pub fn rename(
+        &self,
+        from: (InodeId, &OsStr),
+        to: (InodeId, &OsStr),
+        how: Renaming,
+    ) -> Result<()> {
+        let disk = self.writable()?;
+        let moved = self.side(from)?;
+        let (link, directory) = (Dirent::new(to.0, to.1), self.directory(to.0)?);
+        let replaced = match self.store.stat(&directory.join(to.1)) {
+            Ok(stat) => Some(stat),
+            Err(e) if e.is_not_found() => None,
+            Err(e) => return Err(e),
+        };
+        let (old, new) = (moved.directory.place(from.1), directory.place(to.1));
+        match &replaced {
+            // In the mount both are directories; in the source only one is.
+            Some(stat) if how == Renaming::Over && differ(stat.kind, moved.stat.kind) => {
+                self.replace_other_kind(&moved, &directory, to.1, stat)?;
+            }
+            _ => disk.rename(old, new, how)?,
+        }
+        match (how, replaced) {
+            (Renaming::Exchange, Some(stat)) => {
+                let ends = ((&moved.link, &moved.stat), (&link, &stat));
+                self.inodes.exchanged(ends.0, ends.1);
+                self.look_again(&moved.link, &stat);
+            }
+            (_, replaced) => {
+                if let Some(stat) = replaced.filter(|stat| !is_same(stat, &moved.stat)) {
+                    self.forget_name(&link, &stat);
+                }
+                self.inodes.renamed(&moved.link, &link, &moved.stat);
+            }
+        }
+        self.look_again(&link, &moved.stat);
+        self.names_changed(from.0);
+        self.names_changed(to.0);
+        Ok(())
+    }
+
+    fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {
+        let directory = self.directory(parent)?;
+        Ok(Side {
+            stat: self.store.stat(&directory.join(name))?,
+            link: Dirent::new(parent, name),
+            directory,
+        })
+    }
+
+    /// A container that is a file takes the place of an empty directory, or a directory that of such a container: they
+    /// change places, and then the one that was replaced goes.
+    fn replace_other_kind(
+        &self,
+        moved: &Side,
+        directory: &Directory,
+        name: &OsStr,
+        replaced: &Stat,
+    ) -> Result<()> {
+        let disk = self.writable()?;
+        let (old, new) = (
+            moved.directory.place(&moved.link.name),
+            directory.place(name),
+        );
+        if !self.is_directory_here(&moved.link, &moved.stat) {
+            return disk.rename(old, new, Renaming::Over);
+        }
+        if replaced.kind == FileKind::Directory && !self.is_empty(&directory.join(name))? {
+            return Err(refused("replace", &directory.join(name), libc::ENOTEMPTY));
+        }
+        disk.rename(old, new, Renaming::Exchange)?;
+        let removed = match replaced.kind {
+            FileKind::Directory => disk.remove_directory(old),
+            _ => disk.unlink(old),
+        };
+        if removed.is_err() {
+            disk.rename(old, new, Renaming::Exchange)?;
+        }
+        removed
+    }
+
+    /// Whether the mount shows what a name leads to as a directory.
+    fn is_directory_here(&self, link: &Dirent, stat: &Stat) -> bool {
+        let known = self.inodes.named(link, stat);
+        let is_container = |node: &Node| node.container().is_some();
+        stat.kind == FileKind::Directory || known.is_some_and(|(_, node)| is_container(&node))
+    }
+
+    fn is_empty(&self, path: &Path) -> Result<bool> {
+        let mut empty = true;
+        self.store.list(path, &mut |_, _| empty = false)?;
+        Ok(empty)
+    }
+
+    /// What an entry is may go by its name: if it is something else now, the kernel is to look the name up afresh.
+    fn look_again(&self, link: &Dirent, stat: &Stat) {
+        let Some((inode, node)) = self.inodes.named(link, stat) else {
+            return;
+        };
+        let before = node.container().is_some();
+        let Ok(above) = self.inodes.path(link.parent) else {
+            return;
+        };
+        match self.shown_kind(link, &above) {
+            Ok(kind) if stat.kind == FileKind::File && before != (kind == FileKind::Directory) => {
+                self.invalidate(inode, Some(link.clone()));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn differ(one: FileKind, other: FileKind) -> bool {
+    (one == FileKind::Directory) != (other == FileKind::Directory)
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    one.identity.id == other.identity.id && one.mount == other.mount
+}

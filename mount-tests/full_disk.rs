@@ -29,7 +29,14 @@ impl SmallDisk {
         };
         let options = std::ffi::CString::new(options).unwrap();
         let flags = MountFlags::empty();
-        mount("tmpfs", small.disk.path(), "tmpfs", flags, options.as_c_str()).unwrap();
+        mount(
+            "tmpfs",
+            small.disk.path(),
+            "tmpfs",
+            flags,
+            options.as_c_str(),
+        )
+        .unwrap();
         if is_mounted {
             small.mounted = Some(Mounted::new(small.disk.path(), &["rw"]));
         }
@@ -76,7 +83,9 @@ fn on_small_disks(options: &str, scenario: fn(&SmallDisk)) {
     for is_mounted in [false, true] {
         let options = options.to_owned();
         let what = format!("the full disk is dealt with, mounted: {is_mounted}");
-        within_patience(&what, move || scenario(&SmallDisk::new(&options, is_mounted)));
+        within_patience(&what, move || {
+            scenario(&SmallDisk::new(&options, is_mounted))
+        });
     }
 }
 
@@ -120,7 +129,10 @@ fn write_until_full(disk: &SmallDisk) {
     file.set_len(BLOCK as u64).unwrap();
     std::fs::remove_file(disk.join("before")).unwrap();
     let free = statvfs(disk.path()).unwrap().f_bavail * 4096;
-    assert!(free as usize >= taken.len() - BLOCK, "{free} bytes are free");
+    assert!(
+        free as usize >= taken.len() - BLOCK,
+        "{free} bytes are free"
+    );
     std::fs::write(disk.join("moved"), &before).unwrap();
     assert_content(&disk.stored("moved"), &before);
     assert_content(&disk.join("large"), &taken[..BLOCK]);
@@ -138,7 +150,10 @@ fn allocate_until_full(disk: &SmallDisk) {
     let keep = FallocateFlags::KEEP_SIZE;
     let more = fallocate(&file, keep, taken.len() as u64, 1 << 20);
     assert_full(more.map_err(io::Error::from));
-    let mut over = OpenOptions::new().write(true).open(disk.join("large")).unwrap();
+    let mut over = OpenOptions::new()
+        .write(true)
+        .open(disk.join("large"))
+        .unwrap();
     over.write_all(b"over").unwrap();
     over.sync_all().unwrap();
     let punch = FallocateFlags::PUNCH_HOLE | keep;

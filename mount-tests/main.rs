@@ -8,6 +8,7 @@ mod change;
 mod cli;
 mod corrupt;
 mod daemon;
+mod full_disk;
 mod golden;
 mod harness;
 mod hdf5;

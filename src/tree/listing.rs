@@ -304,7 +304,9 @@ mod tests {
         let cache = BlockCache::new(1 << 20);
         let (root, settings) = (Path::new(""), Settings::default());
         let workers = ReadAheadWorkers::new(1).unwrap();
-        Tree::new(store, None, root, cache, workers, settings).unwrap().0
+        Tree::new(store, None, root, cache, workers, settings)
+            .unwrap()
+            .0
     }
 
     /// A program that lists the root and takes a few names at a time.

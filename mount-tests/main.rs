@@ -33,3 +33,4 @@ mod structure;
 mod system_log;
 mod tree;
 mod worker;
+mod writing;

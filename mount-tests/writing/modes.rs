@@ -29,7 +29,9 @@ const CHANGES: [(&str, fn(&Path)); 7] = [
         let mut file = OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(b"x").unwrap();
     }),
-    ("truncate on opening", |path| drop(File::create(path).unwrap())),
+    ("truncate on opening", |path| {
+        drop(File::create(path).unwrap())
+    }),
     ("ftruncate", |path| writer(path).set_len(3).unwrap()),
     ("truncate", |path| {
         let path = CString::new(path.as_os_str().as_bytes()).unwrap();
@@ -65,7 +67,11 @@ fn mode(path: &Path) -> u32 {
 #[track_caller]
 fn assert_mode(place: &Place, expected: u32, what: &str) {
     let (shown, stored) = (mode(&place.join("program")), mode(&place.stored("program")));
-    assert_eq!((shown, stored), (expected, expected), "{what}: {shown:o} {stored:o}");
+    assert_eq!(
+        (shown, stored),
+        (expected, expected),
+        "{what}: {shown:o} {stored:o}"
+    );
 }
 
 fn changes_by_users_clear_the_bits(place: &Place) {
@@ -110,7 +116,10 @@ fn a_changed_owner_clears_the_bits(place: &Place) {
     std::fs::create_dir(&directory).unwrap();
     std::fs::set_permissions(&directory, Permissions::from_mode(0o6755)).unwrap();
     chown(&directory, Some(OTHER), Some(OTHER)).unwrap();
-    assert_eq!((mode(&directory), mode(&place.stored("d"))), (0o6755, 0o6755));
+    assert_eq!(
+        (mode(&directory), mode(&place.stored("d"))),
+        (0o6755, 0o6755)
+    );
 }
 
 fn a_mode_is_what_chmod_says(place: &Place) {
@@ -120,7 +129,8 @@ fn a_mode_is_what_chmod_says(place: &Place) {
         std::fs::set_permissions(&path, Permissions::from_mode(bits)).unwrap();
         assert_mode(place, bits, "chmod");
         assert_eq!(file.metadata().unwrap().mode() & 0o7777, bits, "fstat");
-        file.set_permissions(Permissions::from_mode(bits ^ 0o011)).unwrap();
+        file.set_permissions(Permissions::from_mode(bits ^ 0o011))
+            .unwrap();
         assert_mode(place, bits ^ 0o011, "fchmod");
     }
 }

@@ -73,9 +73,18 @@ fn what_a_user_makes_is_his(place: &Place) {
     }
     let device = |user: u32| {
         let at = place.join(format!("device-{user}"));
-        mknodat(CWD, at, FileType::CharacterDevice, Mode::from_raw_mode(0o600), 0x103)
+        mknodat(
+            CWD,
+            at,
+            FileType::CharacterDevice,
+            Mode::from_raw_mode(0o600),
+            0x103,
+        )
     };
-    assert_eq!(as_user(OTHER, || device(OTHER)), Err(rustix::io::Errno::PERM));
+    assert_eq!(
+        as_user(OTHER, || device(OTHER)),
+        Err(rustix::io::Errno::PERM)
+    );
     device(0).unwrap();
     assert_eq!(place.stored("device-0").metadata().unwrap().rdev(), 0x103);
 }
@@ -145,12 +154,18 @@ fn what_the_mode_forbids_is_refused(place: &Place) {
     set_mode(&place.join("closed"), 0o700);
     as_user(OTHER, || {
         assert_refused(File::open(place.join("secret")), libc::EACCES);
-        assert_refused(File::options().write(true).open(place.join("read")), libc::EACCES);
+        assert_refused(
+            File::options().write(true).open(place.join("read")),
+            libc::EACCES,
+        );
         assert_refused(File::open(place.join("closed/open")), libc::EACCES);
         assert_refused(std::fs::write(place.join("closed/new"), ""), libc::EACCES);
         assert_refused(std::fs::read_dir(place.join("closed")), libc::EACCES);
         let permissions = Permissions::from_mode(0o777);
-        assert_refused(std::fs::set_permissions(place.join("read"), permissions), libc::EPERM);
+        assert_refused(
+            std::fs::set_permissions(place.join("read"), permissions),
+            libc::EPERM,
+        );
         let flags = rustix::fs::XattrFlags::empty();
         let set = rustix::fs::setxattr(place.join("read"), "user.x", b"", flags);
         assert_refused(set.map_err(std::io::Error::from), libc::EACCES);

@@ -41,7 +41,13 @@ fn times(accessed: Time, modified: Time) -> Timestamps {
 }
 
 fn set(path: &Path, accessed: Time, modified: Time) {
-    utimensat(CWD, path, &times(accessed, modified), AtFlags::SYMLINK_NOFOLLOW).unwrap();
+    utimensat(
+        CWD,
+        path,
+        &times(accessed, modified),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )
+    .unwrap();
 }
 
 /// Access and modification.
@@ -118,7 +124,11 @@ fn assert_moves(what: &str, time: impl Fn() -> Time, mut change: impl FnMut()) {
 fn changes_move_the_times_on(place: &Place) {
     let (file, directory) = (place.join("file"), place.join("d"));
     std::fs::create_dir(&directory).unwrap();
-    let mut open = OpenOptions::new().create_new(true).append(true).open(&file).unwrap();
+    let mut open = OpenOptions::new()
+        .create_new(true)
+        .append(true)
+        .open(&file)
+        .unwrap();
     set(&file, (1, 0), (1, 0));
     open.write_all(b"more").unwrap();
     assert!(modified(&file) > (1_600_000_000, 0), "write");
@@ -127,13 +137,21 @@ fn changes_move_the_times_on(place: &Place) {
     assert!(modified(&file) > (1_600_000_000, 0), "truncate");
     set(&file, (1, 0), (1, 0));
     let mode = |bits| Permissions::from_mode(bits);
-    assert_moves("chmod", || changed(&file), || {
-        std::fs::set_permissions(&file, mode(0o600)).unwrap();
-    });
-    assert_moves("link", || changed(&file), || {
-        std::fs::hard_link(&file, place.join("other")).unwrap();
-        std::fs::remove_file(place.join("other")).unwrap();
-    });
+    assert_moves(
+        "chmod",
+        || changed(&file),
+        || {
+            std::fs::set_permissions(&file, mode(0o600)).unwrap();
+        },
+    );
+    assert_moves(
+        "link",
+        || changed(&file),
+        || {
+            std::fs::hard_link(&file, place.join("other")).unwrap();
+            std::fs::remove_file(place.join("other")).unwrap();
+        },
+    );
     assert_eq!(modified(&file), (1, 0), "attributes are not content");
     for name in ["file", "directory"] {
         let path = directory.join(name);

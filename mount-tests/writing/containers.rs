@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, RenameFlags, Timespec, Timestamps, renameat_with,
 use crate::harness::place::Place;
 use crate::harness::reads::{assert_content, assert_same};
 use crate::harness::seeded::Seeded;
+use crate::harness::snapshot::Snapshot;
 use crate::harness::tools::shell;
 use crate::harness::users::OTHER;
 use crate::harness::writers::{Bloscpack, Matrix};
@@ -163,13 +164,40 @@ fn rm_removes_containers_as_the_directories_that_they_seem() {
     assert_content(&place.join("a.blp/data"), &content(3));
 }
 
+/// Nobody loses a container by `rmdir *`: it goes when it has been emptied, and only then.
 #[test]
-fn rmdir_removes_a_container_s_directory() {
+fn rmdir_does_not_remove_what_is_in_a_container() {
     let place = place();
-    std::fs::remove_dir(place.join("a.blp")).unwrap();
-    assert!(!place.join("a.blp").exists() && !place.stored("a.blp").exists());
-    let removed = std::fs::remove_file(place.join("counts"));
-    assert_eq!(removed.unwrap_err().raw_os_error(), Some(libc::EISDIR));
+    for container in ["a.blp", "counts"] {
+        let removed = std::fs::remove_dir(place.join(container));
+        assert_eq!(removed.unwrap_err().raw_os_error(), Some(libc::ENOTEMPTY));
+        let removed = std::fs::remove_file(place.join(container));
+        assert_eq!(removed.unwrap_err().raw_os_error(), Some(libc::EISDIR));
+    }
+    assert_content(&place.join("a.blp/data"), &content(1));
+    assert_content(&place.join("counts/val"), &val());
+}
+
+/// What is removed from a container is gone with the container, and not before.
+#[test]
+fn what_was_only_half_removed_is_there_in_the_next_mount() {
+    let mut place = place();
+    let stored = Snapshot::of(place.source()).unwrap();
+    shell(
+        place.path(),
+        "rm a.blp/data a.blp/arrays.json counts/val && rm -r counts/views",
+        &[],
+    );
+    for gone in ["a.blp/data", "counts/val", "counts/views"] {
+        assert!(!place.join(gone).exists(), "{gone}");
+    }
+    assert_eq!(
+        Snapshot::of(place.source()).unwrap().difference(&stored),
+        None
+    );
+    place.mount_again();
+    assert_content(&place.join("a.blp/data"), &content(1));
+    assert_content(&place.join("counts/val"), &val());
 }
 
 /// Access is not content: whoever reads goes on, and what the kernel holds of it stays.
@@ -204,16 +232,25 @@ fn a_changed_mode_is_no_new_version() {
 }
 
 #[test]
-fn owner_and_times_of_a_container_are_those_of_its_file() {
+fn the_owner_of_a_container_is_that_of_its_file() {
+    if !is_root("another owner") {
+        return;
+    }
     let place = place();
     let (path, open) = (place.join("a.blp"), half_read(&place.join("a.blp/data")));
-    if is_root("another owner") {
-        chown(&path, Some(OTHER), Some(OTHER)).unwrap();
-        for path in [&path, &place.join("a.blp/data"), &place.stored("a.blp")] {
-            let metadata = path.metadata().unwrap();
-            assert_eq!((metadata.uid(), metadata.gid()), (OTHER, OTHER));
-        }
+    chown(&path, Some(OTHER), Some(OTHER)).unwrap();
+    for path in [&path, &place.join("a.blp/data"), &place.stored("a.blp")] {
+        let metadata = path.metadata().unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (OTHER, OTHER));
     }
+    assert_reads_on(&open, &content(1));
+}
+
+/// A time that is set here is no change of the content.
+#[test]
+fn the_times_of_a_container_are_those_of_its_file() {
+    let place = place();
+    let (path, open) = (place.join("a.blp"), half_read(&place.join("a.blp/data")));
     let time = |tv_sec| Timespec { tv_sec, tv_nsec: 7 };
     let times = Timestamps {
         last_access: time(1000),

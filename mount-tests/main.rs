@@ -32,5 +32,6 @@ mod replaced;
 mod structure;
 mod system_log;
 mod tree;
+mod who_writes;
 mod worker;
 mod writing;

@@ -254,7 +254,7 @@ fn error_txt_of_a_container_in_a_group_is_its_own() {
 }
 
 #[test]
-fn nothing_can_be_written_through_a_read_only_mount() {
+fn nothing_can_be_written_to_a_read_only_mount() {
     let source = scratch_directory();
     Bloscpack::default().write(&source.path().join("x.blp"), b"content");
     std::fs::write(source.path().join("file"), "content").unwrap();

@@ -98,7 +98,7 @@ pub(super) struct MountArgs {
     /// Read-only
     #[arg(long)]
     ro: bool,
-    /// Without effect: in this version every mount is read-only
+    /// Writable, or no mount; without --ro and --rw it is writable if it can be
     #[arg(long, conflicts_with = "ro")]
     rw: bool,
     /// Memory for decoded blocks (default: an eighth of memory, at most 1G)
@@ -256,7 +256,9 @@ pub(super) struct MountHelper {
 
 impl From<MountHelper> for MountArgs {
     fn from(helper: MountHelper) -> Self {
-        let mut options = helper.options;
+        let mut options: Vec<String> = helper.options.iter().flat_map(|o| split(o)).collect();
+        // mount(8) hands on 'rw' whenever it is not told 'ro', so it says nothing here.
+        options.retain(|option| option != "rw");
         if helper.fake {
             options.push(super::options::FAKE.to_owned());
         }

@@ -12,10 +12,12 @@ mod options;
 mod output;
 mod preconditions;
 mod report;
+mod running;
 mod size;
 mod status;
 mod umount;
 mod verify;
+mod writing;
 
 use std::ffi::OsString;
 use std::fmt;

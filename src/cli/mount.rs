@@ -1,22 +1,19 @@
-//! `arrayfs mount`: check, go to the background, serve, unmount.
+//! `arrayfs mount`: check, go to the background, mount. What follows is [`Running`]'s.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use log::LevelFilter;
 
 use super::args::MountArgs;
 use super::options::MountOptions;
 use super::preconditions::{self, Places};
-use super::{CommandResult, Failure, container, output};
+use super::running::Running;
+use super::{CommandResult, Failure, container, output, writing};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::daemon::background::{self, ForkSide, Inherited, Readiness};
 use crate::daemon::log::Destination;
-use crate::daemon::mount_table::{self, Device};
-use crate::daemon::signals::{self, Request};
-use crate::daemon::{self, processes, readahead};
+use crate::daemon::{self, mount_table, processes, readahead, signals};
 use crate::disk::Disk;
 use crate::disk::local::LocalDisk;
 use crate::error::plain;
@@ -29,9 +26,6 @@ use crate::tree::{Settings, Tree};
 /// Arenas of the system's allocator: threads allocate little, and most of it from their own caches.
 #[cfg(target_env = "gnu")]
 const ARENAS: libc::c_int = 4;
-
-/// After this long a mount that is still in use is detached and the daemon ends.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
     let options = MountOptions::parse(&args.all_options())?;
@@ -89,16 +83,6 @@ fn serve(
     running.until_ended()
 }
 
-/// A served mount and the signals that end it.
-struct Running<'a> {
-    mount: Mount,
-    signals: crossbeam_channel::Receiver<Request>,
-    source: &'a Path,
-    mountpoint: &'a Path,
-    /// Of our mount; `None` if the system does not tell.
-    device: Option<Device>,
-}
-
 fn start<'a>(
     places: &'a Places,
     options: &MountOptions,
@@ -113,11 +97,10 @@ fn start<'a>(
         let why = plain(&e);
         log::warn!("log=syslog: {why}: the daemon logs when it can");
     }
-    if options.writable {
-        let mountpoint = places.mountpoint.display();
-        log::warn!("{mountpoint}: 'rw' has no effect: in this version every mount is read-only");
-    }
     processes::name_daemon();
+    // In this process, whose number the kernel notes, and before it has a second thread.
+    let lock = writing::claim(&places.source, options.writing)?;
+    let writable = lock.is_some();
     raise_descriptor_limit();
     return_freed_memory();
     memory::keep_reserve();
@@ -131,8 +114,6 @@ fn start<'a>(
     if options.allow_other {
         root.store.serve_others();
     }
-    let writable = true;
-    rustix::process::umask(rustix::fs::Mode::empty());
     let settings = Settings {
         uid: options.uid,
         gid: options.gid,
@@ -142,7 +123,8 @@ fn start<'a>(
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
     let disk = writable.then_some(disk);
     let (tree, invalidations) = Tree::new(root.store, disk, &root.path, cache, workers, settings)?;
-    let session = session_options(places, options, threads);
+    let mut session = session_options(places, options, threads);
+    session.writable = writable;
     let mount =
         Mount::start(Arc::new(tree), invalidations, &places.mountpoint, &session).map_err(|e| {
             // The helper of users ends its lines.
@@ -161,6 +143,7 @@ fn start<'a>(
         source: &places.source,
         mountpoint: &places.mountpoint,
         device: device.ok(),
+        lock,
     })
 }
 
@@ -172,6 +155,8 @@ fn session_options(places: &Places, options: &MountOptions, threads: usize) -> s
     session.dev = options.dev;
     session.exec = !options.noexec;
     session.atime = !options.noatime;
+    session.sync = options.sync;
+    session.dirsync = options.dirsync;
     session.symfollow = !options.nosymfollow;
     session
 }
@@ -200,55 +185,4 @@ fn raise_descriptor_limit() {
     if let Err(e) = setrlimit(Resource::Nofile, raised) {
         log::debug!("the limit of open files stays: {e}");
     }
-}
-
-impl Running<'_> {
-    /// Serves until the mount is gone: unmounted by somebody, or by us when a signal asks for it.
-    fn until_ended(self) -> CommandResult {
-        log::info!(
-            "{} mounted at {}",
-            self.source.display(),
-            self.mountpoint.display()
-        );
-        loop {
-            crossbeam_channel::select! {
-                recv(self.mount.ended()) -> _ => {
-                    log::info!("{} unmounted", self.mountpoint.display());
-                    end();
-                }
-                recv(self.signals) -> request => match request {
-                    Ok(Request::ReopenLog) => daemon::log::reopen(),
-                    Ok(Request::End) | Err(_) => return self.unmount(),
-                },
-            }
-        }
-    }
-
-    fn unmount(&self) -> CommandResult {
-        let mountpoint = self.mountpoint.display();
-        if !self.is_in_place() {
-            log::warn!("{mountpoint}: not our mount any more; ending without unmounting it");
-        } else if let Err(e) = session::unmount(self.mountpoint, false) {
-            log::warn!("{mountpoint}: {}; detaching the mount", plain(&e));
-            if let Err(e) = session::unmount(self.mountpoint, true) {
-                log::error!("{mountpoint} cannot be unmounted: {}", plain(&e));
-                return Err(Failure::silent());
-            }
-        }
-        // A detached mount that is still used ends with the process: its users get an error.
-        let _ = self.mount.ended().recv_timeout(PATIENCE);
-        log::info!("{mountpoint} unmounted");
-        end();
-    }
-
-    /// Whether the path leads to our mount: it may have been detached, and another mounted there since.
-    fn is_in_place(&self) -> bool {
-        let now = || mount_table::device_at(self.mountpoint).ok();
-        self.device.is_none_or(|device| now() == Some(device))
-    }
-}
-
-/// Without unwinding what is mounted: fuser's tear-down would unmount the path a second time.
-fn end() -> ! {
-    std::process::exit(0)
 }

@@ -26,9 +26,21 @@ pub(super) struct MountOptions {
     pub(super) noexec: bool,
     pub(super) noatime: bool,
     pub(super) nosymfollow: bool,
-    /// Writing was asked for.
-    pub(super) writable: bool,
+    pub(super) sync: bool,
+    pub(super) dirsync: bool,
+    pub(super) writing: Writing,
     pub(super) fake: bool,
+}
+
+/// Whether the mount is to be writable.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// Neither `ro` nor `rw`: if the source is, and nobody else writes to it.
+    #[default]
+    IfPossible,
+    Never,
+    /// Otherwise there is no mount.
+    Insisted,
 }
 
 /// More ahead of every reader is a mistake.
@@ -195,10 +207,13 @@ impl MountOptions {
             "noatime" => self.noatime = true,
             "symfollow" => self.nosymfollow = false,
             "nosymfollow" => self.nosymfollow = true,
-            "ro" => self.writable = false,
-            "rw" => self.writable = true,
+            "sync" => self.sync = true,
+            "async" => self.sync = false,
+            "dirsync" => self.dirsync = true,
+            "ro" => self.writing = Writing::Never,
+            "rw" => self.writing = Writing::Insisted,
             FAKE => self.fake = true,
-            // Always on, mount(8)'s and systemd's own business, or without meaning where nothing is written.
+            // Always on, mount(8)'s and systemd's own business, or without meaning here.
             name if KNOWN.contains(&name) => {}
             name => return Err(unknown(name)),
         }
@@ -267,13 +282,21 @@ mod tests {
             allow_other: true,
             uid: Some(7),
             umask: Some(0o27),
-            writable: true,
+            writing: Writing::Insisted,
             ..MountOptions::default()
         };
         assert_eq!(parsed.unwrap(), expected);
         let generic = "defaults,suid,nodev,exec,noatime,nofail,_netdev,default_permissions,ro";
         assert!(parse(generic).unwrap().noatime);
-        assert!(!parse("rw,ro").unwrap().writable);
+        for (options, writing) in [
+            ("defaults", Writing::IfPossible),
+            ("rw,ro", Writing::Never),
+            ("ro,rw", Writing::Insisted),
+        ] {
+            assert_eq!(parse(options).unwrap().writing, writing, "{options}");
+        }
+        let parsed = parse("sync,dirsync,async").unwrap();
+        assert!(!parsed.sync && parsed.dirsync && parse("async,sync").unwrap().sync);
         let log = |options| parse(options).unwrap().log.unwrap();
         assert_eq!(log("log=syslog"), Destination::System);
         for file in ["log=x.log", "log=./syslog"] {
@@ -291,7 +314,7 @@ mod tests {
     #[test]
     fn generic_options_are_taken() {
         let options = "auto,noauto,user,user=joe,nouser,users,nousers,owner,noowner,group,nogroup,\
-                       defaults,nofail,_netdev,comment=x,x-y=z,X-mount.mkdir,sync,async,dirsync,\
+                       defaults,nofail,_netdev,comment=x,x-y=z,X-mount.mkdir,async,\
                        lazytime,nolazytime,iversion,noiversion,mand,nomand,silent,loud,diratime,\
                        nodiratime,relatime,norelatime,strictatime,nostrictatime,symfollow";
         for option in options.split(',') {

@@ -77,11 +77,17 @@ fn print_json(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> 
                     let mut state = state.clone();
                     // The mount table's is spelled so that nothing of it is lost.
                     state["source"] = mounted.source.clone().into();
-                    json!({ "mountpoint": mountpoint, "state": "serving", "daemon": state })
+                    json!({
+                        "mountpoint": mountpoint,
+                        "state": "serving",
+                        "writable": mounted.writable,
+                        "daemon": state,
+                    })
                 }
                 Err(e) => json!({
                     "mountpoint": mountpoint,
                     "state": describe(e),
+                    "writable": mounted.writable,
                     "source": mounted.source,
                 }),
             }
@@ -98,16 +104,21 @@ fn print(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> io::R
     for (mounted, state) in states {
         writeln!(out, "{}", output::path_text(&mounted.mountpoint))?;
         match state {
-            Ok(state) => print_state(out, &mounted.source, state)?,
+            Ok(state) => print_state(out, mounted, state)?,
             Err(e) => writeln!(out, "  {} (from {})", describe(e), mounted.source)?,
         }
     }
     Ok(())
 }
 
-fn print_state(out: &mut impl Write, source: &str, state: &Value) -> io::Result<()> {
+fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Result<()> {
     let number = |name: &str| state["cache"][name].as_u64().unwrap_or(0);
-    writeln!(out, "  source  {source}")?;
+    let access = match mounted.writable {
+        true => "writable",
+        false => "read-only",
+    };
+    writeln!(out, "  source  {}", mounted.source)?;
+    writeln!(out, "  access  {access}")?;
     writeln!(
         out,
         "  daemon  pid {}, version {}, {} open files, {} open containers",

@@ -1,4 +1,4 @@
-//! `arrayfs umount`: unmount, and wait until the daemon has ended.
+//! `arrayfs umount`: have everything written, unmount, and wait until the daemon has ended.
 //!
 //! The wait is bounded: a daemon serves as long as the file system is mounted anywhere, and that may be
 //! in mount namespaces which this process has no say in.
@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::RecvTimeoutError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -14,10 +15,15 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::{CommandResult, Failure, status};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::processes;
+use crate::daemon::write_out::{self, MountRoot};
+use crate::error::plain;
 use crate::kernel::session;
 
 /// How long the daemon may take to end, once the mount is gone.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// As long as a daemon writes it is waited for; one that is stopped does not.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 pub(super) fn run(mountpoint: &Path) -> CommandResult {
     let mounted = mounted_at(mountpoint)?;
@@ -25,6 +31,9 @@ pub(super) fn run(mountpoint: &Path) -> CommandResult {
         Ok(status) => {
             let daemon = status["pid"].as_u64().and_then(|pid| pid.try_into().ok());
             let watched = daemon.and_then(Daemon::watch);
+            if mounted.writable {
+                write_out(&mounted)?;
+            }
             unmount(&mounted, false)?;
             watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))
         }
@@ -72,6 +81,41 @@ fn spelled(mountpoint: &Path) -> io::Result<PathBuf> {
         (Some(Ok(parent)), Some(name)) => parent.join(name),
         _ => absolute,
     })
+}
+
+/// Has the kernel write out what programs changed in mapped files; what cannot be written is not given up here.
+fn write_out(mounted: &Mounted) -> CommandResult {
+    let (mountpoint, device) = (mounted.mountpoint.clone(), mounted.device);
+    let done = write_out::aside(move || {
+        let root = MountRoot::open(&mountpoint, device)?;
+        root.map_or(Ok(()), |root| root.write_out())
+    });
+    let failed = |e: &io::Error| {
+        let path = mounted.mountpoint.display();
+        Failure::new(format!(
+            "{path} is not unmounted: what programs changed in mapped files cannot all be written, and may be \
+             lost: {}; the log says what failed; to unmount it nevertheless: umount {path}",
+            plain(e)
+        ))
+    };
+    let done = done.map_err(|e| failed(&e))?;
+    loop {
+        let outcome = match done.recv_timeout(BETWEEN_LOOKS) {
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout) => {
+                let pid = processes::daemon_of(mounted.device, &mounted.mountpoint);
+                if pid.is_some_and(processes::is_stopped) {
+                    return Err(no_answer(mounted));
+                }
+                continue;
+            }
+            Err(e) => return Err(failed(&io::Error::other(e))),
+        };
+        return match outcome {
+            Err(e) if status::is_dead(&e) || e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            outcome => outcome.map_err(|e| failed(&e)),
+        };
+    }
 }
 
 fn unmount(mounted: &Mounted, lazily: bool) -> CommandResult {

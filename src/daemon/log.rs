@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -33,6 +34,8 @@ impl fmt::Display for Destination {
 
 struct Logger {
     destination: Destination,
+    /// Of a log file that is made: as the umask of whoever started us has it, which a daemon that writes gives up.
+    mode: u32,
     sink: Mutex<Sink>,
     /// Whoever started us still reads standard error: warnings go there, too.
     at_terminal: AtomicBool,
@@ -50,10 +53,12 @@ static LOGGER: OnceLock<Logger> = OnceLock::new();
 /// Starts logging; panics are logged, too. Once per process, and after it went to the background: lines
 /// of the system's log carry its number.
 pub fn start(destination: Destination, level: LevelFilter) -> io::Result<()> {
-    let sink = Sink::open(&destination)?;
+    let mode = mode_of_new_files();
+    let sink = Sink::open(&destination, mode)?;
     let logger = LOGGER.get_or_init(|| Logger {
         at_terminal: AtomicBool::new(destination != Destination::StandardError),
         destination,
+        mode,
         sink: Mutex::new(sink),
     });
     if log::set_logger(logger).is_ok() {
@@ -81,7 +86,7 @@ pub fn reopen() {
     let Destination::File(path) = &logger.destination else {
         return;
     };
-    match append(path) {
+    match append(path, logger.mode) {
         Ok(file) => {
             *logger.sink.lock().unwrap_or_else(PoisonError::into_inner) = Sink::File(file);
             log::info!("log reopened");
@@ -90,15 +95,23 @@ pub fn reopen() {
     }
 }
 
-fn append(path: &Path) -> io::Result<File> {
-    File::options().create(true).append(true).open(path)
+fn append(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true).mode(mode).open(path)
+}
+
+/// Asked by setting it, as POSIX has it, while nobody else makes files.
+fn mode_of_new_files() -> u32 {
+    let mask = rustix::process::umask(rustix::fs::Mode::empty());
+    rustix::process::umask(mask);
+    0o666 & !mask.bits()
 }
 
 impl Sink {
-    fn open(destination: &Destination) -> io::Result<Sink> {
+    fn open(destination: &Destination, mode: u32) -> io::Result<Sink> {
         Ok(match destination {
             Destination::StandardError => Sink::StandardError,
-            Destination::File(path) => Sink::File(append(path)?),
+            Destination::File(path) => Sink::File(append(path, mode)?),
             Destination::System => Sink::System(SystemLog::new(Path::new(syslog::SYSTEM))?),
         })
     }

@@ -1,11 +1,14 @@
-//! Being a daemon: going to the background, signals, the log, the mount table, other processes.
+//! Being a daemon: going to the background, signals, the log, the mount table, other processes, who may write.
 //!
 //! Used by the commands that mount and unmount.
 
 pub mod background;
 pub mod log;
 pub mod mount_table;
+pub mod privileges;
 pub mod processes;
 pub mod readahead;
 pub mod signals;
+pub mod source_lock;
 mod syslog;
+pub mod write_out;

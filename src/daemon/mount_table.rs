@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 /// A line of `/proc/self/mountinfo` that is ours.
@@ -15,6 +16,7 @@ pub struct Mounted {
     /// As told when it was mounted: a path, escaped as docs/semantics.md says under "Names".
     pub source: String,
     pub device: Device,
+    pub writable: bool,
 }
 
 /// The number of a mounted file system. No other has it while this one is mounted somewhere or served.
@@ -35,8 +37,17 @@ impl fmt::Display for Device {
 /// The file system that a path leads to. Its daemon is not asked, so that one that does not answer
 /// holds nobody up.
 pub fn device_at(path: &Path) -> io::Result<Device> {
-    let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
-    let found = statx(CWD, path, flags, StatxFlags::empty())?;
+    device(CWD, path, AtFlags::empty())
+}
+
+/// The file system of an opened file; its daemon is not asked.
+pub(super) fn device_of(file: impl AsFd) -> io::Result<Device> {
+    device(file, Path::new(""), AtFlags::EMPTY_PATH)
+}
+
+fn device(directory: impl AsFd, path: &Path, how: AtFlags) -> io::Result<Device> {
+    let flags = how | AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+    let found = statx(directory, path, flags, StatxFlags::empty())?;
     Ok(Device {
         major: found.stx_dev_major,
         minor: found.stx_dev_minor,
@@ -67,11 +78,17 @@ fn parse(line: &[u8]) -> Option<Mounted> {
         return None;
     }
     let mountpoint = OsString::from_vec(unescape(fields.get(4)?));
+    // Both the mount and its file system have such a flag.
+    let read_only = |field: Option<&&[u8]>| {
+        let mut options = field.map_or(&b""[..], |field| field).split(|&b| b == b',');
+        options.any(|option| option == b"ro")
+    };
     let source = String::from_utf8_lossy(&unescape(fields.get(dash + 2)?)).into_owned();
     Some(Mounted {
         mountpoint: mountpoint.into(),
         source,
         device: parse_device(fields.get(2)?)?,
+        writable: !read_only(fields.get(5)) && !read_only(fields.get(dash + 3)),
     })
 }
 
@@ -119,6 +136,16 @@ mod tests {
         assert_eq!(mounted.mountpoint, Path::new("/mnt/a b"));
         assert_eq!(mounted.source, r"/data\x");
         assert_eq!(mounted.device.to_string(), "0:44");
+        assert!(!mounted.writable);
+        for (options, of_file_system, writable) in [
+            ("rw,nosuid,relatime", "rw,user_id=0", true),
+            ("ro,relatime", "rw,user_id=0", false),
+            ("rw", "ro", false),
+            ("rw,error", "rw,roots", true),
+        ] {
+            let line = format!("1 2 0:44 / /m {options} - fuse.arrayfs /x {of_file_system}");
+            assert_eq!(parse(line.as_bytes()).unwrap().writable, writable, "{line}");
+        }
         assert_eq!(parse(b"36 35 0:44 / /mnt ro - ext4 /dev/sda ro"), None);
         assert_eq!(parse(b""), None);
     }

@@ -1,6 +1,6 @@
 //! What other processes have to do with a mount, from `/proc`: who serves it, who keeps it mounted.
 //!
-//! Used for messages, when a daemon does not answer or does not end. What this user may not look at is
+//! Used for messages, when a daemon does not answer or does not end, or has a source locked. What this user may not look at is
 //! left out, so nothing may depend on a list being complete.
 
 use std::collections::HashSet;
@@ -50,10 +50,30 @@ pub fn daemon_of(device: Device, mountpoint: &Path) -> Option<u32> {
         .filter(|_| by_arguments.next().is_none())
 }
 
+/// The mount that a daemon serves, as the daemon itself sees it; of those that it may be `related` to, where only
+/// numbers speak for it.
+pub(super) fn mount_of(pid: u32, related: impl Fn(&Mounted) -> bool) -> Option<Mounted> {
+    let connections = connections(pid);
+    let is_its = |mounted: &Mounted| {
+        let told = || was_told(pid, &mounted.mountpoint);
+        match connections.is_empty() {
+            true => told(),
+            false => connections.contains(&mounted.device.minor) && (related(mounted) || told()),
+        }
+    };
+    let mounts = mounts_of(&pid.to_string()).or_else(|_| mounts_of("self"));
+    mounts.unwrap_or_default().into_iter().rfind(is_its)
+}
+
+/// What a process is called, if it has not ended.
+pub(super) fn name(pid: u32) -> Option<String> {
+    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(comm.trim_end().to_owned())
+}
+
 /// Whether a process is one of this program's daemons, by its name.
 pub fn is_ours(pid: u32) -> bool {
-    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-    comm.is_ok_and(|comm| comm.trim_end() == DAEMON)
+    name(pid).is_some_and(|name| name == DAEMON)
 }
 
 /// Whether a process is stopped, by a signal or a debugger.
@@ -92,14 +112,20 @@ fn has_connection(pid: u32) -> bool {
 }
 
 fn serves(pid: u32, device: Device) -> bool {
+    connections(pid).contains(&device.minor)
+}
+
+/// The numbers of the connections that a process has open, on kernels that tell them.
+fn connections(pid: u32) -> Vec<u32> {
     let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo"));
-    let mut infos = infos.into_iter().flatten().flatten();
-    infos.any(|info| {
+    let number = |info: std::fs::DirEntry| {
         let text = std::fs::read_to_string(info.path()).unwrap_or_default();
         let mut lines = text.lines();
-        let connection = lines.find_map(|line| line.strip_prefix("fuse_connection:"));
-        connection.is_some_and(|number| number.trim().parse() == Ok(device.minor))
-    })
+        let number = lines.find_map(|line| line.strip_prefix("fuse_connection:"))?;
+        number.trim().parse().ok()
+    };
+    let infos = infos.into_iter().flatten().flatten();
+    infos.filter_map(number).collect()
 }
 
 /// Whether an argument names the mountpoint; the directory that it was relative to is not known any more.

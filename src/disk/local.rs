@@ -69,6 +69,18 @@ impl LocalDisk {
         self.reach(place.directory, place.id, OFlags::PATH | OFlags::DIRECTORY)
     }
 
+    /// A file on which another program holds a lease: waits until that one gives it up.
+    fn open_leased(&self, path: &Path, id: FileId) -> Result<OwnedFd> {
+        let reached = self.reach(path, id, OFlags::PATH)?;
+        let name = proc_name(reached.as_fd());
+        loop {
+            match fs::open(&name, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+                Err(Errno::INTR) => continue,
+                opened => return opened.map_err(|e| self.failed("open", path, e)),
+            }
+        }
+    }
+
     fn target<'a>(&self, target: Target<'a>) -> Result<Reached<'a>> {
         match target {
             Target::Named { path, id } => self.reach(path, id, OFlags::PATH).map(Reached::Named),
@@ -139,6 +151,7 @@ impl Disk for LocalDisk {
         let opened = match self.reach(path, id, OFlags::RDWR) {
             // A user's own file that he may write and not read.
             Err(e) if e.is_permission_denied() => self.reach(path, id, OFlags::WRONLY),
+            Err(e) if e.is_would_block() => self.open_leased(path, id),
             opened => opened,
         };
         let file = LocalFile::new(opened?, self.store.shown(path));

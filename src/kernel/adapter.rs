@@ -34,6 +34,14 @@ fn handle(fh: FileHandle) -> HandleId {
     HandleId(fh.0)
 }
 
+/// What outlives the request's buffer; none if there is no memory for it.
+fn owned(data: &[u8]) -> Option<Vec<u8>> {
+    let mut owned = Vec::new();
+    owned.try_reserve_exact(data.len()).ok()?;
+    owned.extend_from_slice(data);
+    Some(owned)
+}
+
 impl Filesystem for Adapter {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         self.configure(config);
@@ -253,7 +261,9 @@ impl Filesystem for Adapter {
         let (ino, open) = (id(ino), handle(fh));
         let at_work = self.stand_ins.begin();
         if at_work.is_last() {
-            let data = data.to_owned();
+            let Some(data) = owned(data) else {
+                return reply.error(Errno::ENOMEM);
+            };
             self.hand_over(Errand::Look, move |serving| {
                 serving.written(reply, |tree| {
                     tree.write(ino, open, offset, &data, how, caller)
@@ -434,7 +444,9 @@ impl Filesystem for Adapter {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        let (name, value) = (name.to_owned(), value.to_owned());
+        let (name, Some(value)) = (name.to_owned(), owned(value)) else {
+            return reply.error(Errno::ENOMEM);
+        };
         self.serve_done(reply, move |tree| {
             let how = xattr_setting(flags).ok_or(Error::Unsuitable)?;
             tree.set_xattr(id(ino), &name, &value, how)

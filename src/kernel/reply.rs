@@ -7,7 +7,7 @@ use fuser::{FileAttr, FileType, INodeNo};
 use crate::source::{FileKind, SpecialKind, Timestamp};
 use crate::tree::{Attr, ListedEntry};
 
-/// How long the kernel believes names and attributes. Opening a file always asks, so this bounds only
+/// How long the kernel believes names and attributes. OpenMode a file always asks, so this bounds only
 /// how long `stat` may show the container as it was before a change.
 pub(super) const TTL: Duration = Duration::from_secs(1);
 

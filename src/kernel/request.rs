@@ -8,7 +8,7 @@ use fuser::{OpenFlags, RenameFlags, Request, TimeOrNow, WriteFlags};
 
 use crate::disk::{Caller, Durability, NewEntry, NewTime, Putting, Renaming, XattrSetting};
 use crate::source::{SpecialKind, Timestamp};
-use crate::tree::Opening;
+use crate::tree::OpenMode;
 
 pub(super) fn caller(request: &Request) -> Caller {
     Caller {
@@ -17,8 +17,8 @@ pub(super) fn caller(request: &Request) -> Caller {
     }
 }
 
-pub(super) fn opening(flags: OpenFlags) -> Opening {
-    Opening {
+pub(super) fn opening(flags: OpenFlags) -> OpenMode {
+    OpenMode {
         write: flags.0 & libc::O_ACCMODE != libc::O_RDONLY,
         truncate: flags.0 & libc::O_TRUNC != 0,
     }

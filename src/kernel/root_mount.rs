@@ -39,7 +39,10 @@ pub(super) fn mount_as_root(mountpoint: &Path, options: &Options) -> io::Result<
 }
 
 fn flags(options: &Options) -> MountFlags {
-    let mut flags = MountFlags::empty(); // TEMPORARY
+    let mut flags = MountFlags::empty();
+    flags.set(MountFlags::RDONLY, !options.writable);
+    flags.set(MountFlags::SYNCHRONOUS, options.sync);
+    flags.set(MountFlags::DIRSYNC, options.dirsync);
     flags.set(MountFlags::NOSUID, !options.suid);
     flags.set(MountFlags::NODEV, !options.dev);
     flags.set(MountFlags::NOEXEC, !options.exec);

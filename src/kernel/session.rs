@@ -21,6 +21,7 @@ use crate::tree::{Invalidation, Tree};
 pub struct Options {
     /// What the mount table shows as the source: a path whose `%` are escaped.
     pub source_name: String,
+    pub writable: bool,
     pub allow_other: bool,
     pub direct_io: bool,
     /// Let the kernel read ordinary files by itself; needs privileges.
@@ -31,6 +32,9 @@ pub struct Options {
     pub dev: bool,
     pub exec: bool,
     pub atime: bool,
+    /// Every write, or every change of a directory, is synced.
+    pub sync: bool,
+    pub dirsync: bool,
     /// Whether symbolic links of the mount are followed; only root may say no.
     pub symfollow: bool,
     pub(super) faults: Arc<FaultLog>,
@@ -40,6 +44,7 @@ impl Options {
     pub fn new(source_name: String, threads: usize) -> Self {
         Options {
             source_name,
+            writable: false,
             allow_other: false,
             direct_io: false,
             passthrough: rustix::process::geteuid().is_root(),
@@ -49,6 +54,8 @@ impl Options {
             dev: false,
             exec: true,
             atime: true,
+            sync: false,
+            dirsync: false,
             symfollow: true,
             faults: Arc::default(),
         }
@@ -106,13 +113,17 @@ fn fuser_config(options: &Options) -> Config {
     config.mount_options = vec![
         MountOption::FSName(fs_name(&options.source_name)),
         MountOption::Subtype("arrayfs".into()),
-        MountOption::RO,
+        flag(options.writable, MountOption::RW, MountOption::RO),
         MountOption::DefaultPermissions,
         flag(options.suid, MountOption::Suid, MountOption::NoSuid),
         flag(options.dev, MountOption::Dev, MountOption::NoDev),
         flag(options.exec, MountOption::Exec, MountOption::NoExec),
         flag(options.atime, MountOption::Atime, MountOption::NoAtime),
+        flag(options.sync, MountOption::Sync, MountOption::Async),
     ];
+    if options.dirsync {
+        config.mount_options.push(MountOption::DirSync);
+    }
     config.acl = if options.allow_other {
         SessionACL::All
     } else {

@@ -28,6 +28,12 @@ impl HiddenEntries {
         self.any.store(true, Ordering::Release);
     }
 
+    /// The container could not be removed: all of it is there.
+    pub(super) fn clear(&self) {
+        self.entries().clear();
+        self.any.store(false, Ordering::Release);
+    }
+
     fn entries(&self) -> MutexGuard<'_, HashSet<EntryIndex>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

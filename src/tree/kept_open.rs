@@ -92,8 +92,8 @@ mod tests {
     use super::*;
     use crate::container::{Container, FORMATS, Preferences, Recognised, Text};
     use crate::memory::budget::Budget;
+    use crate::source::Store;
     use crate::source::local::LocalStore;
-    use crate::source::{Identity, Store};
     use crate::tree::InodeId;
     use crate::tree::version::Versions;
 
@@ -107,8 +107,8 @@ mod tests {
             damage: None,
             preferences: Preferences::default(),
         };
-        let identity = Identity::of_file(&store.stat(Path::new("")).unwrap(), &[]);
-        let version = Versions::default().create(InodeId::ROOT, recognised, identity);
+        let found = recognised.stat(&*store, Path::new("")).unwrap();
+        let version = Versions::default().create(InodeId::ROOT, recognised, &found);
         let mut container = Container::new("x", "1");
         container.texts.push(Text {
             name: "t".into(),

@@ -49,7 +49,7 @@ pub use cookie::Cookie;
 pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
-pub use writing::{Hole, Opening};
+pub use writing::{Hole, OpenMode};
 
 use arrival::{node_of, recognise};
 use entry_table::EntryIndex;
@@ -57,7 +57,7 @@ use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
 use node::Node;
 use open_container::OpenContainer;
-use open_file::{OpenFile, OpenFiles, Stored};
+use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
 use ordinary::OrdinaryFile;
 use ours::OurFiles;
 use version::{ContainerVersion, Versions};
@@ -103,7 +103,7 @@ pub struct Open {
     pub handle: HandleId,
     /// Whether the kernel's cached pages of this inode still hold.
     pub keep_cache: bool,
-    /// The file is shown as it is.
+    /// The file is shown as it is, and the kernel may read it by itself.
     pub ordinary: bool,
 }
 
@@ -234,7 +234,8 @@ impl Tree {
                 let source = self.open_ordinary(inode, file)?;
                 let keep = file.opened(moment, source.identity());
                 let stored = Stored::Read(source);
-                (OpenFile::ordinary(stored, Arc::clone(&node)), keep, true)
+                let direct = !takes_away_bits(&stored);
+                (OpenFile::ordinary(stored, Arc::clone(&node)), keep, direct)
             }
             Node::Entry(version, entry) => {
                 self.check_current(version)?;

@@ -1,4 +1,4 @@
-//! Opening versions of containers, and keeping them open.
+//! OpenMode versions of containers, and keeping them open.
 //!
 //! A version is opened when it is first looked into. A bounded number stays open; the others are opened
 //! again when they are wanted, if the source still holds them. Used by `tree`.

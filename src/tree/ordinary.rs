@@ -30,7 +30,7 @@ struct Content {
 
 /// When a file was looked at; none while a change of ours was under way.
 #[derive(Clone, Copy)]
-pub(super) struct Moment(Option<u64>);
+pub(super) struct LookedAt(Option<u64>);
 
 impl OrdinaryFile {
     pub(super) fn new(at: StoredAt) -> Self {
@@ -56,9 +56,9 @@ impl OrdinaryFile {
     }
 
     /// To be taken before the file is looked at.
-    pub(super) fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> LookedAt {
         let content = self.content();
-        Moment((content.changing == 0).then_some(content.turn))
+        LookedAt((content.changing == 0).then_some(content.turn))
     }
 
     /// Whether what was found calls for another look, at a known moment.
@@ -68,7 +68,7 @@ impl OrdinaryFile {
 
     /// Whether somebody else has changed the content of which the kernel has pages, if the file was found like this
     /// after `moment`. Told once.
-    pub(super) fn is_foreign(&self, moment: Moment, found: FileIdentity) -> bool {
+    pub(super) fn is_foreign(&self, moment: LookedAt, found: FileIdentity) -> bool {
         let mut content = self.content();
         let foreign = content.known.is_some_and(|known| known != found) && content.is_now(moment);
         if foreign {
@@ -78,7 +78,7 @@ impl OrdinaryFile {
     }
 
     /// Notes that it is opened, found like this after `moment`, and says whether the kernel's pages still hold.
-    pub(super) fn opened(&self, moment: Moment, found: FileIdentity) -> bool {
+    pub(super) fn opened(&self, moment: LookedAt, found: FileIdentity) -> bool {
         let mut content = self.content();
         match content.known {
             Some(known) if known == found => true,
@@ -115,7 +115,7 @@ impl OrdinaryFile {
 }
 
 impl Content {
-    fn is_now(&self, moment: Moment) -> bool {
+    fn is_now(&self, moment: LookedAt) -> bool {
         self.changing == 0 && moment.0 == Some(self.turn)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Tree::current`] begins a version, [`Tree::retire`] and [`Tree::forget_container`] end one; nobody
 //! else does. In between it is what its identity says, and anything else is refused as changed.
-//! Opening it is the business of [`super::opening`].
+//! OpenMode it is the business of [`super::opening`].
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

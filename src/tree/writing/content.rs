@@ -8,7 +8,7 @@ use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::ordinary::OrdinaryFile;
 use super::super::{HandleId, InodeId, Open, Tree};
-use super::Opening;
+use super::OpenMode;
 use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
 use crate::source::FileIdentity;
@@ -26,7 +26,7 @@ fn identity_of(file: &dyn DiskFile) -> Result<FileIdentity> {
 
 impl Tree {
     /// Opens what an inode stands for. From the first opening for writing on it stays ordinary.
-    pub fn open_for(&self, inode: InodeId, what: Opening, caller: Caller) -> Result<Open> {
+    pub fn open_for(&self, inode: InodeId, what: OpenMode, caller: Caller) -> Result<Open> {
         if !what.write && !what.truncate {
             return self.open(inode);
         }

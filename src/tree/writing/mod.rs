@@ -25,19 +25,19 @@ use crate::source::FileId;
 
 /// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opening {
+pub struct OpenMode {
     pub write: bool,
     /// What it holds goes.
     pub truncate: bool,
 }
 
 /// A directory of the source, as it is known.
-struct Directory {
+struct SourceDirectory {
     path: PathBuf,
     id: FileId,
 }
 
-impl Directory {
+impl SourceDirectory {
     fn place<'a>(&'a self, name: &'a OsStr) -> Place<'a> {
         Place {
             directory: &self.path,
@@ -57,9 +57,9 @@ impl Tree {
     }
 
     /// The directory of the source that an inode is. Those of containers cannot be changed.
-    fn directory(&self, inode: InodeId) -> Result<Directory> {
+    fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
         match &*self.inodes.get(inode)? {
-            Node::Directory(at) => Ok(Directory {
+            Node::Directory(at) => Ok(SourceDirectory {
                 path: self.inodes.path(inode)?,
                 id: at.id,
             }),

@@ -11,7 +11,7 @@ use super::super::inode::Dirent;
 use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::{Attr, InodeId, Open, Tree};
-use super::Directory;
+use super::SourceDirectory;
 use crate::disk::{Caller, NewEntry};
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind, Stat};
@@ -143,7 +143,7 @@ impl Tree {
     fn enter_made(
         &self,
         parent: InodeId,
-        directory: &Directory,
+        directory: &SourceDirectory,
         name: &OsStr,
         id: Option<FileId>,
     ) -> Result<(Attr, Arc<Node>)> {

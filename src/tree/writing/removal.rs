@@ -9,7 +9,7 @@ use super::super::entry_table::EntryIndex;
 use super::super::node::{ContainerNode, Node};
 use super::super::open_container::OpenContainer;
 use super::super::{InodeId, Tree};
-use super::{Directory, refused};
+use super::{SourceDirectory, refused};
 use crate::disk::Place;
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Stat};
@@ -21,7 +21,7 @@ enum Found {
         std::sync::Arc<super::super::version::ContainerVersion>,
     ),
     /// It lies beside the container's files, in the directory that the container is.
-    Beside(Directory),
+    Beside(SourceDirectory),
 }
 
 impl Tree {
@@ -72,7 +72,7 @@ impl Tree {
             None if at == EntryIndex::ROOT && opened.shows_beside(name) => {
                 let path = self.inodes.path(parent)?;
                 let id = self.store.stat(&path)?.identity.id;
-                Ok(Found::Beside(Directory { path, id }))
+                Ok(Found::Beside(SourceDirectory { path, id }))
             }
             None => Err(Error::NotFound),
         }
@@ -83,33 +83,44 @@ impl Tree {
         &self,
         inode: InodeId,
         container: &ContainerNode,
-        above: &Directory,
+        above: &SourceDirectory,
         name: &OsStr,
         stat: &Stat,
     ) -> Result<()> {
-        let disk = self.writable()?;
         let version = self.current(inode, container)?;
         let opened = self.open_version(&version)?;
         let not_empty = || refused("remove", &above.join(name), libc::ENOTEMPTY);
         if !is_empty(&opened, EntryIndex::ROOT)? {
             return Err(not_empty());
         }
-        if stat.kind == FileKind::File {
-            return disk.unlink(above.place(name));
+        let left = match stat.kind {
+            FileKind::Directory => self.files_not_shown(&above.join(name), &opened)?,
+            _ => Some(Vec::new()),
+        };
+        let removed = self.remove_files(above.place(name), stat, left.ok_or_else(not_empty)?);
+        if removed.is_err() {
+            version.hidden.clear();
+            self.invalidate(inode, None);
         }
-        let (path, id) = (above.join(name), stat.identity.id);
-        for file in self
-            .files_not_shown(&path, &opened)?
-            .ok_or_else(not_empty)?
-        {
-            let (directory, name) = (&*path, &*file);
+        removed
+    }
+
+    /// Removes a container's file, or its directory with these files in it.
+    fn remove_files(&self, place: Place<'_>, stat: &Stat, files: Vec<OsString>) -> Result<()> {
+        let disk = self.writable()?;
+        if stat.kind != FileKind::Directory {
+            return disk.unlink(place);
+        }
+        let (path, id) = (place.directory.join(place.name), stat.identity.id);
+        for file in &files {
+            let (directory, name) = (&*path, &**file);
             disk.unlink(Place {
                 directory,
                 id,
                 name,
             })?;
         }
-        disk.remove_directory(above.place(name))
+        disk.remove_directory(place)
     }
 
     /// What is left in the directory of a container: its own files. None if there is something else.

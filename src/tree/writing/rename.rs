@@ -8,7 +8,7 @@ use std::path::Path;
 use super::super::inode::Dirent;
 use super::super::node::Node;
 use super::super::{InodeId, Tree};
-use super::{Directory, refused};
+use super::{SourceDirectory, refused};
 use crate::disk::Renaming;
 use crate::error::Result;
 use crate::source::{FileKind, Stat};
@@ -16,7 +16,7 @@ use crate::source::{FileKind, Stat};
 /// A name that is renamed, and what it led to before.
 struct Side {
     link: Dirent,
-    directory: Directory,
+    directory: SourceDirectory,
     stat: Stat,
 }
 
@@ -76,7 +76,7 @@ impl Tree {
     fn replace_other_kind(
         &self,
         moved: &Side,
-        directory: &Directory,
+        directory: &SourceDirectory,
         name: &OsStr,
         replaced: &Stat,
     ) -> Result<()> {

@@ -1,0 +1,169 @@
+//! A mount that is served: until somebody unmounts it, or a signal asks us to.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, select};
+
+use super::{CommandResult, Failure};
+use crate::daemon;
+use crate::daemon::mount_table::{self, Device};
+use crate::daemon::signals::Request;
+use crate::daemon::source_lock::SourceLock;
+use crate::daemon::write_out::{self, MountRoot};
+use crate::error::plain;
+use crate::kernel::session::{self, Mount};
+
+/// After this long a mount that is still in use is detached and the daemon ends.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A served mount and the signals that end it.
+pub(super) struct Running<'a> {
+    pub(super) mount: Mount,
+    pub(super) signals: Receiver<Request>,
+    pub(super) source: &'a Path,
+    pub(super) mountpoint: &'a Path,
+    /// Of our mount; `None` if the system does not tell.
+    pub(super) device: Option<Device>,
+    /// Held by who writes, to the end of the process.
+    pub(super) lock: Option<SourceLock>,
+}
+
+/// What became of what the kernel held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WrittenOut {
+    All,
+    /// Or nobody waited for it.
+    NotAll,
+}
+
+impl WrittenOut {
+    fn and(self, other: WrittenOut) -> WrittenOut {
+        match self {
+            WrittenOut::All => other,
+            WrittenOut::NotAll => self,
+        }
+    }
+}
+
+impl Running<'_> {
+    /// Serves until the mount is gone: unmounted by somebody, or by us when a signal asks for it.
+    pub(super) fn until_ended(self) -> CommandResult {
+        log::info!(
+            "{} mounted at {}",
+            self.source.display(),
+            self.mountpoint.display()
+        );
+        loop {
+            select! {
+                recv(self.mount.ended()) -> _ => {
+                    log::info!("{} unmounted", self.mountpoint.display());
+                    end(WrittenOut::All);
+                }
+                recv(self.signals) -> request => match request {
+                    Ok(Request::ReopenLog) => daemon::log::reopen(),
+                    Ok(Request::End) | Err(_) => return self.unmount(),
+                },
+            }
+        }
+    }
+
+    fn unmount(&self) -> CommandResult {
+        let mountpoint = self.mountpoint.display();
+        // The root is closed again: open, it would keep the mount in use.
+        let (_, mut written) = self.write_out(None);
+        // Looked at as late as possible.
+        if !self.is_in_place() {
+            log::warn!("{mountpoint}: not our mount any more; ending without unmounting it");
+            self.wait_for_end();
+        } else if let Err(e) = session::unmount(self.mountpoint, false) {
+            log::warn!("{mountpoint}: {}; detaching the mount", plain(&e));
+            written = written.and(self.detach()?);
+        } else {
+            self.wait_for_end();
+        }
+        log::info!("{mountpoint} unmounted");
+        end(written);
+    }
+
+    /// A mount that is in use: it disappears, and its users have a moment to come to an end.
+    fn detach(&self) -> Result<WrittenOut, Failure> {
+        // Once it is detached, the only way to what is written until the end.
+        let (root, before) = self.write_out(None);
+        if let Err(e) = session::unmount(self.mountpoint, true) {
+            let mountpoint = self.mountpoint.display();
+            log::error!("{mountpoint} cannot be unmounted: {}", plain(&e));
+            return Err(Failure::silent());
+        }
+        self.wait_for_end();
+        let after = root.map_or(WrittenOut::All, |root| self.write_out(Some(root)).1);
+        Ok(before.and(after))
+    }
+
+    /// A detached mount that is still used ends with the process: its users get an error.
+    fn wait_for_end(&self) {
+        let _ = self.mount.ended().recv_timeout(PATIENCE);
+    }
+
+    /// Has the kernel write out what it holds, through a root that is open or is opened now. Another signal ends
+    /// the waiting: what hangs is not to be killed the hard way.
+    fn write_out(&self, root: Option<MountRoot>) -> (Option<MountRoot>, WrittenOut) {
+        let (Some(_), Some(device)) = (&self.lock, self.device) else {
+            return (None, WrittenOut::All);
+        };
+        let mountpoint = self.mountpoint.to_owned();
+        let work = move || {
+            let root = match root {
+                Some(root) => Some(root),
+                None => MountRoot::open(&mountpoint, device)?,
+            };
+            let written = root.as_ref().map_or(Ok(()), MountRoot::write_out);
+            Ok((root, written))
+        };
+        let done = match write_out::aside(work) {
+            Ok(done) => done,
+            Err(e) => return (None, self.not_all(&e)),
+        };
+        loop {
+            select! {
+                recv(done) -> outcome => return match outcome {
+                    Ok(Ok((root, Ok(())))) => (root, WrittenOut::All),
+                    Ok(Ok((root, Err(e)))) => (root, self.not_all(&e)),
+                    Ok(Err(e)) => (None, self.not_all(&e)),
+                    Err(e) => (None, self.not_all(&io::Error::other(e))),
+                },
+                recv(self.mount.ended()) -> _ => return (None, WrittenOut::All),
+                recv(self.signals) -> request => match request {
+                    Ok(Request::ReopenLog) => daemon::log::reopen(),
+                    Ok(Request::End) | Err(_) => {
+                        let told = io::Error::other("a second signal ended the waiting for it");
+                        let written = self.not_all(&told);
+                        write_out::abort(device);
+                        return (None, written);
+                    }
+                },
+            }
+        }
+    }
+
+    fn not_all(&self, e: &io::Error) -> WrittenOut {
+        log::error!(
+            "{}: what programs changed in mapped files is not all written, and may be lost: {}",
+            self.mountpoint.display(),
+            plain(e)
+        );
+        WrittenOut::NotAll
+    }
+
+    /// Whether the path leads to our mount: it may have been detached, and another mounted there since.
+    fn is_in_place(&self) -> bool {
+        let now = || mount_table::device_at(self.mountpoint).ok();
+        self.device.is_none_or(|device| now() == Some(device))
+    }
+}
+
+/// Without unwinding what is mounted: fuser's tear-down would unmount the path a second time.
+fn end(written: WrittenOut) -> ! {
+    std::process::exit(i32::from(written == WrittenOut::NotAll))
+}

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::mounted::Mounted;
 use crate::harness::place::open_directory;
+use crate::harness::process::arrayfs;
 use crate::harness::reads::assert_content;
 use crate::harness::seeded::Seeded;
 use crate::harness::{is_root, within_patience};
@@ -242,6 +243,9 @@ fn a_mapping_that_finds_no_space_is_told_when_it_is_synced() {
         assert_full(map.flush());
         drop(map);
         drop(sparse);
+        // Whoever unmounts is told as well, once.
+        let refused = arrayfs([Path::new("umount"), disk.path()]);
+        refused.failed_saying(1, &["may be lost", "No space left"]);
         assert_content(&disk.join("before"), b"before");
         assert_content(&disk.stored("large"), &taken);
         std::fs::remove_file(disk.join("large")).unwrap();

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::harness::mounted::Mounted;
 use crate::harness::place::Place;
 use crate::harness::process::{ARRAYFS, Ran, run};
+use crate::harness::seeded::run_seed;
 use crate::harness::tools::tool;
 use crate::harness::users::OTHER;
 use crate::harness::{is_root, scratch_directory};
@@ -178,9 +179,11 @@ fn a_file_gets_as_many_names_as_in_the_source() {
     std::fs::hard_link(place.join("name-2"), place.join("name-1")).unwrap();
 }
 
-/// Runs fsx with every seed up to this one; says which failed, and how.
-fn fsx(program: &Path, directory: &Path, last: u64) -> Vec<String> {
-    let (next, artifacts) = (AtomicU64::new(1), scratch_directory());
+/// Runs fsx with so many seeds, those of the run; says which failed, and how.
+fn fsx(program: &Path, directory: &Path, seeds: u64) -> Vec<String> {
+    let first = run_seed() + 1;
+    let last = first + seeds - 1;
+    let (next, artifacts) = (AtomicU64::new(first), scratch_directory());
     let one = |seed: u64| {
         let file = directory.join(format!("fsx-{seed}"));
         let mut command = Command::new(program);

@@ -1,8 +1,8 @@
 //! All that can be seen of a tree: names, kinds, modes, owners, links, contents, times, attributes.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::Metadata;
-use std::io;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -49,14 +49,16 @@ impl Snapshot {
         let mut ahead = vec![PathBuf::new()];
         while let Some(path) = ahead.pop() {
             let full = root.join(&path);
-            let metadata = full.symlink_metadata()?;
+            let name = path.display().to_string();
+            let metadata = named(&name, named("stat", full.symlink_metadata()))?;
             if metadata.is_dir() {
-                for entry in std::fs::read_dir(&full)? {
-                    ahead.push(path.join(entry?.file_name()));
+                for entry in named(&name, std::fs::read_dir(&full))? {
+                    ahead.push(path.join(named(&name, entry)?.file_name()));
                 }
             }
             let number = (metadata.dev(), metadata.ino());
-            entries.insert(path, (number, entry(&full, &metadata)?));
+            let entry = named(&name, entry(&full, &metadata))?;
+            entries.insert(path, (number, entry));
         }
         // In the order of their names, not of the listing.
         let same = |(path, (number, mut entry)): (PathBuf, (_, Entry))| {
@@ -124,12 +126,12 @@ impl Snapshot {
 fn entry(path: &Path, metadata: &Metadata) -> io::Result<Entry> {
     let kind = match metadata.file_type() {
         kind if kind.is_dir() => Kind::Directory,
-        kind if kind.is_symlink() => Kind::Link(std::fs::read_link(path)?),
-        kind if kind.is_file() => Kind::File(std::fs::read(path)?),
+        kind if kind.is_symlink() => Kind::Link(named("readlink", std::fs::read_link(path))?),
+        kind if kind.is_file() => Kind::File(content(path)?),
         kind => Kind::Other(metadata.mode() & libc::S_IFMT, rdev(kind, metadata)),
     };
     let xattrs = match kind {
-        Kind::File(_) | Kind::Directory => xattrs(path)?,
+        Kind::File(_) | Kind::Directory => named("xattrs", xattrs(path))?,
         _ => BTreeMap::new(),
     };
     Ok(Entry {
@@ -141,6 +143,18 @@ fn entry(path: &Path, metadata: &Metadata) -> io::Result<Entry> {
         modified: Modified::At(metadata.mtime(), metadata.mtime_nsec()),
         xattrs,
     })
+}
+
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let mut file = named("open", File::open(path))?;
+    named("read", file.read_to_end(&mut content))?;
+    Ok(content)
+}
+
+/// An error that says what failed.
+fn named<T>(what: &str, done: io::Result<T>) -> io::Result<T> {
+    done.map_err(|e| io::Error::other(format!("{what}: {e}")))
 }
 
 fn rdev(kind: std::fs::FileType, metadata: &Metadata) -> u64 {

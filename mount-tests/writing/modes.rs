@@ -18,6 +18,7 @@ scenarios![
     changes_by_root_keep_the_bits,
     a_changed_owner_clears_the_bits,
     a_mode_is_what_chmod_says,
+    a_file_that_is_open_can_be_given_any_mode,
     capabilities_of_a_file_end_with_its_content,
 ];
 
@@ -132,6 +133,29 @@ fn a_mode_is_what_chmod_says(place: &Place) {
         file.set_permissions(Permissions::from_mode(bits ^ 0o011))
             .unwrap();
         assert_mode(place, bits ^ 0o011, "fchmod");
+    }
+}
+
+/// However it was opened, and is opened next.
+fn a_file_that_is_open_can_be_given_any_mode(place: &Place) {
+    let opened = |path: &Path, kind: usize| {
+        let mut options = OpenOptions::new();
+        let options = options.read(kind != 1).write(kind != 0);
+        options.open(path).unwrap()
+    };
+    for bits in [0o4600, 0o2600, 0o1600, 0o6755, 0o644] {
+        for (first, second) in [(0, 0), (0, 2), (1, 0), (2, 0), (2, 2)] {
+            let path = program(place, 0o640);
+            let before = opened(&path, first);
+            std::fs::set_permissions(&path, Permissions::from_mode(bits)).unwrap();
+            let after = opened(&path, second);
+            let mut found = [0; 7];
+            after.read_exact_at(&mut found, 0).unwrap();
+            assert_eq!(&found, b"content", "{bits:o}");
+            // And back, with both of them open.
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            drop((opened(&path, second), before, after));
+        }
     }
 }
 

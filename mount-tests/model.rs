@@ -10,6 +10,8 @@ use std::sync::Mutex;
 use generator::Generator;
 use operation::{Operation, Outcome, SLOTS, Tree};
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::harness::place::{Place, open_directory, scenarios};
 use crate::harness::seeded::run_seed;
 use crate::harness::snapshot::Snapshot;
@@ -89,12 +91,20 @@ impl Model {
         });
     }
 
-    /// What was there before is not believed to be there by the kernel: of a file that is gone, it could
-    /// say that it is no directory, and ask nobody.
+    /// The kernel may believe for a second in what was there before. This asks nobody but the kernel.
     fn names_agree(&self, before: &Snapshot) -> bool {
-        let errno = |root: &Path, path: &Path| rustix::fs::lstat(root.join(path).join("x")).err();
-        let agrees = |path| errno(self.shown.root(), path) == errno(self.reference.root(), path);
-        before.paths().all(agrees)
+        let only_look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let look = |root: &Path, path: &Path, flags: OFlags| {
+            rustix::fs::open(root.join(path), only_look | flags, Mode::empty()).err()
+        };
+        before.paths().all(|path| {
+            [OFlags::empty(), OFlags::DIRECTORY]
+                .into_iter()
+                .all(|kind| {
+                    let reference = look(self.reference.root(), path, kind);
+                    look(self.shown.root(), path, kind) == reference
+                })
+        })
     }
 
     /// What is open has the same sizes, links and modes.

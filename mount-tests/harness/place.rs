@@ -73,12 +73,6 @@ impl Place {
         self.mount(&[]);
     }
 
-    /// Ends the mount: what is left is the source.
-    pub fn unmounted(mut self) -> TempDir {
-        drop(self.mounted.take());
-        self.directory
-    }
-
     /// The directory to work in.
     pub fn path(&self) -> &Path {
         match &self.mounted {
@@ -99,11 +93,6 @@ impl Place {
     /// A file as it lies in the source.
     pub fn stored(&self, path: impl AsRef<Path>) -> PathBuf {
         self.source().join(path)
-    }
-
-    /// The mount, if it is one.
-    pub fn mount_of(&self) -> Option<&Mounted> {
-        self.mounted.as_ref()
     }
 
     pub fn is_mounted(&self) -> bool {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use memmap2::MmapOptions;
 use rustix::fs::{
-    AtFlags, CWD, Dir, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps,
-    XattrFlags,
+    AtFlags, CWD, Dir, FallocateFlags, FileType, Mode, OFlags, RenameFlags, SeekFrom, Timespec,
+    Timestamps, XattrFlags,
 };
 use rustix::io::Errno;
 
@@ -197,7 +197,7 @@ fn of_open(file: &OwnedFd, operation: &Operation) -> Result<Outcome, Errno> {
             let n = rustix::io::write(file, &noise.bytes())?;
             return Ok(Outcome::Count(n as u64));
         }
-        SeekEnd(_) => return rustix::fs::seek(file, SeekFrom::End(0)).map(Outcome::Count),
+        SeekEnd(_) => return seek_end(file),
         MapWrite(_, at, noise) => map_write(file, *at, *noise)?,
         SetLength(_, len) => rustix::fs::ftruncate(file, *len)?,
         Allocate(_, mode, at, len) => rustix::fs::fallocate(file, *mode, *at, *len)?,
@@ -212,6 +212,15 @@ fn of_open(file: &OwnedFd, operation: &Operation) -> Result<Outcome, Errno> {
         _ => unreachable!("an operation on a path: {operation:?}"),
     }
     Ok(Outcome::Done)
+}
+
+/// Of a directory every file system has its own opinion.
+fn seek_end(file: &OwnedFd) -> Result<Outcome, Errno> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode);
+    match kind {
+        FileType::Directory => Ok(Outcome::Done),
+        _ => rustix::fs::seek(file, SeekFrom::End(0)).map(Outcome::Count),
+    }
 }
 
 fn copy(from: &OwnedFd, at: u64, to: &OwnedFd, to_at: u64, len: usize) -> Result<Outcome, Errno> {

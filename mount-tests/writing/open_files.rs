@@ -19,6 +19,7 @@ scenarios![
     exactly_one_makes_a_file,
     opening_truncates,
     an_unlinked_file_lives_on,
+    a_removed_directory_that_is_open_can_be_synced,
     a_replaced_file_lives_on,
     open_files_follow_a_renamed_directory,
     all_names_of_a_file_are_one_file,
@@ -170,6 +171,19 @@ fn an_unlinked_file_lives_on(place: &Place) {
     let mut byte = [0];
     reopened.unwrap().read_at(&mut byte, 0).unwrap();
     assert_eq!(byte, *b"X");
+}
+
+fn a_removed_directory_that_is_open_can_be_synced(place: &Place) {
+    std::fs::create_dir(place.join("d")).unwrap();
+    let open = File::open(place.join("d")).unwrap();
+    std::fs::remove_dir(place.join("d")).unwrap();
+    open.sync_all().unwrap();
+    open.sync_data().unwrap();
+    assert!(open.metadata().unwrap().is_dir());
+    assert_eq!(rustix::fs::Dir::read_from(&open).unwrap().count(), 0);
+    let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+    let made = rustix::fs::openat(&open, "x", flags, rustix::fs::Mode::from_raw_mode(0o600));
+    assert_eq!(made.err(), Some(rustix::io::Errno::NOENT));
 }
 
 fn a_replaced_file_lives_on(place: &Place) {

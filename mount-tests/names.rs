@@ -156,3 +156,24 @@ fn directories_that_change_places_are_not_mistaken_for_each_other() {
     assert_eq!(fs::read(mounted.path().join("two/file")).unwrap(), b"one");
     assert_eq!(read_in(&one, "file"), b"one");
 }
+
+/// Backups and version control remember them, from one mount to the next.
+#[test]
+fn files_have_the_numbers_of_the_source() {
+    let source = scratch_directory();
+    fs::create_dir(source.path().join("d")).unwrap();
+    fs::write(source.path().join("d/file"), "x").unwrap();
+    Bloscpack::default().write(&source.path().join("x.blp"), b"12345678");
+    let mounted = Mounted::new(source.path(), &[]);
+    let mut others = vec![inode(mounted.path())];
+    for path in ["d", "d/file"] {
+        let found = inode(&mounted.join(path));
+        assert_eq!(found, inode(&source.path().join(path)), "{path}");
+        others.push(found);
+    }
+    for path in ["x.blp", "x.blp/data", "x.blp/views"] {
+        let found = inode(&mounted.join(path));
+        assert!(!others.contains(&found), "{path}");
+        others.push(found);
+    }
+}

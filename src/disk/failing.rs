@@ -5,7 +5,6 @@
 
 use std::ffi::OsStr;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +14,7 @@ use super::{
     XattrSetting,
 };
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileId, FileIdentity, Source, Stat};
+use crate::source::{FileId, Source};
 
 /// Calls until one fails; the others succeed.
 #[derive(Default)]
@@ -137,6 +136,10 @@ impl Disk for FailingDisk {
 }
 
 impl DiskFile for FailingFile {
+    fn source(&self) -> &dyn Source {
+        self.file.source()
+    }
+
     fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize> {
         self.failure.call()?;
         self.file.put(offset, bytes, how, caller)
@@ -155,39 +158,5 @@ impl DiskFile for FailingFile {
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {
         self.failure.call()?;
         self.file.copy(from, range, to, caller)
-    }
-
-    fn as_source(&self) -> &dyn Source {
-        self
-    }
-}
-
-impl Source for FailingFile {
-    fn len(&self) -> u64 {
-        self.file.len()
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.file.identity()
-    }
-
-    fn stat(&self) -> Result<Stat> {
-        self.file.stat()
-    }
-
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        self.file.fetch(ranges)
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.file.read(offset, buf)
-    }
-
-    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
-        self.file.seek(offset, hole)
-    }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.file.fd()
     }
 }

@@ -181,8 +181,11 @@ pub trait Disk: Send + Sync {
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()>;
 }
 
-/// A regular file that is opened for writing. Reading needs that it is allowed, too.
-pub trait DiskFile: Source {
+/// A regular file that is opened for writing.
+pub trait DiskFile: Send + Sync {
+    /// The same file, to be read (where that is allowed), described and synced.
+    fn source(&self) -> &dyn Source;
+
     /// Writes at an offset, and says how many bytes: fewer than asked for only if the disk is full.
     fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize>;
 
@@ -193,7 +196,4 @@ pub trait DiskFile: Source {
     /// Copies a range of another file to an offset, within the file system if it can; says how many bytes, fewer at
     /// the end of the other file.
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize>;
-
-    /// The same file, to be read, described and synced.
-    fn as_source(&self) -> &dyn Source;
 }

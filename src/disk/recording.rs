@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +16,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::source::local::LocalStore;
-use crate::source::{Fetch, FileId, FileIdentity, Source, SpecialKind, Stat, Store};
+use crate::source::{FileId, Source, SpecialKind, Store};
 
 /// A file that is written, from its opening on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -97,7 +96,7 @@ impl RecordingDisk {
         let mut record = self.record.lock().unwrap();
         let writer = Writer(record.next);
         record.next += 1;
-        record.writers.insert(file.identity().id, writer);
+        record.writers.insert(file.source().identity().id, writer);
         record.changes.push(change(writer));
         Arc::new(RecordingFile {
             file,
@@ -202,6 +201,10 @@ impl RecordingFile {
 }
 
 impl DiskFile for RecordingFile {
+    fn source(&self) -> &dyn Source {
+        self.file.source()
+    }
+
     fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize> {
         let n = self.file.put(offset, bytes, how, caller)?;
         self.note(Change::Put(self.writer, offset, bytes[..n].to_owned(), how));
@@ -223,43 +226,9 @@ impl DiskFile for RecordingFile {
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {
         let n = self.file.copy(from, range, to, caller)?;
         let mut bytes = vec![0; n];
-        self.file.read(to, &mut bytes)?;
+        self.source().read(to, &mut bytes)?;
         self.note(Change::Copy(self.writer, to, bytes));
         Ok(n)
-    }
-
-    fn as_source(&self) -> &dyn Source {
-        self
-    }
-}
-
-impl Source for RecordingFile {
-    fn len(&self) -> u64 {
-        self.file.len()
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.file.identity()
-    }
-
-    fn stat(&self) -> Result<Stat> {
-        self.file.stat()
-    }
-
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        self.file.fetch(ranges)
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.file.read(offset, buf)
-    }
-
-    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
-        self.file.seek(offset, hole)
-    }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.file.fd()
     }
 }
 
@@ -373,7 +342,7 @@ impl Player {
                 let id = self.id(path)?;
                 with(Target::Named { path, id })
             }
-            Of::Written(writer) => with(Target::Open(self.written[writer].as_source())),
+            Of::Written(writer) => with(Target::Open(self.written[writer].source())),
             // What it was is not to be found again.
             Of::Read(_) => Err(Error::NotFound),
         }

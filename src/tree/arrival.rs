@@ -145,7 +145,7 @@ impl Tree {
             let found = self.store.stat(&path.join(member));
             found.is_ok_and(|stat| self.ours.contains(stat.identity.id))
         };
-        !self.ours.is_empty() && container.format.members().iter().any(|m| is_ours(&m))
+        !self.ours.is_empty() && container.format.members().iter().any(is_ours)
     }
 
     /// What an entry of the source is shown as, without an inode.

@@ -2,8 +2,9 @@
 //!
 //! An inode is not a path. A file of the source is one inode under all its names, and what lies below a directory stays what
 //! it is when the directory is moved. The names under which an inode was looked up are its links; paths are made of them
-//! when they are needed. A number lives as long as the kernel refers to it (its look-ups are counted) and is never used for
-//! anything else. [`Inodes::enter`] is the one place where one is made. Used by `tree` alone.
+//! when they are needed. A number lives as long as the kernel refers to it (its look-ups are counted). A file of the source has
+//! the number that it has there, so that programs which remember numbers (backups, version control) find it again;
+//! everything else has one that nothing else has. [`Inodes::enter`] is the one place where one is made. Used by `tree` alone.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -98,10 +99,33 @@ impl Inode {
 pub(super) struct InodeTable {
     pub(super) inodes: HashMap<InodeId, Inode>,
     pub(super) by_key: HashMap<InodeKey, InodeId>,
+    /// The next number of what has none in the source.
     next: u64,
+    /// The file system of the source: files of others that are mounted in it could have the same numbers.
+    device: u64,
 }
 
+/// Numbers of what has none in the source begin here: few file systems have so many files, and programs that know but 32
+/// bits of a number can still open arrays.
+const FIRST_OWN: u64 = 1 << 31;
+
 impl InodeTable {
+    /// A number for a new inode.
+    fn number(&mut self, key: &InodeKey) -> InodeId {
+        if let InodeKey::Stored(file, ..) = key
+            && file.device == self.device
+            && file.inode > InodeId::ROOT.0
+            && !self.inodes.contains_key(&InodeId(file.inode))
+        {
+            return InodeId(file.inode);
+        }
+        while self.inodes.contains_key(&InodeId(self.next)) {
+            self.next += 1;
+        }
+        self.next += 1;
+        InodeId(self.next - 1)
+    }
+
     /// The path of a link, if all directories above it are known.
     fn path(&self, link: &Dirent, root: &Path) -> Option<PathBuf> {
         let (mut at, mut names) = (link, Vec::new());
@@ -131,7 +155,8 @@ impl Inodes {
     /// `path`: of the entry of the source that the root shows.
     pub(super) fn new(root: Node, path: &Path) -> Self {
         let mut table = InodeTable {
-            next: InodeId::ROOT.0 + 1,
+            next: FIRST_OWN,
+            device: root.file().map_or(0, |file| file.device),
             ..InodeTable::default()
         };
         let nowhere = Dirent::new(InodeId(0), OsStr::new(""));
@@ -219,8 +244,7 @@ impl Inodes {
         if room.is_err() || is_short() {
             return Err(no_memory("cannot remember an entry"));
         }
-        let id = InodeId(table.next);
-        table.next += 1;
+        let id = table.number(&key);
         table.by_key.insert(key.clone(), id);
         let node = Arc::new(node);
         let inode = Inode {

@@ -60,7 +60,7 @@ impl Stored {
     fn source(&self) -> &dyn Source {
         match self {
             Stored::Read(source) => &**source,
-            Stored::Written(file) => file.as_source(),
+            Stored::Written(file) => file.source(),
         }
     }
 }

@@ -11,8 +11,8 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::caller::Privilege;
 use crate::disk::{Allocation, Caller, DiskFile, Durability, Putting};
 use crate::error::{Error, Result};
+use crate::source::Source;
 use crate::source::local::LocalSource;
-use crate::source::{Fetch, FileIdentity, Source, Stat};
 
 pub(super) struct LocalFile {
     source: LocalSource,
@@ -56,6 +56,10 @@ fn flags_of(how: Putting) -> ReadWriteFlags {
 }
 
 impl DiskFile for LocalFile {
+    fn source(&self) -> &dyn Source {
+        &self.source
+    }
+
     fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize> {
         let (fd, flags) = (self.descriptor(), flags_of(how));
         let put = caller.run(Privilege::None, || {
@@ -105,39 +109,5 @@ impl DiskFile for LocalFile {
             })
         });
         copied.map_err(|e| self.failed("copy to", e))
-    }
-
-    fn as_source(&self) -> &dyn Source {
-        self
-    }
-}
-
-impl Source for LocalFile {
-    fn len(&self) -> u64 {
-        self.source.len()
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.source.identity()
-    }
-
-    fn stat(&self) -> Result<Stat> {
-        self.source.stat()
-    }
-
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        self.source.fetch(ranges)
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.source.read(offset, buf)
-    }
-
-    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
-        self.source.seek(offset, hole)
-    }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.descriptor())
     }
 }

@@ -21,7 +21,7 @@ pub enum Hole {
 }
 
 fn identity_of(file: &dyn DiskFile) -> Result<FileIdentity> {
-    file.stat().map(|stat| stat.identity)
+    file.source().stat().map(|stat| stat.identity)
 }
 
 impl Tree {
@@ -41,7 +41,7 @@ impl Tree {
         let moment = of.moment();
         let file = self.by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
         self.ours.add(of.at.id)?;
-        let keep_cache = of.opened(moment, file.identity());
+        let keep_cache = of.opened(moment, file.source().identity());
         if what.truncate {
             self.change(inode, of, &*file, || file.set_len(0, caller))?;
         }

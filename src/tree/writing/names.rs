@@ -34,7 +34,7 @@ impl Tree {
             true => self.changed(&directory.join(name)),
             false => e,
         })?;
-        let identity = file.identity();
+        let identity = file.source().identity();
         let (attr, node) = self.enter_made(parent, &directory, name, Some(identity.id))?;
         if let Some(of) = node.ordinary() {
             of.opened(of.moment(), identity);

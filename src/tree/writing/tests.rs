@@ -25,11 +25,15 @@ const NOBODY: Caller = Caller { uid: 0, gid: 0 };
 
 /// A tree over a directory, changed through what `wrap` makes of its disk.
 fn tree_of(source: &Path, wrap: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk>) -> Tree {
+    tree_on(source, |disk| Some(wrap(disk)))
+}
+
+fn tree_on(source: &Path, disk: impl FnOnce(Arc<dyn Disk>) -> Option<Arc<dyn Disk>>) -> Tree {
     let store = Arc::new(LocalStore::open(source, source).unwrap());
-    let disk = wrap(Arc::new(LocalDisk::new(Arc::clone(&store))));
+    let disk = disk(Arc::new(LocalDisk::new(Arc::clone(&store))));
     let (cache, workers) = (BlockCache::new(1 << 20), ReadAheadWorkers::new(1).unwrap());
     let (root, settings) = (Path::new(""), Settings::default());
-    let (tree, _) = Tree::new(store, Some(disk), root, cache, workers, settings).unwrap();
+    let (tree, _) = Tree::new(store, disk, root, cache, workers, settings).unwrap();
     tree
 }
 
@@ -346,10 +350,7 @@ fn every_beginning_of_what_was_done_can_be_done_again() {
 #[test]
 fn nothing_is_changed_through_a_tree_without_a_disk() {
     let directory = ground();
-    let store = Arc::new(LocalStore::open(directory.path(), directory.path()).unwrap());
-    let (cache, workers) = (BlockCache::new(1 << 20), ReadAheadWorkers::new(1).unwrap());
-    let (root, settings) = (Path::new(""), Settings::default());
-    let (tree, _) = Tree::new(store, None, root, cache, workers, settings).unwrap();
+    let tree = tree_on(directory.path(), |_| None);
     for (name, operation) in OPERATIONS {
         let refused = operation(&tree);
         assert!(

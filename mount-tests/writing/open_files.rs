@@ -12,12 +12,14 @@ use crate::harness::place::{Place, scenarios};
 use crate::harness::process::wait_for_end;
 use crate::harness::reads::{assert_content, assert_same};
 use crate::harness::seeded::Seeded;
+use crate::harness::tools::tool;
 
 scenarios![
     appending_processes_lose_no_line,
     appending_handles_lose_no_line,
     exactly_one_makes_a_file,
     opening_truncates,
+    a_program_that_runs_is_not_written_to,
     an_unlinked_file_lives_on,
     a_removed_directory_that_is_open_can_be_synced,
     a_replaced_file_lives_on,
@@ -129,6 +131,28 @@ fn opening_truncates(place: &Place) {
     writer.write_all_at(b"new", 2).unwrap();
     assert_content(&place.stored("file"), b"\0\0new");
     assert_content(&place.join("file"), b"\0\0new");
+}
+
+/// And not truncated before it is said that it cannot be.
+fn a_program_that_runs_is_not_written_to(place: &Place) {
+    let Some(sleep) = tool("sleep") else {
+        return;
+    };
+    let program = place.join("sleep");
+    std::fs::copy(sleep, &program).unwrap();
+    let content = std::fs::read(&program).unwrap();
+    let mut command = Command::new(&program);
+    let mut running = command.arg("100").spawn().unwrap();
+    for flags in [libc::O_WRONLY, libc::O_RDWR, libc::O_RDONLY | libc::O_TRUNC] {
+        let flags = rustix::fs::OFlags::from_bits_retain(flags as u32);
+        let opened = rustix::fs::open(&program, flags, rustix::fs::Mode::empty());
+        assert_eq!(opened.err(), Some(rustix::io::Errno::TXTBSY), "{flags:?}");
+        assert_content(&place.stored("sleep"), &content);
+    }
+    assert!(running.try_wait().unwrap().is_none());
+    running.kill().unwrap();
+    running.wait().unwrap();
+    std::fs::write(&program, "again").unwrap();
 }
 
 fn an_unlinked_file_lives_on(place: &Place) {

@@ -50,7 +50,7 @@ fn a_reader_follows_what_others_append(place: &Place) {
     let mut random = Seeded::new(1);
     for round in 0..8 {
         // Lengths that end within a page, so that a page that is held grows.
-        let line = vec![b'a' + round, b'\n'].repeat(1 + random.below(3000));
+        let line = [b'a' + round, b'\n'].repeat(1 + random.below(3000));
         append_in_source(place, "log", &line);
         expected.extend(&line);
         wait_until("the reader sees the whole line", || {

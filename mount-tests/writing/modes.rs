@@ -22,8 +22,10 @@ scenarios![
     capabilities_of_a_file_end_with_its_content,
 ];
 
+type Change = (&'static str, fn(&Path));
+
 /// Ways to change what a file holds.
-const CHANGES: [(&str, fn(&Path)); 7] = [
+const CHANGES: [Change; 7] = [
     ("write", |path| writer(path).write_all_at(b"x", 0).unwrap()),
     ("append", |path| {
         use std::io::Write;

@@ -7,6 +7,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 rust_wanted=1.89
 cmake_wanted=3.26 # of the HDF5 that is linked in
 cmake_pinned=4.4.4 # from PyPI, where apt has an older one
+pjdfstest_pinned=0.2.2
+fsx_pinned=0.3.2
 
 say() { printf '== %s\n' "$*"; }
 die() {
@@ -96,6 +98,25 @@ install_python() {
 
 cmake_is_recent() {
     at_least "$cmake_wanted" "$("$1" --version 2>/dev/null | sed -n 's/^cmake version //p')"
+}
+
+# install_tool NAME VERSION: a program from crates.io, in target/tools.
+install_tool() {
+    local tools=$root/target/tools
+    grep -q "^\"$1 $2 " "$tools/.crates.toml" 2>/dev/null && [ -x "$tools/bin/$1" ] && return
+    say "installing $1 $2 in target/tools"
+    cargo install --quiet --locked --root "$tools" "$1" --version "$2" </dev/null
+}
+
+# What mounted tests use of others: test suites of file systems, and programs that write to files in every way.
+install_test_tools() {
+    local program missing=()
+    for program in git:git rsync:rsync vim.tiny:vim-tiny ar:binutils setpriv:util-linux; do
+        command -v "${program%%:*}" >/dev/null || missing+=("${program##*:}")
+    done
+    [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
+    install_tool pjdfstest "$pjdfstest_pinned"
+    install_tool fsx "$fsx_pinned"
 }
 
 # For HDF5's build: one that is there, else apt's, else PyPI's in target/venv.

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tries what scripts/test.sh does not: property tests with random seeds and many cases, and random containers.
+# Tries what scripts/test.sh does not: property tests with random seeds and many cases, random containers, random
+# operations in writable mounts.
 #
 #     scripts/nightly.sh [ROUNDS]        default 10
 #
@@ -14,6 +15,7 @@ case $rounds in
 *[!0-9]* | "") die "usage: scripts/nightly.sh [ROUNDS]" ;;
 esac
 install_all
+install_test_tools
 build --bins
 
 failed=()
@@ -23,7 +25,7 @@ for ((round = 1; round <= rounds; round++)); do
     PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${PROPTEST_CASES:-5000} \
         cargo test --release --locked --no-fail-fast --lib </dev/null || failed+=("lib, PROPTEST_RNG_SEED=$seed")
     ARRAYFS_TEST_SEED=$seed \
-        cargo test --release --locked --no-fail-fast --test mount-tests -- corrupt:: oracles:: reading:: </dev/null ||
+        cargo test --release --locked --no-fail-fast --test mount-tests -- corrupt:: oracles:: reading:: model:: fsx </dev/null ||
         failed+=("mount-tests, ARRAYFS_TEST_SEED=$seed")
 done
 

@@ -89,6 +89,7 @@ clean_up() {
 trap clean_up EXIT
 
 install_all
+install_test_tools
 
 if cargo fmt --version >/dev/null 2>&1; then
     check format cargo fmt --check
@@ -117,6 +118,14 @@ build --bins
 status=0
 logged "$scratch/cargo.log" cargo test --release --locked --no-fail-fast || status=$?
 count "cargo test" $status "$scratch/cargo.log" '^test result: [^0-9]*([0-9]+) passed; ([0-9]+) failed.*'
+
+# Once more with read-only mounts, but for what only writes, or mounts nothing.
+say "mounted tests, read-only"
+status=0
+skipped=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix::)
+ARRAYFS_TEST_MODE=ro logged "$scratch/cargo-ro.log" cargo test --release --locked --no-fail-fast --test mount-tests -- \
+    "${skipped[@]/#/--skip=}" || status=$?
+count "mounted tests, read-only" $status "$scratch/cargo-ro.log" '^test result: [^0-9]*([0-9]+) passed; ([0-9]+) failed.*'
 
 check "README session" "$ARRAYFS_PYTHON" scripts/readme_session.py
 

@@ -4,12 +4,16 @@
 pub mod judge;
 pub mod known;
 pub mod mounted;
+pub mod place;
 pub mod places;
 pub mod process;
 pub mod python;
 pub mod reads;
 pub mod seccomp;
 pub mod seeded;
+pub mod snapshot;
+pub mod tools;
+pub mod users;
 pub mod writers;
 
 use std::path::{Path, PathBuf};

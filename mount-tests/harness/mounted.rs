@@ -15,6 +15,10 @@ use tempfile::TempDir;
 use super::process::{ARRAYFS, arrayfs, has_ended, run};
 use super::{PATIENCE, scratch_directory, wait_until};
 
+/// `ro` or `rw`: how a run mounts where a test says nothing. `scripts/test.sh` tries both; unset, the
+/// program decides.
+const MODE: &str = "ARRAYFS_TEST_MODE";
+
 pub struct Mounted {
     mountpoint: PathBuf,
     daemon: u32,
@@ -54,7 +58,11 @@ impl Mounted {
     ) -> Self {
         let mut command = Command::new(ARRAYFS);
         command.arg("mount").envs(environment.iter().copied());
-        for option in options {
+        for option in options
+            .iter()
+            .copied()
+            .chain(mode_of_run(options).as_deref())
+        {
             command.args(["-o", option]);
         }
         run(command.args([source, mountpoint])).success();
@@ -124,6 +132,11 @@ impl Mounted {
             };
             !failure.contains("is in use")
         });
+        // Somebody else on this machine made a mount name space meanwhile (a test that uses unshare).
+        if failure.contains("another mount namespace") {
+            wait_until("the copy of the mount is gone", || has_ended(self.daemon));
+            failure.clear();
+        }
         match (is_mounted(&self.mountpoint), has_ended(self.daemon)) {
             _ if !failure.is_empty() => Err(failure),
             (true, _) => Err("arrayfs umount returned, the mount is still there".into()),
@@ -154,6 +167,15 @@ impl Mounted {
     fn clear(&self) {
         let _ = unmount(&self.mountpoint, UnmountFlags::DETACH);
         kill(self.daemon);
+    }
+}
+
+/// The option to add to those of a test.
+fn mode_of_run(options: &[&str]) -> Option<String> {
+    let mut words = options.iter().flat_map(|option| option.split(','));
+    match words.any(|word| word == "ro" || word == "rw") {
+        true => None,
+        false => std::env::var(MODE).ok().filter(|mode| !mode.is_empty()),
     }
 }
 

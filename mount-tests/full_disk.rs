@@ -1,0 +1,260 @@
+//! A disk that is full, of bytes or of files: errors come from the call that fails, nothing that was there
+//! is harmed, nothing hangs, and what becomes free can be used.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use tempfile::TempDir;
+
+use crate::harness::mounted::Mounted;
+use crate::harness::place::open_directory;
+use crate::harness::process::arrayfs;
+use crate::harness::reads::assert_content;
+use crate::harness::seeded::Seeded;
+use crate::harness::{is_root, within_patience};
+
+/// A small file system of its own, and a mount over it if asked for.
+struct SmallDisk {
+    mounted: Option<Mounted>,
+    disk: TempDir,
+}
+
+impl SmallDisk {
+    fn new(options: &str, is_mounted: bool) -> Self {
+        let mut small = SmallDisk {
+            mounted: None,
+            disk: open_directory(),
+        };
+        let options = std::ffi::CString::new(options).unwrap();
+        let flags = MountFlags::empty();
+        mount(
+            "tmpfs",
+            small.disk.path(),
+            "tmpfs",
+            flags,
+            options.as_c_str(),
+        )
+        .unwrap();
+        if is_mounted {
+            small.mounted = Some(Mounted::new(small.disk.path(), &["rw"]));
+        }
+        small
+    }
+
+    fn path(&self) -> &Path {
+        match &self.mounted {
+            Some(mounted) => mounted.path(),
+            None => self.disk.path(),
+        }
+    }
+
+    fn join(&self, path: &str) -> PathBuf {
+        self.path().join(path)
+    }
+
+    fn stored(&self, path: &str) -> PathBuf {
+        self.disk.path().join(path)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // If this panics, the disk must go nevertheless.
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.mounted.take()));
+        let _ = unmount(self.disk.path(), UnmountFlags::DETACH);
+        if let Err(panic) = ended
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+const SIZE: &str = "size=8m,mode=777";
+const BLOCK: usize = 64 << 10;
+
+/// Tries the scenario on a plain disk and on a mounted one.
+fn on_small_disks(options: &str, scenario: fn(&SmallDisk)) {
+    if !is_root("a small file system") {
+        return;
+    }
+    for is_mounted in [false, true] {
+        let options = options.to_owned();
+        let what = format!("the full disk is dealt with, mounted: {is_mounted}");
+        within_patience(&what, move || {
+            scenario(&SmallDisk::new(&options, is_mounted))
+        });
+    }
+}
+
+#[track_caller]
+fn assert_full<T>(done: io::Result<T>) {
+    let errno = done.err().expect("the disk is full").raw_os_error();
+    assert_eq!(errno, Some(libc::ENOSPC));
+}
+
+/// Writes blocks until it fails; gives all that was taken.
+fn fill(file: &mut File, seed: u64) -> Vec<u8> {
+    let (mut taken, mut random) = (Vec::new(), Seeded::new(seed));
+    loop {
+        let block = random.noise(BLOCK);
+        match file.write(&block) {
+            Ok(n) => taken.extend(&block[..n]),
+            Err(e) => {
+                assert_eq!(e.raw_os_error(), Some(libc::ENOSPC), "{e}");
+                return taken;
+            }
+        }
+        assert!(taken.len() < 16 << 20, "the disk is never full");
+    }
+}
+
+fn write_until_full(disk: &SmallDisk) {
+    let before = Seeded::new(1).noise(1 << 20);
+    std::fs::write(disk.join("before"), &before).unwrap();
+    let mut file = File::create(disk.join("large")).unwrap();
+    let taken = fill(&mut file, 2);
+    assert!(taken.len() > 5 << 20, "{} bytes were taken", taken.len());
+    assert_full(std::fs::write(disk.join("small"), b"no place"));
+    assert_full(file.write(&[1; BLOCK]));
+    for (name, content) in [("before", &before), ("large", &taken), ("small", &vec![])] {
+        assert_content(&disk.join(name), content);
+        assert_content(&disk.stored(name), content);
+    }
+    assert_eq!(statvfs(disk.path()).unwrap().f_bavail, 0);
+    // Names, modes and lengths need no place.
+    std::fs::rename(disk.join("small"), disk.join("moved")).unwrap();
+    file.set_len(BLOCK as u64).unwrap();
+    std::fs::remove_file(disk.join("before")).unwrap();
+    let free = statvfs(disk.path()).unwrap().f_bavail * 4096;
+    assert!(
+        free as usize >= taken.len() - BLOCK,
+        "{free} bytes are free"
+    );
+    std::fs::write(disk.join("moved"), &before).unwrap();
+    assert_content(&disk.stored("moved"), &before);
+    assert_content(&disk.join("large"), &taken[..BLOCK]);
+}
+
+#[test]
+fn a_disk_without_space_says_so_at_write_and_harms_nothing() {
+    on_small_disks(SIZE, write_until_full);
+}
+
+/// What cannot be allocated is not; overwriting needs no space.
+fn allocate_until_full(disk: &SmallDisk) {
+    let mut file = File::create(disk.join("large")).unwrap();
+    let taken = fill(&mut file, 3);
+    let keep = FallocateFlags::KEEP_SIZE;
+    let more = fallocate(&file, keep, taken.len() as u64, 1 << 20);
+    assert_full(more.map_err(io::Error::from));
+    let mut over = OpenOptions::new()
+        .write(true)
+        .open(disk.join("large"))
+        .unwrap();
+    over.write_all(b"over").unwrap();
+    over.sync_all().unwrap();
+    let punch = FallocateFlags::PUNCH_HOLE | keep;
+    fallocate(&file, punch, BLOCK as u64, 4 * BLOCK as u64).unwrap();
+    let small = taken[..2 * BLOCK].to_vec();
+    std::fs::write(disk.join("small"), &small).unwrap();
+    let mut expected = taken;
+    expected[..4].copy_from_slice(b"over");
+    expected[BLOCK..5 * BLOCK].fill(0);
+    for (name, content) in [("large", &expected), ("small", &small)] {
+        assert_content(&disk.join(name), content);
+        assert_content(&disk.stored(name), content);
+    }
+}
+
+#[test]
+fn a_full_disk_takes_what_needs_no_space() {
+    on_small_disks(SIZE, allocate_until_full);
+}
+
+fn create_until_full(disk: &SmallDisk) {
+    let create = |n: usize| File::create_new(disk.join(&format!("file-{n}")));
+    let made = (0..1000).take_while(|&n| create(n).is_ok()).count();
+    assert!((10..40).contains(&made), "{made} files were made");
+    assert_full(create(1000));
+    assert_full(std::fs::create_dir(disk.join("directory")));
+    assert_full(std::os::unix::fs::symlink("file-0", disk.join("link")));
+    let names = || std::fs::read_dir(disk.path()).unwrap().count();
+    assert_eq!(names(), made);
+    std::fs::rename(disk.join("file-0"), disk.join("moved")).unwrap();
+    std::fs::remove_file(disk.join("moved")).unwrap();
+    std::fs::create_dir(disk.join("directory")).unwrap();
+    assert_full(create(1001));
+    std::fs::remove_dir(disk.join("directory")).unwrap();
+    std::fs::write(disk.join("last"), "content").unwrap();
+    assert_content(&disk.stored("last"), b"content");
+    assert_eq!(names(), made);
+}
+
+#[test]
+fn a_disk_that_can_hold_no_more_files_says_so() {
+    on_small_disks("size=8m,nr_inodes=40,mode=777", create_until_full);
+}
+
+/// An unlinked file takes space until it is closed, in the mount as on the disk.
+fn space_of_unlinked_files(disk: &SmallDisk) {
+    for seed in 0..4 {
+        let mut file = File::create(disk.join("large")).unwrap();
+        assert!(fill(&mut file, seed).len() > 7 << 20);
+        std::fs::remove_file(disk.join("large")).unwrap();
+        assert_full(std::fs::write(disk.join("small"), b"no place"));
+        drop(file);
+        crate::harness::wait_until("the space is free", || {
+            std::fs::write(disk.join("small"), b"place").is_ok()
+        });
+        std::fs::remove_file(disk.join("small")).unwrap();
+    }
+}
+
+#[test]
+fn closing_an_unlinked_file_frees_its_space() {
+    on_small_disks(SIZE, space_of_unlinked_files);
+}
+
+/// The kernel takes what is written to a mapping before anybody knows whether there is space; whoever
+/// asks for it to be stored is told.
+#[test]
+fn a_mapping_that_finds_no_space_is_told_when_it_is_synced() {
+    if !is_root("a small file system") {
+        return;
+    }
+    within_patience("the mapping is dealt with", || {
+        let disk = SmallDisk::new(SIZE, true);
+        std::fs::write(disk.join("before"), b"before").unwrap();
+        let options = || {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            options
+        };
+        let sparse = options().open(disk.join("sparse")).unwrap();
+        sparse.set_len(4 << 20).unwrap();
+        let taken = fill(&mut File::create(disk.join("large")).unwrap(), 4);
+        // SAFETY: nobody makes the file shorter.
+        let mut map = unsafe { memmap2::MmapMut::map_mut(&sparse) }.unwrap();
+        map.fill(7);
+        assert_full(map.flush());
+        drop(map);
+        drop(sparse);
+        // Whoever unmounts is told as well, once.
+        let refused = arrayfs([Path::new("umount"), disk.path()]);
+        refused.failed_saying(1, &["may be lost", "No space left"]);
+        assert_content(&disk.join("before"), b"before");
+        assert_content(&disk.stored("large"), &taken);
+        std::fs::remove_file(disk.join("large")).unwrap();
+        let again = options().open(disk.join("sparse")).unwrap();
+        // SAFETY: as above.
+        let mut map = unsafe { memmap2::MmapMut::map_mut(&again) }.unwrap();
+        map.fill(8);
+        map.flush().unwrap();
+        drop(map);
+        assert_content(&disk.stored("sparse"), &vec![8; 4 << 20]);
+    });
+}

@@ -1,0 +1,115 @@
+//! Where a scenario works: a plain directory, or a writable mount over one. What holds in the first must
+//! hold in the second.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::mounted::Mounted;
+use super::scratch_directory;
+
+pub struct Place {
+    mounted: Option<Mounted>,
+    directory: TempDir,
+}
+
+/// Makes two tests of each scenario, `plain::NAME` and `mounted::NAME`.
+macro_rules! scenarios {
+    ($($name:ident),+ $(,)?) => {
+        mod plain {
+            $(#[test]
+            fn $name() {
+                super::$name(&crate::harness::place::Place::plain());
+            })+
+        }
+
+        mod mounted {
+            $(#[test]
+            fn $name() {
+                super::$name(&crate::harness::place::Place::mounted(&[]));
+            })+
+        }
+    };
+}
+pub(crate) use scenarios;
+
+impl Place {
+    pub fn plain() -> Self {
+        Place {
+            mounted: None,
+            directory: open_directory(),
+        }
+    }
+
+    /// A writable mount with these options; open to every user if that can be.
+    pub fn mounted(options: &[&str]) -> Self {
+        Place::over(open_directory(), options)
+    }
+
+    /// The same over a source that is there.
+    pub fn over(source: TempDir, options: &[&str]) -> Self {
+        let mut place = Place {
+            mounted: None,
+            directory: source,
+        };
+        place.mount(options);
+        place
+    }
+
+    fn mount(&mut self, options: &[&str]) {
+        let root = rustix::process::geteuid().is_root();
+        let always = if root { "rw,allow_other" } else { "rw" };
+        let options: Vec<&str> = [always]
+            .into_iter()
+            .chain(options.iter().copied())
+            .collect();
+        self.mounted = Some(Mounted::new(self.source(), &options));
+    }
+
+    /// Ends the mount and makes the next one.
+    pub fn mount_again(&mut self) {
+        drop(self.mounted.take());
+        self.mount(&[]);
+    }
+
+    /// The directory to work in.
+    pub fn path(&self) -> &Path {
+        match &self.mounted {
+            Some(mounted) => mounted.path(),
+            None => self.directory.path(),
+        }
+    }
+
+    pub fn join(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.path().join(path)
+    }
+
+    /// The directory behind the mount; of a plain one, itself.
+    pub fn source(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A file as it lies in the source.
+    pub fn stored(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.source().join(path)
+    }
+
+    pub fn is_mounted(&self) -> bool {
+        self.mounted.is_some()
+    }
+
+    /// Takes the mount out, to be ended by other means.
+    pub fn into_parts(mut self) -> (Mounted, TempDir) {
+        let mounted = self.mounted.take().expect("a mount");
+        (mounted, self.directory)
+    }
+}
+
+/// Every user may make files in it.
+pub fn open_directory() -> TempDir {
+    let directory = scratch_directory();
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(directory.path(), all).unwrap();
+    directory
+}

@@ -1,0 +1,242 @@
+//! What is within a container can be read and not be written, whoever tries and however.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags, XattrFlags};
+
+use crate::harness::golden;
+use crate::harness::is_root;
+use crate::harness::place::Place;
+use crate::harness::reads::{assert_content, walk};
+use crate::harness::snapshot::Snapshot;
+use crate::harness::users::{OTHER, as_user};
+use crate::harness::writers::{Bloscpack, Matrix};
+
+const CONTENT: &[u8] = b"what the array holds";
+
+/// A container of each kind of storage, beside ordinary files.
+fn place() -> Place {
+    let place = Place::mounted(&[]);
+    Bloscpack::default().write(&place.stored("x.blp"), CONTENT);
+    Matrix::random(1, 2000).write_packed(&place.stored("counts"));
+    let group = golden("binsparse/sources/empty-csr-5x7.h5");
+    std::fs::copy(group, place.stored("x.h5")).unwrap();
+    std::fs::write(place.stored("file"), "ordinary").unwrap();
+    std::fs::create_dir(place.stored("d")).unwrap();
+    place
+}
+
+/// Every file that is shown of the containers.
+fn shown(place: &Place) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for container in ["x.blp", "counts", "x.h5"] {
+        let (files, failures) = walk(&place.join(container));
+        assert!(failures.is_empty() && !files.is_empty());
+        all.extend(files);
+    }
+    all
+}
+
+#[track_caller]
+fn refused<T>(what: &str, path: &Path, done: Result<T, impl Into<io::Error>>) {
+    let errno = match done {
+        Ok(_) => panic!("{what} {} is allowed", path.display()),
+        Err(e) => e.into().raw_os_error(),
+    };
+    assert_eq!(errno, Some(libc::EROFS), "{what} {}", path.display());
+}
+
+/// Does all of this; the source is what it was.
+fn unharmed(place: &Place, work: impl FnOnce()) {
+    let before = Snapshot::of(place.source()).unwrap();
+    work();
+    let after = Snapshot::of(place.source()).unwrap();
+    assert_eq!(after.difference(&before), None);
+    assert_content(&place.join("x.blp/data"), CONTENT);
+}
+
+#[test]
+fn no_file_of_a_container_is_opened_for_writing() {
+    let place = place();
+    unharmed(&place, || {
+        for path in &shown(&place) {
+            let open = |options: &mut OpenOptions| options.open(path);
+            let all = OpenOptions::new;
+            refused("write", path, open(all().write(true)));
+            refused("read and write", path, open(all().read(true).write(true)));
+            refused("append", path, open(all().append(true)));
+            refused("truncate", path, open(all().write(true).truncate(true)));
+            refused("create", path, open(all().write(true).create(true)));
+            let text = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+            // SAFETY: the path ends with a zero byte.
+            let done = unsafe { libc::truncate(text.as_ptr(), 1) };
+            let failed = io::Error::last_os_error();
+            refused(
+                "truncate by name",
+                path,
+                if done == 0 { Ok(()) } else { Err(failed) },
+            );
+        }
+    });
+}
+
+#[test]
+fn an_array_that_exists_is_not_made_anew() {
+    let place = place();
+    let made = File::create_new(place.join("x.blp/data"));
+    assert_eq!(made.unwrap_err().raw_os_error(), Some(libc::EEXIST));
+}
+
+#[test]
+fn nothing_is_made_in_a_container() {
+    let place = place();
+    unharmed(&place, || {
+        for container in ["x.blp", "counts", "x.h5", "x.blp/views"] {
+            let new = &place.join(container).join("new");
+            refused("create", new, File::create(new));
+            refused("create anew", new, File::create_new(new));
+            refused("make a directory", new, std::fs::create_dir(new));
+            refused(
+                "make a container",
+                new,
+                std::fs::create_dir(new.with_extension("blp")),
+            );
+            refused("link to", new, symlink("file", new));
+            let mode = Mode::from_raw_mode(0o600);
+            refused(
+                "make a pipe",
+                new,
+                rustix::fs::mknodat(CWD, new, FileType::Fifo, mode, 0),
+            );
+            refused(
+                "link a file",
+                new,
+                std::fs::hard_link(place.join("file"), new),
+            );
+        }
+    });
+}
+
+#[test]
+fn nothing_is_renamed_into_or_out_of_a_container() {
+    let place = place();
+    unharmed(&place, || {
+        let (array, file) = (&place.join("x.blp/data"), &place.join("file"));
+        refused("move out", array, std::fs::rename(array, place.join("out")));
+        refused("replace a file by", array, std::fs::rename(array, file));
+        refused("replace", array, std::fs::rename(file, array));
+        let inside = &place.join("counts/new");
+        refused("move in", inside, std::fs::rename(file, inside));
+        refused("move in", inside, std::fs::rename(place.join("d"), inside));
+        refused(
+            "move in",
+            inside,
+            std::fs::rename(place.join("x.blp"), inside),
+        );
+        refused(
+            "rename",
+            array,
+            std::fs::rename(array, place.join("x.blp/other")),
+        );
+        let views = &place.join("x.blp/views");
+        refused(
+            "move out",
+            views,
+            std::fs::rename(views, place.join("views")),
+        );
+        for flags in [RenameFlags::EXCHANGE, RenameFlags::NOREPLACE] {
+            let other = match flags {
+                RenameFlags::EXCHANGE => file.clone(),
+                _ => place.join("new"),
+            };
+            let renamed = rustix::fs::renameat_with(CWD, array, CWD, &other, flags);
+            refused("rename with flags", array, renamed);
+        }
+        refused("exchange", file, {
+            rustix::fs::renameat_with(CWD, file, CWD, array, RenameFlags::EXCHANGE)
+        });
+        refused("link", array, std::fs::hard_link(array, place.join("link")));
+    });
+}
+
+/// The next version stages it; this one says no.
+#[test]
+fn attributes_of_arrays_are_not_changed() {
+    let place = place();
+    unharmed(&place, || {
+        let empty = XattrFlags::empty();
+        for path in &shown(&place) {
+            let set = rustix::fs::setxattr(path, "user.x", b"1", empty);
+            refused("set an attribute of", path, set);
+            refused(
+                "remove an attribute of",
+                path,
+                rustix::fs::removexattr(path, "user.x"),
+            );
+        }
+        // What is computed is nobody's to set.
+        for name in ["user.arrayfs.dtype", "user.arrayfs.state"] {
+            let set = rustix::fs::setxattr(place.join("x.blp/data"), name, b"1", empty);
+            assert_eq!(set, Err(rustix::io::Errno::PERM), "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_handle_of_an_array_changes_nothing() {
+    let place = place();
+    unharmed(&place, || {
+        let (path, file) = (
+            &place.join("x.blp/data"),
+            File::open(place.join("x.blp/data")),
+        );
+        let file = file.unwrap();
+        let errno = |done: io::Result<()>| done.unwrap_err().raw_os_error();
+        // A handle that is open for reading alone.
+        assert_eq!(errno(file.set_len(1)), Some(libc::EINVAL));
+        let written = std::os::unix::fs::FileExt::write_at(&file, b"x", 0).map(drop);
+        assert_eq!(errno(written), Some(libc::EBADF));
+        let flags = rustix::fs::FallocateFlags::empty();
+        assert_eq!(
+            rustix::fs::fallocate(&file, flags, 0, 9),
+            Err(rustix::io::Errno::BADF)
+        );
+        // SAFETY: the mapping is never used.
+        let mapped = unsafe { memmap2::MmapMut::map_mut(&file) };
+        assert_eq!(errno(mapped.map(drop)), Some(libc::EACCES));
+        let set = rustix::fs::fsetxattr(&file, "user.x", b"", XattrFlags::empty());
+        refused("set an attribute of", path, set);
+    });
+}
+
+/// What the kernel refuses by itself it says before anybody asks what it is.
+#[test]
+fn a_user_who_may_not_is_told_so_first() {
+    if !is_root("another user") {
+        return;
+    }
+    let place = place();
+    unharmed(&place, || {
+        as_user(OTHER, || {
+            for path in ["x.blp/data", "counts/val"] {
+                let opened = OpenOptions::new().write(true).open(place.join(path));
+                assert_eq!(opened.unwrap_err().raw_os_error(), Some(libc::EACCES));
+            }
+            let made = File::create(place.join("x.blp/new"));
+            assert_eq!(made.unwrap_err().raw_os_error(), Some(libc::EACCES));
+            let mode = Permissions::from_mode(0o666);
+            let changed = std::fs::set_permissions(place.join("x.blp"), mode);
+            assert_eq!(changed.unwrap_err().raw_os_error(), Some(libc::EPERM));
+            let access = rustix::fs::accessat(
+                CWD,
+                place.join("x.blp/data"),
+                rustix::fs::Access::WRITE_OK,
+                AtFlags::EACCESS,
+            );
+            assert!(access.is_err());
+        });
+    });
+}

@@ -6,6 +6,7 @@ mod containers;
 mod durability;
 mod foreign;
 mod locks;
+mod mappings;
 mod modes;
 mod names;
 mod open_files;

@@ -92,7 +92,7 @@ impl Filesystem for Adapter {
             mtime: mtime.map(new_time),
         };
         self.serve(move |serving| {
-            serving.attr(reply, |tree| {
+            serving.attr_set(reply, |tree| {
                 tree.set_attributes(id(ino), open, size, &to, caller)
             });
         });

@@ -14,8 +14,6 @@ const WANTED: &[InitFlags] = &[
     // The kernel keeps the pages of a file until it is told: each write of ours changes size and time, and would cost
     // all of them.
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-    // A file is emptied when it is opened, in one request.
-    InitFlags::FUSE_ATOMIC_O_TRUNC,
     // We take away set-user-id bits, so the kernel need not ask for capabilities at every write. The source's file system
     // does it in truth, because bytes are written as the caller.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,

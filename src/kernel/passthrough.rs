@@ -26,18 +26,20 @@ struct Opens {
 }
 
 impl Passthrough {
-    /// Answers an open with a backing file, or gives the reply back if the daemon is to serve it.
+    /// Answers an open with a backing file, or gives the reply back if the daemon is to serve it. Whether the open is for
+    /// writing, and whether it may be the first that goes by the kernel: not where a write takes away bits of the mode
+    /// (set-user-id), which a kernel that writes by itself leaves to us without telling.
     pub(super) fn open(
         &self,
         ino: INodeNo,
         tree: &Tree,
         handle: HandleId,
-        writes: bool,
+        (writes, may_begin): (bool, bool),
         reply: ReplyOpen,
     ) -> Option<ReplyOpen> {
         let mut table = self.lock();
         let opens = table.entry(ino).or_default();
-        if opens.handles.is_empty() && !writes {
+        if opens.handles.is_empty() && may_begin {
             let opened = tree.with_fd(handle, |fd| reply.open_backing(fd).ok().map(Arc::new));
             opens.backing = opened.flatten();
         }

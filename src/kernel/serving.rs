@@ -101,6 +101,16 @@ impl Serving {
         self.answer(reply, || work(&self.tree), ok, ReplyAttr::error);
     }
 
+    /// The same for a request that has changed attributes. While it truncates, the kernel holds back writes of the file,
+    /// for which dropping pages would wait: so the answer comes first.
+    pub(super) fn attr_set(&self, reply: ReplyAttr, work: impl FnOnce(&Tree) -> Result<Attr>) {
+        let ok = |reply: ReplyAttr, attr: Attr| {
+            reply.attr(&TTL, &file_attr(&attr));
+            self.answer_after(self.stale(&attr), || {});
+        };
+        self.answer(reply, || work(&self.tree), ok, ReplyAttr::error);
+    }
+
     pub(super) fn done(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
         let ok = |reply: ReplyEmpty, ()| reply.ok();
         self.answer(reply, || work(&self.tree), ok, ReplyEmpty::error);
@@ -142,7 +152,8 @@ impl Serving {
         let ok = |reply: ReplyOpen, open: Open| {
             let reply = match &self.passthrough {
                 Some(passthrough) if open.ordinary && !self.options.direct_io => {
-                    passthrough.open(ino, &self.tree, open.handle, writes, reply)
+                    let may_begin = !writes && !open.set_id;
+                    passthrough.open(ino, &self.tree, open.handle, (writes, may_begin), reply)
                 }
                 _ => Some(reply),
             };

@@ -5,6 +5,7 @@
 //! opened because a file says so or because somebody renames. Files are read with `pread` and never mapped: a file that
 //! shrinks under a mapping would kill the daemon with SIGBUS, a short `pread` is just an error.
 
+mod attributes;
 pub(crate) mod beneath;
 mod file;
 pub(crate) mod status;
@@ -25,17 +26,6 @@ use rustix::io::Errno;
 use super::{FileId, FileKind, Source, Space, Stat, Store, acl};
 use crate::error::{Error, Result};
 use file::read_full;
-
-/// Bytes of an extended attribute, and of the list of them, at most.
-const XATTR_MOST: usize = 65536;
-
-fn xattr_buffer() -> Result<Vec<u8>> {
-    let mut buffer = Vec::new();
-    let reserved = buffer.try_reserve_exact(XATTR_MOST);
-    reserved.map_err(|_| Error::io("cannot read attributes", Errno::NOMEM))?;
-    buffer.resize(XATTR_MOST, 0);
-    Ok(buffer)
-}
 
 /// A directory of the local file system.
 pub struct LocalStore {
@@ -234,30 +224,16 @@ impl Store for LocalStore {
 
     fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>> {
         let (_fd, at) = self.proc_path(path, file)?;
-        let mut value = xattr_buffer()?;
-        match fs::getxattr(&at, name, &mut value[..]) {
-            Ok(n) => {
-                value.truncate(n);
-                Ok(value)
-            }
-            Err(Errno::NODATA) => Err(Error::NoAttribute),
-            Err(Errno::OPNOTSUPP) => Err(Error::Unsupported),
-            Err(e) => Err(self.failed("read an attribute of", path, e)),
-        }
+        attributes::value(&at, name).map_err(|e| match e {
+            Errno::NODATA => Error::NoAttribute,
+            Errno::OPNOTSUPP => Error::Unsupported,
+            e => self.failed("read an attribute of", path, e),
+        })
     }
 
     fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
         let (_fd, at) = self.proc_path(path, file)?;
-        let mut list = xattr_buffer()?;
-        let n = match fs::listxattr(&at, &mut list[..]) {
-            Ok(n) => n,
-            Err(Errno::OPNOTSUPP) => 0,
-            Err(e) => return Err(self.failed("list the attributes of", path, e)),
-        };
-        let names = list[..n].split(|&b| b == 0).filter(|name| !name.is_empty());
-        Ok(names
-            .map(|name| OsString::from_vec(name.to_vec()))
-            .collect())
+        attributes::names(&at).map_err(|e| self.failed("list the attributes of", path, e))
     }
 
     fn display(&self, path: &Path) -> PathBuf {

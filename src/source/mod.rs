@@ -51,6 +51,15 @@ pub trait Source: Send + Sync {
     /// Reads at most `buf.len()` bytes: less only at the end. For files shown as they are.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
 
+    /// Value of an extended attribute of the file, whatever became of its name.
+    fn xattr(&self, _name: &OsStr) -> Result<Vec<u8>> {
+        Err(crate::error::Error::Unsupported)
+    }
+
+    fn xattr_names(&self) -> Result<Vec<OsString>> {
+        Err(crate::error::Error::Unsupported)
+    }
+
     /// The next data at or behind an offset, or the next hole, as lseek(2) finds them.
     fn seek(&self, _offset: u64, _hole: bool) -> Result<u64> {
         Err(crate::error::Error::Unsupported)

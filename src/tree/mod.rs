@@ -42,7 +42,7 @@ use crate::container::Preferences;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::memory::budget::Reclaim;
-use crate::source::{Source, Space, Stat, Store};
+use crate::source::{Source, Space, Store};
 
 pub use attr::Attr;
 pub use cookie::Cookie;
@@ -104,8 +104,10 @@ pub struct Open {
     pub handle: HandleId,
     /// Whether the kernel's cached pages of this inode still hold.
     pub keep_cache: bool,
-    /// The file is shown as it is, and the kernel may read it by itself.
+    /// The file is shown as it is.
     pub ordinary: bool,
+    /// It has bits of its mode that a write takes away.
+    pub set_id: bool,
 }
 
 impl Tree {
@@ -194,7 +196,7 @@ impl Tree {
         let moment = node.ordinary().map(OrdinaryFile::moment);
         let stat = match self.locate(inode, &node) {
             Ok((_, stat)) => stat,
-            Err(e) => self.stat_open(inode, e)?,
+            Err(missing) => self.of_open(inode, missing, |source| source.stat())?,
         };
         let mut attr = self.source_attr(inode, &node, &stat);
         if let (Some(file), Some(moment)) = (node.ordinary(), moment) {
@@ -222,11 +224,16 @@ impl Tree {
         (n == 1).then_some((at, last[0]))
     }
 
-    /// What is left of an entry whose names have gone, or are other files' now: the file, if it is open.
-    fn stat_open(&self, inode: InodeId, missing: Error) -> Result<Stat> {
+    /// Asks what is left of an entry whose names have gone, or are other files' now: the file, if it is open.
+    fn of_open<T>(
+        &self,
+        inode: InodeId,
+        missing: Error,
+        ask: impl FnOnce(&dyn Source) -> Result<T>,
+    ) -> Result<T> {
         let open = self.open_files.of_inode(inode);
         match open.iter().find_map(|file| file.source()) {
-            Some(source) => source.stat(),
+            Some(source) => ask(source),
             None => Err(missing),
         }
     }
@@ -245,6 +252,7 @@ impl Tree {
     /// Opens what an inode stands for, to be read. The handle keeps what it opened, whatever happens to its name.
     pub fn open(&self, inode: InodeId) -> Result<Open> {
         let node = self.inodes.get(inode)?;
+        let mut set_id = false;
         let (file, keep_cache, ordinary) = match &*node {
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
             Node::Special(..) => return Err(Error::Unsuitable),
@@ -254,8 +262,8 @@ impl Tree {
                 let source = self.open_ordinary(inode, file)?;
                 let keep = file.opened(moment, source.identity());
                 let stored = Stored::Read(source);
-                let direct = !takes_away_bits(&stored);
-                (OpenFile::ordinary(stored, Arc::clone(&node)), keep, direct)
+                set_id = takes_away_bits(&stored);
+                (OpenFile::ordinary(stored, Arc::clone(&node)), keep, true)
             }
             Node::Entry(version, entry) => {
                 self.check_current(version)?;
@@ -267,6 +275,7 @@ impl Tree {
             handle: self.open_files.insert(inode, file),
             keep_cache,
             ordinary,
+            set_id,
         })
     }
 
@@ -295,7 +304,11 @@ impl Tree {
                 }
             }
         }
-        Err(missing.unwrap_or(Error::NotFound))
+        // Names that others have removed: the kernel is to look again, and finds what is there instead.
+        match missing {
+            Some(e) if !e.is_not_found() => Err(e),
+            _ => Err(self.changed(&self.inodes.path(inode).unwrap_or_default())),
+        }
     }
 
     /// The paths of a file. Nobody tells by which of its names it is opened: if one of several leads to another file

@@ -49,8 +49,7 @@ pub(super) enum Stored {
     Written(Arc<dyn DiskFile>),
 }
 
-/// Whether a write by somebody takes away bits of the mode (set-user-id, set-group-id). A kernel that writes by itself
-/// leaves that to us, and we are not told.
+/// Whether a write by somebody takes away bits of the mode (set-user-id, set-group-id).
 pub(super) fn takes_away_bits(file: &Stored) -> bool {
     let stat = file.source().stat();
     stat.is_ok_and(|stat| stat.mode & 0o6000 != 0)

@@ -38,8 +38,10 @@ impl Tree {
             }
             None => {
                 let node = self.inodes.get(inode)?;
-                let (path, _) = self.locate(inode, &node)?;
-                self.store.xattr(&path, node.file(), name)
+                match self.locate(inode, &node) {
+                    Ok((path, _)) => self.store.xattr(&path, node.file(), name),
+                    Err(missing) => self.of_open(inode, missing, |source| source.xattr(name)),
+                }
             }
         }
     }
@@ -49,8 +51,10 @@ impl Tree {
             Some(own) => Ok(own.into_iter().map(|(name, _)| name.into()).collect()),
             None => {
                 let node = self.inodes.get(inode)?;
-                let (path, _) = self.locate(inode, &node)?;
-                let names = self.store.xattr_names(&path, node.file())?;
+                let names = match self.locate(inode, &node) {
+                    Ok((path, _)) => self.store.xattr_names(&path, node.file()),
+                    Err(missing) => self.of_open(inode, missing, |source| source.xattr_names()),
+                }?;
                 Ok(names.into_iter().filter(|name| is_offered(name)).collect())
             }
         }

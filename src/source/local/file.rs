@@ -2,6 +2,7 @@
 //!
 //! Used by [`super`], and by `disk` for files that are written, too.
 
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::status;
+use super::{attributes, proc_name, status};
 use crate::error::{Error, Result};
 use crate::source::{Fetch, FileIdentity, FileKind, Source, Stat, Timestamp};
 
@@ -129,6 +130,18 @@ impl Source for LocalSource {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         read_full(&self.fd, offset, buf).map_err(|e| self.failed(e))
+    }
+
+    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
+        attributes::value(&proc_name(self.fd.as_fd()), name).map_err(|e| match e {
+            Errno::NODATA => Error::NoAttribute,
+            Errno::OPNOTSUPP => Error::Unsupported,
+            e => self.failed(e),
+        })
+    }
+
+    fn xattr_names(&self) -> Result<Vec<OsString>> {
+        attributes::names(&proc_name(self.fd.as_fd())).map_err(|e| self.failed(e))
     }
 
     /// The position of the descriptor, which this moves, is nobody's.

@@ -50,6 +50,7 @@ impl Tree {
             handle: self.open_files.insert(inode, opened),
             keep_cache,
             ordinary: true,
+            set_id: false,
         })
     }
 
@@ -180,8 +181,8 @@ impl Tree {
                 let (path, id) = (&*directory.path, directory.id);
                 disk.sync(Target::Named { path, id }, data)
             }
-            // Entries of a container are never dirty.
-            Err(Error::ReadOnly) => Ok(()),
+            // Entries of a container are never dirty, and a directory that was removed has none.
+            Err(Error::ReadOnly | Error::NotFound) => Ok(()),
             Err(e) => Err(e),
         }
     }

@@ -45,6 +45,7 @@ impl Tree {
             handle,
             keep_cache: false,
             ordinary: true,
+            set_id: false,
         };
         Ok((attr, open))
     }

@@ -10,7 +10,7 @@ mod caller;
 mod file;
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::source::local::{LocalStore, beneath, proc_name, status};
-use crate::source::{FileId, SpecialKind};
+use crate::source::{FileId, FileKind, SpecialKind};
 use caller::Privilege;
 use file::LocalFile;
 
@@ -35,7 +35,7 @@ pub struct LocalDisk {
 enum Reached<'a> {
     /// With `O_PATH`.
     Named(OwnedFd),
-    Open(std::os::fd::BorrowedFd<'a>),
+    Open(BorrowedFd<'a>),
 }
 
 impl LocalDisk {
@@ -69,18 +69,6 @@ impl LocalDisk {
         self.reach(place.directory, place.id, OFlags::PATH | OFlags::DIRECTORY)
     }
 
-    /// A file on which another program holds a lease: waits until that one gives it up.
-    fn open_leased(&self, path: &Path, id: FileId) -> Result<OwnedFd> {
-        let reached = self.reach(path, id, OFlags::PATH)?;
-        let name = proc_name(reached.as_fd());
-        loop {
-            match fs::open(&name, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
-                Err(Errno::INTR) => continue,
-                opened => return opened.map_err(|e| self.failed("open", path, e)),
-            }
-        }
-    }
-
     fn target<'a>(&self, target: Target<'a>) -> Result<Reached<'a>> {
         match target {
             Target::Named { path, id } => self.reach(path, id, OFlags::PATH).map(Reached::Named),
@@ -107,6 +95,30 @@ impl LocalDisk {
             Error::io(format!("cannot {doing} {}", name.display()), e)
         })
     }
+}
+
+/// Opens a regular file for reading and writing, or for what of it is allowed: one of a user's own that he may not read, or
+/// that may only be appended to. Nothing else is opened, not for an instant: a pipe has others at its end. If another
+/// program holds a lease on the file, waits until that one gives it up.
+fn open_reached(file: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    if status::of_file(file)?.kind != FileKind::File {
+        return Err(Errno::INVAL);
+    }
+    let name = proc_name(file);
+    let open = |flags: OFlags| loop {
+        match fs::open(&name, flags | OFlags::CLOEXEC, Mode::empty()) {
+            Err(Errno::INTR) => continue,
+            opened => return opened,
+        }
+    };
+    let refused = |e: &Errno| matches!(*e, Errno::ACCESS | Errno::PERM);
+    let mut opened = open(OFlags::RDWR);
+    for flags in [OFlags::WRONLY, OFlags::WRONLY | OFlags::APPEND] {
+        if opened.as_ref().is_err_and(refused) {
+            opened = open(flags);
+        }
+    }
+    opened
 }
 
 impl Reached<'_> {
@@ -148,14 +160,11 @@ impl Disk for LocalDisk {
     }
 
     fn open(&self, path: &Path, id: FileId) -> Result<Arc<dyn DiskFile>> {
-        let opened = match self.reach(path, id, OFlags::RDWR) {
-            // A user's own file that he may write and not read.
-            Err(e) if e.is_permission_denied() => self.reach(path, id, OFlags::WRONLY),
-            Err(e) if e.is_would_block() => self.open_leased(path, id),
-            opened => opened,
-        };
-        let file = LocalFile::new(opened?, self.store.shown(path));
-        Ok(Arc::new(file.map_err(|e| self.failed("open", path, e))?))
+        let failed = |e| self.failed("open", path, e);
+        let reached = self.reach(path, id, OFlags::PATH)?;
+        let opened = open_reached(reached.as_fd()).map_err(failed)?;
+        let file = LocalFile::new(opened, self.store.shown(path));
+        Ok(Arc::new(file.map_err(failed)?))
     }
 
     fn make(&self, place: Place<'_>, what: NewEntry<'_>, caller: Caller) -> Result<()> {
@@ -237,7 +246,7 @@ impl Disk for LocalDisk {
     }
 
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
-        let sync = |file: std::os::fd::BorrowedFd<'_>| match data {
+        let sync = |file: BorrowedFd<'_>| match data {
             true => fs::fdatasync(file),
             false => fs::fsync(file),
         };

@@ -58,7 +58,10 @@ impl Filesystem for Adapter {
     }
 
     fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
-        self.serving.tree.forget(id(ino), nlookup);
+        let gone = self.serving.tree.forget(id(ino), nlookup);
+        if let (true, Some(passthrough)) = (gone, &self.serving.passthrough) {
+            passthrough.forget(ino);
+        }
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {

@@ -83,7 +83,7 @@ impl Adapter {
     pub(super) fn serve_done(
         &self,
         reply: ReplyEmpty,
-        work: impl FnOnce(&Tree) -> Result<()> + Send + 'static,
+        work: impl Fn(&Tree) -> Result<()> + Send + 'static,
     ) {
         self.serve(move |serving| serving.done(reply, work));
     }

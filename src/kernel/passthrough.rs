@@ -23,6 +23,9 @@ struct Opens {
     /// None if the daemon reads and writes.
     backing: Option<Arc<BackingId>>,
     handles: HashSet<HandleId>,
+    /// One that went by the kernel was for writing: a mapping of it, of which nobody tells when it ends, may outlive it,
+    /// and has other pages than those of a file that the daemon serves.
+    written: bool,
 }
 
 impl Passthrough {
@@ -44,6 +47,7 @@ impl Passthrough {
             opens.backing = opened.flatten();
         }
         opens.handles.insert(handle);
+        opens.written |= writes;
         let backing = opens.backing.clone();
         drop(table);
         let Some(backing) = backing else {
@@ -73,9 +77,15 @@ impl Passthrough {
         if let Some(opens) = table.get_mut(&ino)
             && opens.handles.remove(&handle)
             && opens.handles.is_empty()
+            && !(opens.written && opens.backing.is_some())
         {
             table.remove(&ino);
         }
+    }
+
+    /// The kernel knows the inode no more, so nothing of it is open or mapped.
+    pub(super) fn forget(&self, ino: INodeNo) {
+        self.lock().remove(&ino);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<INodeNo, Opens>> {

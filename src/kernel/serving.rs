@@ -50,6 +50,10 @@ impl Serving {
         }
     }
 
+    fn steadily<T>(&self, work: impl Fn(&Tree) -> Result<T>) -> Result<T> {
+        self.tree.steady(|| work(&self.tree))
+    }
+
     pub(super) fn failed(&self, e: &Error) -> Errno {
         let (errno, level) = errno(e);
         if let Some(level) = level {
@@ -83,37 +87,37 @@ impl Serving {
             .answer_after(stale.into_iter().collect(), answer);
     }
 
-    pub(super) fn entry(&self, reply: ReplyEntry, work: impl FnOnce(&Tree) -> Result<Attr>) {
+    pub(super) fn entry(&self, reply: ReplyEntry, work: impl Fn(&Tree) -> Result<Attr>) {
         let ok = |reply: ReplyEntry, attr: Attr| {
             let stale = self.stale(&attr);
             self.answer_after(stale, move || {
                 reply.entry(&TTL, &file_attr(&attr), GENERATION)
             });
         };
-        self.answer(reply, || work(&self.tree), ok, ReplyEntry::error);
+        self.answer(reply, || self.steadily(work), ok, ReplyEntry::error);
     }
 
-    pub(super) fn attr(&self, reply: ReplyAttr, work: impl FnOnce(&Tree) -> Result<Attr>) {
+    pub(super) fn attr(&self, reply: ReplyAttr, work: impl Fn(&Tree) -> Result<Attr>) {
         let ok = |reply: ReplyAttr, attr: Attr| {
             let stale = self.stale(&attr);
             self.answer_after(stale, move || reply.attr(&TTL, &file_attr(&attr)));
         };
-        self.answer(reply, || work(&self.tree), ok, ReplyAttr::error);
+        self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
     }
 
     /// The same for a request that has changed attributes. While it truncates, the kernel holds back writes of the file,
     /// for which dropping pages would wait: so the answer comes first.
-    pub(super) fn attr_set(&self, reply: ReplyAttr, work: impl FnOnce(&Tree) -> Result<Attr>) {
+    pub(super) fn attr_set(&self, reply: ReplyAttr, work: impl Fn(&Tree) -> Result<Attr>) {
         let ok = |reply: ReplyAttr, attr: Attr| {
             reply.attr(&TTL, &file_attr(&attr));
             self.answer_after(self.stale(&attr), || {});
         };
-        self.answer(reply, || work(&self.tree), ok, ReplyAttr::error);
+        self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
     }
 
-    pub(super) fn done(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
+    pub(super) fn done(&self, reply: ReplyEmpty, work: impl Fn(&Tree) -> Result<()>) {
         let ok = |reply: ReplyEmpty, ()| reply.ok();
-        self.answer(reply, || work(&self.tree), ok, ReplyEmpty::error);
+        self.answer(reply, || self.steadily(work), ok, ReplyEmpty::error);
     }
 
     /// Says how many bytes were written.
@@ -147,7 +151,7 @@ impl Serving {
         ino: INodeNo,
         writes: bool,
         reply: ReplyOpen,
-        work: impl FnOnce(&Tree) -> Result<Open>,
+        work: impl Fn(&Tree) -> Result<Open>,
     ) {
         let ok = |reply: ReplyOpen, open: Open| {
             let reply = match &self.passthrough {
@@ -163,14 +167,10 @@ impl Serving {
                 reply.opened(FileHandle(open.handle.0), flags);
             }
         };
-        self.answer(reply, || work(&self.tree), ok, ReplyOpen::error);
+        self.answer(reply, || self.steadily(work), ok, ReplyOpen::error);
     }
 
-    pub(super) fn created(
-        &self,
-        reply: ReplyCreate,
-        work: impl FnOnce(&Tree) -> Result<(Attr, Open)>,
-    ) {
+    pub(super) fn created(&self, reply: ReplyCreate, work: impl Fn(&Tree) -> Result<(Attr, Open)>) {
         let ok = |reply: ReplyCreate, (attr, open): (Attr, Open)| {
             if let Some(passthrough) = &self.passthrough {
                 passthrough.created(INodeNo(attr.inode.0), open.handle);
@@ -178,7 +178,7 @@ impl Serving {
             let (handle, flags) = (FileHandle(open.handle.0), self.open_flags(open.keep_cache));
             reply.created(&TTL, &file_attr(&attr), GENERATION, handle, flags);
         };
-        self.answer(reply, || work(&self.tree), ok, ReplyCreate::error);
+        self.answer(reply, || self.steadily(work), ok, ReplyCreate::error);
     }
 
     fn open_flags(&self, keep_cache: bool) -> FopenFlags {
@@ -222,7 +222,7 @@ impl Serving {
         &self,
         reply: ReplyXattr,
         bytes: u32,
-        work: impl FnOnce(&Tree) -> Result<Vec<u8>>,
+        work: impl Fn(&Tree) -> Result<Vec<u8>>,
     ) {
         let ok = |reply: ReplyXattr, value: Vec<u8>| {
             if bytes == 0 {
@@ -233,7 +233,7 @@ impl Serving {
                 reply.error(Errno::ERANGE);
             }
         };
-        self.answer(reply, || work(&self.tree), ok, ReplyXattr::error);
+        self.answer(reply, || self.steadily(work), ok, ReplyXattr::error);
     }
 
     pub(super) fn space(&self, reply: ReplyStatfs) {

@@ -75,6 +75,8 @@ pub(super) struct Inode {
     pub(super) key: InodeKey,
     /// The one under which it was looked up last comes last. The root has none.
     pub(super) links: Vec<Dirent>,
+    /// What it was like when its last name was removed through the mount.
+    pub(super) removed: Option<Box<Stat>>,
     lookups: u64,
 }
 
@@ -83,6 +85,7 @@ const MOST_LINKS: usize = 16;
 
 impl Inode {
     pub(super) fn add_link(&mut self, link: Dirent) {
+        self.removed = None;
         if self.links.last() == Some(&link) {
             return;
         }
@@ -164,6 +167,7 @@ impl Inodes {
             key: InodeKey::of(&root, &nowhere),
             node: Arc::new(root),
             links: Vec::new(),
+            removed: None,
             lookups: 1,
         };
         table.inodes.insert(InodeId::ROOT, root);
@@ -251,6 +255,7 @@ impl Inodes {
             node: Arc::clone(&node),
             key,
             links: vec![link],
+            removed: None,
             lookups: 1,
         };
         table.inodes.insert(id, inode);

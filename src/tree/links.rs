@@ -22,7 +22,21 @@ impl Inodes {
     pub(super) fn unlinked(&self, link: &Dirent, stat: &Stat) -> Option<Arc<Node>> {
         let mut table = self.lock();
         let id = table.known(link, stat)?;
-        table.unlink(id, link)
+        let node = table.unlink(id, link);
+        if let Some(inode) = table.inodes.get_mut(&id)
+            && inode.links.is_empty()
+        {
+            let mut last = stat.clone();
+            last.nlink = 0;
+            inode.removed = Some(Box::new(last));
+        }
+        node
+    }
+
+    /// What an inode was like whose last name has been removed: somebody may still stand in that directory.
+    pub(super) fn removed(&self, inode: InodeId) -> Option<Stat> {
+        let table = self.lock();
+        table.inodes.get(&inode)?.removed.as_deref().cloned()
     }
 
     /// What had the name `from` has the name `to`; what had that before has been unlinked.

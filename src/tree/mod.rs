@@ -17,6 +17,7 @@ mod kept_names;
 mod kept_open;
 mod links;
 mod listing;
+mod moves;
 mod node;
 mod open_container;
 mod open_file;
@@ -56,6 +57,7 @@ use arrival::{node_of, recognise};
 use entry_table::EntryIndex;
 use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
+use moves::Moves;
 use node::Node;
 use open_container::OpenContainer;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
@@ -89,6 +91,7 @@ pub struct Tree {
     disk: Option<Arc<dyn Disk>>,
     /// What was made or written through it.
     ours: OurFiles,
+    moves: Moves,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
     settings: Settings,
@@ -135,6 +138,7 @@ impl Tree {
             store,
             disk,
             ours: OurFiles::default(),
+            moves: Moves::default(),
             cache,
             workers,
             settings,
@@ -173,8 +177,8 @@ impl Tree {
         }
     }
 
-    /// The kernel no longer refers to `count` of its look-ups of the inode.
-    pub fn forget(&self, inode: InodeId, count: u64) {
+    /// The kernel no longer refers to `count` of its look-ups of the inode. Says whether these were the last.
+    pub fn forget(&self, inode: InodeId, count: u64) -> bool {
         let gone = self.inodes.forget(inode, count);
         match gone.as_deref() {
             Some(Node::Container(container)) => {
@@ -184,6 +188,7 @@ impl Tree {
             Some(Node::Directory(_)) => self.kept_names.forget(inode),
             Some(Node::File(_) | Node::Special(..) | Node::Unseen(_) | Node::Entry(..)) | None => {}
         }
+        gone.is_some()
     }
 
     pub fn attr(&self, inode: InodeId) -> Result<Attr> {
@@ -196,7 +201,10 @@ impl Tree {
         let moment = node.ordinary().map(OrdinaryFile::moment);
         let stat = match self.locate(inode, &node) {
             Ok((_, stat)) => stat,
-            Err(missing) => self.of_open(inode, missing, |source| source.stat())?,
+            Err(missing) => match self.of_open(inode, missing, |source| source.stat()) {
+                Ok(stat) => stat,
+                Err(missing) => self.inodes.removed(inode).ok_or(missing)?,
+            },
         };
         let mut attr = self.source_attr(inode, &node, &stat);
         if let (Some(file), Some(moment)) = (node.ordinary(), moment) {

@@ -12,7 +12,8 @@ use crate::disk::{NewAttributes, NewTime, XattrSetting};
 
 /// The owner first: a new one costs the set-user-id bits, which the mode may ask for.
 pub(super) fn set(file: &Reached<'_>, to: &NewAttributes) -> Result<()> {
-    if to.uid.is_some() || to.gid.is_some() {
+    // Setting nothing is what chown(2) does that sets nothing: it takes set-user-id bits away.
+    if to.uid.is_some() || to.gid.is_some() || to.is_empty() {
         let (uid, gid) = (to.uid.map(Uid::from_raw), to.gid.map(Gid::from_raw));
         match file {
             Reached::Named(fd) => fs::chownat(fd, "", uid, gid, AtFlags::EMPTY_PATH)?,

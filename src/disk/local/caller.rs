@@ -21,7 +21,11 @@ pub(super) enum Privilege {
     Pass,
 }
 
-const PASSING: CapabilitySet = CapabilitySet::DAC_OVERRIDE.union(CapabilitySet::DAC_READ_SEARCH);
+/// The set-group-id bit of what is made is the kernel's affair, too: it has taken it away where the caller, of whose groups
+/// we know one, is not in the group.
+const PASSING: CapabilitySet = CapabilitySet::DAC_OVERRIDE
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FSETID);
 
 impl Caller {
     /// Runs `work` as this user, if this process can be somebody else at all.

@@ -12,6 +12,9 @@ use std::path::{Component, Path};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, Result};
 
+/// Bytes of a path in one call, with its end.
+const PATH_MAX: usize = 4096;
+
 /// How often `openat2` is asked again when it could not make sure of the way.
 const TRIES: u32 = 16;
 
@@ -42,6 +45,8 @@ fn resolve(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> 
             Err(Errno::INTR | Errno::AGAIN) => continue,
             // Filters of system calls answer one that they do not know with either.
             Err(Errno::NOSYS | Errno::PERM) => break,
+            // Longer than a path may be at once.
+            Err(Errno::NAMETOOLONG) if path.as_os_str().len() >= PATH_MAX => break,
             other => return other,
         }
     }

@@ -29,15 +29,15 @@ impl Tree {
         if let Some(len) = len {
             self.set_len(inode, handle, len, caller)?;
         }
-        if !to.is_empty() {
+        if !to.is_empty() || len.is_none() {
             let node = self.inodes.get(inode)?;
             match &*node {
-                Node::Container(_) => self.set_container_attributes(inode, to)?,
+                Node::Container(_) => self.set_container_attributes(inode, to, caller)?,
                 Node::Entry(version, entry) => {
                     if *entry != EntryIndex::ROOT {
                         self.check_current(version)?;
                     }
-                    self.set_container_attributes(version.container, to)?;
+                    self.set_container_attributes(version.container, to, caller)?;
                 }
                 _ => self.set_source_attributes(inode, &node, disk, to)?,
             }
@@ -91,13 +91,23 @@ impl Tree {
     }
 
     /// Of all files of a container: who may read it, reads all of it. Other times make a new version.
-    fn set_container_attributes(&self, inode: InodeId, to: &NewAttributes) -> Result<()> {
+    /// The kernel has looked at the owner that is shown, which is one of several.
+    fn set_container_attributes(
+        &self,
+        inode: InodeId,
+        to: &NewAttributes,
+        caller: Caller,
+    ) -> Result<()> {
         let disk = self.writable()?;
         let node = self.inodes.get(inode)?;
         let container = node.container().ok_or(Error::NotADirectory)?;
         let version = self.current(inode, container)?;
         let path = self.container_path(inode)?;
         let found = version.recognised.stat(&*self.store, &path)?;
+        let all = std::iter::once(&found.own).chain(found.members.iter().flatten());
+        if caller.uid != 0 && all.into_iter().any(|stat| stat.uid != caller.uid) {
+            return Err(refused("set attributes of", &path, libc::EPERM));
+        }
         let of_files = NewAttributes {
             // Whoever may list the directory may read the files; nobody executes them.
             mode: to.mode.map(|mode| mode & 0o666),

@@ -98,9 +98,13 @@ impl Tree {
             return self.unlink_inside(parent, name);
         }
         let directory = self.directory(parent)?;
-        let stat = self.store.stat(&directory.join(name))?;
+        let (link, stat) = (
+            Dirent::new(parent, name),
+            self.store.stat(&directory.join(name))?,
+        );
+        self.as_looked_up(&link, &stat)?;
         disk.unlink(directory.place(name))?;
-        self.forget_name(&Dirent::new(parent, name), &stat);
+        self.forget_name(&link, &stat);
         Ok(())
     }
 
@@ -113,9 +117,9 @@ impl Tree {
         let directory = self.directory(parent)?;
         let link = Dirent::new(parent, name);
         let stat = self.store.stat(&directory.join(name))?;
-        let known = self.inodes.named(&link, &stat);
-        match known.as_ref().map(|(inode, node)| (*inode, &**node)) {
-            Some((inode, Node::Container(container))) => {
+        let (inode, node) = self.as_looked_up(&link, &stat)?;
+        match &*node {
+            Node::Container(container) => {
                 self.remove_container(inode, container, &directory, name, &stat)?;
             }
             _ => disk.remove_directory(directory.place(name))?,
@@ -127,6 +131,16 @@ impl Tree {
     fn is_in_container(&self, directory: InodeId) -> Result<bool> {
         let node = self.inodes.get(directory)?;
         Ok(matches!(&*node, Node::Container(_) | Node::Entry(..)))
+    }
+
+    /// What the kernel has looked up under a name, and let the caller change. If the name leads to something else by now,
+    /// the kernel is to look again, and to ask who may change that.
+    pub(super) fn as_looked_up(&self, link: &Dirent, stat: &Stat) -> Result<(InodeId, Arc<Node>)> {
+        let known = self.inodes.named(link, stat);
+        known.ok_or_else(|| {
+            let above = self.inodes.path(link.parent).unwrap_or_default();
+            self.changed(&above.join(&link.name))
+        })
     }
 
     /// A name led to this, and is gone.

@@ -6,7 +6,6 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::super::inode::Dirent;
-use super::super::node::Node;
 use super::super::{InodeId, Tree};
 use super::{SourceDirectory, refused};
 use crate::disk::Renaming;
@@ -28,13 +27,20 @@ impl Tree {
         how: Renaming,
     ) -> Result<()> {
         let disk = self.writable()?;
-        let moved = self.side(from)?;
+        let mut moved = self.side(from)?;
+        // What lies below is not to be looked for meanwhile; paths above may have changed until nobody else moves.
+        let moving = self.moves.begin();
+        moved.directory = self.directory(from.0)?;
         let (link, directory) = (Dirent::new(to.0, to.1), self.directory(to.0)?);
         let replaced = match self.store.stat(&directory.join(to.1)) {
             Ok(stat) => Some(stat),
             Err(e) if e.is_not_found() => None,
             Err(e) => return Err(e),
         };
+        self.as_looked_up(&moved.link, &moved.stat)?;
+        if let Some(stat) = &replaced {
+            self.as_looked_up(&link, stat)?;
+        }
         let (old, new) = (moved.directory.place(from.1), directory.place(to.1));
         match &replaced {
             // In the mount both are directories; in the source only one is.
@@ -43,6 +49,7 @@ impl Tree {
             }
             _ => disk.rename(old, new, how)?,
         }
+        moving.made();
         match (how, replaced) {
             (Renaming::Exchange, Some(stat)) => {
                 let ends = ((&moved.link, &moved.stat), (&link, &stat));
@@ -85,11 +92,18 @@ impl Tree {
             moved.directory.place(&moved.link.name),
             directory.place(name),
         );
-        if !self.is_directory_here(&moved.link, &moved.stat) {
+        let is_container = self.is_container(&moved.link, &moved.stat);
+        if moved.stat.kind != FileKind::Directory && !is_container {
             return disk.rename(old, new, Renaming::Over);
         }
-        if replaced.kind == FileKind::Directory && !self.is_empty(&directory.join(name))? {
-            return Err(refused("replace", &directory.join(name), libc::ENOTEMPTY));
+        let path = directory.join(name);
+        let is_full = match replaced.kind {
+            FileKind::Directory => !self.is_empty(&path)?,
+            // A container takes the place of a container; for a directory it is one that is not empty.
+            _ => !is_container,
+        };
+        if is_full {
+            return Err(refused("replace", &path, libc::ENOTEMPTY));
         }
         disk.rename(old, new, Renaming::Exchange)?;
         let removed = match replaced.kind {
@@ -102,11 +116,9 @@ impl Tree {
         removed
     }
 
-    /// Whether the mount shows what a name leads to as a directory.
-    fn is_directory_here(&self, link: &Dirent, stat: &Stat) -> bool {
+    fn is_container(&self, link: &Dirent, stat: &Stat) -> bool {
         let known = self.inodes.named(link, stat);
-        let is_container = |node: &Node| node.container().is_some();
-        stat.kind == FileKind::Directory || known.is_some_and(|(_, node)| is_container(&node))
+        known.is_some_and(|(_, node)| node.container().is_some())
     }
 
     fn is_empty(&self, path: &Path) -> Result<bool> {

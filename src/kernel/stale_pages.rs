@@ -16,14 +16,14 @@ use crate::tree::{InodeId, StalePages, Tree};
 pub(super) type StaleFile = (InodeId, StalePages);
 
 /// An answer that waits for pages to be dropped.
-struct Waiting {
+struct WaitingAnswer {
     files: Vec<StaleFile>,
     answer: Box<dyn FnOnce() + Send>,
 }
 
 /// Where answers wait.
 pub(super) struct StaleFiles {
-    queue: Sender<Waiting>,
+    queue: Sender<WaitingAnswer>,
 }
 
 impl StaleFiles {
@@ -49,15 +49,15 @@ impl StaleFiles {
             return answer();
         }
         let answer = Box::new(answer);
-        if let Err(e) = self.queue.send(Waiting { files, answer }) {
+        if let Err(e) = self.queue.send(WaitingAnswer { files, answer }) {
             // The thread has died, by a bug.
             (e.0.answer)();
         }
     }
 }
 
-fn drop_all(tree: &Tree, notifier: &OnceLock<Notifier>, waiting: &Receiver<Waiting>) {
-    while let Ok(Waiting { files, answer }) = waiting.recv() {
+fn drop_all(tree: &Tree, notifier: &OnceLock<Notifier>, waiting: &Receiver<WaitingAnswer>) {
+    while let Ok(WaitingAnswer { files, answer }) = waiting.recv() {
         for (inode, stale) in files {
             if let Some(notifier) = notifier.get()
                 && let Err(e) = drop_pages(tree, notifier, inode, stale)

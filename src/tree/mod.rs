@@ -267,7 +267,10 @@ impl Tree {
             Node::Unseen(_) => return Err(self.unseen(inode)),
             Node::File(file) => {
                 let moment = file.moment();
-                let source = self.open_ordinary(inode, file)?;
+                let source = match self.open_ordinary(inode, file) {
+                    Ok(source) => source,
+                    Err(e) => return self.open_again(inode, false).ok_or(e),
+                };
                 let keep = file.opened(moment, source.identity());
                 let stored = Stored::Read(source);
                 set_id = takes_away_bits(&stored);
@@ -284,6 +287,25 @@ impl Tree {
             keep_cache,
             ordinary,
             set_id,
+        })
+    }
+
+    /// A file that has no name any more is opened by a handle that has it open (as `/proc/self/fd` does).
+    fn open_again(&self, inode: InodeId, write: bool) -> Option<Open> {
+        if !self.inodes.paths(inode).is_empty() {
+            return None;
+        }
+        let open = self.open_files.of_inode(inode);
+        let fits = |file: &Arc<OpenFile>| match write {
+            true => file.written().is_some(),
+            false => file.source().is_some(),
+        };
+        let file = open.into_iter().find(fits)?;
+        Some(Open {
+            handle: self.open_files.share(inode, file),
+            keep_cache: true,
+            ordinary: true,
+            set_id: false,
         })
     }
 

@@ -220,9 +220,14 @@ struct HandleTable {
 
 impl OpenFiles {
     pub(super) fn insert(&self, inode: InodeId, handle: OpenFile) -> HandleId {
+        self.share(inode, Arc::new(handle))
+    }
+
+    /// One more handle of what is open. Nobody's position is shared: there is none.
+    pub(super) fn share(&self, inode: InodeId, handle: Arc<OpenFile>) -> HandleId {
         let id = HandleId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        table.files.insert(id, (inode, Arc::new(handle)));
+        table.files.insert(id, (inode, handle));
         table.by_inode.entry(inode).or_default().push(id);
         id
     }

@@ -39,7 +39,10 @@ impl Tree {
         };
         let disk = self.writable()?;
         let moment = of.moment();
-        let file = self.by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
+        let file = match self.by_a_name(inode, of, |path| disk.open(path, of.at.id)) {
+            Ok(file) => file,
+            Err(e) => return self.open_again(inode, true).ok_or(e),
+        };
         self.ours.add(of.at.id)?;
         let keep_cache = of.opened(moment, file.source().identity());
         if what.truncate {

@@ -19,7 +19,7 @@ use fuser::{
 
 use super::dispatch::Adapter;
 use super::read::ReadRequest;
-use super::request::{caller, new_entry, new_time, opening, putting, renaming, xattr_setting};
+use super::request::{caller, new_entry, new_time, putting, renaming, writes, xattr_setting};
 use super::serving::ended;
 use super::stand_in::Errand;
 use crate::disk::{Allocation, NewAttributes, NewEntry};
@@ -195,11 +195,14 @@ impl Filesystem for Adapter {
         });
     }
 
-    fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let (caller, what) = (caller(req), opening(flags));
+    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        // Emptying it is a request of its own, which comes when the kernel has agreed to the opening: a program that runs
+        // is not to be emptied.
+        let write = writes(flags);
         self.serve(move |serving| {
-            serving.open(ino, what.write, reply, |tree| {
-                tree.open_for(id(ino), what, caller)
+            serving.open(ino, write, reply, |tree| match write {
+                true => tree.open_for_writing(id(ino)),
+                false => tree.open(id(ino)),
             });
         });
     }

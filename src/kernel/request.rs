@@ -8,7 +8,6 @@ use fuser::{OpenFlags, RenameFlags, Request, TimeOrNow, WriteFlags};
 
 use crate::disk::{Caller, Durability, NewEntry, NewTime, Putting, Renaming, XattrSetting};
 use crate::source::{SpecialKind, Timestamp};
-use crate::tree::OpenMode;
 
 pub(super) fn caller(request: &Request) -> Caller {
     Caller {
@@ -17,11 +16,9 @@ pub(super) fn caller(request: &Request) -> Caller {
     }
 }
 
-pub(super) fn opening(flags: OpenFlags) -> OpenMode {
-    OpenMode {
-        write: flags.0 & libc::O_ACCMODE != libc::O_RDONLY,
-        truncate: flags.0 & libc::O_TRUNC != 0,
-    }
+/// Whether a file is opened for writing.
+pub(super) fn writes(flags: OpenFlags) -> bool {
+    flags.0 & libc::O_ACCMODE != libc::O_RDONLY
 }
 
 /// What the page cache writes goes where its page is, whatever the file was opened with.

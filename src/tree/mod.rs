@@ -51,7 +51,7 @@ pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
 pub use ordinary::StalePages;
-pub use writing::{Hole, OpenMode};
+pub use writing::Hole;
 
 use arrival::{node_of, recognise};
 use entry_table::EntryIndex;

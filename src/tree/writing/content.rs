@@ -8,7 +8,6 @@ use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::ordinary::OrdinaryFile;
 use super::super::{HandleId, InodeId, Open, Tree};
-use super::OpenMode;
 use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
 use crate::source::FileIdentity;
@@ -25,11 +24,8 @@ fn identity_of(file: &dyn DiskFile) -> Result<FileIdentity> {
 }
 
 impl Tree {
-    /// Opens what an inode stands for. From the first opening for writing on it stays ordinary.
-    pub fn open_for(&self, inode: InodeId, what: OpenMode, caller: Caller) -> Result<Open> {
-        if !what.write && !what.truncate {
-            return self.open(inode);
-        }
+    /// Opens what an inode stands for, to be written. From the first time on it stays ordinary.
+    pub fn open_for_writing(&self, inode: InodeId) -> Result<Open> {
         let node = self.inodes.get(inode)?;
         let Node::File(of) = &*node else {
             return match &*node {
@@ -45,9 +41,6 @@ impl Tree {
         };
         self.ours.add(of.at.id)?;
         let keep_cache = of.opened(moment, file.source().identity());
-        if what.truncate {
-            self.change(inode, of, &*file, || file.set_len(0, caller))?;
-        }
         let opened = OpenFile::ordinary(Stored::Written(file), Arc::clone(&node));
         Ok(Open {
             handle: self.open_files.insert(inode, opened),

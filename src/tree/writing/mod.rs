@@ -23,14 +23,6 @@ use crate::disk::{Disk, Place};
 use crate::error::{Error, Result};
 use crate::source::FileId;
 
-/// What a file is opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenMode {
-    pub write: bool,
-    /// What it holds goes.
-    pub truncate: bool,
-}
-
 /// A directory of the source, as it is known.
 struct SourceDirectory {
     path: PathBuf,

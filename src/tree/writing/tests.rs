@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::cookie::Cookie;
 use super::super::{HandleId, InodeId, PageCache, Settings, Tree};
-use super::{Hole, OpenMode};
+use super::Hole;
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::disk::failing::{FailingDisk, Failure};
@@ -74,8 +74,10 @@ impl Tree {
 
     fn written(&self, path: &str, truncate: bool) -> Result<(InodeId, HandleId)> {
         let inode = self.inode(path)?;
-        let write = true;
-        let open = self.open_for(inode, OpenMode { write, truncate }, NOBODY)?;
+        let open = self.open_for_writing(inode)?;
+        if truncate {
+            self.set_len(inode, Some(open.handle), 0, NOBODY)?;
+        }
         Ok((inode, open.handle))
     }
 

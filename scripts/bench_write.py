@@ -1,0 +1,138 @@
+"""Figures on writing ordinary files: a large one, many small ones, and one that is synced at every step."""
+import contextlib
+import io
+import json
+import os
+import pathlib
+import random
+import subprocess
+import tarfile
+import time
+
+from bench_measure import MIB, ROOT, run, timed
+from bench_places import AS_USER, empty, is_mounted, on_disk, plain_user
+
+TAR_FILES = 5000
+SYNCS = 200
+
+
+def large(bench):
+    """dd bs=1M of 1 GiB into an ordinary file by a plain user, against the minimal server doing pwrite."""
+    ours, minimal = [], []
+    with plain_user(bench) as user:
+        def write(mnt):
+            argument = f"of={mnt}/file"
+            return timed(*AS_USER, "dd", "if=/dev/zero", argument, "bs=1M", "count=1024", "status=none")
+
+        for _ in range(2 * bench.rounds):
+            user.empty_source()
+            with user.minimal() as mnt:
+                minimal.append(write(mnt))
+            check_size(user.source / "file", 1024 * MIB)
+            user.empty_source()
+            with user.mounted("-o", "rw") as mnt:
+                ours.append(write(mnt))
+            check_size(user.source / "file", 1024 * MIB)
+    bench.speed("dd of 1 GiB into an ordinary file, against the minimal server", ours, minimal, 0.9,
+                "; both of user 65534, through fusermount3")
+
+
+def tar(bench):
+    """tar of 5,000 files of 1 to 8 KiB extracted, against fuser's example `simple`."""
+    program = simple_program()
+    ours, simple = [], []
+    with on_disk(bench) as disk:
+        archive, source, data = disk / "files.tar", disk / "source", disk / "data"
+        write_archive(archive)
+
+        def extract(mnt):
+            return timed("tar", "-xf", archive, "-C", mnt)
+
+        for _ in range(bench.rounds):
+            empty(data)
+            with simple_server(program, data, bench.mountpoint) as mnt:
+                simple.append(extract(mnt))
+            empty(data)
+            empty(source)
+            with bench.mounted(source, "-o", "rw") as mnt:
+                ours.append(extract(mnt))
+            made = sum(len(files) for _, _, files in os.walk(source))
+            if made != TAR_FILES:
+                raise RuntimeError(f"{made} files were extracted")
+    bench.speed("tar of 5,000 small files extracted, against fuser's simple", ours, simple, 1.0, "; root")
+
+
+def synced(bench):
+    """4 KiB write and fsync, 200 times, against the same on the disk itself."""
+    ours, disk_itself = [], []
+    with on_disk(bench) as disk:
+        for _ in range(2 * bench.rounds):
+            source = empty(disk / "source")
+            disk_itself.append(write_synced(source / "file"))
+            empty(source)
+            with bench.mounted(source, "-o", "rw") as mnt:
+                ours.append(write_synced(mnt / "file"))
+            check_size(source / "file", 4096 * SYNCS)
+    bench.slowness("4 KiB write + fsync, 200 times, against the disk itself", ours, disk_itself, 1.5)
+
+
+def write_synced(path):
+    page = bytes(range(256)) * 16
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        os.fsync(fd)
+        start = time.perf_counter()
+        for _ in range(SYNCS):
+            os.write(fd, page)
+            os.fsync(fd)
+        return time.perf_counter() - start
+    finally:
+        os.close(fd)
+
+
+def check_size(path, size):
+    if path.stat().st_size != size:
+        raise RuntimeError(f"{path}: {path.stat().st_size} bytes, not {size}")
+
+
+def write_archive(path):
+    """5,000 files in 50 directories; the same at every call."""
+    generator = random.Random(5)
+    with tarfile.open(path, "w") as archive:
+        for number in range(TAR_FILES):
+            if number % 100 == 0:
+                directory = tarfile.TarInfo(f"dir{number // 100:02}")
+                directory.type, directory.mode = tarfile.DIRTYPE, 0o755
+                archive.addfile(directory)
+            content = generator.randbytes(generator.randint(1 << 10, 8 << 10))
+            file = tarfile.TarInfo(f"dir{number // 100:02}/file{number:04}.txt")
+            file.size, file.mtime = len(content), 1_700_000_000
+            archive.addfile(file, io.BytesIO(content))
+
+
+def simple_program():
+    """fuser's example, built from the source that cargo has fetched for us."""
+    out = run("cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", ROOT / "Cargo.toml", capture=True)
+    [manifest] = [package["manifest_path"] for package in json.loads(out)["packages"] if package["name"] == "fuser"]
+    target = ROOT / "target/simple"
+    run("cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", manifest, "--example", "simple",
+        "--target-dir", target)
+    return target / "release/examples/simple"
+
+
+@contextlib.contextmanager
+def simple_server(program, data, mountpoint):
+    server = subprocess.Popen([program, "--data-dir", data, "--mount-point", mountpoint])
+    try:
+        while not is_mounted(mountpoint):
+            if server.poll() is not None:
+                raise RuntimeError("fuser's simple does not start")
+            time.sleep(0.005)
+        run("stat", mountpoint)  # it answers
+        yield pathlib.Path(mountpoint)
+    finally:
+        subprocess.run(["umount", mountpoint])
+        server.wait(30)
+
+
+FIGURES = {"write-dd": large, "write-tar": tar, "write-fsync": synced}

@@ -51,7 +51,7 @@ def empty(directory):
     if directory.exists():
         shutil.rmtree(directory)
     directory.mkdir()
-    os.sync()
+    run("sync", "-f", directory)
     return directory
 
 

@@ -6,7 +6,7 @@ import subprocess
 import bench_bloscpack
 import bench_bpcells
 import bench_hdf5
-from bench_measure import DATA, dd, timed, warm
+from bench_measure import DATA, dd, run, timed, warm
 from bench_places import AS_USER, on_disk, plain_user
 
 MODES = ["rw", "ro"]
@@ -78,7 +78,7 @@ def write_file(path):
     """512 MiB that are no container of any format."""
     subprocess.run(["dd", "if=/dev/zero", f"of={path}", "bs=1M", "count=512", "status=none"], check=True)
     os.chmod(path, 0o644)
-    os.sync()
+    run("sync", "-f", path)
 
 
 def user_dd(path):

@@ -6,7 +6,7 @@ import subprocess
 import bench_bloscpack
 import bench_bpcells
 import bench_hdf5
-from bench_measure import DATA, dd, run, timed, warm
+from bench_measure import DATA, busy, dd, run, show, timed, warm
 from bench_places import AS_USER, on_disk, plain_user
 
 MODES = ["rw", "ro"]
@@ -15,13 +15,14 @@ MODES = ["rw", "ro"]
 def read_rw(bench):
     """What the other figures read, in a writable mount, against a read-only one."""
     warm(DATA)
+    daemon = lambda: bench.status()["pid"]
     for works in containers(500 if bench.quick else 2000):
-        compare(bench, functools.partial(bench.mounted, DATA), works)
+        compare(bench, functools.partial(bench.mounted, DATA), works, daemon)
     opening(bench)
     with on_disk(bench) as disk:
         write_file(disk / "file")
         works = {"ordinary file, first read by root": lambda mnt: dd(mnt / "file")}
-        compare(bench, functools.partial(bench.mounted, disk), works)
+        compare(bench, functools.partial(bench.mounted, disk), works, daemon)
     with plain_user(bench) as user:
         write_file(user.source / "file")
         works = {"ordinary file, first read by a plain user": lambda mnt: user_dd(mnt / "file")}
@@ -51,15 +52,20 @@ def dds(*names):
     return lambda mnt: sum(dd(mnt / name) for name in names)
 
 
-def compare(bench, mounted, works):
-    times = {(mode, title): [] for mode in MODES for title in works}
-    for number in range(2 * bench.rounds):
+def compare(bench, mounted, works, daemon=None):
+    """`daemon`: asks for its process, to tell the processor time of daemon and command too."""
+    walls, used = ({(mode, title): [] for mode in MODES for title in works} for _ in range(2))
+    for number in range(3 * bench.rounds):
         for mode in MODES if number % 2 else reversed(MODES):
             with mounted("-o", mode) as mnt:
+                pid = daemon() if daemon else None
                 for title, work in works.items():
-                    times[mode, title].append(work(mnt))
+                    before = busy(pid) if pid else 0
+                    walls[mode, title].append(work(mnt))
+                    used[mode, title].append(busy(pid) - before if pid else 0)
     for title in works:
-        report(bench, title, times["rw", title], times["ro", title])
+        more = f"; processor time {show(used['rw', title])} against {show(used['ro', title])}" if daemon else ""
+        report(bench, title, walls["rw", title], walls["ro", title], more)
 
 
 def opening(bench):
@@ -70,8 +76,8 @@ def opening(bench):
     report(bench, "mount to first 4 KiB of BPCells val", times["rw"], times["ro"])
 
 
-def report(bench, title, writable, read_only):
-    bench.speed(f"{title}: writable against read-only mount", writable, read_only, 0.95)
+def report(bench, title, writable, read_only, more=""):
+    bench.speed(f"{title}: writable against read-only mount", writable, read_only, 0.95, more)
 
 
 def write_file(path):

@@ -14,7 +14,7 @@ from bench_measure import MIB, ROOT, run, show, timed
 from bench_places import AS_USER, empty, is_mounted, on_disk, plain_user
 
 TAR_FILES = 5000
-SYNCS = 200
+SYNCS = 400
 
 
 def large(bench):
@@ -67,31 +67,37 @@ def compare_tar(bench, program, place, how):
 
 
 def synced(bench):
-    """4 KiB write and fsync, 200 times, against the same on the disk itself."""
+    """4 KiB write and fsync, again and again, against the same on the disk itself."""
     ours, disk_itself = [], []
     with on_disk(bench) as disk:
-        for _ in range(2 * bench.rounds):
-            source = empty(disk / "source")
-            disk_itself.append(write_synced(source / "file"))
-            empty(source)
+        for _ in range(bench.rounds):
+            source, beside = empty(disk / "source"), empty(disk / "beside")
             with bench.mounted(source, "-o", "rw") as mnt:
-                ours.append(write_synced(mnt / "file"))
+                with new_file(beside / "file") as there, new_file(mnt / "file") as here:
+                    for _ in range(SYNCS // 20):
+                        disk_itself.append(write_synced(there, 20))
+                        ours.append(write_synced(here, 20))
             check_size(source / "file", 4096 * SYNCS)
-    bench.slowness("4 KiB write + fsync, 200 times, against the disk itself", ours, disk_itself, 1.5)
+    bench.slowness("20 times 4 KiB write + fsync, against the disk itself", ours, disk_itself, 1.5)
 
 
-def write_synced(path):
-    page = bytes(range(256)) * 16
+@contextlib.contextmanager
+def new_file(path):
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
         os.fsync(fd)
-        start = time.perf_counter()
-        for _ in range(SYNCS):
-            os.write(fd, page)
-            os.fsync(fd)
-        return time.perf_counter() - start
+        yield fd
     finally:
         os.close(fd)
+
+
+def write_synced(fd, count):
+    page = bytes(range(256)) * 16
+    start = time.perf_counter()
+    for _ in range(count):
+        os.write(fd, page)
+        os.fsync(fd)
+    return time.perf_counter() - start
 
 
 def check_size(path, size):

@@ -55,7 +55,7 @@ def dds(*names):
 def compare(bench, mounted, works, daemon=None):
     """`daemon`: asks for its process, to tell the processor time of daemon and command too."""
     walls, used = ({(mode, title): [] for mode in MODES for title in works} for _ in range(2))
-    for number in range(3 * bench.rounds):
+    for number in range(4 * bench.rounds):
         for mode in MODES if number % 2 else reversed(MODES):
             with mounted("-o", mode) as mnt:
                 pid = daemon() if daemon else None

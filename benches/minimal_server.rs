@@ -1,10 +1,14 @@
 //! The yardstick of `scripts/bench.sh`: a file system as small as fuser allows, which answers a
-//! directory and all below it from memory.
+//! directory and all below it from memory, or writes to the files of a directory of the disk.
 //!
-//!     minimal-server DIR MOUNTPOINT     stays in the foreground, ends when it is unmounted
+//!     minimal-server DIR MOUNTPOINT            from memory, read-only, as root
+//!     minimal-server --disk DIR MOUNTPOINT     on the disk, writable (`minimal_disk`)
 //!
-//! It mounts, asks for capabilities, opens and serves as arrayfs does (`src/kernel`): what arrayfs
-//! needs longer for the same bytes is its own work, not FUSE's. Run as root.
+//! It stays in the foreground and ends when it is unmounted. It mounts, asks for capabilities, opens
+//! and serves as arrayfs does (`src/kernel`): what arrayfs needs longer for the same bytes is its
+//! own work, not FUSE's.
+
+mod minimal_disk;
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -17,9 +21,11 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, Request, Session, SessionACL,
+    InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, Request, Session,
+    SessionACL,
 };
+use minimal_disk::Disk;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::mount::{MountFlags, mount};
 
@@ -27,15 +33,30 @@ const TTL: Duration = Duration::from_secs(1);
 const REQUEST: u32 = 256 << 10;
 const GENERATION: Generation = Generation(0);
 
-/// Those of `kernel::config` that matter to a read; no passthrough: the server itself must answer.
+/// Those of `kernel::config`, without passthrough: the server itself must answer.
 const WANTED: &[InitFlags] = &[
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_ASYNC_DIO,
-    InitFlags::FUSE_AUTO_INVAL_DATA,
+    InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+    InitFlags::FUSE_ATOMIC_O_TRUNC,
+    InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     InitFlags::FUSE_CACHE_SYMLINKS,
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
 ];
+
+/// As `kernel::config`.
+fn configure(config: &mut KernelConfig) {
+    for &flag in WANTED {
+        // Refused only when the kernel does not offer it.
+        let _ = config.add_capabilities(flag);
+    }
+    let _ = config.set_max_background(64);
+    let _ = config.set_max_write(REQUEST);
+    let _ = config
+        .set_max_readahead(REQUEST)
+        .map_err(|most| config.set_max_readahead(most));
+}
 
 /// What stands at a number: [`INodeNo::ROOT`] is the first.
 enum Stored {
@@ -126,15 +147,7 @@ impl Minimal {
 
 impl Filesystem for Minimal {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        for &flag in WANTED {
-            // Refused only when the kernel does not offer it.
-            let _ = config.add_capabilities(flag);
-        }
-        let _ = config.set_max_background(64);
-        let _ = config.set_max_write(REQUEST);
-        let _ = config
-            .set_max_readahead(REQUEST)
-            .map_err(|most| config.set_max_readahead(most));
+        configure(config);
         Ok(())
     }
 
@@ -229,20 +242,42 @@ impl Filesystem for Minimal {
 
 fn main() -> io::Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let [directory, mountpoint] = arguments.as_slice() else {
-        eprintln!("usage: minimal-server DIR MOUNTPOINT");
+    let (on_disk, places) = match arguments.split_first() {
+        Some((first, rest)) if first == "--disk" => (true, rest),
+        _ => (false, arguments.as_slice()),
+    };
+    let [directory, mountpoint] = places else {
+        eprintln!("usage: minimal-server [--disk] DIR MOUNTPOINT");
         std::process::exit(2);
     };
-    let minimal = Minimal::load(Path::new(directory))?;
-    let device = File::options().read(true).write(true).open("/dev/fuse")?;
-    mount_at(Path::new(mountpoint), &device)?;
+    let (directory, mountpoint) = (Path::new(directory), Path::new(mountpoint));
+    if on_disk {
+        let access = MountOption::RW;
+        serve(Disk::new(directory.to_owned()), mountpoint, access)
+    } else {
+        serve(Minimal::load(directory)?, mountpoint, MountOption::RO)
+    }
+}
+
+fn serve(files: impl Filesystem, mountpoint: &Path, access: MountOption) -> io::Result<()> {
     let mut config = Config::default();
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     config.n_threads = Some(cores.clamp(4, 16));
     config.clone_fd = true;
     config.acl = SessionACL::Owner;
-    let session = Session::from_fd(minimal, device.into(), config.acl, config)?;
-    read_ahead(Path::new(mountpoint))?;
+    if !rustix::process::geteuid().is_root() {
+        // Through fusermount3, which sets no read-ahead.
+        config.mount_options = vec![
+            MountOption::Subtype("minimal".into()),
+            access,
+            MountOption::DefaultPermissions,
+        ];
+        return Session::new(files, mountpoint, &config)?.run();
+    }
+    let device = File::options().read(true).write(true).open("/dev/fuse")?;
+    mount_at(mountpoint, &device, access == MountOption::RO)?;
+    let session = Session::from_fd(files, device.into(), config.acl, config)?;
+    read_ahead(mountpoint)?;
     session.run()
 }
 
@@ -258,7 +293,7 @@ fn read_ahead(mountpoint: &Path) -> io::Result<()> {
 }
 
 /// As `kernel::root_mount`, under another type.
-fn mount_at(mountpoint: &Path, device: &File) -> io::Result<()> {
+fn mount_at(mountpoint: &Path, device: &File, read_only: bool) -> io::Result<()> {
     let data = format!(
         "fd={},rootmode={:o},user_id={},group_id={},default_permissions",
         device.as_raw_fd(),
@@ -266,7 +301,8 @@ fn mount_at(mountpoint: &Path, device: &File) -> io::Result<()> {
         rustix::process::getuid(),
         rustix::process::getgid()
     );
-    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    flags.set(MountFlags::RDONLY, read_only);
     let data = CString::new(data)?;
     mount(
         "minimal-server",

@@ -13,6 +13,7 @@ import os
 import pathlib
 import platform
 import re
+import signal
 import subprocess
 import sys
 
@@ -21,9 +22,13 @@ import bench_bloscpack
 import bench_bpcells
 import bench_daphne
 import bench_hdf5
+import bench_writable
+import bench_write
 from bench_measure import DATA, ROOT, Bench
+from bench_places import own_mounts
 
-FIGURES = bench_bpcells.FIGURES | bench_bloscpack.FIGURES | bench_hdf5.FIGURES | bench_daphne.FIGURES
+FIGURES = (bench_bpcells.FIGURES | bench_bloscpack.FIGURES | bench_hdf5.FIGURES | bench_daphne.FIGURES
+           | bench_write.FIGURES | bench_writable.FIGURES)
 
 
 def machine():
@@ -57,6 +62,8 @@ def main():
     if os.geteuid() != 0:
         sys.exit("bench.py: run as root: the minimal server mounts by itself")
     subprocess.run([sys.executable, ROOT / "scripts/bench_data.py", DATA], check=True)
+    own_mounts()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench.py: terminated"))
     bench = Bench(arguments.rounds or (3 if arguments.quick else 7), arguments.quick)
     try:
         for name in arguments.figures or FIGURES:

@@ -36,6 +36,7 @@ class Bench:
     def __init__(self, rounds, quick):
         self.rounds, self.quick, self.rows = rounds, quick, []
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="arrayfs-bench.", dir="/dev/shm"))
+        self.scratch.chmod(0o755)
         self.mountpoint = self.scratch / "mnt"
         self.mountpoint.mkdir()
 

@@ -39,7 +39,6 @@ const WANTED: &[InitFlags] = &[
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-    InitFlags::FUSE_ATOMIC_O_TRUNC,
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     InitFlags::FUSE_CACHE_SYMLINKS,
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,

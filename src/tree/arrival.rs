@@ -63,33 +63,41 @@ pub(super) fn node_of(stat: &Stat, recognised: Option<Recognised>) -> Node {
 impl Tree {
     /// An entry of a directory of the source, which lies at `above`, with its inode.
     pub(super) fn enter_source(&self, link: Dirent, above: &Path) -> Result<Attr> {
+        let mark = self.moves.mark();
         let path = above.join(&link.name);
         let stat = self.store.stat(&path)?;
         let recognised = self.recognise_once(&link, &path, &stat)?;
-        self.enter_stat(link, &path, &stat, recognised)
+        self.enter_stat(link, &path, &stat, (recognised, mark))
     }
 
     /// The same for a listing, which leaves nothing out: what cannot be looked into now is shown as it
     /// is stored, until it is looked up.
     pub(super) fn enter_source_listed(&self, link: Dirent, above: &Path) -> Result<Attr> {
+        let mark = self.moves.mark();
         let path = above.join(&link.name);
         let stat = self.store.stat(&path)?;
         let recognised = self.recognise_once(&link, &path, &stat);
         let recognised = recognised.unwrap_or(Recognition::Unknown);
-        self.enter_stat(link, &path, &stat, recognised)
+        self.enter_stat(link, &path, &stat, (recognised, mark))
     }
 
+    /// `mark`: of the moment before it was looked at. What has been moved since is to be looked at again: the name may have
+    /// gone, and must not become one of an inode's.
     fn enter_stat(
         &self,
         link: Dirent,
         path: &Path,
         stat: &Stat,
-        recognition: Recognition,
+        (recognition, mark): (Recognition, u64),
     ) -> Result<Attr> {
         let for_good = !matches!(recognition, Recognition::Unknown);
         let recognised = recognition.known();
         let found = node_of(stat, recognised.clone());
+        let Some(still) = self.moves.still(mark) else {
+            return Err(self.changed(path));
+        };
         let (inode, node) = self.inodes.enter(link, found)?;
+        drop(still);
         if for_good {
             node.note(recognised, stat.identity);
         }

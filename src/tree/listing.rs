@@ -153,7 +153,7 @@ impl Tree {
         let link = Dirent::new(step.directory, name);
         let entered = match (entry_in(step, name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, link),
-            (None, _, Some(path)) => self.enter_source_listed(link, path),
+            (None, _, Some(path)) => self.steady(|| self.enter_source_listed(link.clone(), path)),
             _ => return Ok(None),
         };
         match entered {

@@ -5,7 +5,7 @@
 //! not wait for each other otherwise. Used by `kernel::serving` for every request that follows a path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::Tree;
 use crate::error::{Error, Result};
@@ -39,10 +39,22 @@ impl Moves {
         }
     }
 
+    /// To be taken before a name is looked at that is entered later.
+    pub(super) fn mark(&self) -> u64 {
+        self.done.load(Ordering::SeqCst)
+    }
+
+    /// Keeps everything where it is for a moment, if nothing has been moved since `mark`.
+    pub(super) fn still(&self, mark: u64) -> Option<RwLockReadGuard<'_, ()>> {
+        let guard = self.under_way.read();
+        let guard = guard.unwrap_or_else(PoisonError::into_inner);
+        (self.mark() == mark).then_some(guard)
+    }
+
     /// Moves that have been made, when none is under way.
     fn count(&self) -> u64 {
         drop(self.under_way.read());
-        self.done.load(Ordering::SeqCst)
+        self.mark()
     }
 }
 
@@ -52,7 +64,7 @@ const TRIES: usize = 64;
 impl Tree {
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
     pub fn steady<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
-        let mut before = self.moves.done.load(Ordering::SeqCst);
+        let mut before = self.moves.mark();
         for _ in 0..TRIES {
             let done = work();
             let lost = |e: &Error| e.is_not_found() || matches!(e, Error::Changed { .. });

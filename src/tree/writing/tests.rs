@@ -334,6 +334,8 @@ fn every_beginning_of_what_was_done_can_be_done_again() {
             let _ = recording.set(Arc::clone(&disk));
             disk
         });
+        // The kernel has looked around.
+        tree.shown(ROOT, "");
         operation(&tree).unwrap_or_else(|e| panic!("{name}: {e}"));
         let changes = recording.get().unwrap().changes();
         assert!(!changes.is_empty(), "{name}");

@@ -60,7 +60,7 @@ class Bench:
 
     @contextlib.contextmanager
     def minimal(self, directory):
-        server = subprocess.Popen([MINIMAL, directory, self.mountpoint])
+        server = start_server(MINIMAL, directory, self.mountpoint)
         try:
             while not os.path.ismount(self.mountpoint):  # which asks the server, once there is one
                 if server.poll() is not None:
@@ -128,6 +128,12 @@ def run(*argv, capture=False):
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(argv)}: exit status {done.returncode}")
     return done.stdout
+
+
+def start_server(*argv):
+    """In a session of its own, as every daemon is: the kernel shares the processors out by sessions, and a server in
+    that of its client is up to a fifth faster."""
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
 def timed(*argv):

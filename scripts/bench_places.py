@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from bench_measure import ARRAYFS, MINIMAL, ROOT, run
+from bench_measure import ARRAYFS, MINIMAL, ROOT, run, start_server
 
 USER = 65534
 AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
@@ -79,7 +79,7 @@ class User:
 
     @contextlib.contextmanager
     def minimal(self):
-        server = subprocess.Popen([*AS_USER, self.disk / "minimal-server", "--disk", self.source, self.mountpoint])
+        server = start_server(*AS_USER, self.disk / "minimal-server", "--disk", self.source, self.mountpoint)
         try:
             while not is_mounted(self.mountpoint):
                 if server.poll() is not None:

@@ -10,7 +10,7 @@ import subprocess
 import tarfile
 import time
 
-from bench_measure import MIB, ROOT, run, show, timed
+from bench_measure import MIB, ROOT, run, show, start_server, timed
 from bench_places import AS_USER, empty, is_mounted, on_disk, plain_user
 
 TAR_FILES = 5000
@@ -132,7 +132,7 @@ def simple_program():
 
 @contextlib.contextmanager
 def simple_server(program, data, mountpoint):
-    server = subprocess.Popen([program, "--data-dir", data, "--mount-point", mountpoint])
+    server = start_server(program, "--data-dir", data, "--mount-point", mountpoint)
     try:
         while not is_mounted(mountpoint):
             if server.poll() is not None:

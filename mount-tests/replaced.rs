@@ -90,7 +90,11 @@ fn attributes_are_those_of_the_file_that_was_looked_up() {
     std::fs::write(source.path().join("secret"), b"new").unwrap();
     set(&source.path().join("secret"), b"new");
     std::fs::rename(source.path().join("secret"), source.path().join("x")).unwrap();
-    assert_eq!(attribute(&old).unwrap(), b"old", "what is open stays what it is");
+    assert_eq!(
+        attribute(&old).unwrap(),
+        b"old",
+        "what is open stays what it is"
+    );
     let new = File::open(mounted.join("x")).unwrap();
     assert_eq!(attribute(&new).unwrap(), b"new");
 }

@@ -131,8 +131,8 @@ def run(*argv, capture=False):
 
 
 def start_server(*argv):
-    """In a session of its own, as every daemon is: the kernel shares the processors out by sessions, and a server in
-    that of its client is up to a fifth faster."""
+    """In a session of its own, as arrayfs is: the kernel shares the processors out by sessions, and under load a server
+    in that of its client is faster."""
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
 
 

@@ -414,3 +414,89 @@ fn what_was_half_removed_is_hidden() {
     tree.remove_all("matrix").unwrap();
     assert!(!directory.path().join("matrix").exists());
 }
+
+/// The kernel asked about the file that it looked up, and lets nobody remove another one.
+#[test]
+fn a_name_that_leads_elsewhere_is_looked_up_again() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    tree.inode("file").unwrap();
+    std::fs::write(directory.path().join("theirs"), "not to be removed").unwrap();
+    std::fs::rename(
+        directory.path().join("theirs"),
+        directory.path().join("file"),
+    )
+    .unwrap();
+    let changed = |done: Result<()>| matches!(done, Err(Error::Changed { .. }));
+    assert!(changed(tree.unlink(ROOT, OsStr::new("file"))));
+    assert!(changed(tree.renames("file", "moved", Renaming::Over)) || tree.inode("moved").is_ok());
+    tree.inode("other").unwrap();
+    let stored = std::fs::read_to_string(directory.path().join("file"));
+    let moved = std::fs::read_to_string(directory.path().join("moved"));
+    assert_eq!(stored.or(moved).unwrap(), "not to be removed");
+}
+
+/// In the mount a container is a directory that is not empty.
+#[test]
+fn an_empty_directory_does_not_replace_a_container() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    tree.inode("one.blp/data").unwrap();
+    tree.inode("empty").unwrap();
+    let refused = tree.renames("empty", "one.blp", Renaming::Over);
+    assert!(refused.is_err() && directory.path().join("one.blp").is_file());
+}
+
+/// Who owns the directory does not own what others have in it.
+#[test]
+fn only_who_owns_all_files_of_a_container_changes_them() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    let all = NewAttributes {
+        mode: Some(0o777),
+        ..NewAttributes::default()
+    };
+    let somebody = Caller {
+        uid: rustix::process::geteuid().as_raw() + 4711,
+        gid: 4711,
+    };
+    for path in ["matrix", "matrix/val", "one.blp"] {
+        let inode = tree.inode(path).unwrap();
+        let refused = tree.set_attributes(inode, None, None, &all, somebody);
+        assert!(refused.is_err(), "{path}");
+    }
+}
+
+/// Below a directory that is moved to and fro through the tree, nobody ever finds nothing.
+#[test]
+fn who_stands_in_a_directory_that_is_moved_stays_there() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    let inner = tree.inode("d/inner").unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for round in 0..400 {
+                let (from, to) = [("d", "e"), ("e", "d")][round % 2];
+                tree.renames(from, to, Renaming::Over).unwrap();
+            }
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        while !done.load(std::sync::atomic::Ordering::SeqCst) {
+            let look = || tree.lookup(inner, OsStr::new("deep"));
+            assert_eq!(tree.steady(look).unwrap().kind, FileKind::File);
+            tree.steady(|| tree.attr(inner)).unwrap();
+            let make = || {
+                tree.make(
+                    inner,
+                    OsStr::new("new"),
+                    NewEntry::File { mode: 0o600 },
+                    NOBODY,
+                )
+            };
+            tree.steady(make).unwrap();
+            tree.steady(|| tree.unlink(inner, OsStr::new("new")))
+                .unwrap();
+        }
+    });
+}

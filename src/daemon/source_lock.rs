@@ -339,6 +339,7 @@ mod tests {
     fn of_many_at_once_one_wins_each_round() {
         let tree = tree();
         let paths = ["a", "a/b", "a/b/c", "a/b"].map(|path| tree.path().join(path));
+        let mut won = 0;
         for _ in 0..50 {
             let start = std::sync::Barrier::new(paths.len());
             let race = |path: &PathBuf| {
@@ -353,8 +354,11 @@ mod tests {
                 let joined = racing.into_iter().map(|thread| thread.join().unwrap());
                 joined.collect()
             });
-            assert_eq!(held.iter().flatten().count(), 1);
+            // Nobody, while a program that another test starts holds a copy of our descriptors, between fork and exec.
+            assert!(held.iter().flatten().count() <= 1);
+            won += held.iter().flatten().count();
         }
+        assert!(won > 0, "nobody ever wins");
     }
 
     #[test]

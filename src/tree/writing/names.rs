@@ -3,7 +3,6 @@
 //! Used by [`super`].
 
 use std::ffi::OsStr;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::super::arrival::node_of;
@@ -11,7 +10,6 @@ use super::super::inode::Dirent;
 use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::{Attr, InodeId, Open, Tree};
-use super::SourceDirectory;
 use crate::disk::{Caller, NewEntry};
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind, Stat};
@@ -35,7 +33,7 @@ impl Tree {
             false => e,
         })?;
         let identity = file.source().identity();
-        let (attr, node) = self.enter_made(parent, &directory, name, Some(identity.id))?;
+        let (attr, node) = self.enter_made(parent, name, Some(identity.id))?;
         if let Some(of) = node.ordinary() {
             of.opened(of.moment(), identity);
         }
@@ -61,7 +59,7 @@ impl Tree {
         let disk = self.writable()?;
         let directory = self.directory(parent)?;
         disk.make(directory.place(name), what, caller)?;
-        let (attr, _) = self.enter_made(parent, &directory, name, None)?;
+        let (attr, _) = self.enter_made(parent, name, None)?;
         Ok(attr)
     }
 
@@ -79,11 +77,7 @@ impl Tree {
         self.with_target(file, &node, |target, _| {
             disk.link(target, directory.place(name))
         })?;
-        let path = directory.join(name);
-        let stat = self.store.stat(&path)?;
-        if stat.identity.id != id {
-            return Err(self.changed(&path));
-        }
+        let stat = self.look_at_made(parent, name, Some(id))?;
         self.names_changed(parent);
         let (inode, node) = self
             .inodes
@@ -158,12 +152,10 @@ impl Tree {
     fn enter_made(
         &self,
         parent: InodeId,
-        directory: &SourceDirectory,
         name: &OsStr,
         id: Option<FileId>,
     ) -> Result<(Attr, Arc<Node>)> {
-        let path = directory.join(name);
-        let stat = self.look_at_made(&path, id)?;
+        let stat = self.look_at_made(parent, name, id)?;
         if stat.kind == FileKind::File {
             self.ours.add(stat.identity.id)?;
         }
@@ -174,12 +166,16 @@ impl Tree {
         Ok((self.source_attr(inode, &node, &stat), node))
     }
 
-    /// `id`: which file it must be; somebody else may have been there since.
-    fn look_at_made(&self, path: &Path, id: Option<FileId>) -> Result<Stat> {
-        let stat = self.store.stat(path)?;
-        match id.is_none_or(|id| id == stat.identity.id) {
-            true => Ok(stat),
-            false => Err(self.changed(path)),
-        }
+    /// Wherever its directory has been moved to since: what has been made is not made again. `id`: which file it must be;
+    /// somebody else may have been there.
+    fn look_at_made(&self, parent: InodeId, name: &OsStr, id: Option<FileId>) -> Result<Stat> {
+        self.steady(|| {
+            let path = self.directory(parent)?.join(name);
+            let stat = self.store.stat(&path)?;
+            match id.is_none_or(|id| id == stat.identity.id) {
+                true => Ok(stat),
+                false => Err(self.changed(&path)),
+            }
+        })
     }
 }

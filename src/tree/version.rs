@@ -89,6 +89,10 @@ impl Tree {
         let path = self.container_path(inode)?;
         let recognised = container.known().recognised.clone();
         let found = recognised.stat(&*self.store, &path)?;
+        // A file that has become a directory, or the other way round, is another inode.
+        if found.own.kind != container.stored {
+            return Err(self.changed(&path));
+        }
         let mut known = container.known();
         if let Some(version) = known.version_of(&found) {
             drop(known);

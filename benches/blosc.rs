@@ -1,7 +1,8 @@
-//! Throughput of decoding 1 MiB chunks, in plain bytes: float64 with noisy low bits, byte shuffled.
+//! Throughput of decoding and encoding 1 MiB chunks, in plain bytes: float64 with noisy low bits, byte shuffled.
 //!
 //! The block sizes and splits are those that C-Blosc chooses at Bloscpack's usual settings.
 
+use arrayfs::decoders::blosc::encode::{ChunkPlan, ChunkSettings, Compressor, Encoder};
 use arrayfs::decoders::blosc::{ChunkHeader, Codec, Decoder, Filter};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -46,5 +47,34 @@ fn decode(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, decode);
+fn encode(c: &mut Criterion) {
+    let plain = encoder::floats(CHUNK / 8);
+    let mut group = c.benchmark_group("blosc/encode");
+    group.throughput(Throughput::Bytes(CHUNK as u64));
+    for (name, compressor, filter, level) in [
+        ("lz4-5", Compressor::Lz4, Filter::Shuffle, 5),
+        ("lz4-7", Compressor::Lz4, Filter::Shuffle, 7),
+        ("lz4-7-bitshuffle", Compressor::Lz4, Filter::Bitshuffle, 7),
+        ("lz4hc-9", Compressor::Lz4Hc, Filter::Shuffle, 9),
+        ("blosclz-7", Compressor::BloscLz, Filter::Shuffle, 7),
+        ("zlib-5", Compressor::Zlib, Filter::Shuffle, 5),
+        ("zstd-2", Compressor::Zstd, Filter::Shuffle, 2),
+    ] {
+        let mut settings = ChunkSettings::new(compressor, filter, 8);
+        settings.level = level;
+        let plan = ChunkPlan::new(&settings, CHUNK).unwrap();
+        let (mut encoder, mut out) = (Encoder::new(), vec![0; plan.most()]);
+        let mut scratch = vec![0; plan.scratch()];
+        let mut encode = || {
+            encoder
+                .chunk(&settings, black_box(&plain), &mut out, &mut scratch)
+                .unwrap()
+        };
+        println!("{name}: {} bytes", encode());
+        group.bench_function(name, |b| b.iter(&mut encode));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decode, encode);
 criterion_main!(benches);

@@ -41,7 +41,6 @@ impl Checksum {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    #[cfg(test)]
     pub fn code(self) -> u8 {
         self as u8
     }

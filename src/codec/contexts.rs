@@ -1,7 +1,8 @@
 //! Contexts of the compression libraries, kept from one stream to the next.
 //!
-//! The libraries allocate them by themselves, each of one size that no file decides: a decoder of libdeflate
-//! 12 KiB, one of zstd 160 KiB. So many are kept as chunks were decoded at once. Used by the filters of HDF5.
+//! The libraries allocate them by themselves. A decoder has one size that no file decides: libdeflate's 12 KiB,
+//! zstd's 160 KiB. An encoder's depends on the level; those of the highest are not kept. So many are kept as
+//! chunks were decoded or encoded at once. Used by the filters of HDF5, and for Blosc chunks.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,6 +24,7 @@ pub(super) struct Contexts {
     deflate: Option<Deflate>,
     zstd: Option<Zstd<'static>>,
     pub(super) blosc: blosc::Decoder,
+    pub(super) blosc_encoder: blosc::encode::Encoder,
 }
 
 impl Contexts {

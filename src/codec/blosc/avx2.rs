@@ -12,12 +12,12 @@ use super::shuffle::Planes;
 use std::arch::x86_64::*;
 
 /// Elements per round: bytes of a register.
-const GROUP: usize = 32;
+pub(super) const GROUP: usize = 32;
 /// How far ahead planes are fetched. They come from the second cache level at best, and eight or
 /// sixteen of them at once are more than the processor fetches ahead by itself.
 const AHEAD: usize = 512;
 /// Bytes of a 128-bit lane, the unit of storing.
-const LANE: usize = 16;
+pub(super) const LANE: usize = 16;
 
 /// Interleaves as many elements as come in whole groups, and says how many.
 ///
@@ -155,15 +155,20 @@ unsafe fn transpose_rows(rows: &[u8], start: usize, plane: &mut [u8]) -> usize {
 /// Shuffles `K` registers perfectly, log2 `K` times.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn interleave<const K: usize>(mut group: [__m256i; K]) -> [__m256i; K] {
-    let mut level = 1;
-    while level < K {
+fn interleave<const K: usize>(group: [__m256i; K]) -> [__m256i; K] {
+    rotate(group, K.ilog2() as usize)
+}
+
+/// Shuffles `K` registers perfectly, so many times.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn rotate<const K: usize>(mut group: [__m256i; K], times: usize) -> [__m256i; K] {
+    for _ in 0..times {
         let halves = group;
         for i in 0..K / 2 {
             group[2 * i] = _mm256_unpacklo_epi8(halves[i], halves[i + K / 2]);
             group[2 * i + 1] = _mm256_unpackhi_epi8(halves[i], halves[i + K / 2]);
         }
-        level *= 2;
     }
     group
 }
@@ -171,7 +176,7 @@ fn interleave<const K: usize>(mut group: [__m256i; K]) -> [__m256i; K] {
 /// Transposes 8 x 8 bits, row `k` in register `k`, at each of 32 byte positions.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn transpose_bits(rows: [__m256i; 8]) -> [__m256i; 8] {
+pub(super) fn transpose_bits(rows: [__m256i; 8]) -> [__m256i; 8] {
     let rows = swap_bits::<4>(rows, _mm256_set1_epi8(0x0f));
     let rows = swap_bits::<2>(rows, _mm256_set1_epi8(0x33));
     swap_bits::<1>(rows, _mm256_set1_epi8(0x55))
@@ -208,7 +213,7 @@ fn squeeze_mask(padded: usize, width: usize) -> __m256i {
 /// 32 bytes must be readable at `source`.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn load(source: *const u8) -> __m256i {
+pub(super) unsafe fn load(source: *const u8) -> __m256i {
     // SAFETY: the caller's.
     unsafe { _mm256_loadu_si256(source.cast()) }
 }

@@ -12,7 +12,7 @@ use super::avx2;
 use super::shuffle::{Planes, unshuffle};
 
 /// Elements per tile, a multiple of the 256 that AVX2 takes at once.
-const TILE: usize = 256;
+pub(super) const TILE: usize = 256;
 
 /// Bytes of scratch that elements of up to 255 bytes need at most.
 pub(in crate::codec) const TILE_MOST: usize = 255 * TILE;
@@ -71,7 +71,7 @@ fn transpose_from(first: usize, rows: &[u8], start: usize, plane: &mut [u8]) {
 }
 
 /// Transposes 8 x 8 bits: byte `r`, bit `c` goes to byte `c`, bit `r`.
-fn transpose_square(mut square: u64) -> u64 {
+pub(super) fn transpose_square(mut square: u64) -> u64 {
     for (shift, mask) in [
         (7, 0x00aa_00aa_00aa_00aa),
         (14, 0xcccc_0000_cccc),

@@ -16,7 +16,7 @@ use crate::codec::contexts::Contexts;
 
 /// Bytes between the planes of a split block in scratch. Planes are often a multiple of 4 KiB long;
 /// the gap keeps them from all competing for the same lines of the first-level cache.
-const PLANE_GAP: usize = 320;
+pub(super) const PLANE_GAP: usize = 320;
 const _: () = assert!(PLANE_GAP >= SLACK && MAX_STREAMS * PLANE_GAP >= SLACK);
 
 /// Contexts of the codecs' libraries, reused between blocks.
@@ -173,7 +173,7 @@ pub(super) fn scratch_len(header: &ChunkHeader) -> usize {
 }
 
 /// The filter that a block of `len` bytes had: bit shuffle leaves some lengths as they are.
-fn filter_of_block(filter: Filter, typesize: usize, len: usize) -> Filter {
+pub(super) fn filter_of_block(filter: Filter, typesize: usize, len: usize) -> Filter {
     let elements = len / typesize;
     match filter {
         Filter::Bitshuffle if elements == 0 || !elements.is_multiple_of(8) => Filter::None,

@@ -10,23 +10,20 @@ use super::block::scratch_len;
 use super::error::BloscError;
 use std::ops::Range;
 
-const FORMAT_VERSION: u8 = 2;
-const CODEC_VERSION: u8 = 1;
+pub(super) const FORMAT_VERSION: u8 = 2;
+pub(super) const CODEC_VERSION: u8 = 1;
 
 const SHUFFLE: u8 = 0x01;
-const MEMCPYED: u8 = 0x02;
+pub(super) const MEMCPYED: u8 = 0x02;
 const BITSHUFFLE: u8 = 0x04;
 const RESERVED: u8 = 0x08;
-const NOT_SPLIT: u8 = 0x10;
+pub(super) const NOT_SPLIT: u8 = 0x10;
 const CODEC_SHIFT: u32 = 5;
 
-/// Largest plain size: 2^31 - 1 less the 16-byte header.
-const MAX_PLAIN: u32 = 2_147_483_631;
-const MAX_BLOCK: u32 = 715_827_542;
 /// Blocks are split up to this many bytes per element ...
 pub(super) const MAX_STREAMS: usize = 16;
 /// ... and from this many elements per block on.
-const MIN_SPLIT_ELEMENTS: u32 = 128;
+pub(super) const MIN_SPLIT_ELEMENTS: u32 = 128;
 
 /// Compressor of a chunk's streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +50,16 @@ impl Codec {
             4 => Self::Zstd,
             _ => return None,
         })
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            Self::BloscLz => 0,
+            Self::Lz4 => 1,
+            Self::Snappy => 2,
+            Self::Zlib => 3,
+            Self::Zstd => 4,
+        }
     }
 
     /// As Blosc spells it.
@@ -114,6 +121,7 @@ pub struct ChunkHeader {
     ctbytes: u32,
     codec: Codec,
     filter: Filter,
+    shuffle_asked: bool,
     memcpyed: bool,
     split_allowed: bool,
 }
@@ -121,6 +129,10 @@ pub struct ChunkHeader {
 impl ChunkHeader {
     /// Stored bytes of a header.
     pub const LEN: usize = 16;
+    /// Largest plain size: 2^31 - 1 less this header.
+    pub const MAX_PLAIN: u32 = 2_147_483_631;
+    /// Largest size of a block.
+    pub const MAX_BLOCK: u32 = 715_827_542;
 
     /// Checks everything that the 16 bytes alone can show wrong.
     pub fn parse(bytes: &[u8; 16]) -> Result<Self, BloscError> {
@@ -136,6 +148,7 @@ impl ChunkHeader {
             ctbytes: field(12),
             codec,
             filter: Filter::from_flags(flags, typesize),
+            shuffle_asked: flags & SHUFFLE != 0,
             memcpyed: flags & MEMCPYED != 0,
             split_allowed: flags & NOT_SPLIT == 0,
         };
@@ -144,14 +157,14 @@ impl ChunkHeader {
     }
 
     fn check_sizes(&self) -> Result<(), BloscError> {
-        if self.nbytes > MAX_PLAIN {
+        if self.nbytes > Self::MAX_PLAIN {
             return Err(BloscError::PlainSize {
                 found: self.nbytes,
-                limit: MAX_PLAIN,
+                limit: Self::MAX_PLAIN,
             });
         }
         // An empty chunk has no blocks; its block size (1, from all known writers) means nothing.
-        let limit = self.nbytes.min(MAX_BLOCK);
+        let limit = self.nbytes.min(Self::MAX_BLOCK);
         if self.nbytes > 0 && !(1..=limit).contains(&self.blocksize) {
             return Err(BloscError::BlockSize {
                 found: self.blocksize,
@@ -203,6 +216,19 @@ impl ChunkHeader {
     /// What is undone after its streams are decoded.
     pub fn filter(&self) -> Filter {
         self.filter
+    }
+
+    /// The filter that its writer was told to use, which may do nothing to such elements.
+    pub(super) fn filter_asked(&self) -> Filter {
+        match self.filter {
+            Filter::None if self.shuffle_asked => Filter::Shuffle,
+            filter => filter,
+        }
+    }
+
+    /// Whether blocks are split that can be.
+    pub(super) fn split_allowed(&self) -> bool {
+        self.split_allowed
     }
 
     /// Bytes of scratch memory that decoding any of its blocks takes.
@@ -265,6 +291,16 @@ impl ChunkHeader {
     }
 }
 
+/// The flags of a codec and a filter.
+pub(super) fn flags(codec: Codec, filter: Filter) -> u8 {
+    let filter = match filter {
+        Filter::None => 0,
+        Filter::Shuffle => SHUFFLE,
+        Filter::Bitshuffle => BITSHUFFLE,
+    };
+    filter | codec.code() << CODEC_SHIFT
+}
+
 fn check_kind(version: u8, codec: u8, flags: u8, typesize: u8) -> Result<Codec, BloscError> {
     if version != FORMAT_VERSION {
         return Err(BloscError::FormatVersion { found: version });
@@ -285,6 +321,9 @@ fn check_kind(version: u8, codec: u8, flags: u8, typesize: u8) -> Result<Codec, 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MAX_PLAIN: u32 = ChunkHeader::MAX_PLAIN;
+    const MAX_BLOCK: u32 = ChunkHeader::MAX_BLOCK;
 
     /// lz4, shuffled, split; 1000 float64 in two blocks, of which the second is short.
     const GOOD: [u8; 16] = [2, 1, 0x21, 8, 0x40, 0x1f, 0, 0, 0, 0x10, 0, 0, 0, 2, 0, 0];

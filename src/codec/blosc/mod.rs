@@ -1,4 +1,4 @@
-//! Decoder of Blosc-1 chunks: 16-byte header, table of block starts, blocks of codec streams.
+//! Blosc-1 chunks, decoded here and encoded in [`encode`]: 16-byte header, table of block starts, blocks of codec streams.
 //!
 //! A chunk holds up to 2 GiB of elements cut into blocks. A block is shuffled by byte or by bit, then
 //! compressed whole or, split, one stream per byte of the element. Blocks decode independently and
@@ -17,6 +17,7 @@ pub(in crate::codec) mod bitshuffle;
 mod block;
 pub(in crate::codec) mod blosclz;
 mod codecs;
+pub mod encode;
 mod error;
 mod header;
 pub(in crate::codec) mod lz4;

@@ -1,0 +1,182 @@
+//! Chunks of every kind: what our decoder and the real library read of them.
+
+mod settings;
+
+use super::*;
+use crate::codec::blosc::tests::encoder::{byte_runs, floats};
+use crate::codec::blosc::{ChunkHeader, Decoder};
+use proptest::prelude::*;
+
+pub(super) const COMPRESSORS: [Compressor; 6] = [
+    Compressor::BloscLz,
+    Compressor::Lz4,
+    Compressor::Lz4Hc,
+    Compressor::Snappy,
+    Compressor::Zlib,
+    Compressor::Zstd,
+];
+pub(super) const FILTERS: [Filter; 3] = [Filter::None, Filter::Shuffle, Filter::Bitshuffle];
+
+pub(super) fn encode(settings: &ChunkSettings, plain: &[u8]) -> Vec<u8> {
+    let plan = ChunkPlan::new(settings, plain.len()).unwrap();
+    let (mut out, mut scratch) = (vec![0xaa; plan.most()], vec![0x55; plan.scratch()]);
+    let len = Encoder::lend(|encoder| encoder.chunk(settings, plain, &mut out, &mut scratch));
+    out.truncate(len.unwrap());
+    out
+}
+
+pub(super) fn encode_within(
+    settings: &ChunkSettings,
+    plain: &[u8],
+    room: usize,
+) -> Option<Vec<u8>> {
+    let mut scratch = vec![0x55; settings.scratch_within(plain.len()).unwrap()];
+    let mut room = vec![0xaa; room];
+    Encoder::lend(|encoder| encoder.chunk_within(settings, plain, &mut room, &mut scratch))
+        .unwrap()
+        .then_some(room)
+}
+
+pub(super) fn decode(chunk: &[u8]) -> Vec<u8> {
+    let header = header(chunk);
+    let (mut out, mut scratch) = (
+        vec![0xaa; header.nbytes() as usize],
+        vec![0; header.scratch()],
+    );
+    Decoder::new()
+        .decode_chunk(&header, chunk, &mut out, &mut scratch)
+        .unwrap();
+    out
+}
+
+pub(super) fn header(chunk: &[u8]) -> ChunkHeader {
+    ChunkHeader::parse(chunk.first_chunk().unwrap()).unwrap()
+}
+
+#[test]
+fn every_compressor_filter_size_and_level() {
+    for compressor in COMPRESSORS {
+        for filter in FILTERS {
+            for typesize in [1, 2, 3, 8, 16, 17, 255] {
+                for len in [0, 1, 127, 128, 129, 1000, 40_003, 140_000] {
+                    let plain = &floats(20_000)[..len];
+                    for level in [0, 1, 5, 7] {
+                        let mut settings = ChunkSettings::new(compressor, filter, typesize);
+                        settings.level = level;
+                        let chunk = encode(&settings, plain);
+                        assert!(chunk.len() <= len + 16);
+                        assert!(decode(&chunk) == plain, "{settings:?} of {len}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_of_several_threads_are_put_as_they_come() {
+    let plain = floats(100_001);
+    let settings = ChunkSettings {
+        block_size: BlockSize::Explicit(96 << 10),
+        ..ChunkSettings::new(Compressor::Zstd, Filter::Bitshuffle, 8)
+    };
+    let plan = ChunkPlan::new(&settings, plain.len()).unwrap();
+    let encode_block = |i| {
+        let (mut out, mut scratch) = (vec![0; plan.most_of_block()], vec![0; plan.scratch()]);
+        let bytes = &plain[plan.block_range(i)];
+        let len = Encoder::new().block(&plan, bytes, &mut out, &mut scratch);
+        out.truncate(len.unwrap().unwrap());
+        (i, out)
+    };
+    let mut out = vec![0; plan.most()];
+    let mut chunk = Assembler::new(&plan, &mut out).unwrap();
+    std::thread::scope(|scope| {
+        let blocks = (0..plan.blocks()).rev();
+        let threads: Vec<_> = blocks
+            .map(|i| scope.spawn(move || encode_block(i)))
+            .collect();
+        for thread in threads {
+            let (i, block) = thread.join().unwrap();
+            assert!(chunk.put(i, &block));
+        }
+    });
+    let len = chunk.finish();
+    assert!(plan.blocks() > 3 && len < plain.len());
+    assert!(decode(&out[..len]) == plain);
+}
+
+#[test]
+fn mistakes_of_the_caller_are_told() {
+    let settings = ChunkSettings::new(Compressor::Lz4, Filter::Shuffle, 8);
+    let plan = ChunkPlan::new(&settings, 1000).unwrap();
+    let mut encoder = Encoder::new();
+    let mut chunk = |plain: usize, out: usize, scratch: usize| {
+        encoder.chunk(
+            &settings,
+            &vec![1; plain],
+            &mut vec![0; out],
+            &mut vec![0; scratch],
+        )
+    };
+    let expected = plan.scratch();
+    let found = expected - 1;
+    assert_eq!(
+        chunk(1000, 1016, found),
+        Err(EncodeError::ScratchSize { found, expected })
+    );
+    let error = EncodeError::OutputSize {
+        found: 1015,
+        expected: 1016,
+    };
+    assert_eq!(chunk(1000, 1015, expected), Err(error));
+    let limit = ChunkHeader::MAX_PLAIN as usize;
+    let error = EncodeError::TooLarge {
+        found: limit + 1,
+        limit,
+    };
+    assert_eq!(ChunkPlan::new(&settings, limit + 1), Err(error));
+}
+
+#[test]
+fn what_outgrows_its_place_is_encoded_at_the_highest_level() {
+    let plain = &floats(20_000)[..];
+    for compressor in [Compressor::Lz4, Compressor::Zlib, Compressor::Zstd] {
+        let mut settings = ChunkSettings::new(compressor, Filter::Shuffle, 8);
+        settings.level = 1;
+        let (usual, least) = (encode(&settings, plain), encode(&settings.highest(), plain));
+        assert!(least.len() < usual.len(), "{compressor:?}");
+        let filled = encode_within(&settings, plain, least.len() + 1).unwrap();
+        assert_eq!(
+            (decode(&filled) == plain, filled.len()),
+            (true, least.len() + 1)
+        );
+        assert_eq!(encode_within(&settings, plain, least.len() - 1), None);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_encoded_is_decoded(
+        plain in byte_runs(3000),
+        compressor in prop::sample::select(&COMPRESSORS),
+        filter in prop::sample::select(&FILTERS),
+        typesize: u8,
+        level in 0u8..=9,
+        utmost in prop::bool::weighted(0.1),
+        explicit in prop::option::of(1u32..4000),
+        split: bool,
+        slack in 0usize..200,
+    ) {
+        let mut settings = ChunkSettings::new(compressor, filter, typesize);
+        (settings.level, settings.utmost, settings.split) = (level, utmost, split);
+        settings.block_size = explicit.map_or(BlockSize::Rule, BlockSize::Explicit);
+        let chunk = encode(&settings, &plain);
+        prop_assert_eq!(decode(&chunk), &plain[..]);
+        prop_assert!(chunk.len() <= plain.len() + 16);
+        let filled = encode_within(&settings, &plain, chunk.len() + slack);
+        if let Some(filled) = &filled {
+            prop_assert_eq!(decode(filled), &plain[..]);
+        }
+        prop_assert!(filled.is_some() || header(&chunk).memcpyed());
+    }
+}

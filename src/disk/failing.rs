@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::{
     Allocation, Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Putting, Renaming, Target,
@@ -20,19 +20,28 @@ use crate::source::{FileId, Source};
 #[derive(Default)]
 pub struct Failure {
     left: AtomicUsize,
+    /// Whether exchanges fail, as some file systems have none.
+    no_exchange: AtomicBool,
     /// What it fails with.
     pub code: i32,
 }
 
 impl Failure {
     pub fn new(code: i32) -> Arc<Failure> {
-        let left = AtomicUsize::new(0);
-        Arc::new(Failure { left, code })
+        Arc::new(Failure {
+            code,
+            ..Failure::default()
+        })
     }
 
     /// The call with this number from now on, counted from 1, fails. 0: none does.
     pub fn arm(&self, call: usize) {
         self.left.store(call, Ordering::SeqCst);
+    }
+
+    /// The file system has no exchange from now on.
+    pub fn refuse_exchanges(&self) {
+        self.no_exchange.store(true, Ordering::SeqCst);
     }
 
     /// Whether the failure has not happened yet.
@@ -105,6 +114,10 @@ impl Disk for FailingDisk {
 
     fn rename(&self, from: Place<'_>, to: Place<'_>, how: Renaming) -> Result<()> {
         self.failure.call()?;
+        if how == Renaming::Exchange && self.failure.no_exchange.load(Ordering::SeqCst) {
+            let cause = std::io::Error::from_raw_os_error(libc::EINVAL);
+            return Err(Error::io("no exchange here", cause));
+        }
         self.disk.rename(from, to, how)
     }
 

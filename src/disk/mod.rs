@@ -191,6 +191,9 @@ pub trait DiskFile: Send + Sync {
 
     fn set_len(&self, len: u64, caller: Caller) -> Result<()>;
 
+    /// What was put there will be synced soon: the disk may begin. Says nothing of failures, which the sync tells.
+    fn begin_writeback(&self, _range: Range<u64>) {}
+
     fn allocate(&self, what: Allocation, caller: Caller) -> Result<()>;
 
     /// Copies a range of another file to an offset, within the file system if it can; says how many bytes, fewer at

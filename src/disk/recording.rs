@@ -60,6 +60,24 @@ struct Record {
     changes: Vec<Change>,
     writers: HashMap<FileId, Writer>,
     next: usize,
+    /// Whom a change is told, once.
+    watcher: Option<Watcher>,
+}
+
+/// Is told of changes until it says that it has seen enough.
+type Watcher = Box<dyn FnMut(&Change) -> bool + Send>;
+
+/// Writes a change down, and tells who waits for one: while nothing is locked, so he may change something himself.
+fn note(record: &Mutex<Record>, change: Change) {
+    let mut locked = record.lock().unwrap();
+    locked.changes.push(change.clone());
+    let watcher = locked.watcher.take();
+    drop(locked);
+    if let Some(mut watcher) = watcher
+        && !watcher(&change)
+    {
+        record.lock().unwrap().watcher = Some(watcher);
+    }
 }
 
 pub struct RecordingDisk {
@@ -83,8 +101,13 @@ impl RecordingDisk {
         self.record.lock().unwrap().changes.clone()
     }
 
+    /// Tells `watcher` of every change from now on, until it says that this is enough.
+    pub fn watch(&self, watcher: impl FnMut(&Change) -> bool + Send + 'static) {
+        self.record.lock().unwrap().watcher = Some(Box::new(watcher));
+    }
+
     fn note(&self, change: Change) -> Result<()> {
-        self.record.lock().unwrap().changes.push(change);
+        note(&self.record, change);
         Ok(())
     }
 
@@ -97,7 +120,8 @@ impl RecordingDisk {
         let writer = Writer(record.next);
         record.next += 1;
         record.writers.insert(file.source().identity().id, writer);
-        record.changes.push(change(writer));
+        drop(record);
+        note(&self.record, change(writer));
         Arc::new(RecordingFile {
             file,
             writer,
@@ -196,7 +220,7 @@ impl Disk for RecordingDisk {
 
 impl RecordingFile {
     fn note(&self, change: Change) {
-        self.record.lock().unwrap().changes.push(change);
+        note(&self.record, change);
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapOptions};
 
 use super::budget::Hold;
 use super::no_memory;
@@ -17,6 +17,9 @@ use crate::error::Result;
 
 /// Blocks of at least this size are mapped.
 const MAPPED_FROM: u64 = 64 << 10;
+
+/// Mappings of up to this size have their pages at once.
+const POPULATED: usize = 4 << 20;
 
 /// Mapped sizes are rounded up to this, so that blocks of about the same size can take each other's place.
 const MAPPED_STEP: u64 = 64 << 10;
@@ -62,6 +65,17 @@ pub struct Workspace {
     scratch_len: u64,
 }
 
+/// With its pages: all of them are going to be written, and taking them one by one costs as much as decoding to them. Not
+/// those of something huge, which may be nothing but a claim.
+fn mapped(size: usize) -> std::io::Result<MmapMut> {
+    let mut options = MmapOptions::new();
+    options.len(size);
+    if size <= POPULATED {
+        options.populate();
+    }
+    options.map_anon()
+}
+
 impl FreedMemory {
     /// Keeps at most an eighth of `limit`.
     pub(super) fn new(limit: u64) -> Self {
@@ -82,10 +96,10 @@ impl FreedMemory {
             if super::allocator::is_short() {
                 return None;
             }
-            let mapping = MmapMut::map_anon(size).or_else(|_| {
+            let mapping = mapped(size).or_else(|_| {
                 // What the system refuses it may grant when it has got these back.
                 self.give_up();
-                MmapMut::map_anon(size)
+                mapped(size)
             });
             mapping.map(Memory::Mapped).ok()
         })

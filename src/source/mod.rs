@@ -112,6 +112,17 @@ pub struct Timestamp {
     pub nanos: u32,
 }
 
+impl Timestamp {
+    pub fn now() -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let since = since.unwrap_or_default();
+        Timestamp {
+            secs: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+            nanos: since.subsec_nanos(),
+        }
+    }
+}
+
 /// Free and total space of the file system that holds the store, as `statvfs`.
 #[derive(Debug, Clone, Copy)]
 pub struct Space {

@@ -98,6 +98,17 @@ impl DiskFile for LocalFile {
         done.map_err(|e| self.failed("allocate a range of", e))
     }
 
+    fn begin_writeback(&self, range: Range<u64>) {
+        use std::os::fd::AsRawFd;
+        let (offset, len) = (range.start, range.end.saturating_sub(range.start));
+        let (Ok(offset), Ok(len)) = (offset.try_into(), len.try_into()) else {
+            return;
+        };
+        let (fd, flags) = (self.descriptor().as_raw_fd(), libc::SYNC_FILE_RANGE_WRITE);
+        // SAFETY: the descriptor is open as long as `self` lives; no memory is handed over.
+        unsafe { libc::sync_file_range(fd, offset, len, flags) };
+    }
+
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {
         let source = from.fd().ok_or(Error::Unsupported)?;
         let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);

@@ -1,0 +1,186 @@
+//! The steps of a commit, as the stage sees them: what is staged is frozen, and either becomes the container or is thawed.
+//!
+//! One commit at a time: [`Stage::freeze`] gives the layer to commit, writes go on into a new one above it. Then either
+//! [`Stage::committed`] or [`Stage::thaw`]. Records that recovery needs meanwhile are appended by [`Stage::append`], which returns
+//! before they are on the disk; [`Stage::sync_log`] waits for that.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::layer::Layer;
+use super::log::{Base, CommitRecord, LogWriter, Record};
+use super::staging::{Stage, StageLayers, StageLog};
+use crate::error::Result;
+
+impl Stage {
+    /// Everything that is staged, to be committed. None if there is nothing, or a commit is under way.
+    pub fn freeze(&self) -> Option<Arc<Layer>> {
+        let log = self.lock_log();
+        let mut layers = self.write_layers();
+        if layers.frozen.is_some() || layers.active.is_clean() {
+            return None;
+        }
+        let frozen = Arc::clone(&layers.active);
+        frozen.end_encodings();
+        let bytes = log.writer.as_ref().map(LogWriter::bytes);
+        let next = Layer::new(frozen.number() + 1, &frozen.lens(), bytes);
+        layers.active = Arc::new(next);
+        layers.frozen = Some(Arc::clone(&frozen));
+        Some(frozen)
+    }
+
+    /// The layer that is being committed.
+    pub fn frozen(&self) -> Option<Arc<Layer>> {
+        self.read_layers().frozen.clone()
+    }
+
+    /// The commit has failed: everything is staged as if it had not begun.
+    pub fn thaw(&self) -> Result<()> {
+        let mut log = self.lock_log();
+        let mut layers = self.write_layers();
+        if let Some(frozen) = layers.frozen.take() {
+            frozen.absorb(&layers.active);
+            layers.active = Arc::clone(&frozen);
+        }
+        let layer = layers.active.number();
+        drop(layers);
+        let said = match std::mem::take(&mut log.commit_logged) {
+            true => log.put_at_last(Record::Thawed { layer }),
+            false => Ok(()),
+        };
+        drop(log);
+        self.announce();
+        said
+    }
+
+    /// The commit has failed when a part of it was done. The log does not call it off: who recovers does it again.
+    pub fn stay_sealed(&self) {
+        self.lock_log().commit_logged = false;
+    }
+
+    /// The frozen layer is the container's now, which has these files and lengths of arrays. When this returns without an error
+    /// the log says so, or is gone. Whatever it returns, the layer is no longer part of the stage.
+    pub fn committed(&self, base: Base, lens: &[u64]) -> Result<()> {
+        let _alone = self.lock_syncing();
+        let mut log = self.lock_log();
+        let mut layers = self.write_layers();
+        let Some(frozen) = layers.frozen.take() else {
+            return Ok(());
+        };
+        let in_log = layers.active.has_logged();
+        if layers.active.is_clean() {
+            self.forget_last_write();
+        }
+        drop(layers);
+        log.commit_logged = false;
+        log.base = base;
+        for ((_, own), &len) in log.arrays.iter_mut().zip(lens) {
+            *own = len;
+        }
+        let settled = match in_log {
+            false => log.remove(frozen.number()),
+            true => log.put_committed(frozen.number()),
+        };
+        drop(log);
+        let settled = settled.and_then(|()| self.sync_written());
+        self.announce();
+        settled
+    }
+
+    /// Returns when the log's name is on the disk: one that an earlier commit has removed does not come back after that.
+    pub fn make_log(&self) -> Result<()> {
+        self.lock_log().open(&self.layers())?;
+        self.sync_log()
+    }
+
+    /// Appends a record of the commit that is under way.
+    pub fn append(&self, record: &CommitRecord) -> Result<()> {
+        let mut log = self.lock_log();
+        log.open(&self.layers())?;
+        log.commit_logged = true;
+        log.put_commit_record(record)
+    }
+
+    /// Appends bytes that a file of the container is to have; `each` is told of parts of them, by their offset in the file
+    /// and where in the log they are.
+    pub fn append_redo(
+        &self,
+        file: u32,
+        offset: u64,
+        bytes: &[u8],
+        each: &mut dyn FnMut(u64, Range<u64>),
+    ) -> Result<()> {
+        let mut log = self.lock_log();
+        log.open(&self.layers())?;
+        log.commit_logged = true;
+        log.writer()?.put_redo(file, offset, bytes, each)
+    }
+
+    /// Bytes of the log.
+    pub fn read_logged(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let bytes = self.lock_log().writer()?.bytes();
+        bytes.read(at, out)
+    }
+
+    /// Returns when everything that was appended is on the disk; what is staged need not be.
+    pub fn sync_log(&self) -> Result<()> {
+        let _alone = self.lock_syncing();
+        let synced = self.sync_written();
+        self.announce();
+        synced
+    }
+
+    /// Forgets everything that is staged.
+    pub fn discard(&self) -> Result<()> {
+        let _alone = self.lock_syncing();
+        let mut log = self.lock_log();
+        let lens: Vec<u64> = log.arrays.iter().map(|&(_, len)| len).collect();
+        let mut layers = self.write_layers();
+        let number = layers.active.number() + 1;
+        *layers = StageLayers {
+            active: Arc::new(Layer::new(
+                number,
+                &lens,
+                log.writer.as_ref().map(LogWriter::bytes),
+            )),
+            frozen: None,
+        };
+        drop(layers);
+        self.forget_last_write();
+        log.commit_logged = false;
+        let removed = log.remove(number - 1);
+        drop(log);
+        let removed = removed.and_then(|()| self.sync_written());
+        self.announce();
+        removed
+    }
+}
+
+impl StageLog {
+    /// Unlinks the log, all of whose layers are void. If that fails it goes on being used, and says so.
+    fn remove(&mut self, layer: u64) -> Result<()> {
+        let Some(writer) = self.writer.take() else {
+            return Ok(());
+        };
+        let Err(e) = writer.remove(&self.spot) else {
+            self.owed.clear();
+            return Ok(());
+        };
+        log::debug!("the log of a stage cannot be removed: {e}");
+        self.writer = Some(writer);
+        self.put_committed(layer)
+    }
+
+    /// Says that the layers up to this one are void, because the container is what the base says now.
+    fn put_committed(&mut self, layer: u64) -> Result<()> {
+        let lens = self.arrays.iter().map(|&(_, len)| len).collect();
+        let base = self.base.clone();
+        self.put_at_last(Record::Committed { layer, base, lens })
+    }
+
+    /// Puts a record now, or before the next one.
+    fn put_at_last(&mut self, record: Record) -> Result<()> {
+        self.owed.push(record);
+        self.pay()
+    }
+}

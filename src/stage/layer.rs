@@ -1,0 +1,414 @@
+//! The changes of all arrays of a container between two commits.
+//!
+//! A [`Layer`] lies above the arrays of the container, or above a layer that is being committed. It has a lock of its own, which
+//! is held while bytes are copied in memory, never while the log is read or written and never while memory is asked for: whoever
+//! holds no memory may wait for it. What is read from the log is found under the lock and read without it;
+//! that is safe because the log is only appended to. When a commit failed, the changes that came after are laid over those
+//! that it had (`absorb`); the layer they came from then shows what is below it, so whoever still reads through both reads right.
+//! Used by [`super::Stage`], [`super::Overlay`] and whoever commits.
+
+mod encoded;
+mod unlogged;
+
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::StagedArray;
+use super::ahead::AheadBlocks;
+use super::extents::{Extents, Shown, StagedAt};
+use super::log::LogBytes;
+use super::ranges::Ranges;
+use super::slab::{Slabs, StageSlab};
+use crate::error::{Error, Result};
+
+/// The changes between two commits.
+pub struct Layer {
+    state: RwLock<LayerState>,
+}
+
+struct LayerState {
+    number: u64,
+    arrays: Vec<ArrayChanges>,
+    slabs: Slabs,
+    log: Option<LogBytes>,
+    /// Whether anything in the log is said of this layer.
+    has_logged: bool,
+    /// What these changes have become a part of.
+    absorbed_by: Option<Arc<Layer>>,
+}
+
+struct ArrayChanges {
+    extents: Extents,
+    /// What the log does not have. All of it is in memory.
+    unlogged: Ranges,
+    /// The shortest that the array has been since its length was last logged, if it was cut.
+    cut: Option<u64>,
+    /// How long it is by what the log says.
+    logged_len: u64,
+    /// How long what lies below is.
+    below: u64,
+    ahead: AheadBlocks,
+}
+
+/// What a part of a range of an array consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Bytes that [`Layer::read`] gives.
+    Staged(Range<u64>),
+    /// What is below the layer.
+    Below(Range<u64>),
+    Zeros(Range<u64>),
+}
+
+/// What became of a write to memory.
+pub(super) enum Written {
+    Done,
+    /// So many bytes more are needed, beside what the layer holds already.
+    Needs {
+        more: u64,
+        held: u64,
+    },
+}
+
+/// What a read found.
+pub(super) enum Step {
+    /// So many bytes.
+    Read(usize),
+    /// That so many bytes are those of what is below.
+    Below(usize),
+}
+
+impl Layer {
+    /// Nothing is changed of arrays of these lengths.
+    pub(super) fn new(number: u64, lens: &[u64], log: Option<LogBytes>) -> Layer {
+        let array = |&len: &u64| ArrayChanges::new(Extents::new(len), len);
+        Layer {
+            state: RwLock::new(LayerState {
+                number,
+                arrays: lens.iter().map(array).collect(),
+                slabs: Slabs::default(),
+                log,
+                has_logged: false,
+                absorbed_by: None,
+            }),
+        }
+    }
+
+    /// What was found in a log: for each array the changes, and the length of what is below.
+    pub(super) fn found(number: u64, arrays: Vec<(Extents, u64)>, log: LogBytes) -> Layer {
+        let layer = Layer::new(number, &[], Some(log));
+        let array = |(extents, below)| ArrayChanges::new(extents, below);
+        let mut state = layer.write_state();
+        state.arrays = arrays.into_iter().map(array).collect();
+        state.has_logged = true;
+        drop(state);
+        layer
+    }
+
+    fn read_state(&self) -> RwLockReadGuard<'_, LayerState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_state(&self) -> RwLockWriteGuard<'_, LayerState> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its number in the log.
+    pub fn number(&self) -> u64 {
+        self.read_state().number
+    }
+
+    /// Of an array as it is shown.
+    pub fn len(&self, array: StagedArray) -> u64 {
+        let state = self.read_state();
+        match &state.absorbed_by {
+            Some(other) => other.len(array),
+            None => state.array(array).map_or(0, |array| array.extents.len()),
+        }
+    }
+
+    /// How many bytes of what is below still show; behind them are extents and zeros.
+    pub fn visible(&self, array: StagedArray) -> u64 {
+        let state = self.read_state();
+        match &state.absorbed_by {
+            Some(other) => other.visible(array),
+            None => state
+                .array(array)
+                .map_or(0, |array| array.extents.visible()),
+        }
+    }
+
+    /// Ranges that do not show what is below, in order and apart from each other.
+    pub fn changed(&self, array: StagedArray) -> Vec<Range<u64>> {
+        let state = self.read_state();
+        match &state.absorbed_by {
+            Some(other) => other.changed(array),
+            None => state
+                .array(array)
+                .map_or(Vec::new(), |array| array.extents.changed()),
+        }
+    }
+
+    /// Appends what a range consists of, in order.
+    pub fn parts(&self, array: StagedArray, range: Range<u64>, out: &mut Vec<Part>) {
+        let state = self.read_state();
+        let mut at = range.start;
+        while at < range.end {
+            let (part, shown) = state.look(array, at..range.end);
+            at = part.end;
+            match (out.last_mut(), shown) {
+                // Where in memory or in the log it is is nobody's affair.
+                (Some(Part::Staged(last)), Shown::Staged(_)) if last.end == part.start => {
+                    last.end = part.end;
+                }
+                (_, Shown::Staged(_)) => out.push(Part::Staged(part)),
+                (_, Shown::Below) => out.push(Part::Below(part)),
+                (_, Shown::Zeros) => out.push(Part::Zeros(part)),
+            }
+        }
+    }
+
+    /// Fills in what is staged, and zeros; leaves what is below as it is.
+    #[cfg(test)]
+    pub fn read(&self, array: StagedArray, at: u64, out: &mut [u8]) -> Result<()> {
+        let (mut at, mut done) = (at, 0);
+        while done < out.len() {
+            let (Step::Read(n) | Step::Below(n)) = self.read_some(array, at, &mut out[done..])?;
+            done += n;
+            at = at.saturating_add(n as u64);
+        }
+        Ok(())
+    }
+
+    /// Reads the first part of a range that is all in memory, all in the log, or all below. `out` is not empty.
+    pub(super) fn read_some(&self, array: StagedArray, at: u64, out: &mut [u8]) -> Result<Step> {
+        let end = at.saturating_add(out.len() as u64);
+        let state = self.read_state();
+        let mut done = 0;
+        let in_log = loop {
+            let from = at.saturating_add(done as u64);
+            if from >= end {
+                return Ok(Step::Read(out.len()));
+            }
+            let (part, shown) = state.look(array, from..end);
+            let n = (part.end - part.start) as usize;
+            let to = &mut out[done..][..n];
+            match shown {
+                Shown::Zeros => to.fill(0),
+                Shown::Below if done == 0 => return Ok(Step::Below(n)),
+                Shown::Staged(StagedAt {
+                    memory: Some(place),
+                    ..
+                }) => to.copy_from_slice(state.slabs.get(place, n).ok_or_else(lost)?),
+                Shown::Staged(StagedAt { log: Some(at), .. }) if done == 0 => break (at, n),
+                Shown::Staged(StagedAt { log: None, .. }) => return Err(lost()),
+                Shown::Below | Shown::Staged(_) => return Ok(Step::Read(done)),
+            }
+            done += n;
+        };
+        let log = state.log.clone();
+        drop(state);
+        let (at, n) = in_log;
+        log.ok_or_else(lost)?.read(at, &mut out[..n])?;
+        Ok(Step::Read(n))
+    }
+
+    /// Whether nothing is staged.
+    pub fn is_unchanged(&self) -> bool {
+        self.is_clean()
+    }
+
+    pub(super) fn is_clean(&self) -> bool {
+        let state = self.read_state();
+        let mut arrays = state.arrays.iter();
+        arrays.all(|array| array.extents.is_unchanged(array.below))
+    }
+
+    /// Lengths of all arrays.
+    pub fn lens(&self) -> Vec<u64> {
+        let state = self.read_state();
+        let arrays = state.arrays.iter();
+        arrays.map(|array| array.extents.len()).collect()
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn bytes_held(&self) -> u64 {
+        self.read_state().slabs.bytes()
+    }
+
+    pub(super) fn set_log(&self, log: LogBytes) {
+        self.write_state().log = Some(log);
+    }
+
+    /// Keeps bytes in memory, if there is room with this slab.
+    pub(super) fn write(
+        &self,
+        array: StagedArray,
+        at: u64,
+        bytes: &[u8],
+        slab: Option<StageSlab>,
+    ) -> Result<Written> {
+        let mut state = self.write_state();
+        let range = at..at.saturating_add(bytes.len() as u64);
+        if let Some(slab) = slab {
+            // What is left of the last one may be too small to be worth a part of this write.
+            state.slabs.add(slab);
+        }
+        let (missing, room) = (state.missing(array, &range)?, state.slabs.room());
+        if missing > room {
+            return Ok(Written::Needs {
+                more: missing,
+                held: state.slabs.bytes(),
+            });
+        }
+        state.drop_encoded(array, range);
+        state.write(array, at, bytes)?;
+        Ok(Written::Done)
+    }
+
+    /// Says that bytes are in the log, and nowhere else.
+    pub(super) fn put_logged(&self, array: StagedArray, range: Range<u64>, at: u64) -> Result<()> {
+        let mut state = self.write_state();
+        state.has_logged = true;
+        state.drop_encoded(array, range.clone());
+        let LayerState { arrays, slabs, .. } = &mut *state;
+        let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
+        array.unlogged.remove(range.clone());
+        array.logged_len = array.logged_len.max(range.end);
+        let mut dropped = |place: StagedAt, len| release(slabs, place, len);
+        array.extents.put(range, StagedAt::log(at), &mut dropped);
+        Ok(())
+    }
+
+    pub(super) fn set_len(&self, array: StagedArray, len: u64) -> Result<()> {
+        let mut state = self.write_state();
+        state.drop_encoded(array, len..u64::MAX);
+        let LayerState { arrays, slabs, .. } = &mut *state;
+        let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
+        if len < array.extents.len() {
+            array.cut = Some(array.cut.map_or(len, |cut| cut.min(len)));
+            array.unlogged.remove(len..u64::MAX);
+        }
+        let mut dropped = |place: StagedAt, len| release(slabs, place, len);
+        array.extents.set_len(len, &mut dropped);
+        Ok(())
+    }
+}
+
+/// Our own mistake: an extent whose bytes are nowhere.
+fn lost() -> Error {
+    Error::Bug("staged bytes are neither in memory nor in a log".into())
+}
+
+pub(super) fn no_array() -> Error {
+    Error::Bug("an array that this stage does not have".into())
+}
+
+fn release(slabs: &mut Slabs, place: StagedAt, len: u64) {
+    if let Some(memory) = place.memory {
+        slabs.release(memory, len);
+    }
+}
+
+impl ArrayChanges {
+    fn new(extents: Extents, below: u64) -> ArrayChanges {
+        ArrayChanges {
+            logged_len: extents.len(),
+            extents,
+            unlogged: Ranges::default(),
+            cut: None,
+            below,
+            ahead: AheadBlocks::default(),
+        }
+    }
+}
+
+impl ArrayChanges {
+    /// Whether the log knows how long it is, and has been.
+    fn is_length_logged(&self) -> bool {
+        self.cut.is_none() && self.logged_len == self.extents.len()
+    }
+}
+
+impl LayerState {
+    fn array(&self, array: StagedArray) -> Option<&ArrayChanges> {
+        self.arrays.get(array.index())
+    }
+
+    /// What the first bytes of a range consist of.
+    fn look(&self, array: StagedArray, range: Range<u64>) -> (Range<u64>, Shown) {
+        match self.array(array) {
+            _ if self.absorbed_by.is_some() => (range, Shown::Below),
+            Some(array) => array.extents.look(range),
+            None => (range, Shown::Below),
+        }
+    }
+
+    /// How many bytes of a range are not in memory.
+    fn missing(&self, array: StagedArray, range: &Range<u64>) -> Result<u64> {
+        let array = self.array(array).ok_or_else(no_array)?;
+        let (mut at, mut missing) = (range.start, range.end - range.start);
+        while let Some((part, place)) = array.extents.next_staged(at..range.end) {
+            at = part.end;
+            if place.memory.is_some() {
+                missing -= part.end - part.start;
+            }
+        }
+        Ok(missing)
+    }
+
+    /// There is room.
+    fn write(&mut self, array: StagedArray, at: u64, bytes: &[u8]) -> Result<()> {
+        let LayerState { arrays, slabs, .. } = self;
+        let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
+        let range = at..at.saturating_add(bytes.len() as u64);
+        let mut done = 0;
+        while done < bytes.len() {
+            let from = at + done as u64;
+            let next = array.extents.next_staged(from..range.end);
+            let rest = &bytes[done..];
+            let n = match next {
+                Some((
+                    part,
+                    StagedAt {
+                        memory: Some(place),
+                        ..
+                    },
+                )) if part.start == from => {
+                    let n = (part.end - part.start) as usize;
+                    slabs
+                        .get_mut(place, n)
+                        .ok_or_else(lost)?
+                        .copy_from_slice(&rest[..n]);
+                    array
+                        .extents
+                        .relocate(part, |_, place| StagedAt { log: None, ..place });
+                    n
+                }
+                // What is only in the log is replaced; a gap is filled.
+                Some((part, _)) if part.start == from => append(
+                    array,
+                    slabs,
+                    from,
+                    &rest[..(part.end - part.start) as usize],
+                )?,
+                Some((part, _)) => {
+                    append(array, slabs, from, &rest[..(part.start - from) as usize])?
+                }
+                None => append(array, slabs, from, rest)?,
+            };
+            done += n;
+        }
+        array.unlogged.insert(range);
+        Ok(())
+    }
+}
+
+/// Appends the first bytes to a slab, and says how many.
+fn append(array: &mut ArrayChanges, slabs: &mut Slabs, at: u64, bytes: &[u8]) -> Result<usize> {
+    let (place, n) = slabs.append(bytes).ok_or_else(lost)?;
+    let place = StagedAt::memory(place.slab, place.at);
+    let mut dropped = |place: StagedAt, len| release(slabs, place, len);
+    array.extents.put(at..at + n as u64, place, &mut dropped);
+    Ok(n)
+}

@@ -1,0 +1,193 @@
+//! A [`Layer`] as the log sees it: what the log does not have yet, what it has, and what memory can do without.
+//!
+//! All of this is asked by who holds the lock of the log, so nobody else logs the same, truncates, or puts another layer in the
+//! place of this one. Others may write to memory meanwhile: what they change is not logged again.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::super::StagedArray;
+use super::super::extents::StagedAt;
+use super::{ArrayChanges, Layer, LayerState, release};
+
+impl Layer {
+    /// Whether the log has anything of it.
+    pub(in crate::stage) fn has_logged(&self) -> bool {
+        self.read_state().has_logged
+    }
+
+    /// Whether the log has all of it.
+    pub(in crate::stage) fn is_logged(&self) -> bool {
+        let state = self.read_state();
+        let logged = |array: &ArrayChanges| array.unlogged.is_empty() && array.is_length_logged();
+        state.arrays.iter().all(logged)
+    }
+
+    /// How short an array has been, if the log does not know that it was cut.
+    pub(in crate::stage) fn cut(&self, array: StagedArray) -> Option<u64> {
+        self.read_state().array(array).and_then(|array| array.cut)
+    }
+
+    pub(in crate::stage) fn logged_cut(&self, array: StagedArray, len: u64) {
+        self.change(array, |array| {
+            array.cut = None;
+            array.logged_len = len;
+        });
+    }
+
+    /// How long an array is, and how long it is by the log.
+    pub(in crate::stage) fn lengths(&self, array: StagedArray) -> (u64, u64) {
+        let state = self.read_state();
+        let array = state.array(array);
+        array.map_or((0, 0), |array| (array.extents.len(), array.logged_len))
+    }
+
+    pub(in crate::stage) fn logged_len(&self, array: StagedArray, len: u64) {
+        self.change(array, |array| array.logged_len = len);
+    }
+
+    /// The first part of a range that the log does not have.
+    pub(in crate::stage) fn next_unlogged(
+        &self,
+        array: StagedArray,
+        range: Range<u64>,
+    ) -> Option<Range<u64>> {
+        let state = self.read_state();
+        state.array(array)?.unlogged.first_in(range)
+    }
+
+    /// Copies the beginning of a range that [`Layer::next_unlogged`] found, and takes it for logged; says how much.
+    pub(in crate::stage) fn take_unlogged(
+        &self,
+        array: StagedArray,
+        range: Range<u64>,
+        room: &mut [u8],
+    ) -> Range<u64> {
+        let mut state = self.write_state();
+        let LayerState { arrays, slabs, .. } = &mut *state;
+        let mut at = range.start;
+        let Some(array) = arrays.get_mut(array.index()) else {
+            return at..at;
+        };
+        let end = range.end.min(at.saturating_add(room.len() as u64));
+        while let Some((part, place)) = array.extents.next_staged(at..end)
+            && part.start == at
+        {
+            let (from, n) = ((at - range.start) as usize, (part.end - at) as usize);
+            let bytes = place.memory.and_then(|place| slabs.get(place, n));
+            let Some(bytes) = bytes else { break };
+            room[from..][..n].copy_from_slice(bytes);
+            at = part.end;
+        }
+        array.unlogged.remove(range.start..at);
+        range.start..at
+    }
+
+    /// A range that was taken is in the log at `at`, but for what was written meanwhile.
+    pub(in crate::stage) fn logged(&self, array: StagedArray, range: Range<u64>, at: u64) {
+        self.change(array, |array| {
+            array.logged_len = array.logged_len.max(range.end);
+            let mut from = range.start;
+            while from < range.end {
+                let rewritten = array.unlogged.first_in(from..range.end);
+                let rewritten = rewritten.unwrap_or(range.end..range.end);
+                array
+                    .extents
+                    .relocate(from..rewritten.start, |start, place| StagedAt {
+                        log: Some(at + (start - range.start)),
+                        ..place
+                    });
+                from = rewritten.end;
+            }
+        });
+    }
+
+    /// A range that was taken is not in the log after all.
+    pub(in crate::stage) fn not_logged(&self, array: StagedArray, range: Range<u64>) {
+        self.change(array, |array| array.unlogged.insert(range));
+        // That it has logged something may be true all the same: a part of it.
+    }
+
+    fn change(&self, array: StagedArray, change: impl FnOnce(&mut ArrayChanges)) {
+        let mut state = self.write_state();
+        state.has_logged = true;
+        if let Some(array) = state.arrays.get_mut(array.index()) {
+            change(array);
+        }
+    }
+
+    /// A range of about `most` bytes, from the first on that is in memory.
+    pub(in crate::stage) fn next_in_memory(
+        &self,
+        array: StagedArray,
+        from: u64,
+        most: u64,
+    ) -> Option<Range<u64>> {
+        let state = self.read_state();
+        let (array, mut at) = (state.array(array)?, from);
+        while let Some((part, place)) = array.extents.next_staged(at..u64::MAX) {
+            if place.memory.is_some() {
+                return Some(part.start..part.start.saturating_add(most));
+            }
+            at = part.end;
+        }
+        None
+    }
+
+    /// Drops from memory what the log has of a range.
+    pub(in crate::stage) fn forget_memory(&self, array: StagedArray, range: Range<u64>) {
+        let mut state = self.write_state();
+        let LayerState { arrays, slabs, .. } = &mut *state;
+        let Some(array) = arrays.get_mut(array.index()) else {
+            return;
+        };
+        let mut at = range.start;
+        while let Some((part, place)) = array.extents.next_staged(at..range.end) {
+            at = part.end;
+            if place.log.is_some() && place.memory.is_some() {
+                let only_log = |_, place| StagedAt {
+                    memory: None,
+                    ..place
+                };
+                array.extents.relocate(part.clone(), only_log);
+                release(slabs, place, part.end - part.start);
+            }
+        }
+    }
+
+    /// Lays the changes of the layer above over these, and stands for both from now on.
+    pub(in crate::stage) fn absorb(self: &Arc<Self>, above: &Layer) {
+        let mut state = self.write_state();
+        let mut other = above.write_state();
+        let LayerState { arrays, slabs, .. } = &mut *state;
+        slabs.take_over(&mut other.slabs);
+        let mut dropped = |place: StagedAt, len| release(slabs, place, len);
+        for (own, over) in arrays.iter_mut().zip(&mut other.arrays) {
+            let said = own.is_length_logged();
+            own.ahead.clear();
+            over.ahead.clear();
+            if over.extents.visible() < own.extents.len() {
+                own.unlogged.remove(over.extents.visible()..u64::MAX);
+            }
+            own.extents.merge(&over.extents, &mut dropped);
+            for (range, place) in over.extents.iter() {
+                match place.log {
+                    // It may be in memory as well, and then was taken for unlogged where it was.
+                    Some(_) => own.unlogged.remove(range),
+                    None => own.unlogged.insert(range),
+                }
+            }
+            if said {
+                own.logged_len = over.logged_len;
+            }
+            // Nothing of the array was logged of the layer above before the length was of this one.
+            own.cut = own.cut.into_iter().chain(over.cut).min();
+        }
+        state.number = other.number;
+        state.has_logged |= other.has_logged;
+        if state.log.is_none() {
+            state.log = other.log.take();
+        }
+        other.absorbed_by = Some(Arc::clone(self));
+    }
+}

@@ -1,0 +1,452 @@
+//! What a log holds, put together from its records.
+//!
+//! Layers that no commit is about are one: what came later lies above. So there are at most two, the one that was being
+//! committed and what came after, however many a log names. Extents of a layer may be logged after those of the next one, so records are
+//! sorted by layer before they are applied. Everything that a record says is checked here: arrays and files there are, ranges
+//! that an array can have, names that stay in the container.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use super::read::FoundRecord;
+use super::record::{self, Begin, Record, SealedTime};
+use super::{Base, LogBytes};
+use crate::error::{Fault, Result};
+use crate::memory::fallible;
+use crate::source::{FileIdentity, Source, Timestamp};
+use crate::stage::extents::{Extents, StagedAt};
+use crate::stage::layer::Layer;
+use crate::stage::staging::LARGEST_ARRAY;
+
+const DOING: &str = "cannot read the log of a stage";
+
+/// What the log of a container holds.
+pub struct LogState {
+    source: Arc<dyn Source>,
+    base: Base,
+    /// Names, and lengths in the container.
+    arrays: Vec<(String, u64)>,
+    /// What is said of each layer, until it is settled.
+    steps: BTreeMap<u64, Vec<LoggedChange>>,
+    /// Layers up to this one are the container's.
+    committed: u64,
+    highest: u64,
+    redo: Vec<FoundRedo>,
+    lengths: Vec<(u32, u64)>,
+    pending: Option<PendingCommit>,
+    /// The bottom first.
+    layers: Vec<FoundLayer>,
+    end: u64,
+    sequence: u64,
+}
+
+enum LoggedChange {
+    Put {
+        array: u32,
+        offset: u64,
+        len: u64,
+        at: u64,
+    },
+    Length {
+        array: u32,
+        len: u64,
+    },
+}
+
+/// A layer's number, and for each array its changes and the length of what is below.
+pub(in crate::stage) struct FoundLayer {
+    pub(in crate::stage) number: u64,
+    pub(in crate::stage) arrays: Vec<(Extents, u64)>,
+}
+
+/// Bytes that a file of the container is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundRedo {
+    pub file: u32,
+    pub offset: u64,
+    pub len: u64,
+    /// Where they are in the log.
+    at: u64,
+}
+
+/// A commit of which the log does not say how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PendingCommit {
+    /// All of [`LogState::redo`] and [`LogState::file_lengths`] is to be done (in place), or has been put into new files.
+    Sealed {
+        layer: u64,
+        times: Vec<SealedTime>,
+        in_place: bool,
+    },
+    /// This file was about to take the container's place.
+    Replacing {
+        layer: u64,
+        inode: u64,
+        birth: u64,
+        size: u64,
+        mtime: Timestamp,
+    },
+}
+
+impl PendingCommit {
+    pub fn layer(&self) -> u64 {
+        match *self {
+            PendingCommit::Sealed { layer, .. } | PendingCommit::Replacing { layer, .. } => layer,
+        }
+    }
+}
+
+impl LogState {
+    pub(super) fn new(begin: Begin, source: Arc<dyn Source>) -> Result<LogState> {
+        if begin.version != record::VERSION {
+            let fault = Fault::new("the log is of a version that is not known");
+            return Err(fault.expected(record::VERSION).found(begin.version).into());
+        }
+        let state = LogState {
+            source,
+            base: begin.base,
+            arrays: begin.arrays,
+            steps: BTreeMap::new(),
+            committed: 0,
+            highest: 0,
+            redo: Vec::new(),
+            lengths: Vec::new(),
+            pending: None,
+            layers: Vec::new(),
+            end: 0,
+            sequence: 0,
+        };
+        state.check_base(&state.base)?;
+        state
+            .arrays
+            .iter()
+            .try_for_each(|&(_, len)| check_len(len))?;
+        Ok(state)
+    }
+
+    pub(super) fn add(&mut self, found: FoundRecord) -> Result<()> {
+        match found {
+            FoundRecord::Begin(_) => Err(Fault::new("the log begins twice").into()),
+            FoundRecord::Bytes {
+                redo: true,
+                index,
+                offset,
+                at,
+                len,
+                ..
+            } => {
+                self.check_file(index)?;
+                check_range(offset, len)?;
+                let redo = FoundRedo {
+                    file: index,
+                    offset,
+                    len,
+                    at,
+                };
+                fallible::push(&mut self.redo, redo, DOING)
+            }
+            FoundRecord::Bytes {
+                layer,
+                index: array,
+                offset,
+                at,
+                len,
+                ..
+            } => {
+                self.check_array(array)?;
+                check_range(offset, len)?;
+                self.step(
+                    layer,
+                    LoggedChange::Put {
+                        array,
+                        offset,
+                        len,
+                        at,
+                    },
+                )
+            }
+            FoundRecord::Other(record) => self.add_other(record),
+        }
+    }
+
+    fn add_other(&mut self, record: Record) -> Result<()> {
+        match record {
+            Record::Length { layer, array, len } => {
+                self.check_array(array)?;
+                check_len(len)?;
+                self.step(layer, LoggedChange::Length { array, len })
+            }
+            Record::RedoLength { file, len } => {
+                self.check_file(file)?;
+                check_len(len)?;
+                fallible::push(&mut self.lengths, (file, len), DOING)
+            }
+            Record::Sealed {
+                layer,
+                times,
+                in_place,
+            } => {
+                times
+                    .iter()
+                    .try_for_each(|time| self.check_file(time.file))?;
+                self.pend(PendingCommit::Sealed {
+                    layer,
+                    times,
+                    in_place,
+                })
+            }
+            Record::Replacing {
+                layer,
+                inode,
+                birth,
+                size,
+                mtime_secs,
+                mtime_nanos,
+            } => {
+                let mtime = Timestamp {
+                    secs: mtime_secs,
+                    nanos: mtime_nanos,
+                };
+                self.pend(PendingCommit::Replacing {
+                    layer,
+                    inode,
+                    birth,
+                    size,
+                    mtime,
+                })
+            }
+            Record::Thawed { .. } => {
+                self.end_commit();
+                Ok(())
+            }
+            Record::Committed { layer, base, lens } => self.commit(layer, base, &lens),
+        }
+    }
+
+    fn step(&mut self, layer: u64, change: LoggedChange) -> Result<()> {
+        self.check_layer(layer)?;
+        self.highest = self.highest.max(layer);
+        fallible::push(self.steps.entry(layer).or_default(), change, DOING)
+    }
+
+    fn pend(&mut self, commit: PendingCommit) -> Result<()> {
+        self.check_layer(commit.layer())?;
+        self.highest = self.highest.max(commit.layer());
+        self.pending = Some(commit);
+        Ok(())
+    }
+
+    fn end_commit(&mut self) {
+        self.redo.clear();
+        self.lengths.clear();
+        self.pending = None;
+    }
+
+    fn commit(&mut self, layer: u64, base: Base, lens: &[u64]) -> Result<()> {
+        self.check_layer(layer)?;
+        self.check_base(&base)?;
+        if lens.len() != self.arrays.len() {
+            let fault = Fault::new("a commit has another number of arrays");
+            return Err(fault.expected(self.arrays.len()).found(lens.len()).into());
+        }
+        for ((_, own), &len) in self.arrays.iter_mut().zip(lens) {
+            check_len(len)?;
+            *own = len;
+        }
+        while self
+            .steps
+            .first_key_value()
+            .is_some_and(|(&first, _)| first <= layer)
+        {
+            self.steps.pop_first();
+        }
+        (self.base, self.committed) = (base, layer);
+        self.highest = self.highest.max(layer);
+        self.end_commit();
+        Ok(())
+    }
+
+    fn check_layer(&self, layer: u64) -> Result<()> {
+        match layer > self.committed && layer < u64::MAX / 2 {
+            true => Ok(()),
+            false => {
+                let fault = Fault::new("a layer that is committed already, or cannot be");
+                Err(fault
+                    .expected(format_args!("more than {}", self.committed))
+                    .found(layer)
+                    .into())
+            }
+        }
+    }
+
+    fn check_array(&self, array: u32) -> Result<()> {
+        check_index("an array", array, self.arrays.len())
+    }
+
+    fn check_file(&self, file: u32) -> Result<()> {
+        check_index("a file", file, self.base.files.len())
+    }
+
+    fn check_base(&self, base: &Base) -> Result<()> {
+        for file in &base.files {
+            let path = Path::new(&file.name);
+            let stays = path
+                .components()
+                .all(|part| matches!(part, Component::Normal(_)));
+            if !stays || file.name.contains('\0') {
+                let fault = Fault::new("a file that is not one of the container's");
+                return Err(fault.found(file.name.escape_debug()).into());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_at(&mut self, end: u64, sequence: u64) {
+        (self.end, self.sequence) = (end, sequence);
+    }
+
+    /// Makes layers of what is said.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        let pending = self.pending.as_ref().map(PendingCommit::layer);
+        let mut steps = std::mem::take(&mut self.steps);
+        let below: Vec<u64> = self.arrays.iter().map(|&(_, len)| len).collect();
+        let above = pending.map(|layer| steps.split_off(&(layer + 1)));
+        let Some(above) = above else {
+            let number = self.highest.max(self.committed + 1);
+            self.layers = vec![FoundLayer::of(number, &below, steps)];
+            return Ok(());
+        };
+        let frozen = FoundLayer::of(pending.unwrap_or(0), &below, steps);
+        let lens: Vec<u64> = frozen
+            .arrays
+            .iter()
+            .map(|(extents, _)| extents.len())
+            .collect();
+        let number = self.highest.max(frozen.number + 1);
+        let active = FoundLayer::of(number, &lens, above);
+        self.layers = vec![frozen, active];
+        Ok(())
+    }
+
+    /// What was opened, or what the last commit made of it.
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// Names of the arrays, and how long they are in the container.
+    pub fn arrays(&self) -> &[(String, u64)] {
+        &self.arrays
+    }
+
+    pub fn pending(&self) -> Option<&PendingCommit> {
+        self.pending.as_ref()
+    }
+
+    /// What a sealed commit puts into files.
+    pub fn redo(&self) -> &[FoundRedo] {
+        &self.redo
+    }
+
+    /// How long a sealed commit makes files: which, and how long.
+    pub fn file_lengths(&self) -> &[(u32, u64)] {
+        &self.lengths
+    }
+
+    /// Reads a part of what a record has.
+    pub fn read_redo(&self, redo: &FoundRedo, skip: u64, out: &mut [u8]) -> Result<()> {
+        match skip
+            .checked_add(out.len() as u64)
+            .is_some_and(|end| end <= redo.len)
+        {
+            true => LogBytes::Found(Arc::clone(&self.source)).read(redo.at + skip, out),
+            false => Err(crate::error::Error::Bug("more than a record has".into())),
+        }
+    }
+
+    /// Whether nothing is staged.
+    pub fn is_clean(&self) -> bool {
+        let mut arrays = self.layers.iter().flat_map(|layer| &layer.arrays);
+        arrays.all(|(extents, below)| extents.is_unchanged(*below))
+    }
+
+    /// What is staged, to be read through [`super::super::Overlay`]: the top first. Writes nothing, and locks nothing.
+    pub fn layers(&self) -> Vec<Arc<Layer>> {
+        let log = LogBytes::Found(Arc::clone(&self.source));
+        let layers = self.layers.iter().rev();
+        layers
+            .map(|layer| Arc::new(layer.open(log.clone())))
+            .collect()
+    }
+
+    pub(in crate::stage) fn found_layers(&self) -> &[FoundLayer] {
+        &self.layers
+    }
+
+    /// The file that was read.
+    pub(in crate::stage) fn identity(&self) -> FileIdentity {
+        self.source.identity()
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
+impl FoundLayer {
+    fn of(number: u64, below: &[u64], steps: BTreeMap<u64, Vec<LoggedChange>>) -> FoundLayer {
+        let array = |&len: &u64| (Extents::new(len), len);
+        let mut arrays: Vec<(Extents, u64)> = below.iter().map(array).collect();
+        for step in steps.into_values().flatten() {
+            let (LoggedChange::Put { array, .. } | LoggedChange::Length { array, .. }) = step;
+            let Some((extents, _)) = arrays.get_mut(array as usize) else {
+                continue;
+            };
+            let mut nobody = |_: StagedAt, _: u64| {};
+            match step {
+                LoggedChange::Put {
+                    offset, len, at, ..
+                } => {
+                    extents.put(offset..offset + len, StagedAt::log(at), &mut nobody);
+                }
+                LoggedChange::Length { len, .. } => extents.set_len(len, &mut nobody),
+            }
+        }
+        FoundLayer { number, arrays }
+    }
+
+    pub(in crate::stage) fn open(&self, log: LogBytes) -> Layer {
+        Layer::found(self.number, self.arrays.clone(), log)
+    }
+}
+
+fn check_index(what: &str, index: u32, count: usize) -> Result<()> {
+    match (index as usize) < count {
+        true => Ok(()),
+        false => {
+            let fault = Fault::new(format!("{what} that is not there"));
+            Err(fault
+                .expected(format_args!("less than {count}"))
+                .found(index)
+                .into())
+        }
+    }
+}
+
+fn check_len(len: u64) -> Result<()> {
+    check_range(0, len)
+}
+
+fn check_range(offset: u64, len: u64) -> Result<()> {
+    match offset.checked_add(len) {
+        Some(end) if end <= LARGEST_ARRAY => Ok(()),
+        _ => {
+            let fault = Fault::new("a range that no file has");
+            Err(fault.found(format_args!("{len} bytes at {offset}")).into())
+        }
+    }
+}

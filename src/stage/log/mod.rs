@@ -1,0 +1,127 @@
+//! The log of a stage: one file beside the container, of checksummed records that are only ever appended.
+//!
+//! It is where staged bytes go when memory is short, what an fsync makes durable, and what recovery reads. [`record`] is how
+//! bytes become records, [`writer`] appends them, [`read`] folds them into what is staged. A log names its
+//! container by what `cp -a` keeps: names, sizes and times of modification, not inode numbers. Used by the rest of `stage`,
+//! and by who lists directories, to hide it.
+
+mod found;
+mod name;
+mod read;
+mod record;
+mod writer;
+
+pub(super) use found::FoundLayer;
+pub use found::{LogState, PendingCommit};
+pub use name::{is_log_name, is_new_name, log_name, new_name};
+pub use read::read_log;
+pub(super) use record::Record;
+pub use record::{CommitRecord, SealedTime};
+pub(super) use writer::{LogWriter, with_buffer};
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Caller, Disk, DiskFile};
+use crate::error::{Error, Fault, Result};
+use crate::source::{FileId, Source, Store, Timestamp};
+
+/// Where the log of a container lies, and whose it is.
+#[derive(Clone)]
+pub struct LogSpot {
+    pub disk: Arc<dyn Disk>,
+    pub store: Arc<dyn Store>,
+    /// The directory that the container lies in.
+    pub directory: PathBuf,
+    pub directory_id: FileId,
+    /// The container's own name.
+    pub container: OsString,
+    /// The container's.
+    pub owner: Caller,
+}
+
+/// Whose log is to be read.
+#[derive(Clone, Copy)]
+pub struct LogOf<'a> {
+    pub store: &'a dyn Store,
+    pub directory: &'a Path,
+    /// The container's own name.
+    pub container: &'a OsStr,
+    /// User number of the container's owner: nobody else's log is believed.
+    pub owner: u32,
+}
+
+impl LogSpot {
+    /// The same, to be read.
+    pub fn of(&self) -> LogOf<'_> {
+        LogOf {
+            store: &*self.store,
+            directory: &self.directory,
+            container: &self.container,
+            owner: self.owner.uid,
+        }
+    }
+}
+
+/// The container that changes are staged of: what is staged fits no other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Base {
+    /// Name of the format.
+    pub format: String,
+    pub files: Vec<BaseFile>,
+}
+
+/// One file of a container, by what a copy keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaseFile {
+    /// Relative to the container; empty: the container itself.
+    pub name: String,
+    pub size: u64,
+    pub mtime_secs: i64,
+    pub mtime_nanos: u32,
+}
+
+impl BaseFile {
+    pub fn mtime(&self) -> Timestamp {
+        Timestamp {
+            secs: self.mtime_secs,
+            nanos: self.mtime_nanos,
+        }
+    }
+}
+
+/// A log that is read from. What lies where in it never changes.
+#[derive(Clone)]
+pub(super) enum LogBytes {
+    Written(Arc<dyn DiskFile>),
+    Found(Arc<dyn Source>),
+}
+
+impl LogBytes {
+    fn source(&self) -> &dyn Source {
+        match self {
+            LogBytes::Written(file) => file.source(),
+            LogBytes::Found(source) => &**source,
+        }
+    }
+
+    /// Not `fetch`: a log that grows is still the same.
+    pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let mut done = 0;
+        while done < out.len() {
+            let from = at.saturating_add(done as u64);
+            match self.source().read(from, &mut out[done..])? {
+                0 => {
+                    let end = at.saturating_add(out.len() as u64);
+                    let fault = Fault::new("the log of the stage ends early").bytes(at..end);
+                    return Err(Error::from(fault));
+                }
+                n => done += n,
+            }
+        }
+        Ok(())
+    }
+}

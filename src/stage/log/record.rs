@@ -1,0 +1,195 @@
+//! Records of a log, and their bytes.
+//!
+//! ```text
+//! 0   u16   magic
+//! 2   u8    kind
+//! 3   u8    flags, 0 today
+//! 4   u32   length of the payload; zeros follow it to the next multiple of 8
+//! 8   u32   CRC-32 of the payload and those zeros
+//! 12  u32   CRC-32 of the header, with zeros here
+//! 16  u64   sequence number
+//! 24  u64   how much of the log was known to be on the disk when this was written
+//! ```
+//!
+//! All numbers are little-endian. CRC-32 because it notices every error of up to 32 bits in a row, runs at memory speed and is
+//! here already; what it must tell apart is a record that was written from one that was not, or in part, where the sequence
+//! number has to fit as well. It is no protection against who means harm: that is the file's mode. The header has its own, so that
+//! headers can be looked for behind damage without reading what they claim to describe. Sequence numbers rise from record to
+//! record and begin with a random one: so bytes of another log, which somebody may keep in an array, are never taken for records
+//! of this one.
+//!
+//! Payloads of bytes (extents, redo) have a fixed beginning; the others are small, and written by `postcard`.
+
+use serde::{Deserialize, Serialize};
+
+use super::Base;
+use crate::error::{Error, Result};
+
+pub(super) const MAGIC: u16 = 0xA57A;
+pub(super) const HEADER: usize = 32;
+/// What an extent's or a redo record's payload begins with.
+pub(super) const BEFORE_BYTES: usize = 24;
+
+/// Of the format of logs.
+pub(super) const VERSION: u32 = 1;
+
+/// The longest payload; longer ones are nobody's.
+pub(super) const LONGEST_PAYLOAD: usize = 16 << 20;
+
+pub(super) const BEGIN: u8 = 1;
+pub(super) const EXTENT: u8 = 2;
+pub(super) const REDO: u8 = 3;
+/// Any other of [`Record`].
+pub(super) const OTHER: u8 = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordHeader {
+    pub(super) kind: u8,
+    pub(super) payload: u32,
+    pub(super) payload_crc: u32,
+    pub(super) sequence: u64,
+    pub(super) synced: u64,
+}
+
+/// The first record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::stage) struct Begin {
+    pub(super) version: u32,
+    /// Bytes of the container's name.
+    pub(super) container: Vec<u8>,
+    pub(super) base: Base,
+    pub(super) arrays: Vec<(String, u64)>,
+}
+
+/// A small record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::stage) enum Record {
+    Length {
+        layer: u64,
+        array: u32,
+        len: u64,
+    },
+    RedoLength {
+        file: u32,
+        len: u64,
+    },
+    Sealed {
+        layer: u64,
+        times: Vec<SealedTime>,
+        in_place: bool,
+    },
+    Replacing {
+        layer: u64,
+        inode: u64,
+        birth: u64,
+        size: u64,
+        mtime_secs: i64,
+        mtime_nanos: u32,
+    },
+    Committed {
+        layer: u64,
+        base: Base,
+        lens: Vec<u64>,
+    },
+    Thawed {
+        layer: u64,
+    },
+}
+
+/// The time of modification that a file of the container has after a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedTime {
+    /// Which of [`Base::files`].
+    pub file: u32,
+    pub secs: i64,
+    pub nanos: u32,
+    /// A fingerprint of what the commit leaves alone of the file, if it changes it in place.
+    pub untouched: u32,
+}
+
+/// What a commit says in the log, for who recovers.
+#[derive(Debug, Clone)]
+pub enum CommitRecord {
+    /// How long it is to be.
+    RedoLength { file: u32, len: u64 },
+    /// All that is to be done has been said.
+    Sealed {
+        layer: u64,
+        times: Vec<SealedTime>,
+        in_place: bool,
+    },
+    /// A new file, which is this one, is about to take the container's place.
+    Replacing {
+        layer: u64,
+        inode: u64,
+        birth: u64,
+        size: u64,
+        mtime: crate::source::Timestamp,
+    },
+}
+
+impl RecordHeader {
+    pub(super) fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..2].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[2] = self.kind;
+        bytes[4..8].copy_from_slice(&self.payload.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.payload_crc.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.synced.to_le_bytes());
+        let crc = crc32fast::hash(&bytes);
+        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// None: it is no header.
+    pub(super) fn decode(bytes: &[u8; HEADER]) -> Option<RecordHeader> {
+        let u32_at = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        if bytes[..2] != MAGIC.to_le_bytes() || bytes[3] != 0 {
+            return None;
+        }
+        let mut plain = *bytes;
+        plain[12..16].fill(0);
+        (crc32fast::hash(&plain) == u32_at(12)).then(|| RecordHeader {
+            kind: bytes[2],
+            payload: u32_at(4),
+            payload_crc: u32_at(8),
+            sequence: u64_at(16),
+            synced: u64_at(24),
+        })
+    }
+
+    /// How much of the file the whole record takes.
+    pub(super) fn len(&self) -> u64 {
+        HEADER as u64 + u64::from(self.payload).next_multiple_of(8)
+    }
+}
+
+/// The beginning of an extent's or a redo record's payload: layer and array, or a zero and the file; and the offset.
+pub(super) fn before_bytes(layer: u64, index: u32, offset: u64) -> [u8; BEFORE_BYTES] {
+    let mut bytes = [0; BEFORE_BYTES];
+    bytes[..8].copy_from_slice(&layer.to_le_bytes());
+    bytes[8..12].copy_from_slice(&index.to_le_bytes());
+    bytes[16..].copy_from_slice(&offset.to_le_bytes());
+    bytes
+}
+
+/// Layer, index and offset.
+pub(super) fn read_before_bytes(bytes: &[u8; BEFORE_BYTES]) -> (u64, u32, u64) {
+    let u32_at =
+        |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+    (u64_at(0), u32_at(8), u64_at(16))
+}
+
+pub(super) fn encode(what: &impl Serialize) -> Result<Vec<u8>> {
+    let bytes = postcard::to_allocvec(what);
+    let bytes = bytes.map_err(|e| Error::Bug(format!("a record cannot be written: {e}")))?;
+    match bytes.len() <= LONGEST_PAYLOAD {
+        true => Ok(bytes),
+        false => Err(Error::Bug("a record is too long".into())),
+    }
+}

@@ -1,0 +1,440 @@
+//! Appends to a log, and syncs it.
+//!
+//! Sequence numbers are never given twice, not even for a record that could not be written. An fsync should write nothing but the
+//! bytes of its records: so the file is filled with zeros ahead, by more each time, and its length and blocks
+//! are there when records come. Zeros are written, not allocated: the first write to an allocated range changes metadata.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::read::RECOVERED;
+use super::record::{self, BEFORE_BYTES, Begin, CommitRecord, HEADER, Record, RecordHeader};
+use super::{Base, LogBytes, LogSpot, LogState, log_name, read_log};
+use crate::disk::{Caller, DiskFile, Place, Putting, Target};
+use crate::error::{Error, Result};
+use crate::memory::fallible;
+use crate::stage::StagedArray;
+
+/// How far the file is filled with zeros ahead, the first time and at most.
+const ROOM: u64 = 64 << 10;
+const MOST_ROOM: u64 = 4 << 20;
+
+/// The largest buffer that records are put together in, and the smallest, which is always there.
+const BUFFER: usize = 256 << 10;
+const SMALL_BUFFER: usize = 8 << 10;
+
+static ZEROS: [u8; ROOM as usize] = [0; ROOM as usize];
+
+pub(in crate::stage) struct LogWriter {
+    file: Arc<dyn DiskFile>,
+    owner: Caller,
+    /// Where the next record goes.
+    end: u64,
+    /// How long the file is.
+    room: u64,
+    step: u64,
+    sequence: u64,
+    /// How much is known to be on the disk.
+    synced: u64,
+    /// Whether the directory knows the file for good.
+    named: bool,
+    /// What was written since has not reached the disk, and may never: the system tells that once.
+    failed: bool,
+}
+
+/// A sync under way.
+pub(in crate::stage) struct SyncRound {
+    file: Arc<dyn DiskFile>,
+    end: u64,
+    named: bool,
+}
+
+/// Runs with memory for a record of so many bytes, or fewer if there is none.
+pub(in crate::stage) fn with_buffer<T>(bytes: usize, with: impl FnOnce(&mut [u8]) -> T) -> T {
+    let size = bytes.saturating_add(HEADER + BEFORE_BYTES + 8).min(BUFFER);
+    let large = (size > SMALL_BUFFER).then(|| fallible::zeros(size as u64, "cannot write a log"));
+    match large {
+        Some(Ok(mut large)) => with(&mut large),
+        _ => with(&mut [0; SMALL_BUFFER]),
+    }
+}
+
+impl LogWriter {
+    /// Makes the log of a container. What has its name already is somebody's, or was not recovered.
+    pub(in crate::stage) fn create(
+        spot: &LogSpot,
+        base: &Base,
+        arrays: &[(String, u64)],
+    ) -> Result<LogWriter> {
+        use std::os::unix::ffi::OsStrExt;
+        let name = log_name(&spot.container);
+        let create = || spot.disk.create(spot.place(&name), 0o600, spot.owner);
+        let file = match create() {
+            // Nothing in it ever reached the disk: a crash has left it.
+            Err(e) if e.is_already_there() && read_log(&spot.of())?.is_none() => {
+                spot.disk.unlink(spot.place(&name))?;
+                create()?
+            }
+            file => file?,
+        };
+        let mut writer = LogWriter::of(file, spot.owner, first_sequence());
+        let begin = Begin {
+            version: record::VERSION,
+            container: spot.container.as_bytes().to_vec(),
+            base: base.clone(),
+            arrays: arrays.to_vec(),
+        };
+        let begun = writer.lock().and_then(|()| writer.check_owner());
+        let begun =
+            begun.and_then(|()| writer.put_payload(record::BEGIN, &record::encode(&begin)?));
+        if let Err(e) = begun {
+            let _ = writer.remove(spot);
+            return Err(e);
+        }
+        Ok(writer)
+    }
+
+    /// Goes on with a log that was read, behind its last record.
+    pub(in crate::stage) fn resume(spot: &LogSpot, found: &LogState) -> Result<LogWriter> {
+        let path = spot.directory.join(log_name(&spot.container));
+        let identity = found.identity();
+        let file = spot.disk.open(&path, identity.id)?;
+        let mut writer = LogWriter::of(file, spot.owner, found.sequence());
+        writer.lock()?;
+        // Somebody may have gone on with it between reading and locking.
+        match writer.file.source().stat() {
+            Ok(stat) if stat.identity != identity => return Err(Error::Changed { path }),
+            Ok(_) | Err(Error::Unsupported) => {}
+            Err(e) => return Err(e),
+        }
+        // What lies behind from before is never taken for what comes now.
+        writer.sequence = writer.sequence.saturating_add(RECOVERED);
+        (writer.end, writer.room) = (found.end(), identity.size);
+        writer.clear_rest(spot)?;
+        Ok(writer)
+    }
+
+    /// A record that was torn, and is overwritten in part by the next one, could be whole again: so none is left behind the end.
+    fn clear_rest(&self, spot: &LogSpot) -> Result<()> {
+        let (log, mut at, mut cleared) = (self.bytes(), self.end, false);
+        with_buffer(0, |buffer| {
+            while at < self.room {
+                let n = (self.room - at).min(buffer.len() as u64) as usize;
+                log.read(at, &mut buffer[..n])?;
+                if buffer[..n] != ZEROS[..n] {
+                    self.put_all(at, &ZEROS[..n])?;
+                    cleared = true;
+                }
+                at += n as u64;
+            }
+            match cleared {
+                true => spot.disk.sync(Target::Open(self.file.source()), true),
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn of(file: Arc<dyn DiskFile>, owner: Caller, sequence: u64) -> LogWriter {
+        LogWriter {
+            file,
+            owner,
+            end: 0,
+            room: 0,
+            step: ROOM,
+            sequence,
+            synced: 0,
+            named: false,
+            failed: false,
+        }
+    }
+
+    /// One writes. Where a file system has no locks nobody else is noticed.
+    fn lock(&self) -> Result<()> {
+        let Some(fd) = self.file.source().fd() else {
+            return Ok(());
+        };
+        let operation = FlockOperation::NonBlockingLockExclusive;
+        match rustix::io::retry_on_intr(|| flock(fd, operation)) {
+            Err(e @ Errno::WOULDBLOCK) => Err(Error::io(
+                "another process writes to the log of the stage",
+                e,
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A log that is not the container's owner's would not be believed later.
+    fn check_owner(&self) -> Result<()> {
+        match self.file.source().stat() {
+            Ok(stat) if stat.uid != self.owner.uid || stat.mode & 0o7777 != 0o600 => {
+                let cause = io::Error::from_raw_os_error(libc::EACCES);
+                Err(Error::io(
+                    "a log of the stage cannot be made that is the container's owner's",
+                    cause,
+                ))
+            }
+            Ok(_) | Err(Error::Unsupported) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub(in crate::stage) fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(in crate::stage) fn bytes(&self) -> LogBytes {
+        LogBytes::Written(Arc::clone(&self.file))
+    }
+
+    /// Unlinks it.
+    pub(in crate::stage) fn remove(&self, spot: &LogSpot) -> Result<()> {
+        let name = log_name(&spot.container);
+        let place = spot.place(&name);
+        match spot.disk.unlink(place) {
+            Err(e) if !e.is_not_found() => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    pub(in crate::stage) fn put(&mut self, what: &Record) -> Result<()> {
+        self.put_payload(record::OTHER, &record::encode(what)?)
+    }
+
+    pub(in crate::stage) fn put_commit(&mut self, what: &CommitRecord) -> Result<()> {
+        match *what {
+            CommitRecord::RedoLength { file, len } => self.put(&Record::RedoLength { file, len }),
+            CommitRecord::Sealed {
+                layer,
+                ref times,
+                in_place,
+            } => {
+                let times = times.clone();
+                self.put(&Record::Sealed {
+                    layer,
+                    times,
+                    in_place,
+                })
+            }
+            CommitRecord::Replacing {
+                layer,
+                inode,
+                birth,
+                size,
+                mtime,
+            } => self.put(&Record::Replacing {
+                layer,
+                inode,
+                birth,
+                size,
+                mtime_secs: mtime.secs,
+                mtime_nanos: mtime.nanos,
+            }),
+        }
+    }
+
+    /// Tells `each` part's offset in the file, and where in the log it lies.
+    pub(in crate::stage) fn put_redo(
+        &mut self,
+        file: u32,
+        offset: u64,
+        bytes: &[u8],
+        each: &mut dyn FnMut(u64, Range<u64>),
+    ) -> Result<()> {
+        with_buffer(bytes.len(), |buffer| {
+            let mut done = 0;
+            while done < bytes.len() {
+                let before = record::before_bytes(0, file, offset + done as u64);
+                let (put, n) = self.put_bytes(record::REDO, before, buffer, |room| {
+                    let n = room.len().min(bytes.len() - done);
+                    room[..n].copy_from_slice(&bytes[done..][..n]);
+                    n
+                })?;
+                each(offset + done as u64, put..put + n as u64);
+                done += n;
+            }
+            Ok(())
+        })
+    }
+
+    /// Appends an extent whose bytes `fill` gives, as many as there is room for; says where they are, and how many.
+    pub(in crate::stage) fn put_extent(
+        &mut self,
+        layer: u64,
+        array: StagedArray,
+        offset: u64,
+        buffer: &mut [u8],
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<(u64, usize)> {
+        let before = record::before_bytes(layer, array.0, offset);
+        self.put_bytes(record::EXTENT, before, buffer, fill)
+    }
+
+    fn put_bytes(
+        &mut self,
+        kind: u8,
+        before: [u8; BEFORE_BYTES],
+        buffer: &mut [u8],
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<(u64, usize)> {
+        const FRONT: usize = HEADER + BEFORE_BYTES;
+        buffer[HEADER..FRONT].copy_from_slice(&before);
+        // The end is filled up to a multiple of 8.
+        let room = (buffer.len() - FRONT) & !7;
+        let n = fill(&mut buffer[FRONT..][..room]);
+        let payload = BEFORE_BYTES + n;
+        let end = HEADER + payload.next_multiple_of(8);
+        buffer[HEADER + payload..end].fill(0);
+        let header = self.header(kind, payload, &buffer[HEADER..end]);
+        buffer[..HEADER].copy_from_slice(&header.encode());
+        let at = self.end + FRONT as u64;
+        self.append(&buffer[..end])?;
+        Ok((at, n))
+    }
+
+    fn put_payload(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
+        let mut record = vec![0; HEADER];
+        record.extend_from_slice(payload);
+        record.resize(record.len().next_multiple_of(8), 0);
+        let header = self.header(kind, payload.len(), &record[HEADER..]);
+        record[..HEADER].copy_from_slice(&header.encode());
+        self.append(&record)
+    }
+
+    /// `filled`: the payload and the zeros that follow it.
+    fn header(&mut self, kind: u8, payload: usize, filled: &[u8]) -> RecordHeader {
+        self.sequence += 1;
+        RecordHeader {
+            kind,
+            payload: payload as u32,
+            payload_crc: crc32fast::hash(filled),
+            sequence: self.sequence,
+            synced: self.synced,
+        }
+    }
+
+    fn append(&mut self, record: &[u8]) -> Result<()> {
+        self.put_all(self.end, record)?;
+        self.end += record.len() as u64;
+        self.room = self.room.max(self.end);
+        Ok(())
+    }
+
+    fn put_all(&self, at: u64, bytes: &[u8]) -> Result<()> {
+        let n = self.file.put(at, bytes, Putting::default(), self.owner)?;
+        match n < bytes.len() {
+            // Asked again, it says why.
+            true => {
+                let rest = &bytes[n..];
+                match self
+                    .file
+                    .put(at + n as u64, rest, Putting::default(), self.owner)?
+                {
+                    put if put == rest.len() => Ok(()),
+                    _ => Err(no_space()),
+                }
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// None: everything is on the disk.
+    pub(in crate::stage) fn begin_sync(&mut self) -> Result<Option<SyncRound>> {
+        if self.named && self.end == self.synced {
+            return Ok(None);
+        }
+        if self.failed {
+            self.write_again()?;
+        }
+        self.make_room();
+        Ok(Some(SyncRound {
+            file: Arc::clone(&self.file),
+            end: self.end,
+            named: self.named,
+        }))
+    }
+
+    pub(in crate::stage) fn end_sync(&mut self, round: &SyncRound, succeeded: bool) {
+        self.failed = !succeeded;
+        if succeeded {
+            self.synced = self.synced.max(round.end);
+            self.named = true;
+        }
+    }
+
+    /// Zeros behind the end, if the file has grown anyway since it was last synced. That there is no space for them is no
+    /// reason to fail.
+    fn make_room(&mut self) {
+        if self.end < self.room {
+            return;
+        }
+        let end = self.end + self.step;
+        while self.room < end {
+            let n = (end - self.room).min(ROOM);
+            match self.put_all(self.room, &ZEROS[..n as usize]) {
+                Ok(()) => self.room += n,
+                Err(_) => return,
+            }
+        }
+        self.step = (self.step * 4).min(MOST_ROOM);
+    }
+
+    /// The system forgets that pages are dirty that it could not write, so they are made dirty again.
+    fn write_again(&mut self) -> Result<()> {
+        let mut at = self.synced;
+        let log = self.bytes();
+        with_buffer(BUFFER, |buffer| {
+            while at < self.end {
+                let n = (self.end - at).min(buffer.len() as u64) as usize;
+                log.read(at, &mut buffer[..n])?;
+                self.put_all(at, &buffer[..n])?;
+                at += n as u64;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Closing would not do: a process that is just being started has the file open too until it runs its program.
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        if let Some(fd) = self.file.source().fd() {
+            let _ = flock(fd, FlockOperation::Unlock);
+        }
+    }
+}
+
+impl SyncRound {
+    pub(in crate::stage) fn wait(&self, spot: &LogSpot) -> Result<()> {
+        spot.disk.sync(Target::Open(self.file.source()), true)?;
+        if !self.named {
+            let (path, id) = (&*spot.directory, spot.directory_id);
+            spot.disk.sync(Target::Named { path, id }, false)?;
+        }
+        Ok(())
+    }
+}
+
+impl LogSpot {
+    pub(super) fn place<'a>(&'a self, name: &'a std::ffi::OsStr) -> Place<'a> {
+        Place {
+            directory: &self.directory,
+            id: self.directory_id,
+            name,
+        }
+    }
+}
+
+/// Random, with room for all that will come.
+fn first_sequence() -> u64 {
+    RandomState::new().hash_one(0) >> 2
+}
+
+fn no_space() -> Error {
+    let cause = io::Error::from_raw_os_error(libc::ENOSPC);
+    Error::io("cannot write to the log of the stage", cause)
+}

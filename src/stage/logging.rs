@@ -1,0 +1,268 @@
+//! How what is staged gets into the log: at a sync, when memory is wanted back, and when there is none to write to.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use super::StagedArray;
+use super::layer::{Layer, no_array};
+use super::log::{CommitRecord, LogWriter, Record, with_buffer};
+use super::slab::Lender;
+use super::staging::{Stage, StageLog};
+use crate::error::Result;
+
+/// About how much memory is given back at once.
+const GIVEN_BACK: u64 = 1 << 20;
+
+impl Stage {
+    pub(super) fn lock_syncing(&self) -> MutexGuard<'_, ()> {
+        self.syncing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when everything that is staged is in the log, and the log on the disk.
+    pub fn sync(&self) -> Result<()> {
+        let _alone = self.lock_syncing();
+        let logged = self.log_everything();
+        let synced = logged.and_then(|()| self.sync_written());
+        self.announce();
+        synced
+    }
+
+    fn log_everything(&self) -> Result<()> {
+        let mut log = self.lock_log();
+        let layers = self.layers();
+        for layer in layers.iter().rev().filter(|layer| !layer.is_logged()) {
+            log.open(&layers)?;
+            for array in 0..log.arrays.len() {
+                log.put_array(layer, StagedArray(array as u32))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the disk without the lock of the log: who writes goes on. The caller has that of the sync.
+    pub(super) fn sync_written(&self) -> Result<()> {
+        let mut log = self.lock_log();
+        log.pay()?;
+        let Some(writer) = &mut log.writer else {
+            return Ok(());
+        };
+        let Some(round) = writer.begin_sync()? else {
+            return Ok(());
+        };
+        let spot = log.spot.clone();
+        drop(log);
+        let synced = round.wait(&spot);
+        if let Some(writer) = &mut self.lock_log().writer {
+            writer.end_sync(&round, synced.is_ok());
+        }
+        synced
+    }
+
+    /// For want of memory.
+    pub(super) fn write_to_log(&self, array: StagedArray, at: u64, bytes: &[u8]) -> Result<()> {
+        let mut log = self.lock_log();
+        log.check(array)?;
+        let layers = self.layers();
+        log.open(&layers)?;
+        let Some(active) = layers.first() else {
+            return Err(no_array());
+        };
+        // What was cut off before must not be cut off what is written now.
+        log.put_lengths(&layers[1..], array)?;
+        log.put_cut(active, array)?;
+        let layer = active.number();
+        let mut done = 0;
+        let written = with_buffer(bytes.len(), |buffer| {
+            while done < bytes.len() {
+                let from = at + done as u64;
+                let rest = &bytes[done..];
+                let (put, n) = log.put_extent(layer, array, from, buffer, |room| {
+                    let n = room.len().min(rest.len());
+                    room[..n].copy_from_slice(&rest[..n]);
+                    n
+                })?;
+                active.put_logged(array, from..from + n as u64, put)?;
+                done += n;
+            }
+            Ok(())
+        });
+        drop(log);
+        self.announce();
+        written
+    }
+}
+
+impl StageLog {
+    /// Sees to it that there is a log, which these layers read from.
+    pub(super) fn open(&mut self, layers: &[Arc<Layer>]) -> Result<()> {
+        if self.writer.is_none() {
+            let writer = LogWriter::create(&self.spot, &self.base, &self.arrays)?;
+            for layer in layers {
+                layer.set_log(writer.bytes());
+            }
+            self.writer = Some(writer);
+        }
+        Ok(())
+    }
+
+    pub(super) fn writer(&mut self) -> Result<&mut LogWriter> {
+        self.pay()?;
+        let none = || crate::error::Error::Bug("a log is written that was not made".into());
+        self.writer.as_mut().ok_or_else(none)
+    }
+
+    pub(super) fn put_record(&mut self, record: &Record) -> Result<()> {
+        self.writer()?.put(record)
+    }
+
+    pub(super) fn put_commit_record(&mut self, record: &CommitRecord) -> Result<()> {
+        self.writer()?.put_commit(record)
+    }
+
+    /// Puts what could not be put before.
+    pub(super) fn pay(&mut self) -> Result<()> {
+        while let (Some(writer), Some(record)) = (&mut self.writer, self.owed.first()) {
+            writer.put(record)?;
+            self.owed.remove(0);
+        }
+        Ok(())
+    }
+
+    /// Logs all of an array: what was cut off, what is in memory alone, and the length if that does not tell it.
+    fn put_array(&mut self, layer: &Layer, array: StagedArray) -> Result<()> {
+        self.put_cut(layer, array)?;
+        self.put_extents(layer, array, 0..layer.len(array))?;
+        self.put_len(layer, array)
+    }
+
+    /// Before anything of a layer is logged, the lengths of those below it are: so what is logged of them when they have become one
+    /// ([`Layer::absorb`]) cuts nothing off that came later.
+    fn put_lengths(&mut self, below: &[Arc<Layer>], array: StagedArray) -> Result<()> {
+        below.iter().rev().try_for_each(|layer| {
+            self.put_cut(layer, array)?;
+            self.put_len(layer, array)
+        })
+    }
+
+    fn put_len(&mut self, layer: &Layer, array: StagedArray) -> Result<()> {
+        let (len, logged) = layer.lengths(array);
+        if len != logged {
+            let record = Record::Length {
+                layer: layer.number(),
+                array: array.0,
+                len,
+            };
+            self.put_record(&record)?;
+            layer.logged_len(array, len);
+        }
+        Ok(())
+    }
+
+    /// Logs how short an array has been, before anything is logged that came later.
+    fn put_cut(&mut self, layer: &Layer, array: StagedArray) -> Result<()> {
+        let Some(len) = layer.cut(array) else {
+            return Ok(());
+        };
+        let record = Record::Length {
+            layer: layer.number(),
+            array: array.0,
+            len,
+        };
+        self.put_record(&record)?;
+        layer.logged_cut(array, len);
+        Ok(())
+    }
+
+    /// Logs what of a range is in memory alone. What is written meanwhile may be missed: it goes through once.
+    fn put_extents(&mut self, layer: &Layer, array: StagedArray, range: Range<u64>) -> Result<()> {
+        let number = layer.number();
+        let mut at = range.start;
+        while let Some(next) = layer.next_unlogged(array, at..range.end) {
+            let wanted = usize::try_from(next.end - next.start).unwrap_or(usize::MAX);
+            at = with_buffer(wanted, |buffer| {
+                let mut taken = next.start..next.start;
+                let put = self.put_extent(number, array, next.start, buffer, |room| {
+                    taken = layer.take_unlogged(array, next.clone(), room);
+                    (taken.end - taken.start) as usize
+                });
+                match put {
+                    Ok((put, _)) => layer.logged(array, taken.clone(), put),
+                    Err(_) => layer.not_logged(array, taken.clone()),
+                }
+                put.map(|_| taken.end.max(next.start + 1))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Puts an extent whose bytes `fill` gives, as many as there is room for; says where they are, and how many.
+    fn put_extent(
+        &mut self,
+        layer: u64,
+        array: StagedArray,
+        offset: u64,
+        buffer: &mut [u8],
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<(u64, usize)> {
+        self.writer()?
+            .put_extent(layer, array, offset, buffer, fill)
+    }
+
+    /// Gives back about so much of the memory of a layer.
+    fn give_back(&mut self, layer: &Layer, below: &[Arc<Layer>]) -> bool {
+        let held = layer.bytes_held();
+        for array in 0..self.arrays.len() {
+            let array = StagedArray(array as u32);
+            let mut at = 0;
+            while let Some(range) = layer.next_in_memory(array, at, GIVEN_BACK) {
+                let logged = self.put_lengths(below, array);
+                let logged = logged.and_then(|()| self.put_cut(layer, array));
+                let logged = logged.and_then(|()| self.put_extents(layer, array, range.clone()));
+                if let Err(e) = logged {
+                    log::debug!("what is staged cannot be written to its log: {e}");
+                    return layer.bytes_held() < held;
+                }
+                layer.forget_memory(array, range.clone());
+                if held.saturating_sub(layer.bytes_held()) >= GIVEN_BACK {
+                    return true;
+                }
+                at = range.end;
+            }
+        }
+        layer.bytes_held() < held
+    }
+}
+
+impl Lender for Stage {
+    fn give_up(&self) -> bool {
+        let Ok(mut log) = self.log.try_lock() else {
+            self.wanted.store(true, Ordering::Release);
+            return false;
+        };
+        let layers: Vec<Arc<Layer>> = match self.layers.try_read() {
+            Ok(layers) => layers.list().collect(),
+            Err(_) => {
+                self.wanted.store(true, Ordering::Release);
+                return false;
+            }
+        };
+        if layers.iter().all(|layer| layer.bytes_held() == 0) {
+            return false;
+        }
+        if let Err(e) = log.open(&layers) {
+            log::debug!("what is staged cannot be written to a log: {e}");
+            return false;
+        }
+        // What is frozen first: it is written to no more.
+        let mut numbers = (0..layers.len()).rev();
+        numbers.any(|at| log.give_back(&layers[at], &layers[at + 1..]))
+    }
+
+    fn give_up_encoded(&self) -> bool {
+        match self.layers.try_read() {
+            Ok(layers) => layers.list().any(|layer| layer.give_up_encoded()),
+            Err(_) => false,
+        }
+    }
+}

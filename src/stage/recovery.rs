@@ -1,0 +1,49 @@
+//! A stage made of what a log holds.
+
+use std::sync::Arc;
+
+use super::layer::Layer;
+use super::log::{LogSpot, LogState, LogWriter, Record};
+use super::slab::StageMemory;
+use super::staging::{Stage, StageLayers, StageLog};
+use crate::error::Result;
+
+impl Stage {
+    /// Goes on with a log that was read ([`super::read_log`]). If a commit was under way, what it was of is frozen:
+    /// whoever finds out how it ended says so by [`Stage::committed`] or [`Stage::thaw`].
+    pub fn recover(
+        spot: LogSpot,
+        found: &LogState,
+        memory: Arc<StageMemory>,
+    ) -> Result<Arc<Stage>> {
+        let writer = LogWriter::resume(&spot, found)?;
+        let open = |layer: &super::log::FoundLayer| Arc::new(layer.open(writer.bytes()));
+        let mut layers: Vec<Arc<Layer>> = found.found_layers().iter().map(open).collect();
+        let lens: Vec<u64> = found.arrays().iter().map(|&(_, len)| len).collect();
+        let nothing = || Arc::new(Layer::new(1, &lens, Some(writer.bytes())));
+        let active = layers.pop().unwrap_or_else(nothing);
+        // What was begun and never sealed is void, whatever comes next.
+        let pending = found.pending().is_some();
+        let is_begun = !found.redo().is_empty() || !found.file_lengths().is_empty();
+        let unsealed = !pending && is_begun;
+        let layer = active.number();
+        let layers = StageLayers {
+            active,
+            frozen: layers.pop(),
+        };
+        let log = StageLog {
+            spot,
+            base: found.base().clone(),
+            arrays: found.arrays().to_vec(),
+            owed: unsealed
+                .then_some(Record::Thawed { layer })
+                .into_iter()
+                .collect(),
+            commit_logged: pending,
+            writer: Some(writer),
+        };
+        // A copy keeps it, too.
+        let last_write = (!found.is_clean()).then(|| found.identity().mtime);
+        Ok(Stage::assembled(log, layers, memory, last_write))
+    }
+}

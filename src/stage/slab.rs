@@ -1,0 +1,300 @@
+//! Staged bytes in memory: slabs to which writes are appended, and the part of the budget that they may take.
+//!
+//! Many small writes that follow each other fill one slab, so they cost little. A slab goes back as a whole, when nothing of
+//! it is shown any more. The first ones are small, so that a stage with little in it is small. All stages of a daemon
+//! share one [`StageMemory`], which takes at most half of the budget; it never waits. Used by [`super::layer`], and by
+//! [`super::Stage`], which asks for slabs while it holds no lock that giving memory back needs.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use memmap2::{Advice, MmapMut};
+
+use super::ahead::EncodedBlock;
+use super::extents::InSlab;
+use crate::memory::budget::{Budget, Hold, Reclaim};
+use crate::memory::{fallible, is_short};
+
+pub(super) const LARGEST_SLAB: u64 = 256 << 10;
+const SMALLEST_SLAB: u64 = 4 << 10;
+
+/// Slabs of a layer that holds so much are pages of this size, which the system gives and clears at once.
+const HUGE_FROM: u64 = 16 << 20;
+const HUGE: u64 = 2 << 20;
+
+/// Slabs are told apart in the whole process, so that those of one layer can become another's.
+static NEXT_SLAB: AtomicU64 = AtomicU64::new(0);
+
+/// What all stages of a daemon may take of its budget.
+pub struct StageMemory {
+    budget: Arc<Budget>,
+    used: AtomicU64,
+    /// Bytes of encoded blocks, which count for the budget alone: they are the first to go.
+    encoded: AtomicU64,
+    lenders: RwLock<Vec<Weak<dyn Lender>>>,
+}
+
+/// A stage, as the one who can give slabs back.
+pub(super) trait Lender: Send + Sync {
+    /// Writes a part to the log if it must, and drops it; false if nothing came free. Waits for no lock that is
+    /// held while memory is asked for.
+    fn give_up(&self) -> bool;
+
+    /// Drops a block that was encoded ahead; false if there is none.
+    fn give_up_encoded(&self) -> bool;
+}
+
+/// Memory for bytes that are staged.
+pub(super) struct StageSlab {
+    memory: SlabMemory,
+    /// Bytes of it that were appended to.
+    filled: usize,
+    /// Bytes of it that are shown.
+    live: u64,
+    _charge: Charge,
+}
+
+enum SlabMemory {
+    Heap(Vec<u8>),
+    Mapped(MmapMut),
+}
+
+struct Charge {
+    _hold: Hold,
+    bytes: u64,
+    memory: Arc<StageMemory>,
+}
+
+/// The slabs of a layer.
+#[derive(Default)]
+pub(super) struct Slabs {
+    by_number: BTreeMap<u64, StageSlab>,
+    /// What is appended to.
+    current: Option<u64>,
+    bytes: u64,
+}
+
+impl StageMemory {
+    pub fn new(budget: Arc<Budget>) -> Arc<StageMemory> {
+        let memory = Arc::new(StageMemory {
+            budget,
+            used: AtomicU64::new(0),
+            encoded: AtomicU64::new(0),
+            lenders: RwLock::default(),
+        });
+        let lender: Weak<StageMemory> = Arc::downgrade(&memory);
+        memory.budget.register(lender);
+        memory
+    }
+
+    /// Bytes that all stages hold.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    pub(super) fn register(&self, lender: Weak<dyn Lender>) {
+        let mut lenders = self.lenders.write().unwrap_or_else(PoisonError::into_inner);
+        lenders.retain(|lender| lender.strong_count() > 0);
+        lenders.push(lender);
+    }
+
+    /// A slab with room for so many bytes, or for as many as a slab has. `held`: by the layer, which grows by as much as
+    /// it has.
+    pub(super) fn slab(self: &Arc<Self>, least: u64, held: u64) -> Option<StageSlab> {
+        let huge = (held >= HUGE_FROM).then(|| self.slab_of(HUGE)).flatten();
+        let size = least.max(held).clamp(SMALLEST_SLAB, LARGEST_SLAB);
+        huge.or_else(|| self.slab_of(size.next_multiple_of(SMALLEST_SLAB)))
+    }
+
+    fn slab_of(self: &Arc<Self>, size: u64) -> Option<StageSlab> {
+        let charge = self.charge(size)?;
+        Some(StageSlab {
+            memory: SlabMemory::new(size)?,
+            filled: 0,
+            live: 0,
+            _charge: charge,
+        })
+    }
+
+    fn charge(self: &Arc<Self>, bytes: u64) -> Option<Charge> {
+        let half = self.budget.limit() / 2;
+        let add = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= half);
+        let order = Ordering::Relaxed;
+        self.used.fetch_update(order, order, add).ok()?;
+        let Some(hold) = self.budget.try_reserve(bytes) else {
+            self.used.fetch_sub(bytes, order);
+            return None;
+        };
+        let memory = Arc::clone(self);
+        Some(Charge {
+            _hold: hold,
+            bytes,
+            memory,
+        })
+    }
+}
+
+/// Memory of an encoded block.
+pub(super) struct EncodedCharge {
+    _hold: Hold,
+    bytes: u64,
+    memory: Arc<StageMemory>,
+}
+
+impl StageMemory {
+    /// Keeps an encoded block, if there is memory for it.
+    pub fn encoded(self: &Arc<Self>, bytes: Vec<u8>) -> Option<EncodedBlock> {
+        let len = bytes.len() as u64;
+        let charge = EncodedCharge {
+            _hold: self.budget.try_reserve(len)?,
+            bytes: len,
+            memory: Arc::clone(self),
+        };
+        self.encoded.fetch_add(len, Ordering::Relaxed);
+        Some(EncodedBlock::new(bytes, charge))
+    }
+}
+
+impl Drop for EncodedCharge {
+    fn drop(&mut self) {
+        let encoded = &self.memory.encoded;
+        encoded.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl SlabMemory {
+    fn new(size: u64) -> Option<SlabMemory> {
+        let len = usize::try_from(size).ok()?;
+        if size < HUGE {
+            return fallible::zeros(size, "cannot stage")
+                .ok()
+                .map(SlabMemory::Heap);
+        }
+        if is_short() {
+            return None;
+        }
+        let mapping = MmapMut::map_anon(len).ok()?;
+        // Small pages do as well.
+        let _ = mapping.advise(Advice::HugePage);
+        Some(SlabMemory::Mapped(mapping))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            SlabMemory::Heap(bytes) => bytes,
+            SlabMemory::Mapped(mapping) => mapping,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            SlabMemory::Heap(bytes) => bytes,
+            SlabMemory::Mapped(mapping) => mapping,
+        }
+    }
+}
+
+impl StageSlab {
+    fn size(&self) -> usize {
+        self.memory.bytes().len()
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Reclaim for StageMemory {
+    fn reclaimable(&self) -> u64 {
+        self.used()
+            .saturating_add(self.encoded.load(Ordering::Relaxed))
+    }
+
+    fn give_up(&self) -> bool {
+        let Ok(lenders) = self.lenders.try_read() else {
+            return false;
+        };
+        let all = || lenders.iter().filter_map(Weak::upgrade);
+        all().any(|lender| lender.give_up_encoded()) || all().any(|lender| lender.give_up())
+    }
+}
+
+impl Slabs {
+    /// Bytes of memory that they take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many bytes can be appended.
+    pub(super) fn room(&self) -> u64 {
+        let current = self.current.and_then(|number| self.by_number.get(&number));
+        current.map_or(0, |slab| (slab.size() - slab.filled) as u64)
+    }
+
+    /// From now on bytes are appended to this one.
+    pub(super) fn add(&mut self, slab: StageSlab) {
+        let number = NEXT_SLAB.fetch_add(1, Ordering::Relaxed);
+        self.drop_if_dead(self.current);
+        self.bytes += slab.size() as u64;
+        self.by_number.insert(number, slab);
+        self.current = Some(number);
+    }
+
+    /// Appends as many as there is room for, and says where they are.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Option<(InSlab, usize)> {
+        let number = self.current?;
+        let slab = self.by_number.get_mut(&number)?;
+        let n = bytes.len().min(slab.size() - slab.filled);
+        let at = u32::try_from(slab.filled).ok()?;
+        slab.memory.bytes_mut()[slab.filled..][..n].copy_from_slice(&bytes[..n]);
+        slab.filled += n;
+        slab.live += n as u64;
+        let place = InSlab { slab: number, at };
+        (n > 0).then_some((place, n))
+    }
+
+    pub(super) fn get(&self, place: InSlab, len: usize) -> Option<&[u8]> {
+        let at = place.at as usize;
+        let slab = self.by_number.get(&place.slab)?;
+        slab.memory.bytes().get(at..at.checked_add(len)?)
+    }
+
+    pub(super) fn get_mut(&mut self, place: InSlab, len: usize) -> Option<&mut [u8]> {
+        let at = place.at as usize;
+        let slab = self.by_number.get_mut(&place.slab)?;
+        slab.memory.bytes_mut().get_mut(at..at.checked_add(len)?)
+    }
+
+    /// So many bytes of a slab are not shown any more.
+    pub(super) fn release(&mut self, place: InSlab, len: u64) {
+        if let Some(slab) = self.by_number.get_mut(&place.slab) {
+            slab.live = slab.live.saturating_sub(len);
+            self.drop_if_dead(Some(place.slab));
+        }
+    }
+
+    fn drop_if_dead(&mut self, number: Option<u64>) {
+        let Some(number) = number else { return };
+        let slab = self.by_number.get(&number);
+        if slab.is_some_and(|slab| slab.live == 0)
+            && let Some(slab) = self.by_number.remove(&number)
+        {
+            self.bytes -= slab.size() as u64;
+            self.current = self.current.filter(|&current| current != number);
+        }
+    }
+
+    /// Takes over those of another layer.
+    pub(super) fn take_over(&mut self, others: &mut Slabs) {
+        self.by_number.append(&mut others.by_number);
+        self.bytes += std::mem::take(&mut others.bytes);
+        self.current = others.current.take().or(self.current);
+    }
+}

@@ -1,0 +1,252 @@
+//! A [`Stage`]: writing to it, and what it says of itself.
+//!
+//! What follows when memory is short or a sync is asked for is in [`super::logging`], freezing and thawing in
+//! [`super::committing`].
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::StagedArray;
+use super::layer::{Layer, Written, no_array};
+use super::log::{Base, LogSpot, LogWriter, Record};
+use super::slab::{LARGEST_SLAB, Lender, StageMemory};
+use crate::error::{Error, Result};
+use crate::source::Timestamp;
+
+/// The largest array: what the system can number.
+pub(super) const LARGEST_ARRAY: u64 = i64::MAX as u64;
+
+/// The uncommitted changes of one container.
+pub struct Stage {
+    pub(super) memory: Arc<StageMemory>,
+    /// Held by the one who syncs.
+    pub(super) syncing: Mutex<()>,
+    pub(super) log: Mutex<StageLog>,
+    pub(super) layers: RwLock<StageLayers>,
+    last_write: Mutex<Option<Timestamp>>,
+    /// Somebody wanted memory and met a lock: he is to be told when it is free.
+    pub(super) wanted: AtomicBool,
+}
+
+/// The log, and what is to be said in it.
+pub(super) struct StageLog {
+    pub(super) spot: LogSpot,
+    pub(super) base: Base,
+    /// Names of the arrays, and how long they are in the container.
+    pub(super) arrays: Vec<(String, u64)>,
+    /// None: nothing has been logged yet.
+    pub(super) writer: Option<LogWriter>,
+    /// Records that could not be written when they should have been; nothing is written before them.
+    pub(super) owed: Vec<Record>,
+    /// Whether records of a commit were appended that has neither failed nor come to an end.
+    pub(super) commit_logged: bool,
+}
+
+pub(super) struct StageLayers {
+    pub(super) active: Arc<Layer>,
+    pub(super) frozen: Option<Arc<Layer>>,
+}
+
+impl Stage {
+    /// `arrays`: names and lengths of the container's arrays; [`StagedArray`] counts them. Nothing is made on the disk before
+    /// something has to be in the log.
+    pub fn new(
+        spot: LogSpot,
+        base: Base,
+        arrays: Vec<(String, u64)>,
+        memory: Arc<StageMemory>,
+    ) -> Arc<Stage> {
+        let lens: Vec<u64> = arrays.iter().map(|&(_, len)| len).collect();
+        let layers = StageLayers {
+            active: Arc::new(Layer::new(1, &lens, None)),
+            frozen: None,
+        };
+        let log = StageLog {
+            spot,
+            base,
+            arrays,
+            writer: None,
+            owed: Vec::new(),
+            commit_logged: false,
+        };
+        Stage::assembled(log, layers, memory, None)
+    }
+
+    pub(super) fn assembled(
+        log: StageLog,
+        layers: StageLayers,
+        memory: Arc<StageMemory>,
+        last_write: Option<Timestamp>,
+    ) -> Arc<Stage> {
+        let stage = Arc::new(Stage {
+            memory,
+            syncing: Mutex::default(),
+            log: Mutex::new(log),
+            layers: RwLock::new(layers),
+            last_write: Mutex::new(last_write),
+            wanted: AtomicBool::new(false),
+        });
+        let lender = Arc::downgrade(&stage);
+        let lender: std::sync::Weak<dyn Lender> = lender;
+        stage.memory.register(lender);
+        stage
+    }
+
+    pub(super) fn lock_log(&self) -> MutexGuard<'_, StageLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn read_layers(&self) -> RwLockReadGuard<'_, StageLayers> {
+        self.layers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write_layers(&self) -> RwLockWriteGuard<'_, StageLayers> {
+        self.layers.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes bytes, beyond the end as well: what lies between is zeros. Says how many, fewer only if there is neither memory nor
+    /// disk for more; an error if there is for none.
+    pub fn write(&self, array: StagedArray, offset: u64, bytes: &[u8]) -> Result<usize> {
+        let end = offset.checked_add(bytes.len() as u64);
+        if end.is_none_or(|end| end > LARGEST_ARRAY) {
+            return Err(too_large());
+        }
+        let (mut at, mut done) = (offset, 0);
+        for piece in bytes.chunks(LARGEST_SLAB as usize) {
+            match self.write_piece(array, at, piece) {
+                Err(e) if done == 0 => return Err(e),
+                Err(_) => break,
+                Ok(()) => {}
+            }
+            done += piece.len();
+            at += piece.len() as u64;
+        }
+        if done > 0 {
+            self.was_written();
+        }
+        Ok(done)
+    }
+
+    fn write_piece(&self, array: StagedArray, at: u64, piece: &[u8]) -> Result<()> {
+        let layers = self.read_layers();
+        let written = layers.active.write(array, at, piece, None)?;
+        let written = match written {
+            Written::Needs { more, held } => match self.memory.slab(more, held) {
+                Some(slab) => layers.active.write(array, at, piece, Some(slab))?,
+                None => written,
+            },
+            Written::Done => Written::Done,
+        };
+        drop(layers);
+        self.announce();
+        match written {
+            Written::Done => Ok(()),
+            // No memory; or others have used the new slab meanwhile.
+            Written::Needs { .. } => self.write_to_log(array, at, piece),
+        }
+    }
+
+    /// Truncates or extends.
+    pub fn set_len(&self, array: StagedArray, len: u64) -> Result<()> {
+        if len > LARGEST_ARRAY {
+            return Err(too_large());
+        }
+        // So that what is about to be said in the log of the length stays right until it has been said.
+        let log = self.lock_log();
+        let set = self.read_layers().active.set_len(array, len);
+        drop(log);
+        self.announce();
+        set.inspect(|()| self.was_written())
+    }
+
+    fn was_written(&self) {
+        *self
+            .last_write
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Timestamp::now());
+    }
+
+    /// As the array is shown.
+    pub fn len(&self, array: StagedArray) -> u64 {
+        self.read_layers().active.len(array)
+    }
+
+    /// When something was last written: the time of modification that is shown. None if nothing has been since the last
+    /// commit.
+    pub fn last_write(&self) -> Option<Timestamp> {
+        *self
+            .last_write
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn forget_last_write(&self) {
+        *self
+            .last_write
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Whether there is nothing to commit.
+    pub fn is_clean(&self) -> bool {
+        let layers = self.read_layers();
+        layers.frozen.is_none() && layers.active.is_clean()
+    }
+
+    /// What lies above the arrays of the container, the top first. Another list after each step of a commit.
+    pub fn layers(&self) -> Vec<Arc<Layer>> {
+        self.read_layers().list().collect()
+    }
+
+    /// Bytes of memory.
+    pub fn bytes_held(&self) -> u64 {
+        self.layers().iter().map(|layer| layer.bytes_held()).sum()
+    }
+
+    /// Bytes of the log.
+    pub fn bytes_logged(&self) -> u64 {
+        self.lock_log().writer.as_ref().map_or(0, LogWriter::end)
+    }
+
+    /// To be called when a lock is free again that giving memory back needs.
+    pub(super) fn announce(&self) {
+        if self.wanted.swap(false, Ordering::AcqRel) {
+            self.memory.budget().announce();
+        }
+    }
+
+    /// The container lies there now. Its log has followed, if there is one.
+    pub fn moved(&self, spot: LogSpot) {
+        self.lock_log().spot = spot;
+    }
+
+    /// Somebody has set the time of modification: it is the container's when this is committed.
+    pub fn set_last_write(&self, to: Timestamp) {
+        *self
+            .last_write
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(to);
+    }
+}
+
+impl StageLayers {
+    /// The top first.
+    pub(super) fn list(&self) -> impl Iterator<Item = Arc<Layer>> {
+        let active = Arc::clone(&self.active);
+        std::iter::once(active).chain(self.frozen.clone())
+    }
+}
+
+impl StageLog {
+    pub(super) fn check(&self, array: StagedArray) -> Result<()> {
+        match array.index() < self.arrays.len() {
+            true => Ok(()),
+            false => Err(no_array()),
+        }
+    }
+}
+
+fn too_large() -> Error {
+    let cause = std::io::Error::from_raw_os_error(libc::EFBIG);
+    Error::io("an array cannot be that long", cause)
+}

@@ -1,0 +1,380 @@
+//! A stage against plain vectors of bytes, whatever is done to it in whatever order.
+
+mod failing;
+mod forged;
+mod sample;
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::layer::Part;
+use super::log::{CommitRecord, SealedTime};
+use super::*;
+use sample::{ARRAYS, Container};
+
+/// What is done to a stage.
+#[derive(Debug, Clone)]
+enum Action {
+    Write(u32, u64, usize, u8),
+    SetLen(u32, u64),
+    Sync,
+    GiveUp,
+    Freeze,
+    Thaw,
+    Seal,
+    Commit,
+    /// Synced, the process ends, and another one goes on.
+    Recover,
+    Discard,
+}
+
+fn actions(most: usize) -> impl Strategy<Value = Vec<Action>> {
+    let array = 0..ARRAYS as u32;
+    let action = prop_oneof![
+        8 => (array.clone(), 0u64..700, 1usize..200, 1u8..).prop_map(|(a, b, c, d)| Action::Write(a, b, c, d)),
+        3 => (array, 0u64..800).prop_map(|(a, b)| Action::SetLen(a, b)),
+        3 => Just(Action::Sync),
+        2 => Just(Action::GiveUp),
+        2 => Just(Action::Freeze),
+        1 => Just(Action::Thaw),
+        1 => Just(Action::Seal),
+        1 => Just(Action::Commit),
+        2 => Just(Action::Recover),
+        1 => prop_oneof![3 => Just(Action::Sync), 1 => Just(Action::Discard)],
+    ];
+    proptest::collection::vec(action, 1..most)
+}
+
+/// The stage, and what it must show.
+struct Model {
+    container: Container,
+    stage: Arc<Stage>,
+    shown: Vec<Vec<u8>>,
+    frozen: Option<Vec<Vec<u8>>>,
+    sealed: bool,
+    budget: u64,
+}
+
+impl Model {
+    fn new(budget: u64) -> Model {
+        let container = Container::new();
+        let stage = container.stage(budget);
+        Model {
+            shown: container.arrays.clone(),
+            container,
+            stage,
+            frozen: None,
+            sealed: false,
+            budget,
+        }
+    }
+
+    fn act(&mut self, action: &Action) {
+        match *action {
+            Action::Write(array, at, len, byte) => {
+                let bytes = vec![byte; len];
+                let n = self.stage.write(StagedArray(array), at, &bytes).unwrap();
+                assert_eq!(n, len);
+                sample::write(&mut self.shown[array as usize], at, &bytes);
+            }
+            Action::SetLen(array, len) => {
+                self.stage.set_len(StagedArray(array), len).unwrap();
+                self.shown[array as usize].resize(len as usize, 0);
+            }
+            Action::Sync => self.stage.sync().unwrap(),
+            Action::GiveUp => {
+                use slab::Lender;
+                while self.stage.give_up() {}
+                assert_eq!(self.stage.bytes_held(), 0);
+            }
+            Action::Freeze => {
+                let clean = self.stage.is_clean();
+                let frozen = self.stage.freeze();
+                assert_eq!(frozen.is_some(), !clean && self.frozen.is_none());
+                if frozen.is_some() {
+                    self.frozen = Some(self.shown.clone());
+                }
+            }
+            Action::Thaw => {
+                self.stage.thaw().unwrap();
+                (self.frozen, self.sealed) = (None, false);
+            }
+            Action::Seal => self.seal(),
+            Action::Commit => self.commit(),
+            Action::Recover => self.recover(),
+            Action::Discard => {
+                self.stage.discard().unwrap();
+                self.shown = self.container.arrays.clone();
+                (self.frozen, self.sealed) = (None, false);
+                assert!(self.stage.is_clean() && !self.container.log_path().exists());
+            }
+        }
+    }
+
+    fn seal(&mut self) {
+        let Some(frozen) = self.stage.frozen() else {
+            return;
+        };
+        let layer = frozen.number();
+        let redo = self.stage.append_redo(0, 7, &[3; 70], &mut |_, _| ());
+        redo.unwrap();
+        let times = vec![SealedTime {
+            file: 0,
+            secs: 1,
+            nanos: 2,
+            untouched: 3,
+        }];
+        let sealed = CommitRecord::Sealed {
+            layer,
+            times,
+            in_place: true,
+        };
+        self.stage.append(&sealed).unwrap();
+        self.stage.sync_log().unwrap();
+        self.sealed = true;
+    }
+
+    fn commit(&mut self) {
+        let Some(frozen) = self.frozen.take() else {
+            return;
+        };
+        self.container.arrays = frozen;
+        self.container.base.files[0].size += 1;
+        let lens = self.container.lens();
+        let base = self.container.base.clone();
+        self.stage.committed(base, &lens).unwrap();
+        self.sealed = false;
+        let is_clean = self.stage.is_clean();
+        assert!(!is_clean || self.shown == self.container.arrays);
+    }
+
+    fn recover(&mut self) {
+        self.stage.sync().unwrap();
+        let found = read_log(&self.container.spot().of()).unwrap();
+        let Some(found) = found else {
+            assert!(!self.container.log_path().exists());
+            assert_eq!(self.shown, self.container.arrays);
+            (self.stage, self.frozen) = (self.container.stage(self.budget), None);
+            return;
+        };
+        assert_eq!(found.base(), &self.container.base);
+        assert_eq!(found.pending().is_some(), self.sealed);
+        if self.sealed {
+            let mut bytes = [0; 70];
+            let redo = found.redo().last().unwrap();
+            found.read_redo(redo, 0, &mut bytes).unwrap();
+            assert!(bytes == [3; 70] && redo.offset == 7);
+        } else {
+            self.frozen = None;
+        }
+        self.check(&found.layers());
+        // The lock goes with the last descriptor.
+        let memory = self.container.memory(self.budget);
+        self.stage = self.container.stage(self.budget);
+        self.stage = Stage::recover(self.container.spot(), &found, memory).unwrap();
+    }
+
+    fn check(&self, layers: &[Arc<Layer>]) {
+        for array in 0..ARRAYS {
+            let shown = self.container.read(array, layers);
+            assert!(shown == self.shown[array], "array {array}");
+        }
+    }
+
+    fn check_stage(&self) {
+        self.check(&self.stage.layers());
+        for (array, shown) in self.shown.iter().enumerate() {
+            assert_eq!(
+                self.stage.len(StagedArray(array as u32)),
+                shown.len() as u64
+            );
+            let below = self.frozen.as_ref().unwrap_or(&self.container.arrays);
+            let active = &self.stage.layers()[0];
+            let changed = active.changed(StagedArray(array as u32));
+            assert!(changed.is_sorted_by(|a, b| a.end < b.start));
+            for (at, byte) in shown.iter().enumerate() {
+                let covered = changed.iter().any(|range| range.contains(&(at as u64)));
+                assert!(
+                    covered || below[array].get(at) == Some(byte),
+                    "{at} of {array}"
+                );
+            }
+        }
+        if let (Some(frozen), Some(layer)) = (&self.frozen, self.stage.frozen()) {
+            for (array, frozen) in frozen.iter().enumerate() {
+                let layers = std::slice::from_ref(&layer);
+                assert!(self.container.read(array, layers) == *frozen);
+            }
+        }
+    }
+}
+
+fn run(actions: &[Action], budget: u64) {
+    let mut model = Model::new(budget);
+    // Who found the layers before reads right through them, until others stand above.
+    for action in actions {
+        use Action::*;
+        let goes_on = matches!(action, Thaw | Write(..) | SetLen(..) | GiveUp | Sync);
+        let before = goes_on.then(|| model.stage.layers());
+        model.act(action);
+        model.check_stage();
+        if let Some(before) = before {
+            model.check(&before);
+        }
+    }
+    let memory = Arc::clone(&model.stage.memory);
+    drop(model);
+    assert_eq!(
+        (memory.used(), memory.budget().used()),
+        (0, 0),
+        "all memory went back"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_stage_shows_what_was_written(actions in actions(40)) {
+        run(&actions, 1 << 20);
+    }
+
+    /// One slab at most.
+    #[test]
+    fn so_does_one_with_hardly_any_memory(actions in actions(40)) {
+        run(&actions, 8 << 10);
+    }
+
+    #[test]
+    fn so_does_one_without_memory(actions in actions(40)) {
+        run(&actions, 1 << 10);
+    }
+}
+
+#[test]
+fn a_small_sync_is_one_small_write_and_one_wait() {
+    use crate::disk::recording::{Change, RecordingDisk};
+    let mut container = Container::new();
+    let recording = Arc::new(RecordingDisk::new(Arc::clone(&container.disk)));
+    container.disk = Arc::clone(&recording) as Arc<dyn crate::disk::Disk>;
+    let stage = container.stage(1 << 20);
+    stage.write(StagedArray(0), 0, &[1; 4096]).unwrap();
+    assert!(
+        recording.changes().is_empty(),
+        "nothing is made before it must be"
+    );
+    stage.sync().unwrap();
+    for step in 1..9 {
+        let before = recording.changes().len();
+        stage
+            .write(StagedArray(0), step * 4096, &[2; 4096])
+            .unwrap();
+        stage.sync().unwrap();
+        stage.sync().unwrap();
+        let changes = &recording.changes()[before..];
+        let [Change::Put(_, _, bytes, _), Change::Sync(_, true)] = changes else {
+            panic!("{changes:?}");
+        };
+        assert_eq!(bytes.len(), 4096 + 56);
+    }
+}
+
+#[test]
+fn writes_that_follow_each_other_are_one_extent() {
+    let container = Container::new();
+    let stage = container.stage(1 << 20);
+    for at in 0..1000 {
+        stage
+            .write(StagedArray(0), at * 10, &[at as u8; 10])
+            .unwrap();
+    }
+    let mut parts = Vec::new();
+    stage.layers()[0].parts(StagedArray(0), 0..10_000, &mut parts);
+    assert_eq!(parts, [Part::Staged(0..10_000)]);
+    assert!(stage.bytes_held() <= 32 << 10, "{}", stage.bytes_held());
+    let held = stage.bytes_held();
+    stage.write(StagedArray(0), 500, &[9; 5000]).unwrap();
+    assert_eq!(stage.bytes_held(), held, "in place");
+    stage.set_len(StagedArray(0), 0).unwrap();
+    assert_eq!(stage.bytes_held(), 0);
+}
+
+#[test]
+fn memory_comes_back_when_others_want_it() {
+    let container = Container::new();
+    let stage = container.stage(1 << 20);
+    let budget = Arc::clone(stage.memory.budget());
+    stage.write(StagedArray(0), 0, &[7; 400 << 10]).unwrap();
+    assert!(stage.memory.used() > 300 << 10);
+    let hold = budget.reserve(1 << 20);
+    assert_eq!((stage.bytes_held(), hold.bytes()), (0, 1 << 20));
+    let mut bytes = vec![0; 400 << 10];
+    stage.layers()[0]
+        .read(StagedArray(0), 0, &mut bytes)
+        .unwrap();
+    assert_eq!(bytes, [7; 400 << 10]);
+}
+
+#[test]
+fn stages_together_hold_half_of_the_budget() {
+    let (one, other) = (Container::new(), Container::new());
+    let memory = one.memory(1 << 20);
+    let stages = [&one, &other].map(|container| container.stage_with(&memory));
+    for stage in &stages {
+        stage.write(StagedArray(1), 0, &[5; 1 << 20]).unwrap();
+        let used = memory.used();
+        assert!(
+            used <= 512 << 10 && memory.budget().used() == used,
+            "{used}"
+        );
+    }
+}
+
+#[test]
+fn readers_and_writers_and_a_sync_and_a_want_of_memory_side_by_side() {
+    let container = Container::new();
+    let stage = container.stage(256 << 10);
+    let budget = Arc::clone(stage.memory.budget());
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stop = &stop;
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3u64)
+            .map(|own| {
+                let stage = &stage;
+                scope.spawn(move || {
+                    for step in 0..400u64 {
+                        let at = (step * 7919 % 300) * 300 + own * 100;
+                        stage
+                            .write(StagedArray(0), at, &[own as u8 + 1; 100])
+                            .unwrap();
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                stage.sync().unwrap();
+                drop(budget.reserve(200 << 10));
+                stage.freeze();
+                stage.thaw().unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let mut bytes = [0; 300];
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                for layer in stage.layers() {
+                    layer.read(StagedArray(0), 900, &mut bytes).unwrap();
+                }
+            }
+        });
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().unwrap());
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let shown = container.read(0, &stage.layers());
+    for (at, byte) in shown.iter().enumerate().take(90_000) {
+        assert_eq!(u64::from(*byte), at as u64 / 100 % 3 + 1, "{at}");
+    }
+}

@@ -37,6 +37,10 @@ pub enum Error {
     Unsuitable,
     /// The mount is read-only, or what is to be changed is part of a container.
     ReadOnly,
+    /// What was asked for cannot be stored; says why.
+    Invalid(String),
+    /// It follows from other arrays, and is not for anybody to write; says from what.
+    Computed(String),
     /// The handle was opened for reading alone.
     NotOpenForWriting,
     /// There is nothing behind the end of a file.
@@ -326,6 +330,7 @@ impl fmt::Display for Error {
             Error::IsADirectory => f.write_str("is a directory"),
             Error::Unsuitable => f.write_str("not possible for this kind of file"),
             Error::ReadOnly => f.write_str("read-only"),
+            Error::Invalid(why) | Error::Computed(why) => f.write_str(why),
             Error::NotOpenForWriting => f.write_str("not open for writing"),
             Error::BeyondTheEnd => f.write_str("beyond the end of the file"),
             Error::NoAttribute => f.write_str("no such extended attribute"),

@@ -94,6 +94,11 @@ pub trait Array: Send + Sync {
     /// Appends the pieces that make up `range`, in order; `range` lies within `0..info().bytes`.
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()>;
 
+    /// Decoded bytes as they are now, if that may change from moment to moment: somebody writes to the array.
+    fn len_now(&self) -> Option<u64> {
+        None
+    }
+
     /// About how many bytes it takes for as long as its container is open, but for what it charges by itself.
     fn weight(&self) -> u64 {
         1 << 10

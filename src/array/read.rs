@@ -29,7 +29,7 @@ pub struct CachedArray {
     pub group: Arc<str>,
     /// Bytes shown before the array's own.
     pub prefix: Arc<[u8]>,
-    /// Decoded size of the array, without the prefix.
+    /// Decoded size of the array, without the prefix, when it was opened.
     pub bytes: u64,
 }
 
@@ -46,7 +46,12 @@ pub enum Tail {
 impl CachedArray {
     /// Size as shown.
     pub fn size(&self) -> u64 {
-        self.prefix.len() as u64 + self.bytes
+        self.prefix.len() as u64 + self.len_now()
+    }
+
+    /// Decoded size of the array, without the prefix.
+    pub fn len_now(&self) -> u64 {
+        self.array.len_now().unwrap_or(self.bytes)
     }
 
     /// Gives the bytes of `offset..offset + len`, cut at the end, to `reply`. A range within one block

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::gather::{self, PieceSource};
+use super::steps::PieceSteps;
 use super::{Array, BlockId, Piece};
 use crate::error::Result;
 use crate::memory::block::Workspace;
@@ -31,6 +32,22 @@ pub enum DecodeMemory<'a> {
 /// Scratch memory to be lent for reading blocks of up to `block_len` bytes, whose decode takes up to `scratch`.
 pub const fn lent(block_len: u64, scratch: u64) -> u64 {
     room(block_len).saturating_add(scratch)
+}
+
+/// The same for a range of an array.
+pub fn lent_for(array: &dyn Array, range: std::ops::Range<u64>) -> Result<u64> {
+    let ranges = [PlacedRange { from: range, to: 0 }];
+    let mut steps = PieceSteps::new(array, &ranges);
+    let (mut placed, mut most) = (Vec::new(), 0);
+    while !steps.is_done() {
+        steps.next(&mut placed)?;
+        for group in placed.chunk_by(gather::same_block) {
+            if let Some(Piece::Block { id, block_len, .. }) = group.first().map(|p| p.piece) {
+                most = most.max(lent(block_len, array.scratch(id)));
+            }
+        }
+    }
+    Ok(most)
 }
 
 struct Uncached<'a, 'm> {

@@ -21,6 +21,7 @@ pub mod names;
 pub mod netcdf;
 #[cfg(test)]
 mod out_of_memory;
+pub mod rewrite;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ use crate::memory::budget::Budget;
 use crate::source::{Identity, Stat, Store};
 
 pub use candidate::Candidate;
+use rewrite::Rewrite;
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[&dyn Format] = &[
@@ -90,6 +92,11 @@ pub trait Format: Send + Sync {
         &[]
     }
 
+    /// Whether containers of this format can be changed; then there may be logs of changes beside them.
+    fn is_changed(&self) -> bool {
+        false
+    }
+
     /// Opens a container. Damage goes into [`Container::faults`]; an error means that the source could
     /// not be read at all.
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container>;
@@ -132,6 +139,8 @@ pub struct Container {
     pub faults: Vec<Fault>,
     /// Rules between arrays.
     pub checks: Vec<Arc<dyn Check>>,
+    /// How it can be changed; none if it cannot.
+    pub rewrite: Option<Arc<dyn Rewrite>>,
 }
 
 pub type Attributes = serde_json::Map<String, serde_json::Value>;
@@ -205,6 +214,7 @@ impl Container {
             without_space: BTreeSet::new(),
             faults: Vec::new(),
             checks: Vec::new(),
+            rewrite: None,
         }
     }
 

@@ -81,6 +81,26 @@ impl FileHeader {
         Ok(header)
     }
 
+    /// As it is stored.
+    pub(super) fn bytes(&self) -> [u8; LEN] {
+        let size = |bytes: Option<u32>| bytes.map_or([0xff; 4], u32::to_le_bytes);
+        let options = [(self.has_offsets, OFFSETS), (self.has_metadata, METADATA)];
+        let mut bytes = [0; LEN];
+        bytes[..4].copy_from_slice(MAGIC);
+        bytes[4] = VERSION;
+        for (_, bit) in options.iter().filter(|(set, _)| *set) {
+            bytes[5] |= bit;
+        }
+        bytes[6] = self.checksum.code();
+        bytes[7] = self.typesize;
+        bytes[8..12].copy_from_slice(&size(self.chunk_size));
+        bytes[12..16].copy_from_slice(&size(self.last_chunk));
+        let nchunks = self.nchunks.map_or([0xff; 8], u64::to_le_bytes);
+        bytes[16..24].copy_from_slice(&nchunks);
+        bytes[24..32].copy_from_slice(&self.max_app_chunks.to_le_bytes());
+        bytes
+    }
+
     fn check_counts(&self) -> Result<()> {
         let Some(nchunks) = self.nchunks else {
             if self.max_app_chunks != 0 {
@@ -211,6 +231,27 @@ mod tests {
         assert_eq!((header.typesize, header.checksum), (8, Checksum::Adler32));
         assert!(!header.has_offsets && !header.has_metadata);
         assert_eq!(header.plain_len().unwrap(), Some(7424));
+    }
+
+    #[test]
+    fn what_is_stored_is_what_was_read() {
+        for (at, value) in [
+            (5, 1),
+            (5, 2),
+            (6, 8),
+            (7, 255),
+            (8, 9),
+            (12, 3),
+            (16, 7),
+            (24, 5),
+        ] {
+            let mut bytes = files::header(0, 1, 2000, 0, 4, 0);
+            bytes[at] = value;
+            assert_eq!(FileHeader::parse(&bytes).unwrap().bytes(), bytes);
+        }
+        let mut unknown = files::header(0, 1, 0, 0, 0, 0);
+        unknown[8..24].fill(0xff);
+        assert_eq!(FileHeader::parse(&unknown).unwrap().bytes(), unknown);
     }
 
     #[test]

@@ -10,8 +10,7 @@
 //!   (where everything lies).
 //! - Reading: [`chunks`] finds the chunk that holds a byte, [`read`] reads and decodes blocks of it.
 //! - Checking: [`verify`] goes over the whole file; [`faults`] are its words and those of a read.
-//!
-//! A writer would stand beside [`read`], as `write`: it encodes chunks, and knows sections and headers from here.
+//! - Changing: [`write`] tells how a changed file comes about.
 
 mod chunks;
 mod faults;
@@ -20,6 +19,7 @@ mod metadata;
 mod read;
 mod sections;
 mod verify;
+mod write;
 
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ use metadata::Metadata;
 use metadata::numpy::Numpy;
 use read::PackedBytes;
 use sections::Sections;
+use write::BloscpackFile;
 
 const VERSION: &str = "3";
 const EXTENSION: &str = "blp";
@@ -45,6 +46,10 @@ pub struct Bloscpack;
 impl Format for Bloscpack {
     fn name(&self) -> &'static str {
         "bloscpack"
+    }
+
+    fn is_changed(&self) -> bool {
+        true
     }
 
     fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {
@@ -113,15 +118,25 @@ fn open(format: &'static str, source: Arc<dyn Source>, budget: &Arc<Budget>) -> 
     if let Some(said) = metadata.said.filter(|said| said.whole) {
         container.attributes.insert("metadata".into(), said.value);
     }
+    let file = BloscpackFile {
+        is_numpy: matches!(&numpy, Some(Ok(_))),
+        text: metadata.text.clone(),
+        data: Arc::new(data.with_numpy(numpy.and_then(|n| n.ok()))),
+        header,
+        after_metadata: metadata.end,
+    };
     container.texts.extend(metadata.text.map(|text| Text {
         name: TEXT_NAME.to_owned(),
         content: text,
     }));
-    show(
-        &mut container,
-        data.with_numpy(numpy.and_then(|n| n.ok())),
-        fault,
-    )?;
+    show(&mut container, &file.data, fault)?;
+    let is_sized = |chunk_size: Option<u32>, chunks: Option<u64>| {
+        chunks == Some(1) || (chunk_size > Some(0) && chunks > Some(0))
+    };
+    let sized = is_sized(file.header.chunk_size, file.header.nchunks);
+    if container.faults.is_empty() && sizes.is_some() && sized && !container.arrays.is_empty() {
+        container.rewrite = Some(Arc::new(file));
+    }
     Ok(container)
 }
 
@@ -156,7 +171,7 @@ fn even_sizes(header: &FileHeader) -> Result<Option<ChunkSizes>> {
 
 /// Adds the array. `broken`: where the walk for the sizes broke off. An array of which no chunk was found
 /// is not shown at all: an empty file would look like one.
-fn show(container: &mut Container, data: PackedBytes, broken: Option<Fault>) -> Result<()> {
+fn show(container: &mut Container, data: &Arc<PackedBytes>, broken: Option<Fault>) -> Result<()> {
     let found = data.chunks.sizes();
     let nothing = data.fault_of_nothing()?;
     container
@@ -181,7 +196,7 @@ fn show(container: &mut Container, data: PackedBytes, broken: Option<Fault>) -> 
     };
     match missing {
         Some(fault) => container.add("data", Err(fault.into())),
-        None => container.add("data", Ok(Arc::new(data))),
+        None => container.add("data", Ok(Arc::clone(data) as _)),
     }
 }
 

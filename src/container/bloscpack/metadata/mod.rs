@@ -21,7 +21,7 @@ use crate::memory::no_memory;
 use crate::source::{Fetch, Source};
 use json::Said;
 
-const MAGIC: &[u8; 8] = b"JSON\0\0\0\0";
+pub(in crate::container::bloscpack) const MAGIC: &[u8; 8] = b"JSON\0\0\0\0";
 /// Stored bytes of the section's header.
 pub(in crate::container::bloscpack) const HEADER: usize = 32;
 const AT: u64 = header::LEN as u64;

@@ -1,0 +1,236 @@
+//! A chunk with its changes, encoded as it was before, or as the chunks beside it are.
+//!
+//! Where a chunk is to stay in its place and has become larger, it is tried at its codec's highest level; where it has become
+//! smaller, the rest of its place is slack within its stated size. Memory for all of it is reserved once. Used by
+//! [`super::recipe`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::recipe::Plan;
+use crate::array::uncached::{DecodeMemory, lent_for, read_into};
+use crate::codec::blosc::encode::{ChunkPlan, ChunkSettings, Compressor, EncodeError, Encoder};
+use crate::codec::blosc::{ChunkHeader, Codec, Filter};
+use crate::container::bloscpack::chunks::FoundChunk;
+use crate::container::rewrite::CommitWay;
+use crate::error::{Error, Result};
+use crate::memory::block::Workspace;
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::{fallible, no_memory, room};
+
+/// Most bytes that are looked at to tell how a chunk was written.
+const FIRST: u64 = 64 << 10;
+
+/// What is encoded ahead takes no more of the budget at a time than one of so many parts.
+const SPARE_PART: u64 = 16;
+
+pub(super) struct ChunkEncoder<'a> {
+    plan: &'a Plan<'a>,
+}
+
+/// Where in a worker's space a chunk and its digest lie: so many bytes from the start.
+pub(super) struct EncodedChunk {
+    len: usize,
+}
+
+/// What chunks take while they are encoded.
+#[derive(Default)]
+struct EncodeNeeds {
+    /// Of the chunk and its digest.
+    out: u64,
+    scratch: u64,
+}
+
+impl<'a> ChunkEncoder<'a> {
+    pub(super) fn new(plan: &'a Plan<'a>) -> Self {
+        ChunkEncoder { plan }
+    }
+
+    /// One for each thread: as many as there are cores, jobs, and memory for.
+    pub(super) fn spaces(&self, jobs: usize, budget: &Arc<Budget>) -> Result<Vec<Workspace>> {
+        let needed = self.needed()?;
+        let each = needed.out.saturating_add(needed.scratch);
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let affordable = usize::try_from(budget.limit() / 2 / each.max(1)).unwrap_or(1);
+        let most = cores.min(jobs).min(affordable).max(1);
+        let (mut hold, threads) = memory_for(budget, each, most);
+        let space = |_| {
+            let charge = hold.split(each);
+            Workspace::new(needed.out, needed.scratch, charge, needed.out)
+        };
+        (0..threads).map(space).collect()
+    }
+
+    /// One, if there is memory for it, so much that nobody would miss it.
+    pub(super) fn space_now(&self, budget: &Arc<Budget>) -> Result<Option<Workspace>> {
+        let needed = self.needed()?;
+        let each = needed.out.saturating_add(needed.scratch);
+        let space = |hold| Workspace::new(needed.out, needed.scratch, hold, needed.out);
+        if each > budget.limit() / SPARE_PART {
+            return Ok(None);
+        }
+        budget.try_reserve(each).map(space).transpose()
+    }
+
+    fn needed(&self) -> Result<EncodeNeeds> {
+        let mut most = EncodeNeeds::default();
+        let digest = self.plan.file.header.checksum.digest_len() as u64;
+        let mut before = None;
+        for number in self.plan.dirty.iter() {
+            let plain = self.plan.new.plain(number);
+            let len = plain.end - plain.start;
+            let stored = self.stored(number)?;
+            let told = stored.map(|chunk| (chunk.header, len));
+            let decode = lent_for(&*self.plan.changed.shown, plain)?;
+            // Most chunks are like the one before.
+            if before != Some((told, decode)) || told.is_none() {
+                let settings = self.settings(stored)?;
+                let nbytes = size(len)?;
+                let chunk = ChunkPlan::new(&settings, nbytes).map_err(failed)?;
+                let encode = settings.scratch_within(nbytes).map_err(failed)? as u64;
+                let highest = ChunkPlan::new(&settings.highest(), nbytes).map_err(failed)?;
+                let out = chunk.most().max(highest.most()) as u64;
+                most.out = most.out.max(out.max(place_of(stored)) + digest);
+                let scratch = room(len).saturating_add(decode.max(room(encode)));
+                most.scratch = most.scratch.max(scratch);
+                before = Some((told, decode));
+            }
+        }
+        Ok(most)
+    }
+
+    /// Encodes a chunk to the start of a space.
+    pub(super) fn encode(&self, number: u64, space: &mut Workspace) -> Result<EncodedChunk> {
+        let plain = self.plan.new.plain(number);
+        let (out, mut scratch) = space.parts();
+        if let Some(ahead) = self.ahead(number, &plain, out) {
+            return Ok(ahead);
+        }
+        let stored = self.stored(number)?;
+        let settings = self.settings(stored)?;
+        let bytes = scratch.take(plain.end - plain.start)?;
+        let memory = DecodeMemory::Lent(scratch.lend());
+        read_into(&*self.plan.changed.shown, plain.start, bytes, memory)?;
+        let nbytes = bytes.len();
+        let work = scratch.take(settings.scratch_within(nbytes).map_err(failed)? as u64)?;
+        let place = stored.filter(|_| self.stays(number));
+        let len = Encoder::lend(|encoder| match place {
+            None => encoder.chunk(&settings, bytes, out, work),
+            Some(_) => {
+                let place = place_of(place) as usize;
+                match encoder.chunk_within(&settings, bytes, &mut out[..place], work)? {
+                    true => Ok(place),
+                    false => encoder.chunk(&settings.highest(), bytes, out, work),
+                }
+            }
+        });
+        let len = len.map_err(failed)?;
+        let digest = self.plan.file.header.checksum.digest(&out[..len]);
+        let digest = digest.as_bytes();
+        out[len..][..digest.len()].copy_from_slice(digest);
+        Ok(EncodedChunk {
+            len: len + digest.len(),
+        })
+    }
+
+    /// The chunk and its digest, if it was encoded ahead, and not for a place that it has to fit.
+    fn ahead(&self, number: u64, plain: &Range<u64>, out: &mut [u8]) -> Option<EncodedChunk> {
+        let ahead = self.plan.changed.ahead.as_ref()?;
+        if self.stays(number) {
+            return None;
+        }
+        let mut len = None;
+        ahead.take(plain, &mut |bytes| {
+            if let Some(place) = out.get_mut(..bytes.len()) {
+                place.copy_from_slice(bytes);
+                len = Some(bytes.len());
+            }
+        });
+        len.map(|len| EncodedChunk { len })
+    }
+
+    pub(super) fn bytes<'s>(
+        &self,
+        space: &'s mut Workspace,
+        encoded: &EncodedChunk,
+    ) -> Result<&'s [u8]> {
+        let (out, _) = space.parts();
+        out.get(..encoded.len)
+            .ok_or_else(|| Error::Bug("a chunk is longer than its space".into()))
+    }
+
+    /// Whether a chunk is best encoded to what it takes now.
+    fn stays(&self, number: u64) -> bool {
+        self.plan.way == CommitWay::InPlace && self.plan.keeps_its_place(number)
+    }
+
+    /// The chunk as it is stored, if it is there.
+    fn stored(&self, number: u64) -> Result<Option<FoundChunk>> {
+        match number < self.plan.old.chunks {
+            true => self.plan.stored(number).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Those of the chunk, or of the last one; what the real program takes if there are none with bytes.
+    fn settings(&self, stored: Option<FoundChunk>) -> Result<ChunkSettings> {
+        let like = match (stored, self.plan.old.chunks.checked_sub(1)) {
+            (Some(stored), _) => Some(stored),
+            (None, Some(last)) => Some(self.plan.stored(last)?),
+            (None, None) => None,
+        };
+        let typesize = self.plan.file.header.typesize.max(1);
+        match like {
+            Some(chunk) if chunk.header.nbytes() > 0 => {
+                let first = self.first_bytes(&chunk)?;
+                Ok(ChunkSettings::of_chunk(&chunk.header, &first))
+            }
+            _ => Ok(ChunkSettings::new(
+                Compressor::BloscLz,
+                Filter::Shuffle,
+                typesize,
+            )),
+        }
+    }
+
+    /// Stored bytes that tell more of how the chunk was written: of zlib alone there are any.
+    fn first_bytes(&self, chunk: &FoundChunk) -> Result<Vec<u8>> {
+        let header = &chunk.header;
+        if header.codec() != Codec::Zlib || header.memcpyed() {
+            return Ok(Vec::new());
+        }
+        let streams = u64::from(header.bstarts_range().end) + 8;
+        let len = streams.min(header.ctbytes().into()).min(FIRST);
+        let mut first = fallible::zeros(len, "cannot look at a chunk")?;
+        self.plan.file.data.source.fetch_one(chunk.at, &mut first)?;
+        Ok(first)
+    }
+}
+
+/// Memory for as many of `most` threads as there is, at least for one. Never waited for: what is staged takes memory that is
+/// only given back by this commit, when the disk is full.
+fn memory_for(budget: &Arc<Budget>, each: u64, most: usize) -> (Hold, usize) {
+    let all = budget.try_reserve(each.saturating_mul(most as u64));
+    let one = |hold| (hold, 1);
+    match all {
+        Some(hold) => (hold, most),
+        None => one(budget
+            .try_reserve(each)
+            .unwrap_or_else(|| budget.keep_built(each))),
+    }
+}
+
+fn place_of(stored: Option<FoundChunk>) -> u64 {
+    stored.map_or(0, |chunk| u64::from(ChunkHeader::ctbytes(&chunk.header)))
+}
+
+fn size(len: u64) -> Result<usize> {
+    usize::try_from(len).map_err(|_| no_memory("cannot encode a chunk"))
+}
+
+fn failed(e: EncodeError) -> Error {
+    match e {
+        EncodeError::NoContext => no_memory("cannot encode a chunk"),
+        other => Error::Bug(format!("cannot encode a chunk: {other}")),
+    }
+}

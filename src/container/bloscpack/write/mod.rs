@@ -1,0 +1,236 @@
+//! Changing Bloscpack files: what is permitted, and how the changed file comes about.
+//!
+//! - [`layout`]: how many chunks a file of another length has, and where they begin.
+//! - [`shape`]: the metadata of a NumPy array of another length.
+//! - [`encode`]: one chunk with its changes, encoded as the chunks beside it are.
+//! - [`recipe`]: the whole file, chunk by chunk.
+//!
+//! Assumes a file without faults whose header knows all sizes; others are not offered for writing.
+
+mod encode;
+mod layout;
+mod recipe;
+mod shape;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::header::{self, FileHeader};
+use super::metadata;
+use super::read::PackedBytes;
+use crate::array::{Array, Info, Order};
+use crate::container::rewrite::{
+    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Rewrite,
+};
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use layout::{Layout, Numbers};
+use recipe::Plan;
+
+/// The longest array: what the file's header can say.
+const MOST: u64 = i64::MAX as u64;
+
+/// Chunks of less are not worth the trouble of being encoded one by one.
+const LEAST_AHEAD: u64 = 32 << 10;
+
+pub(super) struct BloscpackFile {
+    pub(super) data: Arc<PackedBytes>,
+    pub(super) header: FileHeader,
+    /// Where the metadata section ends, or the header if there is none.
+    pub(super) after_metadata: u64,
+    /// The metadata say that it is a NumPy array, which it is.
+    pub(super) is_numpy: bool,
+    /// The metadata as text, of a NumPy array.
+    pub(super) text: Option<Arc<Vec<u8>>>,
+}
+
+impl BloscpackFile {
+    fn layout(&self) -> Layout {
+        Layout::of(&self.header, self.after_metadata)
+    }
+
+    /// The shape that it gets with another length; none if it has no shape but its length.
+    fn shape(&self, len: u64) -> Result<Option<Vec<u64>>> {
+        match self.is_numpy {
+            true => shape::shape_for(&self.data.info()?, len).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The metadata section with another shape, if it is another one.
+    fn metadata(&self, len: u64) -> Result<Option<Vec<u8>>> {
+        let (Some(shape), Some(text)) = (self.shape(len)?, &self.text) else {
+            return Ok(None);
+        };
+        if shape == self.data.info()?.shape {
+            return Ok(None);
+        }
+        let mut old = [0; metadata::HEADER];
+        let at = header::LEN as u64;
+        self.data.source.fetch_one(at, &mut old)?;
+        shape::section(&old, &shape::with_shape(text, &shape)?).map(Some)
+    }
+
+    fn new_layout(&self, len: u64, metadata: Option<&[u8]>) -> Layout {
+        let after_metadata = metadata.map_or(self.after_metadata, shape::end_of);
+        let has_offsets = self.header.has_offsets;
+        let typesize = u64::from(self.header.typesize);
+        let layout = self.layout();
+        layout.resized(len, after_metadata, has_offsets, typesize)
+    }
+
+    fn plan<'a>(
+        &'a self,
+        changed: &'a ChangedArray,
+        metadata: Option<Vec<u8>>,
+        way: CommitWay,
+    ) -> Plan<'a> {
+        let old = self.layout();
+        let new = self.new_layout(changed.len, metadata.as_deref());
+        let dirty = self.dirty(&old, &new, changed);
+        Plan {
+            file: self,
+            changed,
+            old,
+            new,
+            dirty,
+            metadata,
+            way,
+        }
+    }
+
+    /// The chunks that do not stay as they are stored.
+    fn dirty(&self, old: &Layout, new: &Layout, changed: &ChangedArray) -> Numbers {
+        if old.chunk_size != new.chunk_size {
+            let all = 0..new.chunks;
+            return Numbers::of(std::iter::once(all).collect());
+        }
+        let mut dirty: Vec<_> = changed.ranges.iter().map(|r| new.chunks_of(r)).collect();
+        if changed.visible < changed.len {
+            dirty.push(new.chunks_of(&(changed.visible..changed.len)));
+        }
+        if old.len() != new.len() {
+            let (before, after) = (old.chunks - 1, new.chunks - 1);
+            dirty.push(after..after + 1);
+            dirty.push(before..before + 1);
+            dirty.push(before..new.chunks);
+        }
+        dirty.iter_mut().for_each(|r| r.end = r.end.min(new.chunks));
+        Numbers::of(dirty)
+    }
+}
+
+/// The one array, if it has changed.
+fn only(changed: &[ChangedArray]) -> Option<&ChangedArray> {
+    changed.first()
+}
+
+impl Rewrite for BloscpackFile {
+    fn permits(&self, array: &str, change: Change) -> Result<()> {
+        if array != self.data.name() {
+            return Err(Error::Computed(format!("{array} follows from the data")));
+        }
+        let too_long = || Err(Error::Invalid(format!("an array has at most {MOST} bytes")));
+        match change {
+            Change::Write { offset, len } if offset.saturating_add(len) > MOST => too_long(),
+            Change::SetLen(len) | Change::Truncate(len) if len > MOST => too_long(),
+            Change::SetLen(len) => self.shape(len).map(drop),
+            // On the way to another length.
+            Change::Write { .. } | Change::Truncate(0) => Ok(()),
+            Change::Truncate(len) => self.shape(len).map(drop),
+        }
+    }
+
+    fn info(&self, _array: &str, len: u64) -> Result<Info> {
+        let info = self.data.info()?;
+        Ok(match self.shape(len) {
+            Ok(Some(shape)) => Info {
+                shape,
+                bytes: len,
+                ..info
+            },
+            Ok(None) => Info {
+                shape: vec![len],
+                bytes: len,
+                ..info
+            },
+            // Shown as bytes, until it has whole rows again.
+            Err(_) => Info {
+                dtype: crate::array::dtype::Dtype::U8,
+                order: Order::C,
+                shape: vec![len],
+                bytes: len,
+                ..info
+            },
+        })
+    }
+
+    fn consistency(&self, changed: &[ChangedArray]) -> Result<Consistency> {
+        match only(changed).map(|changed| self.shape(changed.len)) {
+            Some(Err(Error::Invalid(why))) => Ok(Consistency::Unfit(why)),
+            Some(Err(other)) => Err(other),
+            Some(Ok(_)) | None => Ok(Consistency::Now),
+        }
+    }
+
+    fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
+        let stored = self.data.source.len();
+        let Some(changed) = only(changed) else {
+            return Ok(Amount {
+                stored,
+                changed: 0,
+                moves: false,
+            });
+        };
+        let metadata = self.metadata(changed.len)?;
+        let (old, new) = (
+            self.layout(),
+            self.new_layout(changed.len, metadata.as_deref()),
+        );
+        let dirty = self.dirty(&old, &new, changed).count();
+        // About as many stored bytes for each plain one as there are now.
+        let plain = u128::from(dirty) * u128::from(new.chunk_size);
+        let ratio = plain * u128::from(stored) / u128::from(old.len().max(1));
+        Ok(Amount {
+            stored,
+            changed: u64::try_from(ratio.min(plain)).unwrap_or(u64::MAX),
+            moves: old.first != new.first,
+        })
+    }
+
+    /// Chunks have their size but for the last one.
+    fn whole_block(&self, _array: &str, len: u64, at: u64) -> Option<Range<u64>> {
+        let layout = self.new_layout(len, None);
+        let start = at - at % layout.chunk_size.max(1);
+        let end = start.checked_add(layout.chunk_size)?;
+        (layout.chunk_size >= LEAST_AHEAD && end <= len).then_some(start..end)
+    }
+
+    fn encode_block(
+        &self,
+        changed: &ChangedArray,
+        block: &Range<u64>,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<Vec<u8>>> {
+        let mut plan = self.plan(changed, None, CommitWay::Replaced);
+        plan.dirty = Numbers::of(vec![plan.new.chunks_of(block)]);
+        let number = plan.dirty.get(0);
+        match number.filter(|&number| plan.new.plain(number) == *block) {
+            Some(number) => plan.encode_alone(number, budget),
+            None => Ok(None),
+        }
+    }
+
+    fn recipe(
+        &self,
+        changed: &[ChangedArray],
+        way: CommitWay,
+        budget: &Arc<Budget>,
+        write: &mut dyn Recipe,
+    ) -> Result<()> {
+        let changed = only(changed)
+            .ok_or_else(|| Error::from(Fault::new("there is nothing to be changed")))?;
+        let metadata = self.metadata(changed.len)?;
+        self.plan(changed, metadata, way).tell(budget, write)
+    }
+}

@@ -1,0 +1,221 @@
+//! The changed file, told in order: runs of chunks that stay, chunks encoded anew, and the sections before them.
+//!
+//! Chunks lie back to back. In place, as long as every chunk so far has fitted where it was, those between the changed ones
+//! are not even looked at; as soon as one has not, everything behind it moves. Used by [`super`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::encode::{ChunkEncoder, EncodedChunk};
+use super::layout::{Layout, Numbers};
+use super::{BloscpackFile, shape};
+use crate::container::bloscpack::chunks::FoundChunk;
+use crate::container::bloscpack::header::{self, FileHeader};
+use crate::container::bloscpack::sections::ENTRY;
+use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe, in_order};
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use crate::memory::fallible;
+
+const FILE: MemberNumber = MemberNumber::ONLY;
+
+/// OffsetEntries of the offsets section that are told at once.
+const ENTRIES: usize = 8 << 10;
+
+pub(super) struct Plan<'a> {
+    pub(super) file: &'a BloscpackFile,
+    pub(super) changed: &'a ChangedArray,
+    pub(super) old: Layout,
+    pub(super) new: Layout,
+    pub(super) dirty: Numbers,
+    pub(super) metadata: Option<Vec<u8>>,
+    pub(super) way: CommitWay,
+}
+
+impl Plan<'_> {
+    pub(super) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<()> {
+        let encoder = ChunkEncoder::new(self);
+        let jobs = usize::try_from(self.dirty.count())
+            .map_err(|_| Error::from(Fault::new("there are too many chunks")))?;
+        let spaces = encoder.spaces(jobs, budget)?;
+        let mut told = ToldFile {
+            plan: self,
+            write,
+            at: self.new.first,
+            next: 0,
+            entries: OffsetEntries::default(),
+        };
+        let number = |job: usize| {
+            let number = self.dirty.get(job as u64);
+            number.ok_or_else(|| Error::Bug("there is no such chunk".into()))
+        };
+        in_order(
+            spaces,
+            jobs,
+            |space, job| encoder.encode(number(job)?, space),
+            |job, space, encoded: EncodedChunk| {
+                told.chunk(number(job)?, encoder.bytes(space, &encoded)?)
+            },
+        )?;
+        told.end()
+    }
+
+    /// One chunk by itself, before the others are known; none if there is no memory for it now.
+    pub(super) fn encode_alone(
+        &self,
+        number: u64,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<Vec<u8>>> {
+        let encoder = ChunkEncoder::new(self);
+        let Some(mut space) = encoder.space_now(budget)? else {
+            return Ok(None);
+        };
+        let encoded = encoder.encode(number, &mut space)?;
+        fallible::copy(encoder.bytes(&mut space, &encoded)?, "cannot keep a chunk").map(Some)
+    }
+
+    /// A chunk as it is stored.
+    pub(super) fn stored(&self, number: u64) -> Result<FoundChunk> {
+        let extent = self.file.data.chunks.sizes().extent(number);
+        self.file.data.chunk(&extent)
+    }
+
+    /// What a chunk and its digest take in the file as it is.
+    pub(super) fn place(&self, number: u64) -> Result<Range<u64>> {
+        let chunk = self.stored(number)?;
+        let digest = self.file.header.checksum.digest_len() as u64;
+        Ok(chunk.at..chunk.stored().end + digest)
+    }
+
+    /// Whether a chunk is there before and after, with as many bytes.
+    pub(super) fn keeps_its_place(&self, number: u64) -> bool {
+        let same = |layout: &Layout| layout.plain(number);
+        number < self.old.chunks && same(&self.old) == same(&self.new)
+    }
+
+    fn header(&self) -> FileHeader {
+        let size = |bytes: u64| u32::try_from(bytes).ok();
+        FileHeader {
+            chunk_size: size(self.new.chunk_size),
+            last_chunk: size(self.new.last),
+            nchunks: Some(self.new.chunks),
+            max_app_chunks: self.new.spare,
+            ..self.file.header.clone()
+        }
+    }
+}
+
+/// How far the file has been told.
+struct ToldFile<'a, 'w> {
+    plan: &'a Plan<'a>,
+    write: &'w mut dyn Recipe,
+    /// Where the next chunk begins.
+    at: u64,
+    /// Its number.
+    next: u64,
+    entries: OffsetEntries,
+}
+
+impl ToldFile<'_, '_> {
+    /// A chunk with its digest, and those that stay before it.
+    fn chunk(&mut self, number: u64, bytes: &[u8]) -> Result<()> {
+        self.unchanged(number)?;
+        self.entry(number, self.at)?;
+        self.write.put(FILE, self.at, bytes)?;
+        self.at += bytes.len() as u64;
+        self.next = number + 1;
+        Ok(())
+    }
+
+    /// The chunks up to this one stay as they are stored.
+    fn unchanged(&mut self, to: u64) -> Result<()> {
+        if self.next >= to {
+            return Ok(());
+        }
+        let from = self.plan.place(self.next)?.start;
+        let end = self.plan.place(to - 1)?.end;
+        if from >= end {
+            let fault = Fault::new("chunks do not follow each other").block(to - 1);
+            return Err(fault.bytes(end..from).into());
+        }
+        self.write.copy(FILE, from..end, self.at)?;
+        // Where nothing moves, the entries hold.
+        if self.plan.way == CommitWay::Replaced || self.at != from {
+            for number in self.next..to {
+                let old = self.plan.place(number)?.start;
+                self.entry(number, self.at + (old - from))?;
+            }
+        }
+        self.at += end - from;
+        self.next = to;
+        Ok(())
+    }
+
+    fn entry(&mut self, number: u64, at: u64) -> Result<()> {
+        if self.plan.file.header.has_offsets {
+            let section = self.plan.new.offsets;
+            self.entries.add(section, number, at, self.write)?;
+        }
+        Ok(())
+    }
+
+    /// The rest: chunks that stay, and what lies before them all.
+    fn end(mut self) -> Result<()> {
+        let plan = self.plan;
+        self.unchanged(plan.new.chunks)?;
+        if plan.file.header.has_offsets && (plan.way == CommitWay::Replaced || plan.old != plan.new)
+        {
+            for number in plan.new.chunks..plan.new.chunks + plan.new.spare {
+                self.entry(number, u64::MAX)?;
+            }
+        }
+        self.entries.flush(plan.new.offsets, self.write)?;
+        self.metadata()?;
+        let header = plan.header();
+        if plan.way == CommitWay::Replaced || header != plan.file.header {
+            self.write.put(FILE, 0, &header.bytes())?;
+        }
+        self.write.set_len(FILE, self.at)
+    }
+
+    fn metadata(&mut self) -> Result<()> {
+        let at = header::LEN as u64;
+        match &self.plan.metadata {
+            Some(section) => {
+                debug_assert_eq!(shape::end_of(section), self.plan.new.offsets);
+                self.write.put(FILE, at, section)
+            }
+            None if self.plan.file.after_metadata > at => {
+                self.write.copy(FILE, at..self.plan.file.after_metadata, at)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// OffsetEntries of the offsets section, many at a time.
+#[derive(Default)]
+struct OffsetEntries {
+    first: u64,
+    bytes: Vec<u8>,
+}
+
+impl OffsetEntries {
+    fn add(&mut self, section: u64, number: u64, at: u64, write: &mut dyn Recipe) -> Result<()> {
+        let held = (self.bytes.len() as u64) / ENTRY;
+        if self.first + held != number || self.bytes.len() >= ENTRIES * ENTRY as usize {
+            self.flush(section, write)?;
+            self.first = number;
+        }
+        self.bytes.extend_from_slice(&at.to_le_bytes());
+        Ok(())
+    }
+
+    fn flush(&mut self, section: u64, write: &mut dyn Recipe) -> Result<()> {
+        if !self.bytes.is_empty() {
+            write.put(FILE, section + self.first * ENTRY, &self.bytes)?;
+            self.bytes.clear();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! What a format says of changing its containers: what may be done to an array, whether what was done makes a
+//! container, and how its files come about.
+//!
+//! A format never writes. It streams a [`Recipe`]: stored bytes that stay as they are, and bytes that are new. Whether
+//! that becomes another file beside the old one or changes the file itself is the business of `commit`, which uses this
+//! together with `stage`. Assumes that the container was opened without faults and is still what was opened.
+
+mod pipeline;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use pipeline::in_order;
+
+use crate::array::{Array, Info};
+use crate::error::Result;
+use crate::memory::budget::Budget;
+
+/// Something that is to be done to an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Bytes are written, perhaps behind the end.
+    Write { offset: u64, len: u64 },
+    /// The array gets this length, to be committed as it is.
+    SetLen(u64),
+    /// The array gets this length on the way to another one: whoever asks has it open for writing.
+    Truncate(u64),
+}
+
+/// Whether a container as it would be can be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Consistency {
+    Now,
+    /// The format cannot hold it as it is; says why.
+    Unfit(String),
+}
+
+/// A file of a container: its number among those that make up its identity; the file that it is, or the first member of
+/// its directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberNumber(pub u32);
+
+impl MemberNumber {
+    pub const ONLY: MemberNumber = MemberNumber(0);
+}
+
+/// How a recipe is going to be carried out, as far as it makes a difference to what is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitWay {
+    /// All bytes go to a new file: nothing is gained by leaving any where they are.
+    Replaced,
+    /// Bytes that stay where they are cost nothing.
+    InPlace,
+}
+
+/// An array with its changes.
+pub struct ChangedArray {
+    /// As it is shown: what is stored, and the changes over it.
+    pub shown: Arc<dyn Array>,
+    /// Its length as shown.
+    pub len: u64,
+    /// Ranges that were written, in order. What lies behind the stored length is zero where nothing was.
+    pub ranges: Vec<Range<u64>>,
+    /// So many of the stored bytes still show where nothing was written.
+    pub visible: u64,
+    /// What was encoded while it was being written.
+    pub ahead: Option<Arc<dyn EncodedAhead>>,
+}
+
+/// Blocks of an array that were encoded before its commit, by [`Rewrite::encode_block`].
+pub trait EncodedAhead: Send + Sync {
+    /// Gives exactly this block to `take`, as it was encoded, if it was and nothing was written to it since; says whether.
+    fn take(&self, block: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool;
+}
+
+/// How files come about, told in any order: every byte once, but for bytes of sections that are told again.
+pub trait Recipe {
+    /// Stored bytes of the file as it is, to this place.
+    fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()>;
+
+    /// New bytes.
+    fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()>;
+
+    /// The length of the file, told last.
+    fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()>;
+}
+
+/// How much a commit would do, about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Amount {
+    /// Stored bytes of the files.
+    pub stored: u64,
+    /// Stored bytes of blocks that have changed, as far as it can be known before they are encoded.
+    pub changed: u64,
+    /// Everything behind the first change moves, whatever is done.
+    pub moves: bool,
+}
+
+/// A container that can be changed.
+pub trait Rewrite: Send + Sync {
+    /// Whether something may be done to an array; EPERM for what follows from other arrays, EINVAL for what the format
+    /// cannot hold.
+    fn permits(&self, array: &str, change: Change) -> Result<()>;
+
+    /// What an array is at this length.
+    fn info(&self, array: &str, len: u64) -> Result<Info>;
+
+    /// Whether the container can be stored with these changes.
+    fn consistency(&self, changed: &[ChangedArray]) -> Result<Consistency>;
+
+    fn amount(&self, changed: &[ChangedArray]) -> Result<Amount>;
+
+    /// The block with this byte, of an array of this length, if that can be encoded before the others are known. What
+    /// is appended to the array leaves it as it is.
+    fn whole_block(&self, array: &str, len: u64, at: u64) -> Option<Range<u64>>;
+
+    /// Encodes such a block of a changed array, whose other changes do not matter; none if there is no memory for it now.
+    fn encode_block(
+        &self,
+        changed: &ChangedArray,
+        block: &Range<u64>,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<Vec<u8>>>;
+
+    /// Tells how the files of the container with these changes come about. Memory is reserved once, before anything is told.
+    fn recipe(
+        &self,
+        changed: &[ChangedArray],
+        way: CommitWay,
+        budget: &Arc<Budget>,
+        write: &mut dyn Recipe,
+    ) -> Result<()>;
+}

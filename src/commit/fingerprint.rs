@@ -1,0 +1,58 @@
+//! A few bytes that say whether a file is the one that a commit began to change in place.
+//!
+//! Size and time of such a file are of no moment that was written down. What a commit leaves alone stays as it was: so
+//! samples of that are taken before it begins, and compared after a crash. Used by [`super::in_place`] and
+//! [`super::recovery`].
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::source::Source;
+
+/// Samples, spread evenly, and bytes of each.
+const SAMPLES: u64 = 16;
+const SAMPLE: u64 = 4 << 10;
+
+/// Of the first `len` bytes of a file, but for those in `changed`.
+pub(super) fn fingerprint(
+    source: &dyn Source,
+    mut changed: Vec<Range<u64>>,
+    len: u64,
+) -> Result<u32> {
+    changed.sort_unstable_by_key(|range| range.start);
+    let mut hash = crc32fast::Hasher::new();
+    let mut buf = [0; SAMPLE as usize];
+    for sample in 0..SAMPLES {
+        let at = (u128::from(len) * u128::from(sample) / u128::from(SAMPLES)) as u64;
+        let end = len.min(at + SAMPLE);
+        let bytes = &mut buf[..(end - at) as usize];
+        let mut read = 0;
+        while read < bytes.len() {
+            match source.read(at + read as u64, &mut bytes[read..])? {
+                0 => break,
+                n => read += n,
+            }
+        }
+        bytes[read..].fill(0);
+        leave_out(bytes, at, &changed);
+        hash.update(bytes);
+    }
+    Ok(hash.finalize())
+}
+
+/// Clears the bytes that are changed.
+fn leave_out(bytes: &mut [u8], at: u64, changed: &[Range<u64>]) {
+    let end = at + bytes.len() as u64;
+    // Ranges do not overlap, but for sections that are told twice: so from the first that may reach here.
+    let first = changed.partition_point(|range| range.start < at);
+    let before = changed[..first].iter().rev().take(2);
+    let from = changed[first..]
+        .iter()
+        .take_while(|range| range.start < end);
+    for range in before.chain(from) {
+        let (start, stop) = (range.start.max(at), range.end.min(end));
+        if start < stop {
+            bytes[(start - at) as usize..(stop - at) as usize].fill(0);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! How what is staged becomes the container: a format's recipe, carried out so that the disk holds the old container or the
+//! new one.
+//!
+//! - [`replaced`]: a new file beside the old one, synced, which takes its name.
+//! - [`in_place`]: changes written to the log first, then to the file.
+//! - [`recovery`]: what a log that was left behind says of a commit that did not come to its end, with [`fingerprint`] of
+//!   what a commit in place leaves alone, and [`patched`] for who reads through it.
+//!
+//! The stage's frozen layer is what is committed; writing goes on above it meanwhile. Whoever asks for a commit has
+//! it publish the result at a moment of his own choosing ([`Publish`]): when nobody looks at the container's identity, and in
+//! place, when nobody reads. Assumes one commit of a container at a time. Used by `tree` and by the commands that settle
+//! what is staged.
+
+mod fingerprint;
+mod in_place;
+mod patched;
+pub mod recovery;
+mod replaced;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::container::rewrite::{ChangedArray, CommitWay, Rewrite};
+use crate::disk::{Caller, Disk, Place};
+use crate::error::{Error, Result};
+use crate::memory::budget::Budget;
+use crate::source::{FileId, FileIdentity, Source, Stat, Store, Timestamp};
+use crate::stage::Stage;
+
+/// What the user has decided about commits (`-o commit=`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Preference {
+    #[default]
+    Auto,
+    Replace,
+    InPlace,
+}
+
+/// A commit that would write more than this waits until somebody asks for it.
+pub const LARGE: u64 = 1 << 30;
+
+/// Files up to this size are replaced: the copy is cheap, and no program ever sees anything but the old or the new file.
+const LITTLE: u64 = 64 << 20;
+
+/// Where a container that is one file lies.
+#[derive(Debug, Clone)]
+pub struct Spot {
+    pub directory: PathBuf,
+    pub id: FileId,
+    pub name: OsString,
+}
+
+impl Spot {
+    pub fn path(&self) -> PathBuf {
+        self.directory.join(&self.name)
+    }
+
+    fn place<'a>(&'a self, name: &'a std::ffi::OsStr) -> Place<'a> {
+        Place {
+            directory: &self.directory,
+            id: self.id,
+            name,
+        }
+    }
+}
+
+/// What is to be committed, and with what.
+pub struct Commit<'a> {
+    pub disk: &'a dyn Disk,
+    pub store: &'a Arc<dyn Store>,
+    pub spot: &'a Spot,
+    /// The file as it was opened; if it is another one by now, nothing is written.
+    pub seen: FileIdentity,
+    pub stage: &'a Stage,
+    /// Number of the layer that is committed.
+    pub layer: u64,
+    pub rewrite: &'a dyn Rewrite,
+    pub changed: &'a [ChangedArray],
+    /// When it was last written: the file's time of modification from now on.
+    pub written: Timestamp,
+    pub budget: &'a Arc<Budget>,
+    pub preference: Preference,
+    /// What it may write at most.
+    pub most: u64,
+}
+
+/// The step that makes a commit visible, and how.
+pub type Publish<'a> = &'a mut dyn FnMut(CommitWay, &mut dyn FnMut() -> Result<()>) -> Result<()>;
+
+/// How a commit went that did not fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommitOutcome {
+    Published,
+    /// Nothing was done, for this reason: what is staged stays so.
+    Stays(String),
+}
+
+impl Commit<'_> {
+    /// Carries it out. After an error the container is what it was.
+    pub fn carry_out(&self, publish: Publish<'_>) -> Result<CommitOutcome> {
+        let now = self.unchanged()?;
+        let way = match self.way(&now)? {
+            Ok(way) => way,
+            Err(why) => return Ok(CommitOutcome::Stays(why)),
+        };
+        match way {
+            CommitWay::Replaced => replaced::replace(self, &now, publish)?,
+            CommitWay::InPlace => in_place::change(self, publish)?,
+        }
+        Ok(CommitOutcome::Published)
+    }
+
+    /// The file as it is, which must be as it was opened.
+    fn unchanged(&self) -> Result<Stat> {
+        let path = self.spot.path();
+        let stat = self.store.stat(&path)?;
+        match stat.identity == self.seen {
+            true => Ok(stat),
+            false => Err(self.changed()),
+        }
+    }
+
+    fn changed(&self) -> Error {
+        Error::Changed {
+            path: self.store.display(&self.spot.path()),
+        }
+    }
+
+    /// The file itself, to be read.
+    fn source(&self) -> Result<Arc<dyn Source>> {
+        let source = self.store.open(&self.spot.path())?;
+        match source.identity() == self.seen {
+            true => Ok(source),
+            false => Err(self.changed()),
+        }
+    }
+
+    /// As whom files are made that belong to the container.
+    fn owner(&self, stat: &Stat) -> Caller {
+        Caller {
+            uid: stat.uid,
+            gid: stat.gid,
+        }
+    }
+
+    /// How it is to be done, or why it is not.
+    fn way(&self, now: &Stat) -> Result<std::result::Result<CommitWay, String>> {
+        let amount = self.rewrite.amount(self.changed)?;
+        let replaceable = replaced::is_possible(self, now)?;
+        // In place everything is written twice: to the log, and from there.
+        let in_place = match amount.moves {
+            true => amount.stored.max(amount.changed).saturating_mul(2),
+            false => amount.changed.saturating_mul(2),
+        };
+        let replaced = amount.stored.max(amount.changed);
+        let way = match (self.preference, replaceable) {
+            (Preference::InPlace, _) | (_, false) => CommitWay::InPlace,
+            (Preference::Replace, true) => CommitWay::Replaced,
+            (Preference::Auto, true) if replaced <= LITTLE || in_place >= replaced => {
+                CommitWay::Replaced
+            }
+            (Preference::Auto, true) => CommitWay::InPlace,
+        };
+        let writes = match way {
+            CommitWay::Replaced => replaced,
+            CommitWay::InPlace => in_place,
+        };
+        if writes <= self.most {
+            return Ok(Ok(way));
+        }
+        let (writes, most) = (writes >> 20, self.most >> 20);
+        Ok(Err(format!(
+            "committing it would write about {writes} MiB, more than {most}; `arrayfs stage commit` does it"
+        )))
+    }
+}
+
+/// The path of a file beside the container.
+fn beside(spot: &Spot, name: &std::ffi::OsStr) -> PathBuf {
+    Path::new(&spot.directory).join(name)
+}

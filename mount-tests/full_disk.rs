@@ -3,75 +3,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use tempfile::TempDir;
 
-use crate::harness::mounted::Mounted;
-use crate::harness::place::open_directory;
 use crate::harness::process::arrayfs;
 use crate::harness::reads::assert_content;
 use crate::harness::seeded::Seeded;
+use crate::harness::small_disk::SmallDisk;
 use crate::harness::{is_root, within_patience};
-
-/// A small file system of its own, and a mount over it if asked for.
-struct SmallDisk {
-    mounted: Option<Mounted>,
-    disk: TempDir,
-}
-
-impl SmallDisk {
-    fn new(options: &str, is_mounted: bool) -> Self {
-        let mut small = SmallDisk {
-            mounted: None,
-            disk: open_directory(),
-        };
-        let options = std::ffi::CString::new(options).unwrap();
-        let flags = MountFlags::empty();
-        mount(
-            "tmpfs",
-            small.disk.path(),
-            "tmpfs",
-            flags,
-            options.as_c_str(),
-        )
-        .unwrap();
-        if is_mounted {
-            small.mounted = Some(Mounted::new(small.disk.path(), &["rw"]));
-        }
-        small
-    }
-
-    fn path(&self) -> &Path {
-        match &self.mounted {
-            Some(mounted) => mounted.path(),
-            None => self.disk.path(),
-        }
-    }
-
-    fn join(&self, path: &str) -> PathBuf {
-        self.path().join(path)
-    }
-
-    fn stored(&self, path: &str) -> PathBuf {
-        self.disk.path().join(path)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // If this panics, the disk must go nevertheless.
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.mounted.take()));
-        let _ = unmount(self.disk.path(), UnmountFlags::DETACH);
-        if let Err(panic) = ended
-            && !std::thread::panicking()
-        {
-            std::panic::resume_unwind(panic);
-        }
-    }
-}
 
 const SIZE: &str = "size=8m,mode=777";
 const BLOCK: usize = 64 << 10;
@@ -85,7 +25,7 @@ fn on_small_disks(options: &str, scenario: fn(&SmallDisk)) {
         let options = options.to_owned();
         let what = format!("the full disk is dealt with, mounted: {is_mounted}");
         within_patience(&what, move || {
-            scenario(&SmallDisk::new(&options, is_mounted))
+            scenario(&SmallDisk::new(&options, is_mounted.then_some(&["rw"][..])))
         });
     }
 }
@@ -227,7 +167,7 @@ fn a_mapping_that_finds_no_space_is_told_when_it_is_synced() {
         return;
     }
     within_patience("the mapping is dealt with", || {
-        let disk = SmallDisk::new(SIZE, true);
+        let disk = SmallDisk::new(SIZE, Some(&["rw"]));
         std::fs::write(disk.join("before"), b"before").unwrap();
         let options = || {
             let mut options = OpenOptions::new();

@@ -3,7 +3,9 @@
 //! Every test starts its own daemon on its own directories, so they run side by side. Containers come
 //! from the golden corpus (`golden/`) or are written here with known content from seeded generators.
 
+mod arrays;
 mod attributes;
+mod blosc_chunks;
 mod change;
 mod cli;
 mod corrupt;

@@ -18,7 +18,7 @@ use crate::harness::{is_root, scratch_directory};
 
 /// Of fsx.
 const SEEDS: u64 = 50;
-const OPERATIONS: &str = "2000";
+const OPERATIONS: u64 = 2000;
 const AT_ONCE: usize = 3;
 
 fn configuration(name: &str) -> PathBuf {
@@ -183,17 +183,21 @@ fn a_file_gets_as_many_names_as_in_the_source() {
     std::fs::hard_link(place.join("name-2"), place.join("name-1")).unwrap();
 }
 
-/// Runs fsx with so many seeds, those of the run; says which failed, and how.
-fn fsx(program: &Path, directory: &Path, seeds: u64) -> Vec<String> {
+/// Runs fsx with so many seeds, those of the run, each on a file of its own; says which failed, and how.
+pub fn fsx(
+    program: &Path,
+    seeds: u64,
+    operations: u64,
+    file: impl Fn(u64) -> PathBuf + Sync,
+) -> Vec<String> {
     let first = run_seed() + 1;
     let last = first + seeds - 1;
     let (next, artifacts) = (AtomicU64::new(first), scratch_directory());
     let one = |seed: u64| {
-        let file = directory.join(format!("fsx-{seed}"));
         let mut command = Command::new(program);
         command.arg("-f").arg(configuration("fsx.toml"));
-        command.args(["-S", &seed.to_string(), "-N", OPERATIONS, "-P"]);
-        let ran = run(command.arg(artifacts.path()).arg(&file));
+        command.args(["-S", &seed.to_string(), "-N", &operations.to_string(), "-P"]);
+        let ran = run(command.arg(artifacts.path()).arg(file(seed)));
         let failed = ran.code() != Some(0);
         failed.then(|| format!("seed {seed}: {}{}", ran.text(), ran.stderr))
     };
@@ -214,7 +218,9 @@ fn assert_fsx_passes(place: &Place, seeds: u64) {
     let Some(program) = tool("fsx") else {
         return;
     };
-    let failed = fsx(&program, place.path(), seeds);
+    let failed = fsx(&program, seeds, OPERATIONS, |seed| {
+        place.join(format!("fsx-{seed}"))
+    });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 

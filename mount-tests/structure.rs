@@ -175,6 +175,11 @@ fn the_disk_knows_sources_and_errors_alone() {
 }
 
 #[test]
+fn the_stage_knows_arrays_and_where_its_log_lies() {
+    assert_uses_only("stage", &["array", "disk", "error", "memory", "source"]);
+}
+
+#[test]
 fn the_cache_knows_errors_memory_and_block_numbers_alone() {
     assert_uses_only("cache", &["array", "error", "memory"]);
     for file in sources("src/cache") {
@@ -205,13 +210,29 @@ fn the_tree_does_not_know_who_asks() {
         &[
             "array",
             "cache",
+            "commit",
             "container",
             "disk",
             "error",
             "memory",
             "source",
+            "stage",
         ],
     );
+}
+
+#[test]
+fn a_commit_knows_formats_the_stage_and_the_disk() {
+    let below = [
+        "array",
+        "container",
+        "disk",
+        "error",
+        "memory",
+        "source",
+        "stage",
+    ];
+    assert_uses_only("commit", &below);
 }
 
 #[test]

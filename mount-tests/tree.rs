@@ -317,9 +317,13 @@ fn odd_names_of_source_and_mountpoint_change_nothing() {
         std::fs::create_dir_all(&source).unwrap();
         std::fs::create_dir_all(&mountpoint).unwrap();
         Bloscpack::default().write(&source.join(format!("{name}.blp")), name.as_bytes());
-        let mounted = Mounted::at(&source, &mountpoint, &[]);
+        let mounted = Mounted::at(&source, &mountpoint, &["rw"]);
         let data = mounted.join(format!("{name}.blp/data"));
         assert_content(&data, name.as_bytes());
-        assert!(std::fs::write(&data, "").is_err());
+        std::fs::write(&data, "written").unwrap();
+        assert_content(&data, b"written");
+        drop(mounted);
+        let mounted = Mounted::at(&source, &mountpoint, &["ro"]);
+        assert_content(&mounted.join(format!("{name}.blp/data")), b"written");
     }
 }

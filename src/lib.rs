@@ -10,6 +10,7 @@ mod array;
 mod cache;
 pub mod cli;
 mod codec;
+mod commit;
 mod container;
 mod daemon;
 mod disk;
@@ -17,13 +18,21 @@ mod error;
 mod kernel;
 mod memory;
 mod source;
+mod stage;
 mod tree;
 
-/// The decoders that benchmarks measure, and for which tests write blocks.
+/// The codecs that benchmarks measure, and for which tests read and write blocks.
 pub mod decoders {
     /// Blosc chunks.
     pub mod blosc {
         pub use crate::codec::blosc::{ChunkHeader, Codec, Decoder, Filter};
+
+        /// Chunks to be.
+        pub mod encode {
+            pub use crate::codec::blosc::encode::{
+                Assembler, BlockSize, ChunkPlan, ChunkSettings, Compressor, Encoder,
+            };
+        }
     }
 
     /// The integers of BPCells.

@@ -11,6 +11,7 @@ pub mod python;
 pub mod reads;
 pub mod seccomp;
 pub mod seeded;
+pub mod small_disk;
 pub mod snapshot;
 pub mod tools;
 pub mod users;

@@ -82,9 +82,35 @@ pub(super) enum Command {
         /// Where it is mounted; all mounts if left out
         mountpoint: Option<PathBuf>,
     },
+    /// Changes of arrays that have not been committed
+    #[command(subcommand)]
+    Stage(StageCommand),
     /// Reads the structure of HDF5 files for another arrayfs, on its standard input
     #[command(name = "hdf5-worker", hide = true)]
     Hdf5Worker,
+}
+
+#[derive(Subcommand)]
+pub(super) enum StageCommand {
+    /// List them
+    Ls {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+        /// A directory, which is searched, or a container
+        #[arg(default_value = ".")]
+        path: PathBuf,
+    },
+    /// Commit them, however much is to be written
+    Commit {
+        /// A directory, which is searched, or a container
+        path: PathBuf,
+    },
+    /// Throw them away
+    Discard {
+        /// A directory, which is searched, or a container
+        path: PathBuf,
+    },
 }
 
 #[derive(Args, Default)]
@@ -110,6 +136,9 @@ pub(super) struct MountArgs {
     /// Threads that serve requests (default: one per core, 4 to 16)
     #[arg(long, value_name = "N")]
     threads: Option<String>,
+    /// How changes of arrays are committed: auto, replace or inplace (default: auto)
+    #[arg(long, value_name = "HOW")]
+    commit: Option<String>,
     /// Let other users in; permissions are checked
     #[arg(long, alias = "allow_other")]
     allow_other: bool,
@@ -207,6 +236,7 @@ impl MountArgs {
             ("uid", &self.uid),
             ("gid", &self.gid),
             ("umask", &self.umask),
+            ("commit", &self.commit),
             ("log", &self.log),
             ("log_level", &self.log_level),
         ];

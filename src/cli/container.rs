@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Failure;
+use crate::commit::recovery::open_through;
 use crate::container::{Candidate, Container, FORMATS, Preferences, Recognised, recognise};
 use crate::error::{Error, plain};
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
 use crate::source::{FileKind, Store};
+use crate::stage::{is_log_name, is_new_name};
 
 /// A place in a store.
 pub(super) struct Root {
@@ -19,6 +21,8 @@ pub(super) struct Root {
 /// A container that was found.
 pub(super) struct FoundContainer {
     pub(super) store: Arc<dyn Store>,
+    /// The same, to be changed.
+    pub(super) local: Arc<LocalStore>,
     pub(super) path: PathBuf,
     pub(super) recognised: Recognised,
 }
@@ -64,6 +68,7 @@ fn found_at(root: &Root, preferences: Preferences) -> Result<Option<FoundContain
     let recognised = recognise(&candidate)?;
     Ok(recognised.map(|recognised| FoundContainer {
         store: Arc::clone(&root.store) as _,
+        local: Arc::clone(&root.store),
         path: root.path.clone(),
         recognised,
     }))
@@ -118,7 +123,8 @@ fn walk_place(
     let mut names = Vec::new();
     let listed = root.store.list(&root.path, &mut |name, kind| {
         let member = members.iter().any(|member| name == *member);
-        if !member && matches!(kind, FileKind::File | FileKind::Directory) {
+        let hidden = is_log_name(name) || is_new_name(name);
+        if !member && !hidden && matches!(kind, FileKind::File | FileKind::Directory) {
             names.push(name.to_owned());
         }
     });
@@ -135,7 +141,7 @@ fn walk_place(
 
 impl FoundContainer {
     pub(super) fn open(&self, budget: &Arc<Budget>) -> Result<Arc<Container>, Error> {
-        let opened = self.recognised.open(&self.store, &self.path, budget);
+        let opened = open_through(&self.recognised, &self.store, &self.path, budget);
         opened.map(Arc::new)
     }
 

@@ -14,6 +14,7 @@ mod preconditions;
 mod report;
 mod running;
 mod size;
+mod stage;
 mod status;
 mod umount;
 mod verify;
@@ -115,6 +116,7 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
         } => cat::run(&container, preferences, &array, offset, length),
         Command::Verify { json, paths } => verify::run(&paths, preferences, json),
         Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
+        Command::Stage(command) => stage::run(&command, preferences),
         Command::Hdf5Worker => hdf5_worker(),
     }
 }

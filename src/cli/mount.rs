@@ -119,18 +119,21 @@ fn start<'a>(
         gid: options.gid,
         umask: options.umask,
         preferences: options.preferences,
+        commit: options.commit,
+        settles_stale: false,
     };
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
     let disk = writable.then_some(disk);
     let (tree, invalidations) = Tree::new(root.store, disk, &root.path, cache, workers, settings)?;
     let mut session = session_options(places, options, threads);
     session.writable = writable;
-    let mount =
-        Mount::start(Arc::new(tree), invalidations, &places.mountpoint, &session).map_err(|e| {
-            // The helper of users ends its lines.
-            let (why, at) = (e.to_string(), places.mountpoint.display());
-            Failure::new(format!("cannot mount {at}: {}", why.trim_end()))
-        })?;
+    let tree = Arc::new(tree);
+    let served = Arc::clone(&tree);
+    let mount = Mount::start(served, invalidations, &places.mountpoint, &session).map_err(|e| {
+        // The helper of users ends its lines.
+        let (why, at) = (e.to_string(), places.mountpoint.display());
+        Failure::new(format!("cannot mount {at}: {}", why.trim_end()))
+    })?;
     let device = mount_table::device_at(&places.mountpoint);
     let far = options.readahead.unwrap_or(readahead::DEFAULT);
     let set = device.as_ref().map(|device| readahead::set(*device, far));
@@ -139,6 +142,7 @@ fn start<'a>(
     }
     Ok(Running {
         mount,
+        tree,
         signals,
         source: &places.source,
         mountpoint: &places.mountpoint,

@@ -3,6 +3,7 @@
 use log::LevelFilter;
 
 use super::{Failure, size};
+use crate::commit::Preference;
 use crate::container::{Dialect, Preferences};
 use crate::daemon::log::Destination;
 
@@ -21,6 +22,8 @@ pub(super) struct MountOptions {
     pub(super) log: Option<Destination>,
     pub(super) log_level: Option<LevelFilter>,
     pub(super) preferences: Preferences,
+    /// How changes of arrays are committed.
+    pub(super) commit: Preference,
     pub(super) suid: bool,
     pub(super) dev: bool,
     pub(super) noexec: bool,
@@ -72,6 +75,7 @@ const KNOWN: &[&str] = &[
     "atime",
     "noatime",
     "dialect",
+    "commit",
     "defaults",
     "auto",
     "noauto",
@@ -137,7 +141,7 @@ impl MountOptions {
             }
             (
                 "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level"
-                | "dialect",
+                | "dialect" | "commit",
                 None,
             ) => {
                 return Err(Failure::usage(format!(
@@ -150,6 +154,7 @@ impl MountOptions {
             ("log", Some(path)) => self.log = Some(destination(path)?),
             ("log_level", Some(level)) => self.log_level = Some(log_level(level)?),
             ("dialect", Some(value)) => self.preferences.dialect = dialect(value)?,
+            ("commit", Some(value)) => self.commit = preference(value)?,
             ("scratch" | "codec" | "level" | "chunk" | "checksum" | "typesize", _) => {
                 return Err(Failure::usage(format!(
                     "option '{name}': scratch mode is not part of this version"
@@ -251,6 +256,18 @@ pub(super) fn dialect(value: &str) -> Result<Dialect, Failure> {
         "daphne" => Ok(Dialect::Daphne),
         other => Err(Failure::usage(format!(
             "dialect={other}: expected auto, spec or daphne"
+        ))),
+    }
+}
+
+/// How changes of arrays are to be committed.
+fn preference(value: &str) -> Result<Preference, Failure> {
+    match value {
+        "auto" => Ok(Preference::Auto),
+        "replace" => Ok(Preference::Replace),
+        "inplace" => Ok(Preference::InPlace),
+        other => Err(Failure::usage(format!(
+            "commit={other}: expected auto, replace or inplace"
         ))),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, select};
@@ -14,6 +15,7 @@ use crate::daemon::source_lock::SourceLock;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
+use crate::tree::Tree;
 
 /// After this long a mount that is still in use is detached and the daemon ends.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -21,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A served mount and the signals that end it.
 pub(super) struct Running<'a> {
     pub(super) mount: Mount,
+    pub(super) tree: Arc<Tree>,
     pub(super) signals: Receiver<Request>,
     pub(super) source: &'a Path,
     pub(super) mountpoint: &'a Path,
@@ -59,6 +62,7 @@ impl Running<'_> {
             select! {
                 recv(self.mount.ended()) -> _ => {
                     log::info!("{} unmounted", self.mountpoint.display());
+                    self.commit();
                     end(WrittenOut::All);
                 }
                 recv(self.signals) -> request => match request {
@@ -84,7 +88,15 @@ impl Running<'_> {
             self.wait_for_end();
         }
         log::info!("{mountpoint} unmounted");
+        self.commit();
         end(written);
+    }
+
+    /// Commits what has been written to arrays, and names what stays staged.
+    fn commit(&self) {
+        for (path, why) in self.tree.commit_all() {
+            log::warn!("{}: stays staged: {why}", path.display());
+        }
     }
 
     /// A mount that is in use: it disappears, and its users have a moment to come to an end.

@@ -1,4 +1,4 @@
-//! `arrayfs umount`: have everything written, unmount, and wait until the daemon has ended.
+//! `arrayfs umount`: have everything written and committed, unmount, and wait until the daemon has ended.
 //!
 //! The wait is bounded: a daemon serves as long as the file system is mounted anywhere, and that may be
 //! in mount namespaces which this process has no say in.
@@ -7,17 +7,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::RecvTimeoutError;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{CommandResult, Failure, status};
+use super::{CommandResult, Failure, output, status};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::processes;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::error::plain;
 use crate::kernel::session;
+use crate::tree::xattr::COMMIT;
 
 /// How long the daemon may take to end, once the mount is gone.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,6 +34,7 @@ pub(super) fn run(mountpoint: &Path) -> CommandResult {
             let watched = daemon.and_then(Daemon::watch);
             if mounted.writable {
                 write_out(&mounted)?;
+                commit(&mounted)?;
             }
             unmount(&mounted, false)?;
             watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))
@@ -99,22 +101,49 @@ fn write_out(mounted: &Mounted) -> CommandResult {
         ))
     };
     let done = done.map_err(|e| failed(&e))?;
+    match answer(mounted, &done)? {
+        Err(e) if status::is_dead(&e) || e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        outcome => outcome.map_err(|e| failed(&e)),
+    }
+}
+
+/// Has the daemon commit what has been written to arrays, however long that takes, and names what stays staged.
+fn commit(mounted: &Mounted) -> CommandResult {
+    let mountpoint = mounted.mountpoint.clone();
+    let flags = rustix::fs::XattrFlags::empty();
+    let done = write_out::aside(move || {
+        rustix::fs::setxattr(&mountpoint, COMMIT, b"", flags).map_err(io::Error::from)
+    });
+    let path = mounted.mountpoint.display();
+    let failed = |e: io::Error| Failure::new(format!("{path} is not unmounted: {}", plain(&e)));
+    // Whoever may not ask for it leaves it to the daemon's end.
+    if answer(mounted, &done.map_err(failed)?)?.is_err() {
+        return Ok(());
+    }
+    let Ok(status) = status::of(&mounted.mountpoint) else {
+        return Ok(());
+    };
+    for staged in status["staged"].as_array().into_iter().flatten() {
+        let text = |name: &str| staged[name].as_str().unwrap_or_default();
+        let (path, why) = (text("path"), text("why"));
+        output::complain(format!("{path}: stays staged: {why}"));
+    }
+    Ok(())
+}
+
+/// What is done aside comes to, as long as the daemon is not stopped.
+fn answer<T>(mounted: &Mounted, done: &Receiver<io::Result<T>>) -> Result<io::Result<T>, Failure> {
     loop {
-        let outcome = match done.recv_timeout(BETWEEN_LOOKS) {
-            Ok(outcome) => outcome,
+        match done.recv_timeout(BETWEEN_LOOKS) {
+            Ok(outcome) => return Ok(outcome),
             Err(RecvTimeoutError::Timeout) => {
                 let pid = processes::daemon_of(mounted.device, &mounted.mountpoint);
                 if pid.is_some_and(processes::is_stopped) {
                     return Err(no_answer(mounted));
                 }
-                continue;
             }
-            Err(e) => return Err(failed(&io::Error::other(e))),
-        };
-        return match outcome {
-            Err(e) if status::is_dead(&e) || e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-            outcome => outcome.map_err(|e| failed(&e)),
-        };
+            Err(e) => return Ok(Err(io::Error::other(e))),
+        }
     }
 }
 

@@ -286,13 +286,13 @@ impl Filesystem for Adapter {
         &self,
         _req: &Request,
         _ino: INodeNo,
-        _fh: FileHandle,
+        fh: FileHandle,
         _lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        // Writes have been written through. Not "unknown": then the kernel would never again write out what mappings
-        // have changed before a close returns.
-        reply.ok();
+        // Of ordinary files everything has been written through. Not "unknown": then the kernel would never again write
+        // out what mappings have changed before a close returns.
+        self.serve_once(reply, move |tree| tree.close(handle(fh)));
     }
 
     fn fsync(
@@ -400,11 +400,13 @@ impl Filesystem for Adapter {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.serving.tree.release(handle(fh));
         if let Some(passthrough) = &self.serving.passthrough {
             passthrough.release(ino, handle(fh));
         }
-        reply.ok();
+        self.serve_done(reply, move |tree| {
+            tree.release(handle(fh));
+            Ok(())
+        });
     }
 
     fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {

@@ -28,9 +28,12 @@ const WANTED: &[InitFlags] = &[
 /// Requests that the kernel may have outstanding: read-ahead of several readers.
 const BACKGROUND: u16 = 64;
 
-/// Bytes of a request. Smaller than what the kernel reads ahead, so that two threads work on that at once;
-/// of 128 KiB to 1 MiB the fastest, measured.
-const REQUEST: u32 = 256 << 10;
+/// Bytes that are read by a request. Smaller than what the kernel reads ahead, so that two threads work on that at
+/// once; of 128 KiB to 1 MiB the fastest, measured.
+pub(super) const READ: u32 = 256 << 10;
+
+/// Bytes that are written by a request. Nobody works ahead of it, so each one costs its way there and back.
+const WRITE: u32 = 1 << 20;
 
 /// What the kernel agreed to.
 pub(super) struct Granted {
@@ -51,10 +54,10 @@ pub(super) fn configure(config: &mut KernelConfig, passthrough: bool) -> Granted
         }
     }
     let _ = config.set_max_background(BACKGROUND);
-    // fuser tells the larger of the two as the most of any request.
-    let _ = config.set_max_write(REQUEST);
+    // fuser tells the larger of the two as the most of any request; the mount's option `max_read` keeps reads small.
+    let _ = config.set_max_write(WRITE);
     // The answer to a refusal is the most that is possible.
-    if let Err(most) = config.set_max_readahead(REQUEST) {
+    if let Err(most) = config.set_max_readahead(READ) {
         let _ = config.set_max_readahead(most);
     }
     Granted {

@@ -80,6 +80,15 @@ impl Adapter {
         }
     }
 
+    /// The same of what tries again by itself.
+    pub(super) fn serve_once(
+        &self,
+        reply: ReplyEmpty,
+        work: impl FnOnce(&Tree) -> Result<()> + Send + 'static,
+    ) {
+        self.serve(move |serving| serving.done_once(reply, work));
+    }
+
     pub(super) fn serve_done(
         &self,
         reply: ReplyEmpty,

@@ -21,6 +21,9 @@ pub(super) fn errno(error: &Error) -> (Errno, Option<Level>) {
         Error::IsADirectory => (Errno::EISDIR, None),
         Error::Unsuitable => (Errno::EINVAL, None),
         Error::ReadOnly => (Errno::EROFS, None),
+        // What cannot be stored: the application gets a number, the log says why.
+        Error::Invalid(_) => (Errno::EINVAL, Some(Level::Warn)),
+        Error::Computed(_) => (Errno::EPERM, Some(Level::Info)),
         Error::NotOpenForWriting => (Errno::EBADF, None),
         Error::BeyondTheEnd => (Errno::ENXIO, None),
         Error::NoAttribute => (Errno::ENODATA, None),
@@ -77,6 +80,8 @@ mod tests {
             (Error::IsADirectory, libc::EISDIR, None),
             (Error::Unsuitable, libc::EINVAL, None),
             (Error::ReadOnly, libc::EROFS, None),
+            (Error::Invalid("?".into()), libc::EINVAL, Some(Level::Warn)),
+            (Error::Computed("?".into()), libc::EPERM, Some(Level::Info)),
             (Error::NotOpenForWriting, libc::EBADF, None),
             (Error::BeyondTheEnd, libc::ENXIO, None),
             (io(libc::ENOSPC), libc::ENOSPC, None),

@@ -18,10 +18,11 @@ pub(super) fn mount_as_root(mountpoint: &Path, options: &Options) -> io::Result<
     let device = File::options().read(true).write(true).open("/dev/fuse")?;
     let root_mode = std::fs::metadata(mountpoint)?.mode();
     let mut data = format!(
-        "fd={},rootmode={root_mode:o},user_id={},group_id={},default_permissions",
+        "fd={},rootmode={root_mode:o},user_id={},group_id={},default_permissions,max_read={}",
         device.as_raw_fd(),
         rustix::process::getuid(),
-        rustix::process::getgid()
+        rustix::process::getgid(),
+        super::config::READ
     );
     if options.allow_other {
         data.push_str(",allow_other");

@@ -120,6 +120,12 @@ impl Serving {
         self.answer(reply, || self.steadily(work), ok, ReplyEmpty::error);
     }
 
+    /// The same of what tries again by itself.
+    pub(super) fn done_once(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
+        let ok = |reply: ReplyEmpty, ()| reply.ok();
+        self.answer(reply, || work(&self.tree), ok, ReplyEmpty::error);
+    }
+
     /// Says how many bytes were written.
     pub(super) fn written(&self, reply: ReplyWrite, work: impl FnOnce(&Tree) -> Result<usize>) {
         let ok = |reply: ReplyWrite, n: usize| reply.written(u32::try_from(n).unwrap_or(u32::MAX));

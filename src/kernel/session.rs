@@ -117,6 +117,7 @@ fn fuser_config(options: &Options) -> Config {
         MountOption::Subtype("arrayfs".into()),
         flag(options.writable, MountOption::RW, MountOption::RO),
         MountOption::DefaultPermissions,
+        MountOption::CUSTOM(format!("max_read={}", super::config::READ)),
         flag(options.suid, MountOption::Suid, MountOption::NoSuid),
         flag(options.dev, MountOption::Dev, MountOption::NoDev),
         flag(options.exec, MountOption::Exec, MountOption::NoExec),

@@ -27,7 +27,7 @@ impl EntryIndex {
 pub(super) struct ContainerNumber(pub(super) usize);
 
 /// Number of an array among all of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ArrayNumber(pub(super) usize);
 
 pub(super) enum EntryContent {

@@ -28,6 +28,11 @@ impl HiddenEntries {
         self.any.store(true, Ordering::Release);
     }
 
+    /// It is there again.
+    pub(super) fn remove(&self, entry: EntryIndex) {
+        self.entries().remove(&entry);
+    }
+
     /// The container could not be removed: all of it is there.
     pub(super) fn clear(&self) {
         self.entries().clear();

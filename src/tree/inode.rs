@@ -262,6 +262,13 @@ impl Inodes {
         Ok((id, node))
     }
 
+    /// Keeps an inode as long as it is not taken back: one look-up more.
+    pub(super) fn hold(&self, id: InodeId) {
+        if let Some(inode) = self.lock().inodes.get_mut(&id) {
+            inode.lookups += 1;
+        }
+    }
+
     /// Takes back look-ups; returns the node if these were the last.
     pub(super) fn forget(&self, id: InodeId, count: u64) -> Option<Arc<Node>> {
         let mut table = self.lock();

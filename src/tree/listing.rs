@@ -19,6 +19,7 @@ use super::version::ContainerVersion;
 use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::source::FileKind;
+use crate::stage::{is_log_name, is_new_name};
 
 /// About as many names as fit into an answer to the kernel; so many are looked at at once. The lists of them stay below
 /// what can be refused ([`crate::memory`]).
@@ -118,7 +119,7 @@ impl Tree {
         match &*self.inodes.get(directory)? {
             node @ Node::Directory(_) => {
                 let path = self.locate_directory(directory, node)?;
-                let run = self.names_in_source(directory, &path, after, |_| true, &[])?;
+                let run = self.names_in_source(directory, &path, after, is_shown, &[])?;
                 Ok(ListingStep::in_source(directory, run, after, path))
             }
             Node::Container(container) => self.list_container(directory, container, after),
@@ -218,7 +219,9 @@ impl Tree {
             .iter()
             .filter_map(|(_, entry)| inside.name(*entry))
             .collect();
-        let beside = |name: &OsStr| inside.opened.shows_beside(name) && inside.find(name).is_none();
+        let beside = |name: &OsStr| {
+            is_shown(name) && inside.opened.shows_beside(name) && inside.find(name).is_none()
+        };
         let path = self.inodes.path(inode)?;
         let run = self.names_in_source(inode, &path, after, beside, &own)?;
         Ok(ListingStep {
@@ -282,6 +285,11 @@ impl Tree {
         self.kept_names.keep(directory, moment, &run);
         Ok(run)
     }
+}
+
+/// Whether a name of the source is shown: those of logs and of new files of commits are ours.
+pub(super) fn is_shown(name: &OsStr) -> bool {
+    !is_log_name(name) && !is_new_name(name)
 }
 
 /// The container's entry of that name: entries that lie beside one have other names.

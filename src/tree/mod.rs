@@ -9,7 +9,9 @@
 
 mod arrival;
 mod attr;
+mod background;
 mod cookie;
+mod entry;
 mod entry_table;
 mod hidden;
 mod inode;
@@ -25,25 +27,30 @@ mod opening;
 mod ordinary;
 mod ours;
 mod pinned;
+mod shared_array;
+mod staged;
 mod status;
 mod version;
 mod writing;
 pub mod xattr;
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
+use crate::commit::Preference;
 use crate::container::Preferences;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::memory::budget::Reclaim;
 use crate::source::{Source, Space, Store};
+use crate::stage::StageMemory;
 
 pub use attr::Attr;
 pub use cookie::Cookie;
@@ -54,12 +61,13 @@ pub use ordinary::StalePages;
 pub use writing::Hole;
 
 use arrival::{node_of, recognise};
+use background::BackgroundWorkers;
 use entry_table::EntryIndex;
 use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
+use listing::is_shown;
 use moves::Moves;
 use node::Node;
-use open_container::OpenContainer;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
 use ordinary::OrdinaryFile;
 use ours::OurFiles;
@@ -83,6 +91,10 @@ pub struct Settings {
     pub gid: Option<u32>,
     pub umask: Option<u16>,
     pub preferences: Preferences,
+    /// How changes of arrays are committed.
+    pub commit: Preference,
+    /// Whether changes of another version of a container are taken for changes of this one, if they can be.
+    pub settles_stale: bool,
 }
 
 pub struct Tree {
@@ -92,6 +104,11 @@ pub struct Tree {
     /// What was made or written through it.
     ours: OurFiles,
     moves: Moves,
+    /// Memory for what is written to arrays; none in a tree that is only read.
+    stage_memory: Option<Arc<StageMemory>>,
+    background: Option<BackgroundWorkers>,
+    /// Containers of which something is staged.
+    staged: Mutex<HashMap<InodeId, Arc<ContainerVersion>>>,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
     settings: Settings,
@@ -130,6 +147,7 @@ impl Tree {
         let versions = Versions::default();
         let idle: Arc<dyn Reclaim> = Arc::clone(&versions.open) as _;
         cache.budget().register(Arc::downgrade(&idle));
+        let is_writable = disk.is_some();
         let tree = Tree {
             inodes: Inodes::new(node_of(&stat, recognised.known()), root),
             open_files: OpenFiles::default(),
@@ -139,6 +157,9 @@ impl Tree {
             disk,
             ours: OurFiles::default(),
             moves: Moves::default(),
+            stage_memory: is_writable.then(|| StageMemory::new(Arc::clone(cache.budget()))),
+            background: is_writable.then(BackgroundWorkers::new),
+            staged: Mutex::default(),
             cache,
             workers,
             settings,
@@ -149,6 +170,9 @@ impl Tree {
 
     /// Finds `name` in a directory and counts one look-up of the inode it returns.
     pub fn lookup(&self, parent: InodeId, name: &OsStr) -> Result<Attr> {
+        if !is_shown(name) {
+            return Err(Error::NotFound);
+        }
         let link = Dirent::new(parent, name);
         match &*self.inodes.get(parent)? {
             node @ Node::Directory(_) => {
@@ -163,7 +187,7 @@ impl Tree {
                     None if opened.shows_beside(name) => {
                         self.enter_source(link, &self.inodes.path(parent)?)
                     }
-                    None => Err(Error::NotFound),
+                    None => self.guest(&version, name),
                 }
             }
             Node::Entry(version, entry) => {
@@ -195,7 +219,7 @@ impl Tree {
         let node = self.inodes.get(inode)?;
         if let Node::Entry(version, entry) = &*node {
             let opened = self.open_version(version)?;
-            return opened.attr(*entry, inode, &version.owner(), &self.settings);
+            return self.entry_attr(version, &opened, *entry, inode);
         }
         self.notice_change(inode, &node);
         let moment = node.ordinary().map(OrdinaryFile::moment);
@@ -278,8 +302,11 @@ impl Tree {
             }
             Node::Entry(version, entry) => {
                 self.check_current(version)?;
-                let opened = self.open_version(version)?;
-                (opened.open(*entry, &self.cache)?, true, false)
+                (
+                    self.open_entry(version, *entry)?,
+                    self.keeps_pages(version, *entry)?,
+                    false,
+                )
             }
         };
         Ok(Open {
@@ -407,24 +434,16 @@ impl Tree {
     }
 
     pub fn release(&self, handle: HandleId) {
+        let closed = self.open_files.get(handle);
         self.open_files.remove(handle);
+        if let Ok(closed) = closed
+            && let Some(writer) = closed.array_writer()
+        {
+            self.end_writing(writer);
+        }
     }
 
     pub fn space(&self) -> Result<Space> {
         self.store.space()
-    }
-
-    /// An entry of a container, with its inode.
-    fn enter(
-        &self,
-        version: &Arc<ContainerVersion>,
-        opened: &OpenContainer,
-        entry: EntryIndex,
-        link: Dirent,
-    ) -> Result<Attr> {
-        let mut attr = opened.attr(entry, InodeId::ROOT, &version.owner(), &self.settings)?;
-        let node = Node::Entry(Arc::clone(version), entry);
-        (attr.inode, _) = self.inodes.enter(link, node)?;
-        Ok(attr)
     }
 }

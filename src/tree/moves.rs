@@ -30,6 +30,13 @@ impl Moving<'_> {
     }
 }
 
+/// Once more when the table of inodes says so, too: who has begun in between has met the old paths.
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.made();
+    }
+}
+
 impl Moves {
     pub(super) fn begin(&self) -> Moving<'_> {
         let guard = self.under_way.write();
@@ -51,7 +58,13 @@ impl Moves {
         (self.mark() == mark).then_some(guard)
     }
 
-    /// Moves that have been made, when none is under way.
+    /// Nothing is moved before this is dropped: what is staged goes to a log that has the container's name.
+    pub(super) fn stay(&self) -> RwLockReadGuard<'_, ()> {
+        let guard = self.under_way.read();
+        guard.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what moves have done, when none is under way.
     fn count(&self) -> u64 {
         drop(self.under_way.read());
         self.mark()
@@ -77,5 +90,21 @@ impl Tree {
             }
         }
         work()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_begins_between_the_move_and_what_the_table_says_of_it_tries_again() {
+        let moves = Moves::default();
+        let moving = moves.begin();
+        moving.made();
+        let mark = moves.mark();
+        drop(moving);
+        assert!(moves.still(mark).is_none());
+        assert!(moves.still(moves.count()).is_some());
     }
 }

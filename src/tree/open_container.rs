@@ -15,9 +15,10 @@ use super::entry_table::{
 use super::hidden::HiddenEntries;
 use super::inode::InodeId;
 use super::open_file::{FileContent, OpenArray, OpenFile};
+use super::shared_array::{SharedArray, StoredBytes};
 use super::version::ContainerVersion;
 use crate::array::read::CachedArray;
-use crate::array::{Info, npy};
+use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::inside::Located;
 use crate::container::{Container, describe};
@@ -27,7 +28,8 @@ use crate::memory::set_aside;
 use crate::source::{FileKind, Identity, Store};
 
 pub(super) struct OpenContainer {
-    version: VersionId,
+    /// Under which its blocks are cached.
+    blocks: VersionId,
     path: PathBuf,
     members: &'static [&'static str],
     hidden: Arc<HiddenEntries>,
@@ -65,7 +67,7 @@ impl OpenContainer {
         let opened = set_aside(4 * weight as u64, "cannot open a container", || {
             let all = container.all();
             OpenContainer {
-                version: version.id,
+                blocks: version.blocks(),
                 path: store.display(path),
                 members: version.recognised.format.members(),
                 hidden: Arc::clone(&version.hidden),
@@ -100,6 +102,13 @@ impl OpenContainer {
         self.entries
             .find(parent, name)
             .filter(|index| self.shown(*index))
+    }
+
+    /// An array that was removed from a directory.
+    pub(super) fn find_hidden(&self, parent: EntryIndex, name: &OsStr) -> Option<EntryIndex> {
+        let index = self.entries.find(parent, name)?;
+        let was_array = self.array_at(index).is_some();
+        (was_array && self.hidden.contains(index)).then_some(index)
     }
 
     /// Entries of a directory that are shown and follow a place in its listing; at most so many.
@@ -207,24 +216,55 @@ impl OpenContainer {
         Ok(OpenFile::inside(content, Arc::clone(self)))
     }
 
-    fn open_array(
-        self: &Arc<Self>,
+    /// An array of its own, by the number that it has.
+    pub(super) fn stored_array(&self, number: ArrayNumber) -> Result<Arc<dyn Array>> {
+        self.array(number).map(|located| Arc::clone(&located.array))
+    }
+
+    /// Whether an array belongs to the container itself, not to one in a group of it.
+    pub(super) fn is_outermost(&self, number: ArrayNumber) -> bool {
+        let outermost = self.parts.first();
+        outermost.is_some_and(|part| number.0 < part.container.arrays.len())
+    }
+
+    /// The array that an entry is.
+    pub(super) fn array_at(&self, index: EntryIndex) -> Option<ArrayNumber> {
+        match self.entries.entry(index).ok()?.content {
+            EntryContent::Array(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// An array as it is stored.
+    pub(super) fn cached_array(
+        &self,
         number: ArrayNumber,
         prefix: Arc<[u8]>,
         cache: &Arc<BlockCache>,
-    ) -> Result<FileContent> {
+    ) -> Result<CachedArray> {
         let located = self.array(number)?;
-        let cached = CachedArray {
+        Ok(CachedArray {
             bytes: self.info(number)?.bytes,
             array: Arc::clone(&located.array),
             cache: Arc::clone(cache),
-            version: self.version,
+            version: self.blocks,
             index: ArrayIndex(u32::try_from(number.0).unwrap_or(u32::MAX)),
             container: self.path.clone(),
             group: Arc::clone(&located.group),
             prefix,
-        };
-        Ok(FileContent::Array(OpenArray::new(cached)))
+        })
+    }
+
+    /// An array of which nothing is ever replaced.
+    fn open_array(
+        &self,
+        number: ArrayNumber,
+        prefix: Arc<[u8]>,
+        cache: &Arc<BlockCache>,
+    ) -> Result<FileContent> {
+        let cached = self.cached_array(number, prefix, cache)?;
+        let shared = SharedArray::new(cached, StoredBytes::default());
+        Ok(FileContent::Array(OpenArray::new(shared, None)))
     }
 
     /// The array or view behind an entry and its container's format, for its attributes.

@@ -12,6 +12,8 @@ use super::InodeId;
 use super::node::Node;
 use super::open_container::OpenContainer;
 use super::ordinary::OrdinaryFile;
+use super::shared_array::SharedArray;
+use super::staged::ArrayWriter;
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
 use crate::disk::DiskFile;
@@ -65,36 +67,40 @@ impl Stored {
 }
 
 pub(super) struct OpenArray {
-    array: Arc<CachedArray>,
+    array: Arc<SharedArray>,
     stream: ReadAhead,
+    /// If it is open for writing.
+    writer: Option<ArrayWriter>,
 }
 
 impl OpenArray {
-    pub(super) fn new(array: CachedArray) -> Self {
-        let stream = ReadAhead::new(array.cache.limit());
+    pub(super) fn new(array: Arc<SharedArray>, writer: Option<ArrayWriter>) -> Self {
+        let stream = ReadAhead::new(array.now().cache.limit());
         OpenArray {
-            array: Arc::new(array),
+            array,
             stream,
+            writer,
         }
     }
 
     /// Orders read-ahead, and says what the reader has passed and the kernel keeps.
     fn read_ahead(
         &self,
+        array: &Arc<CachedArray>,
         workers: &ReadAheadWorkers,
         offset: u64,
         len: usize,
         pages: PageCache,
     ) -> Option<Range<u64>> {
-        let before = self.array.prefix.len() as u64;
+        let (before, bytes) = (array.prefix.len() as u64, array.len_now());
         let start = offset.saturating_sub(before);
         let end = offset
             .saturating_add(len as u64)
             .saturating_sub(before)
-            .min(self.array.bytes);
-        let advance = self.stream.advance(start..end, self.array.bytes);
+            .min(bytes);
+        let advance = self.stream.advance(start..end, bytes);
         if let Some(ahead) = advance.ahead {
-            workers.order(&self.array, ahead);
+            workers.order(array, ahead);
         }
         advance.passed.filter(|_| pages == PageCache::Used)
     }
@@ -131,10 +137,18 @@ impl OpenFile {
         }
     }
 
+    /// The array that is written through this handle.
+    pub(super) fn array_writer(&self) -> Option<&ArrayWriter> {
+        match &self.content {
+            FileContent::Array(open) => open.writer.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Bytes of what is shown of a container.
     pub(super) fn len(&self) -> u64 {
         match &self.content {
-            FileContent::Array(open) => open.array.prefix.len() as u64 + open.array.bytes,
+            FileContent::Array(open) => open.array.now().size(),
             FileContent::Bytes(bytes) => bytes.len() as u64,
             FileContent::File(stored, _) => stored.source().len(),
         }
@@ -149,13 +163,13 @@ impl OpenFile {
         reply: impl FnOnce(Result<&[u8]>) -> R,
     ) -> R {
         match &self.content {
-            FileContent::Array(open) => {
+            FileContent::Array(open) => open.array.read(|array| {
                 // First, so that it runs while this read is served.
-                if let Some(passed) = open.read_ahead(workers, offset, len, pages) {
-                    open.array.let_go(passed);
+                if let Some(passed) = open.read_ahead(array, workers, offset, len, pages) {
+                    array.let_go(passed);
                 }
-                open.array.read(offset, len, Tail::Whole, reply)
-            }
+                array.read(offset, len, Tail::Whole, reply)
+            }),
             FileContent::Bytes(bytes) => reply(Ok(part(bytes, offset, len))),
             FileContent::File(stored, _) => {
                 let source = stored.source();
@@ -183,16 +197,15 @@ impl OpenFile {
         reply: impl FnOnce(&[u8]) -> R,
     ) -> Option<R> {
         match &self.content {
-            FileContent::Array(open) => {
-                let replied = open.array.read_cached(offset, len, reply)?;
-                let passed = open.read_ahead(workers, offset, len, pages);
+            FileContent::Array(open) => open.array.try_read(|array| {
+                let replied = array.read_cached(offset, len, reply)?;
+                let passed = open.read_ahead(array, workers, offset, len, pages);
                 // What the format has forgotten by now, the cache forgets in its own time.
-                if let Some(passed) = passed.filter(|passed| open.array.array.places_known(passed))
-                {
-                    open.array.let_go(passed);
+                if let Some(passed) = passed.filter(|passed| array.array.places_known(passed)) {
+                    array.let_go(passed);
                 }
                 Some(replied)
-            }
+            })?,
             FileContent::Bytes(bytes) => Some(reply(part(bytes, offset, len))),
             FileContent::File(..) => None,
         }

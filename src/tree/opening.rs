@@ -14,6 +14,7 @@ use super::kept_open::KeptOpen;
 use super::open_container::OpenContainer;
 use super::pinned::Pinned;
 use super::version::ContainerVersion;
+use crate::commit::recovery::open_through;
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Reclaim};
 use crate::memory::{is_short, no_memory};
@@ -149,7 +150,9 @@ impl Tree {
                 if is_short() {
                     return Err(no_memory("cannot open a container"));
                 }
-                let opened = open_unchanged(version, &path, &self.store, budget);
+                // What could not be settled is read through its log, as by who only reads.
+                let settled = self.disk.is_some() && version.staged.unsettled().is_none();
+                let opened = open_unchanged(version, &path, &self.store, budget, settled);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
                 let container = opened.container(ContainerNumber(0))?;
@@ -167,19 +170,39 @@ impl Tree {
     }
 }
 
+impl Tree {
+    /// Opens a version again, of which we have changed what is stored. Whoever has it open keeps it as it was.
+    pub(super) fn reopen_version(
+        &self,
+        version: &ContainerVersion,
+        path: &Path,
+    ) -> Result<Arc<OpenContainer>> {
+        let mut slot = version.opening.opened.lock();
+        let slot = slot.as_mut().unwrap_or_else(|e| e.get_mut());
+        let budget = self.cache.budget();
+        let opened = Arc::new(open_unchanged(version, path, &self.store, budget, true)?);
+        slot.opened = Arc::downgrade(&opened);
+        Ok(opened)
+    }
+}
+
 /// Opens a container and makes sure that it is the version: the sources were opened one after another,
-/// so it is looked at again afterwards.
+/// so it is looked at again afterwards. `settled`: whether its log is the tree's own affair; else it is read through.
 fn open_unchanged(
     version: &ContainerVersion,
     path: &Path,
     store: &Arc<dyn Store>,
     budget: &Arc<Budget>,
+    settled: bool,
 ) -> Result<OpenContainer> {
     let pinned: Arc<dyn Store> = Arc::new(Pinned::new(store, version, path));
-    let container = version.recognised.open(&pinned, path, budget)?;
+    let container = match settled {
+        true => version.recognised.open(&pinned, path, budget)?,
+        false => open_through(&version.recognised, &pinned, path, budget)?,
+    };
     let opened = OpenContainer::new(version, path, container, &**store, budget);
     let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(path)))?;
-    if identity != version.identity {
+    if identity != version.identity() {
         return Err(Error::Changed {
             path: store.display(path),
         });

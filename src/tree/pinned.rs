@@ -19,9 +19,10 @@ pub(super) struct Pinned {
 impl Pinned {
     /// The files of `version`, which lies at `path`, and whatever else is in `store`.
     pub(super) fn new(store: &Arc<dyn Store>, version: &ContainerVersion, path: &Path) -> Pinned {
-        let own = (path.to_owned(), version.identity.file());
+        let identity = version.identity();
+        let own = (path.to_owned(), identity.file());
         let companions = version.recognised.companions(path);
-        let files = companions.zip(version.identity.companions());
+        let files = companions.zip(identity.companions());
         Pinned {
             store: Arc::clone(store),
             files: std::iter::once(own)

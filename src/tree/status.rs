@@ -7,6 +7,22 @@ use serde_json::{Value, json};
 use super::Tree;
 
 impl Tree {
+    /// Containers of which something is staged: how much of it is in memory and in the log, and why it is not committed.
+    fn staged_containers(&self) -> Vec<Value> {
+        let staged = self.all_staged().into_iter();
+        let each = staged.filter_map(|(inode, version)| {
+            let container = version.staged.now()?;
+            let path = self.inodes.path(inode).unwrap_or_default();
+            Some(json!({
+                "path": self.store.display(&path).to_string_lossy(),
+                "bytes": container.stage.bytes_held(),
+                "log_bytes": container.stage.bytes_logged(),
+                "why": version.staged.why(),
+            }))
+        });
+        each.collect()
+    }
+
     pub fn status(&self) -> Value {
         let stats = self.cache.stats.snapshot();
         json!({
@@ -15,6 +31,7 @@ impl Tree {
             "version": env!("CARGO_PKG_VERSION"),
             "open_files": self.open_files.len(),
             "open_containers": self.versions.open.count(),
+            "staged": self.staged_containers(),
             "cache": {
                 "limit": self.cache.limit(),
                 "used": self.cache.used(),

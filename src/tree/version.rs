@@ -14,6 +14,8 @@ use super::hidden::HiddenEntries;
 use super::inode::Dirent;
 use super::node::{ContainerNode, KnownContainer, Node};
 use super::opening::{OpenVersions, VersionOpening};
+use super::staged::Staged;
+use super::writing::Guests;
 use super::{InodeId, Invalidation, Tree};
 use crate::cache::VersionId;
 use crate::container::{MemberStats, Recognised};
@@ -25,8 +27,13 @@ pub(super) struct ContainerVersion {
     /// The container's own directory in the mount.
     pub(super) container: InodeId,
     pub(super) recognised: Recognised,
-    pub(super) identity: Identity,
+    /// Our own commits change it, and nothing that is shown.
+    identity: Mutex<Identity>,
+    /// Under which its blocks are cached: others after a commit.
+    blocks: AtomicU64,
     pub(super) opening: VersionOpening,
+    pub(super) staged: Staged,
+    pub(super) guests: Guests,
     /// As it was when it was last looked at: it may change while the version stays.
     owner: Mutex<Owner>,
     pub(super) hidden: Arc<HiddenEntries>,
@@ -44,10 +51,30 @@ impl ContainerVersion {
         !before.lets_in_as(&now)
     }
 
+    pub(super) fn identity(&self) -> Identity {
+        let identity = self.identity.lock();
+        identity.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn blocks(&self) -> VersionId {
+        VersionId(self.blocks.load(Ordering::Acquire))
+    }
+
+    /// What we have changed ourselves: the version goes on. Returns the identity that it had.
+    pub(super) fn adopt(&self, to: Identity, blocks: VersionId) -> Identity {
+        let mut identity = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        self.blocks.store(blocks.0, Ordering::Release);
+        std::mem::replace(&mut identity, to)
+    }
+
+    pub(super) fn note_owner_of(&self, found: &MemberStats) {
+        self.note_owner(Owner::of_container(found));
+    }
+
     /// Whether the container is what it was. Of one that could not be read whole, who may read it decides what it is, too.
     fn is_still(&self, found: &MemberStats) -> bool {
         let readable = || self.owner().lets_in_as(&Owner::of_container(found));
-        self.identity == found.identity() && (!self.opening.is_damaged() || readable())
+        self.identity() == found.identity() && (!self.opening.is_damaged() || readable())
     }
 }
 
@@ -59,19 +86,27 @@ pub(super) struct Versions {
 }
 
 impl Versions {
+    /// A number that nothing in the cache has.
+    pub(super) fn next_id(&self) -> VersionId {
+        VersionId(self.last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
     pub(super) fn create(
         &self,
         container: InodeId,
         recognised: Recognised,
         found: &MemberStats,
     ) -> Arc<ContainerVersion> {
-        let id = VersionId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
+        let id = self.next_id();
         Arc::new(ContainerVersion {
             id,
             container,
             recognised,
-            identity: found.identity(),
+            identity: Mutex::new(found.identity()),
+            blocks: AtomicU64::new(id.0),
             opening: VersionOpening::default(),
+            staged: Staged::default(),
+            guests: Guests::default(),
             owner: Mutex::new(Owner::of_container(found)),
             hidden: Arc::default(),
         })
@@ -99,6 +134,12 @@ impl Tree {
             self.note_access(&version, &found);
             return Ok(version);
         }
+        let left = match known.version {
+            None => self.settle(&recognised, &path),
+            Some(_) => Ok(None),
+        };
+        // What was to be settled may have changed it.
+        let found = recognised.stat(&*self.store, &path)?;
         let found = match &known.version {
             // Recognised a moment ago, when it was looked up.
             None if found.identity().is_of(known.seen) => found,
@@ -112,6 +153,15 @@ impl Tree {
         let version = self.versions.create(inode, recognised, &found);
         if let Some(old) = known.version.replace(Arc::clone(&version)) {
             self.retire(&old, &path);
+        }
+        drop(known);
+        match left {
+            Ok(Some(left)) => self.go_on(&version, left),
+            Ok(None) => {}
+            Err(e) => {
+                log::warn!("{e}");
+                version.staged.note_unsettled(e);
+            }
         }
         Ok(version)
     }
@@ -186,7 +236,7 @@ impl Tree {
     }
 
     fn let_go(&self, version: &ContainerVersion) {
-        self.cache.forget(version.id);
+        self.cache.forget(version.blocks());
         self.versions.open.retire(version);
     }
 
@@ -198,6 +248,15 @@ impl Tree {
         });
     }
 
+    /// The kernel is to ask for attributes again, and for its pages if they have gone stale.
+    pub(super) fn forget_pages(&self, inode: InodeId, content: bool) {
+        self.send(Invalidation {
+            inode,
+            content,
+            name: None,
+        });
+    }
+
     fn send(&self, invalidation: Invalidation) {
         // Nobody listens once the mount is gone.
         let _ = self.invalidations.send(invalidation);
@@ -206,9 +265,16 @@ impl Tree {
     /// Whether a version is still what the source holds.
     pub(super) fn check_current(&self, version: &ContainerVersion) -> Result<()> {
         let path = self.inodes.path(version.container)?;
-        let found = version.recognised.stat(&*self.store, &path)?;
+        let mut found = version.recognised.stat(&*self.store, &path)?;
         if !version.is_still(&found) {
-            return Err(self.changed(&path));
+            // Perhaps by a commit of ours, which is not half done as nobody else's is.
+            let node = self.inodes.get(version.container)?;
+            let known = node.container().map(ContainerNode::known);
+            found = version.recognised.stat(&*self.store, &path)?;
+            drop(known);
+            if !version.is_still(&found) {
+                return Err(self.changed(&path));
+            }
         }
         self.note_access(version, &found);
         Ok(())

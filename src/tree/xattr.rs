@@ -12,6 +12,9 @@ use crate::error::{Error, Result};
 
 pub(super) const PREFIX: &str = "user.arrayfs.";
 
+/// Setting it on the root commits everything that is staged, and returns when that has been tried.
+pub const COMMIT: &str = "user.arrayfs.commit";
+
 /// On the root of the mount: what `arrayfs status` shows.
 pub const STATUS: &str = "user.arrayfs.status";
 
@@ -65,7 +68,9 @@ impl Tree {
         match &*self.inodes.get(inode)? {
             Node::Container(container) => {
                 let version = self.current(inode, container)?;
-                of_container(&*self.open_version(&version)?, ContainerNumber(0)).map(Some)
+                let opened = self.open_version(&version)?;
+                let staged = version.staged.state();
+                of_container(&opened, ContainerNumber(0), staged).map(Some)
             }
             Node::Entry(version, entry) => {
                 let opened = self.open_version(version)?;
@@ -83,23 +88,28 @@ fn named(pairs: &[(&str, String)]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn of_container(opened: &OpenContainer, part: ContainerNumber) -> Result<Vec<(String, String)>> {
+/// `staged`: what is staged, if anything is.
+fn of_container(
+    opened: &OpenContainer,
+    part: ContainerNumber,
+    staged: Option<String>,
+) -> Result<Vec<(String, String)>> {
     let container = opened.container(part)?;
-    let state = if opened.error_txt(part).is_empty() {
-        "clean"
-    } else {
-        "damaged: see error.txt"
+    let state = match staged {
+        Some(staged) => staged,
+        None if opened.error_txt(part).is_empty() => "clean".to_owned(),
+        None => "damaged: see error.txt".to_owned(),
     };
     Ok(named(&[
         ("format", container.format.to_owned()),
         ("version", container.version.clone()),
-        ("state", state.to_owned()),
+        ("state", state),
     ]))
 }
 
 fn of_entry(opened: &OpenContainer, entry: EntryIndex) -> Result<Vec<(String, String)>> {
     if let Some(part) = opened.part_at(entry) {
-        return of_container(opened, part);
+        return of_container(opened, part, None);
     }
     match opened.described(entry)? {
         Some((format, info)) => Ok(of_array(format, &info)),

@@ -8,12 +8,15 @@ use std::sync::Arc;
 
 use super::super::entry_table::EntryIndex;
 use super::super::node::Node;
-use super::super::xattr::{PREFIX, is_offered};
+use super::super::version::ContainerVersion;
+use super::super::xattr::{COMMIT, PREFIX, is_offered};
 use super::super::{Attr, HandleId, InodeId, Tree};
 use super::refused;
-use crate::disk::{Caller, Disk, NewAttributes, Target, XattrSetting};
+use crate::container::MemberStats;
+use crate::container::rewrite::CommitWay;
+use crate::disk::{Caller, Disk, NewAttributes, NewTime, Target, XattrSetting};
 use crate::error::{Error, Result};
-use crate::source::{FileIdentity, FileKind};
+use crate::source::{FileIdentity, FileKind, Timestamp};
 
 impl Tree {
     /// Sets a length and other attributes, in this order, and says what they are then.
@@ -98,7 +101,6 @@ impl Tree {
         to: &NewAttributes,
         caller: Caller,
     ) -> Result<()> {
-        let disk = self.writable()?;
         let node = self.inodes.get(inode)?;
         let container = node.container().ok_or(Error::NotADirectory)?;
         let version = self.current(inode, container)?;
@@ -108,26 +110,77 @@ impl Tree {
         if caller.uid != 0 && all.into_iter().any(|stat| stat.uid != caller.uid) {
             return Err(refused("set attributes of", &path, libc::EPERM));
         }
+        if to.uid.is_some() || to.gid.is_some() {
+            // A log that is not the container's owner's would not be believed.
+            self.commit_before_move(inode, &node, &path)?;
+        }
         let of_files = NewAttributes {
             // Whoever may list the directory may read the files; nobody executes them.
             mode: to.mode.map(|mode| mode & 0o666),
-            ..*to
+            ..self.now_or_at_commit(&version, to)
         };
+        let own_mode = match container.stored {
+            FileKind::Directory => to.mode,
+            _ => of_files.mode,
+        };
+        let mut set = || self.set_of_files(&version, &path, &found, &of_files, own_mode);
+        if of_files.changes_times() {
+            // What is stored is the same: the version goes on with the identity that this leaves.
+            let staged = version.staged.now();
+            self.publish(
+                &version,
+                staged.as_deref(),
+                &path,
+                CommitWay::InPlace,
+                &mut set,
+            )?;
+        } else {
+            set()?;
+        }
+        self.notice_change(inode, &node);
+        Ok(())
+    }
+
+    /// What can be set now. The time of a container of which something is staged is that of its commit: the log knows
+    /// the container by the time that it has.
+    fn now_or_at_commit(&self, version: &ContainerVersion, to: &NewAttributes) -> NewAttributes {
+        let Some(staged) = version.staged.now().filter(|now| !now.stage.is_clean()) else {
+            return *to;
+        };
+        match to.mtime {
+            Some(NewTime::At(time)) => staged.stage.set_last_write(time),
+            Some(NewTime::Now) => staged.stage.set_last_write(Timestamp::now()),
+            None => {}
+        }
+        NewAttributes {
+            atime: None,
+            mtime: None,
+            ..*to
+        }
+    }
+
+    fn set_of_files(
+        &self,
+        version: &ContainerVersion,
+        path: &Path,
+        found: &MemberStats,
+        of_files: &NewAttributes,
+        own_mode: Option<u32>,
+    ) -> Result<()> {
+        let disk = self.writable()?;
         let members = version.recognised.format.members().iter();
         for (name, stat) in members.zip(&found.members) {
             if let Some(stat) = stat {
                 let (path, id) = (&*path.join(name), stat.identity.id);
-                disk.set_attributes(Target::Named { path, id }, &of_files)?;
+                disk.set_attributes(Target::Named { path, id }, of_files)?;
             }
         }
-        let own = match container.stored {
-            FileKind::Directory => to,
-            _ => &of_files,
+        let own = NewAttributes {
+            mode: own_mode,
+            ..*of_files
         };
-        let (path, id) = (&*path, found.own.identity.id);
-        disk.set_attributes(Target::Named { path, id }, own)?;
-        self.notice_change(inode, &node);
-        Ok(())
+        let id = found.own.identity.id;
+        disk.set_attributes(Target::Named { path, id }, &own)
     }
 
     pub fn set_xattr(
@@ -160,6 +213,10 @@ impl Tree {
         let disk = self.writable()?;
         if !is_offered(name) {
             return Err(Error::Unsupported);
+        }
+        if inode == InodeId::ROOT && name == COMMIT {
+            self.commit_all();
+            return Ok(());
         }
         // What is computed is nobody's to write.
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {

@@ -1,4 +1,4 @@
-//! Bytes of ordinary files: opening for writing, writing, lengths, ranges, syncing.
+//! Bytes of ordinary files: opening for writing, writing, lengths, ranges, syncing. Those of arrays are in [`super::arrays`].
 //!
 //! Used by [`super`].
 
@@ -29,7 +29,7 @@ impl Tree {
         let node = self.inodes.get(inode)?;
         let Node::File(of) = &*node else {
             return match &*node {
-                Node::Entry(..) => Err(Error::ReadOnly),
+                Node::Entry(version, entry) => self.open_entry_for_writing(inode, version, *entry),
                 _ => self.open(inode),
             };
         };
@@ -77,6 +77,9 @@ impl Tree {
         caller: Caller,
     ) -> Result<usize> {
         let open = self.open_files.get(handle)?;
+        if let Some(writer) = open.array_writer() {
+            return self.write_array(writer, offset, bytes, how);
+        }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.put(offset, bytes, how, caller))
     }
@@ -93,7 +96,9 @@ impl Tree {
         let node = self.inodes.get(inode)?;
         let of = match &*node {
             Node::File(of) => of,
-            Node::Entry(..) => return Err(Error::ReadOnly),
+            Node::Entry(version, entry) => {
+                return self.set_array_len(inode, version, *entry, handle, len);
+            }
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
             Node::Special(..) => return Err(Error::Unsuitable),
             Node::Unseen(_) => return Err(self.unseen(inode)),
@@ -116,6 +121,9 @@ impl Tree {
         caller: Caller,
     ) -> Result<()> {
         let open = self.open_files.get(handle)?;
+        if let Some(writer) = open.array_writer() {
+            return self.allocate_array(writer, what);
+        }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.allocate(what, caller))
     }
@@ -130,6 +138,9 @@ impl Tree {
     ) -> Result<usize> {
         let (source, open) = (self.open_files.get(from.0)?, self.open_files.get(to.1)?);
         let source = source.source().ok_or(Error::Unsupported)?;
+        if open.array_writer().is_some() {
+            return Err(Error::Unsupported);
+        }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         let range = from.1..from.1.saturating_add(len);
         self.change(to.0, of, file, || file.copy(source, range, to.2, caller))
@@ -160,6 +171,9 @@ impl Tree {
     /// Returns when what was written to a file has reached the disk. `data`: without what is not needed to find it.
     pub fn sync(&self, handle: HandleId, data: bool) -> Result<()> {
         let open = self.open_files.get(handle)?;
+        if let Some(writer) = open.array_writer() {
+            return self.sync_array(writer);
+        }
         match (open.source(), &self.disk) {
             (Some(source), Some(disk)) => disk.sync(Target::Open(source), data),
             // Nothing was written.

@@ -1,12 +1,17 @@
-//! The tree, changed: ordinary files and directories of the source.
+//! The tree, changed: ordinary files and directories of the source, and arrays of containers.
 //!
 //! Every operation finds the place where an inode is now, has the disk change it, and lets the table of inodes follow.
-//! Arrays and what else a version of a container holds cannot be changed; a container is renamed or removed as the file
+//! What is written to arrays is staged, and committed later; a container is renamed or removed as the file
 //! or directory that it is. Assumes that the kernel has let the caller in. Used by `kernel::adapter`.
 
+mod ahead;
+mod arrays;
 mod attributes;
+mod commit;
 mod content;
+mod guests;
 mod names;
+mod recovery;
 mod removal;
 mod rename;
 #[cfg(test)]
@@ -16,7 +21,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub use content::Hole;
+pub(super) use guests::Guests;
 
+use super::listing::is_shown;
 use super::node::Node;
 use super::{InodeId, Tree};
 use crate::disk::{Disk, Place};
@@ -30,6 +37,17 @@ struct SourceDirectory {
 }
 
 impl SourceDirectory {
+    /// For something new: names of ours are nobody else's.
+    fn new_place<'a>(&'a self, name: &'a OsStr) -> Result<Place<'a>> {
+        match is_shown(name) {
+            true => Ok(self.place(name)),
+            false => Err(Error::Computed(format!(
+                "{} is a name that arrayfs keeps for itself",
+                name.to_string_lossy()
+            ))),
+        }
+    }
+
     fn place<'a>(&'a self, name: &'a OsStr) -> Place<'a> {
         Place {
             directory: &self.path,

@@ -26,8 +26,14 @@ impl Tree {
         caller: Caller,
     ) -> Result<(Attr, Open)> {
         let disk = self.writable()?;
+        if let node = self.inodes.get(parent)?
+            && let Some(container) = node.container()
+            && container.stored == FileKind::File
+        {
+            return self.create_inside((parent, container), name, mode, caller);
+        }
         let directory = self.directory(parent)?;
-        let made = disk.create(directory.place(name), mode, caller);
+        let made = disk.create(directory.new_place(name)?, mode, caller);
         let file = made.map_err(|e| match e.is_already_there() && !exclusive {
             true => self.changed(&directory.join(name)),
             false => e,
@@ -58,7 +64,7 @@ impl Tree {
     ) -> Result<Attr> {
         let disk = self.writable()?;
         let directory = self.directory(parent)?;
-        disk.make(directory.place(name), what, caller)?;
+        disk.make(directory.new_place(name)?, what, caller)?;
         let (attr, _) = self.enter_made(parent, name, None)?;
         Ok(attr)
     }
@@ -75,7 +81,7 @@ impl Tree {
             Node::Unseen(_) => return Err(self.unseen(file)),
         };
         self.with_target(file, &node, |target, _| {
-            disk.link(target, directory.place(name))
+            disk.link(target, directory.new_place(name)?)
         })?;
         let stat = self.look_at_made(parent, name, Some(id))?;
         self.names_changed(parent);
@@ -115,6 +121,7 @@ impl Tree {
         match &*node {
             Node::Container(container) => {
                 self.remove_container(inode, container, &directory, name, &stat)?;
+                self.discard_staged(&node, &directory, name);
             }
             _ => disk.remove_directory(directory.place(name))?,
         }

@@ -22,6 +22,7 @@ enum Found {
     ),
     /// It lies beside the container's files, in the directory that the container is.
     Beside(SourceDirectory),
+    Guest(std::sync::Arc<super::super::version::ContainerVersion>),
 }
 
 impl Tree {
@@ -36,6 +37,7 @@ impl Tree {
                 version.hidden.add(entry);
             }
             Found::Beside(directory) => self.writable()?.unlink(directory.place(name))?,
+            Found::Guest(version) => drop(self.remove_guest(&version, name)),
         }
         self.names_changed(parent);
         Ok(())
@@ -55,6 +57,7 @@ impl Tree {
                 version.hidden.add(entry);
             }
             Found::Beside(directory) => self.writable()?.remove_directory(directory.place(name))?,
+            Found::Guest(_) => return Err(Error::NotADirectory),
         }
         self.names_changed(parent);
         Ok(())
@@ -74,6 +77,7 @@ impl Tree {
                 let id = self.store.stat(&path)?.identity.id;
                 Ok(Found::Beside(SourceDirectory { path, id }))
             }
+            None if at == EntryIndex::ROOT && version.guests.has(name) => Ok(Found::Guest(version)),
             None => Err(Error::NotFound),
         }
     }

@@ -3,9 +3,13 @@
 //! Used by [`super`].
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::super::entry_table::EntryIndex;
 use super::super::inode::Dirent;
+use super::super::moves::Moving;
+use super::super::node::{ContainerNode, Node};
 use super::super::{InodeId, Tree};
 use super::{SourceDirectory, refused};
 use crate::disk::Renaming;
@@ -27,9 +31,12 @@ impl Tree {
         how: Renaming,
     ) -> Result<()> {
         let disk = self.writable()?;
+        if let Some(done) = self.rename_inside(from, to, how) {
+            return done;
+        }
         let mut moved = self.side(from)?;
         // What lies below is not to be looked for meanwhile; paths above may have changed until nobody else moves.
-        let moving = self.moves.begin();
+        let moving = self.begin_move(&moved, to)?;
         moved.directory = self.directory(from.0)?;
         let (link, directory) = (Dirent::new(to.0, to.1), self.directory(to.0)?);
         let replaced = match self.store.stat(&directory.join(to.1)) {
@@ -41,7 +48,7 @@ impl Tree {
         if let Some(stat) = &replaced {
             self.as_looked_up(&link, stat)?;
         }
-        let (old, new) = (moved.directory.place(from.1), directory.place(to.1));
+        let (old, new) = (moved.directory.place(from.1), directory.new_place(to.1)?);
         match &replaced {
             // In the mount both are directories; in the source only one is.
             Some(stat) if how == Renaming::Over && differ(stat.kind, moved.stat.kind) => {
@@ -67,6 +74,112 @@ impl Tree {
         self.names_changed(from.0);
         self.names_changed(to.0);
         Ok(())
+    }
+
+    /// Renames that end, or begin, in the directory of a container that is one file: a guest of it, or a file from
+    /// elsewhere over an array. None if it is another case.
+    fn rename_inside(
+        &self,
+        from: (InodeId, &OsStr),
+        to: (InodeId, &OsStr),
+        how: Renaming,
+    ) -> Option<Result<()>> {
+        let node = |inode| self.inodes.get(inode).ok();
+        let is_file = |node: &Node| {
+            let container = node.container();
+            container.is_some_and(|container| container.stored == FileKind::File)
+        };
+        let (above, below) = (node(from.0)?, node(to.0)?);
+        let (inside, into) = (is_file(&above), is_file(&below));
+        let path = || self.inodes.path(from.0).unwrap_or_default().join(from.1);
+        match (inside, into) {
+            (false, false) => None,
+            _ if how != Renaming::Over => Some(Err(refused("rename", &path(), libc::EINVAL))),
+            (true, _) if from.0 == to.0 => {
+                let container = above.container()?;
+                Some(self.rename_guest((from.0, container), from.1, to.1))
+            }
+            (true, _) => Some(Err(refused("rename", &path(), libc::EXDEV))),
+            (false, true) => {
+                let container = below.container()?;
+                Some(self.rename_into(from, (to.0, container), to.1))
+            }
+        }
+    }
+
+    /// A file of the source takes the place of an array.
+    fn rename_into(
+        &self,
+        from: (InodeId, &OsStr),
+        (parent, container): (InodeId, &ContainerNode),
+        name: &OsStr,
+    ) -> Result<()> {
+        let moved = self.side(from)?;
+        self.as_looked_up(&moved.link, &moved.stat)?;
+        let version = self.current(parent, container)?;
+        let opened = self.open_version(&version)?;
+        let path = moved.directory.join(from.1);
+        let entry = opened.find(EntryIndex::ROOT, name);
+        let Some(entry) = entry.filter(|_| moved.stat.kind == FileKind::File) else {
+            return Err(refused("rename", &path, libc::EXDEV));
+        };
+        let source = self.store.open(&path)?;
+        if source.identity().id != moved.stat.identity.id {
+            return Err(self.changed(&path));
+        }
+        self.replace_array(&version, entry, &*source)?;
+        self.writable()?.unlink(moved.directory.place(from.1))?;
+        self.forget_name(&moved.link, &moved.stat);
+        Ok(())
+    }
+
+    /// What is moved, and what it is moved over, if those are containers.
+    fn moved_containers(
+        &self,
+        moved: &Side,
+        to: (InodeId, &OsStr),
+    ) -> Result<Vec<(InodeId, Arc<Node>, PathBuf)>> {
+        let (link, directory) = (Dirent::new(to.0, to.1), self.directory(to.0)?);
+        let over = self.store.stat(&directory.join(to.1)).ok();
+        let own = (
+            &moved.link,
+            moved.directory.join(&moved.link.name),
+            Some(&moved.stat),
+        );
+        let over = (&link, directory.join(to.1), over.as_ref());
+        let mut found = Vec::new();
+        for (link, path, stat) in [own, over] {
+            if let Some((inode, node)) = stat.and_then(|stat| self.inodes.named(link, stat))
+                && node.container().is_some()
+            {
+                found.push((inode, node, path));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Begins to move when nothing is staged of the containers: a log would be left behind under the old name.
+    fn begin_move(&self, moved: &Side, to: (InodeId, &OsStr)) -> Result<Moving<'_>> {
+        const TRIES: usize = 16;
+        let is_clean = |node: &Arc<Node>| {
+            let version = node
+                .container()
+                .and_then(|known| known.known().version.clone());
+            version.is_none_or(|version| version.staged.state().is_none())
+        };
+        for _ in 0..TRIES {
+            let containers = self.moved_containers(moved, to)?;
+            for (inode, node, path) in &containers {
+                self.commit_before_move(*inode, node, path)?;
+            }
+            let moving = self.moves.begin();
+            // Nobody writes to an array meanwhile.
+            if containers.iter().all(|(_, node, _)| is_clean(node)) {
+                return Ok(moving);
+            }
+        }
+        let path = moved.directory.join(&moved.link.name);
+        Err(refused("rename", &path, libc::EBUSY))
     }
 
     fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {

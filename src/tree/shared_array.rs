@@ -1,0 +1,61 @@
+//! An array of a container as all its handles see it: what is stored, under what has been written since.
+//!
+//! A handle outlives commits: each replaces what is stored beneath it, and nothing that is shown. In a mount that cannot be
+//! written nothing is ever replaced. Used by `open_file`, and by `staged`, which replaces.
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use crate::array::read::CachedArray;
+
+/// Held shared by whoever reads what is stored, alone by whoever changes stored bytes in their place.
+#[derive(Default, Clone)]
+pub(super) struct StoredBytes(Arc<RwLock<()>>);
+
+impl StoredBytes {
+    fn read(&self) -> RwLockReadGuard<'_, ()> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `change` while nobody reads.
+    pub(super) fn while_nobody_reads<T>(&self, change: impl FnOnce() -> T) -> T {
+        let _alone = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        change()
+    }
+}
+
+pub(super) struct SharedArray {
+    now: RwLock<Arc<CachedArray>>,
+    stored: StoredBytes,
+}
+
+impl SharedArray {
+    pub(super) fn new(array: CachedArray, stored: StoredBytes) -> Arc<SharedArray> {
+        Arc::new(SharedArray {
+            now: RwLock::new(Arc::new(array)),
+            stored,
+        })
+    }
+
+    /// As it is now. What is stored may be replaced meanwhile, which reading notices.
+    pub(super) fn now(&self) -> Arc<CachedArray> {
+        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&now)
+    }
+
+    /// Reads while nothing stored changes in its place.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Arc<CachedArray>) -> T) -> T {
+        let _still = self.stored.read();
+        read(&self.now())
+    }
+
+    /// The same, unless somebody changes stored bytes right now.
+    pub(super) fn try_read<T>(&self, read: impl FnOnce(&Arc<CachedArray>) -> T) -> Option<T> {
+        let _still = self.stored.0.try_read().ok()?;
+        Some(read(&self.now()))
+    }
+
+    pub(super) fn replace(&self, array: CachedArray) {
+        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        *now = Arc::new(array);
+    }
+}

@@ -1,0 +1,282 @@
+//! What has been written to the arrays of a container and is not committed yet, and how its open handles show it.
+//!
+//! A version of a container has one stage, from the first time that an array of it is opened for writing on. Handles share
+//! what they show ([`SharedArray`]): the stored array, under the layers of the stage. Whenever these change (a stage begins, a
+//! commit begins, fails or ends) all of them are given the new ones while nobody reads, so that what was written is never out
+//! of sight. Used by `writing`.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::entry_table::{ArrayNumber, ContainerNumber};
+use super::open_container::OpenContainer;
+use super::shared_array::{SharedArray, StoredBytes};
+use super::version::ContainerVersion;
+use crate::array::Array;
+use crate::array::read::CachedArray;
+use crate::cache::BlockCache;
+use crate::container::rewrite::Rewrite;
+use crate::error::{Error, Result};
+use crate::stage::{Overlay, Stage, StagedArray};
+
+/// Of a version of a container.
+#[derive(Default)]
+pub(super) struct Staged {
+    pub(super) stored: StoredBytes,
+    open: Mutex<HashMap<ArrayNumber, Weak<SharedArray>>>,
+    /// None before an array is opened for writing.
+    now: Mutex<Option<Arc<StagedContainer>>>,
+    /// Held by who commits.
+    turn: Mutex<()>,
+    commits: AtomicU64,
+    /// Whether the tree holds on to it, because of what is staged.
+    pub(super) pinned: AtomicBool,
+    /// Why a log that was there could not be settled.
+    unsettled: Mutex<Option<Error>>,
+    /// Why what is staged was not committed, when that was tried last.
+    why: Mutex<Option<String>>,
+}
+
+/// A container with a stage.
+pub(super) struct StagedContainer {
+    pub(super) stage: Arc<Stage>,
+    rewrite: Mutex<Arc<dyn Rewrite>>,
+    /// Moves that had been made when the stage was last told where the container lies.
+    pub(super) followed: AtomicU64,
+    base: Mutex<Arc<OpenContainer>>,
+}
+
+/// An array that is written through a handle.
+pub(super) struct ArrayWriter {
+    pub(super) version: Arc<ContainerVersion>,
+    pub(super) container: Arc<StagedContainer>,
+    pub(super) array: StagedArray,
+    pub(super) name: String,
+    /// Something was written that this handle has not seen committed.
+    wrote: AtomicBool,
+    /// It has been closed once: by a child of who opened it, perhaps.
+    closed: AtomicBool,
+}
+
+impl StagedContainer {
+    pub(super) fn new(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
+        let rewrite = rewrite_of(&base)?;
+        Ok(StagedContainer {
+            stage,
+            rewrite: Mutex::new(rewrite),
+            followed: AtomicU64::new(0),
+            base: Mutex::new(base),
+        })
+    }
+
+    pub(super) fn base(&self) -> Arc<OpenContainer> {
+        Arc::clone(&lock(&self.base))
+    }
+
+    pub(super) fn rewrite(&self) -> Arc<dyn Rewrite> {
+        Arc::clone(&lock(&self.rewrite))
+    }
+
+    /// What is stored is this now.
+    pub(super) fn rebase(&self, base: Arc<OpenContainer>) -> Result<()> {
+        *lock(&self.rewrite) = rewrite_of(&base)?;
+        *lock(&self.base) = base;
+        Ok(())
+    }
+
+    /// An array with these layers over what is stored.
+    pub(super) fn overlay(
+        &self,
+        number: ArrayNumber,
+        layers: Vec<Arc<crate::stage::Layer>>,
+    ) -> Result<Arc<dyn Array>> {
+        let stored = self.base().stored_array(number)?;
+        let (rewrite, name) = (self.rewrite(), stored.name().to_owned());
+        let overlay = Overlay::new(stored, layers, staged_array(number)?);
+        let reshape = move |info: &crate::array::Info, len: u64| {
+            rewrite.info(&name, len).unwrap_or_else(|_| info.clone())
+        };
+        Ok(Arc::new(overlay.reshaped(Arc::new(reshape))))
+    }
+
+    /// The same as handles read it.
+    fn shown(&self, number: ArrayNumber, cache: &Arc<BlockCache>) -> Result<CachedArray> {
+        let base = self.base();
+        let array = self.overlay(number, self.stage.layers())?;
+        let stored = base.cached_array(number, Arc::from([]), cache)?;
+        let bytes = array.len_now().unwrap_or(stored.bytes);
+        Ok(CachedArray {
+            array,
+            bytes,
+            ..stored
+        })
+    }
+}
+
+impl ArrayWriter {
+    pub(super) fn new(
+        version: &Arc<ContainerVersion>,
+        container: Arc<StagedContainer>,
+        number: ArrayNumber,
+    ) -> Result<ArrayWriter> {
+        Ok(ArrayWriter {
+            version: Arc::clone(version),
+            name: container.base().stored_array(number)?.name().to_owned(),
+            container,
+            array: staged_array(number)?,
+            wrote: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn stage(&self) -> &Stage {
+        &self.container.stage
+    }
+
+    pub(super) fn note_write(&self) {
+        self.wrote.store(true, Ordering::Release);
+    }
+
+    /// Whether a close commits: the first one after something was written.
+    pub(super) fn commits_at_close(&self) -> bool {
+        self.wrote.load(Ordering::Acquire)
+            && !self.closed.swap(true, Ordering::AcqRel)
+            && self.wrote.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether its end commits: something was written since.
+    pub(super) fn commits_at_end(&self) -> bool {
+        self.wrote.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Staged {
+    pub(super) fn now(&self) -> Option<Arc<StagedContainer>> {
+        lock(&self.now).clone()
+    }
+
+    /// The stage, begun by `begin` if there is none.
+    pub(super) fn begun(
+        &self,
+        cache: &Arc<BlockCache>,
+        begin: impl FnOnce() -> Result<StagedContainer>,
+    ) -> Result<Arc<StagedContainer>> {
+        let mut now = lock(&self.now);
+        if let Some(container) = &*now {
+            return Ok(Arc::clone(container));
+        }
+        let container = Arc::new(begin()?);
+        *now = Some(Arc::clone(&container));
+        drop(now);
+        self.stored.while_nobody_reads(|| self.show(cache))?;
+        Ok(container)
+    }
+
+    /// One commit at a time.
+    pub(super) fn take_turn(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turn)
+    }
+
+    /// Whether what follows from arrays has changed since the version began.
+    pub(super) fn was_committed(&self) -> bool {
+        self.commits.load(Ordering::Acquire) > 0
+    }
+
+    pub(super) fn count_commit(&self) {
+        self.commits.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn why(&self) -> Option<String> {
+        lock(&self.why).clone()
+    }
+
+    pub(super) fn unsettled(&self) -> Option<Error> {
+        lock(&self.unsettled).clone()
+    }
+
+    pub(super) fn note_unsettled(&self, why: Error) {
+        *lock(&self.unsettled) = Some(why);
+    }
+
+    /// For the attribute of the container: none if nothing is staged.
+    pub(super) fn state(&self) -> Option<String> {
+        if let Some(why) = self.unsettled() {
+            return Some(format!("staged: {why}"));
+        }
+        self.now().filter(|now| !now.stage.is_clean())?;
+        Some(match self.why() {
+            Some(why) => format!("staged: {why}"),
+            None => "staged: it is being written".to_owned(),
+        })
+    }
+
+    pub(super) fn note_why(&self, why: Option<String>) {
+        *lock(&self.why) = why;
+    }
+
+    /// An array as all handles share it.
+    pub(super) fn share(
+        &self,
+        number: ArrayNumber,
+        opened: &Arc<OpenContainer>,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Arc<SharedArray>> {
+        let mut open = lock(&self.open);
+        if let Some(shared) = open.get(&number).and_then(Weak::upgrade) {
+            return Ok(shared);
+        }
+        let shown = match self.now() {
+            Some(container) => container.shown(number, cache)?,
+            None => opened.cached_array(number, Arc::from([]), cache)?,
+        };
+        let shared = SharedArray::new(shown, self.stored.clone());
+        open.retain(|_, shared| shared.strong_count() > 0);
+        open.insert(number, Arc::downgrade(&shared));
+        Ok(shared)
+    }
+
+    /// The same where nothing is staged.
+    pub(super) fn show_stored(
+        &self,
+        opened: &OpenContainer,
+        cache: &Arc<BlockCache>,
+    ) -> Result<()> {
+        for (number, shared) in lock(&self.open).iter() {
+            if let Some(shared) = shared.upgrade() {
+                shared.replace(opened.cached_array(*number, Arc::from([]), cache)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has all handles show what is stored and staged now. Called while nobody reads.
+    pub(super) fn show(&self, cache: &Arc<BlockCache>) -> Result<()> {
+        let open = lock(&self.open);
+        let Some(container) = self.now() else {
+            return Ok(());
+        };
+        for (number, shared) in open.iter() {
+            if let Some(shared) = shared.upgrade() {
+                shared.replace(container.shown(*number, cache)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Arrays of a stage have the numbers that they have in the container.
+pub(super) fn staged_array(number: ArrayNumber) -> Result<StagedArray> {
+    let number = u32::try_from(number.0).map_err(|_| Error::NotFound)?;
+    Ok(StagedArray(number))
+}
+
+/// How a container can be changed. One that is damaged, or of a format that is only read, cannot.
+fn rewrite_of(opened: &OpenContainer) -> Result<Arc<dyn Rewrite>> {
+    let container = opened.container(ContainerNumber(0))?;
+    container.rewrite.clone().ok_or(Error::ReadOnly)
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,234 @@
+//! Bytes of arrays: opening for writing, writing, lengths, syncing, closing.
+//!
+//! What is written goes to the container's stage, and is committed when the handle is closed. Used by [`super`].
+
+use std::sync::Arc;
+
+use super::super::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
+use super::super::open_file::{FileContent, OpenArray, OpenFile};
+use super::super::staged::{ArrayWriter, StagedContainer};
+use super::super::version::ContainerVersion;
+use super::super::{HandleId, InodeId, Open, Tree};
+use super::commit::Effort;
+use crate::commit::recovery::spot_at;
+use crate::container::rewrite::Change;
+use crate::disk::{Allocation, Durability, Putting};
+use crate::error::{Error, Result};
+use crate::source::Stat;
+use crate::stage::{Base, BaseFile, LogSpot, Stage};
+
+/// Zeros that are written at once where a range is emptied.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+impl Tree {
+    /// Opens an entry of a container, to be written.
+    pub(super) fn open_entry_for_writing(
+        &self,
+        inode: InodeId,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+    ) -> Result<Open> {
+        self.check_current(version)?;
+        let opened = self.open_version(version)?;
+        let number = self.written_array(version, entry)?;
+        let container = self.stage_of(version)?;
+        let writer = ArrayWriter::new(version, container, number)?;
+        let shared = version.staged.share(number, &opened, &self.cache)?;
+        let content = FileContent::Array(OpenArray::new(shared, Some(writer)));
+        Ok(Open {
+            handle: self
+                .open_files
+                .insert(inode, OpenFile::inside(content, opened)),
+            keep_cache: true,
+            ordinary: false,
+            set_id: false,
+        })
+    }
+
+    /// The array that an entry is. Everything else follows from arrays.
+    pub(super) fn written_array(
+        &self,
+        version: &ContainerVersion,
+        entry: EntryIndex,
+    ) -> Result<ArrayNumber> {
+        self.writable()?;
+        let opened = self.open_version(version)?;
+        let container = opened.container(ContainerNumber(0))?;
+        if container.rewrite.is_none() {
+            return Err(Error::ReadOnly);
+        }
+        match opened.array_at(entry) {
+            Some(number) if number.0 < container.arrays.len() => Ok(number),
+            _ => {
+                let name = opened.name(entry)?.to_string_lossy();
+                Err(Error::Computed(format!("{name} follows from the arrays")))
+            }
+        }
+    }
+
+    /// The stage of a container.
+    pub(super) fn stage_of(&self, version: &Arc<ContainerVersion>) -> Result<Arc<StagedContainer>> {
+        // Its log is in nobody's way, and in ours.
+        if let Some(e) = version.staged.unsettled() {
+            let cause = std::io::Error::from_raw_os_error(libc::EACCES);
+            return Err(Error::io(e.to_string(), cause));
+        }
+        version.staged.begun(&self.cache, || {
+            let path = self.container_path(version.container)?;
+            let found = version.recognised.stat(&*self.store, &path)?;
+            let base = self.open_version(version)?;
+            let container = base.container(ContainerNumber(0))?;
+            let arrays = container.arrays.iter();
+            let arrays = arrays.map(|array| Ok((array.name().to_owned(), array.info()?.bytes)));
+            let arrays = arrays.collect::<Result<Vec<_>>>()?;
+            let base_named = base_of(container.format, &found.own);
+            let spot = self.log_spot(&path)?;
+            let memory = self.stage_memory.as_ref().ok_or(Error::ReadOnly)?;
+            let stage = Stage::new(spot, base_named, arrays, Arc::clone(memory));
+            StagedContainer::new(stage, Arc::clone(&base))
+        })
+    }
+
+    pub(super) fn log_spot(&self, path: &std::path::Path) -> Result<LogSpot> {
+        let disk = Arc::clone(self.disk.as_ref().ok_or(Error::ReadOnly)?);
+        spot_at(disk, Arc::clone(&self.store), path)
+    }
+
+    /// Writes to an array, and says how many bytes.
+    pub(super) fn write_array(
+        &self,
+        writer: &ArrayWriter,
+        offset: u64,
+        bytes: &[u8],
+        how: Putting,
+    ) -> Result<usize> {
+        let offset = match how.append {
+            true => writer.stage().len(writer.array),
+            false => offset,
+        };
+        let len = bytes.len() as u64;
+        let rewrite = writer.container.rewrite();
+        rewrite.permits(&writer.name, Change::Write { offset, len })?;
+        let stays = self.moves.stay();
+        self.follow(&writer.version, &writer.container)?;
+        let n = writer.stage().write(writer.array, offset, bytes)?;
+        drop(stays);
+        self.was_staged(writer);
+        self.encode_ahead(writer, offset..offset.saturating_add(n as u64));
+        if how.durable != Durability::Later {
+            writer.stage().sync()?;
+        }
+        Ok(n)
+    }
+
+    fn was_staged(&self, writer: &ArrayWriter) {
+        writer.note_write();
+        self.remember_staged(&writer.version);
+    }
+
+    /// Changes the length of an array. By its name alone it is committed at once, unless somebody has it open for writing,
+    /// who is about to write.
+    pub(super) fn set_array_len(
+        &self,
+        inode: InodeId,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+        handle: Option<HandleId>,
+        len: u64,
+    ) -> Result<()> {
+        let given = handle.and_then(|handle| self.open_files.get(handle).ok());
+        let others = self.open_files.of_inode(inode);
+        let mut open = given.into_iter().chain(others.into_iter().rev());
+        if let Some(open) = open.find(|file| file.array_writer().is_some())
+            && let Some(writer) = open.array_writer()
+        {
+            return self.truncate_open(writer, len);
+        }
+        self.check_current(version)?;
+        let number = self.written_array(version, entry)?;
+        let container = self.stage_of(version)?;
+        let writer = ArrayWriter::new(version, container, number)?;
+        let rewrite = writer.container.rewrite();
+        rewrite.permits(&writer.name, Change::SetLen(len))?;
+        let stays = self.moves.stay();
+        writer.stage().set_len(writer.array, len)?;
+        drop(stays);
+        self.remember_staged(version);
+        self.commit(version, Effort::Usual)
+    }
+
+    fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
+        let rewrite = writer.container.rewrite();
+        rewrite.permits(&writer.name, Change::Truncate(len))?;
+        let stays = self.moves.stay();
+        writer.stage().set_len(writer.array, len)?;
+        drop(stays);
+        self.was_staged(writer);
+        Ok(())
+    }
+
+    /// Room is not kept for an array: what it will take is known when it is encoded. A range becomes zeros.
+    pub(super) fn allocate_array(&self, writer: &ArrayWriter, what: Allocation) -> Result<()> {
+        use libc::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
+        let bit = |flag: i32| what.mode & flag.cast_unsigned() != 0;
+        let known = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+        if what.mode & !known.cast_unsigned() != 0 {
+            return Err(Error::Unsupported);
+        }
+        let end = what.offset.saturating_add(what.len);
+        let len = writer.stage().len(writer.array);
+        if !bit(FALLOC_FL_KEEP_SIZE) && end > len {
+            self.truncate_open(writer, end)?;
+        }
+        if bit(FALLOC_FL_PUNCH_HOLE) || bit(FALLOC_FL_ZERO_RANGE) {
+            let mut at = what.offset;
+            while at < end.min(len) {
+                let n = (end.min(len) - at).min(ZEROS.len() as u64);
+                self.write_array(writer, at, &ZEROS[..n as usize], Putting::default())?;
+                at += n;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns when what was written to an array survives a crash. If somebody else has changed the container meanwhile, that
+    /// is told: what was written is safe, and stays where it is.
+    pub(super) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
+        self.follow(&writer.version, &writer.container)?;
+        writer.stage().sync()?;
+        self.check_current(&writer.version)
+    }
+
+    /// A handle is closed, perhaps not for the last time: a child has one more. What was written is committed.
+    pub fn close(&self, handle: HandleId) -> Result<()> {
+        let open = self.open_files.get(handle)?;
+        match open.array_writer() {
+            Some(writer) if writer.commits_at_close() => {
+                self.steady(|| self.commit(&writer.version, Effort::Usual))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The end of a handle through which an array was written: what came after its first close is committed.
+    pub(in crate::tree) fn end_writing(&self, writer: &ArrayWriter) {
+        if writer.commits_at_end()
+            && let Err(e) = self.steady(|| self.commit(&writer.version, Effort::Usual))
+        {
+            log::error!("{e}");
+        }
+    }
+}
+
+/// A container that is one file, as its log names it.
+pub(super) fn base_of(format: &str, own: &Stat) -> Base {
+    Base {
+        format: format.to_owned(),
+        files: vec![BaseFile {
+            name: String::new(),
+            size: own.identity.size,
+            mtime_secs: own.identity.mtime.secs,
+            mtime_nanos: own.identity.mtime.nanos,
+        }],
+    }
+}

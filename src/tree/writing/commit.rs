@@ -1,0 +1,389 @@
+//! Committing what is staged of a container, and which containers have something staged.
+//!
+//! A commit changes what is stored and nothing that is shown: the version goes on, with the identity that the commit leaves.
+//! Whoever looks at the container's identity waits while it is being changed. Used by [`super`].
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use super::super::Tree;
+use super::super::entry_table::{ArrayNumber, ContainerNumber};
+use super::super::inode::InodeId;
+use super::super::node::{ContainerNode, Node};
+use super::super::staged::{StagedContainer, staged_array};
+use super::super::version::ContainerVersion;
+use super::ahead::LayerBlocks;
+use super::arrays::base_of;
+use super::{SourceDirectory, refused};
+use crate::cache::VersionId;
+use crate::commit::{Commit, CommitOutcome, LARGE, Spot};
+use crate::container::rewrite::{ChangedArray, CommitWay, Consistency};
+use crate::error::{Error, Result};
+use crate::stage::{Layer, log_name, new_name};
+
+/// How much a commit may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// What a close may take.
+    Usual,
+    /// Whatever it takes.
+    All,
+}
+
+impl Tree {
+    /// Where a container that is one file lies.
+    pub(super) fn spot(&self, path: &Path) -> Result<Spot> {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let name = path.file_name().ok_or(Error::Unsuitable)?;
+        Ok(Spot {
+            id: self.store.stat(directory)?.identity.id,
+            directory: directory.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Tells the stage where the container lies, if something has been moved.
+    pub(super) fn follow(
+        &self,
+        version: &ContainerVersion,
+        container: &StagedContainer,
+    ) -> Result<()> {
+        let mark = self.moves.mark();
+        if container.followed.load(Ordering::Acquire) != mark {
+            let path = self.container_path(version.container)?;
+            container.stage.moved(self.log_spot(&path)?);
+            container.followed.store(mark, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Commits everything that is staged of a container that is about to get another name, for its log would not find it.
+    /// One that nobody has looked into is looked into: a log may have been left behind.
+    pub(super) fn commit_before_move(
+        &self,
+        inode: InodeId,
+        node: &Node,
+        path: &Path,
+    ) -> Result<()> {
+        let Some(container) = node.container() else {
+            return Ok(());
+        };
+        let known = container.known().version.clone();
+        let Some(version) = known.or_else(|| self.current(inode, container).ok()) else {
+            return Ok(());
+        };
+        if version
+            .staged
+            .now()
+            .is_some_and(|now| !now.stage.is_clean())
+        {
+            self.commit(&version, Effort::All)?;
+        }
+        match version.staged.state() {
+            None => Ok(()),
+            Some(why) => {
+                log::warn!("{}: cannot be renamed: {why}", path.display());
+                Err(refused("rename", path, libc::EBUSY))
+            }
+        }
+    }
+
+    /// Forgets what is staged of a container that is going to be removed or replaced, and removes its log.
+    pub(super) fn discard_staged(&self, node: &Node, directory: &SourceDirectory, name: &OsStr) {
+        let Some(container) = node.container() else {
+            return;
+        };
+        let version = container.known().version.clone();
+        if let Some(version) = version {
+            let _turn = version.staged.take_turn();
+            if let Some(now) = version.staged.now()
+                && let Err(e) = now.stage.discard()
+            {
+                log::warn!("{e}");
+            }
+            let shown = version
+                .staged
+                .stored
+                .while_nobody_reads(|| version.staged.show(&self.cache));
+            if let Err(e) = shown {
+                log::debug!("{e}");
+            }
+            self.forget_staged(&version);
+        }
+        for left in [log_name(name), new_name(name)] {
+            if self.store.stat(&directory.join(&left)).is_ok()
+                && let Ok(disk) = self.writable()
+                && let Err(e) = disk.unlink(directory.place(&left))
+            {
+                log::warn!("{e}");
+            }
+        }
+    }
+
+    /// Commits what is staged of a container. What cannot be committed stays staged, and says why; after an error, too.
+    pub(super) fn commit(&self, version: &Arc<ContainerVersion>, effort: Effort) -> Result<()> {
+        let staged = &version.staged;
+        let _turn = staged.take_turn();
+        let Some(container) = staged.now() else {
+            return Ok(());
+        };
+        // Of a commit that ended in a panic.
+        if container.stage.frozen().is_some() {
+            staged.stored.while_nobody_reads(|| {
+                let thawed = container.stage.thaw();
+                staged.show(&self.cache).and(thawed)
+            })?;
+        }
+        let Some(frozen) = self.freeze(version, &container)? else {
+            self.forget_staged(version);
+            return Ok(());
+        };
+        let done = self.commit_layer(version, &container, &frozen, effort);
+        if !matches!(done, Ok(CommitOutcome::Published)) {
+            staged.stored.while_nobody_reads(|| {
+                let thawed = container.stage.thaw();
+                staged.show(&self.cache).and(thawed)
+            })?;
+        }
+        let path = self.inodes.path(version.container).unwrap_or_default();
+        let path = self.store.display(&path);
+        match done {
+            Ok(CommitOutcome::Published) => {
+                staged.note_why(None);
+                self.forget_staged(version);
+                Ok(())
+            }
+            Ok(CommitOutcome::Stays(why)) => {
+                log::info!("{}: stays staged: {why}", path.display());
+                staged.note_why(Some(why));
+                Ok(())
+            }
+            Err(e) => {
+                log::warn!("{}: stays staged: {e}", path.display());
+                staged.note_why(Some(e.to_string()));
+                // What was written is kept, whatever becomes of the daemon.
+                container.stage.sync()?;
+                Err(e)
+            }
+        }
+    }
+
+    fn freeze(
+        &self,
+        version: &ContainerVersion,
+        container: &StagedContainer,
+    ) -> Result<Option<Arc<Layer>>> {
+        version.staged.stored.while_nobody_reads(|| {
+            let frozen = container.stage.freeze();
+            version.staged.show(&self.cache).map(|()| frozen)
+        })
+    }
+
+    fn commit_layer(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        frozen: &Arc<Layer>,
+        effort: Effort,
+    ) -> Result<CommitOutcome> {
+        let changed = changed_arrays(container, frozen)?;
+        let rewrite = container.rewrite();
+        match rewrite.consistency(&changed)? {
+            Consistency::Now => {}
+            Consistency::Unfit(why) => return Err(Error::Invalid(why)),
+        }
+        self.follow(version, container)?;
+        let path = self.container_path(version.container)?;
+        let spot = self.spot(&path)?;
+        let seen = version.identity().file().ok_or(Error::ReadOnly)?;
+        let commit = Commit {
+            disk: self.writable()?,
+            store: &self.store,
+            spot: &spot,
+            seen,
+            stage: &container.stage,
+            layer: frozen.number(),
+            rewrite: &*rewrite,
+            changed: &changed,
+            written: container.stage.last_write().unwrap_or(seen.mtime),
+            budget: self.cache.budget(),
+            preference: self.settings.commit,
+            most: match effort {
+                Effort::Usual => LARGE,
+                Effort::All => u64::MAX,
+            },
+        };
+        let outcome = commit
+            .carry_out(&mut |way, step| self.publish(version, Some(container), &path, way, step))?;
+        if outcome == CommitOutcome::Published {
+            self.end_commit(version, container, &path)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Makes a commit visible: while nobody compares the container's identity, and in place, while nobody reads it.
+    pub(super) fn publish(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: Option<&StagedContainer>,
+        path: &Path,
+        way: CommitWay,
+        step: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let node = self.inodes.get(version.container)?;
+        let _known = node.container().map(ContainerNode::known);
+        let mut publish = || {
+            step()?;
+            let found = version.recognised.stat(&*self.store, path)?;
+            let (old, blocks) = (version.blocks(), self.versions.next_id());
+            let before = version.adopt(found.identity(), blocks);
+            let shown = self.show_committed(version, container, path);
+            if shown.is_err() {
+                // What is planned by the old file must never be made of the new one: to us that is somebody else's.
+                version.adopt(before, old);
+            }
+            shown?;
+            version.note_owner_of(&found);
+            version.staged.count_commit();
+            self.forget_blocks(old);
+            Ok(())
+        };
+        match way {
+            CommitWay::InPlace => version.staged.stored.while_nobody_reads(publish),
+            CommitWay::Replaced => publish(),
+        }
+    }
+
+    /// Has handles show the container as it is stored now.
+    fn show_committed(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: Option<&StagedContainer>,
+        path: &Path,
+    ) -> Result<()> {
+        let opened = self.reopen_version(version, path)?;
+        match container {
+            Some(container) => container.rebase(opened)?,
+            None => version.staged.show_stored(&opened, &self.cache)?,
+        }
+        version.staged.show(&self.cache)
+    }
+
+    /// Frees the decoded blocks of what was stored before: much work, if there are many. Nobody finds them any more.
+    fn forget_blocks(&self, of: VersionId) {
+        let cache = Arc::clone(&self.cache);
+        let forget = move || cache.forget(of);
+        let ordered = self
+            .background
+            .as_ref()
+            .map(|workers| workers.order(forget));
+        if ordered != Some(true) {
+            self.cache.forget(of);
+        }
+    }
+
+    /// The layer that was committed goes, and what the kernel knows of what follows from arrays.
+    fn end_commit(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        path: &Path,
+    ) -> Result<()> {
+        let found = version.recognised.stat(&*self.store, path)?;
+        let base = container.base();
+        let outermost = base.container(ContainerNumber(0))?;
+        let lens = outermost.arrays.iter().map(|array| Ok(array.info()?.bytes));
+        let lens = lens.collect::<Result<Vec<u64>>>()?;
+        let named = base_of(outermost.format, &found.own);
+        version.staged.stored.while_nobody_reads(|| {
+            let ended = container.stage.committed(named, &lens);
+            version.staged.show(&self.cache).and(ended)
+        })?;
+        for (inode, _) in self.inodes.of_version(version.id) {
+            let is_array = self.array_of(inode).is_some();
+            self.forget_pages(inode, !is_array);
+        }
+        Ok(())
+    }
+
+    /// Has something staged: it is not forgotten before it is committed.
+    pub(super) fn remember_staged(&self, version: &Arc<ContainerVersion>) {
+        if version.staged.pinned.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.inodes.hold(version.container);
+        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        staged.insert(version.container, Arc::clone(version));
+    }
+
+    fn forget_staged(&self, version: &Arc<ContainerVersion>) {
+        let is_clean = || version.staged.now().is_none_or(|now| now.stage.is_clean());
+        if !is_clean() || !version.staged.pinned.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        staged.remove(&version.container);
+        drop(staged);
+        self.forget(version.container, 1);
+        // Somebody may have written meanwhile, and found it remembered.
+        if !is_clean() {
+            self.remember_staged(version);
+        }
+    }
+
+    /// Containers with something staged.
+    pub(in crate::tree) fn all_staged(&self) -> Vec<(InodeId, Arc<ContainerVersion>)> {
+        let staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = staged.iter();
+        each.map(|(inode, version)| (*inode, Arc::clone(version)))
+            .collect()
+    }
+
+    /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and why.
+    pub fn commit_all(&self) -> Vec<(std::path::PathBuf, String)> {
+        let mut left = Vec::new();
+        for (inode, version) in self.all_staged() {
+            let committed = self.commit(&version, Effort::All);
+            let Some(container) = version.staged.now().filter(|now| !now.stage.is_clean()) else {
+                continue;
+            };
+            let synced = container.stage.sync();
+            let why = match committed.and(synced) {
+                Err(e) => e.to_string(),
+                Ok(()) => version.staged.why().unwrap_or_default(),
+            };
+            let path = self.inodes.path(inode).unwrap_or_default();
+            left.push((self.store.display(&path), why));
+        }
+        left
+    }
+}
+
+/// The arrays of which something is staged, as they are with it.
+fn changed_arrays(container: &StagedContainer, frozen: &Arc<Layer>) -> Result<Vec<ChangedArray>> {
+    let base = container.base();
+    let arrays = &base.container(ContainerNumber(0))?.arrays;
+    let mut changed = Vec::new();
+    for (number, array) in arrays.iter().enumerate() {
+        let number = ArrayNumber(number);
+        let staged = staged_array(number)?;
+        let (len, ranges, visible) = (
+            frozen.len(staged),
+            frozen.changed(staged),
+            frozen.visible(staged),
+        );
+        let stored = array.info()?.bytes;
+        if !ranges.is_empty() || len != stored || visible < len.min(stored) {
+            changed.push(ChangedArray {
+                shown: container.overlay(number, vec![Arc::clone(frozen)])?,
+                len,
+                ranges,
+                visible,
+                ahead: Some(Arc::new(LayerBlocks::new(Arc::clone(frozen), staged))),
+            });
+        }
+    }
+    Ok(changed)
+}

@@ -1,0 +1,99 @@
+//! Whichever call of the disk fails in a scenario: it is told, what was synced is there, and nothing is lost once it works again.
+
+use std::collections::BTreeSet;
+
+use super::examine::{examine, sound};
+use super::image::Image;
+use super::session::{CONTAINER, Session, content};
+use super::{Run, judge, on_all_processors, runs};
+
+/// How a scenario went with a failure.
+enum Went {
+    /// There was none: it has fewer calls.
+    Well,
+    Failed {
+        told: usize,
+    },
+}
+
+fn fail(run: &Run, code: i32, call: usize) -> Result<Went, String> {
+    let session = Session::new(run.sample, run.way, code);
+    session.failure.arm(call);
+    (run.scenario.act)(&session);
+    let well = session.failure.is_armed();
+    session.failure.arm(0);
+    session.disk.watch(|_| true);
+    let done = session.done.lock().unwrap();
+    let told = done.errors.len();
+    if told > usize::from(!well) {
+        return Err(format!("told {told} errors: {:?}", done.errors));
+    }
+    // The power goes now.
+    let image = Image::load(session.directory.path());
+    let allowed = done.allowed(&session.first, done.bounds(usize::MAX));
+    let mode = session.before.files[std::ffi::OsStr::new(CONTAINER)].mode;
+    let recovered = examine(&image, run.way);
+    let recovered = recovered.map_err(|e| format!("after a crash: {e}"))?;
+    judge(&recovered, &[&allowed], mode).map_err(|e| format!("after a crash: {e}"))?;
+    // Or it does not, and whoever is asked to commits.
+    let stays = session.tree.commit_all();
+    if !stays.is_empty() {
+        return Err(format!("stays staged: {stays:?}"));
+    }
+    let all = done.allowed(&session.first, done.all());
+    let shown = content(&session.tree).map_err(|e| e.to_string())?;
+    if BTreeSet::from([shown.clone()]) != all {
+        return Err("what was written is not shown".into());
+    }
+    sound(session.directory.path(), &shown)?;
+    let left = Image::load(session.directory.path()).names();
+    match left == [CONTAINER] || told == 0 {
+        true if well => Ok(Went::Well),
+        true => Ok(Went::Failed { told }),
+        false => Err(format!("{left:?} is left")),
+    }
+}
+
+/// What came of all calls of a run.
+#[derive(Default)]
+struct Outcome {
+    failures: usize,
+    told: usize,
+    wrong: Vec<String>,
+}
+
+fn fail_all(run: &Run) -> Outcome {
+    let mut outcome = Outcome::default();
+    for code in [libc::EIO, libc::ENOSPC] {
+        for call in 1.. {
+            match fail(run, code, call) {
+                Ok(Went::Well) => break,
+                Ok(Went::Failed { told }) => {
+                    outcome.failures += 1;
+                    outcome.told += told;
+                }
+                Err(e) => outcome
+                    .wrong
+                    .push(format!("{code}, call {call}, {}: {e}", run.name())),
+            }
+            assert!(call < 200, "{} does not end", run.name());
+        }
+    }
+    outcome
+}
+
+#[test]
+fn whichever_call_of_a_commit_fails_nothing_is_lost() {
+    let runs: Vec<Run> = runs().filter(|run| run.scenario.errors == 0).collect();
+    let outcomes = on_all_processors(runs.len(), |number| fail_all(&runs[number]));
+    let wrong: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.wrong).collect();
+    wrong.iter().for_each(|wrong| println!("  FAILED {wrong}"));
+    let failures: usize = outcomes.iter().map(|outcome| outcome.failures).sum();
+    let told: usize = outcomes.iter().map(|outcome| outcome.told).sum();
+    println!("{failures} failures, {told} of them told");
+    assert!(wrong.is_empty());
+    assert!(
+        failures > 300 && told * 10 > failures * 6,
+        "{failures}, {told}"
+    );
+}

@@ -1,0 +1,302 @@
+//! Crashes: whatever of a scenario has reached the disk, recovery makes a whole container of it, that holds what was synced.
+//!
+//! A scenario ([`scenarios`]) is carried out once, on a disk that writes down what is done to it ([`session`]). After each
+//! of these changes, [`simulated`] says what a crash may have left; each such state is put into a directory, read, recovered
+//! and checked ([`examine`]). Recovery is a scenario itself: of some states, every point of it is a crash again.
+
+mod examine;
+mod failing;
+mod foreign;
+mod forged;
+mod image;
+mod scenarios;
+mod session;
+mod simulated;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use examine::{Recovered, examine};
+use image::Image;
+use scenarios::{SCENARIOS, Scenario};
+use session::{CONTAINER, Session, THEIRS};
+use simulated::{Choice, Random, SimulatedDisk};
+
+use crate::commit::Preference;
+use crate::disk::recording::Change;
+
+/// Of the states of a scenario, so many are recovered with crashes.
+const RECOVERIES: usize = 40;
+
+/// A state that crashes leave, and what its array may hold: from so many edits to so many.
+struct State {
+    image: Image,
+    bounds: BTreeSet<(usize, usize)>,
+    /// The crash that was found first: after so many changes.
+    at: usize,
+    choice: Choice,
+}
+
+impl State {
+    fn describe(&self, before: &Image, changes: &[Change]) -> String {
+        let mut disk = SimulatedDisk::new(before);
+        changes[..self.at]
+            .iter()
+            .for_each(|change| disk.apply(change));
+        let left = self.image.names();
+        format!(
+            "after {} changes, {left:?} is left:\n{}",
+            self.at,
+            disk.describe(&self.choice)
+        )
+    }
+}
+
+/// All states that crashes among these changes leave, and those of a disk that they are made to.
+fn states(
+    before: &Image,
+    changes: &[Change],
+    bounds: impl Fn(usize) -> (usize, usize),
+) -> Vec<State> {
+    let (mut states, mut known) = (Vec::<State>::new(), HashMap::new());
+    let (mut disk, mut random) = (SimulatedDisk::new(before), Random(0x9E37_79B9_7F4A_7C15));
+    for at in 0..=changes.len() {
+        if at > 0 {
+            disk.apply(&changes[at - 1]);
+        }
+        for choice in disk.choices(&mut random) {
+            let image = disk.image(&choice);
+            let number = *known.entry(image).or_insert_with_key(|image| {
+                states.push(State {
+                    image: image.clone(),
+                    bounds: BTreeSet::new(),
+                    at,
+                    choice: choice.clone(),
+                });
+                states.len() - 1
+            });
+            states[number].bounds.insert(bounds(at));
+        }
+    }
+    states
+}
+
+/// Calls for each number below `n`, on all processors; gives what came out, in order.
+fn on_all_processors<T: Send>(n: usize, call: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|threads| {
+        for _ in 0..processors {
+            threads.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= n {
+                        return;
+                    }
+                    let result = call(number);
+                    done.lock().unwrap().insert(number, result);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap().into_values().collect()
+}
+
+/// What is the matter with what came of a state, if anything is.
+fn judge(recovered: &Recovered, allowed: &[&BTreeSet<Vec<u8>>], mode: u32) -> Result<(), String> {
+    let (shown, read_only) = (&recovered.shown, &recovered.read_only);
+    if shown != read_only {
+        return Err("who only reads is shown something else".into());
+    }
+    if !recovered.stays.is_empty() {
+        return Err(format!("stays staged: {:?}", recovered.stays));
+    }
+    if allowed.iter().any(|allowed| !allowed.contains(shown)) {
+        return Err(format!(
+            "{} bytes that must not be: {}",
+            shown.len(),
+            difference(shown, allowed)
+        ));
+    }
+    let mut left = recovered.left.names();
+    left.retain(|name| name != THEIRS);
+    if left != [CONTAINER] {
+        return Err(format!("{left:?} is left"));
+    }
+    let mode_now = recovered.left.files[std::ffi::OsStr::new(CONTAINER)].mode;
+    match mode_now == mode {
+        true => Ok(()),
+        false => Err(format!("mode {mode_now:o}")),
+    }
+}
+
+fn difference(shown: &[u8], allowed: &[&BTreeSet<Vec<u8>>]) -> String {
+    let mut text = String::new();
+    for one in allowed.iter().flat_map(|allowed| allowed.iter()) {
+        let differs = |at: &usize| one.get(*at) != shown.get(*at);
+        let at: Vec<usize> = (0..one.len().max(shown.len())).filter(differs).collect();
+        text += &format!(
+            "{} of {} differ from {:?} ",
+            at.len(),
+            one.len(),
+            at.first()
+        );
+    }
+    text
+}
+
+/// A scenario with one container, committed in one way.
+struct Run {
+    scenario: &'static Scenario,
+    sample: &'static str,
+    way: Preference,
+}
+
+#[derive(Default)]
+struct Tally {
+    states: usize,
+    of_recoveries: usize,
+    /// All of them, to count each once.
+    known: HashSet<Image>,
+    /// Those that recoveries left, with what must be shown.
+    judged: HashSet<(Image, Vec<u8>)>,
+    failures: usize,
+    /// What went wrong, with one crash each.
+    kinds: BTreeMap<String, String>,
+}
+
+impl Tally {
+    fn fail(&mut self, why: &str, crash: impl FnOnce() -> String) {
+        self.failures += 1;
+        let digits: &[_] = &['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
+        let kind = why.replace(digits, "");
+        self.kinds
+            .entry(kind)
+            .or_insert_with(|| format!("{why}: {}", crash()));
+    }
+}
+
+impl Run {
+    fn name(&self) -> String {
+        format!("{}, {}, {:?}", self.scenario.name, self.sample, self.way)
+    }
+
+    fn crash(&self) -> Tally {
+        let session = Session::new(self.sample, self.way, libc::EIO);
+        (self.scenario.act)(&session);
+        let changes = session.disk.changes();
+        let done = session.done.lock().unwrap();
+        assert_eq!(
+            done.errors.len(),
+            self.scenario.errors,
+            "{}: {:?}",
+            self.scenario.name,
+            done.errors
+        );
+        let states = states(&session.before, &changes, |at| done.bounds(at));
+        let bounds: BTreeSet<(usize, usize)> = states
+            .iter()
+            .flat_map(|state| state.bounds.iter().copied())
+            .collect();
+        let contents: BTreeMap<_, _> = bounds
+            .into_iter()
+            .map(|bounds| (bounds, done.allowed(&session.first, bounds)))
+            .collect();
+        let mode = session.before.files[std::ffi::OsStr::new(CONTAINER)].mode;
+        let found = on_all_processors(states.len(), |number| {
+            let state = &states[number];
+            let recovered = examine(&state.image, self.way)?;
+            let allowed: Vec<_> = state
+                .bounds
+                .iter()
+                .map(|bounds| &contents[bounds])
+                .collect();
+            judge(&recovered, &allowed, mode)?;
+            Ok::<_, String>(recovered)
+        });
+        let mut tally = Tally {
+            states: states.len(),
+            known: states.iter().map(|state| state.image.clone()).collect(),
+            ..Tally::default()
+        };
+        let every = states.len().div_ceil(RECOVERIES);
+        for (number, (state, recovered)) in states.iter().zip(&found).enumerate() {
+            match recovered {
+                Err(e) => {
+                    let crash = || state.describe(&session.before, &changes);
+                    tally.fail(e, crash);
+                }
+                Ok(recovered) if number % every == every / 2 => {
+                    self.crash_recovery(state, recovered, mode, &mut tally);
+                }
+                Ok(_) => {}
+            }
+        }
+        tally
+    }
+
+    /// Whatever is shown after a recovery that was cut short is what was shown before.
+    fn crash_recovery(&self, state: &State, first: &Recovered, mode: u32, tally: &mut Tally) {
+        let mut states = states(&state.image, &first.changes, |_| (0, 0));
+        // Recoveries of alike states are alike, but for how they begin.
+        states.retain(|again| {
+            let judged = (again.image.clone(), first.shown.clone());
+            tally.judged.insert(judged)
+        });
+        let allowed = BTreeSet::from([first.shown.clone()]);
+        let found = on_all_processors(states.len(), |number| {
+            let image = &states[number].image;
+            judge(&examine(image, self.way)?, &[&allowed], mode)
+        });
+        for (again, judged) in states.iter().zip(found) {
+            if let Err(e) = judged {
+                let crash = || again.describe(&state.image, &first.changes);
+                tally.fail(&format!("in recovery: {e}"), crash);
+            }
+        }
+        let images = states.into_iter().map(|again| again.image);
+        let new = images.filter(|image| tally.known.insert(image.clone()));
+        tally.of_recoveries += new.count();
+    }
+}
+
+fn runs() -> impl Iterator<Item = Run> {
+    let each = SCENARIOS.iter().flat_map(|scenario| {
+        let samples = scenario.samples.iter();
+        samples.flat_map(move |sample| scenario.ways.iter().map(move |way| (scenario, sample, way)))
+    });
+    each.map(|(scenario, sample, &way)| Run {
+        scenario,
+        sample,
+        way,
+    })
+}
+
+#[test]
+fn whatever_a_crash_leaves_becomes_a_whole_container() {
+    let (mut total, mut failed, began) = (0, 0, Instant::now());
+    for run in runs().filter(|run| !run.scenario.foreign) {
+        let tally = run.crash();
+        println!(
+            "{:5} states, {:5} of recoveries, {:4} failures: {}",
+            tally.states,
+            tally.of_recoveries,
+            tally.failures,
+            run.name()
+        );
+        tally
+            .kinds
+            .values()
+            .for_each(|failure| println!("  FAILED {failure}"));
+        total += tally.states + tally.of_recoveries;
+        failed += tally.failures;
+    }
+    println!(
+        "{total} crash states in {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
+    assert_eq!(failed, 0, "states that recovery does not cope with");
+    assert!(total >= 10_000, "{total}");
+}

@@ -1,0 +1,265 @@
+//! A tree over one container, what is done to it, and what it may hold at any moment.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, Weak};
+
+use tempfile::TempDir;
+
+use super::super::NOBODY;
+use super::image::{Image, scratch};
+use crate::array::prefetch::ReadAheadWorkers;
+use crate::cache::BlockCache;
+use crate::commit::Preference;
+use crate::disk::failing::{FailingDisk, Failure};
+use crate::disk::local::LocalDisk;
+use crate::disk::recording::{Change, RecordingDisk};
+use crate::disk::{Disk, Place, Putting, Renaming, Target};
+use crate::error::{Error, Result};
+use crate::source::Store;
+use crate::source::local::LocalStore;
+use crate::tree::{HandleId, InodeId, PageCache, Settings, Tree};
+
+pub(super) const CONTAINER: &str = "x.blp";
+const ARRAY: &str = "x.blp/data";
+
+/// What somebody else makes before it takes the container's name.
+pub(super) const THEIRS: &str = "theirs";
+
+#[derive(Debug, Clone)]
+pub(super) enum Edit {
+    Write(u64, Vec<u8>),
+    SetLen(u64),
+}
+
+impl Edit {
+    fn apply(&self, content: &mut Vec<u8>) {
+        match self {
+            Edit::Write(at, bytes) => {
+                let (at, end) = (*at as usize, *at as usize + bytes.len());
+                content.resize(content.len().max(end), 0);
+                content[at..end].copy_from_slice(bytes);
+            }
+            Edit::SetLen(len) => content.resize(*len as usize, 0),
+        }
+    }
+}
+
+/// What was done, and after how many changes of the disk.
+#[derive(Default)]
+pub(super) struct Done {
+    /// Each with how many changes there were when it began.
+    edits: Vec<(usize, Edit)>,
+    /// So many changes, then so many edits are safe.
+    safe: Vec<(usize, usize)>,
+    pub(super) errors: Vec<Error>,
+}
+
+pub(super) struct Session {
+    pub(super) directory: TempDir,
+    pub(super) before: Image,
+    pub(super) tree: Tree,
+    pub(super) disk: Arc<RecordingDisk>,
+    pub(super) failure: Arc<Failure>,
+    pub(super) first: Vec<u8>,
+    pub(super) done: Mutex<Done>,
+}
+
+/// A tree over a directory, with the disk that it is changed through.
+pub(super) fn tree_at(
+    directory: &Path,
+    commit: Preference,
+    disk: impl FnOnce(Arc<dyn Disk>) -> Option<Arc<dyn Disk>>,
+) -> Tree {
+    let store = Arc::new(LocalStore::open(directory, directory).unwrap());
+    let disk = disk(Arc::new(LocalDisk::new(Arc::clone(&store))));
+    let (cache, workers) = (BlockCache::new(1 << 20), ReadAheadWorkers::new(1).unwrap());
+    let settings = Settings {
+        commit,
+        ..Settings::default()
+    };
+    let (tree, _) = Tree::new(store, disk, Path::new(""), cache, workers, settings).unwrap();
+    tree
+}
+
+/// What the array holds.
+pub(super) fn content(tree: &Tree) -> Result<Vec<u8>> {
+    let open = tree.open(tree.inode(ARRAY)?)?;
+    let read = |bytes: Result<&[u8]>| bytes.map(<[u8]>::to_vec);
+    let content = tree.read(open.handle, 0, 1 << 20, PageCache::Used, read);
+    tree.release(open.handle);
+    content
+}
+
+/// A golden file.
+pub(super) fn sample(name: &str) -> Vec<u8> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("mount-tests/golden/bloscpack/sources");
+    std::fs::read(golden.join(name)).unwrap()
+}
+
+impl Session {
+    pub(super) fn new(of: &str, commit: Preference, code: i32) -> Arc<Session> {
+        let directory = scratch();
+        std::fs::write(directory.path().join(CONTAINER), sample(of)).unwrap();
+        let failure = Failure::new(code);
+        let mut recording = None;
+        let tree = tree_at(directory.path(), commit, |disk| {
+            let failure = Arc::clone(&failure);
+            let disk = Arc::new(RecordingDisk::new(Arc::new(FailingDisk { disk, failure })));
+            recording = Some(Arc::clone(&disk));
+            Some(disk)
+        });
+        Arc::new(Session {
+            before: Image::load(directory.path()),
+            first: content(&tree).unwrap(),
+            directory,
+            tree,
+            disk: recording.unwrap(),
+            failure,
+            done: Mutex::default(),
+        })
+    }
+
+    fn changes(&self) -> usize {
+        self.disk.changes().len()
+    }
+
+    fn note<T>(&self, done: Result<T>) -> Option<T> {
+        done.map_err(|e| self.done.lock().unwrap().errors.push(e))
+            .ok()
+    }
+
+    fn edits(&self) -> usize {
+        self.done.lock().unwrap().edits.len()
+    }
+
+    fn begin(&self, edit: Edit) {
+        let changes = self.changes();
+        self.done.lock().unwrap().edits.push((changes, edit));
+    }
+
+    fn safe(&self, edits: usize) {
+        let changes = self.changes();
+        self.done.lock().unwrap().safe.push((changes, edits));
+    }
+
+    pub(super) fn open(&self) -> (InodeId, HandleId) {
+        let inode = self.tree.inode(ARRAY).unwrap();
+        let open = self.tree.open_for_writing(inode).unwrap();
+        (inode, open.handle)
+    }
+
+    pub(super) fn write(&self, to: (InodeId, HandleId), at: u64, bytes: &[u8]) {
+        self.begin(Edit::Write(at, bytes.to_owned()));
+        let how = Putting::default();
+        let written = self.tree.write(to.0, to.1, at, bytes, how, NOBODY);
+        match self.note(written) {
+            Some(n) => assert_eq!(n, bytes.len()),
+            None => drop(self.done.lock().unwrap().edits.pop()),
+        }
+    }
+
+    pub(super) fn set_len(&self, of: (InodeId, HandleId), len: u64) {
+        self.begin(Edit::SetLen(len));
+        let set = self.tree.set_len(of.0, Some(of.1), len, NOBODY);
+        self.note(set);
+    }
+
+    /// Without a handle: it is committed at once.
+    pub(super) fn truncate(&self, len: u64) {
+        self.begin(Edit::SetLen(len));
+        let edits = self.edits();
+        let inode = self.tree.inode(ARRAY).unwrap();
+        if self
+            .note(self.tree.set_len(inode, None, len, NOBODY))
+            .is_some()
+        {
+            self.safe(edits);
+        }
+    }
+
+    pub(super) fn sync(&self, of: (InodeId, HandleId)) {
+        let edits = self.edits();
+        if self.note(self.tree.sync(of.1, false)).is_some() {
+            self.safe(edits);
+        }
+    }
+
+    /// Closed once, and for good.
+    pub(super) fn close(&self, of: (InodeId, HandleId)) {
+        let edits = self.edits();
+        let closed = self.note(self.tree.close(of.1));
+        if closed.is_some() {
+            self.safe(edits);
+        }
+        let edits = self.edits();
+        self.tree.release(of.1);
+        if closed.is_some() && self.tree.all_staged().is_empty() {
+            self.safe(edits);
+        }
+    }
+
+    /// Does something as soon as a change of the disk is the one that is waited for.
+    pub(super) fn when(
+        self: &Arc<Self>,
+        is: fn(&Change) -> bool,
+        act: impl Fn(&Session) + Send + 'static,
+    ) {
+        let session: Weak<Session> = Arc::downgrade(self);
+        self.disk.watch(move |change| {
+            let now = is(change);
+            if now {
+                act(&session.upgrade().unwrap());
+            }
+            now
+        });
+    }
+
+    /// Somebody else puts another file in the container's place.
+    pub(super) fn replace(&self, bytes: &[u8]) {
+        let store = LocalStore::open(self.directory.path(), self.directory.path()).unwrap();
+        let id = store.stat(Path::new("")).unwrap().identity.id;
+        let place = |name| Place {
+            directory: Path::new(""),
+            id,
+            name: OsStr::new(name),
+        };
+        let disk = &*self.disk;
+        let file = disk.create(place(THEIRS), 0o644, NOBODY).unwrap();
+        file.put(0, bytes, Putting::default(), NOBODY).unwrap();
+        disk.sync(Target::Open(file.source()), false).unwrap();
+        disk.rename(place(THEIRS), place(CONTAINER), Renaming::Over)
+            .unwrap();
+    }
+}
+
+impl Done {
+    /// After so many changes: how many edits must be there, and how many may be.
+    pub(super) fn bounds(&self, changes: usize) -> (usize, usize) {
+        let safe = self.safe.iter().filter(|(at, _)| *at <= changes);
+        let begun = self.edits.iter().filter(|(at, _)| *at < changes);
+        (safe.map(|safe| safe.1).max().unwrap_or(0), begun.count())
+    }
+
+    pub(super) fn all(&self) -> (usize, usize) {
+        (self.edits.len(), self.edits.len())
+    }
+
+    /// What the array may hold: the edits that must be there, and any of those that may be.
+    pub(super) fn allowed(&self, first: &[u8], bounds: (usize, usize)) -> BTreeSet<Vec<u8>> {
+        let (safe, begun) = bounds;
+        let open = begun.saturating_sub(safe);
+        assert!(open < 8, "{open} edits are not safe");
+        let content = |bits: u32| {
+            let mut content = first.to_owned();
+            for (at, (_, edit)) in self.edits[..begun.max(safe)].iter().enumerate() {
+                if at < safe || bits >> (at - safe) & 1 == 1 {
+                    edit.apply(&mut content);
+                }
+            }
+            content
+        };
+        (0..1 << open).map(content).collect()
+    }
+}

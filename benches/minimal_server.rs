@@ -30,7 +30,8 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::mount::{MountFlags, mount};
 
 const TTL: Duration = Duration::from_secs(1);
-const REQUEST: u32 = 256 << 10;
+const READ: u32 = 256 << 10;
+const WRITE: u32 = 1 << 20;
 const GENERATION: Generation = Generation(0);
 
 /// Those of `kernel::config`, without passthrough: the server itself must answer.
@@ -51,9 +52,9 @@ fn configure(config: &mut KernelConfig) {
         let _ = config.add_capabilities(flag);
     }
     let _ = config.set_max_background(64);
-    let _ = config.set_max_write(REQUEST);
+    let _ = config.set_max_write(WRITE);
     let _ = config
-        .set_max_readahead(REQUEST)
+        .set_max_readahead(READ)
         .map_err(|most| config.set_max_readahead(most));
 }
 
@@ -270,6 +271,7 @@ fn serve(files: impl Filesystem, mountpoint: &Path, access: MountOption) -> io::
             MountOption::Subtype("minimal".into()),
             access,
             MountOption::DefaultPermissions,
+            MountOption::CUSTOM(format!("max_read={READ}")),
         ];
         return Session::new(files, mountpoint, &config)?.run();
     }
@@ -294,7 +296,7 @@ fn read_ahead(mountpoint: &Path) -> io::Result<()> {
 /// As `kernel::root_mount`, under another type.
 fn mount_at(mountpoint: &Path, device: &File, read_only: bool) -> io::Result<()> {
     let data = format!(
-        "fd={},rootmode={:o},user_id={},group_id={},default_permissions",
+        "fd={},rootmode={:o},user_id={},group_id={},default_permissions,max_read={READ}",
         device.as_raw_fd(),
         fs::metadata(mountpoint)?.mode(),
         rustix::process::getuid(),

@@ -80,7 +80,7 @@ impl Adapter {
         }
     }
 
-    /// The same of what tries again by itself.
+    /// Serves what has no result. It is tried once: what is done again after a failure might find nothing left to do.
     pub(super) fn serve_once(
         &self,
         reply: ReplyEmpty,

@@ -120,7 +120,7 @@ impl Serving {
         self.answer(reply, || self.steadily(work), ok, ReplyEmpty::error);
     }
 
-    /// The same of what tries again by itself.
+    /// The same, tried once, whatever is moved meanwhile.
     pub(super) fn done_once(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
         let ok = |reply: ReplyEmpty, ()| reply.ok();
         self.answer(reply, || work(&self.tree), ok, ReplyEmpty::error);

@@ -30,7 +30,7 @@ static NEXT_SLAB: AtomicU64 = AtomicU64::new(0);
 pub struct StageMemory {
     budget: Arc<Budget>,
     used: AtomicU64,
-    /// Bytes of encoded blocks, which count for the budget alone: they are the first to go.
+    /// Bytes of encoded blocks, which count for the budget alone: of what is staged they are the first to go.
     encoded: AtomicU64,
     lenders: RwLock<Vec<Weak<dyn Lender>>>,
 }

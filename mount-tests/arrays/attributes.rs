@@ -18,6 +18,7 @@ both_ways![
     rights_of_others_are_kept,
     a_file_that_may_not_be_written_is_not,
     a_container_behind_a_symbolic_link_is_written,
+    what_is_opened_for_writing_recommends_large_writes,
 ];
 
 static PLAIN: [u8; 50_000] = [1; 50_000];
@@ -140,4 +141,18 @@ fn a_container_behind_a_symbolic_link_is_written(place: &Place) {
     assert_stored(&place.stored("d/real.blp"), &expected);
     let link = std::fs::read_link(place.stored("x.blp")).unwrap();
     assert_eq!(link, Path::new("d/real.blp"));
+}
+
+/// As `cp` asks: it opens, empties, and then looks.
+fn what_is_opened_for_writing_recommends_large_writes(place: &Place) {
+    container(place, "x.blp", &PLAIN);
+    let path = place.join("x.blp/data");
+    assert_eq!(path.metadata().unwrap().blksize(), 128 << 10);
+    let mut options = OpenOptions::new();
+    let file = options.write(true).truncate(true).open(&path).unwrap();
+    assert_eq!(file.metadata().unwrap().blksize(), 1 << 20);
+    file.write_all_at(&PLAIN, 0).unwrap();
+    drop(file);
+    assert_content(&path, &PLAIN);
+    assert_stored(&place.stored("x.blp"), &PLAIN);
 }

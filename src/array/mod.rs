@@ -12,12 +12,15 @@ pub mod prefetch;
 pub mod read;
 pub mod sequential;
 mod steps;
+pub mod through_cache;
 pub mod uncached;
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::{Fault, Result};
+use crate::memory::block::Block;
 use crate::memory::{Scratch, set_aside};
 use dtype::Dtype;
 
@@ -120,6 +123,11 @@ pub trait Array: Send + Sync {
     fn decode(&self, block: BlockId, _out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let fault = Fault::new("this array is not stored in blocks");
         Err(fault.block(block.0).into())
+    }
+
+    /// A block that needs no decoding, because somebody has decoded it already.
+    fn at_hand(&self, _block: BlockId) -> Option<Arc<Block>> {
+        None
     }
 
     /// Gives bytes of [`Piece::Direct`].

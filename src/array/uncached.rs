@@ -8,7 +8,7 @@ use super::gather::{self, PieceSource};
 use super::steps::PieceSteps;
 use super::{Array, BlockId, Piece};
 use crate::error::Result;
-use crate::memory::block::Workspace;
+use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::Budget;
 use crate::memory::{Scratch, room};
 
@@ -129,6 +129,9 @@ impl PieceSource for Uncached<'_, '_> {
         copy: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let array = self.array;
+        if let Some(block) = at_hand(array, id, len) {
+            return copy(block.bytes());
+        }
         self.memory.with(len, array.scratch(id), |block, scratch| {
             #[cfg(test)]
             block.fill(UNWRITTEN);
@@ -139,6 +142,10 @@ impl PieceSource for Uncached<'_, '_> {
 
     fn whole_block(&mut self, id: BlockId, out: &mut [u8]) -> Result<()> {
         let array = self.array;
+        if let Some(block) = at_hand(array, id, out.len() as u64) {
+            out.copy_from_slice(block.bytes());
+            return Ok(());
+        }
         let decode = |_: &mut [u8], scratch: Scratch<'_>| array.decode(id, out, scratch);
         match array.scratch(id) {
             0 => array.decode(id, out, Scratch::none()),
@@ -149,6 +156,11 @@ impl PieceSource for Uncached<'_, '_> {
     fn direct(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
         self.array.read_direct(at, out)
     }
+}
+
+fn at_hand(array: &dyn Array, id: BlockId, len: u64) -> Option<Arc<Block>> {
+    let block = array.at_hand(id)?;
+    (block.bytes().len() as u64 == len).then_some(block)
 }
 
 /// The bytes of a range.

@@ -33,7 +33,7 @@ const BACKGROUND: u16 = 64;
 pub(super) const READ: u32 = 256 << 10;
 
 /// Bytes that are written by a request. Nobody works ahead of it, so each one costs its way there and back.
-const WRITE: u32 = 1 << 20;
+pub(super) const WRITE: u32 = 1 << 20;
 
 /// What the kernel agreed to.
 pub(super) struct Granted {

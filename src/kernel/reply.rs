@@ -19,8 +19,17 @@ pub(super) fn ttl(entry: Option<&ListedEntry>) -> Duration {
     }
 }
 
-/// The unit that `stat` recommends for reading.
+/// The unit that `stat` recommends.
 const BLOCK_SIZE: u32 = 1 << 17;
+
+/// `cp` and others write as much at a time as `stat` says when they have opened a file, and each write costs its way there and back.
+/// Who reads here and there would read as much, too: so only what is written to says so.
+fn block_size(attr: &Attr) -> u32 {
+    match attr.is_written {
+        true => super::config::WRITE,
+        false => BLOCK_SIZE,
+    }
+}
 
 pub(super) fn file_attr(attr: &Attr) -> FileAttr {
     FileAttr {
@@ -37,7 +46,7 @@ pub(super) fn file_attr(attr: &Attr) -> FileAttr {
         uid: attr.uid,
         gid: attr.gid,
         rdev: attr.rdev,
-        blksize: BLOCK_SIZE,
+        blksize: block_size(attr),
         flags: 0,
     }
 }

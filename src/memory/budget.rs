@@ -184,6 +184,14 @@ impl Budget {
         self.try_as(bytes, None)
     }
 
+    /// The same of what is free.
+    pub fn reserve_free(self: &Arc<Self>, bytes: u64) -> Option<Hold> {
+        match self.charge(bytes, None) {
+            Charged::All(hold) => Some(hold),
+            Charged::Short(_) | Charged::OthersFirst => None,
+        }
+    }
+
     fn try_as(self: &Arc<Self>, bytes: u64, turn: Option<&Turn<'_>>) -> Option<Hold> {
         loop {
             match self.charge(bytes, turn) {

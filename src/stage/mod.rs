@@ -21,6 +21,7 @@ pub mod log;
 mod logging;
 mod overlay;
 mod ranges;
+mod ready;
 mod recovery;
 mod slab;
 mod staging;
@@ -29,7 +30,7 @@ mod tests;
 
 pub use layer::Layer;
 pub use log::{
-    Base, BaseFile, LogOf, LogSpot, LogState, PendingCommit, is_log_name, is_new_name, log_name,
+    Base, BaseFile, LogOf, LogSpot, LogState, PendingCommit, drafts_name, is_hidden_name, log_name,
     new_name, read_log,
 };
 pub use overlay::Overlay;

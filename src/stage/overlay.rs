@@ -14,6 +14,7 @@ use super::layer::{Layer, Part, Step};
 use crate::array::{Array, BlockId, Info, Piece, direct_piece};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
+use crate::memory::block::Block;
 
 /// Says what an array is whose length is no longer that of its container.
 pub type Reshape = Arc<dyn Fn(&Info, u64) -> Info + Send + Sync>;
@@ -170,6 +171,10 @@ impl Array for Overlay {
 
     fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
         self.base.decode(block, out, scratch)
+    }
+
+    fn at_hand(&self, block: BlockId) -> Option<Arc<Block>> {
+        self.base.at_hand(block)
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {

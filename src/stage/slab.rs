@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use memmap2::{Advice, MmapMut};
+use memmap2::MmapMut;
 
 use super::ahead::EncodedBlock;
 use super::extents::InSlab;
+use super::ready::{HUGE, ReadySlabs, map};
 use crate::memory::budget::{Budget, Hold, Reclaim};
-use crate::memory::{fallible, is_short};
+use crate::memory::fallible;
 
 pub(super) const LARGEST_SLAB: u64 = 256 << 10;
 const SMALLEST_SLAB: u64 = 4 << 10;
 
-/// Slabs of a layer that holds so much are pages of this size, which the system gives and clears at once.
+/// Slabs of a layer that holds so much are [large pages](HUGE).
 const HUGE_FROM: u64 = 16 << 20;
-const HUGE: u64 = 2 << 20;
 
 /// Slabs are told apart in the whole process, so that those of one layer can become another's.
 static NEXT_SLAB: AtomicU64 = AtomicU64::new(0);
@@ -32,6 +32,7 @@ pub struct StageMemory {
     used: AtomicU64,
     /// Bytes of encoded blocks, which count for the budget alone: of what is staged they are the first to go.
     encoded: AtomicU64,
+    ready: ReadySlabs,
     lenders: RwLock<Vec<Weak<dyn Lender>>>,
 }
 
@@ -81,6 +82,7 @@ impl StageMemory {
             budget,
             used: AtomicU64::new(0),
             encoded: AtomicU64::new(0),
+            ready: ReadySlabs::default(),
             lenders: RwLock::default(),
         });
         let lender: Weak<StageMemory> = Arc::downgrade(&memory);
@@ -106,28 +108,53 @@ impl StageMemory {
     /// A slab with room for so many bytes, or for as many as a slab has. `held`: by the layer, which grows by as much as
     /// it has.
     pub(super) fn slab(self: &Arc<Self>, least: u64, held: u64) -> Option<StageSlab> {
-        let huge = (held >= HUGE_FROM).then(|| self.slab_of(HUGE)).flatten();
+        if held >= HUGE_FROM
+            && let Some(slab) = self.huge_slab()
+        {
+            return Some(slab);
+        }
         let size = least.max(held).clamp(SMALLEST_SLAB, LARGEST_SLAB);
-        huge.or_else(|| self.slab_of(size.next_multiple_of(SMALLEST_SLAB)))
+        let size = size.next_multiple_of(SMALLEST_SLAB);
+        self.claim(size)?;
+        let charge = self.charge(size, None)?;
+        let bytes = fallible::zeros(size, "cannot stage").ok()?;
+        Some(StageSlab::new(SlabMemory::Heap(bytes), charge))
     }
 
-    fn slab_of(self: &Arc<Self>, size: u64) -> Option<StageSlab> {
-        let charge = self.charge(size)?;
-        Some(StageSlab {
-            memory: SlabMemory::new(size)?,
-            filled: 0,
-            live: 0,
-            _charge: charge,
-        })
+    fn huge_slab(self: &Arc<Self>) -> Option<StageSlab> {
+        self.claim(HUGE)?;
+        let (mapping, hold) = self.ready.take().unzip();
+        let charge = self.charge(HUGE, hold)?;
+        let memory = SlabMemory::Mapped(mapping.or_else(map)?);
+        Some(StageSlab::new(memory, charge))
     }
 
-    fn charge(self: &Arc<Self>, bytes: u64) -> Option<Charge> {
+    /// Whether somebody writes so much that [`Self::prepare`] is worth while; says so once.
+    pub fn wants_slabs(&self) -> bool {
+        self.ready.are_wanted()
+    }
+
+    /// Has slabs ready for who writes much. Takes a moment.
+    pub fn prepare(&self) {
+        let reserve = || self.budget.reserve_free(HUGE);
+        let is_used = || self.used() > 0;
+        if is_used() {
+            self.ready.fill(reserve, is_used);
+        }
+    }
+
+    /// Bytes of the half that stages may take together.
+    fn claim(&self, bytes: u64) -> Option<()> {
         let half = self.budget.limit() / 2;
         let add = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= half);
         let order = Ordering::Relaxed;
-        self.used.fetch_update(order, order, add).ok()?;
-        let Some(hold) = self.budget.try_reserve(bytes) else {
-            self.used.fetch_sub(bytes, order);
+        self.used.fetch_update(order, order, add).ok().map(drop)
+    }
+
+    /// For what has been claimed. `hold`: if it has been taken from the budget before.
+    fn charge(self: &Arc<Self>, bytes: u64, hold: Option<Hold>) -> Option<Charge> {
+        let Some(hold) = hold.or_else(|| self.budget.try_reserve(bytes)) else {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
             return None;
         };
         let memory = Arc::clone(self);
@@ -168,22 +195,6 @@ impl Drop for EncodedCharge {
 }
 
 impl SlabMemory {
-    fn new(size: u64) -> Option<SlabMemory> {
-        let len = usize::try_from(size).ok()?;
-        if size < HUGE {
-            return fallible::zeros(size, "cannot stage")
-                .ok()
-                .map(SlabMemory::Heap);
-        }
-        if is_short() {
-            return None;
-        }
-        let mapping = MmapMut::map_anon(len).ok()?;
-        // Small pages do as well.
-        let _ = mapping.advise(Advice::HugePage);
-        Some(SlabMemory::Mapped(mapping))
-    }
-
     fn bytes(&self) -> &[u8] {
         match self {
             SlabMemory::Heap(bytes) => bytes,
@@ -200,6 +211,15 @@ impl SlabMemory {
 }
 
 impl StageSlab {
+    fn new(memory: SlabMemory, charge: Charge) -> StageSlab {
+        StageSlab {
+            memory,
+            filled: 0,
+            live: 0,
+            _charge: charge,
+        }
+    }
+
     fn size(&self) -> usize {
         self.memory.bytes().len()
     }
@@ -207,7 +227,11 @@ impl StageSlab {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        let before = self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        // Nobody writes any more.
+        if before == self.bytes {
+            self.memory.ready.clear();
+        }
     }
 }
 
@@ -215,9 +239,13 @@ impl Reclaim for StageMemory {
     fn reclaimable(&self) -> u64 {
         self.used()
             .saturating_add(self.encoded.load(Ordering::Relaxed))
+            .saturating_add(self.ready.bytes())
     }
 
     fn give_up(&self) -> bool {
+        if self.ready.give_up() {
+            return true;
+        }
         let Ok(lenders) = self.lenders.try_read() else {
             return false;
         };

@@ -273,10 +273,15 @@ fn a_small_sync_is_one_small_write_and_one_wait() {
         stage.sync().unwrap();
         stage.sync().unwrap();
         let changes = &recording.changes()[before..];
-        let [Change::Put(_, _, bytes, _), Change::Sync(_, true)] = changes else {
+        let [
+            Change::Put(_, _, bytes, _),
+            Change::Sync(_, true),
+            Change::Put(_, _, synced, _),
+        ] = changes
+        else {
             panic!("{changes:?}");
         };
-        assert_eq!(bytes.len(), 4096 + 56);
+        assert_eq!((bytes.len(), synced.len()), (4096 + 56, 40));
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Attr {
     pub ctime: Timestamp,
     /// Somebody else has changed the file: the kernel's pages of it are to go before it hears of anything else.
     pub stale: Option<StalePages>,
+    /// An array that has been opened for writing: to be written in large pieces.
+    pub is_written: bool,
 }
 
 /// Owner, mode and times that a container's entries share.
@@ -100,6 +102,7 @@ impl Attr {
             mtime: stat.identity.mtime,
             ctime: stat.ctime,
             stale: None,
+            is_written: false,
         };
         attr.shown(settings)
     }
@@ -137,6 +140,7 @@ impl Attr {
             mtime: owner.mtime,
             ctime: owner.ctime,
             stale: None,
+            is_written: false,
         };
         attr.shown(settings)
     }

@@ -62,6 +62,7 @@ impl Tree {
             && opened.is_outermost(number)
         {
             attr.size = container.stage.len(staged_array(number)?);
+            attr.is_written = true;
         }
         Ok(attr)
     }

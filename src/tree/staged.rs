@@ -15,6 +15,7 @@ use super::shared_array::{SharedArray, StoredBytes};
 use super::version::ContainerVersion;
 use crate::array::Array;
 use crate::array::read::CachedArray;
+use crate::array::through_cache::ThroughCache;
 use crate::cache::BlockCache;
 use crate::container::rewrite::Rewrite;
 use crate::error::{Error, Result};
@@ -91,7 +92,32 @@ impl StagedContainer {
         number: ArrayNumber,
         layers: Vec<Arc<crate::stage::Layer>>,
     ) -> Result<Arc<dyn Array>> {
-        let stored = self.base().stored_array(number)?;
+        self.over(self.base().stored_array(number)?, number, layers)
+    }
+
+    /// The same for who merges: what is cached of what is stored is not decoded again.
+    pub(super) fn merged(
+        &self,
+        number: ArrayNumber,
+        layers: Vec<Arc<crate::stage::Layer>>,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Arc<dyn Array>> {
+        let stored = self.base().cached_array(number, Arc::from([]), cache)?;
+        let stored = ThroughCache {
+            array: stored.array,
+            cache: stored.cache,
+            version: stored.version,
+            index: stored.index,
+        };
+        self.over(Arc::new(stored), number, layers)
+    }
+
+    fn over(
+        &self,
+        stored: Arc<dyn Array>,
+        number: ArrayNumber,
+        layers: Vec<Arc<crate::stage::Layer>>,
+    ) -> Result<Arc<dyn Array>> {
         let (rewrite, name) = (self.rewrite(), stored.name().to_owned());
         let overlay = Overlay::new(stored, layers, staged_array(number)?);
         let reshape = move |info: &crate::array::Info, len: u64| {

@@ -221,6 +221,7 @@ impl LogState {
                 Ok(())
             }
             Record::Committed { layer, base, lens } => self.commit(layer, base, &lens),
+            Record::Synced => Ok(()),
         }
     }
 

@@ -13,7 +13,7 @@ mod writer;
 
 pub(super) use found::FoundLayer;
 pub use found::{LogState, PendingCommit};
-pub use name::{is_log_name, is_new_name, log_name, new_name};
+pub use name::{drafts_name, is_hidden_name, log_name, new_name};
 pub use read::read_log;
 pub(super) use record::Record;
 pub use record::{CommitRecord, SealedTime};

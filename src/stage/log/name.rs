@@ -1,10 +1,11 @@
-//! Names of logs, and of the new files of commits: hidden, beside the container, made of its name.
+//! Names of logs, of the new files of commits, and of directories of drafts: hidden, beside the container, made of its name.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 const LOG: &[u8] = b".arrayfs-stage";
 const NEW: &[u8] = b".arrayfs-new";
+const DRAFTS: &[u8] = b".arrayfs-drafts";
 
 /// What file systems allow.
 const LONGEST: usize = 255;
@@ -22,11 +23,21 @@ pub fn new_name(container: &OsStr) -> OsString {
     name_with(container, NEW)
 }
 
-pub fn is_log_name(name: &OsStr) -> bool {
+/// Of the directory of what has been put into a container that is still new.
+pub fn drafts_name(container: &OsStr) -> OsString {
+    name_with(container, DRAFTS)
+}
+
+/// Whether a name is one of ours, which nobody is shown.
+pub fn is_hidden_name(name: &OsStr) -> bool {
+    is_log_name(name) || is_new_name(name) || has_suffix(name, DRAFTS)
+}
+
+fn is_log_name(name: &OsStr) -> bool {
     has_suffix(name, LOG)
 }
 
-pub fn is_new_name(name: &OsStr) -> bool {
+fn is_new_name(name: &OsStr) -> bool {
     has_suffix(name, NEW)
 }
 
@@ -67,13 +78,17 @@ mod tests {
         assert_eq!(new_name(container), ".x.blp.arrayfs-new");
         assert!(is_log_name(&log_name(container)) && !is_new_name(&log_name(container)));
         assert!(is_new_name(&new_name(container)));
+        assert_eq!(drafts_name(container), ".x.blp.arrayfs-drafts");
+        for hidden in [log_name, new_name, drafts_name] {
+            assert!(is_hidden_name(&hidden(container)));
+        }
         for other in [
             ".arrayfs-stage",
             "x.arrayfs-stage",
             ".x.arrayfs-stage.bak",
             "",
         ] {
-            assert!(!is_log_name(OsStr::new(other)), "{other}");
+            assert!(!is_hidden_name(OsStr::new(other)), "{other}");
         }
     }
 

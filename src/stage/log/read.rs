@@ -3,8 +3,9 @@
 //! The end is the first record that does not check. That is normal for what was never synced. But records say how much of
 //! the log was on the disk when they were written: a record below that which does not check is damage, and the log is
 //! refused. Whether there are such records behind the end is found by looking at every place where a header could be,
-//! which takes time for the length of the file, whatever it says. What the last sync brought to the disk nobody vouches for: damage
-//! to it looks like an end. A log is believed only if it is a regular file of mode 0600 that belongs to the container's owner, and
+//! which takes time for the length of the file, whatever it says. After each sync a record says so, which reaches the disk when the
+//! system likes: so after a power loss damage to what was synced last may look like an end, and after a kill nothing does. A log
+//! is believed only if it is a regular file of mode 0600 that belongs to the container's owner, and
 //! names the container. Nothing is allocated by what a record claims beyond the file's own length.
 
 use std::os::unix::ffi::OsStrExt;

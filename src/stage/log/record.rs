@@ -94,6 +94,8 @@ pub(in crate::stage) enum Record {
     Thawed {
         layer: u64,
     },
+    /// Means nothing but what its header says: how much is on the disk.
+    Synced,
 }
 
 /// The time of modification that a file of the container has after a commit.

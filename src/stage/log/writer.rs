@@ -41,6 +41,8 @@ pub(in crate::stage) struct LogWriter {
     sequence: u64,
     /// How much is known to be on the disk.
     synced: u64,
+    /// Where the record ends that says so, if nothing came after it.
+    told: u64,
     /// Whether the directory knows the file for good.
     named: bool,
     /// What was written since has not reached the disk, and may never: the system tells that once.
@@ -148,6 +150,7 @@ impl LogWriter {
             step: ROOM,
             sequence,
             synced: 0,
+            told: 0,
             named: false,
             failed: false,
         }
@@ -344,7 +347,7 @@ impl LogWriter {
 
     /// None: everything is on the disk.
     pub(in crate::stage) fn begin_sync(&mut self) -> Result<Option<SyncRound>> {
-        if self.named && self.end == self.synced {
+        if self.named && (self.end == self.synced || self.end == self.told) {
             return Ok(None);
         }
         if self.failed {
@@ -363,6 +366,15 @@ impl LogWriter {
         if succeeded {
             self.synced = self.synced.max(round.end);
             self.named = true;
+            self.tell_synced();
+        }
+    }
+
+    /// Says in the log what has reached the disk, so that damage to it is not taken for a torn end. That this reaches the disk
+    /// itself is left to the system.
+    fn tell_synced(&mut self) {
+        if self.end == self.synced && self.put(&Record::Synced).is_ok() {
+            self.told = self.end;
         }
     }
 

@@ -82,6 +82,10 @@ impl Tree {
         let (Some(workers), Some(memory)) = (&self.background, &self.stage_memory) else {
             return;
         };
+        if memory.wants_slabs() {
+            let memory = Arc::clone(memory);
+            workers.order(move || memory.prepare());
+        }
         let Some(layer) = writer.stage().layers().into_iter().next() else {
             return;
         };

@@ -77,25 +77,32 @@ impl Dtype {
 /// `<i2` is `int16` in NumPy's own words; what has no such name (other byte order, strings, dates,
 /// structures) stays as it is.
 fn descr_name(descr: &str) -> Cow<'_, str> {
-    let name = match descr {
-        "|b1" => "bool",
-        "|i1" => "int8",
-        "|u1" => "uint8",
-        "<i2" => "int16",
-        "<u2" => "uint16",
-        "<f2" => "float16",
-        "<i4" => "int32",
-        "<u4" => "uint32",
-        "<f4" => "float32",
-        "<i8" => "int64",
-        "<u8" => "uint64",
-        "<f8" => "float64",
-        "<c8" => "complex64",
-        "<c16" => "complex128",
-        _ => return Cow::Borrowed(descr),
-    };
-    Cow::Borrowed(name)
+    let named = NAMES.iter().find(|(known, _)| *known == descr);
+    Cow::Borrowed(named.map_or(descr, |(_, name)| name))
 }
+
+/// The `descr` of what [`Dtype::name`] spells so.
+pub fn descr_of_name(name: &str) -> &str {
+    let named = NAMES.iter().find(|(_, known)| *known == name);
+    named.map_or(name, |(descr, _)| descr)
+}
+
+const NAMES: [(&str, &str); 14] = [
+    ("|b1", "bool"),
+    ("|i1", "int8"),
+    ("|u1", "uint8"),
+    ("<i2", "int16"),
+    ("<u2", "uint16"),
+    ("<f2", "float16"),
+    ("<i4", "int32"),
+    ("<u4", "uint32"),
+    ("<f4", "float32"),
+    ("<i8", "int64"),
+    ("<u8", "uint64"),
+    ("<f8", "float64"),
+    ("<c8", "complex64"),
+    ("<c16", "complex128"),
+];
 
 #[cfg(test)]
 mod tests {
@@ -113,5 +120,9 @@ mod tests {
         assert_eq!(dtype(">f8", 8).npy_descr(), "'>f8'");
         assert_eq!(dtype("[('a', '<f4')]", 4).npy_descr(), "[('a', '<f4')]");
         assert_eq!(Dtype::U32.npy_descr(), "'<u4'");
+        assert_eq!(
+            (descr_of_name("int16"), descr_of_name(">f8")),
+            ("<i2", ">f8")
+        );
     }
 }

@@ -45,6 +45,13 @@ impl Checksum {
         self as u8
     }
 
+    /// The one that [`Checksum::name`] calls so.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|checksum| checksum.name() == name)
+    }
+
     /// The name that `blpk` uses.
     pub fn name(self) -> &'static str {
         match self {

@@ -13,6 +13,7 @@ mod binsparse;
 pub mod bloscpack;
 pub mod bpcells;
 mod candidate;
+pub mod creation;
 pub mod daphne;
 pub mod describe;
 pub mod hdf5;
@@ -33,6 +34,7 @@ use crate::memory::budget::Budget;
 use crate::source::{Identity, Stat, Store};
 
 pub use candidate::Candidate;
+use creation::Creation;
 use rewrite::Rewrite;
 
 /// Every format, in the order in which they are tried.
@@ -95,6 +97,11 @@ pub trait Format: Send + Sync {
     /// Whether containers of this format can be changed; then there may be logs of changes beside them.
     fn is_changed(&self) -> bool {
         false
+    }
+
+    /// How new containers of this format are made, if they can be.
+    fn creation(&self) -> Option<&'static dyn Creation> {
+        None
     }
 
     /// Opens a container. Damage goes into [`Container::faults`]; an error means that the source could

@@ -9,9 +9,11 @@ mod acl;
 mod forward;
 mod identity;
 pub mod local;
+mod memory;
 
 pub use forward::ForwardWindow;
 pub use identity::{FileId, FileIdentity, Identity, MountId};
+pub use memory::BytesSource;
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;

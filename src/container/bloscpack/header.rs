@@ -16,7 +16,7 @@ const OFFSETS: u8 = 0x01;
 const METADATA: u8 = 0x02;
 
 /// The largest chunk that Blosc compresses: 2^31 - 1 less its own header.
-const MAX_CHUNK_SIZE: i32 = 2_147_483_631;
+pub(super) const MAX_CHUNK_SIZE: i32 = 2_147_483_631;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileHeader {

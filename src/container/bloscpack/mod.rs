@@ -10,7 +10,7 @@
 //!   (where everything lies).
 //! - Reading: [`chunks`] finds the chunk that holds a byte, [`read`] reads and decodes blocks of it.
 //! - Checking: [`verify`] goes over the whole file; [`faults`] are its words and those of a read.
-//! - Changing: [`write`] tells how a changed file comes about.
+//! - Changing: [`write`] tells how a changed file comes about, or a new one.
 
 mod chunks;
 mod faults;
@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::creation::Creation;
 use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -50,6 +51,10 @@ impl Format for Bloscpack {
 
     fn is_changed(&self) -> bool {
         true
+    }
+
+    fn creation(&self) -> Option<&'static dyn Creation> {
+        Some(&Bloscpack)
     }
 
     fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {

@@ -5,10 +5,10 @@
 //! understood, or does not fit the data, is no fault: the data are then shown as bytes.
 //! Used when a file is opened.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::array::Order;
-use crate::array::dtype::Dtype;
+use crate::array::dtype::{Dtype, descr_of_name};
 use crate::container::bloscpack::metadata::literal::Literal;
 
 /// Longest spelling of a type that is taken; an extended attribute must hold it.
@@ -39,6 +39,39 @@ impl Numpy {
         (metadata.get("container")?.as_str()? == "numpy").then(|| Self::read(metadata, bytes))
     }
 
+    /// An array of a type as NumPy names it, or spells its `descr`.
+    pub(in crate::container::bloscpack) fn named(
+        name: &str,
+        shape: Vec<u64>,
+        order: Order,
+    ) -> Option<Self> {
+        Some(Numpy {
+            dtype: dtype(&Value::from(descr_of_name(name)))?,
+            shape,
+            order,
+        })
+    }
+
+    /// Plain bytes, as they are shown of a file that says nothing else.
+    pub(in crate::container::bloscpack) fn is_bytes(&self) -> bool {
+        self.dtype.name() == "uint8" && self.shape.len() == 1
+    }
+
+    /// None if no number holds it.
+    pub(in crate::container::bloscpack) fn bytes(&self) -> Option<u64> {
+        product(&self.shape, self.dtype.itemsize()?)
+    }
+
+    /// As the real program describes it.
+    pub(in crate::container::bloscpack) fn metadata(&self) -> Value {
+        json!({
+            "dtype": self.dtype.npy_descr(),
+            "shape": self.shape,
+            "order": self.order.name(),
+            "container": "numpy",
+        })
+    }
+
     fn read(metadata: &Value, bytes: u64) -> Result<Self, String> {
         let dtype = metadata
             .get("dtype")
@@ -53,20 +86,20 @@ impl Numpy {
             Some("F") => Order::Fortran,
             _ => return Err("the NumPy order is neither C nor F".into()),
         };
-        let size = dtype
-            .itemsize()
-            .and_then(|itemsize| product(&shape, itemsize));
-        if size != Some(bytes) {
-            let size = size.map_or("too many".into(), |size| size.to_string());
-            return Err(format!(
-                "dtype and shape make {size} bytes, the chunks hold {bytes}"
-            ));
-        }
-        Ok(Numpy {
+        let numpy = Numpy {
             dtype,
             shape,
             order,
-        })
+        };
+        match numpy.bytes() {
+            Some(size) if size == bytes => Ok(numpy),
+            size => {
+                let size = size.map_or("too many".into(), |size| size.to_string());
+                Err(format!(
+                    "dtype and shape make {size} bytes, the chunks hold {bytes}"
+                ))
+            }
+        }
     }
 }
 
@@ -210,7 +243,6 @@ fn field_name(literal: &Literal) -> Option<Literal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn descr(value: Value) -> Option<(String, u64)> {
         match dtype(&value)? {

@@ -80,10 +80,10 @@ impl<'a> ChunkEncoder<'a> {
             let plain = self.plan.new.plain(number);
             let len = plain.end - plain.start;
             let stored = self.stored(number)?;
-            let told = stored.map(|chunk| (chunk.header, len));
             let decode = lent_for(&*self.plan.changed.shown, plain)?;
-            // Most chunks are like the one before.
-            if before != Some((told, decode)) || told.is_none() {
+            let like = (stored.map(|chunk| chunk.header), len, decode);
+            // Most chunks are like the one before, and there may be millions.
+            if before != Some(like) {
                 let settings = self.settings(stored)?;
                 let nbytes = size(len)?;
                 let chunk = ChunkPlan::new(&settings, nbytes).map_err(failed)?;
@@ -93,7 +93,7 @@ impl<'a> ChunkEncoder<'a> {
                 most.out = most.out.max(out.max(place_of(stored)) + digest);
                 let scratch = room(len).saturating_add(decode.max(room(encode)));
                 most.scratch = most.scratch.max(scratch);
-                before = Some((told, decode));
+                before = Some(like);
             }
         }
         Ok(most)
@@ -172,7 +172,7 @@ impl<'a> ChunkEncoder<'a> {
         }
     }
 
-    /// Those of the chunk, or of the last one; what the real program takes if there are none with bytes.
+    /// Those of the chunk, or of the last one, if only of a chunk of nothing; what the real program takes if there is none.
     fn settings(&self, stored: Option<FoundChunk>) -> Result<ChunkSettings> {
         let like = match (stored, self.plan.old.chunks.checked_sub(1)) {
             (Some(stored), _) => Some(stored),
@@ -181,11 +181,11 @@ impl<'a> ChunkEncoder<'a> {
         };
         let typesize = self.plan.file.header.typesize.max(1);
         match like {
-            Some(chunk) if chunk.header.nbytes() > 0 => {
+            Some(chunk) => {
                 let first = self.first_bytes(&chunk)?;
                 Ok(ChunkSettings::of_chunk(&chunk.header, &first))
             }
-            _ => Ok(ChunkSettings::new(
+            None => Ok(ChunkSettings::new(
                 Compressor::BloscLz,
                 Filter::Shuffle,
                 typesize,
@@ -228,7 +228,7 @@ fn size(len: u64) -> Result<usize> {
     usize::try_from(len).map_err(|_| no_memory("cannot encode a chunk"))
 }
 
-fn failed(e: EncodeError) -> Error {
+pub(super) fn failed(e: EncodeError) -> Error {
     match e {
         EncodeError::NoContext => no_memory("cannot encode a chunk"),
         other => Error::Bug(format!("cannot encode a chunk: {other}")),

@@ -9,10 +9,10 @@ use crate::container::bloscpack::header::FileHeader;
 use crate::container::bloscpack::sections::ENTRY;
 
 /// Plain bytes of a chunk where nobody has decided: what the real program takes.
-const DEFAULT_CHUNK: u64 = 1 << 20;
+pub(super) const DEFAULT_CHUNK: u64 = 1 << 20;
 
 /// Spare entries for each chunk in a new offsets section, as the real program has them.
-const SPARE_EACH: u64 = 10;
+pub(super) const SPARE_EACH: u64 = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -74,7 +74,7 @@ impl Layout {
         .placed(has_offsets, offsets)
     }
 
-    fn placed(self, has_offsets: bool, offsets: u64) -> Layout {
+    pub(super) fn placed(self, has_offsets: bool, offsets: u64) -> Layout {
         let entries = match has_offsets {
             true => self.chunks.saturating_add(self.spare),
             false => 0,

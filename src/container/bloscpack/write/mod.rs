@@ -1,14 +1,16 @@
-//! Changing Bloscpack files: what is permitted, and how the changed file comes about.
+//! Changing Bloscpack files and making new ones: what is permitted, and how the file comes about.
 //!
 //! - [`layout`]: how many chunks a file of another length has, and where they begin.
 //! - [`shape`]: the metadata of a NumPy array of another length.
 //! - [`encode`]: one chunk with its changes, encoded as the chunks beside it are.
 //! - [`recipe`]: the whole file, chunk by chunk.
+//! - [`new_file`]: a file that is not there yet.
 //!
 //! Assumes a file without faults whose header knows all sizes; others are not offered for writing.
 
 mod encode;
 mod layout;
+mod new_file;
 mod recipe;
 mod shape;
 

@@ -1,0 +1,223 @@
+//! Making new containers: how the files of a container come about that is not there yet.
+//!
+//! A format that can make containers has a [`Creation`]. It is given the arrays, as raw bytes, and perhaps the `arrays.json` of
+//! the container that they were copied from, and tells a [`Recipe`] of new bytes alone. A new container without anything in it is
+//! told in the same way, of no arrays. Used by `tree`; who packs a directory without a mount can use it as well.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::FORMATS;
+use super::describe::value_room;
+use super::rewrite::{MemberNumber, Recipe};
+use crate::array::dtype::Dtype;
+use crate::array::{Array, Info, Order, Piece, direct_piece};
+use crate::error::{Error, Result};
+use crate::memory::budget::Budget;
+use crate::memory::set_aside;
+use crate::source::Source;
+
+/// Longest `arrays.json` that is read.
+pub const LONGEST_DESCRIPTION: u64 = 1 << 20;
+
+/// A format of which new containers can be made.
+pub trait Creation: Send + Sync {
+    /// What the names of its containers end with, behind a dot.
+    fn extension(&self) -> &'static str;
+
+    /// Whether a container can have an array of this name.
+    fn has_array(&self, name: &OsStr) -> bool;
+
+    /// Whether a container can be as it is described, whatever its arrays hold; EINVAL if not.
+    fn accepts(&self, description: &GivenDescription) -> Result<()>;
+
+    /// Tells the files of a container with these arrays; EINVAL if they do not fit the description. Memory is reserved once,
+    /// before anything is told.
+    fn recipe(
+        &self,
+        arrays: &[Arc<dyn Array>],
+        description: Option<&GivenDescription>,
+        budget: &Arc<Budget>,
+        write: &mut dyn Recipe,
+    ) -> Result<()>;
+}
+
+/// The format whose new containers are named like this.
+pub fn creation_named(name: &OsStr) -> Option<&'static dyn Creation> {
+    let extension = Path::new(name).extension()?;
+    let mut creations = FORMATS.iter().filter_map(|format| format.creation());
+    creations.find(|creation| extension == creation.extension())
+}
+
+/// The bytes of a new container that is one file, without anything in it.
+pub fn empty_container(creation: &dyn Creation, budget: &Arc<Budget>) -> Result<Vec<u8>> {
+    let mut bytes = ToldBytes::default();
+    creation.recipe(&[], None, budget, &mut bytes)?;
+    Ok(bytes.0)
+}
+
+/// A file in memory, as it is told.
+#[derive(Default)]
+pub struct ToldBytes(pub Vec<u8>);
+
+impl Recipe for ToldBytes {
+    fn copy(&mut self, _file: MemberNumber, _from: Range<u64>, _to: u64) -> Result<()> {
+        Err(Error::Bug(
+            "a new container has nothing to copy from".into(),
+        ))
+    }
+
+    fn put(&mut self, _file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
+        let at = at as usize;
+        let end = at + bytes.len();
+        self.0.resize(self.0.len().max(end), 0);
+        self.0[at..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn set_len(&mut self, _file: MemberNumber, len: u64) -> Result<()> {
+        self.0.resize(len as usize, 0);
+        Ok(())
+    }
+}
+
+/// What somebody says of a container that he makes: an `arrays.json`, as far as it is looked at.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct GivenDescription {
+    pub format: Option<String>,
+    pub arrays: Vec<GivenArray>,
+    #[serde(default)]
+    pub attributes: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct GivenArray {
+    pub name: String,
+    pub dtype: String,
+    pub shape: Vec<u64>,
+    #[serde(default)]
+    pub order: GivenOrder,
+    pub codec: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum GivenOrder {
+    #[default]
+    C,
+    F,
+}
+
+impl From<GivenOrder> for Order {
+    fn from(given: GivenOrder) -> Order {
+        match given {
+            GivenOrder::C => Order::C,
+            GivenOrder::F => Order::Fortran,
+        }
+    }
+}
+
+impl GivenDescription {
+    pub fn parse(text: &[u8]) -> Result<GivenDescription> {
+        if text.len() as u64 > LONGEST_DESCRIPTION {
+            return Err(Error::Invalid("arrays.json is too long".into()));
+        }
+        let room = value_room(text);
+        let parsed = set_aside(room, "cannot read arrays.json", || {
+            serde_json::from_slice(text)
+        })?;
+        parsed.map_err(|e| Error::Invalid(format!("arrays.json is not understood: {e}")))
+    }
+}
+
+/// The raw bytes of an array, in a file of their own.
+pub struct RawArray {
+    name: String,
+    source: Arc<dyn Source>,
+}
+
+impl RawArray {
+    pub fn new(name: &str, source: Arc<dyn Source>) -> RawArray {
+        RawArray {
+            name: name.to_owned(),
+            source,
+        }
+    }
+}
+
+impl Array for RawArray {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        let bytes = self.source.len();
+        Ok(Info {
+            dtype: Dtype::U8,
+            shape: vec![bytes],
+            order: Order::C,
+            bytes,
+            stored_bytes: bytes,
+            blocks: 0,
+            codec: "none".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        direct_piece(range.start..range.end.min(self.source.len()), out);
+        Ok(())
+    }
+
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.source.fetch_one(at, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_what_is_made() {
+        let made = |name: &str| creation_named(OsStr::new(name)).is_some();
+        assert!(made("x.blp") && made(".x.blp"));
+        for ordinary in [
+            "x",
+            "blp",
+            ".blp",
+            "x.BLP",
+            "x.blp.bak",
+            "x.h5",
+            "x.bpcells",
+        ] {
+            assert!(!made(ordinary), "{ordinary}");
+        }
+    }
+
+    #[test]
+    fn a_description_is_read_as_far_as_it_is_needed() {
+        let text = br#"{"arrays": [{"name": "data", "dtype": "<i2", "shape": [2, 3], "order": "F", "blocks": 7}],
+            "faults": ["?"]}"#;
+        let given = GivenDescription::parse(text).unwrap();
+        let array = &given.arrays[0];
+        assert_eq!(
+            (&array.shape[..], array.order),
+            (&[2, 3][..], GivenOrder::F)
+        );
+        assert_eq!((given.format, array.codec.as_ref()), (None, None));
+        for bad in [
+            "",
+            "{}",
+            "[]",
+            r#"{"arrays": [{"name": "data"}]}"#,
+            r#"{"arrays": [{"name": "data", "dtype": "<i2", "shape": [-1]}]}"#,
+        ] {
+            let refused = GivenDescription::parse(bad.as_bytes());
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{bad}");
+        }
+    }
+}

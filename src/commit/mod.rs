@@ -3,6 +3,7 @@
 //!
 //! - [`replaced`]: a new file beside the old one, synced, which takes its name.
 //! - [`in_place`]: changes written to the log first, then to the file.
+//! - [`new_file`]: a container that is new, which has no stage but [`drafts`]. [`exchange`]: how a new file takes the name of another.
 //! - [`recovery`]: what a log that was left behind says of a commit that did not come to its end, with [`fingerprint`] of
 //!   what a commit in place leaves alone, and [`patched`] for who reads through it.
 //!
@@ -11,8 +12,11 @@
 //! place, when nobody reads. Assumes one commit of a container at a time. Used by `tree` and by the commands that settle
 //! what is staged.
 
+pub mod drafts;
+mod exchange;
 mod fingerprint;
 mod in_place;
+pub mod new_file;
 mod patched;
 pub mod recovery;
 mod replaced;

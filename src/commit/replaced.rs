@@ -1,19 +1,18 @@
 //! A commit as a new file that takes the place of the old one.
 //!
-//! The new file is made beside the old one, under a hidden name, and synced. Then the two exchange their names: checking first
-//! who has the name and renaming then would be a race, so what came out is looked at, and if it is not the file that
-//! was opened the exchange is undone. The log says before that it is going to happen: after a crash in
-//! between it tells which of the two is which. Used by [`super`].
+//! The new file is made beside the old one, under a hidden name, and synced. Then the two exchange their names
+//! ([`super::exchange`]). The log says before that it is going to happen: after a crash in between it tells which of the two is
+//! which. Used by [`super`].
 
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::exchange::Exchange;
+use super::new_file::create_hidden;
 use super::{Commit, Publish, beside};
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
-use crate::disk::{
-    Caller, DiskFile, NewAttributes, NewTime, Putting, Renaming, Target, XattrSetting,
-};
+use crate::disk::{Caller, DiskFile, NewAttributes, NewTime, Putting, Target, XattrSetting};
 use crate::error::{Error, Result};
 use crate::source::{FileIdentity, Source, Stat};
 use crate::stage::log::CommitRecord;
@@ -83,21 +82,12 @@ pub(super) fn replace(commit: &Commit<'_>, now: &Stat, publish: Publish<'_>) -> 
     }
 }
 
-/// Makes the new file; what an earlier commit has left under its name goes.
 fn create(commit: &Commit<'_>, name: &OsStr, now: &Stat) -> Result<Arc<dyn DiskFile>> {
-    let place = commit.spot.place(name);
-    let create = || commit.disk.create(place, 0o600, commit.owner(now));
-    match create() {
-        Err(e) if e.is_already_there() => {
-            commit.disk.unlink(place)?;
-            create()
-        }
-        other => other,
-    }
+    create_hidden(commit.disk, commit.spot, name, 0o600, commit.owner(now))
 }
 
 fn fill(commit: &Commit<'_>, now: &Stat, file: &dyn DiskFile) -> Result<()> {
-    let mut new = NewFile {
+    let mut new = ReplacingFile {
         file,
         old: commit.source()?,
         caller: commit.owner(now),
@@ -140,64 +130,16 @@ fn copied_names(commit: &Commit<'_>, now: &Stat) -> Result<Vec<std::ffi::OsStrin
     }
 }
 
-/// The two files exchange their names, if it is still the file that was opened that has this one.
+/// The two files exchange their names, if it is still the file that was opened that has this one. Until it is on the disk
+/// the log tells of it, and must not say that there was nothing.
 fn exchange(commit: &Commit<'_>, new_name: &OsStr, new: FileIdentity) -> Result<()> {
-    let (old, other) = (
-        commit.spot.place(&commit.spot.name),
-        commit.spot.place(new_name),
-    );
-    match commit.disk.rename(other, old, Renaming::Exchange) {
-        Ok(()) => {}
-        // Checked a moment before, where a file system has no exchange.
-        Err(e) if cannot_exchange(&e) => {
-            commit.unchanged()?;
-            commit.disk.rename(other, old, Renaming::Over)?;
-            // It cannot be undone: until it is on the disk the log tells of it.
-            let sync = || commit.disk.sync(directory(commit), false);
-            return sync()
-                .or_else(|_| sync())
-                .inspect_err(|_| commit.stage.stay_sealed());
-        }
-        Err(e) if e.is_not_found() => return Err(commit.changed()),
-        Err(e) => return Err(e),
-    }
-    let out = commit.store.stat(&beside(commit.spot, new_name));
-    let failed = match out.is_ok_and(|out| out.identity == commit.seen) {
-        true => match commit.disk.sync(directory(commit), false) {
-            Ok(()) => return Ok(()),
-            Err(e) => e,
-        },
-        false => commit.changed(),
+    let exchange = Exchange {
+        disk: commit.disk,
+        store: commit.store,
+        spot: commit.spot,
+        seen: commit.seen,
     };
-    // Unless that has been replaced as well: then it stays as it is.
-    let ours = commit.store.stat(&commit.spot.path());
-    if ours.is_ok_and(|ours| ours.identity.id == new.id) {
-        let back = commit.disk.rename(other, old, Renaming::Exchange);
-        let back = back.and_then(|()| commit.disk.sync(directory(commit), false));
-        // Before that is on the disk the log must not say that there was nothing.
-        back.inspect_err(|_| commit.stage.stay_sealed())?;
-    }
-    Err(failed)
-}
-
-fn cannot_exchange(e: &Error) -> bool {
-    use libc::{EINVAL, ENOSYS, EOPNOTSUPP};
-    match e {
-        Error::Io { cause, .. } => {
-            let code = cause.raw_os_error();
-            [EINVAL, ENOSYS, EOPNOTSUPP]
-                .iter()
-                .any(|one| code == Some(*one))
-        }
-        _ => false,
-    }
-}
-
-fn directory<'a>(commit: &'a Commit<'_>) -> Target<'a> {
-    Target::Named {
-        path: &commit.spot.directory,
-        id: commit.spot.id,
-    }
+    exchange.carry_out(new_name, new, &|| commit.stage.stay_sealed())
 }
 
 /// Removes the old file, which has the new one's name.
@@ -212,7 +154,7 @@ fn remove(commit: &Commit<'_>, new_name: &OsStr) -> Result<()> {
 const WRITEBACK: u64 = 8 << 20;
 
 /// The new file as it is written.
-struct NewFile<'a> {
+struct ReplacingFile<'a> {
     file: &'a dyn DiskFile,
     old: Arc<dyn Source>,
     caller: Caller,
@@ -220,7 +162,7 @@ struct NewFile<'a> {
     waiting: Range<u64>,
 }
 
-impl NewFile<'_> {
+impl ReplacingFile<'_> {
     fn written(&mut self, range: Range<u64>) {
         self.waiting = match self.waiting.end == range.start {
             true => self.waiting.start..range.end,
@@ -233,7 +175,7 @@ impl NewFile<'_> {
     }
 }
 
-impl Recipe for NewFile<'_> {
+impl Recipe for ReplacingFile<'_> {
     fn copy(&mut self, _file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
         let mut done = 0;
         while from.start + done < from.end {

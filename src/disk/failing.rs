@@ -6,8 +6,8 @@
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
     Allocation, Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Putting, Renaming, Target,
@@ -22,9 +22,15 @@ pub struct Failure {
     left: AtomicUsize,
     /// Whether exchanges fail, as some file systems have none.
     no_exchange: AtomicBool,
+    /// Whether directories are open to others, as some file systems keep no modes.
+    no_modes: AtomicBool,
+    /// What is done instead of failing.
+    instead: Mutex<Option<Instead>>,
     /// What it fails with.
     pub code: i32,
 }
+
+type Instead = Box<dyn FnOnce() + Send>;
 
 impl Failure {
     pub fn new(code: i32) -> Arc<Failure> {
@@ -37,6 +43,21 @@ impl Failure {
     /// The call with this number from now on, counted from 1, fails. 0: none does.
     pub fn arm(&self, call: usize) {
         self.left.store(call, Ordering::SeqCst);
+    }
+
+    /// Before the call with this number, which succeeds, this is done.
+    pub fn arm_with(&self, call: usize, instead: impl FnOnce() + Send + 'static) {
+        *self.instead() = Some(Box::new(instead));
+        self.arm(call);
+    }
+
+    fn instead(&self) -> MutexGuard<'_, Option<Instead>> {
+        self.instead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file system keeps no modes from now on.
+    pub fn keep_no_modes(&self) {
+        self.no_modes.store(true, Ordering::SeqCst);
     }
 
     /// The file system has no exchange from now on.
@@ -56,6 +77,11 @@ impl Failure {
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
         match before {
             Ok(1) => {
+                let instead = self.instead().take();
+                if let Some(instead) = instead {
+                    instead();
+                    return Ok(());
+                }
                 let cause = std::io::Error::from_raw_os_error(self.code);
                 Err(Error::io("failing as it was told", cause))
             }
@@ -94,6 +120,12 @@ impl Disk for FailingDisk {
 
     fn make(&self, place: Place<'_>, what: NewEntry<'_>, caller: Caller) -> Result<()> {
         self.failure.call()?;
+        let what = match what {
+            NewEntry::Directory { .. } if self.failure.no_modes.load(Ordering::SeqCst) => {
+                NewEntry::Directory { mode: 0o755 }
+            }
+            other => other,
+        };
         self.disk.make(place, what, caller)
     }
 

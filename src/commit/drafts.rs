@@ -1,0 +1,147 @@
+//! Drafts of new containers: files in a hidden directory beside a container that is empty in the source.
+//!
+//! They become the container's content when they are packed ([`super::new_file`]). What a daemon has left is believed only if the
+//! directory is closed to others and belongs to the container's owner, and means something only as long as the container is as
+//! empty as it was made. Used by `tree`, and by the command that settles what is left.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::container::Recognised;
+use crate::container::creation::empty_container;
+use crate::disk::{Disk, Place};
+use crate::error::{Error, Result};
+use crate::memory::budget::Budget;
+use crate::source::{FileId, FileKind, Stat, Store};
+use crate::stage::{drafts_name, new_name};
+
+/// A directory of drafts beside a container.
+#[derive(Debug, Clone)]
+pub struct LeftDrafts {
+    pub path: PathBuf,
+    pub id: FileId,
+    pub standing: DraftsStanding,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DraftsStanding {
+    /// They are to be packed.
+    New,
+    /// They have been packed; the empty container, which came out, is there as well.
+    Packed,
+    /// Somebody else's, or the container is another one by now.
+    Foreign,
+}
+
+/// Where the drafts of a container lie.
+pub fn drafts_path(container: &Path) -> PathBuf {
+    let name = container.file_name().unwrap_or(OsStr::new(""));
+    container.with_file_name(drafts_name(name))
+}
+
+/// Whether a container is an empty one as it was made.
+pub fn is_pristine(
+    recognised: &Recognised,
+    store: &dyn Store,
+    path: &Path,
+    budget: &Arc<Budget>,
+) -> Result<bool> {
+    let Some(creation) = recognised.format.creation() else {
+        return Ok(false);
+    };
+    let empty = empty_container(creation, budget)?;
+    let mut found = vec![0; empty.len() + 1];
+    let n = store.head(path, &mut found)?;
+    Ok(found[..n] == empty)
+}
+
+/// What has been left beside a container.
+pub fn left_drafts(
+    recognised: &Recognised,
+    store: &dyn Store,
+    container: &Path,
+    budget: &Arc<Budget>,
+) -> Result<Option<LeftDrafts>> {
+    let (Some(name), Some(_)) = (container.file_name(), recognised.format.creation()) else {
+        return Ok(None);
+    };
+    let path = drafts_path(container);
+    let left = match store.stat(&path) {
+        Err(e) if e.is_not_found() => return Ok(None),
+        other => other?,
+    };
+    let old = container.with_file_name(new_name(name));
+    let is_empty = |path: &Path| is_pristine(recognised, store, path, budget).unwrap_or(false);
+    let standing = if !is_of(&left, &store.stat(container)?) {
+        DraftsStanding::Foreign
+    } else if is_empty(container) {
+        DraftsStanding::New
+    } else if is_empty(&old) {
+        DraftsStanding::Packed
+    } else {
+        DraftsStanding::Foreign
+    };
+    Ok(Some(LeftDrafts {
+        path,
+        id: left.identity.id,
+        standing,
+    }))
+}
+
+/// Whether a directory is one of drafts of this container: its owner's, and closed to others.
+pub fn is_of(drafts: &Stat, container: &Stat) -> bool {
+    drafts.kind == FileKind::Directory
+        && drafts.uid == container.uid
+        && u32::from(drafts.mode) & 0o077 == 0
+}
+
+/// Removes a directory of drafts with all that is in it. `each` is told of what was directly in it and has gone.
+pub fn remove_drafts(
+    disk: &dyn Disk,
+    store: &dyn Store,
+    path: &Path,
+    each: &mut dyn FnMut(&OsStr, &Stat),
+) -> Result<()> {
+    // Where there is more than one, the last one is done first: a directory after all that are in it.
+    let mut left = vec![(path.to_owned(), false)];
+    while let Some((directory, is_emptied)) = left.pop() {
+        let stat = store.stat(&directory)?;
+        if is_emptied {
+            remove_empty(disk, store, &directory)?;
+            if let (Some(name), true) = (directory.file_name(), directory.parent() == Some(path)) {
+                each(name, &stat);
+            }
+            continue;
+        }
+        left.push((directory.clone(), true));
+        let mut names = Vec::new();
+        store.list(&directory, &mut |name, _| names.push(name.to_owned()))?;
+        for name in &names {
+            let found = directory.join(name);
+            let of = store.stat(&found)?;
+            if of.kind == FileKind::Directory {
+                left.push((found, false));
+                continue;
+            }
+            disk.unlink(Place {
+                directory: &directory,
+                id: stat.identity.id,
+                name,
+            })?;
+            if directory == path {
+                each(name, &of);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove_empty(disk: &dyn Disk, store: &dyn Store, path: &Path) -> Result<()> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    disk.remove_directory(Place {
+        directory,
+        id: store.stat(directory)?.identity.id,
+        name: path.file_name().ok_or(Error::Unsuitable)?,
+    })
+}

@@ -6,6 +6,7 @@ mod failing;
 mod foreign;
 mod fsx;
 mod killed;
+mod made;
 mod mappings;
 mod model;
 mod programs;

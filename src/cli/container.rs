@@ -10,7 +10,7 @@ use crate::error::{Error, plain};
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
 use crate::source::{FileKind, Store};
-use crate::stage::{is_log_name, is_new_name};
+use crate::stage::is_hidden_name;
 
 /// A place in a store.
 pub(super) struct Root {
@@ -123,7 +123,7 @@ fn walk_place(
     let mut names = Vec::new();
     let listed = root.store.list(&root.path, &mut |name, kind| {
         let member = members.iter().any(|member| name == *member);
-        let hidden = is_log_name(name) || is_new_name(name);
+        let hidden = is_hidden_name(name);
         if !member && !hidden && matches!(kind, FileKind::File | FileKind::Directory) {
             names.push(name.to_owned());
         }

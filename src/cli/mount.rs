@@ -1,5 +1,6 @@
 //! `arrayfs mount`: check, go to the background, mount. What follows is [`Running`]'s.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use log::LevelFilter;
@@ -148,6 +149,7 @@ fn start<'a>(
         mountpoint: &places.mountpoint,
         device: device.ok(),
         lock,
+        has_ended: Cell::new(false),
     })
 }
 

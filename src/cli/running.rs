@@ -1,11 +1,12 @@
 //! A mount that is served: until somebody unmounts it, or a signal asks us to.
 
+use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, select};
+use crossbeam_channel::{Receiver, RecvTimeoutError, select};
 
 use super::{CommandResult, Failure};
 use crate::daemon;
@@ -15,10 +16,13 @@ use crate::daemon::source_lock::SourceLock;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
-use crate::tree::Tree;
+use crate::tree::{InUse, Tree};
 
 /// After this long a mount that is still in use is detached and the daemon ends.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// After this long new containers are not packed any more: the next mount goes on with them.
+const PACKING: Duration = Duration::from_secs(60);
 
 /// A served mount and the signals that end it.
 pub(super) struct Running<'a> {
@@ -31,6 +35,8 @@ pub(super) struct Running<'a> {
     pub(super) device: Option<Device>,
     /// Held by who writes, to the end of the process.
     pub(super) lock: Option<SourceLock>,
+    /// Whether the kernel has ended the connection: nobody writes any more.
+    pub(super) has_ended: Cell<bool>,
 }
 
 /// What became of what the kernel held.
@@ -61,6 +67,7 @@ impl Running<'_> {
         loop {
             select! {
                 recv(self.mount.ended()) -> _ => {
+                    self.has_ended.set(true);
                     log::info!("{} unmounted", self.mountpoint.display());
                     self.commit();
                     end(WrittenOut::All);
@@ -92,9 +99,15 @@ impl Running<'_> {
         end(written);
     }
 
-    /// Commits what has been written to arrays, and names what stays staged.
+    /// Commits what has been written to arrays, and names what stays staged. As long as somebody may still write, new containers
+    /// of which something is open are left to the next mount.
     fn commit(&self) {
-        for (path, why) in self.tree.commit_all() {
+        let in_use = match self.has_ended.get() {
+            true => InUse::Ignored,
+            false => InUse::Spared,
+        };
+        self.tree.end_packing_by(Instant::now() + PACKING);
+        for (path, why) in self.tree.commit_all(in_use) {
             log::warn!("{}: stays staged: {why}", path.display());
         }
     }
@@ -115,7 +128,12 @@ impl Running<'_> {
 
     /// A detached mount that is still used ends with the process: its users get an error.
     fn wait_for_end(&self) {
-        let _ = self.mount.ended().recv_timeout(PATIENCE);
+        if !self.has_ended.get() {
+            let ended = self.mount.ended().recv_timeout(PATIENCE);
+            // It tells once; who tells goes when nothing is served any more.
+            let has_ended = !matches!(ended, Err(RecvTimeoutError::Timeout));
+            self.has_ended.set(has_ended);
+        }
     }
 
     /// Has the kernel write out what it holds, through a root that is open or is opened now. Another signal ends
@@ -145,7 +163,10 @@ impl Running<'_> {
                     Ok(Err(e)) => (None, self.not_all(&e)),
                     Err(e) => (None, self.not_all(&io::Error::other(e))),
                 },
-                recv(self.mount.ended()) -> _ => return (None, WrittenOut::All),
+                recv(self.mount.ended()) -> _ => {
+                    self.has_ended.set(true);
+                    return (None, WrittenOut::All);
+                }
                 recv(self.signals) -> request => match request {
                     Ok(Request::ReopenLog) => daemon::log::reopen(),
                     Ok(Request::End) | Err(_) => {

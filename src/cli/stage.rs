@@ -1,8 +1,9 @@
 //! `arrayfs stage`: changes of arrays that a mount has left uncommitted, without a mount.
 //!
-//! They lie in logs beside their containers. Committing and discarding need the log's lock: what a mount has staged
-//! is its own.
+//! They lie in logs beside their containers, those of new containers in directories of drafts. Committing and discarding need
+//! the log's lock, or that of the directory as a source: what a mount has staged is its own.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,18 +15,27 @@ use super::container::{FoundContainer, walk};
 use super::{CommandResult, Failure, output, size};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
+use crate::commit::drafts::{DraftsStanding, LeftDrafts, left_drafts, remove_drafts};
 use crate::commit::recovery::{Left, LogStanding, discard, left_at, spot_at};
 use crate::container::Preferences;
+use crate::daemon::source_lock::{self, Refusal, SourceLock};
 use crate::disk::Disk;
 use crate::disk::local::LocalDisk;
-use crate::error::Error;
+use crate::error::{Error, plain};
+use crate::memory::budget::Budget;
 use crate::memory::limit::default_limit;
-use crate::tree::{Settings, Tree};
+use crate::tree::{InUse, Settings, Tree};
 
-/// A container with a log.
+/// A container with a log, or one that is new.
 struct StagedContainerFile {
     container: FoundContainer,
-    left: Left,
+    left: LeftChanges,
+}
+
+/// What a mount has left.
+enum LeftChanges {
+    Log(Box<Left>),
+    Drafts(LeftDrafts),
 }
 
 pub(super) fn run(command: &StageCommand, preferences: Preferences) -> CommandResult {
@@ -48,7 +58,7 @@ fn find(
     })?;
     let mut found = Vec::new();
     for container in containers {
-        match left_at(&container.recognised, &*container.store, &container.path) {
+        match left_of(&container) {
             Ok(Some(left)) => found.push(StagedContainerFile { container, left }),
             Ok(None) => {}
             Err(e) => errors.push(e),
@@ -57,14 +67,36 @@ fn find(
     Ok((found, errors))
 }
 
+fn left_of(container: &FoundContainer) -> Result<Option<LeftChanges>, Error> {
+    let (recognised, store, path) = (&container.recognised, &*container.store, &container.path);
+    if let Some(log) = left_at(recognised, store, path)? {
+        return Ok(Some(LeftChanges::Log(Box::new(log))));
+    }
+    let drafts = left_drafts(recognised, store, path, &Budget::by_default())?;
+    Ok(drafts.map(LeftChanges::Drafts))
+}
+
+/// Bytes that are staged.
+fn bytes(found: &StagedContainerFile) -> u64 {
+    match &found.left {
+        LeftChanges::Log(left) => left.bytes(),
+        LeftChanges::Drafts(left) => {
+            let (store, mut bytes) = (&found.container.store, 0);
+            let mut add = |name: &OsStr, _| {
+                let stat = store.stat(&left.path.join(name));
+                bytes += stat.map_or(0, |stat| stat.identity.size);
+            };
+            // What cannot be looked at is told when it is settled.
+            let _ = store.list(&left.path, &mut add);
+            bytes
+        }
+    }
+}
+
 fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
     let (found, errors) = find(path, preferences)?;
     let of = |found: &StagedContainerFile| {
-        (
-            found.container.shown(),
-            found.left.bytes(),
-            standing(&found.left),
-        )
+        (found.container.shown(), bytes(found), standing(&found.left))
     };
     let all: Vec<_> = found.iter().map(of).collect();
     output::print(|out| {
@@ -90,7 +122,17 @@ fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
     }
 }
 
-fn standing(left: &Left) -> &'static str {
+fn standing(left: &LeftChanges) -> &'static str {
+    let left = match left {
+        LeftChanges::Log(left) => left,
+        LeftChanges::Drafts(left) => {
+            return match left.standing {
+                DraftsStanding::New => "new, not packed yet",
+                DraftsStanding::Packed => "committed, to be tidied up",
+                DraftsStanding::Foreign => "of another version of the container",
+            };
+        }
+    };
     match left.standing() {
         LogStanding::Staged => "staged",
         LogStanding::Committed => "committed, to be tidied up",
@@ -131,8 +173,33 @@ fn each(
     }
 }
 
+/// What a mount shows as new is its own, as long as it is mounted. A log has a lock of its own.
+fn lock(found: &StagedContainerFile) -> Result<Option<SourceLock>, Failure> {
+    if let LeftChanges::Log(_) = found.left {
+        return Ok(None);
+    }
+    let shown = found.container.shown();
+    let failed = |why: String| Failure::new(format!("{}: {why}", shown.display()));
+    let path = shown.canonicalize().map_err(|e| failed(plain(&e)))?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let locked = source_lock::acquire(directory, &output::path_text(directory));
+    locked.map(Some).map_err(|refusal| match refusal {
+        Refusal::Held(rival) => failed(rival.to_string()),
+        Refusal::Failed(e) => failed(plain(&e)),
+    })
+}
+
 /// By a tree that shows nothing but this container, and nobody sees.
 fn commit(found: &StagedContainerFile) -> Result<(), Failure> {
+    let _lock = lock(found)?;
+    if let LeftChanges::Drafts(left) = &found.left
+        && left.standing == DraftsStanding::Foreign
+    {
+        let (shown, left) = (found.container.shown(), left.path.file_name());
+        let left = left.unwrap_or_default().to_string_lossy();
+        let why = format!("what lies in {left} is {}", standing(&found.left));
+        return Err(Failure::new(format!("{}: {why}", shown.display())));
+    }
     let store = Arc::clone(&found.container.local);
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));
     let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
@@ -152,7 +219,7 @@ fn commit(found: &StagedContainerFile) -> Result<(), Failure> {
         settings,
     )?;
     tree.commit_left()?;
-    match tree.commit_all().into_iter().next() {
+    match tree.commit_all(InUse::Ignored).into_iter().next() {
         Some((path, why)) => Err(Failure::new(format!(
             "{}: stays staged: {why}",
             path.display()
@@ -162,8 +229,16 @@ fn commit(found: &StagedContainerFile) -> Result<(), Failure> {
 }
 
 fn throw_away(found: &StagedContainerFile) -> Result<(), Failure> {
+    let _lock = lock(found)?;
     let store = Arc::clone(&found.container.local);
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));
-    let spot = spot_at(disk, store, &found.container.path)?;
-    Ok(discard(&spot, &found.left)?)
+    match &found.left {
+        LeftChanges::Log(left) => {
+            let spot = spot_at(disk, store, &found.container.path)?;
+            Ok(discard(&spot, left)?)
+        }
+        LeftChanges::Drafts(left) => {
+            Ok(remove_drafts(&*disk, &*store, &left.path, &mut |_, _| {})?)
+        }
+    }
 }

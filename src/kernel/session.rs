@@ -82,6 +82,7 @@ impl Mount {
         let (ended, wait_ended) = crossbeam_channel::bounded(1);
         let wanted = Arc::new(OnceLock::new());
         let stale_files = StaleFiles::start(Arc::clone(&tree), Arc::clone(&wanted))?;
+        let new_containers = Arc::clone(&tree);
         let adapter = Adapter::new(tree, options.clone(), ended, stale_files);
         let config = fuser_config(options);
         let session = if rustix::process::geteuid().is_root() {
@@ -96,6 +97,11 @@ impl Mount {
         std::thread::Builder::new()
             .name("invalidate".into())
             .spawn(move || invalidate(&notifier, &invalidations))?;
+        if options.writable {
+            std::thread::Builder::new()
+                .name("new-containers".into())
+                .spawn(move || new_containers.pack_when_quiet())?;
+        }
         Ok(Mount {
             _session: ManuallyDrop::new(session),
             ended: wait_ended,

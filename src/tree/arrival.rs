@@ -129,6 +129,9 @@ impl Tree {
         path: &Path,
         stat: &Stat,
     ) -> Result<Recognition> {
+        if self.shows_drafts(link.parent) {
+            return Ok(Recognition::Ordinary);
+        }
         if stat.kind == FileKind::File
             && let Some(known) = self.inodes.recall(link, stat)
         {

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::entry_table::EntryIndex;
 use super::node::Node;
 use crate::cache::VersionId;
+use crate::commit::drafts::drafts_path;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
 use crate::memory::{is_short, no_memory};
@@ -84,6 +85,11 @@ pub(super) struct Inode {
 const MOST_LINKS: usize = 16;
 
 impl Inode {
+    fn holds_drafts(&self) -> bool {
+        let container = self.node.container();
+        container.is_some_and(|container| container.new.has_drafts())
+    }
+
     pub(super) fn add_link(&mut self, link: Dirent) {
         self.removed = None;
         if self.links.last() == Some(&link) {
@@ -95,6 +101,14 @@ impl Inode {
             self.links.remove(0);
         }
         self.links.push(link);
+    }
+}
+
+/// Where that lies of which something else is looked for: what is in a new container is in a directory beside it.
+fn in_source(path: PathBuf, holds_drafts: bool) -> PathBuf {
+    match holds_drafts {
+        true => drafts_path(&path),
+        false => path,
     }
 }
 
@@ -131,20 +145,37 @@ impl InodeTable {
 
     /// The path of a link, if all directories above it are known.
     fn path(&self, link: &Dirent, root: &Path) -> Option<PathBuf> {
-        let (mut at, mut names) = (link, Vec::new());
-        loop {
-            names.push(&at.name);
-            if at.parent == InodeId::ROOT {
-                break;
-            }
-            at = self.inodes.get(&at.parent)?.links.last()?;
+        let (mut at, mut names) = (link, vec![(&link.name, false)]);
+        while at.parent != InodeId::ROOT {
+            let above = self.inodes.get(&at.parent)?;
+            at = above.links.last()?;
+            names.push((&at.name, above.holds_drafts()));
             // What others move meanwhile could lead in a circle.
             if names.len() > self.inodes.len() {
                 return None;
             }
         }
+        let holds_drafts = self.inodes.get(&InodeId::ROOT)?.holds_drafts();
+        let root = in_source(root.to_owned(), holds_drafts);
         let below = names.into_iter().rev();
-        Some(below.fold(root.to_owned(), |path, name| path.join(name)))
+        Some(below.fold(root, |path, (name, holds)| {
+            in_source(path.join(name), holds)
+        }))
+    }
+
+    /// The directories above an inode, by all names that are known.
+    fn above(&self, inode: InodeId) -> Vec<InodeId> {
+        let (mut above, mut next) = (Vec::new(), vec![inode]);
+        while let Some(at) = next.pop() {
+            let known = self.inodes.get(&at).into_iter();
+            for link in known.flat_map(|inode| &inode.links) {
+                if !above.contains(&link.parent) {
+                    above.push(link.parent);
+                    next.push(link.parent);
+                }
+            }
+        }
+        above
     }
 }
 
@@ -210,6 +241,11 @@ impl Inodes {
         let table = self.lock();
         let last = table.inodes.get(&inode)?.links.last();
         last.map(|link| link.parent)
+    }
+
+    /// The directories above an inode, by whichever of its names.
+    pub(super) fn above(&self, inode: InodeId) -> Vec<InodeId> {
+        self.lock().above(inode)
     }
 
     /// Forgets the names of an inode that lead elsewhere by now: all whose paths are not among these.

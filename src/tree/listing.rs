@@ -19,7 +19,7 @@ use super::version::ContainerVersion;
 use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::source::FileKind;
-use crate::stage::{is_log_name, is_new_name};
+use crate::stage::is_hidden_name;
 
 /// About as many names as fit into an answer to the kernel; so many are looked at at once. The lists of them stay below
 /// what can be refused ([`crate::memory`]).
@@ -139,7 +139,9 @@ impl Tree {
     pub fn listed_to_the_end(&self, directory: InodeId) {
         let in_source = self.inodes.get(directory).is_ok_and(|node| match &*node {
             Node::Directory(_) => true,
-            Node::Container(container) => container.stored == FileKind::Directory,
+            Node::Container(container) => {
+                container.stored == FileKind::Directory || container.new.hides_entries()
+            }
             Node::File(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => false,
         });
         if in_source {
@@ -208,6 +210,9 @@ impl Tree {
         after: Cookie,
     ) -> Result<ListingStep> {
         let version = self.current(inode, container)?;
+        if container.new.hides_entries() {
+            return self.list_drafts(inode, after);
+        }
         if container.stored != FileKind::Directory {
             return self.list_inside(inode, &version, EntryIndex::ROOT, after);
         }
@@ -228,6 +233,21 @@ impl Tree {
             inside: Some(inside),
             ..ListingStep::in_source(inode, run, after, path)
         })
+    }
+
+    /// What has been put into a new container.
+    fn list_drafts(&self, container: InodeId, after: Cookie) -> Result<ListingStep> {
+        let Some(path) = self.drafts_at(container)? else {
+            return Ok(ListingStep {
+                directory: container,
+                names: StepNames::Container(Vec::new()),
+                is_last: true,
+                path: None,
+                inside: None,
+            });
+        };
+        let run = self.names_in_source(container, &path, after, is_shown, &[])?;
+        Ok(ListingStep::in_source(container, run, after, path))
     }
 
     fn list_inside(
@@ -287,9 +307,9 @@ impl Tree {
     }
 }
 
-/// Whether a name of the source is shown: those of logs and of new files of commits are ours.
+/// Whether a name of the source is shown: those of logs, of new files of commits and of drafts are ours.
 pub(super) fn is_shown(name: &OsStr) -> bool {
-    !is_log_name(name) && !is_new_name(name)
+    !is_hidden_name(name)
 }
 
 /// The container's entry of that name: entries that lie beside one have other names.

@@ -20,6 +20,7 @@ mod kept_open;
 mod links;
 mod listing;
 mod moves;
+mod newness;
 mod node;
 mod open_container;
 mod open_file;
@@ -58,7 +59,7 @@ pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
 pub use ordinary::StalePages;
-pub use writing::Hole;
+pub use writing::{Hole, InUse};
 
 use arrival::{node_of, recognise};
 use background::BackgroundWorkers;
@@ -67,6 +68,7 @@ use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
 use listing::is_shown;
 use moves::Moves;
+use newness::{NewContainers, Newness};
 use node::Node;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
 use ordinary::OrdinaryFile;
@@ -104,6 +106,7 @@ pub struct Tree {
     /// What was made or written through it.
     ours: OurFiles,
     moves: Moves,
+    new_containers: NewContainers,
     /// Memory for what is written to arrays; none in a tree that is only read.
     stage_memory: Option<Arc<StageMemory>>,
     background: Option<BackgroundWorkers>,
@@ -157,6 +160,7 @@ impl Tree {
             disk,
             ours: OurFiles::default(),
             moves: Moves::default(),
+            new_containers: NewContainers::default(),
             stage_memory: is_writable.then(|| StageMemory::new(Arc::clone(cache.budget()))),
             background: is_writable.then(BackgroundWorkers::new),
             staged: Mutex::default(),
@@ -181,6 +185,11 @@ impl Tree {
             }
             Node::Container(container) => {
                 let version = self.current(parent, container)?;
+                match container.new.now() {
+                    Newness::Empty => return Err(Error::NotFound),
+                    Newness::Drafts(_) => return self.lookup_draft(parent, link),
+                    Newness::Old | Newness::Untouched => {}
+                }
                 let opened = self.open_version(&version)?;
                 match opened.find(EntryIndex::ROOT, name) {
                     Some(entry) => self.enter(&version, &opened, entry, link),
@@ -435,11 +444,19 @@ impl Tree {
 
     pub fn release(&self, handle: HandleId) {
         let closed = self.open_files.get(handle);
+        let inode = self.open_files.inode_of(handle);
+        // Before, so that nobody finds it neither open nor used.
+        if let Ok(inode) = inode {
+            self.note_use(inode);
+        }
         self.open_files.remove(handle);
         if let Ok(closed) = closed
             && let Some(writer) = closed.array_writer()
         {
             self.end_writing(writer);
+        }
+        if let Ok(inode) = inode {
+            self.note_let_go(inode);
         }
     }
 

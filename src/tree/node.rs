@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::entry_table::EntryIndex;
+use super::newness::NewState;
 use super::ordinary::OrdinaryFile;
 use super::version::ContainerVersion;
 use crate::container::Recognised;
@@ -47,6 +48,8 @@ impl StoredAt {
 pub(super) struct ContainerNode {
     /// What it is in the source: a file or a directory.
     pub(super) stored: FileKind,
+    /// Whether it has just been made.
+    pub(super) new: NewState,
     known: Mutex<KnownContainer>,
 }
 
@@ -63,6 +66,7 @@ impl ContainerNode {
     pub(super) fn new(stored: FileKind, recognised: Recognised) -> Self {
         ContainerNode {
             stored,
+            new: NewState::default(),
             known: Mutex::new(KnownContainer {
                 recognised,
                 seen: None,

@@ -251,6 +251,18 @@ impl OpenFiles {
         found.ok_or(Error::NotFound)
     }
 
+    pub(super) fn inode_of(&self, id: HandleId) -> Result<InodeId> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let found = table.files.get(&id);
+        found.map(|(inode, _)| *inode).ok_or(Error::NotFound)
+    }
+
+    /// What is open.
+    pub(super) fn inodes(&self) -> Vec<InodeId> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.by_inode.keys().copied().collect()
+    }
+
     /// The handles of an inode.
     pub(super) fn of_inode(&self, inode: InodeId) -> Vec<Arc<OpenFile>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);

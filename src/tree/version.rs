@@ -135,7 +135,9 @@ impl Tree {
             return Ok(version);
         }
         let left = match known.version {
-            None => self.settle(&recognised, &path),
+            None => self
+                .resume_drafts(inode, container, &recognised, &path)
+                .and_then(|()| self.settle(&recognised, &path)),
             Some(_) => Ok(None),
         };
         // What was to be settled may have changed it.

@@ -69,7 +69,7 @@ impl Tree {
             Node::Container(container) => {
                 let version = self.current(inode, container)?;
                 let opened = self.open_version(&version)?;
-                let staged = version.staged.state();
+                let staged = version.staged.state().or_else(|| self.new_state(inode));
                 of_container(&opened, ContainerNumber(0), staged).map(Some)
             }
             Node::Entry(version, entry) => {

@@ -206,6 +206,7 @@ impl Tree {
             Some(writer) if writer.commits_at_close() => {
                 self.steady(|| self.commit(&writer.version, Effort::Usual))
             }
+            None if open.written().is_some() => self.check_description(handle),
             _ => Ok(()),
         }
     }

@@ -11,7 +11,7 @@ use super::super::node::Node;
 use super::super::version::ContainerVersion;
 use super::super::xattr::{COMMIT, PREFIX, is_offered};
 use super::super::{Attr, HandleId, InodeId, Tree};
-use super::refused;
+use super::{InUse, refused};
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
 use crate::disk::{Caller, Disk, NewAttributes, NewTime, Target, XattrSetting};
@@ -28,24 +28,45 @@ impl Tree {
         to: &NewAttributes,
         caller: Caller,
     ) -> Result<Attr> {
-        let disk = self.writable()?;
-        if let Some(len) = len {
+        self.writable()?;
+        let node = self.inodes.get(inode)?;
+        // That of an array may be a commit, which takes long.
+        if let (Some(len), Node::Entry(..)) = (len, &*node) {
             self.set_len(inode, handle, len, caller)?;
         }
-        if !to.is_empty() || len.is_none() {
-            let node = self.inodes.get(inode)?;
-            match &*node {
-                Node::Container(_) => self.set_container_attributes(inode, to, caller)?,
-                Node::Entry(version, entry) => {
-                    if *entry != EntryIndex::ROOT {
-                        self.check_current(version)?;
-                    }
-                    self.set_container_attributes(version.container, to, caller)?;
-                }
-                _ => self.set_source_attributes(inode, &node, disk, to)?,
-            }
+        let stays = self.stay_in_new(inode);
+        let set = match (len, &*node) {
+            (None, _) | (_, Node::Entry(..)) => Ok(()),
+            (Some(len), _) => self.set_len(inode, handle, len, caller),
+        };
+        let set = set.and_then(|()| match !to.is_empty() || len.is_none() {
+            true => self.set_other_attributes(inode, &node, to, caller),
+            false => Ok(()),
+        });
+        // Whoever packs it has read it as it was.
+        if stays.is_some() {
+            self.note_use(inode);
         }
-        self.attr(inode)
+        set.and_then(|()| self.attr(inode))
+    }
+
+    fn set_other_attributes(
+        &self,
+        inode: InodeId,
+        node: &Arc<Node>,
+        to: &NewAttributes,
+        caller: Caller,
+    ) -> Result<()> {
+        match &**node {
+            Node::Container(_) => self.set_container_attributes(inode, to, caller),
+            Node::Entry(version, entry) => {
+                if *entry != EntryIndex::ROOT {
+                    self.check_current(version)?;
+                }
+                self.set_container_attributes(version.container, to, caller)
+            }
+            _ => self.set_source_attributes(inode, node, self.writable()?, to),
+        }
     }
 
     fn set_source_attributes(
@@ -137,6 +158,7 @@ impl Tree {
         } else {
             set()?;
         }
+        self.give_drafts(inode, to)?;
         self.notice_change(inode, &node);
         Ok(())
     }
@@ -215,7 +237,7 @@ impl Tree {
             return Err(Error::Unsupported);
         }
         if inode == InodeId::ROOT && name == COMMIT {
-            self.commit_all();
+            self.commit_all(InUse::Spared);
             return Ok(());
         }
         // What is computed is nobody's to write.
@@ -225,6 +247,8 @@ impl Tree {
         let node = self.inodes.get(inode)?;
         match &*node {
             Node::Container(_) | Node::Entry(..) => Err(Error::ReadOnly),
+            // It would be lost when this is packed.
+            _ if self.stay_in_new(inode).is_some() => Err(Error::Unsupported),
             _ => self.with_target(inode, &node, |target, _| change(disk, target)),
         }
     }

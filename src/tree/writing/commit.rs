@@ -16,8 +16,8 @@ use super::super::staged::{StagedContainer, staged_array};
 use super::super::version::ContainerVersion;
 use super::ahead::LayerBlocks;
 use super::arrays::base_of;
-use super::{SourceDirectory, refused};
-use crate::cache::VersionId;
+use super::{InUse, SourceDirectory, refused};
+use crate::cache::{BlockCache, VersionId};
 use crate::commit::{Commit, CommitOutcome, LARGE, Spot};
 use crate::container::rewrite::{ChangedArray, CommitWay, Consistency};
 use crate::error::{Error, Result};
@@ -188,7 +188,7 @@ impl Tree {
         frozen: &Arc<Layer>,
         effort: Effort,
     ) -> Result<CommitOutcome> {
-        let changed = changed_arrays(container, frozen)?;
+        let changed = changed_arrays(container, frozen, &self.cache)?;
         let rewrite = container.rewrite();
         match rewrite.consistency(&changed)? {
             Consistency::Now => {}
@@ -341,9 +341,10 @@ impl Tree {
             .collect()
     }
 
-    /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and why.
-    pub fn commit_all(&self) -> Vec<(std::path::PathBuf, String)> {
-        let mut left = Vec::new();
+    /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and why. `new`: what becomes of new
+    /// containers of which something is open.
+    pub fn commit_all(&self, new: InUse) -> Vec<(std::path::PathBuf, String)> {
+        let mut left = self.pack_all(new);
         for (inode, version) in self.all_staged() {
             let committed = self.commit(&version, Effort::All);
             let Some(container) = version.staged.now().filter(|now| !now.stage.is_clean()) else {
@@ -362,7 +363,11 @@ impl Tree {
 }
 
 /// The arrays of which something is staged, as they are with it.
-fn changed_arrays(container: &StagedContainer, frozen: &Arc<Layer>) -> Result<Vec<ChangedArray>> {
+fn changed_arrays(
+    container: &StagedContainer,
+    frozen: &Arc<Layer>,
+    cache: &Arc<BlockCache>,
+) -> Result<Vec<ChangedArray>> {
     let base = container.base();
     let arrays = &base.container(ContainerNumber(0))?.arrays;
     let mut changed = Vec::new();
@@ -377,7 +382,7 @@ fn changed_arrays(container: &StagedContainer, frozen: &Arc<Layer>) -> Result<Ve
         let stored = array.info()?.bytes;
         if !ranges.is_empty() || len != stored || visible < len.min(stored) {
             changed.push(ChangedArray {
-                shown: container.overlay(number, vec![Arc::clone(frozen)])?,
+                shown: container.merged(number, vec![Arc::clone(frozen)], cache)?,
                 len,
                 ranges,
                 visible,

@@ -34,6 +34,7 @@ impl Tree {
             };
         };
         let disk = self.writable()?;
+        let stays = self.stay_in_new(inode);
         let moment = of.moment();
         let file = match self.by_a_name(inode, of, |path| disk.open(path, of.at.id)) {
             Ok(file) => file,
@@ -42,8 +43,12 @@ impl Tree {
         self.ours.add(of.at.id)?;
         let keep_cache = of.opened(moment, file.source().identity());
         let opened = OpenFile::ordinary(Stored::Written(file), Arc::clone(&node));
+        let handle = self.open_files.insert(inode, opened);
+        if stays.is_some() {
+            self.note_use(inode);
+        }
         Ok(Open {
-            handle: self.open_files.insert(inode, opened),
+            handle,
             keep_cache,
             ordinary: true,
             set_id: false,
@@ -175,7 +180,10 @@ impl Tree {
             return self.sync_array(writer);
         }
         match (open.source(), &self.disk) {
-            (Some(source), Some(disk)) => disk.sync(Target::Open(source), data),
+            (Some(source), Some(disk)) => {
+                disk.sync(Target::Open(source), data)?;
+                self.sync_new_above(handle)
+            }
             // Nothing was written.
             _ => Ok(()),
         }
@@ -186,12 +194,20 @@ impl Tree {
         let Some(disk) = &self.disk else {
             return Ok(());
         };
+        if let Some(done) = self.sync_new(inode) {
+            return done;
+        }
+        let node = self.inodes.get(inode);
+        if node.is_ok_and(|node| node.container().is_some()) {
+            // Entries of a container are never dirty.
+            return Ok(());
+        }
         match self.directory(inode) {
             Ok(directory) => {
                 let (path, id) = (&*directory.path, directory.id);
                 disk.sync(Target::Named { path, id }, data)
             }
-            // Entries of a container are never dirty, and a directory that was removed has none.
+            // Entries of a container are never dirty, whatever lies above them, and a directory that was removed has none.
             Err(Error::ReadOnly | Error::NotFound) => Ok(()),
             Err(e) => Err(e),
         }

@@ -19,6 +19,7 @@ use super::super::version::ContainerVersion;
 use super::super::{Attr, HandleId, InodeId, Open, Tree};
 use super::commit::Effort;
 use super::refused;
+use crate::container::names::RESERVED;
 use crate::container::rewrite::Change;
 use crate::disk::{Caller, Place};
 use crate::error::{Error, Result};
@@ -81,6 +82,11 @@ impl Tree {
         }
         let path = self.container_path(parent)?;
         let outermost = opened.container(ContainerNumber(0))?;
+        // Removed before, perhaps: it follows from the arrays all the same.
+        if name.to_str().is_some_and(|name| RESERVED.contains(&name)) {
+            let name = name.to_string_lossy();
+            return Err(Error::Computed(format!("{name} follows from the arrays")));
+        }
         if outermost.rewrite.is_none() || opened.find(EntryIndex::ROOT, name).is_some() {
             return Err(Error::ReadOnly);
         }

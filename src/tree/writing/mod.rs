@@ -10,7 +10,9 @@ mod attributes;
 mod commit;
 mod content;
 mod guests;
+mod made;
 mod names;
+mod packing;
 mod recovery;
 mod removal;
 mod rename;
@@ -22,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 pub use content::Hole;
 pub(super) use guests::Guests;
+pub use packing::InUse;
 
 use super::listing::is_shown;
 use super::node::Node;
@@ -66,14 +69,16 @@ impl Tree {
         self.disk.as_deref().ok_or(Error::ReadOnly)
     }
 
-    /// The directory of the source that an inode is. Those of containers cannot be changed.
+    /// The directory of the source that an inode is. That of a container cannot be changed, unless it is new: then it is the
+    /// directory of its drafts.
     fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
         match &*self.inodes.get(inode)? {
             Node::Directory(at) => Ok(SourceDirectory {
                 path: self.inodes.path(inode)?,
                 id: at.id,
             }),
-            Node::Container(_) | Node::Entry(..) => Err(Error::ReadOnly),
+            Node::Container(_) => self.drafts_made(inode),
+            Node::Entry(..) => Err(Error::ReadOnly),
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
             Node::Unseen(_) => Err(self.unseen(inode)),
         }

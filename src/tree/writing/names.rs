@@ -10,6 +10,7 @@ use super::super::inode::Dirent;
 use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::{Attr, InodeId, Open, Tree};
+use crate::container::creation::creation_named;
 use crate::disk::{Caller, NewEntry};
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind, Stat};
@@ -26,9 +27,11 @@ impl Tree {
         caller: Caller,
     ) -> Result<(Attr, Open)> {
         let disk = self.writable()?;
+        let _stays = self.new_containers.stay();
         if let node = self.inodes.get(parent)?
             && let Some(container) = node.container()
             && container.stored == FileKind::File
+            && !self.takes_drafts(parent, container)
         {
             return self.create_inside((parent, container), name, mode, caller);
         }
@@ -63,6 +66,13 @@ impl Tree {
         caller: Caller,
     ) -> Result<Attr> {
         let disk = self.writable()?;
+        let _stays = self.new_containers.stay();
+        if let NewEntry::Directory { mode } = what
+            && let Some(creation) = creation_named(name)
+            && !self.is_below_container(parent)
+        {
+            return self.make_container(parent, name, creation, mode, caller);
+        }
         let directory = self.directory(parent)?;
         disk.make(directory.new_place(name)?, what, caller)?;
         let (attr, _) = self.enter_made(parent, name, None)?;
@@ -72,6 +82,7 @@ impl Tree {
     /// Gives a file another name. Counts one look-up.
     pub fn link(&self, file: InodeId, parent: InodeId, name: &OsStr) -> Result<Attr> {
         let disk = self.writable()?;
+        let _stays = self.new_containers.stay();
         let directory = self.directory(parent)?;
         let node = self.inodes.get(file)?;
         let id = match &*node {
@@ -94,6 +105,7 @@ impl Tree {
     /// Removes a name that is no directory's.
     pub fn unlink(&self, parent: InodeId, name: &OsStr) -> Result<()> {
         let disk = self.writable()?;
+        let _stays = self.new_containers.stay();
         if self.is_in_container(parent)? {
             return self.unlink_inside(parent, name);
         }
@@ -120,7 +132,10 @@ impl Tree {
         let (inode, node) = self.as_looked_up(&link, &stat)?;
         match &*node {
             Node::Container(container) => {
-                self.remove_container(inode, container, &directory, name, &stat)?;
+                match self.remove_new(inode, container, directory.place(name)) {
+                    Some(removed) => removed?,
+                    None => self.remove_container(inode, container, &directory, name, &stat)?,
+                }
                 self.discard_staged(&node, &directory, name);
             }
             _ => disk.remove_directory(directory.place(name))?,
@@ -130,8 +145,10 @@ impl Tree {
     }
 
     fn is_in_container(&self, directory: InodeId) -> Result<bool> {
-        let node = self.inodes.get(directory)?;
-        Ok(matches!(&*node, Node::Container(_) | Node::Entry(..)))
+        Ok(match &*self.inodes.get(directory)? {
+            Node::Container(container) => !container.new.hides_entries(),
+            node => matches!(node, Node::Entry(..)),
+        })
     }
 
     /// What the kernel has looked up under a name, and let the caller change. If the name leads to something else by now,

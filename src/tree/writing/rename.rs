@@ -4,16 +4,16 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
 use super::super::entry_table::EntryIndex;
 use super::super::inode::Dirent;
 use super::super::moves::Moving;
 use super::super::node::{ContainerNode, Node};
 use super::super::{InodeId, Tree};
-use super::{SourceDirectory, refused};
+use super::{InUse, SourceDirectory, refused};
 use crate::disk::Renaming;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::{FileKind, Stat};
 
 /// A name that is renamed, and what it led to before.
@@ -21,6 +21,14 @@ struct Side {
     link: Dirent,
     directory: SourceDirectory,
     stat: Stat,
+}
+
+/// A move, while nobody writes to an array.
+struct Begun<'a> {
+    moving: Moving<'a>,
+    /// Nobody puts anything into a container while the name of one changes.
+    alone: Option<RwLockWriteGuard<'a, ()>>,
+    _stays: Option<RwLockReadGuard<'a, ()>>,
 }
 
 impl Tree {
@@ -36,7 +44,7 @@ impl Tree {
         }
         let mut moved = self.side(from)?;
         // What lies below is not to be looked for meanwhile; paths above may have changed until nobody else moves.
-        let moving = self.begin_move(&moved, to)?;
+        let begun = self.begin_move(&moved, to)?;
         moved.directory = self.directory(from.0)?;
         let (link, directory) = (Dirent::new(to.0, to.1), self.directory(to.0)?);
         let replaced = match self.store.stat(&directory.join(to.1)) {
@@ -44,9 +52,23 @@ impl Tree {
             Err(e) if e.is_not_found() => None,
             Err(e) => return Err(e),
         };
-        self.as_looked_up(&moved.link, &moved.stat)?;
-        if let Some(stat) = &replaced {
-            self.as_looked_up(&link, stat)?;
+        let ends = [
+            Some((&moved.link, &moved.stat)),
+            replaced.as_ref().map(|stat| (&link, stat)),
+        ];
+        for (link, stat) in ends.into_iter().flatten() {
+            let (_, node) = self.as_looked_up(link, stat)?;
+            let Some(container) = node.container() else {
+                continue;
+            };
+            let path = self.inodes.path(link.parent)?.join(&link.name);
+            if begun.alone.is_none() {
+                return Err(self.changed(&path));
+            }
+            // Somebody has begun to fill it since.
+            if container.new.hides_entries() {
+                return Err(refused("rename", &path, libc::EBUSY));
+            }
         }
         let (old, new) = (moved.directory.place(from.1), directory.new_place(to.1)?);
         match &replaced {
@@ -56,7 +78,7 @@ impl Tree {
             }
             _ => disk.rename(old, new, how)?,
         }
-        moving.made();
+        begun.moving.made();
         match (how, replaced) {
             (Renaming::Exchange, Some(stat)) => {
                 let ends = ((&moved.link, &moved.stat), (&link, &stat));
@@ -85,12 +107,22 @@ impl Tree {
         how: Renaming,
     ) -> Option<Result<()>> {
         let node = |inode| self.inodes.get(inode).ok();
-        let is_file = |node: &Node| {
+        let is_file = |node: &Node, draft: bool| {
             let container = node.container();
-            container.is_some_and(|container| container.stored == FileKind::File)
+            container.is_some_and(|container| container.stored == FileKind::File && !draft)
         };
         let (above, below) = (node(from.0)?, node(to.0)?);
-        let (inside, into) = (is_file(&above), is_file(&below));
+        let takes = |inode, node: &Node| {
+            node.container()
+                .is_some_and(|c| self.takes_drafts(inode, c))
+        };
+        let from_draft = above.container().is_some_and(|c| c.new.hides_entries());
+        // A guest of a container stays one.
+        let to_draft = match from.0 == to.0 {
+            true => from_draft,
+            false => takes(to.0, &below),
+        };
+        let (inside, into) = (is_file(&above, from_draft), is_file(&below, to_draft));
         let path = || self.inodes.path(from.0).unwrap_or_default().join(from.1);
         match (inside, into) {
             (false, false) => None,
@@ -158,8 +190,9 @@ impl Tree {
         Ok(found)
     }
 
-    /// Begins to move when nothing is staged of the containers: a log would be left behind under the old name.
-    fn begin_move(&self, moved: &Side, to: (InodeId, &OsStr)) -> Result<Moving<'_>> {
+    /// Begins to move when the containers are new no more and nothing is staged of them: drafts and a log would be left behind
+    /// under the old name.
+    fn begin_move(&self, moved: &Side, to: (InodeId, &OsStr)) -> Result<Begun<'_>> {
         const TRIES: usize = 16;
         let is_clean = |node: &Arc<Node>| {
             let version = node
@@ -170,12 +203,26 @@ impl Tree {
         for _ in 0..TRIES {
             let containers = self.moved_containers(moved, to)?;
             for (inode, node, path) in &containers {
+                if let Some(container) = node.container() {
+                    // What a daemon before has left is found when it is looked into.
+                    self.current(*inode, container)?;
+                }
+                match self.settle_new(*inode, InUse::Spared) {
+                    // The log says why.
+                    Err(Error::Invalid(_)) => return Err(refused("rename", path, libc::EBUSY)),
+                    settled => settled?,
+                }
                 self.commit_before_move(*inode, node, path)?;
             }
+            let (any, new) = (!containers.is_empty(), &self.new_containers);
+            let (alone, stays) = (any.then(|| new.alone()), (!any).then(|| new.stay()));
             let moving = self.moves.begin();
-            // Nobody writes to an array meanwhile.
             if containers.iter().all(|(_, node, _)| is_clean(node)) {
-                return Ok(moving);
+                return Ok(Begun {
+                    moving,
+                    alone,
+                    _stays: stays,
+                });
             }
         }
         let path = moved.directory.join(&moved.link.name);

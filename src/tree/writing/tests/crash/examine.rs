@@ -13,6 +13,7 @@ use crate::disk::recording::{Change, RecordingDisk};
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
 use crate::source::{FileKind, Store};
+use crate::tree::InUse;
 
 /// What was found.
 pub(super) struct Recovered {
@@ -44,7 +45,11 @@ pub(super) fn examine(image: &Image, commit: Preference) -> Result<Recovered, St
         Some(disk)
     });
     let shown = content(&tree).map_err(|e| format!("recovered: {e}"))?;
-    let stays = tree.commit_all().into_iter().map(|(_, why)| why).collect();
+    let stays = tree
+        .commit_all(InUse::Ignored)
+        .into_iter()
+        .map(|(_, why)| why)
+        .collect();
     let after = content(&tree).map_err(|e| format!("committed: {e}"))?;
     drop(tree);
     if after != shown {

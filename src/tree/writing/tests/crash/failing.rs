@@ -6,6 +6,7 @@ use super::examine::{examine, sound};
 use super::image::Image;
 use super::session::{CONTAINER, Session, content};
 use super::{Run, judge, on_all_processors, runs};
+use crate::tree::InUse;
 
 /// How a scenario went with a failure.
 enum Went {
@@ -36,7 +37,7 @@ fn fail(run: &Run, code: i32, call: usize) -> Result<Went, String> {
     let recovered = recovered.map_err(|e| format!("after a crash: {e}"))?;
     judge(&recovered, &[&allowed], mode).map_err(|e| format!("after a crash: {e}"))?;
     // Or it does not, and whoever is asked to commits.
-    let stays = session.tree.commit_all();
+    let stays = session.tree.commit_all(InUse::Ignored);
     if !stays.is_empty() {
         return Err(format!("stays staged: {stays:?}"));
     }

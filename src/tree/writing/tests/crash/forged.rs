@@ -7,7 +7,7 @@ use super::super::ROOT;
 use super::image::{Image, StoredFile, scratch};
 use super::session::{Session, tree_at};
 use crate::commit::Preference;
-use crate::tree::{PageCache, Tree};
+use crate::tree::{InUse, PageCache, Tree};
 
 const LOG: &str = ".x.blp.arrayfs-stage";
 
@@ -49,7 +49,7 @@ fn assert_refused(image: &Image, container: &str, session: &Session, what: &str)
         tree.names(ROOT).iter().all(|name| !name.contains("stage")),
         "{what}"
     );
-    tree.commit_all();
+    tree.commit_all(InUse::Ignored);
     drop(tree);
     assert_eq!(Image::load(directory.path()), *image, "{what}");
 }

@@ -1,0 +1,430 @@
+//! Making containers: `mkdir x.blp`, and what is put into a new container.
+//!
+//! The container is made as an empty one, under its name only when it is whole. The hidden directory of its drafts is made when
+//! something is put into it. Used by [`super`]; [`super::packing`] ends what begins here.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::RwLockReadGuard;
+use std::time::Duration;
+
+use super::super::inode::Dirent;
+use super::super::newness::Newness;
+use super::super::node::{ContainerNode, Node};
+use super::super::{Attr, InodeId, Tree};
+use super::{SourceDirectory, refused};
+use crate::commit::Spot;
+use crate::commit::drafts::{
+    DraftsStanding, drafts_path, is_of, is_pristine, left_drafts, remove_drafts,
+};
+use crate::commit::new_file::NewFilePlace;
+use crate::container::Recognised;
+use crate::container::creation::Creation;
+use crate::disk::{Caller, Disk, NewAttributes, NewEntry, Place, Target};
+use crate::error::{Error, Result};
+use crate::source::{FileId, Stat};
+
+/// An empty container has no more bytes than that.
+const SMALL: u64 = 1 << 10;
+
+/// Of a directory of drafts: others reach them through the mount alone.
+const CLOSED: u32 = 0o700;
+
+impl Tree {
+    /// Makes an empty container. Counts one look-up of its inode.
+    pub(super) fn make_container(
+        &self,
+        parent: InodeId,
+        name: &OsStr,
+        creation: &dyn Creation,
+        mode: u32,
+        owner: Caller,
+    ) -> Result<Attr> {
+        let directory = self.directory(parent)?;
+        directory.new_place(name)?;
+        let path = directory.join(name);
+        if self.store.stat(&path).is_ok() {
+            return Err(refused("make", &path, libc::EEXIST));
+        }
+        self.make_way(&drafts_path(&path))?;
+        let spot = Spot {
+            directory: directory.path,
+            id: directory.id,
+            name: name.to_owned(),
+        };
+        let at = NewFilePlace {
+            disk: self.writable()?,
+            store: &self.store,
+            spot: &spot,
+            owner,
+            go_on: &|| true,
+        };
+        let budget = self.cache.budget();
+        // Nobody executes it; who may read it may enter.
+        let new = at.write(mode & 0o666, &NewAttributes::default(), |write| {
+            creation.recipe(&[], None, budget, write)
+        })?;
+        new.appear()?;
+        self.names_changed(parent);
+        let attr = self.enter_source(Dirent::new(parent, name), &spot.directory)?;
+        if let Some(container) = self.inodes.get(attr.inode)?.container() {
+            container.new.set(Newness::Empty);
+            self.watch(attr.inode);
+        }
+        Ok(attr)
+    }
+
+    /// Has a new container waited for. It is not forgotten meanwhile.
+    fn watch(&self, container: InodeId) {
+        if self.new_containers.add(container) {
+            self.inodes.hold(container);
+        }
+    }
+
+    pub(super) fn watch_no_more(&self, container: InodeId) {
+        if self.new_containers.remove(container) {
+            self.forget(container, 1);
+        }
+    }
+
+    /// The directory in which what is put into a container lies, while that is new.
+    pub(super) fn drafts(&self, inode: InodeId) -> Result<Option<SourceDirectory>> {
+        let node = self.inodes.get(inode)?;
+        match node.container().map(|container| container.new.now()) {
+            Some(Newness::Drafts(id)) => Ok(Some(SourceDirectory {
+                path: drafts_path(&self.container_path(inode)?),
+                id,
+            })),
+            _ => Ok(None),
+        }
+    }
+
+    /// Where these lie, if there are any.
+    pub(in crate::tree) fn drafts_at(&self, container: InodeId) -> Result<Option<PathBuf>> {
+        Ok(self.drafts(container)?.map(|drafts| drafts.path))
+    }
+
+    /// Finds what was put into a new container. Counts one look-up.
+    pub(in crate::tree) fn lookup_draft(&self, container: InodeId, link: Dirent) -> Result<Attr> {
+        let path = self.drafts_at(container)?.ok_or(Error::NotFound)?;
+        self.enter_source(link, &path)
+    }
+
+    /// Whether something can be put into a container as it is into a directory.
+    pub(super) fn takes_drafts(&self, inode: InodeId, container: &ContainerNode) -> bool {
+        match container.new.now() {
+            Newness::Old => false,
+            Newness::Empty | Newness::Drafts(_) => true,
+            Newness::Untouched => {
+                let version = container.known().version.clone();
+                let written = version.is_some_and(|version| version.staged.now().is_some());
+                !written && !self.is_in_use(inode)
+            }
+        }
+    }
+
+    /// The same directory, made if there is none yet.
+    pub(super) fn drafts_made(&self, inode: InodeId) -> Result<SourceDirectory> {
+        let node = self.inodes.get(inode)?;
+        let container = node.container().ok_or(Error::ReadOnly)?;
+        // Whoever packs them has the turn for long, sees that they are used, and waits until nobody stays: whoever stays must
+        // not wait for the turn then.
+        let _turn = loop {
+            let turn = container.new.try_turn();
+            if let Some(drafts) = self.drafts(inode)? {
+                self.new_containers.used(inode);
+                return Ok(drafts);
+            }
+            match turn {
+                Some(turn) => break turn,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        if !self.takes_drafts(inode, container) {
+            return Err(Error::ReadOnly);
+        }
+        let path = self.container_path(inode)?;
+        let recognised = container.known().recognised.clone();
+        let now = self.store.stat(&path)?;
+        if !self.is_pristine(&recognised, &path)? {
+            container.new.set(Newness::Old);
+            return Err(self.changed(&path));
+        }
+        let drafts = self.make_drafts(&path, &now)?;
+        container.new.set(Newness::Drafts(drafts.id));
+        self.watch(inode);
+        self.forget_entries(inode);
+        Ok(drafts)
+    }
+
+    /// What lies where the drafts of a container are to be is somebody's, who knows whose: it stays, unless it is an empty
+    /// directory.
+    fn make_way(&self, drafts: &Path) -> Result<()> {
+        if self.store.stat(drafts).is_err_and(|e| e.is_not_found()) {
+            return Ok(());
+        }
+        let spot = self.spot(drafts)?;
+        let removed = self.writable()?.remove_directory(Place {
+            directory: &spot.directory,
+            id: spot.id,
+            name: &spot.name,
+        });
+        match removed {
+            Err(Error::Io { cause, .. }) if is_full(&cause) => {
+                let shown = self.store.display(drafts);
+                log::warn!(
+                    "{}: left by another container, or not ours; look into it, and move or remove it",
+                    shown.display()
+                );
+                Err(refused("make", drafts, libc::EEXIST))
+            }
+            other => other,
+        }
+    }
+
+    fn make_drafts(&self, container: &Path, now: &Stat) -> Result<SourceDirectory> {
+        let disk = self.writable()?;
+        let (spot, path) = (self.spot(container)?, drafts_path(container));
+        let place = Place {
+            directory: &spot.directory,
+            id: spot.id,
+            name: path.file_name().ok_or(Error::Unsuitable)?,
+        };
+        let owner = Caller {
+            uid: now.uid,
+            gid: now.gid,
+        };
+        let make = || disk.make(place, NewEntry::Directory { mode: CLOSED }, owner);
+        match make() {
+            // Of a container that had this name before.
+            Err(e) if e.is_already_there() => {
+                self.make_way(&path)?;
+                make()
+            }
+            other => other,
+        }?;
+        let made = self.store.stat(&path)?;
+        // Where modes and owners are not kept, nobody would believe after a crash that these are drafts.
+        if !is_of(&made, now) {
+            disk.remove_directory(place)?;
+            let shown = self.store.display(&path);
+            log::warn!("{}: its mode or owner is not kept here", shown.display());
+            return Err(refused("make", &path, libc::EOPNOTSUPP));
+        }
+        let id = made.identity.id;
+        Ok(SourceDirectory { path, id })
+    }
+
+    /// Whether a container is an empty one as it was made.
+    pub(super) fn is_pristine(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
+        is_pristine(recognised, &*self.store, path, self.cache.budget())
+    }
+
+    /// Goes on with a container that was new when a daemon ended: what is left of its drafts is shown again.
+    pub(in crate::tree) fn resume_drafts(
+        &self,
+        inode: InodeId,
+        container: &ContainerNode,
+        recognised: &Recognised,
+        path: &Path,
+    ) -> Result<()> {
+        let is_small = || {
+            self.store
+                .stat(path)
+                .is_ok_and(|stat| stat.identity.size <= SMALL)
+        };
+        let may_be_new = recognised.format.creation().is_some() && is_small();
+        if self.disk.is_none() && !may_be_new {
+            return Ok(());
+        }
+        let left = left_drafts(recognised, &*self.store, path, self.cache.budget())?;
+        if self.disk.is_none() {
+            if left.is_some_and(|left| left.standing == DraftsStanding::New) {
+                let path = self.store.display(path);
+                log::warn!(
+                    "{}: what was put into it is shown by a writable mount",
+                    path.display()
+                );
+            }
+            return Ok(());
+        }
+        match left.as_ref().map(|left| left.standing) {
+            Some(DraftsStanding::New) => {
+                let id = left.map_or_else(FileId::default, |left| left.id);
+                container.new.set(Newness::Drafts(id));
+                self.watch(inode);
+            }
+            // What else was left is removed with what commits leave.
+            Some(DraftsStanding::Packed) => self.remove_drafts(None, &drafts_path(path))?,
+            Some(DraftsStanding::Foreign) => {
+                let path = self.store.display(&drafts_path(path));
+                log::warn!("{}: not of the container beside it", path.display());
+            }
+            None if may_be_new
+                && container.new.now() == Newness::Old
+                && self.is_pristine(recognised, path)? =>
+            {
+                container.new.set(Newness::Untouched);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Removes a new container that has nothing in it; None if it is not new any more.
+    pub(super) fn remove_new(
+        &self,
+        inode: InodeId,
+        container: &ContainerNode,
+        place: Place<'_>,
+    ) -> Option<Result<()>> {
+        let _turn = container.new.take_turn();
+        let disk = match self.writable() {
+            Ok(disk) => disk,
+            Err(e) => return Some(Err(e)),
+        };
+        if !container.new.hides_entries() {
+            return None;
+        }
+        Some(self.remove_pristine(inode, container, disk, place))
+    }
+
+    fn remove_pristine(
+        &self,
+        inode: InodeId,
+        container: &ContainerNode,
+        disk: &dyn Disk,
+        place: Place<'_>,
+    ) -> Result<()> {
+        let path = self.container_path(inode)?;
+        let recognised = container.known().recognised.clone();
+        if !self.is_pristine(&recognised, &path)? {
+            // Somebody else's: what was put into ours is told of when it is looked into.
+            container.new.set(Newness::Old);
+            self.watch_no_more(inode);
+            self.forget_entries(inode);
+            return Err(self.changed(&path));
+        }
+        self.remove_empty_drafts(inode, disk)?;
+        container.new.set(Newness::Empty);
+        disk.unlink(place)?;
+        container.new.set(Newness::Old);
+        self.watch_no_more(inode);
+        Ok(())
+    }
+
+    pub(super) fn remove_empty_drafts(&self, inode: InodeId, disk: &dyn Disk) -> Result<()> {
+        let Some(drafts) = self.drafts(inode)? else {
+            return Ok(());
+        };
+        let (spot, name) = (self.spot(&drafts.path)?, drafts.path.file_name());
+        disk.remove_directory(Place {
+            directory: &spot.directory,
+            id: spot.id,
+            name: name.ok_or(Error::Unsuitable)?,
+        })
+    }
+
+    /// Removes the drafts of a container, and the names by which the kernel knows them.
+    pub(super) fn remove_drafts(&self, container: Option<InodeId>, path: &Path) -> Result<()> {
+        let disk = self.writable()?;
+        remove_drafts(disk, &*self.store, path, &mut |name, stat| {
+            if stat.nlink < 2 {
+                self.ours.remove(stat.identity.id);
+            }
+            let Some(parent) = container else {
+                return;
+            };
+            let link = Dirent::new(parent, name);
+            if let Some((inode, _)) = self.inodes.named(&link, stat) {
+                self.inodes.unlinked(&link, stat);
+                self.invalidate(inode, Some(link));
+            }
+        })
+    }
+
+    /// Another owner of a new container is that of its drafts.
+    pub(super) fn give_drafts(&self, inode: InodeId, to: &NewAttributes) -> Result<()> {
+        let (Some(drafts), true) = (self.drafts(inode)?, to.uid.or(to.gid).is_some()) else {
+            return Ok(());
+        };
+        let owner = NewAttributes {
+            uid: to.uid,
+            gid: to.gid,
+            ..NewAttributes::default()
+        };
+        let (path, id) = (&*drafts.path, drafts.id);
+        self.writable()?
+            .set_attributes(Target::Named { path, id }, &owner)
+    }
+
+    /// The kernel is to look again what lies in a container.
+    pub(super) fn forget_entries(&self, inode: InodeId) {
+        self.names_changed(inode);
+        self.invalidate(inode, None);
+        if let Ok(node) = self.inodes.get(inode)
+            && let Some(container) = node.container()
+            && let Some(version) = container.known().version.clone()
+        {
+            for (entry, links) in self.inodes.of_version(version.id) {
+                self.invalidate(entry, links.into_iter().next());
+            }
+        }
+    }
+
+    /// Whether something in a new container is open.
+    pub(super) fn is_in_use(&self, container: InodeId) -> bool {
+        let mut open = self.open_files.inodes().into_iter();
+        open.any(|inode| self.inodes.above(inode).contains(&container))
+    }
+
+    /// An inode and all directories above it, by whichever names.
+    fn with_above(&self, inode: InodeId) -> impl Iterator<Item = InodeId> {
+        std::iter::once(inode).chain(self.inodes.above(inode))
+    }
+
+    /// Somebody has changed this, or had it open: if it is, or lies in, a new container, that has been used until now.
+    pub(in crate::tree) fn note_use(&self, inode: InodeId) {
+        if !self.new_containers.is_empty() {
+            let all = self.with_above(inode);
+            all.for_each(|directory| self.new_containers.used(directory));
+        }
+    }
+
+    /// The same of who has it open no more.
+    pub(in crate::tree) fn note_let_go(&self, inode: InodeId) {
+        if !self.new_containers.is_empty() {
+            let all = self.with_above(inode);
+            all.for_each(|directory| self.new_containers.let_go(directory));
+        }
+    }
+
+    /// Keeps drafts what they are for a moment, if this is one of them or their container. For others nobody has to wait.
+    pub(super) fn stay_in_new(&self, inode: InodeId) -> Option<RwLockReadGuard<'_, ()>> {
+        let is_new = |inode| self.new_containers.has(inode);
+        let in_new = !self.new_containers.is_empty() && self.with_above(inode).any(is_new);
+        in_new.then(|| self.new_containers.stay())
+    }
+
+    /// Whether a directory is, or lies in, that of a container, new or not: what is made there is no container.
+    pub(super) fn is_below_container(&self, directory: InodeId) -> bool {
+        let node = |inode| self.inodes.get(inode).ok();
+        let is_container = |inode| node(inode).is_some_and(|node| node.container().is_some());
+        self.with_above(directory).any(is_container)
+    }
+
+    /// Whether a directory shows drafts: whatever these look like, they are shown as they are.
+    pub(in crate::tree) fn shows_drafts(&self, directory: InodeId) -> bool {
+        let is_new = |node: &Node| node.container().is_some_and(|c| c.new.has_drafts());
+        !self.new_containers.is_empty()
+            && self.inodes.get(directory).is_ok_and(|node| is_new(&node))
+    }
+}
+
+/// Why a directory could not be removed: it has something in it, or is none.
+fn is_full(cause: &std::io::Error) -> bool {
+    let code = cause.raw_os_error();
+    [libc::ENOTEMPTY, libc::EEXIST, libc::ENOTDIR]
+        .iter()
+        .any(|one| code == Some(*one))
+}

@@ -1,0 +1,446 @@
+//! Packing: what was put into a new container becomes its content, and the container is new no more.
+//!
+//! That happens when nothing in it has been open for [`QUIET`], when its directory is synced or renamed, and when the mount ends.
+//! The container's file is written from the drafts beside the empty one and takes its place; if somebody has begun to use the drafts
+//! meanwhile it is thrown away, and made anew later. What cannot be packed stays as it is, and says why. Used by [`super`], and by
+//! the thread that [`Tree::pack_when_quiet`] is.
+
+use std::ffi::{OsStr, OsString};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::entry_table::ARRAYS_JSON;
+use super::super::newness::Newness;
+use super::super::node::{ContainerNode, Node};
+use super::super::{HandleId, InodeId, Tree};
+use super::{SourceDirectory, refused};
+use crate::array::Array;
+use crate::commit::new_file::NewFilePlace;
+use crate::container::creation::{Creation, GivenDescription, LONGEST_DESCRIPTION, RawArray};
+use crate::container::names::RESERVED;
+use crate::disk::{Caller, NewAttributes, NewTime, Target};
+use crate::error::{Error, Result};
+use crate::source::{FileKind, Source, Stat, Timestamp};
+use crate::stage::new_name;
+
+/// How long a new container is not used before it is packed: programs close a file and go on with the next one.
+pub const QUIET: Duration = Duration::from_secs(2);
+
+/// How long who cannot wait for quiet waits for files to be let go: the kernel tells of that after close(2) has returned.
+const RELEASED: Duration = Duration::from_millis(100);
+
+/// What becomes of new containers of which something is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InUse {
+    /// They stay new.
+    Spared,
+    /// Whoever has it open will not write any more.
+    Ignored,
+}
+
+/// What the drafts of a container come to.
+#[derive(Default)]
+struct DraftContent {
+    arrays: Vec<Arc<dyn Array>>,
+    description: Option<GivenDescription>,
+    /// All that lies there.
+    names: Vec<(OsString, FileKind)>,
+    /// What was read, as it was then.
+    read: Vec<(OsString, Stat)>,
+    /// When an array was last written, and who may read all of them.
+    written: Option<Timestamp>,
+    mode: Option<u16>,
+}
+
+impl Tree {
+    /// Packs new containers as soon as nobody has used them for a while. Does not return.
+    pub fn pack_when_quiet(&self) {
+        loop {
+            let seen = self.new_containers.changes();
+            // A panic must not cost the thread; the hook has reported it.
+            let packed = catch_unwind(AssertUnwindSafe(|| self.pack_quiet(QUIET)));
+            self.new_containers
+                .wait(seen, packed.unwrap_or(Some(QUIET)));
+        }
+    }
+
+    /// Packs the new containers that nobody has used for this long. Says when to look again, if nobody uses any.
+    pub fn pack_quiet(&self, quiet: Duration) -> Option<Duration> {
+        let mut next: Option<Duration> = None;
+        for (inode, _) in self.new_containers.all() {
+            // They are looked at again when they are used again, or their last file is closed.
+            if self.is_in_use(inode) {
+                continue;
+            }
+            // As it is by now: to pack those before may have taken long.
+            let used = self.new_containers.last_use(inode);
+            let Some(used) = used.filter(|used| used.why.is_none()) else {
+                continue;
+            };
+            match quiet
+                .checked_sub(used.last.elapsed())
+                .filter(|left| !left.is_zero())
+            {
+                Some(left) => next = Some(next.map_or(left, |next| next.min(left))),
+                None => drop(self.settle_quiet(inode, InUse::Spared, quiet)),
+            }
+        }
+        next
+    }
+
+    /// The same at once, for all. Says what stays new, and why.
+    pub(super) fn pack_all(&self, in_use: InUse) -> Vec<(PathBuf, String)> {
+        let mut left = Vec::new();
+        for (inode, _) in self.new_containers.all() {
+            if let Err(e) = self.settle_new(inode, in_use) {
+                let path = self.inodes.path(inode).unwrap_or_default();
+                left.push((self.store.display(&path), e.to_string()));
+            }
+        }
+        left
+    }
+
+    /// A container is new no more, unless that fails or it is spared (EBUSY).
+    pub(super) fn settle_new(&self, inode: InodeId, in_use: InUse) -> Result<()> {
+        let (until, new) = (Instant::now() + RELEASED, &self.new_containers);
+        loop {
+            let (seen, times) = (new.changes(), new.times_used(inode));
+            let may_wait = self.is_in_use(inode) && !new.has_waited(inode, times);
+            let settled = self.settle_quiet(inode, in_use, Duration::ZERO);
+            if !may_wait || !settled.as_ref().is_err_and(is_busy) {
+                return settled;
+            }
+            match until.checked_duration_since(Instant::now()) {
+                Some(left) => new.wait(seen, Some(left)),
+                None => {
+                    new.note_wait(inode, times);
+                    return settled;
+                }
+            }
+        }
+    }
+
+    /// The same of one that must not have been used for this long.
+    fn settle_quiet(&self, inode: InodeId, in_use: InUse, quiet: Duration) -> Result<()> {
+        let node = self.inodes.get(inode)?;
+        let Some(container) = node.container() else {
+            return Ok(());
+        };
+        let _turn = container.new.take_turn();
+        let used = self.new_containers.last_use(inode);
+        if used
+            .as_ref()
+            .is_some_and(|used| used.last.elapsed() < quiet)
+        {
+            let path = self.inodes.path(inode).unwrap_or_default();
+            return Err(refused("pack", &path, libc::EBUSY));
+        }
+        let times = used.map_or(0, |used| used.times);
+        let settled = match container.new.now() {
+            Newness::Old | Newness::Untouched => Ok(()),
+            Newness::Empty => self.show_untouched(inode, container),
+            Newness::Drafts(_) => {
+                let is_quiet =
+                    || !self.is_in_use(inode) && self.new_containers.times_used(inode) == times;
+                let may =
+                    || self.new_containers.has_time() && (in_use == InUse::Ignored || is_quiet());
+                self.steady(|| self.pack(inode, container, &may))
+            }
+        };
+        match &settled {
+            Ok(()) => self.watch_no_more(inode),
+            Err(e) if is_busy(e) => {}
+            // It has been used meanwhile, and is tried again when it is quiet.
+            Err(_) if self.new_containers.times_used(inode) != times => {}
+            Err(e) => {
+                let path = self.inodes.path(inode).unwrap_or_default();
+                log::warn!("{}: stays new: {e}", self.store.display(&path).display());
+                self.new_containers.note_why(inode, e.to_string());
+            }
+        }
+        settled
+    }
+
+    /// Nothing has been put into it: its own entries are shown, until something is.
+    fn show_untouched(&self, inode: InodeId, container: &ContainerNode) -> Result<()> {
+        container.new.set(Newness::Untouched);
+        self.forget_entries(inode);
+        Ok(())
+    }
+
+    /// Packing that is not done by then is given up: what would be packed stays new.
+    pub fn end_packing_by(&self, until: Instant) {
+        self.new_containers.end_by(until);
+    }
+
+    /// `may`: asked before it begins, all the time and when it is done, whether it may be.
+    fn pack(
+        &self,
+        inode: InodeId,
+        container: &ContainerNode,
+        may: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let drafts = self.drafts(inode)?.ok_or(Error::NotFound)?;
+        let path = self.container_path(inode)?;
+        let busy = || refused("pack", &path, libc::EBUSY);
+        if !may() {
+            return Err(busy());
+        }
+        let recognised = container.known().recognised.clone();
+        let creation = recognised.format.creation().ok_or(Error::ReadOnly)?;
+        let now = self.store.stat(&path)?;
+        if !self.is_pristine(&recognised, &path)? {
+            return Err(self.changed(&path));
+        }
+        let content = self.read_drafts(&drafts, creation, &now)?;
+        if content.names.is_empty() {
+            let _alone = self.new_containers.alone();
+            if !may() {
+                return Err(busy());
+            }
+            self.remove_empty_drafts(inode, self.writable()?)?;
+            return self.show_untouched(inode, container);
+        }
+        if content.arrays.is_empty() && content.description.is_none() {
+            return Err(Error::Invalid("there is no array in it".into()));
+        }
+        let spot = self.spot(&path)?;
+        let at = NewFilePlace {
+            disk: self.writable()?,
+            store: &self.store,
+            spot: &spot,
+            owner: Caller {
+                uid: now.uid,
+                gid: now.gid,
+            },
+            go_on: may,
+        };
+        let budget = self.cache.budget();
+        let new = at.write(0o600, &content.attributes(&now), |write| {
+            creation.recipe(&content.arrays, content.description.as_ref(), budget, write)
+        })?;
+        let alone = self.new_containers.alone();
+        let still = self.are_still(&drafts, &content, (&*path, &now));
+        if !may() || !matches!(still, Ok(true)) {
+            new.discard();
+            // Somebody else's change is one, too: it is tried again later.
+            if matches!(still, Ok(false)) {
+                self.new_containers.used(inode);
+            }
+            return still.and_then(|_| Err(busy()));
+        }
+        new.replace(now.identity)?;
+        container.new.set(Newness::Old);
+        drop(alone);
+        // The container is what it is meant to be, whether or not the rest can be removed.
+        if let Err(e) = self.remove_packed(inode, &drafts, &path) {
+            log::warn!("{e}");
+        }
+        self.forget_entries(inode);
+        Ok(())
+    }
+
+    /// The drafts first: as long as the empty container is there, a crash shows that they have been packed.
+    fn remove_packed(&self, inode: InodeId, drafts: &SourceDirectory, path: &Path) -> Result<()> {
+        self.remove_drafts(Some(inode), &drafts.path)?;
+        let spot = self.spot(path)?;
+        let (directory, id) = (&*spot.directory, spot.id);
+        let directory = SourceDirectory {
+            path: directory.to_owned(),
+            id,
+        };
+        match self
+            .writable()?
+            .unlink(directory.place(&new_name(&spot.name)))
+        {
+            Err(e) if e.is_not_found() => Ok(()),
+            other => other,
+        }
+    }
+
+    /// What lies in a directory of drafts, in order.
+    fn names_of(&self, drafts: &SourceDirectory) -> Result<Vec<(OsString, FileKind)>> {
+        let mut names = Vec::new();
+        self.store.list(&drafts.path, &mut |name, kind| {
+            names.push((name.to_owned(), kind))
+        })?;
+        names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        Ok(names)
+    }
+
+    /// Whether drafts are what was read of them, and their container what it was.
+    fn are_still(
+        &self,
+        drafts: &SourceDirectory,
+        content: &DraftContent,
+        (path, container): (&Path, &Stat),
+    ) -> Result<bool> {
+        let what = |stat: &Stat| (stat.identity, stat.mode, stat.uid, stat.gid);
+        let mut still = what(&self.store.stat(path)?) == what(container)
+            && self.names_of(drafts)? == content.names;
+        for (name, read) in &content.read {
+            still = still && what(&self.store.stat(&drafts.join(name))?) == what(read);
+        }
+        Ok(still)
+    }
+
+    /// A draft of which the container is made. Whoever owns that reads it.
+    fn stat_draft(&self, path: &Path, container: &Stat) -> Result<Stat> {
+        let stat = self.store.stat(path)?;
+        match stat.uid == container.uid {
+            true => Ok(stat),
+            false => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let why = format!("{name} belongs to another user than the container");
+                Err(Error::Invalid(why))
+            }
+        }
+    }
+
+    fn read_drafts(
+        &self,
+        drafts: &SourceDirectory,
+        creation: &dyn Creation,
+        container: &Stat,
+    ) -> Result<DraftContent> {
+        let mut content = DraftContent {
+            names: self.names_of(drafts)?,
+            ..DraftContent::default()
+        };
+        for (name, kind) in content.names.clone() {
+            let path = drafts.join(&name);
+            match name.to_str() {
+                Some(ARRAYS_JSON) if kind == FileKind::File => {
+                    let stat = self.stat_draft(&path, container)?;
+                    content.description = Some(self.read_description(&path)?);
+                    content.read.push((name, stat));
+                }
+                Some(array) if creation.has_array(&name) && kind == FileKind::File => {
+                    let (stat, source) =
+                        (self.stat_draft(&path, container)?, self.store.open(&path)?);
+                    if source.identity().id != stat.identity.id {
+                        return Err(self.changed(&path));
+                    }
+                    content.add(array, source, &stat);
+                    content.read.push((name, stat));
+                }
+                // Derived.
+                Some(other) if RESERVED.contains(&other) && other != ARRAYS_JSON => {}
+                // A temporary file whose program has come to a sudden end. Directories are more than that.
+                Some(other) if other.starts_with('.') && kind == FileKind::File => {}
+                _ => {
+                    let name = name.to_string_lossy();
+                    let why = format!("{name} cannot be a part of such a container");
+                    return Err(Error::Invalid(why));
+                }
+            }
+        }
+        Ok(content)
+    }
+
+    fn read_description(&self, path: &Path) -> Result<GivenDescription> {
+        let mut text = vec![0; LONGEST_DESCRIPTION as usize + 1];
+        let n = self.store.head(path, &mut text)?;
+        GivenDescription::parse(&text[..n])
+    }
+
+    /// A file is closed after it was written. If it is to describe a new container, it must be understood.
+    pub(super) fn check_description(&self, handle: HandleId) -> Result<()> {
+        if self.new_containers.is_empty() {
+            return Ok(());
+        }
+        let inode = self.open_files.inode_of(handle)?;
+        let Some((container, file)) = self.described_container(inode) else {
+            return Ok(());
+        };
+        let format = container
+            .container()
+            .map(|container| container.known().recognised.format);
+        let creation = format.and_then(|format| format.creation());
+        let (Some(creation), true) = (creation, self.store.stat(&file)?.identity.size > 0) else {
+            return Ok(());
+        };
+        creation.accepts(&self.read_description(&file)?)
+    }
+
+    /// The new container in which a file is the `arrays.json`, and where that lies.
+    fn described_container(&self, file: InodeId) -> Option<(Arc<Node>, PathBuf)> {
+        let parent = self.inodes.parent(file)?;
+        let drafts = self.drafts(parent).ok()??;
+        let path = drafts.join(OsStr::new(ARRAYS_JSON));
+        let is_it = self.inodes.paths(file).contains(&path);
+        is_it.then_some((self.inodes.get(parent).ok()?, path))
+    }
+
+    /// Returns when a container is as durable as its directory is when that is synced: packed, or if somebody has something
+    /// in it open, with the names of its drafts on the disk. None if it is not new.
+    pub(super) fn sync_new(&self, inode: InodeId) -> Option<Result<()>> {
+        let node = self.inodes.get(inode).ok()?;
+        if !node.container()?.new.hides_entries() {
+            return None;
+        }
+        Some(match self.settle_new(inode, InUse::Spared) {
+            Err(e) if is_busy(&e) => self.sync_drafts(inode),
+            settled => settled,
+        })
+    }
+
+    /// A file has been synced. One of a new container is found after a crash.
+    pub(super) fn sync_new_above(&self, handle: HandleId) -> Result<()> {
+        match self.open_files.inode_of(handle) {
+            Ok(inode) if !self.new_containers.is_empty() => {
+                let above = self.inodes.above(inode).into_iter();
+                let mut new = above.filter(|above| self.new_containers.has(*above));
+                new.try_for_each(|container| self.sync_drafts(container))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn sync_drafts(&self, inode: InodeId) -> Result<()> {
+        let Some(drafts) = self.drafts(inode)? else {
+            return Ok(());
+        };
+        let (disk, spot) = (self.writable()?, self.spot(&drafts.path)?);
+        for (path, id) in [(&*drafts.path, drafts.id), (&*spot.directory, spot.id)] {
+            disk.sync(Target::Named { path, id }, false)?;
+        }
+        Ok(())
+    }
+
+    /// For the attribute of a container: none if it is not new, or there is nothing in it.
+    pub(in crate::tree) fn new_state(&self, inode: InodeId) -> Option<String> {
+        self.drafts(inode).ok()??;
+        Some(match self.new_containers.why(inode) {
+            Some(why) => format!("staged: {why}"),
+            None => "staged: it is new".to_owned(),
+        })
+    }
+}
+
+/// Somebody uses it.
+fn is_busy(e: &Error) -> bool {
+    matches!(e, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::EBUSY))
+}
+
+impl DraftContent {
+    fn add(&mut self, name: &str, source: Arc<dyn Source>, stat: &Stat) {
+        self.arrays.push(Arc::new(RawArray::new(name, source)));
+        self.written = self.written.max(Some(stat.identity.mtime));
+        self.mode = Some(self.mode.unwrap_or(u16::MAX) & stat.mode);
+    }
+
+    /// Of the container: nobody gets more than the empty one and the array gave him.
+    fn attributes(&self, now: &Stat) -> NewAttributes {
+        let mode = now.mode & self.mode.unwrap_or(u16::MAX) & 0o666;
+        NewAttributes {
+            mode: Some(mode.into()),
+            uid: None,
+            gid: Some(now.gid),
+            atime: None,
+            mtime: self.written.map(NewTime::At),
+        }
+    }
+}

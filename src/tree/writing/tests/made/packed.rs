@@ -1,0 +1,425 @@
+//! What packing must leave alone: what is no part of a container, what is used or changed meanwhile, and what others own.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::mpsc;
+use std::time::Instant;
+
+use super::*;
+
+/// As `git init` and `rsync --delay-updates` make them.
+#[test]
+fn a_hidden_directory_is_not_lost() {
+    for with_data in [false, true] {
+        let directory = ground();
+        let tree = tree_of(directory.path(), |disk| disk);
+        tree.makes("new.blp", DIRECTORY).unwrap();
+        tree.makes("new.blp/.git", DIRECTORY).unwrap();
+        tree.puts("new.blp/.git/HEAD", b"ref").unwrap();
+        if with_data {
+            tree.puts("new.blp/data", PLAIN).unwrap();
+        }
+        tree.pack_quiet(Duration::ZERO);
+        assert_eq!(tree.commit_all(InUse::Ignored).len(), 1);
+        assert_eq!(hidden(directory.path()), [DRAFTS]);
+        let state = tree.state("new.blp");
+        assert!(state.contains(".git cannot be a part"), "{state}");
+        let content = tree.content(tree.inode("new.blp/.git/HEAD").unwrap());
+        assert!(content.starts_with("3 "), "{content}");
+        tree.remove_all("new.blp/.git").unwrap();
+        tree.pack_quiet(Duration::ZERO);
+        assert!(hidden(directory.path()).is_empty());
+    }
+}
+
+#[test]
+fn a_temporary_file_is_not_lost_before_there_is_another_one() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    tree.makes("new.blp", DIRECTORY).unwrap();
+    tree.puts("new.blp/.data.x", PLAIN).unwrap();
+    tree.pack_quiet(Duration::ZERO);
+    assert_eq!(hidden(directory.path()), [DRAFTS]);
+    tree.renames("new.blp/.data.x", "new.blp/data", Renaming::Over)
+        .unwrap();
+    tree.puts("new.blp/arrays.json", DESCRIPTION).unwrap();
+    tree.pack_quiet(Duration::ZERO);
+    assert!(tree.is_packed());
+    // Nothing at all is nothing.
+    tree.makes("other.blp", DIRECTORY).unwrap();
+    tree.puts("other.blp/file", PLAIN).unwrap();
+    let inode = tree.inode("other.blp").unwrap();
+    tree.unlink(inode, OsStr::new("file")).unwrap();
+    tree.pack_quiet(Duration::ZERO);
+    assert!(hidden(directory.path()).is_empty());
+}
+
+#[test]
+fn a_move_may_come_first_after_a_crash() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    tree.puts_container().unwrap();
+    drop(tree);
+    let next = tree_of(directory.path(), |disk| disk);
+    next.inode("new.blp").unwrap();
+    next.renames("new.blp", "moved.blp", Renaming::Over)
+        .unwrap();
+    let content = next.content(next.inode("moved.blp/data").unwrap());
+    assert!(content.starts_with("36 \"what is put"), "{content}");
+    assert!(hidden(directory.path()).is_empty());
+}
+
+/// What is replaced is settled as well: its drafts are not those of what comes in its place.
+#[test]
+fn a_container_that_is_replaced_after_a_crash_takes_its_drafts_along() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    tree.puts_container().unwrap();
+    tree.makes("empty.blp", DIRECTORY).unwrap();
+    drop(tree);
+    let next = tree_of(directory.path(), |disk| disk);
+    next.inode("new.blp").unwrap();
+    next.inode("empty.blp").unwrap();
+    next.renames("empty.blp", "new.blp", Renaming::Over)
+        .unwrap();
+    assert!(hidden(directory.path()).is_empty());
+    let content = next.content(next.inode("new.blp/data").unwrap());
+    assert!(content.starts_with("0 "), "{content}");
+}
+
+#[test]
+fn a_move_that_comes_first_after_a_crash_takes_along_what_was_written_to_an_array() {
+    let (directory, again) = (ground(), tempfile::tempdir().unwrap());
+    let tree = tree_of(directory.path(), |disk| disk);
+    let (inode, handle) = tree.written("one.blp/data", false).unwrap();
+    let how = Putting::default();
+    tree.write(inode, handle, 0, b"staged", how, NOBODY)
+        .unwrap();
+    tree.sync(handle, false).unwrap();
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .arg(directory.path().join("."))
+        .arg(again.path())
+        .status();
+    assert!(copied.unwrap().success());
+    let next = tree_of(again.path(), |disk| disk);
+    next.inode("one.blp").unwrap();
+    next.renames("one.blp", "moved.blp", Renaming::Over)
+        .unwrap();
+    let content = next.content(next.inode("moved.blp/data").unwrap());
+    assert!(content.contains("\"staged"), "{content}");
+    assert!(hidden(again.path()).is_empty());
+}
+
+/// By path, without a handle: as truncate(2), chmod and touch do it.
+#[test]
+fn what_is_changed_by_path_while_it_is_packed_is_not_lost() {
+    let time = Timestamp { secs: 5, nanos: 7 };
+    let mode = |mode| NewAttributes {
+        mode: Some(mode),
+        ..NewAttributes::default()
+    };
+    let times = NewAttributes {
+        mtime: Some(NewTime::At(time)),
+        ..NewAttributes::default()
+    };
+    for (path, len, to) in [
+        ("new.blp/data", Some(100), NewAttributes::default()),
+        ("new.blp/data", None, mode(0o600)),
+        ("new.blp/data", None, times),
+        ("new.blp", None, mode(0o700)),
+    ] {
+        let what = format!("{path} {len:?} {to:?}");
+        let directory = ground();
+        let (tree, failure) = hooked(directory.path());
+        tree.makes("new.blp", DIRECTORY).unwrap();
+        tree.puts("new.blp/data", PLAIN).unwrap();
+        let changing = Arc::clone(&tree);
+        failure.arm_with(1, move || changing.sets(path, len, to).unwrap());
+        tree.pack_quiet(Duration::ZERO);
+        assert_eq!(hidden(directory.path()), [DRAFTS], "{what}");
+        tree.pack_quiet(Duration::ZERO);
+        assert!(hidden(directory.path()).is_empty(), "{what}");
+        let stored = directory.path().join("new.blp").metadata().unwrap();
+        if let Some(len) = len {
+            let content = tree.content(tree.inode("new.blp/data").unwrap());
+            assert!(content.starts_with(&format!("{len} ")), "{what}: {content}");
+        }
+        if to.mode.is_some() {
+            assert_eq!(stored.permissions().mode() & 0o777, 0o600, "{what}");
+        }
+        if to.mtime.is_some() {
+            assert_eq!((stored.mtime(), stored.mtime_nsec()), (5, 7), "{what}");
+        }
+    }
+}
+
+/// In the source, by somebody who knows nothing of drafts.
+#[test]
+fn what_somebody_else_changes_while_it_is_packed_is_not_lost() {
+    type Change = fn(&Path);
+    let changes: [Change; 3] = [
+        |drafts| std::fs::write(drafts.join("data"), [7; 100]).unwrap(),
+        |drafts| {
+            std::fs::write(drafts.join("new"), [7; 100]).unwrap();
+            std::fs::rename(drafts.join("new"), drafts.join("data")).unwrap();
+        },
+        |drafts| std::fs::write(drafts.join("notes"), [7; 100]).unwrap(),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        for in_use in [InUse::Spared, InUse::Ignored] {
+            let directory = ground();
+            let (tree, failure) = hooked(directory.path());
+            tree.makes("new.blp", DIRECTORY).unwrap();
+            tree.puts("new.blp/data", PLAIN).unwrap();
+            let drafts = directory.path().join(DRAFTS);
+            failure.arm_with(1, move || change(&drafts));
+            assert_eq!(tree.commit_all(in_use).len(), 1, "{number}");
+            assert_eq!(hidden(directory.path()), [DRAFTS], "{number}");
+            let left = tree.commit_all(in_use);
+            if number == 2 {
+                assert!(left[0].1.contains("notes cannot be a part"), "{left:?}");
+                continue;
+            }
+            let content = tree.content(tree.inode("new.blp/data").unwrap());
+            assert!(content.starts_with("100 "), "{number}: {content}");
+        }
+    }
+}
+
+#[test]
+fn what_belongs_to_another_user_does_not_become_the_owners() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not tested, needs root: another user");
+        return;
+    }
+    for name in ["data", "arrays.json"] {
+        let directory = ground();
+        let tree = tree_of(directory.path(), |disk| disk);
+        tree.puts_container().unwrap();
+        let draft = directory.path().join(DRAFTS).join(name);
+        std::os::unix::fs::chown(&draft, Some(1), None).unwrap();
+        tree.pack_quiet(Duration::ZERO);
+        assert_eq!(hidden(directory.path()), [DRAFTS]);
+        let state = tree.state("new.blp");
+        let why = format!("{name} belongs to another user");
+        assert!(state.contains(&why), "{state}");
+        let given = NewAttributes {
+            uid: Some(0),
+            ..NewAttributes::default()
+        };
+        tree.sets(&format!("new.blp/{name}"), None, given).unwrap();
+        tree.pack_quiet(Duration::ZERO);
+        assert!(tree.is_packed());
+    }
+}
+
+/// How long nobody has used it is asked when its turn comes, however long those before it have taken.
+#[test]
+fn one_that_is_used_while_another_one_is_packed_is_left_alone() {
+    const QUIET: Duration = Duration::from_secs(2);
+    let directory = ground();
+    let (tree, failure) = hooked(directory.path());
+    for name in ["one-new.blp", "other-new.blp"] {
+        tree.makes(name, DIRECTORY).unwrap();
+        tree.puts(&format!("{name}/data"), PLAIN).unwrap();
+    }
+    std::thread::sleep(QUIET + Duration::from_millis(10));
+    let using = Arc::clone(&tree);
+    failure.arm_with(1, move || {
+        for name in ["one-new.blp", "other-new.blp"] {
+            using.puts(&format!("{name}/.x"), b"more").unwrap();
+        }
+    });
+    assert!(tree.pack_quiet(QUIET).is_some());
+    assert!(!failure.is_armed());
+    assert_eq!(hidden(directory.path()).len(), 2);
+}
+
+/// The second one waits until the first one has made the directory of drafts.
+#[test]
+fn two_who_put_something_into_it_at_once_keep_what_they_put() {
+    let directory = ground();
+    let (tree, failure) = hooked(directory.path());
+    tree.makes("new.blp", DIRECTORY).unwrap();
+    let (done, wait) = mpsc::channel();
+    let second = Arc::clone(&tree);
+    failure.arm_with(1, move || {
+        std::thread::spawn(move || done.send(second.puts("new.blp/second", b"2")));
+        std::thread::sleep(Duration::from_millis(200));
+    });
+    tree.puts("new.blp/first", b"1").unwrap();
+    wait.recv().unwrap().unwrap();
+    let new = tree.inode("new.blp").unwrap();
+    assert_eq!(tree.names(new), ["first", "second"]);
+}
+
+#[test]
+fn what_is_put_into_it_while_it_is_renamed_goes_along() {
+    let directory = ground();
+    let (tree, failure) = hooked(directory.path());
+    tree.makes("new.blp", DIRECTORY).unwrap();
+    tree.pack_quiet(Duration::ZERO);
+    let new = tree.inode("new.blp").unwrap();
+    let (done, wait) = mpsc::channel();
+    let putting = Arc::clone(&tree);
+    failure.arm_with(1, move || {
+        std::thread::spawn(move || {
+            let made = putting.create(new, OsStr::new("file"), 0o644, true, NOBODY);
+            done.send(made.map(|(_, open)| putting.release(open.handle)))
+        });
+        std::thread::sleep(Duration::from_millis(200));
+    });
+    tree.renames("new.blp", "moved.blp", Renaming::Over)
+        .unwrap();
+    wait.recv().unwrap().unwrap();
+    assert_eq!(hidden(directory.path()), [".moved.blp.arrayfs-drafts"]);
+    assert_eq!(tree.names(tree.inode("moved.blp").unwrap()), ["file"]);
+}
+
+#[test]
+fn in_a_container_that_is_not_used_any_more_a_container_is_a_directory() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    tree.makes("new.blp", DIRECTORY).unwrap();
+    tree.pack_quiet(Duration::ZERO);
+    tree.makes("new.blp/inner.blp", DIRECTORY).unwrap();
+    let new = tree.inode("new.blp").unwrap();
+    assert_eq!(tree.names(new), ["inner.blp"]);
+    assert!(directory.path().join(DRAFTS).join("inner.blp").is_dir());
+    tree.makes("new.blp/inner.blp/x.blp", DIRECTORY).unwrap();
+    tree.remove_all("new.blp").unwrap();
+    assert!(hidden(directory.path()).is_empty());
+}
+
+#[test]
+fn a_file_that_is_open_by_another_name_is_open() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    tree.puts_container().unwrap();
+    let data = tree.inode("new.blp/data").unwrap();
+    tree.link(data, ROOT, OsStr::new("linked")).unwrap();
+    let open = tree.open_for_writing(data).unwrap();
+    tree.pack_quiet(Duration::ZERO);
+    assert_eq!(hidden(directory.path()), [DRAFTS]);
+    let how = Putting::default();
+    tree.write(data, open.handle, 0, b"what is put,", how, NOBODY)
+        .unwrap();
+    tree.release(open.handle);
+    tree.pack_quiet(Duration::ZERO);
+    let content = tree.content(tree.inode("new.blp/data").unwrap());
+    assert!(content.starts_with("36 \"what is put,"), "{content}");
+}
+
+/// With memory for chunks of the usual size.
+fn roomy_tree(source: &Path) -> Tree {
+    let store = Arc::new(LocalStore::open(source, source).unwrap());
+    let disk = Arc::new(LocalDisk::new(Arc::clone(&store)));
+    let (cache, workers) = (BlockCache::new(1 << 28), ReadAheadWorkers::new(1).unwrap());
+    let (root, settings) = (Path::new(""), Settings::default());
+    let made = Tree::new(store, Some(disk), root, cache, workers, settings);
+    made.unwrap().0
+}
+
+#[test]
+fn packing_that_takes_for_ever_ends_when_somebody_uses_it_and_with_the_mount() {
+    type End = fn(&Tree);
+    let ends: [End; 2] = [
+        |tree| tree.puts("new.blp/.x", b"more").unwrap(),
+        |tree| {
+            tree.end_packing_by(Instant::now());
+            assert_eq!(tree.commit_all(InUse::Ignored).len(), 1);
+        },
+    ];
+    for end in ends {
+        let directory = ground();
+        let tree = Arc::new(roomy_tree(directory.path()));
+        tree.makes("new.blp", DIRECTORY).unwrap();
+        tree.puts("new.blp/data", PLAIN).unwrap();
+        tree.sets("new.blp/data", Some(1 << 37), NewAttributes::default())
+            .unwrap();
+        let (done, wait) = mpsc::channel();
+        let packing = Arc::clone(&tree);
+        std::thread::spawn(move || {
+            packing.pack_quiet(Duration::ZERO);
+            done.send(())
+        });
+        let begun = directory.path().join(".new.blp.arrayfs-new");
+        let written = || begun.metadata().is_ok_and(|begun| begun.len() > 0);
+        for _ in 0..1000 {
+            if written() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(written(), "it is being packed: {}", tree.state("new.blp"));
+        end(&tree);
+        wait.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(hidden(directory.path()), [DRAFTS]);
+    }
+}
+
+/// For the moment in which drafts become a container nobody waits but who uses drafts.
+#[test]
+fn what_is_not_new_is_changed_whoever_packs() {
+    let directory = ground();
+    let tree = Arc::new(tree_of(directory.path(), |disk| disk));
+    tree.puts_container().unwrap();
+    let (done, wait) = mpsc::channel();
+    let (changing, told) = (Arc::clone(&tree), done.clone());
+    let alone = tree.new_containers.alone();
+    std::thread::spawn(move || {
+        changing
+            .sets("file", Some(3), NewAttributes::default())
+            .unwrap();
+        changing
+            .sets("one.blp/data", Some(400), NewAttributes::default())
+            .unwrap();
+        for path in ["file", "one.blp/data"] {
+            let (_, handle) = changing.written(path, false).unwrap();
+            changing.release(handle);
+        }
+        told.send("others").unwrap();
+    });
+    let first = wait.recv_timeout(Duration::from_secs(20));
+    assert_eq!(first, Ok("others"));
+    let changing = Arc::clone(&tree);
+    std::thread::spawn(move || {
+        changing
+            .sets("new.blp/data", Some(3), NewAttributes::default())
+            .unwrap();
+        done.send("a draft").unwrap();
+    });
+    assert!(wait.recv_timeout(Duration::from_millis(100)).is_err());
+    drop(alone);
+    assert_eq!(wait.recv_timeout(Duration::from_secs(20)), Ok("a draft"));
+}
+
+/// After a crash nobody would believe that they are drafts.
+#[test]
+fn where_modes_are_not_kept_nothing_is_put_into_a_container() {
+    let directory = ground();
+    let (tree, failure) = hooked(directory.path());
+    failure.keep_no_modes();
+    tree.makes("new.blp", DIRECTORY).unwrap();
+    assert!(tree.puts("new.blp/data", PLAIN).is_err());
+    assert!(hidden(directory.path()).is_empty());
+    tree.pack_quiet(Duration::ZERO);
+    let content = tree.content(tree.inode("new.blp/data").unwrap());
+    assert!(content.starts_with("0 "), "{content}");
+}
+
+#[test]
+fn drafts_are_removed_however_deep_they_lie() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    tree.puts_container().unwrap();
+    let mut below = directory.path().join(DRAFTS).join("views");
+    while below.as_os_str().len() < 2000 {
+        below.push("d");
+        std::fs::create_dir(&below).unwrap();
+        std::fs::write(below.join("file"), "derived").unwrap();
+    }
+    tree.pack_quiet(Duration::ZERO);
+    assert!(tree.is_packed());
+    assert!(hidden(directory.path()).is_empty());
+}

@@ -6,8 +6,9 @@ use super::*;
 use crate::array::uncached::{read, read_all};
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::index::{ChunkEntry, FilterEntry, Integer, VirtualLayout};
-use crate::container::hdf5::sample::{Bytes, empty_index};
+use crate::container::hdf5::sample::empty_index;
 use crate::memory::budget::Budget;
+use crate::source::BytesSource;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -76,7 +77,7 @@ fn opened(
     dataset: &index::DatasetEntry,
     tables: ChunkTables,
 ) -> Result<OpenedDataset> {
-    let source: Arc<dyn Source> = Arc::new(Bytes(file.to_vec()));
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new(file.to_vec()));
     let nested = NestedBlocks::new(&Budget::by_default());
     open_with("x", &source, &empty_index(), dataset, &nested, tables)
 }

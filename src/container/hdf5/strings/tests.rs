@@ -9,11 +9,11 @@ use crate::array::uncached::read_all;
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::dataset::{OpenedDataset, open_with};
 use crate::container::hdf5::index::{self, StorageLayout};
-use crate::container::hdf5::sample::{Bytes, empty_index};
+use crate::container::hdf5::sample::empty_index;
 use crate::container::hdf5::strings::heap::tests::collection;
 use crate::memory::budget::Budget;
 use crate::memory::scratch::Region;
-use crate::source::Source;
+use crate::source::{BytesSource, Source};
 
 /// Where the first collection lies.
 const HEAP: u64 = 64;
@@ -33,7 +33,7 @@ fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array
     file.extend_from_slice(heap);
     let address = file.len() as u64;
     file.extend(elements.concat());
-    let source: Arc<dyn Source> = Arc::new(Bytes(file));
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new(file));
     let dataset = index::DatasetEntry {
         token: 0,
         element: Datatype::VariableString,

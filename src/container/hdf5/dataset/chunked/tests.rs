@@ -11,12 +11,12 @@ use crate::container::hdf5::dataset::tests::{
     self, GZIP, big_endian, chunk, fault, filter, gzip, open, survey,
 };
 use crate::container::hdf5::index::Datatype;
-use crate::container::hdf5::sample::Bytes;
 use crate::memory::no_memory;
 use crate::memory::scratch::Region;
+use crate::source::BytesSource;
 
 fn chunked(tables: ChunkTables) -> Chunked {
-    let source: Arc<dyn Source> = Arc::new(Bytes(vec![]));
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new(vec![]));
     let dataset = index::DatasetEntry {
         token: 0,
         element: Datatype::Opaque { size: 1 },

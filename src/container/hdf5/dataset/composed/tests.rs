@@ -7,8 +7,9 @@ use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::index::{
     self as ix, Datatype, GroupEntry, LinkEntry, LinkTarget, Stripe,
 };
-use crate::container::hdf5::sample::{Bytes, empty_index};
+use crate::container::hdf5::sample::empty_index;
 use crate::memory::budget::Budget;
+use crate::source::BytesSource;
 
 fn dataset(token: u64, dims: &[u64], layout: StorageLayout) -> ix::DatasetEntry {
     ix::DatasetEntry {
@@ -76,7 +77,7 @@ fn open_among(
         ends: vec![],
     };
     let dataset = dataset(99, &[3, 4], StorageLayout::Virtual(described));
-    let source: Arc<dyn Source> = Arc::new(Bytes((b'a'..=b'z').collect()));
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new((b'a'..=b'z').collect()));
     let tables: ChunkTables = Arc::new(|_| Ok(ChunkTable::small(&[])));
     let nested = NestedBlocks::new(&Budget::by_default());
     match super::super::open_with("v", &source, &index, &dataset, &nested, tables)? {

@@ -1,7 +1,7 @@
 //! Collections put together by hand, sound and broken.
 
 use super::*;
-use crate::container::hdf5::sample::Bytes;
+use crate::source::BytesSource;
 use proptest::prelude::*;
 
 /// A collection of these objects, with 8-byte lengths.
@@ -27,7 +27,7 @@ pub(in super::super) fn collection(objects: &[(u16, &[u8])]) -> Vec<u8> {
 /// A heap whose file begins with 8 other bytes.
 fn heap(bytes: &[u8]) -> Heap {
     Heap {
-        source: Arc::new(Bytes([b"whatever", bytes].concat())),
+        source: Arc::new(BytesSource::new([b"whatever", bytes].concat())),
         base: 0,
         offset_size: 8,
         length_size: 8,

@@ -3,7 +3,6 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::harness::mounted::{Mounted, mount_line};
 use crate::harness::places::{CONTENT, places};
-use crate::harness::process::{ARRAYFS, arrayfs, link_to_arrayfs, run, send};
+use crate::harness::process::{ARRAYFS, arrayfs, install_script, link_to_arrayfs, run, send};
 use crate::harness::reads::assert_content;
 use crate::harness::{golden, is_root, wait_until};
 
@@ -200,8 +199,7 @@ fn the_hdf5_worker_gets_nothing_that_the_starter_had_open() {
         "#!/bin/sh\n: >'{note_shown}'\n[ -e /proc/$$/fd/9 ] && : >'{note_shown}.9'\n\
          exec '{ARRAYFS}' \"$@\"\n"
     );
-    std::fs::write(&worker, script).unwrap();
-    std::fs::set_permissions(&worker, PermissionsExt::from_mode(0o755)).unwrap();
+    install_script(&script, &worker);
     let file = golden("binsparse/sources/empty-csr-5x7.h5");
     let program = [ARRAYFS.as_ref(), "ls".as_ref(), file.as_os_str()];
     let mut command = with_lock(&directory.join("lock"), &program);

@@ -10,7 +10,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::harness::mounted::Mounted;
-use crate::harness::process::{ARRAYFS, Ran, run};
+use crate::harness::process::{ARRAYFS, Ran, install, run};
 use crate::harness::writers::{Bloscpack, Matrix};
 use crate::harness::{is_root, scratch_directory};
 
@@ -261,8 +261,7 @@ fn only_who_mounted_it_may_unmount_it() {
     let source = source();
     let mounted = Mounted::new(source.path(), &[]);
     let program = source.path().join("arrayfs");
-    std::fs::copy(ARRAYFS, &program).unwrap();
-    set_mode(&program, 0o755);
+    install(Path::new(ARRAYFS), &program);
     let ran = as_other(
         program.to_str().unwrap(),
         &[Path::new("umount"), mounted.path()],
@@ -280,10 +279,7 @@ fn a_user_mounts_what_he_may_read() {
     let source = source();
     let mountpoint = scratch_directory();
     chown(mountpoint.path(), Some(OTHER), Some(OTHER)).unwrap();
-    // A program below root's home cannot be started by others.
-    let program = source.path().join("arrayfs");
-    std::fs::copy(ARRAYFS, &program).unwrap();
-    set_mode(&program, 0o755);
+    install(Path::new(ARRAYFS), &source.path().join("arrayfs"));
     let script = r#"set -e
         mknod -m 666 "$1/fuse" c 10 229
         mount --bind "$1/fuse" /dev/fuse

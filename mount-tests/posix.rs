@@ -2,15 +2,14 @@
 //! fsx, which reads and writes one file in every way and compares.
 
 use std::collections::BTreeMap;
-use std::fs::Permissions;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::harness::mounted::Mounted;
 use crate::harness::place::Place;
-use crate::harness::process::{ARRAYFS, Ran, run};
+use crate::harness::process::{ARRAYFS, Ran, install, run};
 use crate::harness::seeded::run_seed;
 use crate::harness::tools::tool;
 use crate::harness::users::OTHER;
@@ -120,11 +119,8 @@ fn pjdfstest_passes_in_a_user_s_mount_what_it_passes_in_his_directory() {
         chown(&path, Some(OTHER), Some(OTHER)).unwrap();
     }
     // What lies below root's home cannot be used by others.
-    let own = |from: &Path, name: &str| {
-        let to = directory.path().join("programs").join(name);
-        std::fs::copy(from, &to).unwrap();
-        std::fs::set_permissions(&to, Permissions::from_mode(0o755)).unwrap();
-    };
+    let own =
+        |from: &Path, name: &str| install(from, &directory.path().join("programs").join(name));
     own(Path::new(ARRAYFS), "arrayfs");
     own(&program, "pjdfstest");
     own(&configuration("pjdfstest.toml"), "pjdfstest.toml");

@@ -1,7 +1,7 @@
 //! Who may write: one mount of a source, of a tree that contains it or lies in it. Told by the kernel's
 //! table and by messages.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::harness::mounted::{Mounted, mount_line};
 use crate::harness::places::{CONTENT, places};
 use crate::harness::process::{
-    ARRAYFS, Ran, arrayfs, has_ended, link_to_arrayfs, run, send, wait_for_end,
+    ARRAYFS, Ran, arrayfs, has_ended, install, link_to_arrayfs, run, send, wait_for_end,
 };
 use crate::harness::reads::assert_content;
 use crate::harness::writers::Bloscpack;
@@ -291,9 +291,7 @@ fn a_user_who_may_not_write_to_the_source_mounts_it_read_only() {
     }
     let (source, mountpoint) = (scratch_directory(), scratch_directory());
     std::os::unix::fs::chown(mountpoint.path(), Some(65534), Some(65534)).unwrap();
-    let program = source.path().join("arrayfs");
-    std::fs::copy(ARRAYFS, &program).unwrap();
-    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    install(Path::new(ARRAYFS), &source.path().join("arrayfs"));
     let script = r#"
         mknod -m 666 "$1/fuse" c 10 229
         mount --bind "$1/fuse" /dev/fuse

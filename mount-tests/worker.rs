@@ -5,14 +5,13 @@
 //! and run the real program, once they are told to be good. A worker may not write to files, so all that
 //! a script can tell is the name of a file that it makes.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use rustix::process::Signal;
 
 use crate::harness::mounted::Mounted;
-use crate::harness::process::{ARRAYFS, arrayfs, has_ended, send};
+use crate::harness::process::{ARRAYFS, arrayfs, has_ended, install_script, send};
 use crate::harness::python::Written;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::wait_until;
@@ -42,8 +41,7 @@ impl Ground {
         let text = format!(
             "#!/bin/sh\nF='{notes}'\ngood() {{ exec '{ARRAYFS}' \"$@\"; }}\n{script}\ngood \"$@\"\n"
         );
-        std::fs::write(&program, text).unwrap();
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        install_script(&text, &program);
         let environment = [
             ("ARRAYFS_HDF5_WORKER", program.to_str().unwrap()),
             ("ARRAYFS_HDF5_LIMITS", limits),

@@ -56,6 +56,20 @@ pub fn arrayfs<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
     run(Command::new(ARRAYFS).args(arguments))
 }
 
+/// Puts a copy of a program where everybody may start it (not below root's home). Another process writes it: while one
+/// that this process starts elsewhere has inherited a file that is being written, nobody can run that file.
+pub fn install(program: &Path, to: &Path) {
+    let mut copy = Command::new("install");
+    run(copy.args(["-m", "755"]).args([program, to])).success();
+}
+
+/// The same with a script.
+pub fn install_script(text: &str, to: &Path) {
+    let written = to.with_extension("text");
+    std::fs::write(&written, text).expect("the script");
+    install(&written, to);
+}
+
 /// Runs a program until it has ended and both its outputs are closed.
 pub fn run(command: &mut Command) -> Ran {
     let piped = command.env("LC_ALL", "C").stdin(Stdio::null());

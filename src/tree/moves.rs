@@ -1,11 +1,15 @@
 //! Directories that are moved through the mount while other requests are on their way below them.
 //!
 //! A path is made of names and then followed; when a directory above is moved in between, nothing is there. That is no
-//! answer for a program that stands below it: whoever finds nothing while something was moved tries again. Requests do
-//! not wait for each other otherwise. Used by `kernel::serving` for every request that follows a path.
+//! answer for a program that stands below it: whoever finds nothing while something was moved tries again, and moves wait
+//! for who has tried in vain several times. Requests do not wait for each other otherwise. Used by `kernel::serving` for every request that follows a path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+use std::thread::ThreadId;
+use std::time::Duration;
 
 use super::Tree;
 use crate::error::{Error, Result};
@@ -15,6 +19,24 @@ pub(super) struct Moves {
     /// Held while a directory is moved in the source and in the table of inodes.
     under_way: RwLock<()>,
     done: AtomicU64,
+    /// Threads whose requests have met one move after the other: no further one begins before they are through.
+    starved: Mutex<Vec<ThreadId>>,
+    fed: Condvar,
+}
+
+/// A request has tried in vain too often, until this is dropped.
+struct Starved<'a>(&'a Moves);
+
+impl Drop for Starved<'_> {
+    fn drop(&mut self) {
+        let own = std::thread::current().id();
+        let mut starved = self.0.starved();
+        if let Some(at) = starved.iter().position(|thread| *thread == own) {
+            starved.swap_remove(at);
+        }
+        drop(starved);
+        self.0.fed.notify_all();
+    }
 }
 
 /// Something is being moved, until this is dropped.
@@ -39,11 +61,31 @@ impl Drop for Moving<'_> {
 
 impl Moves {
     pub(super) fn begin(&self) -> Moving<'_> {
+        self.let_others_through();
         let guard = self.under_way.write();
         Moving {
             moves: self,
             _guard: guard.unwrap_or_else(PoisonError::into_inner),
         }
+    }
+
+    fn starved(&self) -> MutexGuard<'_, Vec<ThreadId>> {
+        self.starved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn starve(&self) -> Starved<'_> {
+        self.starved().push(std::thread::current().id());
+        Starved(self)
+    }
+
+    /// Not for ever: two moves may both have tried in vain.
+    fn let_others_through(&self) {
+        let own = std::thread::current().id();
+        let others = |starved: &mut Vec<ThreadId>| starved.iter().any(|thread| *thread != own);
+        let waited = self
+            .fed
+            .wait_timeout_while(self.starved(), PATIENCE, others);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// To be taken before a name is looked at that is entered later.
@@ -74,11 +116,19 @@ impl Moves {
 /// More moves than this during one request are not waited for.
 const TRIES: usize = 64;
 
+/// After so many of them, moves wait for the request, at most `PATIENCE` each.
+const TRIES_BEFORE_STARVING: usize = 4;
+const PATIENCE: Duration = Duration::from_millis(200);
+
 impl Tree {
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
     pub fn steady<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         let mut before = self.moves.mark();
-        for _ in 0..TRIES {
+        let mut starved = None;
+        for tried in 0..TRIES {
+            if tried == TRIES_BEFORE_STARVING {
+                starved = Some(self.moves.starve());
+            }
             let done = work();
             let lost = |e: &Error| e.is_not_found() || matches!(e, Error::Changed { .. });
             if !done.as_ref().is_err_and(lost) {
@@ -89,7 +139,9 @@ impl Tree {
                 now => before = now,
             }
         }
-        work()
+        let done = work();
+        drop(starved);
+        done
     }
 }
 
@@ -106,5 +158,19 @@ mod tests {
         drop(moving);
         assert!(moves.still(mark).is_none());
         assert!(moves.still(moves.count()).is_some());
+    }
+
+    #[test]
+    fn moves_wait_for_who_has_tried_in_vain_but_not_for_themselves() {
+        let moves = Moves::default();
+        let starved = moves.starve();
+        drop(moves.begin());
+        let mark = moves.mark();
+        std::thread::scope(|threads| {
+            threads.spawn(|| drop(moves.begin()));
+            drop(starved);
+        });
+        assert!(moves.mark() > mark);
+        assert!(moves.starved().is_empty());
     }
 }

@@ -38,7 +38,7 @@ fn decode(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter(|| {
                 decoder
-                    .decode_chunk(&header, black_box(&chunk), &mut out, &mut scratch)
+                    .decode_chunk(&header, black_box(&chunk), &mut out, &mut scratch, 1)
                     .unwrap()
             })
         });
@@ -64,10 +64,10 @@ fn encode(c: &mut Criterion) {
         settings.level = level;
         let plan = ChunkPlan::new(&settings, CHUNK).unwrap();
         let (mut encoder, mut out) = (Encoder::new(), vec![0; plan.most()]);
-        let mut scratch = vec![0; plan.scratch()];
+        let mut scratch = vec![0; plan.scratch_of(1)];
         let mut encode = || {
             encoder
-                .chunk(&settings, black_box(&plain), &mut out, &mut scratch)
+                .chunk(&settings, black_box(&plain), &mut out, &mut scratch, 1)
                 .unwrap()
         };
         println!("{name}: {} bytes", encode());

@@ -71,16 +71,16 @@ impl Cases<'_> {
 
 fn encode(settings: &ChunkSettings, plain: &[u8]) -> Vec<u8> {
     let plan = ChunkPlan::new(settings, plain.len()).unwrap();
-    let (mut out, mut scratch) = (vec![0xaa; plan.most()], vec![0x55; plan.scratch()]);
-    let len = Encoder::lend(|encoder| encoder.chunk(settings, plain, &mut out, &mut scratch));
+    let (mut out, mut scratch) = (vec![0xaa; plan.most()], vec![0x55; plan.scratch_of(1)]);
+    let len = Encoder::lend(|encoder| encoder.chunk(settings, plain, &mut out, &mut scratch, 1));
     out.truncate(len.unwrap());
     out
 }
 
 fn encode_within(settings: &ChunkSettings, plain: &[u8], room: usize) -> Option<Vec<u8>> {
-    let mut scratch = vec![0x55; settings.scratch_within(plain.len()).unwrap()];
+    let mut scratch = vec![0x55; settings.scratch_within(plain.len(), 1).unwrap()];
     let mut room = vec![0xaa; room];
-    Encoder::lend(|encoder| encoder.chunk_within(settings, plain, &mut room, &mut scratch))
+    Encoder::lend(|encoder| encoder.chunk_within(settings, plain, &mut room, &mut scratch, 1))
         .unwrap()
         .then_some(room)
 }

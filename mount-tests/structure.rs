@@ -156,7 +156,7 @@ fn assert_uses_only(directory: &str, allowed: &[&str]) {
 
 #[test]
 fn codecs_know_errors_and_memory_alone() {
-    assert_uses_only("codec", &["error", "memory"]);
+    assert_uses_only("codec", &["error", "memory", "pipeline"]);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn arrays_know_the_cache_memory_and_errors_alone() {
 fn containers_know_nothing_above_them_and_no_cache() {
     assert_uses_only(
         "container",
-        &["array", "codec", "error", "memory", "source"],
+        &["array", "codec", "error", "memory", "pipeline", "source"],
     );
 }
 

@@ -17,6 +17,7 @@ mod disk;
 mod error;
 mod kernel;
 mod memory;
+mod pipeline;
 mod source;
 mod stage;
 mod tree;
@@ -30,7 +31,7 @@ pub mod decoders {
         /// Chunks to be.
         pub mod encode {
             pub use crate::codec::blosc::encode::{
-                Assembler, BlockSize, ChunkPlan, ChunkSettings, Compressor, Encoder,
+                BlockSize, ChunkPlan, ChunkSettings, Compressor, Encoder,
             };
         }
     }

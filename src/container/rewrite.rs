@@ -5,12 +5,8 @@
 //! that becomes another file beside the old one or changes the file itself is the business of `commit`, which uses this
 //! together with `stage`. Assumes that the container was opened without faults and is still what was opened.
 
-mod pipeline;
-
 use std::ops::Range;
 use std::sync::Arc;
-
-pub use pipeline::in_order;
 
 use crate::array::{Array, Info};
 use crate::error::Result;

@@ -1,12 +1,12 @@
 //! Encoded blocks laid one behind the other, with the table of where they start.
 //!
-//! The blocks come in any order, as threads finish them: readers find them by the table.
+//! The blocks may come in any order: readers find them by the table.
 
 use super::super::header::ChunkHeader;
 use super::plan::ChunkPlan;
 
 /// A chunk that is being put together.
-pub struct Assembler<'a> {
+pub(super) struct Assembler<'a> {
     plan: ChunkPlan,
     out: &'a mut [u8],
     at: usize,
@@ -14,7 +14,7 @@ pub struct Assembler<'a> {
 
 impl<'a> Assembler<'a> {
     /// The chunk is to fit into `out`; none if not even its table does, or if no chunk is as long.
-    pub fn new(plan: &ChunkPlan, out: &'a mut [u8]) -> Option<Self> {
+    pub(super) fn new(plan: &ChunkPlan, out: &'a mut [u8]) -> Option<Self> {
         let at = plan.table_end();
         let possible = at..=i32::MAX as usize;
         possible.contains(&out.len()).then_some(Self {
@@ -25,7 +25,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Puts the stored bytes of block `i`; false if they do not fit, and then the chunk does not.
-    pub fn put(&mut self, i: u32, stored: &[u8]) -> bool {
+    pub(super) fn put(&mut self, i: u32, stored: &[u8]) -> bool {
         let fits = self.free().get_mut(..stored.len());
         if let Some(place) = fits {
             place.copy_from_slice(stored);
@@ -50,14 +50,14 @@ impl<'a> Assembler<'a> {
     }
 
     /// Bytes of the chunk, all blocks having been put.
-    pub fn finish(self) -> usize {
+    pub(super) fn finish(self) -> usize {
         let header = self.plan.header(self.at as u32, false);
         self.out[..ChunkHeader::LEN].copy_from_slice(&header);
         self.at
     }
 
     /// The same, of a chunk that takes all of the room: what is left over becomes zeros that belong to it.
-    pub fn finish_filling(self) {
+    pub(super) fn finish_filling(self) {
         let header = self.plan.header(self.out.len() as u32, false);
         self.out[..ChunkHeader::LEN].copy_from_slice(&header);
         self.out[self.at..].fill(0);

@@ -1,8 +1,8 @@
 //! Encoder of Blosc-1 chunks, as C-Blosc 1.21 forms them, the counterpart of [`super::Decoder`].
 //!
 //! [`ChunkSettings`] say how, if need be those of a chunk that is rewritten; [`ChunkPlan`] what follows from them
-//! for so many bytes; [`Encoder`] does it. Blocks are encoded independently, so those of a large chunk can be
-//! given to several threads, each with an [`Encoder`], and be put together by an [`Assembler`].
+//! for so many bytes; [`Encoder`] does it. Blocks are encoded independently, so those of a large chunk are
+//! given to several threads ([`lanes`]), and put together by an [`Assembler`].
 //!
 //! Bytes in, bytes out: memory is handed in, and [`ChunkPlan::scratch`] says how much. The compression libraries
 //! allocate some by themselves. Any bytes can be encoded, at worst as they are and 16 more.
@@ -16,13 +16,14 @@ mod bitshuffle;
 mod blosclz;
 mod compressors;
 mod error;
+mod lanes;
 mod plan;
 mod settings;
 mod shuffle;
 #[cfg(test)]
 mod tests;
 
-pub use assembler::Assembler;
+use assembler::Assembler;
 pub use error::EncodeError;
 pub use plan::ChunkPlan;
 pub use settings::{BlockSize, ChunkSettings, Compressor};
@@ -65,13 +66,14 @@ impl Encoder {
 
     /// Writes `plain` as one chunk to the start of `out`, and says its length.
     ///
-    /// `out` has at least [`ChunkPlan::most`] bytes and `scratch` [`ChunkPlan::scratch`], both of any value.
+    /// `out` has at least [`ChunkPlan::most`] bytes and `scratch` [`ChunkPlan::scratch_of`] `threads`, both of any value.
     pub fn chunk(
         &mut self,
         settings: &ChunkSettings,
         plain: &[u8],
         out: &mut [u8],
         scratch: &mut [u8],
+        threads: usize,
     ) -> Result<usize, EncodeError> {
         let plan = ChunkPlan::new(settings, plain.len())?;
         let (found, expected) = (out.len(), plan.most());
@@ -79,7 +81,7 @@ impl Encoder {
             return Err(EncodeError::OutputSize { found, expected });
         };
         if !plan.stays_plain()
-            && let Some(chunk) = self.blocks(&plan, plain, out, scratch)?
+            && let Some(chunk) = self.blocks(&plan, plain, out, scratch, threads)?
         {
             return Ok(chunk.finish());
         }
@@ -96,6 +98,7 @@ impl Encoder {
         plain: &[u8],
         room: &mut [u8],
         scratch: &mut [u8],
+        threads: usize,
     ) -> Result<bool, EncodeError> {
         let plan = ChunkPlan::new(settings, plain.len())?;
         let whole = plan.most() == room.len();
@@ -104,7 +107,7 @@ impl Encoder {
         }
         for settings in [*settings, settings.highest()] {
             let plan = ChunkPlan::new(&settings, plain.len())?;
-            if let Some(chunk) = self.blocks(&plan, plain, room, scratch)? {
+            if let Some(chunk) = self.blocks(&plan, plain, room, scratch, threads)? {
                 chunk.finish_filling();
                 return Ok(true);
             }
@@ -122,10 +125,15 @@ impl Encoder {
         plain: &[u8],
         out: &'a mut [u8],
         scratch: &mut [u8],
+        threads: usize,
     ) -> Result<Option<Assembler<'a>>, EncodeError> {
         let Some(mut chunk) = Assembler::new(plan, out) else {
             return Ok(None);
         };
+        if plan.lanes(threads) > 1 {
+            return lanes::put_blocks(plan, plain, &mut chunk, scratch, threads)
+                .map(|fit| fit.then_some(chunk));
+        }
         for i in 0..plan.blocks() {
             let bytes = &plain[plan.block_range(i)];
             let Some(len) = self.block(plan, bytes, chunk.free(), scratch)? else {
@@ -140,7 +148,7 @@ impl Encoder {
     ///
     /// `plain` are the bytes of one of [`ChunkPlan::block_range`], and [`ChunkPlan::most_of_block`] are
     /// always enough for `out`.
-    pub fn block(
+    fn block(
         &mut self,
         plan: &ChunkPlan,
         plain: &[u8],

@@ -13,6 +13,9 @@ use super::settings::{ChunkSettings, Compressor};
 /// Chunks of fewer bytes are stored as they are.
 pub(super) const MIN_CODED: u32 = 128;
 
+/// Chunks of fewer bytes are done before other threads have begun.
+const LANES_FROM: u32 = 4 << 20;
+
 /// The blocks of one chunk to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkPlan {
@@ -42,8 +45,29 @@ impl ChunkPlan {
         self.nbytes() + ChunkHeader::LEN
     }
 
-    /// Bytes of scratch memory that encoding it, or any of its blocks, takes.
-    pub fn scratch(&self) -> usize {
+    /// Bytes of scratch memory that encoding it on so many threads takes.
+    pub fn scratch_of(&self, threads: usize) -> usize {
+        match self.lanes(threads) {
+            1 => self.scratch(),
+            lanes => self.scratch_of_lane().saturating_mul(lanes),
+        }
+    }
+
+    /// How many of `threads` have something to do.
+    pub(super) fn lanes(&self, threads: usize) -> usize {
+        match self.nbytes < LANES_FROM {
+            true => 1,
+            false => threads.clamp(1, (self.blocks() as usize).max(1)),
+        }
+    }
+
+    /// What one of several threads takes: it has no place in the chunk to write to.
+    pub(super) fn scratch_of_lane(&self) -> usize {
+        self.scratch() + self.most_of_block()
+    }
+
+    /// Bytes of scratch memory that encoding any of its blocks takes.
+    pub(super) fn scratch(&self) -> usize {
         // Where a stream is written that may not fit: the libraries want more room than they fill.
         let stream = match self.settings.compressor {
             Compressor::Snappy => snap::raw::max_compress_len(self.blocksize as usize),
@@ -68,19 +92,19 @@ impl ChunkPlan {
     }
 
     /// Number of blocks.
-    pub fn blocks(&self) -> u32 {
+    pub(super) fn blocks(&self) -> u32 {
         self.nbytes.div_ceil(self.blocksize)
     }
 
     /// Plain bytes of block `i` within the chunk.
-    pub fn block_range(&self, i: u32) -> Range<usize> {
+    pub(super) fn block_range(&self, i: u32) -> Range<usize> {
         let (size, end) = (self.blocksize as usize, self.nbytes());
         let bound = |i: usize| i.saturating_mul(size).min(end);
         bound(i as usize)..bound(i as usize + 1)
     }
 
     /// Stored bytes that any block takes at most.
-    pub fn most_of_block(&self) -> usize {
+    pub(super) fn most_of_block(&self) -> usize {
         self.blocksize as usize + 4 * MAX_STREAMS
     }
 

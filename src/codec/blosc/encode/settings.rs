@@ -172,10 +172,10 @@ impl ChunkSettings {
         }
     }
 
-    /// Bytes of scratch that [`super::Encoder::chunk_within`] takes for `nbytes`.
-    pub fn scratch_within(&self, nbytes: usize) -> Result<usize, EncodeError> {
-        let usual = ChunkPlan::new(self, nbytes)?.scratch();
-        Ok(usual.max(ChunkPlan::new(&self.highest(), nbytes)?.scratch()))
+    /// Bytes of scratch that [`super::Encoder::chunk_within`] takes for `nbytes` on so many threads.
+    pub fn scratch_within(&self, nbytes: usize, threads: usize) -> Result<usize, EncodeError> {
+        let usual = ChunkPlan::new(self, nbytes)?.scratch_of(threads);
+        Ok(usual.max(ChunkPlan::new(&self.highest(), nbytes)?.scratch_of(threads)))
     }
 
     /// Plain bytes of every block but the last, of a chunk of `nbytes`: what C-Blosc 1.21 takes.

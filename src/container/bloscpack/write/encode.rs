@@ -26,6 +26,8 @@ const SPARE_PART: u64 = 16;
 
 pub(super) struct ChunkEncoder<'a> {
     plan: &'a Plan<'a>,
+    /// That encode one chunk together.
+    threads: usize,
 }
 
 /// Where in a worker's space a chunk and its digest lie: so many bytes from the start.
@@ -41,30 +43,41 @@ struct EncodeNeeds {
     scratch: u64,
 }
 
+impl EncodeNeeds {
+    fn each(&self) -> u64 {
+        self.out.saturating_add(self.scratch)
+    }
+}
+
 impl<'a> ChunkEncoder<'a> {
     pub(super) fn new(plan: &'a Plan<'a>) -> Self {
-        ChunkEncoder { plan }
+        ChunkEncoder { plan, threads: 1 }
     }
 
-    /// One for each thread: as many as there are cores, jobs, and memory for.
-    pub(super) fn spaces(&self, jobs: usize, budget: &Arc<Budget>) -> Result<Vec<Workspace>> {
-        let needed = self.needed()?;
-        let each = needed.out.saturating_add(needed.scratch);
+    /// One for each chunk at a time: as many as there are cores, jobs, and memory for. Cores that are left help with the
+    /// blocks of each.
+    pub(super) fn spaces(&mut self, jobs: usize, budget: &Arc<Budget>) -> Result<Vec<Workspace>> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let affordable = usize::try_from(budget.limit() / 2 / each.max(1)).unwrap_or(1);
+        let mut needed = self.needed()?;
+        let affordable = budget.limit() / 2 / needed.each().max(1);
+        let affordable = usize::try_from(affordable).unwrap_or(cores);
         let most = cores.min(jobs).min(affordable).max(1);
-        let (mut hold, threads) = memory_for(budget, each, most);
+        if most < cores {
+            self.threads = cores / most;
+            needed = self.needed()?;
+        }
+        let (mut hold, chunks) = memory_for(budget, needed.each(), most);
         let space = |_| {
-            let charge = hold.split(each);
+            let charge = hold.split(needed.each());
             Workspace::new(needed.out, needed.scratch, charge, needed.out)
         };
-        (0..threads).map(space).collect()
+        (0..chunks).map(space).collect()
     }
 
     /// One, if there is memory for it, so much that nobody would miss it.
     pub(super) fn space_now(&self, budget: &Arc<Budget>) -> Result<Option<Workspace>> {
         let needed = self.needed()?;
-        let each = needed.out.saturating_add(needed.scratch);
+        let each = needed.each();
         let space = |hold| Workspace::new(needed.out, needed.scratch, hold, needed.out);
         if each > budget.limit() / SPARE_PART {
             return Ok(None);
@@ -87,7 +100,9 @@ impl<'a> ChunkEncoder<'a> {
                 let settings = self.settings(stored)?;
                 let nbytes = size(len)?;
                 let chunk = ChunkPlan::new(&settings, nbytes).map_err(failed)?;
-                let encode = settings.scratch_within(nbytes).map_err(failed)? as u64;
+                let encode = settings
+                    .scratch_within(nbytes, self.threads)
+                    .map_err(failed)? as u64;
                 let highest = ChunkPlan::new(&settings.highest(), nbytes).map_err(failed)?;
                 let out = chunk.most().max(highest.most()) as u64;
                 most.out = most.out.max(out.max(place_of(stored)) + digest);
@@ -112,15 +127,19 @@ impl<'a> ChunkEncoder<'a> {
         let memory = DecodeMemory::Lent(scratch.lend());
         read_into(&*self.plan.changed.shown, plain.start, bytes, memory)?;
         let nbytes = bytes.len();
-        let work = scratch.take(settings.scratch_within(nbytes).map_err(failed)? as u64)?;
+        let work = settings
+            .scratch_within(nbytes, self.threads)
+            .map_err(failed)?;
+        let work = scratch.take(work as u64)?;
         let place = stored.filter(|_| self.stays(number));
+        let threads = self.threads;
         let len = Encoder::lend(|encoder| match place {
-            None => encoder.chunk(&settings, bytes, out, work),
+            None => encoder.chunk(&settings, bytes, out, work, threads),
             Some(_) => {
                 let place = place_of(place) as usize;
-                match encoder.chunk_within(&settings, bytes, &mut out[..place], work)? {
+                match encoder.chunk_within(&settings, bytes, &mut out[..place], work, threads)? {
                     true => Ok(place),
-                    false => encoder.chunk(&settings.highest(), bytes, out, work),
+                    false => encoder.chunk(&settings.highest(), bytes, out, work, threads),
                 }
             }
         });
@@ -207,7 +226,7 @@ impl<'a> ChunkEncoder<'a> {
     }
 }
 
-/// Memory for as many of `most` threads as there is, at least for one. Never waited for: what is staged takes memory that is
+/// Memory for `most` chunks at a time if there is as much, at least for one. Never waited for: what is staged takes memory that is
 /// only given back by this commit, when the disk is full.
 fn memory_for(budget: &Arc<Budget>, each: u64, most: usize) -> (Hold, usize) {
     let all = budget.try_reserve(each.saturating_mul(most as u64));

@@ -280,8 +280,8 @@ fn whole_chunk(typesize: u8) -> u32 {
 
 fn chunk_of_nothing(settings: &ChunkSettings) -> std::result::Result<Vec<u8>, EncodeError> {
     let plan = ChunkPlan::new(settings, 0)?;
-    let (mut out, mut scratch) = (vec![0; plan.most()], vec![0; plan.scratch()]);
-    let len = Encoder::lend(|encoder| encoder.chunk(settings, &[], &mut out, &mut scratch))?;
+    let (mut out, mut scratch) = (vec![0; plan.most()], vec![0; plan.scratch_of(1)]);
+    let len = Encoder::lend(|encoder| encoder.chunk(settings, &[], &mut out, &mut scratch, 1))?;
     out.truncate(len);
     Ok(out)
 }

@@ -12,10 +12,11 @@ use super::{BloscpackFile, shape};
 use crate::container::bloscpack::chunks::FoundChunk;
 use crate::container::bloscpack::header::{self, FileHeader};
 use crate::container::bloscpack::sections::ENTRY;
-use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe, in_order};
+use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::memory::fallible;
+use crate::pipeline::in_order;
 
 const FILE: MemberNumber = MemberNumber::ONLY;
 
@@ -34,7 +35,7 @@ pub(super) struct Plan<'a> {
 
 impl Plan<'_> {
     pub(super) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<()> {
-        let encoder = ChunkEncoder::new(self);
+        let mut encoder = ChunkEncoder::new(self);
         let jobs = usize::try_from(self.dirty.count())
             .map_err(|_| Error::from(Fault::new("there are too many chunks")))?;
         let spaces = encoder.spaces(jobs, budget)?;

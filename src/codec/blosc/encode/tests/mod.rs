@@ -20,7 +20,7 @@ pub(super) const FILTERS: [Filter; 3] = [Filter::None, Filter::Shuffle, Filter::
 pub(super) fn encode(settings: &ChunkSettings, plain: &[u8]) -> Vec<u8> {
     let plan = ChunkPlan::new(settings, plain.len()).unwrap();
     let (mut out, mut scratch) = (vec![0xaa; plan.most()], vec![0x55; plan.scratch()]);
-    let len = Encoder::lend(|encoder| encoder.chunk(settings, plain, &mut out, &mut scratch));
+    let len = Encoder::lend(|encoder| encoder.chunk(settings, plain, &mut out, &mut scratch, 1));
     out.truncate(len.unwrap());
     out
 }
@@ -30,9 +30,9 @@ pub(super) fn encode_within(
     plain: &[u8],
     room: usize,
 ) -> Option<Vec<u8>> {
-    let mut scratch = vec![0x55; settings.scratch_within(plain.len()).unwrap()];
+    let mut scratch = vec![0x55; settings.scratch_within(plain.len(), 1).unwrap()];
     let mut room = vec![0xaa; room];
-    Encoder::lend(|encoder| encoder.chunk_within(settings, plain, &mut room, &mut scratch))
+    Encoder::lend(|encoder| encoder.chunk_within(settings, plain, &mut room, &mut scratch, 1))
         .unwrap()
         .then_some(room)
 }
@@ -74,35 +74,34 @@ fn every_compressor_filter_size_and_level() {
 }
 
 #[test]
-fn blocks_of_several_threads_are_put_as_they_come() {
-    let plain = floats(100_001);
-    let settings = ChunkSettings {
-        block_size: BlockSize::Explicit(96 << 10),
-        ..ChunkSettings::new(Compressor::Zstd, Filter::Bitshuffle, 8)
-    };
-    let plan = ChunkPlan::new(&settings, plain.len()).unwrap();
-    let encode_block = |i| {
-        let (mut out, mut scratch) = (vec![0; plan.most_of_block()], vec![0; plan.scratch()]);
-        let bytes = &plain[plan.block_range(i)];
-        let len = Encoder::new().block(&plan, bytes, &mut out, &mut scratch);
-        out.truncate(len.unwrap().unwrap());
-        (i, out)
-    };
-    let mut out = vec![0; plan.most()];
-    let mut chunk = Assembler::new(&plan, &mut out).unwrap();
-    std::thread::scope(|scope| {
-        let blocks = (0..plan.blocks()).rev();
-        let threads: Vec<_> = blocks
-            .map(|i| scope.spawn(move || encode_block(i)))
-            .collect();
-        for thread in threads {
-            let (i, block) = thread.join().unwrap();
-            assert!(chunk.put(i, &block));
+fn a_large_chunk_is_the_same_whoever_encodes_its_blocks() {
+    let plain = floats((4 << 20) / 8 + 12_345);
+    for compressor in [Compressor::Lz4, Compressor::Zstd] {
+        let settings = ChunkSettings {
+            block_size: BlockSize::Explicit(96 << 10),
+            ..ChunkSettings::new(compressor, Filter::Bitshuffle, 8)
+        };
+        let plan = ChunkPlan::new(&settings, plain.len()).unwrap();
+        let alone = encode(&settings, &plain);
+        assert!(plan.blocks() > 40 && alone.len() < plain.len());
+        for threads in [2, 3, 64] {
+            let mut out = vec![0xaa; plan.most()];
+            let mut scratch = vec![0x55; plan.scratch_of(threads)];
+            let within = |room: &mut [u8], scratch: &mut [u8]| {
+                Encoder::new().chunk_within(&settings, &plain, room, scratch, threads)
+            };
+            let len = Encoder::new().chunk(&settings, &plain, &mut out, &mut scratch, threads);
+            assert!(out[..len.unwrap()] == alone);
+            let mut scratch = vec![0x55; settings.scratch_within(plain.len(), threads).unwrap()];
+            assert_eq!(within(&mut out[..alone.len()], &mut scratch), Ok(true));
+            assert!(out[..alone.len()] == alone);
+            assert_eq!(within(&mut out[..alone.len() / 2], &mut scratch), Ok(false));
+            assert!(matches!(
+                within(&mut out, &mut scratch[..1000]),
+                Err(EncodeError::ScratchSize { .. })
+            ));
         }
-    });
-    let len = chunk.finish();
-    assert!(plan.blocks() > 3 && len < plain.len());
-    assert!(decode(&out[..len]) == plain);
+    }
 }
 
 #[test]
@@ -116,6 +115,7 @@ fn mistakes_of_the_caller_are_told() {
             &vec![1; plain],
             &mut vec![0; out],
             &mut vec![0; scratch],
+            1,
         )
     };
     let expected = plan.scratch();

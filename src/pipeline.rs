@@ -1,24 +1,21 @@
 //! Work on several threads whose results are taken in order.
 //!
 //! Every thread has a space (buffers) of its own and works on every n-th job; a result lies in the space until it has been
-//! taken. So memory is what the spaces take, and nothing overtakes anything. Used by the formats' recipes.
+//! taken. So memory is what the spaces take, and nothing overtakes anything. Used by the formats' recipes for chunks, and by
+//! encoders for the blocks of a large one.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use crate::error::{Error, Result};
-
-/// Runs `make` on the numbers below `jobs`, one thread for each of `spaces`, and `take` on the results, in order, on this
-/// thread. The first error ends it.
-pub fn in_order<S: Send, R: Send>(
+/// Runs `make` on the numbers below `jobs`, one thread for each of `spaces`, of which there is one at least, and `take` on
+/// the results, in order, on this thread. The first error ends it.
+pub fn in_order<S: Send, R: Send, E: Send>(
     mut spaces: Vec<S>,
     jobs: usize,
-    make: impl Fn(&mut S, usize) -> Result<R> + Sync,
-    mut take: impl FnMut(usize, &mut S, R) -> Result<()>,
-) -> Result<()> {
+    make: impl Fn(&mut S, usize) -> Result<R, E> + Sync,
+    mut take: impl FnMut(usize, &mut S, R) -> Result<(), E>,
+) -> Result<(), E> {
     if jobs < 2 || spaces.len() < 2 {
-        let Some(space) = spaces.first_mut() else {
-            return Err(Error::Bug("work without space".into()));
-        };
+        let space = &mut spaces[0];
         return (0..jobs).try_for_each(|job| {
             let made = make(space, job)?;
             take(job, space, made)
@@ -36,8 +33,10 @@ pub fn in_order<S: Send, R: Send>(
         }
         for job in 0..jobs {
             let (made, back) = &lanes[job % stride];
-            let ended = || Error::Bug("an encoder ended early".into());
-            let (mut space, result): (S, Result<R>) = made.recv().map_err(|_| ended())?;
+            // One that has panicked ends the scope with a panic.
+            let Ok((mut space, result)) = made.recv() else {
+                break;
+            };
             take(job, &mut space, result?)?;
             // Whoever has no more to do does not wait for it.
             let _ = back.send(space);
@@ -47,11 +46,11 @@ pub fn in_order<S: Send, R: Send>(
 }
 
 /// One thread's jobs. Ends early when nobody takes its results any more.
-fn work<S, R>(
+fn work<S, R, E>(
     mut space: S,
     jobs: impl Iterator<Item = usize>,
-    make: &impl Fn(&mut S, usize) -> Result<R>,
-    give: &SyncSender<(S, Result<R>)>,
+    make: &impl Fn(&mut S, usize) -> Result<R, E>,
+    give: &SyncSender<(S, Result<R, E>)>,
     free: &Receiver<S>,
 ) {
     for job in jobs {
@@ -74,7 +73,7 @@ mod tests {
         let mut taken = Vec::new();
         let make = |space: &mut usize, job: usize| {
             *space = job * job;
-            Ok(())
+            Ok::<_, ()>(())
         };
         in_order(vec![0; threads], jobs, make, |job, space, ()| {
             assert_eq!(job, taken.len());
@@ -99,18 +98,18 @@ mod tests {
     fn the_first_error_ends_it() {
         for fails_in_taking in [false, true] {
             let make = |_: &mut (), job: usize| match job {
-                7 if !fails_in_taking => Err(Error::NotFound),
+                7 if !fails_in_taking => Err("made"),
                 _ => Ok(()),
             };
             let mut taken = 0;
             let done = in_order(vec![(); 3], 100, make, |job, (), ()| {
                 taken = job + 1;
                 match job {
-                    7 => Err(Error::NotFound),
+                    7 => Err("taken"),
                     _ => Ok(()),
                 }
             });
-            assert!(matches!(done, Err(Error::NotFound)));
+            assert_eq!(done, Err(if fails_in_taking { "taken" } else { "made" }));
             assert_eq!(taken, if fails_in_taking { 8 } else { 7 });
         }
     }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use memmap2::{MmapMut, MmapOptions};
 
 use super::budget::Hold;
+use super::large_page::{self, LARGE_PAGE, Part};
 use super::no_memory;
 use super::scratch::{self, Scratch};
 use crate::error::Result;
@@ -48,6 +49,7 @@ enum Memory {
     /// These are used again.
     Small(Box<[u8]>),
     Mapped(MmapMut),
+    Part(Part),
 }
 
 /// A decoded block: its bytes and the part of the budget that they take.
@@ -96,6 +98,9 @@ impl FreedMemory {
             if super::allocator::is_short() {
                 return None;
             }
+            if let Some(part) = self.part_of_page(size) {
+                return Some(Memory::Part(part));
+            }
             let mapping = mapped(size).or_else(|_| {
                 // What the system refuses it may grant when it has got these back.
                 self.give_up();
@@ -103,6 +108,17 @@ impl FreedMemory {
             });
             mapping.map(Memory::Mapped).ok()
         })
+    }
+
+    /// A part of a large page, whose other parts are kept, if there is room for them.
+    fn part_of_page(&self, size: usize) -> Option<Part> {
+        if self.lock().bytes + LARGE_PAGE as u64 > self.keep {
+            return None;
+        }
+        let mut parts = large_page::parts(size)?;
+        let first = parts.next();
+        parts.for_each(|part| self.put_back(Memory::Part(part)));
+        first
     }
 
     /// Memory of the allocator that will be used again, of at least `len` bytes.
@@ -160,6 +176,7 @@ impl Memory {
         match self {
             Memory::Heap(bytes) | Memory::Small(bytes) => bytes,
             Memory::Mapped(mapping) => mapping,
+            Memory::Part(part) => part.bytes(),
         }
     }
 
@@ -167,6 +184,7 @@ impl Memory {
         match self {
             Memory::Heap(bytes) | Memory::Small(bytes) => bytes,
             Memory::Mapped(mapping) => mapping,
+            Memory::Part(part) => part.bytes_mut(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod allocator;
 pub mod block;
 pub mod budget;
 pub mod fallible;
+pub mod large_page;
 pub mod limit;
 #[cfg(test)]
 pub(crate) mod refusing;

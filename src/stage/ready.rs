@@ -10,9 +10,10 @@ use memmap2::{Advice, MmapMut};
 
 use crate::memory::budget::Hold;
 use crate::memory::is_short;
+use crate::memory::large_page::LARGE_PAGE;
 
 /// Bytes of such a slab: one large page, which the system gives and clears at once.
-pub(super) const HUGE: u64 = 2 << 20;
+pub(super) const HUGE: u64 = LARGE_PAGE as u64;
 
 /// The system clears more in a moment than a program writes.
 const MOST: usize = 3;

@@ -38,7 +38,7 @@ fn decode(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter(|| {
                 decoder
-                    .decode_chunk(&header, black_box(&chunk), &mut out, &mut scratch, 1)
+                    .decode_chunk(&header, black_box(&chunk), &mut out, &mut scratch)
                     .unwrap()
             })
         });

@@ -12,6 +12,7 @@ mod model;
 mod programs;
 mod round_trip;
 mod shapes;
+mod sharing;
 mod visible;
 
 use std::ffi::OsString;

@@ -111,7 +111,7 @@ install_tool() {
 # What mounted tests use of others: test suites of file systems, and programs that write to files in every way.
 install_test_tools() {
     local program missing=()
-    for program in git:git rsync:rsync vim.tiny:vim-tiny ar:binutils setpriv:util-linux; do
+    for program in git:git rsync:rsync vim.tiny:vim-tiny ar:binutils setpriv:util-linux mkfs.xfs:xfsprogs; do
         command -v "${program%%:*}" >/dev/null || missing+=("${program##*:}")
     done
     [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"

@@ -1,7 +1,8 @@
 //! How what is staged becomes the container: a format's recipe, carried out so that the disk holds the old container or the
 //! new one.
 //!
-//! - [`replaced`]: a new file beside the old one, synced, which takes its name.
+//! - [`replaced`]: a new file beside the old one, synced, which takes its name. Where the file system lets the two share bytes, what
+//!   stays is shared and costs nothing.
 //! - [`in_place`]: changes written to the log first, then to the file.
 //! - [`new_file`]: a container that is new, which has no stage but [`drafts`]. [`exchange`]: how a new file takes the name of another.
 //! - [`recovery`]: what a log that was left behind says of a commit that did not come to its end, with [`fingerprint`] of
@@ -104,13 +105,23 @@ impl Commit<'_> {
     /// Carries it out. After an error the container is what it was.
     pub fn carry_out(&self, publish: Publish<'_>) -> Result<CommitOutcome> {
         let now = self.unchanged()?;
-        let way = match self.way(&now)? {
-            Ok(way) => way,
-            Err(why) => return Ok(CommitOutcome::Stays(why)),
-        };
-        match way {
-            CommitWay::Replaced => replaced::replace(self, &now, publish)?,
-            CommitWay::InPlace => in_place::change(self, publish)?,
+        for (undertaking, writes) in self.undertakings(&now)? {
+            if writes > self.most {
+                let (writes, most) = (writes >> 20, self.most >> 20);
+                return Ok(CommitOutcome::Stays(format!(
+                    "committing it would write about {writes} MiB, more than {most}; `arrayfs stage commit` does it"
+                )));
+            }
+            let done = match undertaking {
+                Undertaking::Replace => {
+                    replaced::replace(self, &now, CommitWay::Replaced, publish)?
+                }
+                Undertaking::Share => replaced::replace(self, &now, CommitWay::InPlace, publish)?,
+                Undertaking::Change => in_place::change(self, publish).map(|()| true)?,
+            };
+            if done {
+                break;
+            }
         }
         Ok(CommitOutcome::Published)
     }
@@ -148,36 +159,45 @@ impl Commit<'_> {
         }
     }
 
-    /// How it is to be done, or why it is not.
-    fn way(&self, now: &Stat) -> Result<std::result::Result<CommitWay, String>> {
+    /// How it is done, with the bytes that it writes; what comes later if the first is not possible.
+    fn undertakings(&self, now: &Stat) -> Result<Vec<(Undertaking, u64)>> {
         let amount = self.rewrite.amount(self.changed)?;
-        let replaceable = replaced::is_possible(self, now)?;
-        // In place everything is written twice: to the log, and from there.
-        let in_place = match amount.moves {
-            true => amount.stored.max(amount.changed).saturating_mul(2),
-            false => amount.changed.saturating_mul(2),
-        };
         let replaced = amount.stored.max(amount.changed);
-        let way = match (self.preference, replaceable) {
-            (Preference::InPlace, _) | (_, false) => CommitWay::InPlace,
-            (Preference::Replace, true) => CommitWay::Replaced,
-            (Preference::Auto, true) if replaced <= LITTLE || in_place >= replaced => {
-                CommitWay::Replaced
-            }
-            (Preference::Auto, true) => CommitWay::InPlace,
+        let shared = match amount.moves {
+            true => replaced,
+            false => amount.changed,
         };
-        let writes = match way {
-            CommitWay::Replaced => replaced,
-            CommitWay::InPlace => in_place,
-        };
-        if writes <= self.most {
-            return Ok(Ok(way));
+        // To the log, and from there.
+        let in_place = shared.saturating_mul(2);
+        let replace = (Undertaking::Replace, replaced);
+        let share = (Undertaking::Share, shared);
+        let change = (Undertaking::Change, in_place);
+        if self.preference == Preference::InPlace || !replaced::is_possible(self, now)? {
+            return Ok(vec![change]);
         }
-        let (writes, most) = (writes >> 20, self.most >> 20);
-        Ok(Err(format!(
-            "committing it would write about {writes} MiB, more than {most}; `arrayfs stage commit` does it"
-        )))
+        if in_place >= replaced {
+            return Ok(vec![replace]);
+        }
+        let otherwise = match self.preference {
+            Preference::Auto if replaced > LITTLE => change,
+            _ => replace,
+        };
+        match self.disk.may_share(&*self.source()?) {
+            true => Ok(vec![share, otherwise]),
+            false => Ok(vec![otherwise]),
+        }
     }
+}
+
+/// What a commit does with the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Undertaking {
+    /// Another one takes its place.
+    Replace,
+    /// Another one that shares with it what stays.
+    Share,
+    /// It is changed itself.
+    Change,
 }
 
 /// The path of a file beside the container.

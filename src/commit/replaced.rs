@@ -44,12 +44,22 @@ fn is_given(name: &OsStr) -> bool {
     name == "security.selinux"
 }
 
-pub(super) fn replace(commit: &Commit<'_>, now: &Stat, publish: Publish<'_>) -> Result<()> {
+/// `told`: as what the recipe is told; as changes in place they are made to a file that shares all bytes with the old one. False
+/// if two files cannot: then nothing has happened.
+pub(super) fn replace(
+    commit: &Commit<'_>,
+    now: &Stat,
+    told: CommitWay,
+    publish: Publish<'_>,
+) -> Result<bool> {
     let new_name = new_name(&commit.spot.name);
     // An old log, whose removal was not synced, would take the new file for one that came out of an exchange.
     commit.stage.make_log()?;
     let file = create(commit, &new_name, now)?;
-    let replaced = fill(commit, now, &*file).and_then(|()| {
+    let replaced = fill(commit, now, told, &*file).and_then(|filled| {
+        if !filled {
+            return Ok(false);
+        }
         let new = file.source().stat()?.identity;
         commit.stage.append(&CommitRecord::Replacing {
             layer: commit.layer,
@@ -62,14 +72,15 @@ pub(super) fn replace(commit: &Commit<'_>, now: &Stat, publish: Publish<'_>) -> 
         publish(CommitWay::Replaced, &mut || {
             exchange(commit, &new_name, new)
         })
+        .map(|()| true)
     });
     match replaced {
-        // The old file. The commit has happened, whether or not it can be removed.
-        Ok(()) => {
+        // The old file, or a new one without bytes. The commit has happened, whether or not it can be removed.
+        Ok(done) => {
             if let Err(e) = remove(commit, &new_name) {
                 log::warn!("{e}; the next commit does it");
             }
-            Ok(())
+            Ok(done)
         }
         Err(e) => {
             // Ours, unless somebody else's could not be put back.
@@ -86,17 +97,22 @@ fn create(commit: &Commit<'_>, name: &OsStr, now: &Stat) -> Result<Arc<dyn DiskF
     create_hidden(commit.disk, commit.spot, name, 0o600, commit.owner(now))
 }
 
-fn fill(commit: &Commit<'_>, now: &Stat, file: &dyn DiskFile) -> Result<()> {
+/// False if it was to share bytes and cannot.
+fn fill(commit: &Commit<'_>, now: &Stat, told: CommitWay, file: &dyn DiskFile) -> Result<bool> {
     let mut new = ReplacingFile {
         file,
         old: commit.source()?,
         caller: commit.owner(now),
+        shares: told == CommitWay::InPlace,
         waiting: 0..0,
     };
+    if new.shares && !file.share(&*new.old, new.caller)? {
+        return Ok(false);
+    }
     let changed = commit.changed;
     commit
         .rewrite
-        .recipe(changed, CommitWay::Replaced, commit.budget, &mut new)?;
+        .recipe(changed, told, commit.budget, &mut new)?;
     let target = Target::Open(file.source());
     for name in copied_names(commit, now)? {
         let value = new.old.xattr(&name)?;
@@ -112,7 +128,7 @@ fn fill(commit: &Commit<'_>, now: &Stat, file: &dyn DiskFile) -> Result<()> {
         mtime: Some(NewTime::At(commit.written)),
     };
     commit.disk.set_attributes(target, &attributes)?;
-    commit.disk.sync(target, false)
+    commit.disk.sync(target, false).map(|()| true)
 }
 
 fn file_gid(file: &dyn DiskFile) -> u32 {
@@ -158,6 +174,8 @@ struct ReplacingFile<'a> {
     file: &'a dyn DiskFile,
     old: Arc<dyn Source>,
     caller: Caller,
+    /// Whether it has had all bytes of the old one from the start.
+    shares: bool,
     /// What the disk has not begun to write.
     waiting: Range<u64>,
 }
@@ -177,6 +195,9 @@ impl ReplacingFile<'_> {
 
 impl Recipe for ReplacingFile<'_> {
     fn copy(&mut self, _file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
+        if self.shares && from.start == to {
+            return Ok(());
+        }
         let mut done = 0;
         while from.start + done < from.end {
             let range = from.start + done..from.end;

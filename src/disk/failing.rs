@@ -174,6 +174,10 @@ impl Disk for FailingDisk {
         self.disk.remove_xattr(of, name)
     }
 
+    fn may_share(&self, of: &dyn Source) -> bool {
+        self.disk.may_share(of)
+    }
+
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
         self.failure.call()?;
         self.disk.sync(of, data)
@@ -198,6 +202,11 @@ impl DiskFile for FailingFile {
     fn allocate(&self, what: Allocation, caller: Caller) -> Result<()> {
         self.failure.call()?;
         self.file.allocate(what, caller)
+    }
+
+    fn share(&self, all_of: &dyn Source, caller: Caller) -> Result<bool> {
+        self.failure.call()?;
+        self.file.share(all_of, caller)
     }
 
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {

@@ -22,9 +22,20 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::source::local::{LocalStore, beneath, proc_name, status};
-use crate::source::{FileId, FileKind, SpecialKind};
+use crate::source::{FileId, FileKind, Source, SpecialKind};
 use caller::Privilege;
 use file::LocalFile;
+
+/// File systems of Linux with files that share bytes, by their magic numbers: Btrfs, XFS, bcachefs, OCFS2, ZFS, NFS. On some they
+/// are an option, so this says no more than that it is worth trying.
+const SHARING: &[u32] = &[
+    0x9123_683E,
+    0x5846_5342,
+    0xCA45_1A4E,
+    0x7461_636F,
+    0x2FC1_2FC1,
+    0x0000_6969,
+];
 
 /// What a directory of the local file system is changed through.
 pub struct LocalDisk {
@@ -243,6 +254,11 @@ impl Disk for LocalDisk {
         self.change(of, "remove an attribute of", |file| {
             fs::removexattr(file.name(), name)
         })
+    }
+
+    fn may_share(&self, of: &dyn Source) -> bool {
+        let system = of.fd().and_then(|fd| fs::fstatfs(fd).ok());
+        system.is_some_and(|system| SHARING.contains(&(system.f_type as u32)))
     }
 
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {

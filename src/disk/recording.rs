@@ -83,6 +83,8 @@ fn note(record: &Mutex<Record>, change: Change) {
 pub struct RecordingDisk {
     disk: Arc<dyn Disk>,
     record: Arc<Mutex<Record>>,
+    /// Whether files share their bytes, or at least do as if.
+    shares: bool,
 }
 
 struct RecordingFile {
@@ -93,8 +95,16 @@ struct RecordingFile {
 
 impl RecordingDisk {
     pub fn new(disk: Arc<dyn Disk>) -> RecordingDisk {
+        RecordingDisk::sharing(disk, false)
+    }
+
+    pub fn sharing(disk: Arc<dyn Disk>, shares: bool) -> RecordingDisk {
         let record = Arc::default();
-        RecordingDisk { disk, record }
+        RecordingDisk {
+            disk,
+            record,
+            shares,
+        }
     }
 
     pub fn changes(&self) -> Vec<Change> {
@@ -146,6 +156,10 @@ fn path_of(place: Place<'_>) -> PathBuf {
 }
 
 impl Disk for RecordingDisk {
+    fn may_share(&self, _of: &dyn Source) -> bool {
+        self.shares
+    }
+
     fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>> {
         let file = self.disk.create(place, mode, caller)?;
         Ok(self.opened(file, |writer| Change::Create(path_of(place), mode, writer)))
@@ -245,6 +259,14 @@ impl DiskFile for RecordingFile {
         self.file.allocate(what, caller)?;
         self.note(Change::Allocate(self.writer, what));
         Ok(())
+    }
+
+    fn share(&self, all_of: &dyn Source, caller: Caller) -> Result<bool> {
+        let (mut done, len) = (0, all_of.len());
+        while done < len {
+            done += self.copy(all_of, done..len, done, caller)? as u64;
+        }
+        Ok(true)
     }
 
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::examine::{examine, sound};
 use super::image::Image;
-use super::session::{CONTAINER, Session, content};
+use super::session::{CONTAINER, content};
 use super::{Run, judge, on_all_processors, runs};
 use crate::tree::InUse;
 
@@ -18,7 +18,7 @@ enum Went {
 }
 
 fn fail(run: &Run, code: i32, call: usize) -> Result<Went, String> {
-    let session = Session::new(run.sample, run.way, code);
+    let session = run.session(code);
     session.failure.arm(call);
     (run.scenario.act)(&session);
     let well = session.failure.is_armed();

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use super::examine::examine;
 use super::scenarios::FOREIGN;
-use super::session::{CONTAINER, Session, THEIRS, content, sample, tree_at};
+use super::session::{CONTAINER, THEIRS, content, sample, tree_at};
 use super::{Run, on_all_processors, runs, states};
 use crate::tree::Tree;
 
@@ -20,7 +20,7 @@ fn content_of(bytes: &[u8], run: &Run) -> Vec<u8> {
 }
 
 fn check(run: &Run) -> (usize, usize) {
-    let session = Session::new(run.sample, run.way, libc::EIO);
+    let session = run.session(libc::EIO);
     (run.scenario.act)(&session);
     let changes = session.disk.changes();
     let done = session.done.lock().unwrap();

@@ -14,8 +14,8 @@ mod session;
 mod simulated;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use examine::{Recovered, examine};
@@ -152,6 +152,8 @@ struct Run {
     scenario: &'static Scenario,
     sample: &'static str,
     way: Preference,
+    /// The disk has files that share bytes.
+    shares: bool,
 }
 
 #[derive(Default)]
@@ -180,11 +182,17 @@ impl Tally {
 
 impl Run {
     fn name(&self) -> String {
-        format!("{}, {}, {:?}", self.scenario.name, self.sample, self.way)
+        let shares = if self.shares { ", sharing" } else { "" };
+        let (name, sample, way) = (self.scenario.name, self.sample, self.way);
+        format!("{name}, {sample}, {way:?}{shares}")
+    }
+
+    fn session(&self, code: i32) -> Arc<Session> {
+        Session::sharing(self.sample, self.way, code, self.shares)
     }
 
     fn crash(&self) -> Tally {
-        let session = Session::new(self.sample, self.way, libc::EIO);
+        let session = self.session(libc::EIO);
         (self.scenario.act)(&session);
         let changes = session.disk.changes();
         let done = session.done.lock().unwrap();
@@ -267,10 +275,15 @@ fn runs() -> impl Iterator<Item = Run> {
         let samples = scenario.samples.iter();
         samples.flat_map(move |sample| scenario.ways.iter().map(move |way| (scenario, sample, way)))
     });
-    each.map(|(scenario, sample, &way)| Run {
-        scenario,
-        sample,
-        way,
+    each.flat_map(|(scenario, sample, &way)| {
+        let run = move |shares| Run {
+            scenario,
+            sample,
+            way,
+            shares,
+        };
+        let sharing = way == Preference::Replace;
+        std::iter::once(run(false)).chain(sharing.then(|| run(true)))
     })
 }
 

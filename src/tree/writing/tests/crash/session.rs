@@ -100,13 +100,19 @@ pub(super) fn sample(name: &str) -> Vec<u8> {
 
 impl Session {
     pub(super) fn new(of: &str, commit: Preference, code: i32) -> Arc<Session> {
+        Session::sharing(of, commit, code, false)
+    }
+
+    /// `shares`: whether the disk has files that share bytes.
+    pub(super) fn sharing(of: &str, commit: Preference, code: i32, shares: bool) -> Arc<Session> {
         let directory = scratch();
         std::fs::write(directory.path().join(CONTAINER), sample(of)).unwrap();
         let failure = Failure::new(code);
         let mut recording = None;
         let tree = tree_at(directory.path(), commit, |disk| {
             let failure = Arc::clone(&failure);
-            let disk = Arc::new(RecordingDisk::new(Arc::new(FailingDisk { disk, failure })));
+            let disk = Arc::new(FailingDisk { disk, failure });
+            let disk = Arc::new(RecordingDisk::sharing(disk, shares));
             recording = Some(Arc::clone(&disk));
             Some(disk)
         });

@@ -1,18 +1,21 @@
-//! BP-128 decoding of data shaped like a BPCells count matrix: 20 million entries, 2000 per column.
+//! BP-128 decoding and encoding of data shaped like a BPCells count matrix: 20 million entries, 2000 per column.
 //!
 //! `val` is m1 of geometric counts, `index` d1z of sorted rows out of 30000, `cell` plain and `start`
 //! d1 as in fragments. Each is decoded by both decoders, block by block into a reused 256 KiB buffer
-//! (what the daemon does) and in one call into one 80 MB buffer. Throughput is of decoded bytes.
+//! (what the daemon does) and in one call into one 80 MB buffer; and encoded from such a block, by both encoders. Throughput is of
+//! decoded bytes.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use arrayfs::decoders::bp128::{Bp128Error, CHUNK, Transform, add_in_place, decode, decode_scalar};
+use arrayfs::decoders::bp128::{
+    Bp128Error, CHUNK, Transform, add_in_place, decode, decode_scalar, encode, encode_scalar,
+};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use encode::{Encoded, encode};
+use encoded::{Encoded, encoded};
 
-#[path = "../src/codec/bp128/encode.rs"]
-mod encode;
+#[path = "../src/codec/bp128/encoded.rs"]
+mod encoded;
 
 const ENTRIES: usize = 20_000_000;
 const BLOCK: usize = 256 << 10;
@@ -81,7 +84,7 @@ fn decode_blocks(decoder: Decoder, transform: Transform, run: &Encoded, block: &
 }
 
 fn bench_array(c: &mut Criterion, name: &str, transform: Transform, values: &[u32]) {
-    let run = encode(transform, values);
+    let run = encoded(transform, values);
     let mut block = vec![1; BLOCK];
     let mut whole = vec![1; 4 * ENTRIES];
     let mut group = c.benchmark_group(name);
@@ -96,7 +99,38 @@ fn bench_array(c: &mut Criterion, name: &str, transform: Transform, values: &[u3
     }
 }
 
+type Encoder = fn(Transform, &[u8], &mut [u32], &mut [u32], &mut [u8]) -> Result<usize, Bp128Error>;
+
+/// One block, again and again: values and words stay in the cache.
+fn bench_encode(c: &mut Criterion, name: &str, transform: Transform, values: &[u32]) {
+    let values = &values[..BLOCK / 4];
+    let block: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let mut idx = vec![0; STRIDE + 1];
+    let mut starts = vec![0; if transform.has_starts() { STRIDE } else { 0 }];
+    let mut words = vec![1; BLOCK];
+    let mut group = c.benchmark_group(name);
+    group.throughput(Throughput::Bytes(BLOCK as u64));
+    for (encoder_name, encoder) in [("scalar", encode_scalar as Encoder), ("encode", encode)] {
+        group.bench_function(BenchmarkId::new(encoder_name, "block"), |b| {
+            b.iter(|| {
+                encoder(
+                    transform,
+                    black_box(&block),
+                    &mut idx,
+                    &mut starts,
+                    &mut words,
+                )
+                .unwrap()
+            });
+        });
+    }
+}
+
 fn bench(c: &mut Criterion) {
+    bench_encode(c, "encode val m1", Transform::MinusOne, &counts());
+    bench_encode(c, "encode index d1z", Transform::DeltaZigzag, &rows());
+    bench_encode(c, "encode cell plain", Transform::Plain, &cells());
+    bench_encode(c, "encode start d1", Transform::Delta, &positions());
     bench_array(c, "val m1", Transform::MinusOne, &counts());
     bench_array(c, "index d1z", Transform::DeltaZigzag, &rows());
     bench_array(c, "cell plain", Transform::Plain, &cells());

@@ -39,7 +39,8 @@ pub mod decoders {
     /// The integers of BPCells.
     pub mod bp128 {
         pub use crate::codec::bp128::{
-            Bp128Error, CHUNK, Transform, add_in_place, decode, decode_scalar,
+            Bp128Error, CHUNK, Transform, add_in_place, decode, decode_scalar, encode,
+            encode_scalar, most_words,
         };
     }
 }

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use arrayfs::decoders::bp128::{CHUNK, Transform};
-use encode::encode;
+use arrayfs::decoders::bp128::{CHUNK, Transform, encode_scalar};
+use encoded::encoded;
 
 use super::seeded::Seeded;
 
-#[path = "../../src/codec/bp128/encode.rs"]
-mod encode;
+#[path = "../../src/codec/bp128/encoded.rs"]
+mod encoded;
 
 /// A sparse matrix by columns, of counts.
 #[derive(Clone)]
@@ -53,8 +53,8 @@ impl Matrix {
     pub fn write_packed(&self, directory: &Path) {
         self.write_common(directory, "packed-uint-matrix-v2");
         let streams = [
-            ("val", encode(Transform::MinusOne, &self.val)),
-            ("index", encode(Transform::DeltaZigzag, &self.index)),
+            ("val", encoded(Transform::MinusOne, &self.val)),
+            ("index", encoded(Transform::DeltaZigzag, &self.index)),
         ];
         for (name, stream) in streams {
             let write = |part, bytes: &[u8]| {

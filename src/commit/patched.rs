@@ -2,14 +2,14 @@
 //!
 //! Used by [`super::recovery`] for who may not write: the file itself may be changed in part.
 
-use std::ffi::{OsStr, OsString};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::recovery::Left;
 use crate::error::{Fault, Result};
-use crate::source::{Fetch, FileId, FileIdentity, FileKind, Source, Space, Stat, Store};
+use crate::source::passing::Passing;
+use crate::source::{Fetch, FileIdentity, Source, Stat, Store};
 
 pub(super) struct Patched {
     stored: Arc<dyn Source>,
@@ -78,60 +78,12 @@ impl Source for Patched {
 }
 
 /// A store in which one container's file is read through its log.
-pub(super) struct ThroughLog {
-    store: Arc<dyn Store>,
-    path: PathBuf,
-    left: Arc<Left>,
-}
-
-impl ThroughLog {
-    pub(super) fn new(store: &Arc<dyn Store>, path: &Path, left: &Arc<Left>) -> ThroughLog {
-        ThroughLog {
-            store: Arc::clone(store),
-            path: path.to_owned(),
-            left: Arc::clone(left),
-        }
-    }
-}
-
-impl Store for ThroughLog {
-    fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
-        let source = self.store.open(path)?;
-        Ok(match path == self.path {
-            true => self.left.source(source),
+pub(super) fn through_log(store: &Arc<dyn Store>, of: &Path, left: &Arc<Left>) -> Arc<dyn Store> {
+    let (of, left) = (of.to_owned(), Arc::clone(left));
+    Arc::new(Passing::new(store, move |path, source| {
+        Ok(match path == of {
+            true => left.source(source),
             false => source,
         })
-    }
-
-    fn stat(&self, path: &Path) -> Result<Stat> {
-        self.store.stat(path)
-    }
-
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
-        self.store.list(path, each)
-    }
-
-    fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize> {
-        self.store.head(path, buf)
-    }
-
-    fn read_link(&self, path: &Path) -> Result<OsString> {
-        self.store.read_link(path)
-    }
-
-    fn space(&self) -> Result<Space> {
-        self.store.space()
-    }
-
-    fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>> {
-        self.store.xattr(path, file, name)
-    }
-
-    fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
-        self.store.xattr_names(path, file)
-    }
-
-    fn display(&self, path: &Path) -> PathBuf {
-        self.store.display(path)
-    }
+    }))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fingerprint::fingerprint;
-use super::patched::{Patched, ThroughLog};
+use super::patched::{Patched, through_log};
 use super::replaced::put_all;
 use crate::array::Info;
 use crate::container::rewrite::Rewrite;
@@ -203,7 +203,7 @@ pub fn open_through(
         }
     };
     let left = Arc::new(left);
-    let through: Arc<dyn Store> = Arc::new(ThroughLog::new(store, path, &left));
+    let through = through_log(store, path, &left);
     let mut container = recognised.open(&through, path, budget)?;
     let layers = left.layers();
     if layers.is_empty() {

@@ -10,6 +10,7 @@ mod forward;
 mod identity;
 pub mod local;
 mod memory;
+pub mod passing;
 
 pub use forward::ForwardWindow;
 pub use identity::{FileId, FileIdentity, Identity, MountId};

@@ -12,7 +12,7 @@ use super::Tree;
 use super::entry_table::ContainerNumber;
 use super::kept_open::KeptOpen;
 use super::open_container::OpenContainer;
-use super::pinned::Pinned;
+use super::pinned::pinned;
 use super::version::ContainerVersion;
 use crate::commit::recovery::open_through;
 use crate::error::{Error, Result};
@@ -195,7 +195,7 @@ fn open_unchanged(
     budget: &Arc<Budget>,
     settled: bool,
 ) -> Result<OpenContainer> {
-    let pinned: Arc<dyn Store> = Arc::new(Pinned::new(store, version, path));
+    let pinned = pinned(store, version, path);
     let container = match settled {
         true => version.recognised.open(&pinned, path, budget)?,
         false => open_through(&version.recognised, &pinned, path, budget)?,

@@ -10,20 +10,20 @@
 //! slices that belong together. Lengths are checked here once per run, so that neither decoder can
 //! leave its slices, whatever was stored. Used by `container::bpcells`.
 //!
-//! [`decode`] takes the AVX2 path where the CPU has it; [`decode_scalar`] is the reference for it.
+//! [`decode`] takes the AVX2 path where the CPU has it; [`decode_scalar`] is the reference for it. [`encode`] is the inverse.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-#[cfg(test)]
 mod encode;
+#[cfg(test)]
+pub(crate) mod encoded;
 mod scalar;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-#[cfg(test)]
-pub(crate) use encode::{Encoded, encode};
+pub use encode::{encode, encode_scalar, most_words};
 
 /// Values in a chunk.
 pub const CHUNK: usize = 128;
@@ -54,7 +54,7 @@ impl Transform {
     }
 }
 
-/// Why a run of chunks cannot be decoded; `chunk` counts from the start of the run.
+/// Why a run of chunks cannot be decoded or encoded; `chunk` counts from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bp128Error {
@@ -97,6 +97,25 @@ pub enum Bp128Error {
         /// Bytes of the output.
         present: usize,
     },
+    /// Values to encode that do not end on a whole one.
+    Values {
+        /// Bytes that are there.
+        present: usize,
+    },
+    /// An index for other chunks than those that are encoded.
+    Index {
+        /// Entries that there should be.
+        needed: usize,
+        /// Entries that are there.
+        present: usize,
+    },
+    /// Less room than chunks may take.
+    Room {
+        /// Chunks that are encoded.
+        chunks: usize,
+        /// Bytes of room for words.
+        present: usize,
+    },
 }
 
 impl fmt::Display for Bp128Error {
@@ -128,6 +147,18 @@ impl fmt::Display for Bp128Error {
                 write!(
                     f,
                     "an output of {present} bytes does not fit {chunks} chunks"
+                )
+            }
+            Self::Values { present } => {
+                write!(f, "{present} bytes are no whole values to encode")
+            }
+            Self::Index { needed, present } => {
+                write!(f, "an index of {present} entries given, {needed} needed")
+            }
+            Self::Room { chunks, present } => {
+                write!(
+                    f,
+                    "{chunks} chunks may take more than {present} bytes of words"
                 )
             }
         }

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 
+use super::encoded::{Encoded, encoded as encode};
 use super::*;
 
 const TRANSFORMS: [Transform; 4] = [
@@ -288,7 +289,7 @@ fn lengths_become_ends() {
     assert_eq!(words_of(&ends), [16, 0, u32::MAX - 1]);
 }
 
-fn any_transform() -> impl Strategy<Value = Transform> {
+pub(super) fn any_transform() -> impl Strategy<Value = Transform> {
     prop::sample::select(TRANSFORMS.as_slice())
 }
 
@@ -298,7 +299,7 @@ fn any_step() -> impl Strategy<Value = u32> {
 }
 
 /// Runs of chunks of mixed widths, with a tail.
-fn any_values() -> impl Strategy<Value = Vec<u32>> {
+pub(super) fn any_values() -> impl Strategy<Value = Vec<u32>> {
     let chunk = (
         0..=32u32,
         any::<u32>(),

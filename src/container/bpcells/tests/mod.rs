@@ -58,7 +58,7 @@ impl Dir {
 
     /// A packed stream of the second version.
     fn packed(&self, name: &str, transform: Transform, values: &[u32]) {
-        let encoded = bp128::encode(transform, values);
+        let encoded = bp128::encoded::encoded(transform, values);
         self.put(
             &format!("{name}_data"),
             [&b"UINT32v1"[..], &encoded.words].concat(),

@@ -1,0 +1,74 @@
+//! A store that passes on everything, and looks at the files that it opens.
+//!
+//! What is opened is handed to a function, which may refuse it or give another source in its place. Used by the tree, for which
+//! files of a version are these and no others, and by who reads a container through its log.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{FileId, FileKind, Source, Space, Stat, Store};
+use crate::error::Result;
+
+pub struct Passing<F> {
+    store: Arc<dyn Store>,
+    opened: F,
+}
+
+impl<F> Passing<F>
+where
+    F: Fn(&Path, Arc<dyn Source>) -> Result<Arc<dyn Source>> + Send + Sync,
+{
+    /// `opened` is given the path by which a file was opened.
+    pub fn new(store: &Arc<dyn Store>, opened: F) -> Passing<F> {
+        Passing {
+            store: Arc::clone(store),
+            opened,
+        }
+    }
+}
+
+impl<F> Store for Passing<F>
+where
+    F: Fn(&Path, Arc<dyn Source>) -> Result<Arc<dyn Source>> + Send + Sync,
+{
+    fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
+        (self.opened)(path, self.store.open(path)?)
+    }
+
+    fn stat(&self, path: &Path) -> Result<Stat> {
+        self.store.stat(path)
+    }
+
+    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
+        self.store.list(path, each)
+    }
+
+    fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize> {
+        self.store.head(path, buf)
+    }
+
+    fn read_link(&self, path: &Path) -> Result<OsString> {
+        self.store.read_link(path)
+    }
+
+    fn serve_others(&self) {
+        self.store.serve_others();
+    }
+
+    fn space(&self) -> Result<Space> {
+        self.store.space()
+    }
+
+    fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>> {
+        self.store.xattr(path, file, name)
+    }
+
+    fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
+        self.store.xattr_names(path, file)
+    }
+
+    fn display(&self, path: &Path) -> PathBuf {
+        self.store.display(path)
+    }
+}

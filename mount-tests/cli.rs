@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::harness::golden;
 use crate::harness::mounted::Mounted;
-use crate::harness::process::{ARRAYFS, Ran, arrayfs, run, wait_for_end};
+use crate::harness::process::{ARRAYFS, Ran, arrayfs, run, start, wait_for_end};
 use crate::harness::python::Written;
 use crate::harness::reads::{assert_same, xattr};
 use crate::harness::scratch_directory;
@@ -289,11 +289,7 @@ fn cat_into_a_closed_pipe_is_quiet() {
     let known = known();
     let mut command = Command::new(ARRAYFS);
     command.arg("cat").arg(known.blp()).arg("data");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped())).unwrap();
     drop(child.stdout.take());
     let mut said = String::new();
     std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::harness::mounted::{Mounted, is_mounted};
 use crate::harness::places::{CONTENT, places};
-use crate::harness::process::{ARRAYFS, Ran, arrayfs, has_ended, run, send, wait_for_end};
+use crate::harness::process::{ARRAYFS, Ran, arrayfs, has_ended, run, send, start, wait_for_end};
 use crate::harness::reads::assert_content;
 use crate::harness::writers::Bloscpack;
 use crate::harness::{is_root, scratch_directory, wait_until};
@@ -162,7 +162,7 @@ impl<'a> Foreground<'a> {
     fn start(source: &Path, mountpoint: &'a Path) -> Self {
         let mut command = Command::new(ARRAYFS);
         command.args(["mount", "-f", "-o", "log_level=error"]);
-        let child = command.arg(source).arg(mountpoint).spawn().unwrap();
+        let child = start(command.arg(source).arg(mountpoint)).unwrap();
         let started = Foreground { child, mountpoint };
         let data = mountpoint.join("x.blp/data");
         wait_until("the mount is there", || data.exists());
@@ -294,7 +294,7 @@ impl Namespace {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private"]);
         command.args(["sh", "-c", script, "sh"]).arg(mountpoint);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let child = start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
         let mut namespace = Namespace(child.unwrap());
         let mut ready = [0; 6];
         let stdout = namespace.0.stdout.as_mut().unwrap();

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::harness::mounted::{Mounted, mount_line};
 use crate::harness::places::{CONTENT, places};
 use crate::harness::process::{
-    ARRAYFS, Ran, arrayfs, has_ended, install, link_to_arrayfs, run, send, wait_for_end,
+    ARRAYFS, Ran, arrayfs, has_ended, install, link_to_arrayfs, run, send, start, wait_for_end,
 };
 use crate::harness::reads::assert_content;
 use crate::harness::writers::Bloscpack;
@@ -408,7 +408,7 @@ fn a_signal_ends_a_writable_mount() {
         let mut command = Command::new(ARRAYFS);
         command.args(["mount", "-f", "-o"]);
         command.arg(format!("rw,log={}", log.display()));
-        let mut child = command.args([source, mountpoint]).spawn().unwrap();
+        let mut child = start(command.args([source, mountpoint])).unwrap();
         let data = mountpoint.join("x.blp/data");
         wait_until("the mount is there", || data.exists());
         let mounted = Mounted::adopt(mountpoint);

@@ -16,6 +16,7 @@ both_ways![
     mode_owner_and_attributes_are_kept,
     every_name_of_a_container_holds_what_was_written,
     rights_of_others_are_kept,
+    a_directory_grants_no_rights_that_the_file_did_not,
     a_file_that_may_not_be_written_is_not,
     a_container_behind_a_symbolic_link_is_written,
     what_is_opened_for_writing_recommends_large_writes,
@@ -103,6 +104,23 @@ fn rights_of_others_are_kept(place: &Place) {
     let mut found = [0; 200];
     let n = rustix::fs::getxattr(stored, name, &mut found[..]).unwrap();
     assert_eq!(found[..n], acl());
+}
+
+/// Those that it grants on new files: the container is none.
+fn a_directory_grants_no_rights_that_the_file_did_not(place: &Place) {
+    container(place, "x.blp", &PLAIN);
+    let (stored, directory) = (&place.stored("x.blp"), place.source());
+    let name = "system.posix_acl_default";
+    if rustix::fs::setxattr(directory, name, &acl(), XattrFlags::empty()).is_err() {
+        eprintln!("not tested: the file system has no access control lists");
+        return;
+    }
+    std::fs::set_permissions(stored, Permissions::from_mode(0o660)).unwrap();
+    let expected = edit(place, 200);
+    assert_stored(stored, &expected);
+    let granted = rustix::fs::getxattr(stored, "system.posix_acl_access", &mut [0; 200][..]);
+    assert_eq!(granted, Err(rustix::io::Errno::NODATA));
+    assert_eq!(stored.metadata().unwrap().mode() & 0o777, 0o660);
 }
 
 fn a_file_that_may_not_be_written_is_not(place: &Place) {

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 use super::{assert_stored, written_by_dd};
+use crate::harness::process::nobody_starts;
 use crate::harness::reads::assert_content;
 use crate::harness::seeded::Seeded;
 use crate::harness::small_disk::SmallDisk;
@@ -62,6 +63,7 @@ fn write_to_a_full_disk(mut disk: SmallDisk) {
     let before = noise(&disk, 1);
     let stored = std::fs::read(disk.stored("x.blp")).unwrap();
     fill(&disk);
+    let nobody_starts = nobody_starts();
     let file = open(&disk);
     let mut expected = before.clone();
     let mut told = false;
@@ -78,7 +80,7 @@ fn write_to_a_full_disk(mut disk: SmallDisk) {
     assert!(is_full(file.sync_all()) || told, "nobody was told");
     assert_content(&disk.join("x.blp/data"), &expected);
     assert_content(&disk.stored("x.blp"), &stored);
-    drop(file);
+    drop((file, nobody_starts));
     assert_content(&disk.stored("x.blp"), &stored);
     assert_content(&disk.join("x.blp/data"), &expected);
     // With room it goes on.

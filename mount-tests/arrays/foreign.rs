@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use super::{assert_stored, both_ways, container};
 use crate::harness::place::Place;
+use crate::harness::process::nobody_starts;
 use crate::harness::reads::assert_content;
 use crate::harness::wait_until;
 use crate::harness::writers::Bloscpack;
@@ -31,13 +32,14 @@ fn errno<T>(done: io::Result<T>) -> Option<i32> {
 
 fn a_container_that_was_replaced_is_not_overwritten(place: &Place) {
     container(place, "x.blp", &[1; 100_000]);
+    let nobody_starts = nobody_starts();
     let file = open(place, "x.blp");
     file.write_all_at(b"staged", 10).unwrap();
     file.sync_all().unwrap();
     Bloscpack::default().write(&place.stored("new"), b"theirs");
     std::fs::rename(place.stored("new"), place.stored("x.blp")).unwrap();
     assert_eq!(errno(file.sync_all()), Some(libc::ESTALE));
-    drop(file);
+    drop((file, nobody_starts));
     wait_until("theirs is shown", || {
         std::fs::read(place.join("x.blp/data")).is_ok_and(|found| found == b"theirs")
     });
@@ -51,6 +53,7 @@ fn theirs() -> Vec<u8> {
 
 fn a_container_that_was_rewritten_is_not_overwritten(place: &Place) {
     container(place, "x.blp", &[1; 100_000]);
+    let nobody_starts = nobody_starts();
     let file = open(place, "x.blp");
     file.write_all_at(b"staged", 10).unwrap();
     // Within the same tick of the clock nobody could see a change.
@@ -68,12 +71,13 @@ fn a_container_that_was_rewritten_is_not_overwritten(place: &Place) {
         modified() != before
     });
     assert_eq!(errno(file.sync_all()), Some(libc::ESTALE));
-    drop(file);
+    drop((file, nobody_starts));
     assert_content(&place.stored("x.blp"), &theirs());
 }
 
 fn a_container_that_was_removed_does_not_come_back(place: &Place) {
     container(place, "x.blp", &[1; 100_000]);
+    let nobody_starts = nobody_starts();
     let file = open(place, "x.blp");
     file.write_all_at(b"staged", 10).unwrap();
     std::fs::remove_file(place.stored("x.blp")).unwrap();
@@ -82,7 +86,7 @@ fn a_container_that_was_removed_does_not_come_back(place: &Place) {
         matches!(told, Some(libc::ESTALE | libc::ENOENT)),
         "{told:?}"
     );
-    drop(file);
+    drop((file, nobody_starts));
     assert!(!place.stored("x.blp").exists());
     wait_until("it is gone", || !place.join("x.blp").exists());
 }
@@ -109,6 +113,7 @@ fn what_others_do_while_nothing_is_staged_is_taken_up(place: &Place) {
 fn a_container_that_was_renamed_takes_what_was_staged_along(place: &Place) {
     container(place, "x.blp", &[1; 100_000]);
     let mut expected = vec![1; 100_000];
+    let nobody_starts = nobody_starts();
     let file = open(place, "x.blp");
     file.write_all_at(b"staged", 10).unwrap();
     expected[10..16].copy_from_slice(b"staged");
@@ -119,7 +124,7 @@ fn a_container_that_was_renamed_takes_what_was_staged_along(place: &Place) {
     file.write_all_at(b"later", 50_000).unwrap();
     expected[50_000..50_005].copy_from_slice(b"later");
     file.sync_all().unwrap();
-    drop(file);
+    drop((file, nobody_starts));
     assert_stored(&place.stored("d/y.blp"), &expected);
     assert_content(&place.join("d/y.blp/data"), &expected);
     let left = |path: &str| std::fs::read_dir(place.stored(path)).unwrap().count();

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{assert_stored, both_ways, container};
 use crate::harness::place::Place;
+use crate::harness::process::nobody_starts;
 use crate::harness::reads::{assert_content, assert_same, read_direct, xattr};
 use crate::harness::seeded::Seeded;
 use crate::harness::wait_until;
@@ -237,6 +238,7 @@ fn fsync_of_what_is_not_committed_changes_nothing_stored(place: &Place) {
     container(place, "x.blp", &plain);
     let stored = std::fs::read(place.stored("x.blp")).unwrap();
     let path = &place.join("x.blp/data");
+    let nobody_starts = nobody_starts();
     let writer = open(path);
     writer.write_all_at(b"synced", 77).unwrap();
     writer.sync_all().unwrap();
@@ -245,7 +247,7 @@ fn fsync_of_what_is_not_committed_changes_nothing_stored(place: &Place) {
     let beside = |at: &Path| std::fs::read_dir(at).unwrap().count();
     assert!(beside(place.source()) > 1, "no log is beside the container");
     assert_eq!(beside(place.path()), 1, "it is hidden");
-    drop(writer);
+    drop((writer, nobody_starts));
     wait_until("it is gone", || beside(place.source()) == 1);
     let mut expected = plain;
     expected[77..83].copy_from_slice(b"synced");

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -70,14 +71,26 @@ pub fn install_script(text: &str, to: &Path) {
     install(&written, to);
 }
 
+/// Held by who starts a program, until it is started.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// As long as this lives no test starts a program. For tests that open an array for writing and look at what is stored before they
+/// close it: a program that another test starts has a copy of every open file, for a moment, and its end of it is a close,
+/// which commits. To be taken before the file is opened. Who has it starts no program either.
+pub fn nobody_starts() -> RwLockWriteGuard<'static, ()> {
+    STARTING.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a program; all of them are started here.
+pub fn start(command: &mut Command) -> std::io::Result<Child> {
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    command.spawn()
+}
+
 /// Runs a program until it has ended and both its outputs are closed.
 pub fn run(command: &mut Command) -> Ran {
     let piped = command.env("LC_ALL", "C").stdin(Stdio::null());
-    let mut child = piped
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(piped.stdout(Stdio::piped()).stderr(Stdio::piped())).unwrap();
     let stdout = drain(child.stdout.take().unwrap());
     let stderr = drain(child.stderr.take().unwrap());
     let status = wait_for_end(&mut child);

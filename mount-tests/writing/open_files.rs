@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{Timespec, Timestamps, futimens};
 
 use crate::harness::place::{Place, scenarios};
-use crate::harness::process::wait_for_end;
+use crate::harness::process::{install, start, wait_for_end};
 use crate::harness::reads::{assert_content, assert_same};
 use crate::harness::seeded::Seeded;
 use crate::harness::tools::tool;
@@ -61,18 +61,14 @@ fn assert_lines(place: &Place, name: &str, writers: usize, lines: usize) {
 
 fn appending_processes_lose_no_line(place: &Place) {
     const LINES: usize = 400;
-    let start = |writer: usize| -> Child {
+    let writer = |writer: usize| -> Child {
         let script =
             "exec >>log; n=0; while [ $n -lt $2 ]; do n=$((n+1)); echo \"writer $1 line $n\"; done";
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh", &writer.to_string(), &LINES.to_string()]);
-        command
-            .current_dir(place.path())
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap()
+        start(command.current_dir(place.path()).stdin(Stdio::null())).unwrap()
     };
-    for mut child in [0, 1, 2].map(start) {
+    for mut child in [0, 1, 2].map(writer) {
         assert!(wait_for_end(&mut child).success());
     }
     assert_lines(place, "log", 3, LINES);
@@ -139,10 +135,10 @@ fn a_program_that_runs_is_not_written_to(place: &Place) {
         return;
     };
     let program = place.join("sleep");
-    std::fs::copy(sleep, &program).unwrap();
+    install(&sleep, &program);
     let content = std::fs::read(&program).unwrap();
     let mut command = Command::new(&program);
-    let mut running = command.arg("100").spawn().unwrap();
+    let mut running = start(command.arg("100")).unwrap();
     for flags in [libc::O_WRONLY, libc::O_RDWR, libc::O_RDONLY | libc::O_TRUNC] {
         let flags = rustix::fs::OFlags::from_bits_retain(flags as u32);
         let opened = rustix::fs::open(&program, flags, rustix::fs::Mode::empty());

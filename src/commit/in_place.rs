@@ -115,7 +115,7 @@ fn reserve(
     }
 }
 
-fn has_no_room(e: &Error) -> bool {
+pub(super) fn has_no_room(e: &Error) -> bool {
     match e {
         Error::Io { cause, .. } => {
             let code = cause.raw_os_error();

@@ -48,6 +48,9 @@ pub const LARGE: u64 = 1 << 30;
 /// Files up to this size are replaced: the copy is cheap, and no program ever sees anything but the old or the new file.
 const LITTLE: u64 = 64 << 20;
 
+/// Of files up to this size nothing is shared with the new one: changes that keep their place cost more than the copy.
+const SHARED_FROM: u64 = if cfg!(test) { 0 } else { LITTLE };
+
 /// Where a container that is one file lies.
 #[derive(Debug, Clone)]
 pub struct Spot {
@@ -113,10 +116,8 @@ impl Commit<'_> {
                 )));
             }
             let done = match undertaking {
-                Undertaking::Replace => {
-                    replaced::replace(self, &now, CommitWay::Replaced, publish)?
-                }
-                Undertaking::Share => replaced::replace(self, &now, CommitWay::InPlace, publish)?,
+                Undertaking::Replace => replaced::replace(self, &now, publish).map(|()| true)?,
+                Undertaking::Share => replaced::replace_sharing(self, &now, publish)?,
                 Undertaking::Change => in_place::change(self, publish).map(|()| true)?,
             };
             if done {
@@ -175,14 +176,15 @@ impl Commit<'_> {
         if self.preference == Preference::InPlace || !replaced::is_possible(self, now)? {
             return Ok(vec![change]);
         }
-        if in_place >= replaced {
+        let is_little = self.preference == Preference::Auto && replaced <= LITTLE;
+        if in_place >= replaced || is_little {
             return Ok(vec![replace]);
         }
         let otherwise = match self.preference {
-            Preference::Auto if replaced > LITTLE => change,
-            _ => replace,
+            Preference::Replace => replace,
+            _ => change,
         };
-        match self.disk.may_share(&*self.source()?) {
+        match replaced > SHARED_FROM && self.disk.may_share(&*self.source()?) {
             true => Ok(vec![share, otherwise]),
             false => Ok(vec![otherwise]),
         }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::exchange::Exchange;
+use super::in_place::has_no_room;
 use super::new_file::create_hidden;
 use super::{Commit, Publish, beside};
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
@@ -44,38 +45,37 @@ fn is_given(name: &OsStr) -> bool {
     name == "security.selinux"
 }
 
-/// `told`: as what the recipe is told; as changes in place they are made to a file that shares all bytes with the old one. False
-/// if two files cannot: then nothing has happened.
-pub(super) fn replace(
+pub(super) fn replace(commit: &Commit<'_>, now: &Stat, publish: Publish<'_>) -> Result<()> {
+    replace_by(commit, now, false, publish).map(drop)
+}
+
+/// The new file shares all bytes with the old one before it is changed. False if it cannot, or if that takes room that there is
+/// not: then nothing has happened.
+pub(super) fn replace_sharing(
     commit: &Commit<'_>,
     now: &Stat,
-    told: CommitWay,
     publish: Publish<'_>,
 ) -> Result<bool> {
+    replace_by(commit, now, true, publish)
+}
+
+fn replace_by(commit: &Commit<'_>, now: &Stat, shares: bool, publish: Publish<'_>) -> Result<bool> {
     let new_name = new_name(&commit.spot.name);
     // An old log, whose removal was not synced, would take the new file for one that came out of an exchange.
     commit.stage.make_log()?;
     let file = create(commit, &new_name, now)?;
-    let replaced = fill(commit, now, told, &*file).and_then(|filled| {
-        if !filled {
-            return Ok(false);
+    let filled = match shares {
+        true => fill_sharing(commit, now, &*file),
+        false => fill(commit, now, false, &*file).map(|()| true),
+    };
+    let replaced = filled.and_then(|filled| {
+        if filled {
+            publish_new(commit, &new_name, &*file, publish)?;
         }
-        let new = file.source().stat()?.identity;
-        commit.stage.append(&CommitRecord::Replacing {
-            layer: commit.layer,
-            inode: new.id.inode,
-            birth: new.id.birth,
-            size: new.size,
-            mtime: new.mtime,
-        })?;
-        commit.stage.sync_log()?;
-        publish(CommitWay::Replaced, &mut || {
-            exchange(commit, &new_name, new)
-        })
-        .map(|()| true)
+        Ok(filled)
     });
     match replaced {
-        // The old file, or a new one without bytes. The commit has happened, whether or not it can be removed.
+        // The old file, or one that was not filled. The commit has happened, whether or not it can be removed.
         Ok(done) => {
             if let Err(e) = remove(commit, &new_name) {
                 log::warn!("{e}; the next commit does it");
@@ -93,27 +93,66 @@ pub(super) fn replace(
     }
 }
 
+fn publish_new(
+    commit: &Commit<'_>,
+    name: &OsStr,
+    file: &dyn DiskFile,
+    publish: Publish<'_>,
+) -> Result<()> {
+    let new = file.source().stat()?.identity;
+    commit.stage.append(&CommitRecord::Replacing {
+        layer: commit.layer,
+        inode: new.id.inode,
+        birth: new.id.birth,
+        size: new.size,
+        mtime: new.mtime,
+    })?;
+    commit.stage.sync_log()?;
+    publish(CommitWay::Replaced, &mut || exchange(commit, name, new))
+}
+
 fn create(commit: &Commit<'_>, name: &OsStr, now: &Stat) -> Result<Arc<dyn DiskFile>> {
     create_hidden(commit.disk, commit.spot, name, 0o600, commit.owner(now))
 }
 
-/// False if it was to share bytes and cannot.
-fn fill(commit: &Commit<'_>, now: &Stat, told: CommitWay, file: &dyn DiskFile) -> Result<bool> {
+fn fill_sharing(commit: &Commit<'_>, now: &Stat, file: &dyn DiskFile) -> Result<bool> {
+    let (old, owner) = (commit.source()?, commit.owner(now));
+    if !commit.disk.share(file, &*old, owner) {
+        return Ok(false);
+    }
+    match fill(commit, now, true, file) {
+        // What is shared counts twice for a quota.
+        Err(e) if has_no_room(&e) => {
+            log::debug!("{e}");
+            Ok(false)
+        }
+        filled => filled.map(|()| true),
+    }
+}
+
+/// `shares`: the file has all bytes of the old one already.
+fn fill(commit: &Commit<'_>, now: &Stat, shares: bool, file: &dyn DiskFile) -> Result<()> {
     let mut new = ReplacingFile {
         file,
         old: commit.source()?,
         caller: commit.owner(now),
-        shares: told == CommitWay::InPlace,
+        shares,
         waiting: 0..0,
     };
-    if new.shares && !file.share(&*new.old, new.caller)? {
-        return Ok(false);
-    }
+    let told = match shares {
+        true => CommitWay::InPlace,
+        false => CommitWay::Replaced,
+    };
     let changed = commit.changed;
     commit
         .rewrite
         .recipe(changed, told, commit.budget, &mut new)?;
     let target = Target::Open(file.source());
+    // A directory may grant rights on its new files that the old one does not grant.
+    let rights = OsStr::new("system.posix_acl_access");
+    if file.source().xattr(rights).is_ok() {
+        commit.disk.remove_xattr(target, rights)?;
+    }
     for name in copied_names(commit, now)? {
         let value = new.old.xattr(&name)?;
         commit
@@ -128,7 +167,7 @@ fn fill(commit: &Commit<'_>, now: &Stat, told: CommitWay, file: &dyn DiskFile) -
         mtime: Some(NewTime::At(commit.written)),
     };
     commit.disk.set_attributes(target, &attributes)?;
-    commit.disk.sync(target, false).map(|()| true)
+    commit.disk.sync(target, false)
 }
 
 fn file_gid(file: &dyn DiskFile) -> u32 {
@@ -174,7 +213,7 @@ struct ReplacingFile<'a> {
     file: &'a dyn DiskFile,
     old: Arc<dyn Source>,
     caller: Caller,
-    /// Whether it has had all bytes of the old one from the start.
+    /// It has had all bytes of the old one from the start.
     shares: bool,
     /// What the disk has not begun to write.
     waiting: Range<u64>,

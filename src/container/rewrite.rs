@@ -45,7 +45,7 @@ impl MemberNumber {
 pub enum CommitWay {
     /// All bytes go to a new file: nothing is gained by leaving any where they are.
     Replaced,
-    /// Bytes that stay where they are cost nothing.
+    /// Bytes that stay where they are cost nothing: of the file itself, or of a new one that shares them.
     InPlace,
 }
 

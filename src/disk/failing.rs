@@ -178,6 +178,10 @@ impl Disk for FailingDisk {
         self.disk.may_share(of)
     }
 
+    fn share(&self, file: &dyn DiskFile, all_of: &dyn Source, caller: Caller) -> bool {
+        self.disk.share(file, all_of, caller)
+    }
+
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
         self.failure.call()?;
         self.disk.sync(of, data)
@@ -202,11 +206,6 @@ impl DiskFile for FailingFile {
     fn allocate(&self, what: Allocation, caller: Caller) -> Result<()> {
         self.failure.call()?;
         self.file.allocate(what, caller)
-    }
-
-    fn share(&self, all_of: &dyn Source, caller: Caller) -> Result<bool> {
-        self.failure.call()?;
-        self.file.share(all_of, caller)
     }
 
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {

@@ -13,6 +13,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -26,20 +27,22 @@ use crate::source::{FileId, FileKind, Source, SpecialKind};
 use caller::Privilege;
 use file::LocalFile;
 
-/// File systems of Linux with files that share bytes, by their magic numbers: Btrfs, XFS, bcachefs, OCFS2, ZFS, NFS. On some they
-/// are an option, so this says no more than that it is worth trying.
+/// File systems of Linux with files that share bytes, by their magic numbers: Btrfs, XFS, bcachefs, OCFS2, NFS. On some they
+/// are an option, so this says no more than that it is worth trying. Not ZFS, where it depends on what was synced when, and has
+/// failed silently.
 const SHARING: &[u32] = &[
     0x9123_683E,
     0x5846_5342,
     0xCA45_1A4E,
     0x7461_636F,
-    0x2FC1_2FC1,
     0x0000_6969,
 ];
 
 /// What a directory of the local file system is changed through.
 pub struct LocalDisk {
     store: Arc<LocalStore>,
+    /// The device of which files could not share bytes when that was tried last; 0 if none is known.
+    not_sharing: AtomicU64,
 }
 
 /// What a [`Target`] is changed through.
@@ -52,7 +55,10 @@ enum Reached<'a> {
 impl LocalDisk {
     /// Changes what `store` reads.
     pub fn new(store: Arc<LocalStore>) -> LocalDisk {
-        LocalDisk { store }
+        LocalDisk {
+            store,
+            not_sharing: AtomicU64::new(0),
+        }
     }
 
     fn failed(&self, doing: &str, path: &Path, cause: Errno) -> Error {
@@ -259,6 +265,26 @@ impl Disk for LocalDisk {
     fn may_share(&self, of: &dyn Source) -> bool {
         let system = of.fd().and_then(|fd| fs::fstatfs(fd).ok());
         system.is_some_and(|system| SHARING.contains(&(system.f_type as u32)))
+            && self.not_sharing.load(Ordering::Relaxed) != of.identity().id.device
+    }
+
+    fn share(&self, file: &dyn DiskFile, all_of: &dyn Source, caller: Caller) -> bool {
+        let (Some(to), Some(from)) = (file.source().fd(), all_of.fd()) else {
+            return false;
+        };
+        let shared = caller.run(Privilege::None, || fs::ioctl_ficlone(to, from));
+        if let Err(e) = shared {
+            log::debug!("files cannot share bytes: {e}");
+            // Anything else may be of these two alone, or pass.
+            if [Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS].contains(&e) {
+                let device = all_of.identity().id.device;
+                self.not_sharing.store(device, Ordering::Relaxed);
+            }
+            return false;
+        }
+        // There have been file systems that shared a part and said nothing.
+        let now = file.source().stat();
+        now.is_ok_and(|now| now.identity.size == all_of.len())
     }
 
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {

@@ -146,9 +146,13 @@ pub enum Durability {
 
 /// Primitives that change the source. Paths are relative to its root and never leave it.
 pub trait Disk: Send + Sync {
-    /// Whether it may be that another file can share the bytes of this one ([`DiskFile::share`]), as far as it is known
+    /// Whether it may be that another file can share the bytes of this one ([`Disk::share`]), as far as it is known
     /// without trying.
     fn may_share(&self, of: &dyn Source) -> bool;
+
+    /// Makes an empty file hold what another one does, the two sharing it on the disk until one of them changes; false if they
+    /// cannot, for whatever reason. Then it may hold anything.
+    fn share(&self, file: &dyn DiskFile, all_of: &dyn Source, caller: Caller) -> bool;
 
     /// Makes a regular file that was not there (EEXIST) and opens it for reading and writing.
     fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>>;
@@ -199,10 +203,6 @@ pub trait DiskFile: Send + Sync {
     fn begin_writeback(&self, _range: Range<u64>) {}
 
     fn allocate(&self, what: Allocation, caller: Caller) -> Result<()>;
-
-    /// Makes an empty file hold what another one does, the two sharing it on the disk until one of them changes; false if they
-    /// cannot.
-    fn share(&self, all_of: &dyn Source, caller: Caller) -> Result<bool>;
 
     /// Copies a range of another file to an offset, within the file system if it can; says how many bytes, fewer at
     /// the end of the other file.

@@ -83,8 +83,18 @@ fn note(record: &Mutex<Record>, change: Change) {
 pub struct RecordingDisk {
     disk: Arc<dyn Disk>,
     record: Arc<Mutex<Record>>,
-    /// Whether files share their bytes, or at least do as if.
-    shares: bool,
+    sharing: Sharing,
+}
+
+/// Whether files share their bytes, or at least do as if.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nobody tries.
+    #[default]
+    Unknown,
+    /// They cannot, which is known when it has been tried.
+    Fails,
+    Works,
 }
 
 struct RecordingFile {
@@ -95,15 +105,15 @@ struct RecordingFile {
 
 impl RecordingDisk {
     pub fn new(disk: Arc<dyn Disk>) -> RecordingDisk {
-        RecordingDisk::sharing(disk, false)
+        RecordingDisk::sharing(disk, Sharing::Unknown)
     }
 
-    pub fn sharing(disk: Arc<dyn Disk>, shares: bool) -> RecordingDisk {
+    pub fn sharing(disk: Arc<dyn Disk>, sharing: Sharing) -> RecordingDisk {
         let record = Arc::default();
         RecordingDisk {
             disk,
             record,
-            shares,
+            sharing,
         }
     }
 
@@ -157,7 +167,18 @@ fn path_of(place: Place<'_>) -> PathBuf {
 
 impl Disk for RecordingDisk {
     fn may_share(&self, _of: &dyn Source) -> bool {
-        self.shares
+        self.sharing != Sharing::Unknown
+    }
+
+    fn share(&self, file: &dyn DiskFile, all_of: &dyn Source, caller: Caller) -> bool {
+        let (mut done, len) = (0, all_of.len());
+        while done < len && self.sharing == Sharing::Works {
+            match file.copy(all_of, done..len, done, caller) {
+                Ok(n) if n > 0 => done += n as u64,
+                _ => return false,
+            }
+        }
+        self.sharing == Sharing::Works
     }
 
     fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>> {
@@ -259,14 +280,6 @@ impl DiskFile for RecordingFile {
         self.file.allocate(what, caller)?;
         self.note(Change::Allocate(self.writer, what));
         Ok(())
-    }
-
-    fn share(&self, all_of: &dyn Source, caller: Caller) -> Result<bool> {
-        let (mut done, len) = (0, all_of.len());
-        while done < len {
-            done += self.copy(all_of, done..len, done, caller)? as u64;
-        }
-        Ok(true)
     }
 
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use memmap2::{MmapMut, MmapOptions};
 
 use super::budget::Hold;
-use super::large_page::{self, LARGE_PAGE, Part};
+use super::large_page::{self, LARGE_PAGE, PagePart};
 use super::no_memory;
 use super::scratch::{self, Scratch};
 use crate::error::Result;
@@ -49,7 +49,7 @@ enum Memory {
     /// These are used again.
     Small(Box<[u8]>),
     Mapped(MmapMut),
-    Part(Part),
+    Part(PagePart),
 }
 
 /// A decoded block: its bytes and the part of the budget that they take.
@@ -111,7 +111,7 @@ impl FreedMemory {
     }
 
     /// A part of a large page, whose other parts are kept, if there is room for them.
-    fn part_of_page(&self, size: usize) -> Option<Part> {
+    fn part_of_page(&self, size: usize) -> Option<PagePart> {
         if self.lock().bytes + LARGE_PAGE as u64 > self.keep {
             return None;
         }

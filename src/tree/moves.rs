@@ -19,7 +19,7 @@ pub(super) struct Moves {
     /// Held while a directory is moved in the source and in the table of inodes.
     under_way: RwLock<()>,
     done: AtomicU64,
-    /// Threads whose requests have met one move after the other: no further one begins before they are through.
+    /// Threads whose requests have met one move after the other: a further one waits for them, for a moment.
     starved: Mutex<Vec<ThreadId>>,
     fed: Condvar,
 }
@@ -61,7 +61,6 @@ impl Drop for Moving<'_> {
 
 impl Moves {
     pub(super) fn begin(&self) -> Moving<'_> {
-        self.let_others_through();
         let guard = self.under_way.write();
         Moving {
             moves: self,
@@ -78,8 +77,8 @@ impl Moves {
         Starved(self)
     }
 
-    /// Not for ever: two moves may both have tried in vain.
-    fn let_others_through(&self) {
+    /// To be called before a move takes anything. Not for ever: two moves may both have tried in vain.
+    pub(super) fn let_others_through(&self) {
         let own = std::thread::current().id();
         let others = |starved: &mut Vec<ThreadId>| starved.iter().any(|thread| *thread != own);
         let waited = self
@@ -164,10 +163,14 @@ mod tests {
     fn moves_wait_for_who_has_tried_in_vain_but_not_for_themselves() {
         let moves = Moves::default();
         let starved = moves.starve();
+        moves.let_others_through();
         drop(moves.begin());
         let mark = moves.mark();
         std::thread::scope(|threads| {
-            threads.spawn(|| drop(moves.begin()));
+            threads.spawn(|| {
+                moves.let_others_through();
+                drop(moves.begin());
+            });
             drop(starved);
         });
         assert!(moves.mark() > mark);

@@ -12,12 +12,10 @@
 
 use std::arch::x86_64::*;
 
-use super::{CHUNK_BYTES, Packed, RAW_BITS, Transform, packed_chunks};
+use super::{CHUNK_BYTES, ChunkBytes, Packed, RAW_BITS, Transform, packed_chunks};
 
 /// Two rows of values, the content of a register.
 const PAIR_BYTES: usize = 32;
-
-type ChunkBytes = [u8; CHUNK_BYTES];
 
 /// Unpacks the fields of a chunk and adds a constant to each.
 type Kernel = unsafe fn(&[u8], u32, &mut ChunkBytes);

@@ -29,6 +29,8 @@ pub use encode::{encode, encode_scalar, most_words};
 pub const CHUNK: usize = 128;
 /// Bytes of a decoded chunk.
 const CHUNK_BYTES: usize = 4 * CHUNK;
+/// The values of a chunk, little-endian.
+type ChunkBytes = [u8; CHUNK_BYTES];
 /// Words of a chunk per bit of its width: one in each lane.
 const LANES: usize = 4;
 /// A chunk of this width stores its original values in order, without any transform.

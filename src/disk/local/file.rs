@@ -109,19 +109,6 @@ impl DiskFile for LocalFile {
         unsafe { libc::sync_file_range(fd, offset, len, flags) };
     }
 
-    fn share(&self, all_of: &dyn Source, caller: Caller) -> Result<bool> {
-        let source = all_of.fd().ok_or(Error::Unsupported)?;
-        let share = || uninterrupted(|| fs::ioctl_ficlone(self.descriptor(), source));
-        match caller.run(Privilege::None, share) {
-            Ok(()) => Ok(true),
-            // Each file system has its own way to say that it cannot, or not these two.
-            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS | Errno::INVAL | Errno::XDEV) => {
-                Ok(false)
-            }
-            Err(e) => Err(self.failed("copy to", e)),
-        }
-    }
-
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {
         let source = from.fd().ok_or(Error::Unsupported)?;
         let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);

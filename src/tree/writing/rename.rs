@@ -214,6 +214,7 @@ impl Tree {
                 }
                 self.commit_before_move(*inode, node, path)?;
             }
+            self.moves.let_others_through();
             let (any, new) = (!containers.is_empty(), &self.new_containers);
             let (alone, stays) = (any.then(|| new.alone()), (!any).then(|| new.stay()));
             let moving = self.moves.begin();

@@ -1,6 +1,6 @@
 //! Encoded blocks laid one behind the other, with the table of where they start.
 //!
-//! The blocks may come in any order: readers find them by the table.
+//! Readers find them by the table.
 
 use super::super::header::ChunkHeader;
 use super::plan::ChunkPlan;

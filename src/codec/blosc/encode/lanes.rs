@@ -1,8 +1,7 @@
 //! Blocks of one large chunk on several threads.
 //!
 //! Each thread has an [`Encoder`] and scratch memory of its own, the room for a stored block included. Blocks are put in their
-//! order, so the chunk is the same whoever made them. Used by [`Encoder`], for chunks that are no work for several threads
-//! together with others.
+//! order, so the chunk is the same whoever made them. Used by [`Encoder`], for chunks that no others are encoded beside.
 
 use super::Encoder;
 use super::assembler::Assembler;
@@ -22,18 +21,19 @@ pub(super) fn put_blocks(
     if found < expected {
         return Err(EncodeError::ScratchSize { found, expected });
     }
-    let spaces: Vec<&mut [u8]> = scratch
+    let spaces: Vec<(Encoder, &mut [u8])> = scratch
         .chunks_exact_mut(plan.scratch_of_lane())
         .take(plan.lanes(threads))
+        .map(|space| (Encoder::new(), space))
         .collect();
-    let encode = |space: &mut &mut [u8], job: usize| {
+    let encode = |(encoder, space): &mut (Encoder, &mut [u8]), job: usize| {
         let i = job as u32;
         let (out, scratch) = space.split_at_mut(plan.most_of_block());
         let bytes = &plain[plan.block_range(i)];
-        let len = Encoder::lend(|encoder| encoder.block(plan, bytes, out, scratch));
+        let len = encoder.block(plan, bytes, out, scratch);
         len.map_err(NotPut::Failed)?.ok_or(NotPut::Full)
     };
-    let put = |job: usize, space: &mut &mut [u8], len| {
+    let put = |job: usize, (_, space): &mut (Encoder, &mut [u8]), len| {
         let fits = chunk.put(job as u32, &space[..len]);
         fits.then_some(()).ok_or(NotPut::Full)
     };

@@ -2,9 +2,9 @@
 //!
 //! [`ChunkSettings`] say how, if need be those of a chunk that is rewritten; [`ChunkPlan`] what follows from them
 //! for so many bytes; [`Encoder`] does it. Blocks are encoded independently, so those of a large chunk are
-//! given to several threads ([`lanes`]), and put together by an [`Assembler`].
+//! given to several threads ([`lanes`]).
 //!
-//! Bytes in, bytes out: memory is handed in, and [`ChunkPlan::scratch`] says how much. The compression libraries
+//! Bytes in, bytes out: memory is handed in, and [`ChunkPlan::scratch_of`] says how much. The compression libraries
 //! allocate some by themselves. Any bytes can be encoded, at worst as they are and 16 more.
 //!
 //! Source: the Bloscpack and C-Blosc formats, docs/formats.md.

@@ -53,7 +53,7 @@ pub(super) fn encode_run(
 }
 
 /// What a transform makes of eight values and those before each of them.
-trait Fields {
+trait Transformed {
     /// # Safety
     /// The CPU has AVX2.
     unsafe fn of(values: __m256i, before: __m256i) -> __m256i;
@@ -64,7 +64,7 @@ struct LessOne;
 struct Differences;
 struct ZigzagDifferences;
 
-impl Fields for PlainFields {
+impl Transformed for PlainFields {
     #[target_feature(enable = "avx2")]
     #[inline]
     unsafe fn of(values: __m256i, _before: __m256i) -> __m256i {
@@ -72,7 +72,7 @@ impl Fields for PlainFields {
     }
 }
 
-impl Fields for LessOne {
+impl Transformed for LessOne {
     #[target_feature(enable = "avx2")]
     #[inline]
     unsafe fn of(values: __m256i, _before: __m256i) -> __m256i {
@@ -81,7 +81,7 @@ impl Fields for LessOne {
     }
 }
 
-impl Fields for Differences {
+impl Transformed for Differences {
     #[target_feature(enable = "avx2")]
     #[inline]
     unsafe fn of(values: __m256i, before: __m256i) -> __m256i {
@@ -89,7 +89,7 @@ impl Fields for Differences {
     }
 }
 
-impl Fields for ZigzagDifferences {
+impl Transformed for ZigzagDifferences {
     #[target_feature(enable = "avx2")]
     #[inline]
     unsafe fn of(values: __m256i, before: __m256i) -> __m256i {
@@ -100,7 +100,7 @@ impl Fields for ZigzagDifferences {
 }
 
 #[target_feature(enable = "avx2")]
-fn encode_chunk<F: Fields>(chunk: &ChunkBytes, words: &mut ChunkBytes) -> usize {
+fn encode_chunk<F: Transformed>(chunk: &ChunkBytes, words: &mut ChunkBytes) -> usize {
     let mut fields = [0; CHUNK_BYTES];
     let bits = bit_width(make_fields::<F>(chunk, &mut fields));
     match PACKERS.get(bits) {
@@ -114,7 +114,7 @@ fn encode_chunk<F: Fields>(chunk: &ChunkBytes, words: &mut ChunkBytes) -> usize 
 /// Makes the fields, and says which bits are set in any.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn make_fields<F: Fields>(chunk: &ChunkBytes, fields: &mut ChunkBytes) -> u32 {
+fn make_fields<F: Transformed>(chunk: &ChunkBytes, fields: &mut ChunkBytes) -> u32 {
     let (pairs, _) = chunk.as_chunks::<PAIR_BYTES>();
     let mut all = _mm256_setzero_si256();
     // The value before the first one is itself.

@@ -12,7 +12,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-use super::{Bp128Error, CHUNK, CHUNK_BYTES, LANES, Transform};
+use super::{Bp128Error, CHUNK, CHUNK_BYTES, ChunkBytes, LANES, Transform};
 
 /// Encodes a run of values, and says how many bytes of words they take.
 ///
@@ -84,9 +84,6 @@ fn check_run(
         _ => Err(Bp128Error::Room { chunks, present }),
     }
 }
-
-/// The values of a chunk.
-type ChunkBytes = [u8; CHUNK_BYTES];
 
 /// Encodes the chunks of a checked run one behind the other. `encode_chunk` writes one to the start of as many bytes as it may
 /// take, and says its width.

@@ -55,23 +55,48 @@ impl<'a> ChunkEncoder<'a> {
     }
 
     /// One for each chunk at a time: as many as there are cores, jobs, and memory for. Cores that are left help with the
-    /// blocks of each.
+    /// blocks of each, if there is memory for that.
     pub(super) fn spaces(&mut self, jobs: usize, budget: &Arc<Budget>) -> Result<Vec<Workspace>> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let mut needed = self.needed()?;
         let affordable = budget.limit() / 2 / needed.each().max(1);
         let affordable = usize::try_from(affordable).unwrap_or(cores);
         let most = cores.min(jobs).min(affordable).max(1);
-        if most < cores {
-            self.threads = cores / most;
-            needed = self.needed()?;
-        }
-        let (mut hold, chunks) = memory_for(budget, needed.each(), most);
+        let (mut hold, chunks) = match self.helped(cores / most, most, budget)? {
+            Some((more, hold)) => {
+                needed = more;
+                (hold, most)
+            }
+            None => memory_for(budget, needed.each(), most),
+        };
         let space = |_| {
             let charge = hold.split(needed.each());
             Workspace::new(needed.out, needed.scratch, charge, needed.out)
         };
         (0..chunks).map(space).collect()
+    }
+
+    /// What `most` chunks take that so many threads each work on, if there is something for them to do and memory for it.
+    fn helped(
+        &mut self,
+        threads: usize,
+        most: usize,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<(EncodeNeeds, Hold)>> {
+        if threads < 2 {
+            return Ok(None);
+        }
+        self.threads = threads;
+        let needed = self.needed()?;
+        let all = needed.each().saturating_mul(most as u64);
+        let hold = match all <= budget.limit() / 2 {
+            true => budget.try_reserve(all),
+            false => None,
+        };
+        if hold.is_none() {
+            self.threads = 1;
+        }
+        Ok(hold.map(|hold| (needed, hold)))
     }
 
     /// One, if there is memory for it, so much that nobody would miss it.

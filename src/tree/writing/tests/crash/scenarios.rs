@@ -114,6 +114,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
             session.sync(file);
         })
     },
+    scenario("synced, closed, with the time it had", |session| {
+        let file = session.open();
+        session.write(file, 304, &[7; 40]);
+        session.sync(file);
+        session.keep_time(file);
+        session.close(file);
+    }),
     scenario("synced, written, closed", |session| {
         let file = session.open();
         session.write(file, 16, &noise(600));

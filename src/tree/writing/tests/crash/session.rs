@@ -14,8 +14,8 @@ use crate::cache::BlockCache;
 use crate::commit::Preference;
 use crate::disk::failing::{FailingDisk, Failure};
 use crate::disk::local::LocalDisk;
-use crate::disk::recording::{Change, RecordingDisk};
-use crate::disk::{Disk, Place, Putting, Renaming, Target};
+use crate::disk::recording::{Change, RecordingDisk, Sharing};
+use crate::disk::{Disk, NewAttributes, NewTime, Place, Putting, Renaming, Target};
 use crate::error::{Error, Result};
 use crate::source::Store;
 use crate::source::local::LocalStore;
@@ -100,11 +100,10 @@ pub(super) fn sample(name: &str) -> Vec<u8> {
 
 impl Session {
     pub(super) fn new(of: &str, commit: Preference, code: i32) -> Arc<Session> {
-        Session::sharing(of, commit, code, false)
+        Session::on(of, commit, code, Sharing::Unknown)
     }
 
-    /// `shares`: whether the disk has files that share bytes.
-    pub(super) fn sharing(of: &str, commit: Preference, code: i32, shares: bool) -> Arc<Session> {
+    pub(super) fn on(of: &str, commit: Preference, code: i32, sharing: Sharing) -> Arc<Session> {
         let directory = scratch();
         std::fs::write(directory.path().join(CONTAINER), sample(of)).unwrap();
         let failure = Failure::new(code);
@@ -112,7 +111,7 @@ impl Session {
         let tree = tree_at(directory.path(), commit, |disk| {
             let failure = Arc::clone(&failure);
             let disk = Arc::new(FailingDisk { disk, failure });
-            let disk = Arc::new(RecordingDisk::sharing(disk, shares));
+            let disk = Arc::new(RecordingDisk::sharing(disk, sharing));
             recording = Some(Arc::clone(&disk));
             Some(disk)
         });
@@ -190,6 +189,20 @@ impl Session {
         if self.note(self.tree.sync(of.1, false)).is_some() {
             self.safe(edits);
         }
+    }
+
+    /// The container keeps its time, as with `cp -p`.
+    pub(super) fn keep_time(&self, of: (InodeId, HandleId)) {
+        let store = LocalStore::open(self.directory.path(), self.directory.path()).unwrap();
+        let time = store.stat(Path::new(CONTAINER)).unwrap().identity.mtime;
+        let to = NewAttributes {
+            mtime: Some(NewTime::At(time)),
+            ..NewAttributes::default()
+        };
+        let set = self
+            .tree
+            .set_attributes(of.0, Some(of.1), None, &to, NOBODY);
+        self.note(set);
     }
 
     /// Closed once, and for good.

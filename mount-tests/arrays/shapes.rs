@@ -12,6 +12,7 @@ use super::{assert_stored, both_ways, container, written_by_dd};
 use crate::harness::golden;
 use crate::harness::mounted::Mounted;
 use crate::harness::place::Place;
+use crate::harness::process::arrayfs;
 use crate::harness::python::script;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::seeded::Seeded;
@@ -139,6 +140,17 @@ fn a_write_that_leaves_no_whole_rows_is_refused_at_close(place: &Place) {
     assert!(
         state.starts_with("staged: ") && state.contains("rows"),
         "{state}"
+    );
+    let told = arrayfs(["status".as_ref(), place.path().as_os_str()]).success();
+    let staged = told
+        .text()
+        .lines()
+        .find(|line| line.contains("  staged  "))
+        .map(str::to_owned);
+    let says = |what: &str| staged.as_ref().is_some_and(|line| line.contains(what));
+    assert!(
+        says("x.blp, ") && says(" in its log: ") && says("rows"),
+        "{told:?}"
     );
     let file = write(place);
     file.write_all_at(&vec![7; row - 4], expected.len() as u64)

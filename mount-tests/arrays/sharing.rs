@@ -53,7 +53,6 @@ fn free(file: &File) -> u64 {
     system.f_bfree * system.f_frsize
 }
 
-/// Nor does a file get rights that the old one did not have.
 #[test]
 fn what_stays_is_shared_with_the_new_file() {
     if !is_root("a file system in a file") {

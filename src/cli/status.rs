@@ -138,6 +138,24 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         size::show(number("limit")),
         number("blocks"),
         size::show(number("decoded_bytes"))
+    )?;
+    let staged = state["staged"].as_array();
+    staged
+        .into_iter()
+        .flatten()
+        .try_for_each(|staged| print_staged(out, staged))
+}
+
+/// A container of which something is staged, and why it is not committed if that was tried.
+fn print_staged(out: &mut impl Write, staged: &Value) -> io::Result<()> {
+    let held = size::show(staged["bytes"].as_u64().unwrap_or(0));
+    let logged = size::show(staged["log_bytes"].as_u64().unwrap_or(0));
+    let path = output::path_text(Path::new(staged["path"].as_str().unwrap_or("?")));
+    let why = staged["why"].as_str();
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    writeln!(
+        out,
+        "  staged  {path}, {held} in memory, {logged} in its log{why}"
     )
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A path is made of names and then followed; when a directory above is moved in between, nothing is there. That is no
 //! answer for a program that stands below it: whoever finds nothing while something was moved tries again, and moves wait
-//! for who has tried in vain several times. Requests do not wait for each other otherwise. Used by `kernel::serving` for every request that follows a path.
+//! for who has tried in vain several times. Requests do not wait for each other otherwise. Used by `kernel::serving` for
+//! every request that follows a path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{

@@ -15,7 +15,7 @@ use std::arch::x86_64::*;
 use super::{CHUNK_BYTES, ChunkBytes, Packed, RAW_BITS, Transform, packed_chunks};
 
 /// Two rows of values, the content of a register.
-const PAIR_BYTES: usize = 32;
+pub(super) const PAIR_BYTES: usize = 32;
 
 /// Unpacks the fields of a chunk and adds a constant to each.
 type Kernel = unsafe fn(&[u8], u32, &mut ChunkBytes);
@@ -188,28 +188,28 @@ fn load_words(src: &[u8], [a, b]: [usize; 2]) -> __m256i {
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn load_half(bytes: &[u8; 16]) -> __m128i {
+pub(super) fn load_half(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: the reference is to 16 readable bytes, and the load needs no alignment.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn load(bytes: &[u8; PAIR_BYTES]) -> __m256i {
+pub(super) fn load(bytes: &[u8; PAIR_BYTES]) -> __m256i {
     // SAFETY: the reference is to 32 readable bytes, and the load needs no alignment.
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn store(bytes: &mut [u8; PAIR_BYTES], x: __m256i) {
+pub(super) fn store(bytes: &mut [u8; PAIR_BYTES], x: __m256i) {
     // SAFETY: the reference is to 32 writable bytes, and the store needs no alignment.
     unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), x) }
 }
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn store_half(bytes: &mut [u8; 16], x: __m128i) {
+pub(super) fn store_half(bytes: &mut [u8; 16], x: __m128i) {
     // SAFETY: the reference is to 16 writable bytes, and the store needs no alignment.
     unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), x) }
 }

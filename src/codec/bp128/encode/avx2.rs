@@ -4,16 +4,14 @@
 //! four per register, with one kernel per bit width, in which every word number and shift is a constant. A chunk stays in
 //! registers and the first-level cache between them.
 //!
-//! Assumes a run whose lengths were checked by the parent module. The only `unsafe` is calls that need AVX2, and unaligned
-//! loads and stores through references to arrays of the right size.
+//! Assumes a run whose lengths were checked by the parent module. The only `unsafe` is calls that need AVX2.
 
 use std::arch::x86_64::*;
 
 use super::{ChunkBytes, bit_width, encode_run as encode_chunks};
+use crate::codec::bp128::avx2::{PAIR_BYTES, load, load_half, store, store_half};
 use crate::codec::bp128::{CHUNK_BYTES, RAW_BITS, Transform};
 
-/// Two rows of values, the content of a register.
-const PAIR_BYTES: usize = 32;
 /// A row of fields, or a word of each lane.
 const ROW_BYTES: usize = 16;
 
@@ -168,40 +166,12 @@ fn put_row<const B: usize, const ROW: usize>(
         return word;
     }
     let (number, shift) = (ROW * B / 32, ROW * B % 32);
-    let fields = load_row(row);
+    let fields = load_half(row);
     let word = _mm_or_si128(word, _mm_sllv_epi32(fields, _mm_set1_epi32(shift as i32)));
     if shift + B < 32 {
         return word;
     }
-    store_row(&mut words[number], word);
+    store_half(&mut words[number], word);
     // Shifted by 32 there is nothing left.
     _mm_srlv_epi32(fields, _mm_set1_epi32((32 - shift) as i32))
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn load(bytes: &[u8; PAIR_BYTES]) -> __m256i {
-    // SAFETY: the reference is to 32 readable bytes, and the load needs no alignment.
-    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn store(bytes: &mut [u8; PAIR_BYTES], x: __m256i) {
-    // SAFETY: the reference is to 32 writable bytes, and the store needs no alignment.
-    unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), x) }
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn load_row(bytes: &[u8; ROW_BYTES]) -> __m128i {
-    // SAFETY: the reference is to 16 readable bytes, and the load needs no alignment.
-    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn store_row(bytes: &mut [u8; ROW_BYTES], x: __m128i) {
-    // SAFETY: the reference is to 16 writable bytes, and the store needs no alignment.
-    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), x) }
 }

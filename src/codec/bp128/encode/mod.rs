@@ -12,7 +12,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-use super::{Bp128Error, CHUNK, CHUNK_BYTES, ChunkBytes, LANES, Transform};
+use super::{Bp128Error, CHUNK_BYTES, ChunkBytes, LANES, Transform};
 
 /// Encodes a run of values, and says how many bytes of words they take.
 ///
@@ -27,14 +27,14 @@ pub fn encode(
     starts: &mut [u32],
     words: &mut [u8],
 ) -> Result<usize, Bp128Error> {
-    check_run(transform, values, idx, starts, words)?;
     #[cfg(target_arch = "x86_64")]
-    if let Some(len) = avx2::encode_run(transform, values, idx, starts, words) {
-        return Ok(len);
+    {
+        check_run(transform, values, idx, starts, words)?;
+        if let Some(len) = avx2::encode_run(transform, values, idx, starts, words) {
+            return Ok(len);
+        }
     }
-    Ok(encode_run(values, idx, starts, words, |chunk, words| {
-        scalar::encode_chunk(transform, chunk, words)
-    }))
+    encode_scalar(transform, values, idx, starts, words)
 }
 
 /// [`encode`] without vector instructions: the fallback, and the oracle of tests and benches.
@@ -131,5 +131,3 @@ fn filled(cut: &[u8]) -> Option<ChunkBytes> {
 fn bit_width(all: u32) -> usize {
     (u32::BITS - all.leading_zeros()) as usize
 }
-
-const _: () = assert!(CHUNK_BYTES == 4 * CHUNK);

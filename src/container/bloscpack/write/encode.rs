@@ -26,7 +26,7 @@ const SPARE_PART: u64 = 16;
 
 pub(super) struct ChunkEncoder<'a> {
     plan: &'a Plan<'a>,
-    /// That encode one chunk together.
+    /// So many encode one chunk together.
     threads: usize,
 }
 

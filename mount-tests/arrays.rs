@@ -64,10 +64,12 @@ fn container(place: &Place, name: &str, plain: &[u8]) {
 fn assert_stored(container: &Path, expected: &[u8]) {
     let what = format!("{} holds what was written", container.display());
     // As long as a log is there it is what the log says.
+    let is_sound = || arrayfs(["verify".as_ref(), container.as_os_str()]).code() == Some(0);
     wait_until(&what, || {
-        hidden(container) == 0 && stored(container).is_some_and(|found| found == expected)
+        hidden(container) == 0
+            && stored(container).is_some_and(|found| found == expected)
+            && is_sound()
     });
-    arrayfs(["verify".as_ref(), container.as_os_str()]).success();
 }
 
 /// How many hidden files lie beside the container.
@@ -86,7 +88,7 @@ fn stored(container: &Path) -> Option<Vec<u8>> {
 }
 
 /// Writes in a process of its own, whose close is told of errors.
-fn written_by_dd(path: &Path, offset: u64, bytes: &[u8]) -> Ran {
+pub fn written_by_dd(path: &Path, offset: u64, bytes: &[u8]) -> Ran {
     let directory = scratch_directory();
     let input = directory.path().join("input");
     std::fs::write(&input, bytes).unwrap();

@@ -19,6 +19,7 @@ mod hdf5_structure;
 mod life_cycle;
 mod listing;
 mod many;
+mod matrices;
 mod memory;
 mod model;
 mod names;

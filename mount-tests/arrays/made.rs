@@ -357,7 +357,7 @@ fn in_other_containers_and_where_nothing_is_written_there_are_none() {
     let hidden = place.join(".x.blp.arrayfs-drafts");
     assert_eq!(errno(std::fs::create_dir(hidden)), Some(libc::EPERM));
     // Other names are those of directories.
-    for name in ["y.h5", "y.dbdf", "y.bpcells", ".blp"] {
+    for name in ["y.h5", "y.dbdf", ".bpcells", ".blp"] {
         std::fs::create_dir(place.join(name)).unwrap();
         assert!(place.stored(name).is_dir());
     }

@@ -35,7 +35,18 @@ fn place() -> Place {
 }
 
 /// The arrays that can be written.
-const WRITABLE: [&str; 2] = ["x.blp/data", "numpy.blp/data"];
+const WRITABLE: [&str; 10] = [
+    "x.blp/data",
+    "numpy.blp/data",
+    "counts/val",
+    "counts/index",
+    "counts/idxptr",
+    "counts/shape",
+    "counts/row_names",
+    "counts/col_names",
+    "counts/storage_order",
+    "counts/version",
+];
 
 /// Every file that is shown of the containers.
 fn shown(place: &Place) -> Vec<PathBuf> {
@@ -78,7 +89,9 @@ fn only_arrays_of_sound_containers_of_some_formats_are_opened_for_writing() {
     unharmed(&place, || {
         for path in &shown(&place) {
             let own = path.strip_prefix(place.path()).unwrap();
-            let of_writable = ["x.blp", "numpy.blp"].iter().any(|at| own.starts_with(at));
+            let of_writable = ["x.blp", "numpy.blp", "counts"]
+                .iter()
+                .any(|at| own.starts_with(at));
             match of_writable {
                 _ if WRITABLE.iter().any(|at| own == Path::new(at)) => {}
                 true => not_opened_for_writing(libc::EPERM, path),
@@ -137,7 +150,7 @@ fn an_array_that_exists_is_not_made_anew() {
 fn nothing_is_made_in_a_container_that_is_only_read() {
     let place = place();
     unharmed(&place, || {
-        for container in ["counts", "x.h5", "x.blp/views"] {
+        for container in ["counts/views", "x.h5", "x.blp/views"] {
             let new = &place.join(container).join("new");
             refused("create", new, File::create(new));
             refused("create anew", new, File::create_new(new));
@@ -167,11 +180,11 @@ fn nothing_is_made_in_a_container_that_is_only_read() {
 fn nothing_is_renamed_into_or_out_of_a_container_that_is_only_read() {
     let place = place();
     unharmed(&place, || {
-        let (array, file) = (&place.join("counts/val"), &place.join("file"));
+        let (array, file) = (&place.join("x.h5/values"), &place.join("file"));
         refused("move out", array, std::fs::rename(array, place.join("out")));
         refused("replace a file by", array, std::fs::rename(array, file));
         refused("replace", array, std::fs::rename(file, array));
-        let inside = &place.join("counts/new");
+        let inside = &place.join("x.h5/new");
         refused("move in", inside, std::fs::rename(file, inside));
         refused("move in", inside, std::fs::rename(place.join("d"), inside));
         refused(
@@ -182,9 +195,9 @@ fn nothing_is_renamed_into_or_out_of_a_container_that_is_only_read() {
         refused(
             "rename",
             array,
-            std::fs::rename(array, place.join("counts/other")),
+            std::fs::rename(array, place.join("x.h5/other")),
         );
-        let views = &place.join("counts/views");
+        let views = &place.join("x.h5/views");
         refused(
             "move out",
             views,

@@ -100,6 +100,35 @@ pub(super) fn walk(
     Ok(())
 }
 
+/// The same for who looks beside containers, too, at what a mount has left there: one that is a directory itself is found in the one
+/// above.
+pub(super) fn walk_beside(
+    path: &Path,
+    preferences: Preferences,
+    failed: &mut dyn FnMut(Error),
+    visit: &mut dyn FnMut(FoundContainer),
+) -> Result<(), Failure> {
+    let root = place_of(path)?;
+    let is_container = root.path.as_os_str().is_empty()
+        && found_at(&root, preferences).is_ok_and(|found| found.is_some());
+    let above = match is_container {
+        true => path.canonicalize().ok().and_then(|path| above(&path)),
+        false => None,
+    };
+    walk_place(above.unwrap_or(root), preferences, failed, visit);
+    Ok(())
+}
+
+/// A directory as an entry of the one above; none if that cannot be looked into.
+fn above(path: &Path) -> Option<Root> {
+    let (directory, name) = (path.parent()?, path.file_name()?);
+    let store = LocalStore::open(directory, directory).ok()?;
+    Some(Root {
+        store: Arc::new(store),
+        path: PathBuf::from(name),
+    })
+}
+
 fn walk_place(
     root: Root,
     preferences: Preferences,

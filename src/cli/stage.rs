@@ -11,12 +11,13 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::args::StageCommand;
-use super::container::{FoundContainer, walk};
+use super::container::{FoundContainer, walk_beside};
 use super::{CommandResult, Failure, output, size};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
-use crate::commit::drafts::{DraftsStanding, LeftDrafts, left_drafts, remove_drafts};
+use crate::commit::drafts::{DraftsStanding, LeftDrafts, left_drafts};
 use crate::commit::recovery::{Left, LogStanding, discard, left_at, spot_at};
+use crate::commit::tidy::remove_directory;
 use crate::container::Preferences;
 use crate::daemon::source_lock::{self, Refusal, SourceLock};
 use crate::disk::Disk;
@@ -53,7 +54,7 @@ fn find(
 ) -> Result<(Vec<StagedContainerFile>, Vec<Error>), Failure> {
     let (mut containers, mut errors) = (Vec::new(), Vec::new());
     let mut failed = |e| errors.push(e);
-    walk(path, preferences, &mut failed, &mut |found| {
+    walk_beside(path, preferences, &mut failed, &mut |found| {
         containers.push(found);
     })?;
     let mut found = Vec::new();
@@ -136,7 +137,7 @@ fn standing(left: &LeftChanges) -> &'static str {
     match left.standing() {
         LogStanding::Staged => "staged",
         LogStanding::Committed => "committed, to be tidied up",
-        LogStanding::Sealed => "being committed",
+        LogStanding::Sealed | LogStanding::Halfway => "being committed",
         LogStanding::Stale | LogStanding::Swapped => "of another version of the container",
     }
 }
@@ -234,11 +235,19 @@ fn throw_away(found: &StagedContainerFile) -> Result<(), Failure> {
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));
     match &found.left {
         LeftChanges::Log(left) => {
-            let spot = spot_at(disk, store, &found.container.path)?;
+            let spot = spot_at(
+                &found.container.recognised,
+                disk,
+                store,
+                &found.container.path,
+            )?;
             Ok(discard(&spot, left)?)
         }
-        LeftChanges::Drafts(left) => {
-            Ok(remove_drafts(&*disk, &*store, &left.path, &mut |_, _| {})?)
-        }
+        LeftChanges::Drafts(left) => Ok(remove_directory(
+            &*disk,
+            &*store,
+            &left.path,
+            &mut |_, _| {},
+        )?),
     }
 }

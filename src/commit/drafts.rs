@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use crate::container::Recognised;
 use crate::container::creation::empty_container;
-use crate::disk::{Disk, Place};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::source::{FileId, FileKind, Stat, Store};
 use crate::stage::{drafts_name, new_name};
@@ -50,10 +49,34 @@ pub fn is_pristine(
     let Some(creation) = recognised.format.creation() else {
         return Ok(false);
     };
+    let members = recognised.format.members();
     let empty = empty_container(creation, budget)?;
-    let mut found = vec![0; empty.len() + 1];
-    let n = store.head(path, &mut found)?;
-    Ok(found[..n] == empty)
+    for (number, bytes) in &empty {
+        let file = match members.get(number.0 as usize) {
+            Some(name) => path.join(name),
+            None => path.to_owned(),
+        };
+        let mut found = vec![0; bytes.len() + 1];
+        let n = match store.head(&file, &mut found) {
+            Err(e) if e.is_not_found() => return Ok(false),
+            n => n?,
+        };
+        if found[..n] != *bytes {
+            return Ok(false);
+        }
+    }
+    if members.is_empty() {
+        return Ok(true);
+    }
+    let mut others = false;
+    let names: Vec<&str> = empty
+        .keys()
+        .filter_map(|number| members.get(number.0 as usize).copied())
+        .collect();
+    store.list(path, &mut |name, _| {
+        others |= !names.iter().any(|own| OsStr::new(own) == name);
+    })?;
+    Ok(!others)
 }
 
 /// What has been left beside a container.
@@ -94,54 +117,4 @@ pub fn is_of(drafts: &Stat, container: &Stat) -> bool {
     drafts.kind == FileKind::Directory
         && drafts.uid == container.uid
         && u32::from(drafts.mode) & 0o077 == 0
-}
-
-/// Removes a directory of drafts with all that is in it. `each` is told of what was directly in it and has gone.
-pub fn remove_drafts(
-    disk: &dyn Disk,
-    store: &dyn Store,
-    path: &Path,
-    each: &mut dyn FnMut(&OsStr, &Stat),
-) -> Result<()> {
-    // Where there is more than one, the last one is done first: a directory after all that are in it.
-    let mut left = vec![(path.to_owned(), false)];
-    while let Some((directory, is_emptied)) = left.pop() {
-        let stat = store.stat(&directory)?;
-        if is_emptied {
-            remove_empty(disk, store, &directory)?;
-            if let (Some(name), true) = (directory.file_name(), directory.parent() == Some(path)) {
-                each(name, &stat);
-            }
-            continue;
-        }
-        left.push((directory.clone(), true));
-        let mut names = Vec::new();
-        store.list(&directory, &mut |name, _| names.push(name.to_owned()))?;
-        for name in &names {
-            let found = directory.join(name);
-            let of = store.stat(&found)?;
-            if of.kind == FileKind::Directory {
-                left.push((found, false));
-                continue;
-            }
-            disk.unlink(Place {
-                directory: &directory,
-                id: stat.identity.id,
-                name,
-            })?;
-            if directory == path {
-                each(name, &of);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn remove_empty(disk: &dyn Disk, store: &dyn Store, path: &Path) -> Result<()> {
-    let directory = path.parent().unwrap_or(Path::new(""));
-    disk.remove_directory(Place {
-        directory,
-        id: store.stat(directory)?.identity.id,
-        name: path.file_name().ok_or(Error::Unsuitable)?,
-    })
 }

@@ -1,10 +1,11 @@
-//! A new file takes the name of a container's file.
+//! New files take the names of a container's files.
 //!
-//! Checking first who has the name and renaming then would be a race. So the two exchange their names, what came out is
-//! looked at, and if it is not the file that was seen before the exchange is undone. Used by [`super::replaced`] and
-//! [`super::new_file`].
+//! Checking first who has a name and renaming then would be a race. So the two exchange their names, what came out is
+//! looked at, and if it is not the file that was seen before the exchange is undone. Of several files all change places or none:
+//! a crash in between is settled by who recovers, with the manifest in the log. Used by [`super::replaced`] and
+//! [`super::new_container`].
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::{Spot, beside};
@@ -16,52 +17,104 @@ pub(super) struct Exchange<'a> {
     pub(super) disk: &'a dyn Disk,
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) spot: &'a Spot,
-    /// The file that has the name; if it is another one by now, it keeps it.
-    pub(super) seen: FileIdentity,
+}
+
+/// A new file, and the name that it is to get.
+pub(super) struct Swap {
+    pub(super) name: OsString,
+    pub(super) new_name: OsString,
+    /// The file that has the name; if it is another one by now, it keeps it. None: nobody has it.
+    pub(super) seen: Option<FileIdentity>,
+    pub(super) new: FileIdentity,
+}
+
+/// A swap that has been made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SwapMade {
+    Exchanged,
+    /// There was nothing before.
+    Appeared,
+    /// Where a file system has no exchange: it cannot be undone.
+    Overwritten,
 }
 
 impl Exchange<'_> {
-    /// Returns when it is on the disk. `unsure`: called if it may be there or not, and cannot be undone.
-    pub(super) fn carry_out(
-        &self,
-        new_name: &OsStr,
-        new: FileIdentity,
-        unsure: &dyn Fn(),
-    ) -> Result<()> {
-        let (old, other) = (self.spot.place(&self.spot.name), self.spot.place(new_name));
+    /// Returns when it is on the disk. `unsure`: called if it may be there or not, or in part, and cannot be undone.
+    pub(super) fn carry_out(&self, swaps: &[Swap], unsure: &dyn Fn()) -> Result<()> {
+        let mut made = Vec::new();
+        let swapped = swaps.iter().try_for_each(|swap| {
+            let swapped = self.swap(swap, unsure);
+            // What cannot be undone is to be brought to its end.
+            made.push(match made.contains(&SwapMade::Overwritten) {
+                true => swapped.or_else(|_| self.swap(swap, unsure))?,
+                false => swapped?,
+            });
+            Ok(())
+        });
+        let is_final = made.contains(&SwapMade::Overwritten);
+        let synced = swapped.and_then(|()| match is_final {
+            true => self.sync().or_else(|_| self.sync()),
+            false => self.sync(),
+        });
+        let Err(e) = synced else {
+            return Ok(());
+        };
+        match is_final {
+            true => unsure(),
+            false if made.is_empty() => {}
+            false => self.undo(swaps, &made).inspect_err(|_| unsure())?,
+        }
+        Err(e)
+    }
+
+    fn swap(&self, swap: &Swap, unsure: &dyn Fn()) -> Result<SwapMade> {
+        let (old, other) = (self.spot.place(&swap.name), self.spot.place(&swap.new_name));
+        let Some(seen) = swap.seen else {
+            return match self.disk.rename(other, old, Renaming::NoReplace) {
+                Ok(()) => Ok(SwapMade::Appeared),
+                Err(e) if e.is_already_there() => Err(self.changed(swap)),
+                Err(e) => Err(e),
+            };
+        };
         match self.disk.rename(other, old, Renaming::Exchange) {
             Ok(()) => {}
             // Checked a moment before, where a file system has no exchange.
             Err(e) if cannot_exchange(&e) => {
-                if self.store.stat(&self.spot.path())?.identity != self.seen {
-                    return Err(self.changed());
+                if self.store.stat(&beside(self.spot, &swap.name))?.identity != seen {
+                    return Err(self.changed(swap));
                 }
                 self.disk.rename(other, old, Renaming::Over)?;
-                // It cannot be undone.
-                return self
-                    .sync()
-                    .or_else(|_| self.sync())
-                    .inspect_err(|_| unsure());
+                return Ok(SwapMade::Overwritten);
             }
-            Err(e) if e.is_not_found() => return Err(self.changed()),
+            Err(e) if e.is_not_found() => return Err(self.changed(swap)),
             Err(e) => return Err(e),
         }
-        let out = self.store.stat(&beside(self.spot, new_name));
-        let failed = match out.is_ok_and(|out| out.identity == self.seen) {
-            true => match self.sync() {
-                Ok(()) => return Ok(()),
-                Err(e) => e,
-            },
-            false => self.changed(),
-        };
-        // Unless that has been replaced as well: then it stays as it is.
-        let ours = self.store.stat(&self.spot.path());
-        if ours.is_ok_and(|ours| ours.identity.id == new.id) {
-            let back = self.disk.rename(other, old, Renaming::Exchange);
-            let back = back.and_then(|()| self.sync());
-            back.inspect_err(|_| unsure())?;
+        let out = self.store.stat(&beside(self.spot, &swap.new_name));
+        if out.is_ok_and(|out| out.identity == seen) {
+            return Ok(SwapMade::Exchanged);
         }
-        Err(failed)
+        let back = self.undo(std::slice::from_ref(swap), &[SwapMade::Exchanged]);
+        back.inspect_err(|_| unsure())?;
+        Err(self.changed(swap))
+    }
+
+    /// The last one first. A name that somebody has taken meanwhile stays with him.
+    fn undo(&self, swaps: &[Swap], made: &[SwapMade]) -> Result<()> {
+        for (swap, made) in swaps.iter().zip(made).rev() {
+            let (old, other) = (self.spot.place(&swap.name), self.spot.place(&swap.new_name));
+            let ours = self.store.stat(&beside(self.spot, &swap.name));
+            if ours.is_ok_and(|ours| ours.identity.id == swap.new.id) {
+                let how = match made {
+                    SwapMade::Appeared => Renaming::NoReplace,
+                    SwapMade::Exchanged | SwapMade::Overwritten => Renaming::Exchange,
+                };
+                match how {
+                    Renaming::NoReplace => self.disk.rename(old, other, how)?,
+                    _ => self.disk.rename(other, old, how)?,
+                }
+            }
+        }
+        self.sync()
     }
 
     /// The names, on the disk.
@@ -70,9 +123,9 @@ impl Exchange<'_> {
         self.disk.sync(Target::Named { path, id }, false)
     }
 
-    fn changed(&self) -> Error {
+    fn changed(&self, swap: &Swap) -> Error {
         Error::Changed {
-            path: self.store.display(&self.spot.path()),
+            path: self.store.display(&beside(self.spot, &swap.name)),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::fingerprint::fingerprint;
-use super::replaced::put_all;
+use super::new_files::put_all;
 use super::{Commit, Publish};
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::disk::{Allocation, Caller, DiskFile, NewAttributes, NewTime, Target};

@@ -1,12 +1,14 @@
 //! How what is staged becomes the container: a format's recipe, carried out so that the disk holds the old container or the
 //! new one.
 //!
-//! - [`replaced`]: a new file beside the old one, synced, which takes its name. Where the file system lets the two share bytes, what
-//!   stays is shared and costs nothing.
+//! - [`replaced`]: a new file beside the old one, synced, which takes its name; of a directory, one for each file that changes
+//!   ([`new_files`]), and all of them take their names or none. Where the file system lets old and new share bytes, what stays is
+//!   shared and costs nothing.
 //! - [`in_place`]: changes written to the log first, then to the file.
-//! - [`new_file`]: a container that is new, which has no stage but [`drafts`]. [`exchange`]: how a new file takes the name of another.
-//! - [`recovery`]: what a log that was left behind says of a commit that did not come to its end, with [`fingerprint`] of
-//!   what a commit in place leaves alone, and [`patched`] for who reads through it.
+//! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`exchange`]: how new files take the names of
+//!   others. [`tidy`]: removing what was hidden.
+//! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to its end, which [`standing`]
+//!   finds out, with [`fingerprint`]s; [`patched`] is for who reads through it.
 //!
 //! The stage's frozen layer is what is committed; writing goes on above it meanwhile. Whoever asks for a commit has
 //! it publish the result at a moment of his own choosing ([`Publish`]): when nobody looks at the container's identity, and in
@@ -17,21 +19,25 @@ pub mod drafts;
 mod exchange;
 mod fingerprint;
 mod in_place;
-pub mod new_file;
+pub mod new_container;
+mod new_files;
 mod patched;
 pub mod recovery;
 mod replaced;
+mod standing;
+pub mod tidy;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::container::rewrite::{ChangedArray, CommitWay, Rewrite};
+use crate::container::{MemberStats, Recognised};
 use crate::disk::{Caller, Disk, Place};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::{FileId, FileIdentity, Source, Stat, Store, Timestamp};
-use crate::stage::Stage;
+use crate::stage::{Base, BaseFile, Stage};
 
 /// What the user has decided about commits (`-o commit=`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,12 +57,21 @@ const LITTLE: u64 = 64 << 20;
 /// Of files up to this size nothing is shared with the new one: changes that keep their place cost more than the copy.
 const SHARED_FROM: u64 = if cfg!(test) { 0 } else { LITTLE };
 
-/// Where a container that is one file lies.
+/// Where the files of a container lie: in the directory in which the container is a file, or in the directory that it is.
 #[derive(Debug, Clone)]
 pub struct Spot {
     pub directory: PathBuf,
     pub id: FileId,
+    /// Of the container's only file, or the first one.
     pub name: OsString,
+}
+
+/// A file of a container, as it was opened.
+#[derive(Debug, Clone)]
+pub struct SeenFile {
+    pub name: OsString,
+    /// None: there was none of this name.
+    pub identity: Option<FileIdentity>,
 }
 
 impl Spot {
@@ -78,8 +93,10 @@ pub struct Commit<'a> {
     pub disk: &'a dyn Disk,
     pub store: &'a Arc<dyn Store>,
     pub spot: &'a Spot,
-    /// The file as it was opened; if it is another one by now, nothing is written.
-    pub seen: FileIdentity,
+    /// The files as they were opened, by their member numbers; if one is another by now, nothing is written.
+    pub seen: &'a [SeenFile],
+    /// Whether the container is a directory, of which files are only replaced.
+    pub is_directory: bool,
     pub stage: &'a Stage,
     /// Number of the layer that is committed.
     pub layer: u64,
@@ -127,28 +144,40 @@ impl Commit<'_> {
         Ok(CommitOutcome::Published)
     }
 
-    /// The file as it is, which must be as it was opened.
+    /// The first file as it is; all of them must be as they were opened.
     fn unchanged(&self) -> Result<Stat> {
-        let path = self.spot.path();
-        let stat = self.store.stat(&path)?;
-        match stat.identity == self.seen {
-            true => Ok(stat),
-            false => Err(self.changed()),
+        let mut first = None;
+        for seen in self.seen {
+            let path = beside(self.spot, &seen.name);
+            let found = match self.store.stat(&path) {
+                Err(e) if e.is_not_found() && seen.identity.is_none() => None,
+                other => Some(other?),
+            };
+            if found.as_ref().map(|stat| stat.identity) != seen.identity {
+                return Err(self.changed(&seen.name));
+            }
+            first = first.or(found);
         }
+        first.ok_or_else(|| self.changed(&self.spot.name))
     }
 
-    fn changed(&self) -> Error {
+    fn changed(&self, name: &OsStr) -> Error {
         Error::Changed {
-            path: self.store.display(&self.spot.path()),
+            path: self.store.display(&beside(self.spot, name)),
         }
     }
 
-    /// The file itself, to be read.
+    /// A container's only file, or the first one, to be read.
     fn source(&self) -> Result<Arc<dyn Source>> {
-        let source = self.store.open(&self.spot.path())?;
-        match source.identity() == self.seen {
+        let first = self.seen.first().ok_or(Error::NotFound)?;
+        self.source_of(first)
+    }
+
+    fn source_of(&self, seen: &SeenFile) -> Result<Arc<dyn Source>> {
+        let source = self.store.open(&beside(self.spot, &seen.name))?;
+        match Some(source.identity()) == seen.identity {
             true => Ok(source),
-            false => Err(self.changed()),
+            false => Err(self.changed(&seen.name)),
         }
     }
 
@@ -173,6 +202,9 @@ impl Commit<'_> {
         let replace = (Undertaking::Replace, replaced);
         let share = (Undertaking::Share, shared);
         let change = (Undertaking::Change, in_place);
+        if self.is_directory {
+            return Ok(vec![replace]);
+        }
         if self.preference == Preference::InPlace || !replaced::is_possible(self, now)? {
             return Ok(vec![change]);
         }
@@ -202,7 +234,24 @@ enum Undertaking {
     Change,
 }
 
-/// The path of a file beside the container.
-fn beside(spot: &Spot, name: &std::ffi::OsStr) -> PathBuf {
+/// The path of a file where the container's lie.
+fn beside(spot: &Spot, name: &OsStr) -> PathBuf {
     Path::new(&spot.directory).join(name)
+}
+
+/// A container as a log names it.
+pub fn base_of(recognised: &Recognised, found: &MemberStats) -> Base {
+    let members = recognised.format.members();
+    let each = members.iter().zip(&found.members);
+    let file = |(name, stat): (&&str, &Option<Stat>)| {
+        let identity = stat.as_ref().map(|stat| &stat.identity)?;
+        Some(BaseFile::new(name, identity))
+    };
+    Base {
+        format: recognised.format.name().to_owned(),
+        files: match members.is_empty() {
+            true => vec![BaseFile::new("", &found.own.identity)],
+            false => each.filter_map(file).collect(),
+        },
+    }
 }

@@ -3,7 +3,7 @@
 //! Used by [`super::recovery`] for who may not write: the file itself may be changed in part.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::recovery::Left;
@@ -77,13 +77,17 @@ impl Source for Patched {
     }
 }
 
-/// A store in which one container's file is read through its log.
-pub(super) fn through_log(store: &Arc<dyn Store>, of: &Path, left: &Arc<Left>) -> Arc<dyn Store> {
-    let (of, left) = (of.to_owned(), Arc::clone(left));
+/// A store in which the files of a container are read through its log.
+pub(super) fn through_log(
+    store: &Arc<dyn Store>,
+    left: &Arc<Left>,
+    of: Vec<PathBuf>,
+) -> Arc<dyn Store> {
+    let (left, below) = (Arc::clone(left), Arc::clone(store));
     Arc::new(Passing::new(store, move |path, source| {
-        Ok(match path == of {
-            true => left.source(source),
-            false => source,
-        })
+        match of.iter().any(|of| of == path) {
+            true => left.source(&*below, path, source),
+            false => Ok(source),
+        }
     }))
 }

@@ -5,19 +5,23 @@
 //! ([`settle`]); everything else reads through it ([`Left::layers`], [`Left::source`]). What does not fit is never applied.
 //! Used by `tree` and by the commands.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::fingerprint::fingerprint;
+use super::Spot;
+use super::exchange::{Exchange, Swap};
+use super::new_files::put_all;
 use super::patched::{Patched, through_log};
-use super::replaced::put_all;
+pub use super::standing::LogStanding;
+use super::standing::{NameHolder, final_len, hidden_path_of, holder, name_of, path_of, standing};
 use crate::array::Info;
 use crate::container::rewrite::Rewrite;
 use crate::container::{Container, Recognised};
 use crate::disk::{Caller, Disk, NewAttributes, NewTime, Place, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::source::{Source, Stat, Store, Timestamp};
+use crate::source::{Source, Store, Timestamp};
+use crate::stage::log::NewFileRecord;
 use crate::stage::{
     Base, BaseFile, Layer, LogOf, LogSpot, LogState, Overlay, PendingCommit, Stage, StageMemory,
     StagedArray, log_name, new_name, read_log,
@@ -30,117 +34,40 @@ const STEP: u64 = 256 << 10;
 pub struct Left {
     state: LogState,
     standing: LogStanding,
-}
-
-/// How far what the log tells of has got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogStanding {
-    /// What is staged lies above the container as it is.
-    Staged,
-    /// The commit that was under way has come to its end, but for tidying up.
-    Committed,
-    /// It has begun to change the file, or may have: it is to be done again from the log.
-    Sealed,
-    /// The container is another one: nothing of the log fits it.
-    Stale,
-    /// The new file has the container's name, and what had it before is not what was opened.
-    Swapped,
+    /// Files that a commit that has got halfway is still to replace, and where the new ones lie.
+    new_at: Vec<(PathBuf, PathBuf)>,
 }
 
 /// What the log of a container means; none if there is no log, or nothing in it.
-pub fn look(of: &LogOf<'_>, now: &Stat) -> Result<Option<Left>> {
+pub fn look(of: &LogOf<'_>) -> Result<Option<Left>> {
     let Some(state) = read_log(of)? else {
         return Ok(None);
     };
-    let standing = standing(of, now, &state)?;
-    Ok(Some(Left { state, standing }))
-}
-
-fn standing(of: &LogOf<'_>, now: &Stat, state: &LogState) -> Result<LogStanding> {
-    let Some(base) = state.base().files.first() else {
-        return Ok(LogStanding::Stale);
-    };
-    let is_base = is_like(now, base.size, base.mtime());
-    Ok(match state.pending() {
-        Some(PendingCommit::Replacing {
-            inode,
-            birth,
-            size,
-            mtime,
-            ..
-        }) => {
-            let id = now.identity.id;
-            match (is_like(now, *size, *mtime), is_base) {
-                // Who keeps times makes the two alike. In a copy neither is known: to apply what is staged twice does no harm.
-                (true, true) if (id.inode, id.birth) != (*inode, *birth) => LogStanding::Staged,
-                (true, _) => after_exchange(of, base)?,
-                (false, true) => LogStanding::Staged,
-                (false, false) => LogStanding::Stale,
+    let standing = standing(of, &state)?;
+    // One that could not be removed, and has nothing to say.
+    if standing == LogStanding::Stale && says_nothing(&state) {
+        return Ok(None);
+    }
+    let mut new_at = Vec::new();
+    if let (LogStanding::Halfway, Some(PendingCommit::Replacing { files, .. })) =
+        (standing, state.pending())
+    {
+        for file in files {
+            if holder(of, &state, file)? == NameHolder::Old {
+                let (name, hidden) = (path_of(of, &file.name), hidden_path_of(of, &file.name));
+                new_at.push((name, hidden));
             }
         }
-        Some(PendingCommit::Sealed { times, .. }) => {
-            // Its size and time are no sign that it is done: they may reach the disk before the bytes.
-            let seems_done = times.first().is_some_and(|time| {
-                let mtime = Timestamp {
-                    secs: time.secs,
-                    nanos: time.nanos,
-                };
-                is_like(now, final_len(state, base), mtime)
-            });
-            match is_base || seems_done || is_half_done(of, now, state, base)? {
-                true => LogStanding::Sealed,
-                false => LogStanding::Stale,
-            }
-        }
-        None if is_base => LogStanding::Staged,
-        None => LogStanding::Stale,
-    })
-}
-
-fn is_like(now: &Stat, size: u64, mtime: Timestamp) -> bool {
-    now.identity.size == size && now.identity.mtime == mtime
-}
-
-/// The new file is in place: what came out under its name must be what was opened.
-fn after_exchange(of: &LogOf<'_>, base: &BaseFile) -> Result<LogStanding> {
-    let path = of.directory.join(new_name(of.container));
-    match of.store.stat(&path) {
-        Ok(out) if is_like(&out, base.size, base.mtime()) => Ok(LogStanding::Committed),
-        Ok(_) => Ok(LogStanding::Swapped),
-        // Removed already.
-        Err(e) if e.is_not_found() => Ok(LogStanding::Committed),
-        Err(e) => Err(e),
     }
+    Ok(Some(Left {
+        state,
+        standing,
+        new_at,
+    }))
 }
 
-fn final_len(state: &LogState, base: &BaseFile) -> u64 {
-    state
-        .file_lengths()
-        .last()
-        .map_or(base.size, |&(_, len)| len)
-}
-
-/// Whether the file can be the old one with a part of the changes: what they leave alone is as it was.
-fn is_half_done(of: &LogOf<'_>, now: &Stat, state: &LogState, base: &BaseFile) -> Result<bool> {
-    let Some(PendingCommit::Sealed { times, .. }) = state.pending() else {
-        return Ok(false);
-    };
-    let (size, new) = (now.identity.size, final_len(state, base));
-    let highest = state
-        .redo()
-        .iter()
-        .map(|redo| redo.offset.saturating_add(redo.len));
-    let highest = highest.max().unwrap_or(0).max(base.size).max(new);
-    if size < base.size.min(new) || size > highest {
-        return Ok(false);
-    }
-    let source = of.store.open(&of.directory.join(of.container))?;
-    let patches = state
-        .redo()
-        .iter()
-        .map(|redo| redo.offset..redo.offset + redo.len);
-    let found = fingerprint(&*source, patches.collect(), base.size.min(new))?;
-    Ok(times.first().is_some_and(|time| time.untouched == found))
+fn says_nothing(state: &LogState) -> bool {
+    state.pending().is_none() && state.is_clean()
 }
 
 impl Left {
@@ -159,6 +86,25 @@ impl Left {
         changed.map(|range| range.end - range.start).sum()
     }
 
+    /// Whether all files that it names are of such a container.
+    fn is_of(&self, recognised: &Recognised) -> bool {
+        let members = recognised.format.members();
+        let is_member = |name: &str| match members.is_empty() {
+            true => name.is_empty(),
+            false => members.contains(&name),
+        };
+        let mut base = self.state.base().files.iter();
+        let is_replaced = match self.state.pending() {
+            Some(PendingCommit::Replacing { files, .. }) => {
+                files.iter().all(|file| is_member(&file.name))
+            }
+            // Of a directory nothing is changed in place.
+            Some(PendingCommit::Sealed { .. }) => members.is_empty(),
+            None => true,
+        };
+        is_replaced && base.all(|file| is_member(&file.name))
+    }
+
     /// What the log holds.
     pub fn state(&self) -> &LogState {
         &self.state
@@ -172,7 +118,7 @@ impl Left {
         match self.standing {
             LogStanding::Staged => {}
             // The one below is in the container.
-            LogStanding::Committed | LogStanding::Sealed => {
+            LogStanding::Committed | LogStanding::Halfway | LogStanding::Sealed => {
                 let committed = self.state.pending().map_or(0, PendingCommit::layer);
                 layers.retain(|layer| layer.number() > committed);
             }
@@ -181,16 +127,22 @@ impl Left {
         layers
     }
 
-    /// The container's file as it will be when the commit has been done again.
-    pub fn source(self: &Arc<Self>, stored: Arc<dyn Source>) -> Arc<dyn Source> {
+    /// A file of the container as it will be when the commit has been done again.
+    pub(super) fn source(
+        self: &Arc<Self>,
+        store: &dyn Store,
+        path: &Path,
+        stored: Arc<dyn Source>,
+    ) -> Result<Arc<dyn Source>> {
         let base = self.state.base().files.first();
-        match (self.standing, base) {
-            (LogStanding::Sealed, Some(base)) => Arc::new(Patched::new(
-                stored,
-                Arc::clone(self),
-                final_len(&self.state, base),
-            )),
-            _ => stored,
+        let new = self.new_at.iter().find(|(name, _)| name == path);
+        match (self.standing, base, new) {
+            (LogStanding::Sealed, Some(base), _) => {
+                let len = final_len(&self.state, base);
+                Ok(Arc::new(Patched::new(stored, Arc::clone(self), len)))
+            }
+            (LogStanding::Halfway, _, Some((_, new))) => store.open(new),
+            _ => Ok(stored),
         }
     }
 }
@@ -212,15 +164,20 @@ pub fn open_through(
         }
     };
     let left = Arc::new(left);
-    let through = through_log(store, path, &left);
+    let through = through_log(store, &left, recognised.files(path));
     let mut container = recognised.open(&through, path, budget)?;
     let layers = left.layers();
     if layers.is_empty() {
         return Ok(container);
     }
     let rewrite = container.rewrite.clone();
-    for (number, array) in container.arrays.iter_mut().enumerate() {
+    let written = container.arrays.iter_mut().chain(&mut container.lines);
+    for (number, array) in written.enumerate() {
         let number = StagedArray(u32::try_from(number).unwrap_or(u32::MAX));
+        // What follows from others may be longer or shorter than the log knows.
+        if layers.iter().all(|layer| layer.leaves(number)) {
+            continue;
+        }
         let (name, rewrite) = (array.name().to_owned(), rewrite.clone());
         let overlay = Overlay::new(Arc::clone(array), layers.clone(), number);
         let reshape = move |info: &Info, len: u64| {
@@ -235,24 +192,32 @@ pub fn open_through(
     Ok(container)
 }
 
-/// What lies beside a container, if it may have a log that means something. An error for one that is not believed.
+/// What lies beside a container's files, if it may have a log that means something. An error for one that is not believed.
 pub fn left_at(recognised: &Recognised, store: &dyn Store, path: &Path) -> Result<Option<Left>> {
-    let Some(name) = path.file_name().filter(|_| recognised.format.is_changed()) else {
+    let Some((directory, name)) = recognised
+        .first_file(path)
+        .filter(|_| recognised.format.is_changed())
+    else {
         return Ok(None);
     };
-    let directory = path.parent().unwrap_or(Path::new(""));
-    match store.stat(&directory.join(log_name(name))) {
+    match store.stat(&directory.join(log_name(&name))) {
         Err(e) if e.is_not_found() => return Ok(None),
         _ => {}
     }
-    let now = store.stat(path)?;
     let of = LogOf {
         store,
-        directory,
-        container: name,
-        owner: now.uid,
+        directory: &directory,
+        container: &name,
+        owner: store.stat(&directory.join(&name))?.uid,
     };
-    look(&of, &now)
+    let left = look(&of)?;
+    match left.as_ref().map(|left| left.is_of(recognised)) {
+        Some(false) => {
+            let fault = Fault::new("the log names files that are not the container's");
+            Err(Error::from(fault.container(&store.display(path))))
+        }
+        _ => Ok(left),
+    }
 }
 
 /// Carries out what the log of a container asks for. What is still staged then goes on being staged; none if nothing is. A log that
@@ -267,16 +232,23 @@ pub fn settle(
         LogStanding::Stale if left.state.pending().is_none() && fits(&left.state)? => {}
         LogStanding::Stale => return Err(stale(spot)),
         LogStanding::Swapped => {
-            swap_back(spot)?;
+            swap_back(spot, &left.state)?;
             return Err(stale(spot));
         }
-        LogStanding::Staged | LogStanding::Committed | LogStanding::Sealed => {}
+        LogStanding::Staged
+        | LogStanding::Committed
+        | LogStanding::Halfway
+        | LogStanding::Sealed => {}
     }
     // Locked from here on.
     let stage = Stage::recover(spot.clone(), &left.state, Arc::clone(memory))?;
     match left.standing {
         LogStanding::Sealed => {
             do_again(spot, &left.state)?;
+            committed(spot, left, &stage)?;
+        }
+        LogStanding::Halfway => {
+            go_forward(spot, &left.state)?;
             committed(spot, left, &stage)?;
         }
         LogStanding::Committed => committed(spot, left, &stage)?,
@@ -296,41 +268,44 @@ pub fn clear(spot: &LogSpot) -> Result<()> {
     match spot.store.stat(&spot.directory.join(&log)) {
         Err(e) if e.is_not_found() => {}
         Err(e) => return Err(e),
-        Ok(_) if read_log(&spot.of())?.is_some() => return Ok(()),
+        Ok(_) if read_log(&spot.of())?.is_some_and(|state| !says_nothing(&state)) => {
+            return Ok(());
+        }
         Ok(_) => spot.disk.unlink(place(spot, &log))?,
     }
-    match spot
-        .store
-        .stat(&spot.directory.join(new_name(&spot.container)))
-    {
-        Err(e) if e.is_not_found() => Ok(()),
-        Err(e) => Err(e),
-        Ok(_) => remove_new(spot),
-    }
+    remove_new(spot)
 }
 
 /// Throws away what is staged. What a commit has begun to change in place is brought to its end before.
 pub fn discard(spot: &LogSpot, left: &Left) -> Result<()> {
     let memory = StageMemory::new(Budget::by_default());
     if left.standing == LogStanding::Swapped {
-        swap_back(spot)?;
+        swap_back(spot, &left.state)?;
     }
     let stage = Stage::recover(spot.clone(), &left.state, memory)?;
-    if left.standing == LogStanding::Sealed {
-        do_again(spot, &left.state)?;
+    match left.standing {
+        LogStanding::Sealed => do_again(spot, &left.state)?,
+        LogStanding::Halfway => go_forward(spot, &left.state)?,
+        _ => {}
     }
     remove_new(spot)?;
     stage.discard()
 }
 
-/// Where the log of a container that is one file lies.
-pub fn spot_at(disk: Arc<dyn Disk>, store: Arc<dyn Store>, path: &Path) -> Result<LogSpot> {
-    let directory = path.parent().unwrap_or(Path::new(""));
-    let now = store.stat(path)?;
+/// Where the log of a container lies: beside its file, or in the directory that it is.
+pub fn spot_at(
+    recognised: &Recognised,
+    disk: Arc<dyn Disk>,
+    store: Arc<dyn Store>,
+    path: &Path,
+) -> Result<LogSpot> {
+    let (directory, name) = recognised.first_file(path).ok_or(Error::Unsuitable)?;
+    let now = store.stat(&directory.join(&name))?;
     Ok(LogSpot {
-        directory_id: store.stat(directory)?.identity.id,
-        directory: directory.to_owned(),
-        container: path.file_name().ok_or(Error::Unsuitable)?.to_owned(),
+        directory_id: store.stat(&directory)?.identity.id,
+        directory,
+        files: recognised.file_names(&name),
+        container: name,
         owner: Caller {
             uid: now.uid,
             gid: now.gid,
@@ -352,16 +327,21 @@ fn stale(spot: &LogSpot) -> Error {
 
 /// The layer that was committed is the container's.
 fn committed(spot: &LogSpot, left: &Left, stage: &Stage) -> Result<()> {
-    let path = spot.directory.join(&spot.container);
-    let now = spot.store.stat(&path)?.identity;
+    let old = left.state.base();
+    let mut names: Vec<&str> = old.files.iter().map(|file| &*file.name).collect();
+    for new in replaced(&left.state) {
+        if !names.contains(&&*new.name) {
+            names.push(&new.name);
+        }
+    }
+    let file = |name: &&str| {
+        let path = path_of(&spot.of(), name);
+        let now = spot.store.stat(&path)?.identity;
+        Ok(BaseFile::new(name, &now))
+    };
     let base = Base {
-        format: left.state.base().format.clone(),
-        files: vec![BaseFile {
-            name: String::new(),
-            size: now.size,
-            mtime_secs: now.mtime.secs,
-            mtime_nanos: now.mtime.nanos,
-        }],
+        format: old.format.clone(),
+        files: names.iter().map(file).collect::<Result<_>>()?,
     };
     let lens: Vec<u64> = match stage.frozen() {
         Some(frozen) => frozen.lens(),
@@ -371,8 +351,49 @@ fn committed(spot: &LogSpot, left: &Left, stage: &Stage) -> Result<()> {
     stage.committed(base, &lens)
 }
 
+/// The files that a commit was about to replace.
+fn replaced(state: &LogState) -> &[NewFileRecord] {
+    match state.pending() {
+        Some(PendingCommit::Replacing { files, .. }) => files,
+        _ => &[],
+    }
+}
+
+/// Gives the new files their places that do not have them yet.
+fn go_forward(spot: &LogSpot, state: &LogState) -> Result<()> {
+    let of = spot.of();
+    let mut swaps = Vec::new();
+    for new in replaced(state) {
+        if holder(&of, state, new)? != NameHolder::Old {
+            continue;
+        }
+        let name = name_of(&spot.container, &new.name).to_owned();
+        let seen = match spot.store.stat(&path_of(&of, &new.name)) {
+            Err(e) if e.is_not_found() => None,
+            other => Some(other?.identity),
+        };
+        swaps.push(Swap {
+            new_name: new_name(&name),
+            name,
+            seen,
+            new: spot.store.stat(&hidden_path_of(&of, &new.name))?.identity,
+        });
+    }
+    let exchange = Exchange {
+        disk: &*spot.disk,
+        store: &spot.store,
+        spot: &Spot {
+            directory: spot.directory.clone(),
+            id: spot.directory_id,
+            name: spot.container.clone(),
+        },
+    };
+    exchange.carry_out(&swaps, &|| {})
+}
+
 /// Does the changes of a sealed commit, whether or not they were done before.
 fn do_again(spot: &LogSpot, state: &LogState) -> Result<()> {
+    // In place only a container is changed that is one file.
     let path = spot.directory.join(&spot.container);
     let id = spot.store.stat(&path)?.identity.id;
     let file = spot.disk.open(&path, id)?;
@@ -415,27 +436,41 @@ fn place<'a>(spot: &'a LogSpot, name: &'a std::ffi::OsStr) -> Place<'a> {
     }
 }
 
-/// What came out of an exchange was somebody else's: it gets its name back.
-fn swap_back(spot: &LogSpot) -> Result<()> {
-    let new = new_name(&spot.container);
-    let (ours, theirs) = (place(spot, &spot.container), place(spot, &new));
-    spot.disk
-        .rename(theirs, ours, crate::disk::Renaming::Exchange)?;
-    spot.disk.unlink(theirs)
+/// What came out of an exchange was somebody else's: it gets its name back, and the others theirs with it.
+fn swap_back(spot: &LogSpot, state: &LogState) -> Result<()> {
+    for file in replaced(state) {
+        let name = name_of(&spot.container, &file.name);
+        let new = new_name(name);
+        let (ours, theirs) = (place(spot, name), place(spot, &new));
+        match spot.store.stat(&spot.directory.join(&new)) {
+            Err(e) if e.is_not_found() => continue,
+            other => other?,
+        };
+        spot.disk
+            .rename(theirs, ours, crate::disk::Renaming::Exchange)?;
+        spot.disk.unlink(theirs)?;
+    }
+    Ok(())
 }
 
-/// Removes the file that a commit made, or replaced.
+/// Removes the files that commits have made, or replaced.
 fn remove_new(spot: &LogSpot) -> Result<()> {
-    let new = new_name(&spot.container);
-    match spot.disk.unlink(place(spot, &new)) {
-        Err(e) if e.is_not_found() => Ok(()),
-        Err(e) => Err(e),
-        Ok(()) => spot.disk.sync(
-            Target::Named {
-                path: &spot.directory,
-                id: spot.directory_id,
-            },
-            false,
-        ),
+    let mut removed = false;
+    for name in &spot.files {
+        let new = new_name(name);
+        match spot.store.stat(&spot.directory.join(&new)) {
+            Err(e) if e.is_not_found() => continue,
+            other => other?,
+        };
+        spot.disk.unlink(place(spot, &new))?;
+        removed = true;
+    }
+    let target = Target::Named {
+        path: &spot.directory,
+        id: spot.directory_id,
+    };
+    match removed {
+        true => spot.disk.sync(target, false),
+        false => Ok(()),
     }
 }

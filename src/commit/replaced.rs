@@ -1,23 +1,18 @@
-//! A commit as a new file that takes the place of the old one.
+//! A commit as new files that take the places of old ones.
 //!
-//! The new file is made beside the old one, under a hidden name, and synced. Then the two exchange their names
-//! ([`super::exchange`]). The log says before that it is going to happen: after a crash in between it tells which of the two is
+//! They are made beside the old ones, under hidden names, and synced ([`super::new_files`]). Then old and new exchange their names
+//! ([`super::exchange`]). The log says before which files are going to do that: after a crash in between it tells which is
 //! which. Used by [`super`].
-
-use std::ffi::OsStr;
-use std::ops::Range;
-use std::sync::Arc;
 
 use super::exchange::Exchange;
 use super::in_place::has_no_room;
-use super::new_file::create_hidden;
-use super::{Commit, Publish, beside};
-use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
-use crate::disk::{Caller, DiskFile, NewAttributes, NewTime, Putting, Target, XattrSetting};
+use super::new_files::{NewFiles, Sharing, is_copied, is_given};
+use super::{Commit, Publish};
+use crate::container::rewrite::CommitWay;
+use crate::disk::Target;
 use crate::error::{Error, Result};
-use crate::source::{FileIdentity, Source, Stat};
+use crate::source::Stat;
 use crate::stage::log::CommitRecord;
-use crate::stage::new_name;
 
 /// Whether a new file can be all that the old one is: one name, the same owner, no rights that only the old one has.
 pub(super) fn is_possible(commit: &Commit<'_>, now: &Stat) -> Result<bool> {
@@ -35,18 +30,12 @@ pub(super) fn is_possible(commit: &Commit<'_>, now: &Stat) -> Result<bool> {
     }
 }
 
-/// What everybody may set on his own files.
-fn is_copied(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b"user.")
-}
-
-/// What the system gives to every new file by itself.
-fn is_given(name: &OsStr) -> bool {
-    name == "security.selinux"
-}
-
 pub(super) fn replace(commit: &Commit<'_>, now: &Stat, publish: Publish<'_>) -> Result<()> {
-    replace_by(commit, now, false, publish).map(drop)
+    let sharing = match commit.is_directory {
+        true => Sharing::WhereItCan,
+        false => Sharing::Never,
+    };
+    replace_by(commit, now, sharing, publish).map(drop)
 }
 
 /// The new file shares all bytes with the old one before it is changed. False if it cannot, or if that takes room that there is
@@ -56,226 +45,79 @@ pub(super) fn replace_sharing(
     now: &Stat,
     publish: Publish<'_>,
 ) -> Result<bool> {
-    replace_by(commit, now, true, publish)
+    replace_by(commit, now, Sharing::Always, publish)
 }
 
-fn replace_by(commit: &Commit<'_>, now: &Stat, shares: bool, publish: Publish<'_>) -> Result<bool> {
-    let new_name = new_name(&commit.spot.name);
+fn replace_by(
+    commit: &Commit<'_>,
+    now: &Stat,
+    sharing: Sharing,
+    publish: Publish<'_>,
+) -> Result<bool> {
     // An old log, whose removal was not synced, would take the new file for one that came out of an exchange.
     commit.stage.make_log()?;
-    let file = create(commit, &new_name, now)?;
-    let filled = match shares {
-        true => fill_sharing(commit, now, &*file),
-        false => fill(commit, now, false, &*file).map(|()| true),
+    let mut new = NewFiles::new(commit, now, sharing);
+    let told = match sharing {
+        Sharing::Always => CommitWay::InPlace,
+        Sharing::Never | Sharing::WhereItCan => CommitWay::Replaced,
     };
-    let replaced = filled.and_then(|filled| {
-        if filled {
-            publish_new(commit, &new_name, &*file, publish)?;
+    let filled = commit
+        .rewrite
+        .recipe(commit.changed, told, commit.budget, &mut new)
+        .and_then(|()| new.finish());
+    // What is shared counts twice for a quota.
+    let in_vain = |e: &Error| sharing == Sharing::Always && (new.cannot_share || has_no_room(e));
+    let replaced = match filled {
+        Err(e) if in_vain(&e) => {
+            log::debug!("{e}");
+            new.remove_ours();
+            return Ok(false);
         }
-        Ok(filled)
-    });
+        Err(e) => Err(e),
+        Ok(()) => publish_new(commit, &new, publish),
+    };
     match replaced {
-        // The old file, or one that was not filled. The commit has happened, whether or not it can be removed.
-        Ok(done) => {
-            if let Err(e) = remove(commit, &new_name) {
+        // The old files. The commit has happened, whether or not they can be removed.
+        Ok(()) => {
+            if let Err(e) = new.remove_old() {
                 log::warn!("{e}; the next commit does it");
             }
-            Ok(done)
+            Ok(true)
         }
         Err(e) => {
-            // Ours, unless somebody else's could not be put back.
-            let left = commit.store.stat(&beside(commit.spot, &new_name));
-            if left.is_ok_and(|left| left.identity.id == file.source().identity().id) {
-                let _ = commit.disk.unlink(commit.spot.place(&new_name));
-            }
+            new.remove_ours();
             Err(e)
         }
     }
 }
 
-fn publish_new(
-    commit: &Commit<'_>,
-    name: &OsStr,
-    file: &dyn DiskFile,
-    publish: Publish<'_>,
-) -> Result<()> {
-    let new = file.source().stat()?.identity;
+fn publish_new(commit: &Commit<'_>, new: &NewFiles<'_>, publish: Publish<'_>) -> Result<()> {
+    if new.is_empty() {
+        return publish(CommitWay::Replaced, &mut || commit.unchanged().map(drop));
+    }
+    // Who finds some of them at their places must find the others.
+    if commit.is_directory {
+        let (path, id) = (&*commit.spot.directory, commit.spot.id);
+        commit.disk.sync(Target::Named { path, id }, false)?;
+    }
     commit.stage.append(&CommitRecord::Replacing {
         layer: commit.layer,
-        inode: new.id.inode,
-        birth: new.id.birth,
-        size: new.size,
-        mtime: new.mtime,
+        files: new.manifest()?,
     })?;
     commit.stage.sync_log()?;
-    publish(CommitWay::Replaced, &mut || exchange(commit, name, new))
+    publish(CommitWay::Replaced, &mut || exchange(commit, new))
 }
 
-fn create(commit: &Commit<'_>, name: &OsStr, now: &Stat) -> Result<Arc<dyn DiskFile>> {
-    create_hidden(commit.disk, commit.spot, name, 0o600, commit.owner(now))
-}
-
-fn fill_sharing(commit: &Commit<'_>, now: &Stat, file: &dyn DiskFile) -> Result<bool> {
-    let (old, owner) = (commit.source()?, commit.owner(now));
-    if !commit.disk.share(file, &*old, owner) {
-        return Ok(false);
+/// The files exchange their names, if those that were opened still have them, and the others of the container are what they were.
+/// Until it is on the disk the log tells of it, and must not say that there was nothing.
+fn exchange(commit: &Commit<'_>, new: &NewFiles<'_>) -> Result<()> {
+    if commit.is_directory {
+        commit.unchanged()?;
     }
-    match fill(commit, now, true, file) {
-        // What is shared counts twice for a quota.
-        Err(e) if has_no_room(&e) => {
-            log::debug!("{e}");
-            Ok(false)
-        }
-        filled => filled.map(|()| true),
-    }
-}
-
-/// `shares`: the file has all bytes of the old one already.
-fn fill(commit: &Commit<'_>, now: &Stat, shares: bool, file: &dyn DiskFile) -> Result<()> {
-    let mut new = ReplacingFile {
-        file,
-        old: commit.source()?,
-        caller: commit.owner(now),
-        shares,
-        waiting: 0..0,
-    };
-    let told = match shares {
-        true => CommitWay::InPlace,
-        false => CommitWay::Replaced,
-    };
-    let changed = commit.changed;
-    commit
-        .rewrite
-        .recipe(changed, told, commit.budget, &mut new)?;
-    let target = Target::Open(file.source());
-    // A directory may grant rights on its new files that the old one does not grant.
-    let rights = OsStr::new("system.posix_acl_access");
-    if file.source().xattr(rights).is_ok() {
-        commit.disk.remove_xattr(target, rights)?;
-    }
-    for name in copied_names(commit, now)? {
-        let value = new.old.xattr(&name)?;
-        commit
-            .disk
-            .set_xattr(target, &name, &value, XattrSetting::Any)?;
-    }
-    let attributes = NewAttributes {
-        mode: Some(u32::from(now.mode)),
-        uid: None,
-        gid: Some(now.gid).filter(|gid| *gid != file_gid(file)),
-        atime: None,
-        mtime: Some(NewTime::At(commit.written)),
-    };
-    commit.disk.set_attributes(target, &attributes)?;
-    commit.disk.sync(target, false)
-}
-
-fn file_gid(file: &dyn DiskFile) -> u32 {
-    file.source().stat().map_or(u32::MAX, |stat| stat.gid)
-}
-
-fn copied_names(commit: &Commit<'_>, now: &Stat) -> Result<Vec<std::ffi::OsString>> {
-    let names = commit
-        .store
-        .xattr_names(&commit.spot.path(), Some(now.identity.id));
-    match names {
-        Ok(names) => Ok(names.into_iter().filter(|name| is_copied(name)).collect()),
-        Err(Error::Unsupported) => Ok(Vec::new()),
-        Err(e) => Err(e),
-    }
-}
-
-/// The two files exchange their names, if it is still the file that was opened that has this one. Until it is on the disk
-/// the log tells of it, and must not say that there was nothing.
-fn exchange(commit: &Commit<'_>, new_name: &OsStr, new: FileIdentity) -> Result<()> {
     let exchange = Exchange {
         disk: commit.disk,
         store: commit.store,
         spot: commit.spot,
-        seen: commit.seen,
     };
-    exchange.carry_out(new_name, new, &|| commit.stage.stay_sealed())
-}
-
-/// Removes the old file, which has the new one's name.
-fn remove(commit: &Commit<'_>, new_name: &OsStr) -> Result<()> {
-    match commit.disk.unlink(commit.spot.place(new_name)) {
-        Err(e) if e.is_not_found() => Ok(()),
-        other => other,
-    }
-}
-
-/// The disk begins to write so much of the new file as soon as it is there, so that little is left to wait for.
-const WRITEBACK: u64 = 8 << 20;
-
-/// The new file as it is written.
-struct ReplacingFile<'a> {
-    file: &'a dyn DiskFile,
-    old: Arc<dyn Source>,
-    caller: Caller,
-    /// It has had all bytes of the old one from the start.
-    shares: bool,
-    /// What the disk has not begun to write.
-    waiting: Range<u64>,
-}
-
-impl ReplacingFile<'_> {
-    fn written(&mut self, range: Range<u64>) {
-        self.waiting = match self.waiting.end == range.start {
-            true => self.waiting.start..range.end,
-            false => range,
-        };
-        if self.waiting.end - self.waiting.start >= WRITEBACK {
-            self.file.begin_writeback(self.waiting.clone());
-            self.waiting.start = self.waiting.end;
-        }
-    }
-}
-
-impl Recipe for ReplacingFile<'_> {
-    fn copy(&mut self, _file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
-        if self.shares && from.start == to {
-            return Ok(());
-        }
-        let mut done = 0;
-        while from.start + done < from.end {
-            let range = from.start + done..from.end;
-            let n = self.file.copy(&*self.old, range, to + done, self.caller)? as u64;
-            if n == 0 {
-                return Err(short());
-            }
-            done += n;
-        }
-        self.written(to..to + done);
-        Ok(())
-    }
-
-    fn put(&mut self, _file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        put_all(self.file, at, bytes, self.caller)?;
-        self.written(at..at + bytes.len() as u64);
-        Ok(())
-    }
-
-    fn set_len(&mut self, _file: MemberNumber, len: u64) -> Result<()> {
-        self.file.set_len(len, self.caller)
-    }
-}
-
-/// Writes all bytes, or fails.
-pub(super) fn put_all(file: &dyn DiskFile, at: u64, bytes: &[u8], caller: Caller) -> Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
-        let how = Putting::default();
-        let n = file.put(at + done as u64, &bytes[done..], how, caller)?;
-        if n == 0 {
-            return Err(short());
-        }
-        done += n;
-    }
-    Ok(())
-}
-
-fn short() -> Error {
-    let cause = std::io::Error::from_raw_os_error(libc::ENOSPC);
-    Error::io("cannot write a container", cause)
+    exchange.carry_out(&new.swaps()?, &|| commit.stage.stay_sealed())
 }

@@ -4,6 +4,7 @@
 //! the container that they were copied from, and tells a [`Recipe`] of new bytes alone. A new container without anything in it is
 //! told in the same way, of no arrays. Used by `tree`; who packs a directory without a mount can use it as well.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
@@ -30,8 +31,24 @@ pub trait Creation: Send + Sync {
     /// What the names of its containers end with, behind a dot.
     fn extension(&self) -> &'static str;
 
+    /// Names of the files of a container that is a directory.
+    fn members(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether a container can have an array of this name.
     fn has_array(&self, name: &OsStr) -> bool;
+
+    /// Whether an array of this name follows from the others: it may be given, and is dropped.
+    fn is_derived(&self, _name: &OsStr) -> bool {
+        false
+    }
+
+    /// How a file of this name and with these first bytes lies in a directory that may become a container; none if that cannot be
+    /// told, or it is none of the container's.
+    fn form_of(&self, _name: &OsStr, _head: &[u8]) -> Option<FileForm> {
+        None
+    }
 
     /// Whether a container can be as it is described, whatever its arrays hold; EINVAL if not.
     fn accepts(&self, description: &GivenDescription) -> Result<()>;
@@ -47,6 +64,15 @@ pub trait Creation: Send + Sync {
     ) -> Result<()>;
 }
 
+/// What a file of a container was copied from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileForm {
+    /// A container's file, as it is stored.
+    Stored,
+    /// An array, as it is shown.
+    Shown,
+}
+
 /// The format whose new containers are named like this.
 pub fn creation_named(name: &OsStr) -> Option<&'static dyn Creation> {
     let extension = Path::new(name).extension()?;
@@ -54,34 +80,39 @@ pub fn creation_named(name: &OsStr) -> Option<&'static dyn Creation> {
     creations.find(|creation| extension == creation.extension())
 }
 
-/// The bytes of a new container that is one file, without anything in it.
-pub fn empty_container(creation: &dyn Creation, budget: &Arc<Budget>) -> Result<Vec<u8>> {
-    let mut bytes = ToldBytes::default();
-    creation.recipe(&[], None, budget, &mut bytes)?;
-    Ok(bytes.0)
+/// The files of a new container without anything in it.
+pub fn empty_container(
+    creation: &dyn Creation,
+    budget: &Arc<Budget>,
+) -> Result<BTreeMap<MemberNumber, Vec<u8>>> {
+    let mut told = ToldFiles::default();
+    creation.recipe(&[], None, budget, &mut told)?;
+    Ok(told.0)
 }
 
-/// A file in memory, as it is told.
+/// Files in memory, as they are told.
 #[derive(Default)]
-pub struct ToldBytes(pub Vec<u8>);
+pub struct ToldFiles(pub BTreeMap<MemberNumber, Vec<u8>>);
 
-impl Recipe for ToldBytes {
+impl Recipe for ToldFiles {
     fn copy(&mut self, _file: MemberNumber, _from: Range<u64>, _to: u64) -> Result<()> {
         Err(Error::Bug(
             "a new container has nothing to copy from".into(),
         ))
     }
 
-    fn put(&mut self, _file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
+    fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
+        let told = self.0.entry(file).or_default();
         let at = at as usize;
         let end = at + bytes.len();
-        self.0.resize(self.0.len().max(end), 0);
-        self.0[at..end].copy_from_slice(bytes);
+        told.resize(told.len().max(end), 0);
+        told[at..end].copy_from_slice(bytes);
         Ok(())
     }
 
-    fn set_len(&mut self, _file: MemberNumber, len: u64) -> Result<()> {
-        self.0.resize(len as usize, 0);
+    fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
+        let told = self.0.entry(file).or_default();
+        told.resize(len as usize, 0);
         Ok(())
     }
 }
@@ -90,6 +121,8 @@ impl Recipe for ToldBytes {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct GivenDescription {
     pub format: Option<String>,
+    /// Of the format, as the container spells it.
+    pub version: Option<String>,
     pub arrays: Vec<GivenArray>,
     #[serde(default)]
     pub attributes: Map<String, Value>,
@@ -184,16 +217,8 @@ mod tests {
     #[test]
     fn names_tell_what_is_made() {
         let made = |name: &str| creation_named(OsStr::new(name)).is_some();
-        assert!(made("x.blp") && made(".x.blp"));
-        for ordinary in [
-            "x",
-            "blp",
-            ".blp",
-            "x.BLP",
-            "x.blp.bak",
-            "x.h5",
-            "x.bpcells",
-        ] {
+        assert!(made("x.blp") && made(".x.blp") && made("x.bpcells"));
+        for ordinary in ["x", "blp", ".blp", "x.BLP", "x.blp.bak", "x.h5", ".bpcells"] {
             assert!(!made(ordinary), "{ordinary}");
         }
     }

@@ -213,7 +213,7 @@ fn own_weight(container: &Container) -> usize {
         .chain(faults)
         .chain(described);
     let named: usize = named.map(|len| NAME + len).sum();
-    let arrays = container.arrays.iter();
+    let arrays = container.written();
     let arrays = arrays.map(|array| {
         let own = usize::try_from(array.weight()).unwrap_or(usize::MAX);
         own.saturating_add(ARRAY + 4 * array.name().len())

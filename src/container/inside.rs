@@ -54,13 +54,26 @@ impl Container {
     }
 
     pub fn all_arrays(self: &Arc<Self>) -> Vec<Located> {
+        self.located(|container| container.arrays.iter().collect())
+    }
+
+    /// The same with the lines of each container behind its arrays: as they are numbered.
+    pub fn all_written(self: &Arc<Self>) -> Vec<Located> {
+        self.located(|container| container.written().collect())
+    }
+
+    fn located(
+        self: &Arc<Self>,
+        arrays: impl Fn(&Container) -> Vec<&Arc<dyn Array>>,
+    ) -> Vec<Located> {
         let of = |(group, container): &(Arc<str>, Arc<Container>)| {
             let located = |array: &Arc<dyn Array>| Located {
                 group: Arc::clone(group),
                 format: container.format,
                 array: Arc::clone(array),
             };
-            container.arrays.iter().map(located).collect::<Vec<_>>()
+            let arrays = arrays(container).into_iter();
+            arrays.map(located).collect::<Vec<_>>()
         };
         self.all().iter().flat_map(of).collect()
     }

@@ -20,11 +20,13 @@ pub mod hdf5;
 pub mod inside;
 pub mod names;
 pub mod netcdf;
+mod numbers;
 #[cfg(test)]
 mod out_of_memory;
 pub mod rewrite;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -128,6 +130,9 @@ pub struct Container {
     pub version: String,
     pub arrays: Vec<Arc<dyn Array>>,
     pub texts: Vec<Text>,
+    /// Texts that can be written as the arrays can: they have neither a view nor a line in `arrays.json`, and the numbers behind
+    /// those of the arrays.
+    pub lines: Vec<Arc<dyn Array>>,
     /// Groups that would not exist by the names of their members: empty ones.
     pub groups: Vec<String>,
     /// Second ways to a group, shown as symbolic links.
@@ -212,6 +217,7 @@ impl Container {
             version: version.into(),
             arrays: Vec::new(),
             texts: Vec::new(),
+            lines: Vec::new(),
             groups: Vec::new(),
             links: Vec::new(),
             unreadable: Vec::new(),
@@ -242,6 +248,11 @@ impl Container {
     /// The array of this name.
     pub fn array(&self, name: &str) -> Option<&Arc<dyn Array>> {
         self.arrays.iter().find(|array| array.name() == name)
+    }
+
+    /// What can be written, if the container can be: arrays and lines, by their numbers.
+    pub fn written(&self) -> impl Iterator<Item = &Arc<dyn Array>> {
+        self.arrays.iter().chain(&self.lines)
     }
 
     /// Adds an array that the container needs, or the fault that keeps it from being shown.
@@ -371,6 +382,33 @@ impl Recognised {
     /// [`Identity::companions`].
     pub fn companions<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
         self.members(path).chain(self.sidecars(path))
+    }
+
+    /// The directory in which the files of the container at `path` lie, and the name of the only one or the first one.
+    pub fn first_file(&self, path: &Path) -> Option<(PathBuf, OsString)> {
+        match self.format.members().first() {
+            Some(first) => Some((path.to_owned(), first.into())),
+            None => {
+                let above = path.parent().unwrap_or(Path::new(""));
+                Some((above.to_owned(), path.file_name()?.to_owned()))
+            }
+        }
+    }
+
+    /// Names of all files that a container can have whose first one has this name.
+    pub fn file_names(&self, first: &OsStr) -> Vec<OsString> {
+        match self.format.members() {
+            [] => vec![first.to_owned()],
+            members => members.iter().map(OsString::from).collect(),
+        }
+    }
+
+    /// Paths of these files.
+    pub fn files(&self, path: &Path) -> Vec<PathBuf> {
+        match self.format.members() {
+            [] => vec![path.to_owned()],
+            _ => self.members(path).collect(),
+        }
     }
 
     fn members<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {

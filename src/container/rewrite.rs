@@ -27,6 +27,8 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consistency {
     Now,
+    /// Arrays do not agree with each other: as long as that is so they stay staged. Says which, and why.
+    NotYet(String),
     /// The format cannot hold it as it is; says why.
     Unfit(String),
 }
@@ -69,7 +71,8 @@ pub trait EncodedAhead: Send + Sync {
     fn take(&self, block: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool;
 }
 
-/// How files come about, told in any order: every byte once, but for bytes of sections that are told again.
+/// How files come about, told in any order: every byte once, but for bytes of sections that are told again. A file of which
+/// nothing is told stays as it is.
 pub trait Recipe {
     /// Stored bytes of the file as it is, to this place.
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()>;
@@ -77,7 +80,7 @@ pub trait Recipe {
     /// New bytes.
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()>;
 
-    /// The length of the file, told last.
+    /// The length of the file, told last, of every file of which anything is told.
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()>;
 }
 
@@ -101,8 +104,9 @@ pub trait Rewrite: Send + Sync {
     /// What an array is at this length.
     fn info(&self, array: &str, len: u64) -> Result<Info>;
 
-    /// Whether the container can be stored with these changes.
-    fn consistency(&self, changed: &[ChangedArray]) -> Result<Consistency>;
+    /// Whether the container can be stored with these changes. What has not changed is not checked. Memory is charged to
+    /// `budget`, of which the caller holds none.
+    fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency>;
 
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount>;
 

@@ -67,6 +67,7 @@ impl Stage {
         let Some(frozen) = layers.frozen.take() else {
             return Ok(());
         };
+        layers.active.rebase(lens);
         let in_log = layers.active.has_logged();
         if layers.active.is_clean() {
             self.forget_last_write();
@@ -85,6 +86,16 @@ impl Stage {
         let settled = settled.and_then(|()| self.sync_written());
         self.announce();
         settled
+    }
+
+    /// The container has arrays of these lengths: those that follow from others may have another than the log says.
+    pub fn rebase(&self, lens: &[u64]) {
+        let mut log = self.lock_log();
+        let layers = self.write_layers();
+        layers.active.rebase(lens);
+        for ((_, own), &len) in log.arrays.iter_mut().zip(lens) {
+            *own = len;
+        }
     }
 
     /// Returns when the log's name is on the disk: one that an earlier commit has removed does not come back after that.
@@ -132,10 +143,25 @@ impl Stage {
 
     /// Forgets everything that is staged.
     pub fn discard(&self) -> Result<()> {
+        self.discard_if(|_| true)
+    }
+
+    /// Removes the log if there is nothing to commit: what was synced has been taken back since.
+    pub fn tidy(&self) -> Result<()> {
+        if self.lock_log().writer.is_none() {
+            return Ok(());
+        }
+        self.discard_if(|layers| layers.frozen.is_none() && layers.active.is_clean())
+    }
+
+    fn discard_if(&self, is: impl FnOnce(&StageLayers) -> bool) -> Result<()> {
         let _alone = self.lock_syncing();
         let mut log = self.lock_log();
         let lens: Vec<u64> = log.arrays.iter().map(|&(_, len)| len).collect();
         let mut layers = self.write_layers();
+        if !is(&layers) {
+            return Ok(());
+        }
         let number = layers.active.number() + 1;
         *layers = StageLayers {
             active: Arc::new(Layer::new(

@@ -219,6 +219,26 @@ impl Layer {
         Ok(Step::Read(n))
     }
 
+    /// What is below has these lengths now, as far as nothing is said of an array here.
+    pub(super) fn rebase(&self, lens: &[u64]) {
+        let mut state = self.write_state();
+        for (array, &len) in state.arrays.iter_mut().zip(lens) {
+            if array.below != len && array.extents.is_unchanged(array.below) {
+                *array = ArrayChanges::new(Extents::new(len), len);
+            }
+        }
+    }
+
+    /// Whether nothing is said of an array.
+    pub fn leaves(&self, array: StagedArray) -> bool {
+        let state = self.read_state();
+        match state.array(array) {
+            _ if state.absorbed_by.is_some() => true,
+            Some(array) => array.extents.is_unchanged(array.below),
+            None => true,
+        }
+    }
+
     /// Whether nothing is staged.
     pub fn is_unchanged(&self) -> bool {
         self.is_clean()

@@ -24,6 +24,8 @@ pub struct Stage {
     pub(super) log: Mutex<StageLog>,
     pub(super) layers: RwLock<StageLayers>,
     last_write: Mutex<Option<Timestamp>>,
+    /// Whether that is what somebody has set.
+    time_set: AtomicBool,
     /// Somebody wanted memory and met a lock: he is to be told when it is free.
     pub(super) wanted: AtomicBool,
 }
@@ -84,6 +86,7 @@ impl Stage {
             log: Mutex::new(log),
             layers: RwLock::new(layers),
             last_write: Mutex::new(last_write),
+            time_set: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
         });
         let lender = Arc::downgrade(&stage);
@@ -164,6 +167,7 @@ impl Stage {
             .last_write
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(Timestamp::now());
+        self.time_set.store(false, Ordering::Release);
     }
 
     /// As the array is shown.
@@ -178,6 +182,12 @@ impl Stage {
             .last_write
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time that somebody has set since the last write: that of all the container's files.
+    pub fn time_set(&self) -> Option<Timestamp> {
+        let is_set = self.time_set.load(Ordering::Acquire);
+        self.last_write().filter(|_| is_set)
     }
 
     pub(super) fn forget_last_write(&self) {
@@ -226,6 +236,7 @@ impl Stage {
             .last_write
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(to);
+        self.time_set.store(true, Ordering::Release);
     }
 }
 

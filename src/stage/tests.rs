@@ -286,6 +286,25 @@ fn a_small_sync_is_one_small_write_and_one_wait() {
 }
 
 #[test]
+fn the_log_goes_when_what_was_synced_has_been_taken_back() {
+    let container = Container::new();
+    let stage = container.stage(1 << 20);
+    let array = StagedArray(0);
+    let len = stage.len(array);
+    stage.write(array, len, b"more").unwrap();
+    stage.sync().unwrap();
+    stage.tidy().unwrap();
+    assert!(container.log_path().exists() && !stage.is_clean());
+    stage.set_len(array, len).unwrap();
+    assert!(stage.is_clean());
+    stage.tidy().unwrap();
+    assert!(!container.log_path().exists());
+    stage.write(array, 0, b"again").unwrap();
+    stage.sync().unwrap();
+    assert!(container.log_path().exists());
+}
+
+#[test]
 fn writes_that_follow_each_other_are_one_extent() {
     let container = Container::new();
     let stage = container.stage(1 << 20);

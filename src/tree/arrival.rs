@@ -151,7 +151,7 @@ impl Tree {
 
     /// Whether a directory that looks like a container has files that were made or written through the mount: whoever
     /// does that expects to find them as files.
-    fn has_our_files(&self, container: &Recognised, path: &Path) -> bool {
+    pub(super) fn has_our_files(&self, container: &Recognised, path: &Path) -> bool {
         let is_ours = |member: &&str| {
             let found = self.store.stat(&path.join(member));
             found.is_ok_and(|stat| self.ours.contains(stat.identity.id))

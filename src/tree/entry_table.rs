@@ -77,7 +77,7 @@ impl EntryTable {
         for (number, (group, container)) in all.iter().enumerate() {
             let at = entries.directory(EntryIndex::ROOT, group);
             entries.add_container(at, ContainerNumber(number), group, container, first);
-            first += container.arrays.len();
+            first += container.written().count();
         }
         entries.sort();
         entries.directories = HashMap::new();
@@ -106,6 +106,10 @@ impl EntryTable {
             self.add(at, array.name(), EntryContent::Array(number));
             let view = format!("{}.npy", array.name());
             self.add(views, &view, EntryContent::Npy(number));
+        }
+        for (number, lines) in container.lines.iter().enumerate() {
+            let number = ArrayNumber(first + container.arrays.len() + number);
+            self.add(at, lines.name(), EntryContent::Array(number));
         }
         for Text { name, content } in &container.texts {
             self.add(at, name, EntryContent::Text(Arc::clone(content)));

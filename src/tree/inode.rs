@@ -298,6 +298,24 @@ impl Inodes {
         Ok((id, node))
     }
 
+    /// A directory is shown as a container from now on, or a container as a directory. What lies in it keeps its inodes.
+    pub(super) fn becomes(&self, id: InodeId, node: Node) -> Result<()> {
+        let mut table = self.lock();
+        if table.by_key.try_reserve(1).is_err() {
+            return Err(no_memory("cannot remember an entry"));
+        }
+        let inode = table.inodes.get_mut(&id).ok_or(Error::NotFound)?;
+        let link = inode.links.last().ok_or(Error::NotFound)?;
+        let key = InodeKey::of(&node, link);
+        let old = std::mem::replace(&mut inode.key, key.clone());
+        inode.node = Arc::new(node);
+        if table.by_key.get(&old) == Some(&id) {
+            table.by_key.remove(&old);
+        }
+        table.by_key.insert(key, id);
+        Ok(())
+    }
+
     /// Keeps an inode as long as it is not taken back: one look-up more.
     pub(super) fn hold(&self, id: InodeId) {
         if let Some(inode) = self.lock().inodes.get_mut(&id) {

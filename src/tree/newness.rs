@@ -84,6 +84,8 @@ pub(super) struct NewContainers {
     changed: Condvar,
     /// Held shared while names and files are opened and changed, alone while drafts become a container.
     gate: RwLock<()>,
+    /// Held while a directory becomes a container, or the other way round.
+    turning: Mutex<()>,
     /// When packing is given up, if the mount is coming to its end.
     until: Mutex<Option<Instant>>,
 }
@@ -217,6 +219,11 @@ impl NewContainers {
     /// Keeps drafts what they are for a moment.
     pub(super) fn stay(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One directory at a time.
+    pub(super) fn turning(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turning)
     }
 
     /// Nobody opens or changes anything meanwhile.

@@ -2,7 +2,7 @@
 //!
 //! Made by [`super::arrival`] for entries of the source and by [`super::Tree::lookup`] for entries of a
 //! container; kept by [`super::inode`], which knows where it lies. A node never changes its kind: what becomes something
-//! else gets another inode.
+//! else gets another inode; but for a directory that is filled with what makes it a container, which gets another node.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

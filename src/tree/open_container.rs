@@ -72,7 +72,7 @@ impl OpenContainer {
                 members: version.recognised.format.members(),
                 hidden: Arc::clone(&version.hidden),
                 entries: EntryTable::new(&all),
-                arrays: container.all_arrays(),
+                arrays: container.all_written(),
                 weight,
                 _charge: charge,
                 parts: all.into_iter().map(OpenPart::new).collect(),
@@ -224,7 +224,7 @@ impl OpenContainer {
     /// Whether an array belongs to the container itself, not to one in a group of it.
     pub(super) fn is_outermost(&self, number: ArrayNumber) -> bool {
         let outermost = self.parts.first();
-        outermost.is_some_and(|part| number.0 < part.container.arrays.len())
+        outermost.is_some_and(|part| number.0 < part.container.written().count())
     }
 
     /// The array that an entry is.

@@ -6,6 +6,7 @@
 //! of sight. Used by `writing`.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -18,7 +19,7 @@ use crate::array::read::CachedArray;
 use crate::array::through_cache::ThroughCache;
 use crate::cache::BlockCache;
 use crate::container::rewrite::Rewrite;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::stage::{Overlay, Stage, StagedArray};
 
 /// Of a version of a container.
@@ -215,6 +216,16 @@ impl Staged {
 
     pub(super) fn why(&self) -> Option<String> {
         lock(&self.why).clone()
+    }
+
+    /// Why nothing can be staged of the version that follows: a log would have the same name.
+    pub(super) fn is_in_the_way(&self, path: &Path) -> Option<Error> {
+        let is_staged = self.now().is_some_and(|now| !now.stage.is_clean());
+        let stale = || {
+            let what = "somebody else has changed the container; what is staged of it is kept in its log, and `arrayfs stage` settles that";
+            Error::from(Fault::new(what).container(path))
+        };
+        self.unsettled().or_else(|| is_staged.then(stale))
     }
 
     pub(super) fn unsettled(&self) -> Option<Error> {

@@ -138,7 +138,8 @@ impl Tree {
             None => self
                 .resume_drafts(inode, container, &recognised, &path)
                 .and_then(|()| self.settle(&recognised, &path)),
-            Some(_) => Ok(None),
+            // What was staged of it stays, and nothing can be staged of this one before that is settled.
+            Some(ref old) => old.staged.is_in_the_way(&path).map_or(Ok(None), Err),
         };
         // What was to be settled may have changed it.
         let found = recognised.stat(&*self.store, &path)?;

@@ -3,6 +3,7 @@
 //! Numeric files have a header and are as long as the file; a stray tail of less than one element
 //! is ignored, as by BPCells itself. Files of other names are never looked at.
 
+use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -24,6 +25,14 @@ pub(super) struct Directory<'a> {
     store: &'a dyn Store,
     path: &'a Path,
     budget: &'a Arc<Budget>,
+    opened: RefCell<Vec<OpenedMember>>,
+}
+
+/// A file of a container, as it was opened.
+#[derive(Clone)]
+pub(super) struct OpenedMember {
+    pub(super) name: String,
+    pub(super) source: Arc<dyn Source>,
 }
 
 impl<'a> Directory<'a> {
@@ -32,6 +41,7 @@ impl<'a> Directory<'a> {
             store: request.store.as_ref(),
             path: request.path,
             budget: request.budget,
+            opened: RefCell::default(),
         }
     }
 
@@ -44,35 +54,25 @@ impl<'a> Directory<'a> {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
-        self.store
-            .open(&self.path.join(name))
-            .map_err(|e| unusable(name, e))
+        let opened = self.store.open(&self.path.join(name));
+        let source = opened.map_err(|e| unusable(name, e))?;
+        self.opened.borrow_mut().push(OpenedMember {
+            name: name.to_owned(),
+            source: Arc::clone(&source),
+        });
+        Ok(source)
+    }
+
+    /// The files that were opened.
+    pub(super) fn into_opened(self) -> Vec<OpenedMember> {
+        self.opened.into_inner()
     }
 }
 
 impl Fields for Directory<'_> {
     fn field(&self, name: &str, number: Number) -> Result<Arc<dyn Field>> {
         let source = self.open(name)?;
-        let Some(bytes) = source.len().checked_sub(header::LEN as u64) else {
-            return Err(Fault::new("the file is too short for its header")
-                .file(name)
-                .bytes(0..header::LEN as u64)
-                .expected(format_args!("{} bytes", header::LEN))
-                .found(source.len())
-                .into());
-        };
-        let mut head = [0; header::LEN];
-        source
-            .fetch_one(0, &mut head)
-            .map_err(|e| e.map_fault(|fault| fault.file(name)))?;
-        header::check(&head, number).map_err(|e| e.map_fault(|fault| fault.file(name)))?;
-        let len = bytes / number.width();
-        Ok(Arc::new(NumericFile {
-            name: name.to_owned(),
-            source,
-            number,
-            len,
-        }))
+        numeric(name, source, number)
     }
 
     fn names(&self, name: &str) -> Result<Arc<dyn Array>> {
@@ -86,6 +86,34 @@ impl Fields for Directory<'_> {
         line.truncate(line.strip_suffix(b"\r").unwrap_or(&line).len());
         Ok(line)
     }
+}
+
+/// The numeric array in a file of this name.
+pub(super) fn numeric(
+    name: &str,
+    source: Arc<dyn Source>,
+    number: Number,
+) -> Result<Arc<dyn Field>> {
+    let Some(bytes) = source.len().checked_sub(header::LEN as u64) else {
+        return Err(Fault::new("the file is too short for its header")
+            .file(name)
+            .bytes(0..header::LEN as u64)
+            .expected(format_args!("{} bytes", header::LEN))
+            .found(source.len())
+            .into());
+    };
+    let mut head = [0; header::LEN];
+    source
+        .fetch_one(0, &mut head)
+        .map_err(|e| e.map_fault(|fault| fault.file(name)))?;
+    header::check(&head, number).map_err(|e| e.map_fault(|fault| fault.file(name)))?;
+    let len = bytes / number.width();
+    Ok(Arc::new(NumericFile {
+        name: name.to_owned(),
+        source,
+        number,
+        len,
+    }))
 }
 
 /// A numeric array in its own file, after a header.

@@ -19,9 +19,9 @@ use crate::container::{Check, Container};
 use crate::error::{Fault, Result};
 
 /// Fragments that one entry of `end_max` stands for.
-const RUN: u64 = 128;
+pub(super) const RUN: u64 = 128;
 /// Entries of `chr_ptr` that are looked through at opening; no genome has two million sequences.
-const MOST_POINTERS: u64 = 1 << 22;
+pub(super) const MOST_POINTERS: u64 = 1 << 22;
 
 /// Adds everything that fragments of this version have.
 pub(super) fn open(fields: &dyn Fields, version: Variant, container: &mut Container) -> Result<()> {

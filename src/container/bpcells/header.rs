@@ -40,7 +40,8 @@ pub(super) fn check(head: &[u8; LEN], expected: Number) -> Result<()> {
         .into())
 }
 
-fn magic(number: Number) -> &'static [u8; LEN] {
+/// The header of a file that holds these.
+pub(super) fn magic(number: Number) -> &'static [u8; LEN] {
     match number {
         Number::U32 => MAGICS[0].1,
         Number::U64 => MAGICS[1].1,

@@ -22,13 +22,20 @@ use crate::error::{Error, Fault, Result};
 const SATURATED: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StorageOrder {
+pub(super) enum StorageOrder {
     Col,
     Row,
 }
 
 impl StorageOrder {
-    fn name(self) -> &'static str {
+    pub(super) fn named(name: &[u8]) -> Option<Self> {
+        let orders = [StorageOrder::Col, StorageOrder::Row];
+        orders
+            .into_iter()
+            .find(|order| order.name().as_bytes() == name)
+    }
+
+    pub(super) fn name(self) -> &'static str {
         match self {
             StorageOrder::Col => "col",
             StorageOrder::Row => "row",
@@ -36,28 +43,25 @@ impl StorageOrder {
     }
 
     fn read(fields: &dyn Fields) -> Result<Self> {
-        match &fields.first_line("storage_order")?[..] {
-            b"col" => Ok(StorageOrder::Col),
-            b"row" => Ok(StorageOrder::Row),
-            other => Err(Fault::new("unknown storage order")
-                .file("storage_order")
-                .expected("col or row")
-                .found(other.escape_ascii())
-                .into()),
-        }
+        let line = fields.first_line("storage_order")?;
+        StorageOrder::named(&line).ok_or_else(|| {
+            let fault = Fault::new("unknown storage order").file("storage_order");
+            let fault = fault.expected("col or row");
+            fault.found(line.escape_ascii()).into()
+        })
     }
 }
 
 /// Rows and columns, as far as they are known.
 #[derive(Clone, Copy, Default)]
-struct Shape {
-    rows: Option<u32>,
-    cols: Option<u32>,
+pub(super) struct Shape {
+    pub(super) rows: Option<u32>,
+    pub(super) cols: Option<u32>,
 }
 
 impl Shape {
     /// The dimension that `idxptr` runs along, and the one whose numbers are in `index`.
-    fn major_minor(self, order: Option<StorageOrder>) -> (Option<u32>, Option<u32>) {
+    pub(super) fn major_minor(self, order: Option<StorageOrder>) -> (Option<u32>, Option<u32>) {
         match order {
             Some(StorageOrder::Col) => (self.cols, self.rows),
             Some(StorageOrder::Row) => (self.rows, self.cols),
@@ -67,7 +71,7 @@ impl Shape {
 }
 
 /// A dimension to check against.
-fn limit(dimension: Option<u32>) -> Option<u64> {
+pub(super) fn limit(dimension: Option<u32>) -> Option<u64> {
     dimension.filter(|&n| n != SATURATED).map(u64::from)
 }
 

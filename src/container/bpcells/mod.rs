@@ -5,7 +5,7 @@
 //! describes: [`matrix`] and [`fragments`] know what a variant's arrays are called and how they hang together.
 //! They stand above the seam [`fields`], so that the same arrays can be read where they do not lie in files;
 //! below it are [`directory`] and [`header`]. What reads: [`packed`], [`plain`] and [`pointers`] numbers,
-//! [`names`] lines. What checks: [`check`], the rules between arrays.
+//! [`names`] lines. What checks: [`check`], the rules between arrays. What writes: [`write`].
 //!
 //! Opening reads headers, the last entries of pointers and indices, and `chr_ptr`: kilobytes, however large the
 //! container. An array that cannot be trusted becomes a fault, the others are shown.
@@ -23,8 +23,11 @@ mod pointers;
 mod recognise;
 #[cfg(test)]
 mod tests;
+mod text_line;
 pub(crate) mod version;
+mod write;
 
+use super::creation::Creation;
 use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};
 use crate::error::Result;
 use directory::Directory;
@@ -88,10 +91,22 @@ impl Format for BpCells {
         MEMBERS
     }
 
+    fn is_changed(&self) -> bool {
+        true
+    }
+
+    fn creation(&self) -> Option<&'static dyn Creation> {
+        Some(&BpCells)
+    }
+
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let directory = Directory::new(request);
         match version::read(&directory.head("version", version::MOST)?) {
-            Seen::Known(version, text) => open(&directory, version, &text),
+            Seen::Known(version, text) => {
+                let mut container = open(&directory, version, &text)?;
+                write::offer(&mut container, version, directory.into_opened());
+                Ok(container)
+            }
             Seen::Unreadable(fault) => Err(fault.file("version").into()),
             Seen::Foreign => Err(recognise::no_version().into()),
         }

@@ -7,7 +7,7 @@
 
 pub(super) mod ends;
 
-mod idx_offsets;
+pub(super) mod idx_offsets;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::codec::bp128::{self, Bp128Error, CHUNK, Transform};
 use crate::error::{Error, Fault, Result};
 use crate::memory::{Scratch, room};
-use idx_offsets::Offsets;
+use idx_offsets::{Offsets, WRAP};
 
 /// Decoded bytes of a block: 512 chunks, 65536 values.
 pub(super) const BLOCK_BYTES: u64 = 256 * 1024;
@@ -56,6 +56,18 @@ impl PackedStream {
         len: u64,
         generation: Generation,
     ) -> Result<Self> {
+        PackedStream::open_wrapping(fields, name, transform, len, generation, WRAP)
+    }
+
+    /// The same of a stream whose index begins again after so many words, which is a parameter for tests alone.
+    pub(super) fn open_wrapping(
+        fields: &dyn Fields,
+        name: &str,
+        transform: Transform,
+        len: u64,
+        generation: Generation,
+        wrap: u64,
+    ) -> Result<Self> {
         decoded_bytes(len, Number::U32)?;
         let chunks = len.div_ceil(CHUNK as u64);
         let field = |part: &str| fields.field(&format!("{name}_{part}"), Number::U32);
@@ -73,7 +85,7 @@ impl PackedStream {
             Generation::V1 => (Offsets::none(), 0),
             _ => {
                 let name = format!("{name}_idx_offsets");
-                Offsets::open(fields, &name, chunks + 1)?
+                Offsets::open(fields, &name, chunks + 1, wrap)?
             }
         };
         let parts = [Some(&data), Some(&idx), starts.as_ref()];
@@ -101,6 +113,24 @@ impl PackedStream {
 
     pub(super) fn stored_bytes(&self) -> u64 {
         self.stored_bytes
+    }
+
+    /// Index entries as they are stored.
+    pub(super) fn read_idx(&self, first: u64, out: &mut [u32]) -> Result<()> {
+        self.idx.read_u32s(first, out)
+    }
+
+    /// That the index is lower behind these chunks than before them.
+    pub(super) fn goes_back(&self, chunks: Range<u64>) -> Fault {
+        let fault = Fault::new("the index goes back");
+        self.idx.locate(fault, entries(chunks.start, chunks.end))
+    }
+
+    /// The word that index entry `entry`, stored as `low`, stands for, if that is within the data.
+    pub(super) fn word(&self, entry: u64, low: u32) -> Result<u64> {
+        let word = self.offsets.position(entry, low).unwrap_or(u64::MAX);
+        self.check_within(entry, word)?;
+        Ok(word)
     }
 
     /// Its name as a codec.
@@ -226,8 +256,7 @@ impl PackedStream {
     /// The last index entry must lie within the data: told at opening, for all of the stream.
     fn check_end(&self, chunks: u64) -> Result<()> {
         let low = self.idx.read_unsigned(chunks)? as u32;
-        let end = self.offsets.position(chunks, low).unwrap_or(u64::MAX);
-        self.check_within(chunks, end)
+        self.word(chunks, low).map(drop)
     }
 
     /// Index entry `entry` stands for `position`, which must not be past the data.

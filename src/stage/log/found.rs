@@ -10,11 +10,11 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use super::read::FoundRecord;
-use super::record::{self, Begin, Record, SealedTime};
+use super::record::{self, Begin, NewFileRecord, Record, SealedTime};
 use super::{Base, LogBytes};
 use crate::error::{Fault, Result};
 use crate::memory::fallible;
-use crate::source::{FileIdentity, Source, Timestamp};
+use crate::source::{FileIdentity, Source};
 use crate::stage::extents::{Extents, StagedAt};
 use crate::stage::layer::Layer;
 use crate::stage::staging::LARGEST_ARRAY;
@@ -79,13 +79,10 @@ pub enum PendingCommit {
         times: Vec<SealedTime>,
         in_place: bool,
     },
-    /// This file was about to take the container's place.
+    /// These files were about to take their places.
     Replacing {
         layer: u64,
-        inode: u64,
-        birth: u64,
-        size: u64,
-        mtime: Timestamp,
+        files: Vec<NewFileRecord>,
     },
 }
 
@@ -196,25 +193,9 @@ impl LogState {
                     in_place,
                 })
             }
-            Record::Replacing {
-                layer,
-                inode,
-                birth,
-                size,
-                mtime_secs,
-                mtime_nanos,
-            } => {
-                let mtime = Timestamp {
-                    secs: mtime_secs,
-                    nanos: mtime_nanos,
-                };
-                self.pend(PendingCommit::Replacing {
-                    layer,
-                    inode,
-                    birth,
-                    size,
-                    mtime,
-                })
+            Record::Replacing { layer, files } => {
+                files.iter().try_for_each(|file| check_name(&file.name))?;
+                self.pend(PendingCommit::Replacing { layer, files })
             }
             Record::Thawed { .. } => {
                 self.end_commit();
@@ -290,17 +271,8 @@ impl LogState {
     }
 
     fn check_base(&self, base: &Base) -> Result<()> {
-        for file in &base.files {
-            let path = Path::new(&file.name);
-            let stays = path
-                .components()
-                .all(|part| matches!(part, Component::Normal(_)));
-            if !stays || file.name.contains('\0') {
-                let fault = Fault::new("a file that is not one of the container's");
-                return Err(fault.found(file.name.escape_debug()).into());
-            }
-        }
-        Ok(())
+        let mut files = base.files.iter();
+        files.try_for_each(|file| check_name(&file.name))
     }
 
     pub(super) fn end_at(&mut self, end: u64, sequence: u64) {
@@ -423,6 +395,17 @@ impl FoundLayer {
     pub(in crate::stage) fn open(&self, log: LogBytes) -> Layer {
         Layer::found(self.number, self.arrays.clone(), log)
     }
+}
+
+/// A file of a container is the container, or lies in its directory.
+fn check_name(name: &str) -> Result<()> {
+    let mut parts = Path::new(name).components();
+    let stays = parts.all(|part| matches!(part, Component::Normal(_)));
+    if stays && !name.contains(['\0', '/']) {
+        return Ok(());
+    }
+    let fault = Fault::new("a file that is not one of the container's");
+    Err(fault.found(name.escape_debug()).into())
 }
 
 fn check_index(what: &str, index: u32, count: usize) -> Result<()> {

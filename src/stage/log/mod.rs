@@ -16,7 +16,7 @@ pub use found::{LogState, PendingCommit};
 pub use name::{drafts_name, is_hidden_name, log_name, new_name};
 pub use read::read_log;
 pub(super) use record::Record;
-pub use record::{CommitRecord, SealedTime};
+pub use record::{CommitRecord, NewFileRecord, SealedTime};
 pub(super) use writer::{LogWriter, with_buffer};
 
 use std::ffi::{OsStr, OsString};
@@ -27,18 +27,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{Caller, Disk, DiskFile};
 use crate::error::{Error, Fault, Result};
-use crate::source::{FileId, Source, Store, Timestamp};
+use crate::source::{FileId, FileIdentity, Source, Store, Timestamp};
 
 /// Where the log of a container lies, and whose it is.
 #[derive(Clone)]
 pub struct LogSpot {
     pub disk: Arc<dyn Disk>,
     pub store: Arc<dyn Store>,
-    /// The directory that the container lies in.
+    /// The directory that the container's files lie in.
     pub directory: PathBuf,
     pub directory_id: FileId,
-    /// The container's own name.
+    /// Name of its file, or of the first one of a directory.
     pub container: OsString,
+    /// Names of all files that it can have.
+    pub files: Vec<OsString>,
     /// The container's.
     pub owner: Caller,
 }
@@ -48,7 +50,7 @@ pub struct LogSpot {
 pub struct LogOf<'a> {
     pub store: &'a dyn Store,
     pub directory: &'a Path,
-    /// The container's own name.
+    /// Name of the container's file, or of the first one of a directory.
     pub container: &'a OsStr,
     /// User number of the container's owner: nobody else's log is believed.
     pub owner: u32,
@@ -84,7 +86,23 @@ pub struct BaseFile {
     pub mtime_nanos: u32,
 }
 
+impl Base {
+    /// The container's file of this name, if it had one.
+    pub fn file(&self, name: &str) -> Option<&BaseFile> {
+        self.files.iter().find(|file| file.name == name)
+    }
+}
+
 impl BaseFile {
+    pub fn new(name: &str, identity: &FileIdentity) -> BaseFile {
+        BaseFile {
+            name: name.to_owned(),
+            size: identity.size,
+            mtime_secs: identity.mtime.secs,
+            mtime_nanos: identity.mtime.nanos,
+        }
+    }
+
     pub fn mtime(&self) -> Timestamp {
         Timestamp {
             secs: self.mtime_secs,

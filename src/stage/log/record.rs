@@ -31,7 +31,7 @@ pub(super) const HEADER: usize = 32;
 pub(super) const BEFORE_BYTES: usize = 24;
 
 /// Of the format of logs.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The longest payload; longer ones are nobody's.
 pub(super) const LONGEST_PAYLOAD: usize = 16 << 20;
@@ -80,11 +80,7 @@ pub(in crate::stage) enum Record {
     },
     Replacing {
         layer: u64,
-        inode: u64,
-        birth: u64,
-        size: u64,
-        mtime_secs: i64,
-        mtime_nanos: u32,
+        files: Vec<NewFileRecord>,
     },
     Committed {
         layer: u64,
@@ -109,6 +105,20 @@ pub struct SealedTime {
     pub untouched: u32,
 }
 
+/// A new file of a container, synced, which is about to take the name of an old one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewFileRecord {
+    /// As in [`Base::files`], where it is missing if there was no file of this name.
+    pub name: String,
+    pub inode: u64,
+    pub birth: u64,
+    pub size: u64,
+    pub mtime_secs: i64,
+    pub mtime_nanos: u32,
+    /// A fingerprint of its content, for a copy in which size and time are those of the old one.
+    pub sample: u32,
+}
+
 /// What a commit says in the log, for who recovers.
 #[derive(Debug, Clone)]
 pub enum CommitRecord {
@@ -120,13 +130,10 @@ pub enum CommitRecord {
         times: Vec<SealedTime>,
         in_place: bool,
     },
-    /// A new file, which is this one, is about to take the container's place.
+    /// The manifest: these new files are about to take their places, all of them.
     Replacing {
         layer: u64,
-        inode: u64,
-        birth: u64,
-        size: u64,
-        mtime: crate::source::Timestamp,
+        files: Vec<NewFileRecord>,
     },
 }
 

@@ -223,20 +223,10 @@ impl LogWriter {
                     in_place,
                 })
             }
-            CommitRecord::Replacing {
-                layer,
-                inode,
-                birth,
-                size,
-                mtime,
-            } => self.put(&Record::Replacing {
-                layer,
-                inode,
-                birth,
-                size,
-                mtime_secs: mtime.secs,
-                mtime_nanos: mtime.nanos,
-            }),
+            CommitRecord::Replacing { layer, ref files } => {
+                let files = files.clone();
+                self.put(&Record::Replacing { layer, files })
+            }
         }
     }
 

@@ -64,6 +64,7 @@ impl Container {
     pub(super) fn spot(&self) -> LogSpot {
         let root = self.store.stat("".as_ref()).unwrap();
         LogSpot {
+            files: vec!["c.blp".into()],
             disk: Arc::clone(&self.disk),
             store: Arc::clone(&self.store),
             directory: PathBuf::new(),

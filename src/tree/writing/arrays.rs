@@ -10,12 +10,13 @@ use super::super::staged::{ArrayWriter, StagedContainer};
 use super::super::version::ContainerVersion;
 use super::super::{HandleId, InodeId, Open, Tree};
 use super::commit::Effort;
+use crate::commit::base_of;
 use crate::commit::recovery::spot_at;
+use crate::container::Recognised;
 use crate::container::rewrite::Change;
 use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
-use crate::source::Stat;
-use crate::stage::{Base, BaseFile, LogSpot, Stage};
+use crate::stage::{LogSpot, Stage};
 
 /// Zeros that are written at once where a range is emptied.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -33,6 +34,9 @@ impl Tree {
         let number = self.written_array(version, entry)?;
         let container = self.stage_of(version)?;
         let writer = ArrayWriter::new(version, container, number)?;
+        // What follows from others is not opened at all.
+        let nothing = Change::Write { offset: 0, len: 0 };
+        writer.container.rewrite().permits(&writer.name, nothing)?;
         let shared = version.staged.share(number, &opened, &self.cache)?;
         let content = FileContent::Array(OpenArray::new(shared, Some(writer)));
         Ok(Open {
@@ -58,7 +62,7 @@ impl Tree {
             return Err(Error::ReadOnly);
         }
         match opened.array_at(entry) {
-            Some(number) if number.0 < container.arrays.len() => Ok(number),
+            Some(number) if number.0 < container.written().count() => Ok(number),
             _ => {
                 let name = opened.name(entry)?.to_string_lossy();
                 Err(Error::Computed(format!("{name} follows from the arrays")))
@@ -78,20 +82,24 @@ impl Tree {
             let found = version.recognised.stat(&*self.store, &path)?;
             let base = self.open_version(version)?;
             let container = base.container(ContainerNumber(0))?;
-            let arrays = container.arrays.iter();
+            let arrays = container.written();
             let arrays = arrays.map(|array| Ok((array.name().to_owned(), array.info()?.bytes)));
             let arrays = arrays.collect::<Result<Vec<_>>>()?;
-            let base_named = base_of(container.format, &found.own);
-            let spot = self.log_spot(&path)?;
+            let base_named = base_of(&version.recognised, &found);
+            let spot = self.log_spot(&version.recognised, &path)?;
             let memory = self.stage_memory.as_ref().ok_or(Error::ReadOnly)?;
             let stage = Stage::new(spot, base_named, arrays, Arc::clone(memory));
             StagedContainer::new(stage, Arc::clone(&base))
         })
     }
 
-    pub(super) fn log_spot(&self, path: &std::path::Path) -> Result<LogSpot> {
+    pub(super) fn log_spot(
+        &self,
+        recognised: &Recognised,
+        path: &std::path::Path,
+    ) -> Result<LogSpot> {
         let disk = Arc::clone(self.disk.as_ref().ok_or(Error::ReadOnly)?);
-        spot_at(disk, Arc::clone(&self.store), path)
+        spot_at(recognised, disk, Arc::clone(&self.store), path)
     }
 
     /// Writes to an array, and says how many bytes.
@@ -206,7 +214,10 @@ impl Tree {
             Some(writer) if writer.commits_at_close() => {
                 self.steady(|| self.commit(&writer.version, Effort::Usual))
             }
-            None if open.written().is_some() => self.check_description(handle),
+            None if open.written().is_some() => {
+                self.closed(handle);
+                self.check_description(handle)
+            }
             _ => Ok(()),
         }
     }
@@ -218,18 +229,5 @@ impl Tree {
         {
             log::error!("{e}");
         }
-    }
-}
-
-/// A container that is one file, as its log names it.
-pub(super) fn base_of(format: &str, own: &Stat) -> Base {
-    Base {
-        format: format.to_owned(),
-        files: vec![BaseFile {
-            name: String::new(),
-            size: own.identity.size,
-            mtime_secs: own.identity.mtime.secs,
-            mtime_nanos: own.identity.mtime.nanos,
-        }],
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::super::entry_table::EntryIndex;
 use super::super::node::Node;
+use super::super::staged::StagedContainer;
 use super::super::version::ContainerVersion;
 use super::super::xattr::{COMMIT, PREFIX, is_offered};
 use super::super::{Attr, HandleId, InodeId, Tree};
@@ -58,12 +59,13 @@ impl Tree {
         caller: Caller,
     ) -> Result<()> {
         match &**node {
-            Node::Container(_) => self.set_container_attributes(inode, to, caller),
+            Node::Container(_) => self.set_container_attributes(inode, to, caller, true),
             Node::Entry(version, entry) => {
                 if *entry != EntryIndex::ROOT {
                     self.check_current(version)?;
                 }
-                self.set_container_attributes(version.container, to, caller)
+                let is_directory = *entry == EntryIndex::ROOT;
+                self.set_container_attributes(version.container, to, caller, is_directory)
             }
             _ => self.set_source_attributes(inode, node, self.writable()?, to),
         }
@@ -114,13 +116,14 @@ impl Tree {
         }
     }
 
-    /// Of all files of a container: who may read it, reads all of it. Other times make a new version.
+    /// Of all files of a container: who may read it, reads all of it. `is_directory`: of its directory, not of something in it. Other times make a new version.
     /// The kernel has looked at the owner that is shown, which is one of several.
     fn set_container_attributes(
         &self,
         inode: InodeId,
         to: &NewAttributes,
         caller: Caller,
+        is_directory: bool,
     ) -> Result<()> {
         let node = self.inodes.get(inode)?;
         let container = node.container().ok_or(Error::NotADirectory)?;
@@ -131,9 +134,14 @@ impl Tree {
         if caller.uid != 0 && all.into_iter().any(|stat| stat.uid != caller.uid) {
             return Err(refused("set attributes of", &path, libc::EPERM));
         }
-        if to.uid.is_some() || to.gid.is_some() {
+        let files = std::iter::once(&found.own).chain(found.members.iter().flatten());
+        let mut owners = files.map(|stat| stat.uid);
+        if to.uid.is_some_and(|uid| owners.any(|owner| owner != uid)) {
             // A log that is not the container's owner's would not be believed.
             self.commit_before_move(inode, &node, &path)?;
+            if version.staged.state().is_some() {
+                return Err(refused("give away", &path, libc::EBUSY));
+            }
         }
         let of_files = NewAttributes {
             // Whoever may list the directory may read the files; nobody executes them.
@@ -141,7 +149,8 @@ impl Tree {
             ..self.now_or_at_commit(&version, to)
         };
         let own_mode = match container.stored {
-            FileKind::Directory => to.mode,
+            // That of an array is its files' alone.
+            FileKind::Directory => to.mode.filter(|_| is_directory),
             _ => of_files.mode,
         };
         let mut set = || self.set_of_files(&version, &path, &found, &of_files, own_mode);
@@ -179,6 +188,23 @@ impl Tree {
             mtime: None,
             ..*to
         }
+    }
+
+    /// The files that a commit has left alone get the time that it has given to the others, and so does their directory.
+    pub(super) fn set_time_of_all(
+        &self,
+        version: &Arc<ContainerVersion>,
+        staged: &StagedContainer,
+        path: &Path,
+        time: Timestamp,
+    ) -> Result<()> {
+        let found = version.recognised.stat(&*self.store, path)?;
+        let to = NewAttributes {
+            mtime: Some(NewTime::At(time)),
+            ..NewAttributes::default()
+        };
+        let mut set = || self.set_of_files(version, path, &found, &to, None);
+        self.publish(version, Some(staged), path, CommitWay::InPlace, &mut set)
     }
 
     fn set_of_files(

@@ -4,7 +4,7 @@
 //! Whoever looks at the container's identity waits while it is being changed. Used by [`super`].
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -15,12 +15,13 @@ use super::super::node::{ContainerNode, Node};
 use super::super::staged::{StagedContainer, staged_array};
 use super::super::version::ContainerVersion;
 use super::ahead::LayerBlocks;
-use super::arrays::base_of;
 use super::{InUse, SourceDirectory, refused};
 use crate::cache::{BlockCache, VersionId};
-use crate::commit::{Commit, CommitOutcome, LARGE, Spot};
-use crate::container::rewrite::{ChangedArray, CommitWay, Consistency};
+use crate::commit::{Commit, CommitOutcome, LARGE, SeenFile, Spot, base_of};
+use crate::container::rewrite::{Change, ChangedArray, CommitWay, Consistency};
+use crate::disk::Target;
 use crate::error::{Error, Result};
+use crate::source::{FileIdentity, FileKind};
 use crate::stage::{Layer, log_name, new_name};
 
 /// How much a commit may do.
@@ -33,7 +34,7 @@ pub enum Effort {
 }
 
 impl Tree {
-    /// Where a container that is one file lies.
+    /// Where a file lies that is a container, or belongs to one.
     pub(super) fn spot(&self, path: &Path) -> Result<Spot> {
         let directory = path.parent().unwrap_or(Path::new(""));
         let name = path.file_name().ok_or(Error::Unsuitable)?;
@@ -53,13 +54,26 @@ impl Tree {
         let mark = self.moves.mark();
         if container.followed.load(Ordering::Acquire) != mark {
             let path = self.container_path(version.container)?;
-            container.stage.moved(self.log_spot(&path)?);
+            let spot = self.log_spot(&version.recognised, &path)?;
+            container.stage.moved(spot);
             container.followed.store(mark, Ordering::Release);
         }
         Ok(())
     }
 
-    /// Commits everything that is staged of a container that is about to get another name, for its log would not find it.
+    /// Tells all stages where their containers lie after a move: a log may have to be made at any moment.
+    pub(super) fn follow_all(&self) {
+        for (_, version) in self.all_staged() {
+            if let Some(container) = version.staged.now()
+                && let Err(e) = self.follow(&version, &container)
+            {
+                log::warn!("{e}");
+            }
+        }
+    }
+
+    /// Commits everything that is staged of a container that is about to get another name, or another owner, for its log would
+    /// not find it, or not be believed.
     /// One that nobody has looked into is looked into: a log may have been left behind.
     pub(super) fn commit_before_move(
         &self,
@@ -78,11 +92,15 @@ impl Tree {
             .staged
             .now()
             .is_some_and(|now| !now.stage.is_clean())
+            && let Err(e) = self.commit(&version, Effort::All)
+            && !moves_its_log(container, &version)
         {
-            self.commit(&version, Effort::All)?;
+            return Err(e);
         }
         match version.staged.state() {
             None => Ok(()),
+            // Its log goes with it.
+            Some(_) if moves_its_log(container, &version) => Ok(()),
             Some(why) => {
                 log::warn!("{}: cannot be renamed: {why}", path.display());
                 Err(refused("rename", path, libc::EBUSY))
@@ -137,6 +155,11 @@ impl Tree {
             })?;
         }
         let Some(frozen) = self.freeze(version, &container)? else {
+            staged.stored.while_nobody_reads(|| {
+                let tidied = container.stage.tidy();
+                staged.show(&self.cache).and(tidied)
+            })?;
+            staged.note_why(None);
             self.forget_staged(version);
             return Ok(());
         };
@@ -164,6 +187,7 @@ impl Tree {
                 log::warn!("{}: stays staged: {e}", path.display());
                 staged.note_why(Some(e.to_string()));
                 // What was written is kept, whatever becomes of the daemon.
+                self.follow(version, &container)?;
                 container.stage.sync()?;
                 Err(e)
             }
@@ -190,24 +214,31 @@ impl Tree {
     ) -> Result<CommitOutcome> {
         let changed = changed_arrays(container, frozen, &self.cache)?;
         let rewrite = container.rewrite();
-        match rewrite.consistency(&changed)? {
+        match rewrite.consistency(&changed, self.cache.budget())? {
             Consistency::Now => {}
+            Consistency::NotYet(why) => return Ok(CommitOutcome::Stays(why)),
             Consistency::Unfit(why) => return Err(Error::Invalid(why)),
         }
         self.follow(version, container)?;
         let path = self.container_path(version.container)?;
-        let spot = self.spot(&path)?;
-        let seen = version.identity().file().ok_or(Error::ReadOnly)?;
+        let seen = seen_files(version, &path);
+        let first = seen.first().and_then(|first| first.identity);
+        let first = first.ok_or(Error::ReadOnly)?;
+        let (directory, name) = version
+            .recognised
+            .first_file(&path)
+            .ok_or(Error::Unsuitable)?;
         let commit = Commit {
             disk: self.writable()?,
             store: &self.store,
-            spot: &spot,
-            seen,
+            spot: &self.spot(&directory.join(name))?,
+            seen: &seen,
+            is_directory: !version.recognised.format.members().is_empty(),
             stage: &container.stage,
             layer: frozen.number(),
             rewrite: &*rewrite,
             changed: &changed,
-            written: container.stage.last_write().unwrap_or(seen.mtime),
+            written: container.stage.last_write().unwrap_or(first.mtime),
             budget: self.cache.budget(),
             preference: self.settings.commit,
             most: match effort {
@@ -215,10 +246,25 @@ impl Tree {
                 Effort::All => u64::MAX,
             },
         };
+        let time = container.stage.time_set();
         let outcome = commit
             .carry_out(&mut |way, step| self.publish(version, Some(container), &path, way, step))?;
         if outcome == CommitOutcome::Published {
             self.end_commit(version, container, &path)?;
+            // As long as there is a log it knows the files by their times: first it has to be gone for good.
+            let (directory, id) = (&*commit.spot.directory, commit.spot.id);
+            let target = Target::Named {
+                path: directory,
+                id,
+            };
+            if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
+                && let Err(e) = commit
+                    .disk
+                    .sync(target, false)
+                    .and_then(|()| self.set_time_of_all(version, container, &path, time))
+            {
+                log::warn!("{e}");
+            }
         }
         Ok(outcome)
     }
@@ -294,16 +340,22 @@ impl Tree {
         let found = version.recognised.stat(&*self.store, path)?;
         let base = container.base();
         let outermost = base.container(ContainerNumber(0))?;
-        let lens = outermost.arrays.iter().map(|array| Ok(array.info()?.bytes));
+        let lens = outermost.written().map(|array| Ok(array.info()?.bytes));
         let lens = lens.collect::<Result<Vec<u64>>>()?;
-        let named = base_of(outermost.format, &found.own);
+        let named = base_of(&version.recognised, &found);
         version.staged.stored.while_nobody_reads(|| {
             let ended = container.stage.committed(named, &lens);
             version.staged.show(&self.cache).and(ended)
         })?;
+        let rewrite = container.rewrite();
+        let nothing = Change::Write { offset: 0, len: 0 };
         for (inode, _) in self.inodes.of_version(version.id) {
-            let is_array = self.array_of(inode).is_some();
-            self.forget_pages(inode, !is_array);
+            let array = self
+                .array_of(inode)
+                .and_then(|number| base.stored_array(number).ok());
+            let is_written =
+                array.is_some_and(|array| rewrite.permits(array.name(), nothing).is_ok());
+            self.forget_pages(inode, !is_written);
         }
         Ok(())
     }
@@ -350,7 +402,9 @@ impl Tree {
             let Some(container) = version.staged.now().filter(|now| !now.stage.is_clean()) else {
                 continue;
             };
-            let synced = container.stage.sync();
+            let synced = self
+                .follow(&version, &container)
+                .and_then(|()| container.stage.sync());
             let why = match committed.and(synced) {
                 Err(e) => e.to_string(),
                 Ok(()) => version.staged.why().unwrap_or_default(),
@@ -362,6 +416,25 @@ impl Tree {
     }
 }
 
+/// Whether the log of a container lies in the directory that it is, and is its own.
+pub(super) fn moves_its_log(container: &ContainerNode, version: &ContainerVersion) -> bool {
+    container.stored == FileKind::Directory && version.staged.unsettled().is_none()
+}
+
+/// The files of a container as they were opened, by their member numbers.
+fn seen_files(version: &ContainerVersion, path: &Path) -> Vec<SeenFile> {
+    let (identity, files) = (version.identity(), version.recognised.files(path));
+    let identities: Vec<_> = match identity.file() {
+        Some(own) => vec![Some(own)],
+        None => identity.companions().collect(),
+    };
+    let seen = |(path, identity): (&PathBuf, &Option<FileIdentity>)| SeenFile {
+        name: path.file_name().unwrap_or_default().to_owned(),
+        identity: *identity,
+    };
+    files.iter().zip(&identities).map(seen).collect()
+}
+
 /// The arrays of which something is staged, as they are with it.
 fn changed_arrays(
     container: &StagedContainer,
@@ -369,9 +442,9 @@ fn changed_arrays(
     cache: &Arc<BlockCache>,
 ) -> Result<Vec<ChangedArray>> {
     let base = container.base();
-    let arrays = &base.container(ContainerNumber(0))?.arrays;
+    let arrays = base.container(ContainerNumber(0))?.written();
     let mut changed = Vec::new();
-    for (number, array) in arrays.iter().enumerate() {
+    for (number, array) in arrays.enumerate() {
         let number = ArrayNumber(number);
         let staged = staged_array(number)?;
         let (len, ranges, visible) = (

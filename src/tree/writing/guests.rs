@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::super::entry_table::{ContainerNumber, EntryIndex};
 use super::super::inode::Dirent;
 use super::super::node::{ContainerNode, Node, StoredAt};
+use super::super::open_container::OpenContainer;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::ordinary::OrdinaryFile;
 use super::super::staged::ArrayWriter;
@@ -23,7 +24,7 @@ use crate::container::names::RESERVED;
 use crate::container::rewrite::Change;
 use crate::disk::{Caller, Place};
 use crate::error::{Error, Result};
-use crate::source::Source;
+use crate::source::{FileKind, Source};
 use crate::stage::new_name;
 
 /// Bytes that are copied at once.
@@ -64,13 +65,14 @@ impl Tree {
     }
 
     /// Makes and opens a file in the directory of a container. One that has the name of an array that was removed is that array.
+    /// None if it is a file beside those of a container that is a directory.
     pub(super) fn create_inside(
         &self,
         (parent, container): (InodeId, &ContainerNode),
         name: &OsStr,
         mode: u32,
         caller: Caller,
-    ) -> Result<(Attr, Open)> {
+    ) -> Result<Option<(Attr, Open)>> {
         let version = self.current(parent, container)?;
         let opened = self.open_version(&version)?;
         if let Some(entry) = opened.find_hidden(EntryIndex::ROOT, name) {
@@ -78,8 +80,24 @@ impl Tree {
             let attr = self.enter(&version, &opened, entry, Dirent::new(parent, name))?;
             let open = self.open_entry_for_writing(attr.inode, &version, entry)?;
             self.set_len(attr.inode, Some(open.handle), 0, caller)?;
-            return Ok((Attr { size: 0, ..attr }, open));
+            return Ok(Some((Attr { size: 0, ..attr }, open)));
         }
+        if container.stored == FileKind::Directory {
+            return Ok(None);
+        }
+        let made = self.create_guest(parent, &version, &opened, name, mode, caller);
+        made.map(Some)
+    }
+
+    fn create_guest(
+        &self,
+        parent: InodeId,
+        version: &ContainerVersion,
+        opened: &OpenContainer,
+        name: &OsStr,
+        mode: u32,
+        caller: Caller,
+    ) -> Result<(Attr, Open)> {
         let path = self.container_path(parent)?;
         let outermost = opened.container(ContainerNumber(0))?;
         // Removed before, perhaps: it follows from the arrays all the same.
@@ -207,6 +225,7 @@ impl Tree {
         let writer = ArrayWriter::new(version, container, number)?;
         // What others have written until now is not lost if this fails.
         self.commit(version, Effort::All)?;
+        let alone = writer.stage().is_clean();
         self.follow(version, &writer.container)?;
         let len = content.stat()?.identity.size;
         let rewrite = writer.container.rewrite();
@@ -220,7 +239,9 @@ impl Tree {
                 Ok(())
             }
             Err(e) => {
-                self.throw_away(version, &writer)?;
+                if alone {
+                    self.throw_away(version, &writer)?;
+                }
                 Err(e)
             }
         }

@@ -14,15 +14,15 @@ use super::super::node::{ContainerNode, Node};
 use super::super::{Attr, InodeId, Tree};
 use super::{SourceDirectory, refused};
 use crate::commit::Spot;
-use crate::commit::drafts::{
-    DraftsStanding, drafts_path, is_of, is_pristine, left_drafts, remove_drafts,
-};
-use crate::commit::new_file::NewFilePlace;
+use crate::commit::drafts::{DraftsStanding, drafts_path, is_of, is_pristine, left_drafts};
+use crate::commit::new_container::{NewContainerPlace, NewModes};
+use crate::commit::tidy::{remove_directory, remove_left, remove_tree};
 use crate::container::Recognised;
 use crate::container::creation::Creation;
 use crate::disk::{Caller, Disk, NewAttributes, NewEntry, Place, Target};
 use crate::error::{Error, Result};
-use crate::source::{FileId, Stat};
+use crate::source::{FileId, FileKind, Stat};
+use crate::stage::new_name;
 
 /// An empty container has no more bytes than that.
 const SMALL: u64 = 1 << 10;
@@ -52,16 +52,21 @@ impl Tree {
             id: directory.id,
             name: name.to_owned(),
         };
-        let at = NewFilePlace {
+        let at = NewContainerPlace {
             disk: self.writable()?,
             store: &self.store,
             spot: &spot,
+            members: creation.members(),
             owner,
             go_on: &|| true,
         };
         let budget = self.cache.budget();
         // Nobody executes it; who may read it may enter.
-        let new = at.write(mode & 0o666, &NewAttributes::default(), |write| {
+        let modes = NewModes {
+            files: mode & 0o666,
+            directory: mode,
+        };
+        let new = at.write(modes, &NewAttributes::default(), |write| {
             creation.recipe(&[], None, budget, write)
         })?;
         new.appear()?;
@@ -75,7 +80,7 @@ impl Tree {
     }
 
     /// Has a new container waited for. It is not forgotten meanwhile.
-    fn watch(&self, container: InodeId) {
+    pub(super) fn watch(&self, container: InodeId) {
         if self.new_containers.add(container) {
             self.inodes.hold(container);
         }
@@ -91,10 +96,10 @@ impl Tree {
     pub(super) fn drafts(&self, inode: InodeId) -> Result<Option<SourceDirectory>> {
         let node = self.inodes.get(inode)?;
         match node.container().map(|container| container.new.now()) {
-            Some(Newness::Drafts(id)) => Ok(Some(SourceDirectory {
-                path: drafts_path(&self.container_path(inode)?),
-                id,
-            })),
+            Some(Newness::Drafts(id)) => {
+                let path = drafts_path(&self.container_path(inode)?);
+                Ok(Some(SourceDirectory::new(path, id)))
+            }
             _ => Ok(None),
         }
     }
@@ -159,7 +164,7 @@ impl Tree {
 
     /// What lies where the drafts of a container are to be is somebody's, who knows whose: it stays, unless it is an empty
     /// directory.
-    fn make_way(&self, drafts: &Path) -> Result<()> {
+    pub(super) fn make_way(&self, drafts: &Path) -> Result<()> {
         if self.store.stat(drafts).is_err_and(|e| e.is_not_found()) {
             return Ok(());
         }
@@ -212,7 +217,7 @@ impl Tree {
             return Err(refused("make", &path, libc::EOPNOTSUPP));
         }
         let id = made.identity.id;
-        Ok(SourceDirectory { path, id })
+        Ok(SourceDirectory::new(path, id))
     }
 
     /// Whether a container is an empty one as it was made.
@@ -231,9 +236,11 @@ impl Tree {
         let is_small = || {
             self.store
                 .stat(path)
-                .is_ok_and(|stat| stat.identity.size <= SMALL)
+                .is_ok_and(|stat| stat.kind == FileKind::Directory || stat.identity.size <= SMALL)
         };
-        let may_be_new = recognised.format.creation().is_some() && is_small();
+        // Beside the source itself there is no place for drafts.
+        let has_place = path.file_name().is_some() && recognised.format.creation().is_some();
+        let may_be_new = has_place && is_small();
         if self.disk.is_none() && !may_be_new {
             return Ok(());
         }
@@ -255,12 +262,20 @@ impl Tree {
                 self.watch(inode);
             }
             // What else was left is removed with what commits leave.
-            Some(DraftsStanding::Packed) => self.remove_drafts(None, &drafts_path(path))?,
+            Some(DraftsStanding::Packed) => {
+                let drafts = drafts_path(path);
+                if let Some(creation) = recognised.format.creation() {
+                    self.carry_over(creation, &drafts, path)?;
+                }
+                self.remove_drafts(None, &drafts)?;
+                self.is_cleared(recognised, path)?;
+            }
             Some(DraftsStanding::Foreign) => {
                 let path = self.store.display(&drafts_path(path));
                 log::warn!("{}: not of the container beside it", path.display());
             }
             None if may_be_new
+                && self.is_cleared(recognised, path)?
                 && container.new.now() == Newness::Old
                 && self.is_pristine(recognised, path)? =>
             {
@@ -269,6 +284,18 @@ impl Tree {
             None => {}
         }
         Ok(())
+    }
+
+    /// Removes an empty container that one has replaced which is a directory: a crash may have left it.
+    fn is_cleared(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
+        if !recognised.format.members().is_empty() {
+            let (disk, spot) = (self.writable()?, self.spot(path)?);
+            let (hidden, members) = (new_name(&spot.name), recognised.format.members());
+            if let Err(e) = remove_left(disk, &*self.store, &spot, &hidden, members) {
+                log::warn!("{e}");
+            }
+        }
+        Ok(true)
     }
 
     /// Removes a new container that has nothing in it; None if it is not new any more.
@@ -307,7 +334,7 @@ impl Tree {
         }
         self.remove_empty_drafts(inode, disk)?;
         container.new.set(Newness::Empty);
-        disk.unlink(place)?;
+        remove_tree(disk, &*self.store, &self.spot(&path)?, place.name)?;
         container.new.set(Newness::Old);
         self.watch_no_more(inode);
         Ok(())
@@ -328,7 +355,7 @@ impl Tree {
     /// Removes the drafts of a container, and the names by which the kernel knows them.
     pub(super) fn remove_drafts(&self, container: Option<InodeId>, path: &Path) -> Result<()> {
         let disk = self.writable()?;
-        remove_drafts(disk, &*self.store, path, &mut |name, stat| {
+        remove_directory(disk, &*self.store, path, &mut |name, stat| {
             if stat.nlink < 2 {
                 self.ours.remove(stat.identity.id);
             }

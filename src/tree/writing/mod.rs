@@ -18,37 +18,52 @@ mod removal;
 mod rename;
 #[cfg(test)]
 mod tests;
+mod turned;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use content::Hole;
 pub(super) use guests::Guests;
 pub use packing::InUse;
 
 use super::listing::is_shown;
-use super::node::Node;
+use super::node::{ContainerNode, Node};
+use super::open_container::OpenContainer;
 use super::{InodeId, Tree};
 use crate::disk::{Disk, Place};
 use crate::error::{Error, Result};
-use crate::source::FileId;
+use crate::source::{FileId, FileKind};
 
 /// A directory of the source, as it is known.
 struct SourceDirectory {
     path: PathBuf,
     id: FileId,
+    /// The container that the directory is.
+    container: Option<Arc<OpenContainer>>,
 }
 
 impl SourceDirectory {
-    /// For something new: names of ours are nobody else's.
-    fn new_place<'a>(&'a self, name: &'a OsStr) -> Result<Place<'a>> {
-        match is_shown(name) {
-            true => Ok(self.place(name)),
-            false => Err(Error::Computed(format!(
-                "{} is a name that arrayfs keeps for itself",
-                name.to_string_lossy()
-            ))),
+    fn new(path: PathBuf, id: FileId) -> SourceDirectory {
+        SourceDirectory {
+            path,
+            id,
+            container: None,
         }
+    }
+
+    /// For something new: names of ours, and those of a container's own, are nobody else's.
+    fn new_place<'a>(&'a self, name: &'a OsStr) -> Result<Place<'a>> {
+        let kept_by = match &self.container {
+            _ if !is_shown(name) => "arrayfs",
+            Some(container) if !container.shows_beside(name) => "the container",
+            _ => return Ok(self.place(name)),
+        };
+        Err(Error::Computed(format!(
+            "{} is a name that {kept_by} keeps for itself",
+            name.to_string_lossy()
+        )))
     }
 
     fn place<'a>(&'a self, name: &'a OsStr) -> Place<'a> {
@@ -69,19 +84,30 @@ impl Tree {
         self.disk.as_deref().ok_or(Error::ReadOnly)
     }
 
-    /// The directory of the source that an inode is. That of a container cannot be changed, unless it is new: then it is the
-    /// directory of its drafts.
+    /// The directory of the source that an inode is. Of a container that is new it is the directory of its drafts; in one that
+    /// is a directory there may be other files beside its own; others cannot be changed.
     fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
         match &*self.inodes.get(inode)? {
-            Node::Directory(at) => Ok(SourceDirectory {
-                path: self.inodes.path(inode)?,
-                id: at.id,
-            }),
+            Node::Directory(at) => Ok(SourceDirectory::new(self.inodes.path(inode)?, at.id)),
+            Node::Container(container) if self.lies_around(inode, container) => {
+                let version = self.current(inode, container)?;
+                let path = self.container_path(inode)?;
+                Ok(SourceDirectory {
+                    id: self.store.stat(&path)?.identity.id,
+                    path,
+                    container: Some(self.open_version(&version)?),
+                })
+            }
             Node::Container(_) => self.drafts_made(inode),
             Node::Entry(..) => Err(Error::ReadOnly),
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
             Node::Unseen(_) => Err(self.unseen(inode)),
         }
+    }
+
+    /// Whether a container is a directory in which anything may lie beside its own files.
+    fn lies_around(&self, inode: InodeId, container: &ContainerNode) -> bool {
+        container.stored == FileKind::Directory && !self.takes_drafts(inode, container)
     }
 
     /// What is shown of a directory has changed.

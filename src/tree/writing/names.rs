@@ -30,10 +30,10 @@ impl Tree {
         let _stays = self.new_containers.stay();
         if let node = self.inodes.get(parent)?
             && let Some(container) = node.container()
-            && container.stored == FileKind::File
             && !self.takes_drafts(parent, container)
+            && let Some(made) = self.create_inside((parent, container), name, mode, caller)?
         {
-            return self.create_inside((parent, container), name, mode, caller);
+            return Ok(made);
         }
         let directory = self.directory(parent)?;
         let made = disk.create(directory.new_place(name)?, mode, caller);

@@ -15,9 +15,11 @@ use super::super::entry_table::ARRAYS_JSON;
 use super::super::newness::Newness;
 use super::super::node::{ContainerNode, Node};
 use super::super::{HandleId, InodeId, Tree};
+use super::turned::is_foreign;
 use super::{SourceDirectory, refused};
 use crate::array::Array;
-use crate::commit::new_file::NewFilePlace;
+use crate::commit::new_container::{NewContainerPlace, NewModes};
+use crate::commit::tidy::remove_tree;
 use crate::container::creation::{Creation, GivenDescription, LONGEST_DESCRIPTION, RawArray};
 use crate::container::names::RESERVED;
 use crate::disk::{Caller, NewAttributes, NewTime, Target};
@@ -194,6 +196,13 @@ impl Tree {
         if !self.is_pristine(&recognised, &path)? {
             return Err(self.changed(&path));
         }
+        if self.is_stored(&recognised, &drafts.path)? {
+            let _alone = self.new_containers.alone();
+            return match may() {
+                true => self.take_as_stored(inode, container, &drafts, (&*path, &now)),
+                false => Err(busy()),
+            };
+        }
         let content = self.read_drafts(&drafts, creation, &now)?;
         if content.names.is_empty() {
             let _alone = self.new_containers.alone();
@@ -207,10 +216,11 @@ impl Tree {
             return Err(Error::Invalid("there is no array in it".into()));
         }
         let spot = self.spot(&path)?;
-        let at = NewFilePlace {
+        let at = NewContainerPlace {
             disk: self.writable()?,
             store: &self.store,
             spot: &spot,
+            members: creation.members(),
             owner: Caller {
                 uid: now.uid,
                 gid: now.gid,
@@ -218,7 +228,11 @@ impl Tree {
             go_on: may,
         };
         let budget = self.cache.budget();
-        let new = at.write(0o600, &content.attributes(&now), |write| {
+        let modes = NewModes {
+            files: 0o600,
+            directory: now.mode.into(),
+        };
+        let new = at.write(modes, &content.attributes(&now), |write| {
             creation.recipe(&content.arrays, content.description.as_ref(), budget, write)
         })?;
         let alone = self.new_containers.alone();
@@ -233,9 +247,10 @@ impl Tree {
         }
         new.replace(now.identity)?;
         container.new.set(Newness::Old);
+        let carried = self.carry_over(creation, &drafts.path, &path);
         drop(alone);
         // The container is what it is meant to be, whether or not the rest can be removed.
-        if let Err(e) = self.remove_packed(inode, &drafts, &path) {
+        if let Err(e) = carried.and_then(|()| self.remove_packed(inode, &drafts, &path)) {
             log::warn!("{e}");
         }
         self.forget_entries(inode);
@@ -245,19 +260,8 @@ impl Tree {
     /// The drafts first: as long as the empty container is there, a crash shows that they have been packed.
     fn remove_packed(&self, inode: InodeId, drafts: &SourceDirectory, path: &Path) -> Result<()> {
         self.remove_drafts(Some(inode), &drafts.path)?;
-        let spot = self.spot(path)?;
-        let (directory, id) = (&*spot.directory, spot.id);
-        let directory = SourceDirectory {
-            path: directory.to_owned(),
-            id,
-        };
-        match self
-            .writable()?
-            .unlink(directory.place(&new_name(&spot.name)))
-        {
-            Err(e) if e.is_not_found() => Ok(()),
-            other => other,
-        }
+        let (disk, spot) = (self.writable()?, self.spot(path)?);
+        remove_tree(disk, &*self.store, &spot, &new_name(&spot.name))
     }
 
     /// What lies in a directory of drafts, in order.
@@ -326,8 +330,9 @@ impl Tree {
                     content.add(array, source, &stat);
                     content.read.push((name, stat));
                 }
-                // Derived.
+                // Derived, or no part of it.
                 Some(other) if RESERVED.contains(&other) && other != ARRAYS_JSON => {}
+                _ if creation.is_derived(&name) || is_foreign(creation, &name) => {}
                 // A temporary file whose program has come to a sudden end. Directories are more than that.
                 Some(other) if other.starts_with('.') && kind == FileKind::File => {}
                 _ => {
@@ -432,7 +437,7 @@ impl DraftContent {
         self.mode = Some(self.mode.unwrap_or(u16::MAX) & stat.mode);
     }
 
-    /// Of the container: nobody gets more than the empty one and the array gave him.
+    /// Of the container's files: nobody gets more than the empty one and the arrays gave him.
     fn attributes(&self, now: &Stat) -> NewAttributes {
         let mode = now.mode & self.mode.unwrap_or(u16::MAX) & 0o666;
         NewAttributes {

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::entry_table::ContainerNumber;
 use super::super::staged::StagedContainer;
 use super::super::version::ContainerVersion;
 use super::super::{InodeId, Tree};
@@ -29,7 +30,7 @@ impl Tree {
         if !recognised.format.is_changed() {
             return Ok(None);
         }
-        let spot = self.log_spot(path)?;
+        let spot = self.log_spot(recognised, path)?;
         let Some(left) = left_at(recognised, &*self.store, path)? else {
             return clear(&spot).map(|()| None);
         };
@@ -45,7 +46,7 @@ impl Tree {
     fn fits(&self, recognised: &Recognised, path: &Path, state: &LogState) -> Result<bool> {
         let container = recognised.open(&self.store, path, self.cache.budget())?;
         let mut now = Vec::new();
-        for array in &container.arrays {
+        for array in container.written() {
             now.push((array.name().to_owned(), array.info()?.bytes));
         }
         Ok(container.format == state.base().format && now == state.arrays())
@@ -66,6 +67,9 @@ impl Tree {
     pub(in crate::tree) fn go_on(&self, version: &Arc<ContainerVersion>, stage: Arc<Stage>) {
         let begun = version.staged.begun(&self.cache, || {
             let base = self.open_version(version)?;
+            let written = base.container(ContainerNumber(0))?.written();
+            let lens = written.map(|array| Ok(array.info()?.bytes));
+            stage.rebase(&lens.collect::<Result<Vec<_>>>()?);
             StagedContainer::new(stage, base)
         });
         if let Err(e) = begun {

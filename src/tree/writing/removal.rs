@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 
 use super::super::cookie::Cookie;
 use super::super::entry_table::EntryIndex;
+use super::super::listing::is_shown;
 use super::super::node::{ContainerNode, Node};
 use super::super::open_container::OpenContainer;
 use super::super::{InodeId, Tree};
@@ -75,7 +76,7 @@ impl Tree {
             None if at == EntryIndex::ROOT && opened.shows_beside(name) => {
                 let path = self.inodes.path(parent)?;
                 let id = self.store.stat(&path)?.identity.id;
-                Ok(Found::Beside(SourceDirectory { path, id }))
+                Ok(Found::Beside(SourceDirectory::new(path, id)))
             }
             None if at == EntryIndex::ROOT && version.guests.has(name) => Ok(Found::Guest(version)),
             None => Err(Error::NotFound),
@@ -135,7 +136,9 @@ impl Tree {
     ) -> Result<Option<Vec<OsString>>> {
         let (mut files, mut others) = (Vec::new(), false);
         self.store.list(path, &mut |name, kind| {
-            others |= kind == FileKind::Directory || opened.shows_beside(name);
+            // A log of ours goes with what it is of.
+            let is_other = is_shown(name) && opened.shows_beside(name);
+            others |= kind == FileKind::Directory || is_other;
             files.push(name.to_owned());
         })?;
         Ok((!others).then_some(files))

@@ -6,15 +6,21 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
+use super::super::arrival::recognise;
 use super::super::entry_table::EntryIndex;
 use super::super::inode::Dirent;
+use super::super::listing::is_shown;
 use super::super::moves::Moving;
 use super::super::node::{ContainerNode, Node};
 use super::super::{InodeId, Tree};
+use super::commit::moves_its_log;
 use super::{InUse, SourceDirectory, refused};
+use crate::commit::tidy::remove_tree;
+use crate::container::Recognised;
 use crate::disk::Renaming;
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Stat};
+use crate::stage::new_name;
 
 /// A name that is renamed, and what it led to before.
 struct Side {
@@ -47,6 +53,7 @@ impl Tree {
         let begun = self.begin_move(&moved, to)?;
         moved.directory = self.directory(from.0)?;
         let (link, directory) = (Dirent::new(to.0, to.1), self.directory(to.0)?);
+        directory.new_place(to.1)?;
         let replaced = match self.store.stat(&directory.join(to.1)) {
             Ok(stat) => Some(stat),
             Err(e) if e.is_not_found() => None,
@@ -76,6 +83,18 @@ impl Tree {
             Some(stat) if how == Renaming::Over && differ(stat.kind, moved.stat.kind) => {
                 self.replace_other_kind(&moved, &directory, to.1, stat)?;
             }
+            // They are empty for nobody but us.
+            Some(stat)
+                if how == Renaming::Over
+                    && stat.kind == FileKind::Directory
+                    && !is_same(stat, &moved.stat)
+                    && self.is_container(&link, stat)
+                    && self.is_container(&moved.link, &moved.stat) =>
+            {
+                let replaced = self.as_looked_up(&link, stat)?.1;
+                self.replace_directory(&moved, &directory, to.1)?;
+                self.discard_staged(&replaced, &directory, to.1);
+            }
             _ => disk.rename(old, new, how)?,
         }
         begun.moving.made();
@@ -95,10 +114,16 @@ impl Tree {
         self.look_again(&link, &moved.stat);
         self.names_changed(from.0);
         self.names_changed(to.0);
+        begun.moving.made();
+        self.follow_all();
+        drop(begun);
+        if moved.stat.kind == FileKind::File {
+            self.arrived(to.0, to.1);
+        }
         Ok(())
     }
 
-    /// Renames that end, or begin, in the directory of a container that is one file: a guest of it, or a file from
+    /// Renames that end, or begin, in the directory of a container: a guest of one that is a file, or a file from
     /// elsewhere over an array. None if it is another case.
     fn rename_inside(
         &self,
@@ -107,10 +132,6 @@ impl Tree {
         how: Renaming,
     ) -> Option<Result<()>> {
         let node = |inode| self.inodes.get(inode).ok();
-        let is_file = |node: &Node, draft: bool| {
-            let container = node.container();
-            container.is_some_and(|container| container.stored == FileKind::File && !draft)
-        };
         let (above, below) = (node(from.0)?, node(to.0)?);
         let takes = |inode, node: &Node| {
             node.container()
@@ -122,12 +143,34 @@ impl Tree {
             true => from_draft,
             false => takes(to.0, &below),
         };
-        let (inside, into) = (is_file(&above, from_draft), is_file(&below, to_draft));
+        let (inside, into) = match (
+            match above.container() {
+                Some(container) if !from_draft => self.is_own(from.0, container, from.1),
+                _ => Ok(false),
+            },
+            match below.container() {
+                Some(container) if !to_draft => self.is_entry(to.0, container, to.1),
+                _ => Ok(false),
+            },
+        ) {
+            (Ok(inside), Ok(into)) => (inside, into),
+            (Err(e), _) | (_, Err(e)) => return Some(Err(e)),
+        };
+        let is_file = above
+            .container()
+            .is_some_and(|container| container.stored == FileKind::File);
         let path = || self.inodes.path(from.0).unwrap_or_default().join(from.1);
+        let is_only_read = |node: &Node| {
+            node.container()
+                .is_some_and(|container| !container.known().recognised.format.is_changed())
+        };
         match (inside, into) {
             (false, false) => None,
+            _ if inside && is_only_read(&above) || into && is_only_read(&below) => {
+                Some(Err(Error::ReadOnly))
+            }
             _ if how != Renaming::Over => Some(Err(refused("rename", &path(), libc::EINVAL))),
-            (true, _) if from.0 == to.0 => {
+            (true, _) if from.0 == to.0 && is_file => {
                 let container = above.container()?;
                 Some(self.rename_guest((from.0, container), from.1, to.1))
             }
@@ -137,6 +180,28 @@ impl Tree {
                 Some(self.rename_into(from, (to.0, container), to.1))
             }
         }
+    }
+
+    /// Whether a name in the directory of a container is not that of a file of the source: any, of a container that is a file.
+    fn is_own(&self, inode: InodeId, container: &ContainerNode, name: &OsStr) -> Result<bool> {
+        if container.stored == FileKind::File {
+            return Ok(true);
+        }
+        let version = self.current(inode, container)?;
+        Ok(!self.open_version(&version)?.shows_beside(name))
+    }
+
+    /// Whether a name in the directory of a container is, or was, an entry of it, or the container is a file.
+    fn is_entry(&self, inode: InodeId, container: &ContainerNode, name: &OsStr) -> Result<bool> {
+        if container.stored == FileKind::File {
+            return Ok(true);
+        }
+        let version = self.current(inode, container)?;
+        let opened = self.open_version(&version)?;
+        let found = opened.find(EntryIndex::ROOT, name);
+        Ok(found
+            .or_else(|| opened.find_hidden(EntryIndex::ROOT, name))
+            .is_some())
     }
 
     /// A file of the source takes the place of an array.
@@ -152,6 +217,7 @@ impl Tree {
         let opened = self.open_version(&version)?;
         let path = moved.directory.join(from.1);
         let entry = opened.find(EntryIndex::ROOT, name);
+        let entry = entry.or_else(|| opened.find_hidden(EntryIndex::ROOT, name));
         let Some(entry) = entry.filter(|_| moved.stat.kind == FileKind::File) else {
             return Err(refused("rename", &path, libc::EXDEV));
         };
@@ -195,10 +261,13 @@ impl Tree {
     fn begin_move(&self, moved: &Side, to: (InodeId, &OsStr)) -> Result<Begun<'_>> {
         const TRIES: usize = 16;
         let is_clean = |node: &Arc<Node>| {
-            let version = node
-                .container()
-                .and_then(|known| known.known().version.clone());
-            version.is_none_or(|version| version.staged.state().is_none())
+            let Some(container) = node.container() else {
+                return true;
+            };
+            let version = container.known().version.clone();
+            version.is_none_or(|version| {
+                version.staged.state().is_none() || moves_its_log(container, &version)
+            })
         };
         for _ in 0..TRIES {
             let containers = self.moved_containers(moved, to)?;
@@ -275,6 +344,49 @@ impl Tree {
             disk.rename(old, new, Renaming::Exchange)?;
         }
         removed
+    }
+
+    /// A container that is a directory takes the place of another: they change places, and then the other one goes. If there
+    /// is more in it than its own files, that is more than is replaced.
+    fn replace_directory(
+        &self,
+        moved: &Side,
+        directory: &SourceDirectory,
+        name: &OsStr,
+    ) -> Result<()> {
+        let (disk, path) = (self.writable()?, directory.join(name));
+        let found = self.recognise_here(&path)?;
+        let members = found.format.members();
+        let mut others = false;
+        self.store.list(&path, &mut |name, _| {
+            let is_own = members.iter().any(|member| OsStr::new(member) == name);
+            others |= is_shown(name) && !is_own;
+        })?;
+        if others {
+            return Err(refused("replace", &path, libc::ENOTEMPTY));
+        }
+        let (old, new) = (
+            moved.directory.place(&moved.link.name),
+            directory.place(name),
+        );
+        disk.rename(old, new, Renaming::Exchange)?;
+        // From here on it is one that has been replaced, whether or not it can be removed.
+        let hidden = new_name(&moved.link.name);
+        if let Err(e) = disk.rename(old, moved.directory.place(&hidden), Renaming::NoReplace) {
+            disk.rename(old, new, Renaming::Exchange)?;
+            return Err(e);
+        }
+        let spot = self.spot(&moved.directory.join(&moved.link.name))?;
+        if let Err(e) = remove_tree(disk, &*self.store, &spot, &hidden) {
+            log::warn!("{e}");
+        }
+        Ok(())
+    }
+
+    fn recognise_here(&self, path: &Path) -> Result<Recognised> {
+        let stat = self.store.stat(path)?;
+        let found = recognise(&*self.store, path, &stat, self.settings.preferences)?;
+        found.known().ok_or_else(|| self.changed(path))
     }
 
     fn is_container(&self, link: &Dirent, stat: &Stat) -> bool {

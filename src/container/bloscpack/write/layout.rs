@@ -123,48 +123,6 @@ impl Layout {
     }
 }
 
-/// Numbers in rising order, as ranges that do not touch.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Numbers {
-    /// Each with how many numbers come before it.
-    runs: Vec<(u64, Range<u64>)>,
-}
-
-impl Numbers {
-    pub(super) fn of(mut ranges: Vec<Range<u64>>) -> Numbers {
-        ranges.retain(|range| !range.is_empty());
-        ranges.sort_unstable_by_key(|range| range.start);
-        let mut numbers = Numbers::default();
-        for range in ranges {
-            match numbers.runs.last_mut() {
-                Some((_, last)) if range.start <= last.end => last.end = last.end.max(range.end),
-                _ => {
-                    let before = numbers.count();
-                    numbers.runs.push((before, range));
-                }
-            }
-        }
-        numbers
-    }
-
-    pub(super) fn count(&self) -> u64 {
-        let last = self.runs.last();
-        last.map_or(0, |(before, run)| before + (run.end - run.start))
-    }
-
-    /// The n-th of them, counted from 0.
-    pub(super) fn get(&self, n: u64) -> Option<u64> {
-        let at = self.runs.partition_point(|(before, _)| *before <= n);
-        let (before, run) = self.runs.get(at.checked_sub(1)?)?;
-        let number = run.start + (n - before);
-        (number < run.end).then_some(number)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.runs.iter().flat_map(|(_, run)| run.clone())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,20 +185,6 @@ mod tests {
                 at = plain.end;
             }
             prop_assert_eq!(at, len);
-        }
-
-        #[test]
-        fn numbers_are_those_of_all_ranges(ranges in proptest::collection::vec((0u64..60, 0u64..9), 0..12)) {
-            let ranges: Vec<_> = ranges.into_iter().map(|(start, len)| start..start + len).collect();
-            let expected: std::collections::BTreeSet<u64> = ranges.iter().flat_map(Clone::clone).collect();
-            let numbers = Numbers::of(ranges);
-            let expected: Vec<u64> = expected.into_iter().collect();
-            prop_assert_eq!(numbers.iter().collect::<Vec<_>>(), expected.clone());
-            prop_assert_eq!(numbers.count(), expected.len() as u64);
-            for (n, number) in expected.iter().enumerate() {
-                prop_assert_eq!(numbers.get(n as u64), Some(*number));
-            }
-            prop_assert_eq!(numbers.get(expected.len() as u64), None);
         }
     }
 }

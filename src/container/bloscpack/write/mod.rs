@@ -21,12 +21,13 @@ use super::header::{self, FileHeader};
 use super::metadata;
 use super::read::PackedBytes;
 use crate::array::{Array, Info, Order};
+use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Rewrite,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use layout::{Layout, Numbers};
+use layout::Layout;
 use recipe::Plan;
 
 /// The longest array: what the file's header can say.
@@ -167,7 +168,7 @@ impl Rewrite for BloscpackFile {
         })
     }
 
-    fn consistency(&self, changed: &[ChangedArray]) -> Result<Consistency> {
+    fn consistency(&self, changed: &[ChangedArray], _budget: &Arc<Budget>) -> Result<Consistency> {
         match only(changed).map(|changed| self.shape(changed.len)) {
             Some(Err(Error::Invalid(why))) => Ok(Consistency::Unfit(why)),
             Some(Err(other)) => Err(other),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::layout::{DEFAULT_CHUNK, Layout, Numbers, SPARE_EACH};
+use super::layout::{DEFAULT_CHUNK, Layout, SPARE_EACH};
 use super::recipe::Plan;
 use super::{BloscpackFile, shape};
 use crate::array::Array;
@@ -25,6 +25,7 @@ use crate::container::bloscpack::read::PackedBytes;
 use crate::container::bloscpack::sections::Sections;
 use crate::container::bloscpack::{Bloscpack, EXTENSION};
 use crate::container::creation::{Creation, GivenArray, GivenDescription, RawArray};
+use crate::container::numbers::Numbers;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;

@@ -7,11 +7,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::encode::{ChunkEncoder, EncodedChunk};
-use super::layout::{Layout, Numbers};
+use super::layout::Layout;
 use super::{BloscpackFile, shape};
 use crate::container::bloscpack::chunks::FoundChunk;
 use crate::container::bloscpack::header::{self, FileHeader};
 use crate::container::bloscpack::sections::ENTRY;
+use crate::container::numbers::Numbers;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;

@@ -8,21 +8,32 @@ use crate::container::bpcells::fields::{Fields, Number};
 use crate::error::{Fault, Result};
 
 /// Words after which an index entry starts again from 0.
-const WRAP: u64 = 1 << 32;
+pub(in crate::container::bpcells) const WRAP: u64 = 1 << 32;
 /// Every entry but two stands for 16 GiB of words, so this is far beyond any file; it bounds
 /// memory.
 const MOST: u64 = 4096;
 
-pub(super) struct Offsets(Vec<u64>);
+pub(super) struct Offsets {
+    firsts: Vec<u64>,
+    wrap: u64,
+}
 
 impl Offsets {
     /// What version 1 is read with.
     pub(super) fn none() -> Self {
-        Offsets(vec![0, u64::MAX])
+        Offsets {
+            firsts: vec![0, u64::MAX],
+            wrap: WRAP,
+        }
     }
 
     /// Reads and checks the array; `entries` is the length of the index that is needed.
-    pub(super) fn open(fields: &dyn Fields, name: &str, entries: u64) -> Result<(Self, u64)> {
+    pub(super) fn open(
+        fields: &dyn Fields,
+        name: &str,
+        entries: u64,
+        wrap: u64,
+    ) -> Result<(Self, u64)> {
         let field = fields.field(name, Number::U64)?;
         let locate = |fault| field.locate(fault, 0..field.len().saturating_mul(8));
         if field.len() < 2 || field.len() > MOST {
@@ -40,12 +51,16 @@ impl Offsets {
             .map(|&b| u64::from_le_bytes(b))
             .collect();
         check(&offsets, entries).map_err(|e| e.map_fault(locate))?;
-        Ok((Offsets(offsets), field.stored_bytes()))
+        let offsets = Offsets {
+            firsts: offsets,
+            wrap,
+        };
+        Ok((offsets, field.stored_bytes()))
     }
 
     /// Word position that index entry `entry`, stored as `low`, stands for.
     pub(super) fn position(&self, entry: u64, low: u32) -> Option<u64> {
-        position(&self.0, entry, low.into(), WRAP)
+        position(&self.firsts, entry, low.into(), self.wrap)
     }
 }
 

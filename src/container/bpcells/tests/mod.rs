@@ -13,10 +13,12 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
+use super::BpCells;
 use crate::array::Array;
 use crate::array::uncached::{read, read_all};
 use crate::codec::bp128::{self, Transform};
-use crate::container::{Candidate, Container, Preferences, Recognised, recognise};
+use crate::container::Format as _;
+use crate::container::{Candidate, Container, OpenRequest, Preferences, Recognised, recognise};
 use crate::error::Fault;
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
@@ -98,6 +100,18 @@ impl Dir {
     }
 }
 
+/// Opens a directory so that it can be written.
+pub(super) fn opened_to_write(path: &Path) -> Container {
+    let store: Arc<dyn Store> = Arc::new(LocalStore::open(path, path).unwrap());
+    let request = OpenRequest {
+        store: &store,
+        path: Path::new(""),
+        preferences: Preferences::default(),
+        budget: &Budget::by_default(),
+    };
+    BpCells.open(&request).unwrap()
+}
+
 fn le32(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
@@ -121,13 +135,15 @@ fn shown(container: &Container) -> Vec<&str> {
     container.arrays.iter().map(|array| array.name()).collect()
 }
 
-fn text<'a>(container: &'a Container, name: &str) -> &'a [u8] {
-    &container
-        .texts
-        .iter()
-        .find(|text| text.name == name)
-        .expect("a text")
-        .content
+/// A text, which can be written if the container is sound.
+fn text(container: &Container, name: &str) -> Vec<u8> {
+    let texts = container.texts.iter().find(|text| text.name == name);
+    let lines = container.lines.iter().find(|lines| lines.name() == name);
+    match (texts, lines) {
+        (Some(text), None) => text.content.to_vec(),
+        (None, Some(lines)) => read_all(&**lines).unwrap(),
+        _ => panic!("{name} is not shown once"),
+    }
 }
 
 /// The faults of one array.

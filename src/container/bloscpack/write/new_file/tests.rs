@@ -7,16 +7,16 @@ use crate::array::Info;
 use crate::array::uncached::read_all;
 use crate::container::Container;
 use crate::container::bloscpack::open;
-use crate::container::creation::{ToldBytes, empty_container};
+use crate::container::creation::{ToldFiles, empty_container};
 
 fn told(plain: &[u8], description: Option<Value>) -> Result<Vec<u8>> {
     let source = Arc::new(BytesSource::new(plain.to_vec()));
     let arrays: [Arc<dyn Array>; 1] = [Arc::new(RawArray::new(ARRAY, source))];
     let given = description.map(|value| GivenDescription::parse(value.to_string().as_bytes()));
     let given = given.transpose()?;
-    let mut told = ToldBytes::default();
+    let mut told = ToldFiles::default();
     Bloscpack.recipe(&arrays, given.as_ref(), &Budget::by_default(), &mut told)?;
-    Ok(told.0)
+    Ok(told.0.into_values().next().unwrap_or_default())
 }
 
 fn opened(bytes: Vec<u8>) -> Container {
@@ -37,7 +37,8 @@ fn plain(len: usize) -> Vec<u8> {
 
 #[test]
 fn an_empty_file_is_what_the_real_program_makes_but_for_its_chunk_size() {
-    let bytes = empty_container(&Bloscpack, &Budget::by_default()).unwrap();
+    let files = empty_container(&Bloscpack, &Budget::by_default()).unwrap();
+    let bytes = files.into_values().next().unwrap();
     let mut expected =
         b"blpk\x03\x01\x01\x08\0\0\x10\0\0\0\0\0\x01\0\0\0\0\0\0\0\x0a\0\0\0\0\0\0\0".to_vec();
     expected.extend(120u64.to_le_bytes());

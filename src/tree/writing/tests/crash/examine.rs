@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::image::{Image, scratch};
-use super::session::{CONTAINER, content, tree_at};
+use super::session::tree_at;
+use super::subject::Subject;
 use crate::array::uncached;
 use crate::commit::Preference;
 use crate::container::{Candidate, Preferences, recognise};
 use crate::disk::recording::{Change, RecordingDisk};
 use crate::memory::budget::Budget;
+use crate::source::Store;
 use crate::source::local::LocalStore;
-use crate::source::{FileKind, Store};
 use crate::tree::InUse;
 
 /// What was found.
@@ -28,12 +29,18 @@ pub(super) struct Recovered {
 }
 
 /// Puts the state into a directory, looks, recovers, and commits everything.
-pub(super) fn examine(image: &Image, commit: Preference) -> Result<Recovered, String> {
+pub(super) fn examine(
+    subject: &Subject,
+    image: &Image,
+    commit: Preference,
+) -> Result<Recovered, String> {
     let directory = scratch();
     let at = directory.path();
     image.store(at);
     let tree = tree_at(at, commit, |_| None);
-    let read_only = content(&tree).map_err(|e| format!("read only: {e}"))?;
+    let read_only = subject
+        .content(&tree)
+        .map_err(|e| format!("read only: {e}"))?;
     drop(tree);
     if Image::load(at) != *image {
         return Err("who only reads has written".into());
@@ -44,18 +51,22 @@ pub(super) fn examine(image: &Image, commit: Preference) -> Result<Recovered, St
         recording = Some(Arc::clone(&disk));
         Some(disk)
     });
-    let shown = content(&tree).map_err(|e| format!("recovered: {e}"))?;
-    let stays = tree
+    let shown = subject
+        .content(&tree)
+        .map_err(|e| format!("recovered: {e}"))?;
+    let stays: Vec<String> = tree
         .commit_all(InUse::Ignored)
         .into_iter()
         .map(|(_, why)| why)
         .collect();
-    let after = content(&tree).map_err(|e| format!("committed: {e}"))?;
+    let after = subject
+        .content(&tree)
+        .map_err(|e| format!("committed: {e}"))?;
     drop(tree);
     if after != shown {
         return Err("a commit has changed what is shown".into());
     }
-    sound(at, &shown)?;
+    sound(subject, at, stays.is_empty().then_some(&shown))?;
     Ok(Recovered {
         read_only,
         shown,
@@ -66,10 +77,10 @@ pub(super) fn examine(image: &Image, commit: Preference) -> Result<Recovered, St
 }
 
 /// The container by itself: every rule of the format, every block, and its content.
-pub(super) fn sound(at: &Path, content: &[u8]) -> Result<(), String> {
+pub(super) fn sound(subject: &Subject, at: &Path, content: Option<&Vec<u8>>) -> Result<(), String> {
     let store: Arc<dyn Store> = Arc::new(LocalStore::open(at, at).unwrap());
-    let (path, budget) = (Path::new(CONTAINER), Budget::new(1 << 20));
-    let candidate = Candidate::new(&*store, path, FileKind::File, Preferences::default());
+    let (path, budget) = (Path::new(subject.container), Budget::new(4 << 20));
+    let candidate = Candidate::new(&*store, path, subject.kind, Preferences::default());
     let recognised = recognise(&candidate).map_err(|e| e.to_string())?;
     let recognised = recognised.ok_or("it is no container any more")?;
     let opened = recognised
@@ -91,10 +102,11 @@ pub(super) fn sound(at: &Path, content: &[u8]) -> Result<(), String> {
         array.survey(&mut check).map_err(|e| e.to_string())?;
         let told = array.verify(&mut |fault| faults.push(fault.to_string()));
         told.map_err(|e| e.to_string())?;
-        let info = array.info().map_err(|e| e.to_string())?;
-        if info.bytes != content.len() as u64 {
-            faults.push(format!("{} bytes, not {}", info.bytes, content.len()));
-        }
+    }
+    let tree = tree_at(at, Preference::Auto, |_| None);
+    let stored = subject.content(&tree).map_err(|e| e.to_string())?;
+    if content.is_some_and(|content| stored != *content) {
+        faults.push("something else is stored".into());
     }
     for (_, check) in opened.all_checks() {
         let told = check.check(&budget, &mut |fault| faults.push(fault.to_string()));

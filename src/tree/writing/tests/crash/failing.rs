@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use super::examine::{examine, sound};
 use super::image::Image;
-use super::session::{CONTAINER, content};
-use super::{Run, judge, on_all_processors, runs};
+use super::{Run, judge, matrices, on_all_processors, runs, runs_of};
 use crate::tree::InUse;
 
 /// How a scenario went with a failure.
@@ -32,23 +31,25 @@ fn fail(run: &Run, code: i32, call: usize) -> Result<Went, String> {
     // The power goes now.
     let image = Image::load(session.directory.path());
     let allowed = done.allowed(&session.first, done.bounds(usize::MAX));
-    let mode = session.before.files[std::ffi::OsStr::new(CONTAINER)].mode;
-    let recovered = examine(&image, run.way);
+    let recovered = examine(run.subject, &image, run.way);
     let recovered = recovered.map_err(|e| format!("after a crash: {e}"))?;
-    judge(&recovered, &[&allowed], mode).map_err(|e| format!("after a crash: {e}"))?;
+    judge(&recovered, &[&allowed], &session).map_err(|e| format!("after a crash: {e}"))?;
     // Or it does not, and whoever is asked to commits.
     let stays = session.tree.commit_all(InUse::Ignored);
     if !stays.is_empty() {
         return Err(format!("stays staged: {stays:?}"));
     }
     let all = done.allowed(&session.first, done.all());
-    let shown = content(&session.tree).map_err(|e| e.to_string())?;
+    let shown = run
+        .subject
+        .content(&session.tree)
+        .map_err(|e| e.to_string())?;
     if BTreeSet::from([shown.clone()]) != all {
         return Err("what was written is not shown".into());
     }
-    sound(session.directory.path(), &shown)?;
+    sound(run.subject, session.directory.path(), Some(&shown))?;
     let left = Image::load(session.directory.path()).names();
-    match left == [CONTAINER] || told == 0 {
+    match left == session.before.names() || told == 0 {
         true if well => Ok(Went::Well),
         true => Ok(Went::Failed { told }),
         false => Err(format!("{left:?} is left")),
@@ -85,7 +86,18 @@ fn fail_all(run: &Run) -> Outcome {
 
 #[test]
 fn whichever_call_of_a_commit_fails_nothing_is_lost() {
-    let runs: Vec<Run> = runs().filter(|run| run.scenario.errors == 0).collect();
+    fail_each(runs().filter(|run| run.scenario.errors == 0), 300);
+}
+
+#[test]
+fn whichever_call_of_a_commit_of_several_files_fails_nothing_is_lost() {
+    let runs = runs_of(matrices::SCENARIOS);
+    let ends = |run: &Run| run.scenario.errors == 0 && run.scenario.name != matrices::STAYS;
+    fail_each(runs.filter(ends), 300);
+}
+
+fn fail_each(runs: impl Iterator<Item = Run>, least: usize) {
+    let runs: Vec<Run> = runs.collect();
     let outcomes = on_all_processors(runs.len(), |number| fail_all(&runs[number]));
     let wrong: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.wrong).collect();
     wrong.iter().for_each(|wrong| println!("  FAILED {wrong}"));
@@ -94,7 +106,7 @@ fn whichever_call_of_a_commit_fails_nothing_is_lost() {
     println!("{failures} failures, {told} of them told");
     assert!(wrong.is_empty());
     assert!(
-        failures > 300 && told * 10 > failures * 6,
+        failures > least && told * 10 > failures * 6,
         "{failures}, {told}"
     );
 }

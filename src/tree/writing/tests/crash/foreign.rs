@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 
 use super::examine::examine;
 use super::scenarios::FOREIGN;
-use super::session::{CONTAINER, THEIRS, content, sample, tree_at};
+use super::session::{THEIRS, sample, tree_at};
+use super::subject::FILE;
 use super::{Run, on_all_processors, runs, states};
 use crate::tree::Tree;
 
@@ -14,9 +15,9 @@ const NEW: &str = ".x.blp.arrayfs-new";
 /// What the array in a file holds.
 fn content_of(bytes: &[u8], run: &Run) -> Vec<u8> {
     let directory = super::image::scratch();
-    std::fs::write(directory.path().join(CONTAINER), bytes).unwrap();
+    std::fs::write(directory.path().join(FILE.container), bytes).unwrap();
     let tree: Tree = tree_at(directory.path(), run.way, |_| None);
-    content(&tree).unwrap()
+    FILE.content(&tree).unwrap()
 }
 
 fn check(run: &Run) -> (usize, usize) {
@@ -38,10 +39,10 @@ fn check(run: &Run) -> (usize, usize) {
         let state = &states[number];
         let at = |name: &str| state.image.files.get(OsStr::new(name));
         let is_theirs = |name: &str| at(name).is_some_and(|file| file.bytes == theirs);
-        let recovered = examine(&state.image, run.way)?;
+        let recovered = examine(run.subject, &state.image, run.way)?;
         let now = |name: &str| recovered.left.files.get(OsStr::new(name));
-        if is_theirs(CONTAINER) || is_theirs(NEW) {
-            if now(CONTAINER).is_none_or(|file| file.bytes != theirs) {
+        if is_theirs(FILE.container) || is_theirs(NEW) {
+            if now(FILE.container).is_none_or(|file| file.bytes != theirs) {
                 return Err("what somebody else wrote is gone".to_owned());
             }
             if recovered.shown != shown_of_theirs {
@@ -61,7 +62,7 @@ fn check(run: &Run) -> (usize, usize) {
             done.allowed(&session.first, *bounds)
                 .contains(&recovered.shown)
         };
-        match names == [CONTAINER] && state.bounds.iter().all(allowed) {
+        match names == [FILE.container] && state.bounds.iter().all(allowed) {
             true => Ok(()),
             false => Err(format!(
                 "{names:?} is left, {} bytes",

@@ -39,9 +39,9 @@ fn assert_refused(image: &Image, container: &str, session: &Session, what: &str)
     image.store(directory.path());
     let array = format!("{container}/data");
     let reader = tree_at(directory.path(), Preference::Auto, |_| None);
-    assert!(read(&reader, &array) == session.first, "{what}");
+    assert!(read(&reader, &array) == session.first[0], "{what}");
     let tree = tree_at(directory.path(), Preference::Auto, Some);
-    assert!(read(&tree, &array) == session.first, "{what}");
+    assert!(read(&tree, &array) == session.first[0], "{what}");
     let refused = tree.open_for_writing(tree.inode(&array).unwrap()).map(drop);
     let told = refused.expect_err(what).to_string();
     assert!(told.contains("stage"), "{what}: {told}");
@@ -95,7 +95,7 @@ fn two_copies_of_a_directory_are_settled_apart() {
         std::fs::create_dir(copy).unwrap();
         image.store(copy);
     }
-    let mut written = session.first.clone();
+    let mut written = session.first[0].clone();
     written[16..80].fill(3);
     let tree = tree_at(directory.path(), Preference::Auto, Some);
     assert!(read(&tree, "one/x.blp/data") == written);

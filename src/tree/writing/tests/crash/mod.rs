@@ -9,9 +9,11 @@ mod failing;
 mod foreign;
 mod forged;
 mod image;
+mod matrices;
 mod scenarios;
 mod session;
 mod simulated;
+mod subject;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,14 +23,16 @@ use std::time::Instant;
 use examine::{Recovered, examine};
 use image::Image;
 use scenarios::{SCENARIOS, Scenario};
-use session::{CONTAINER, Session, THEIRS};
+use session::{Session, THEIRS};
 use simulated::{Choice, Random, SimulatedDisk};
+use subject::Subject;
 
 use crate::commit::Preference;
 use crate::disk::recording::{Change, Sharing};
 
-/// Of the states of a scenario, so many are recovered with crashes.
+/// Of the states of a scenario, so many are recovered with crashes: of one file, and of several, whose recovery takes more steps.
 const RECOVERIES: usize = 40;
+const RECOVERIES_OF_SEVERAL: usize = 15;
 
 /// A state that crashes leave, and what its array may hold: from so many edits to so many.
 struct State {
@@ -105,12 +109,19 @@ fn on_all_processors<T: Send>(n: usize, call: impl Fn(usize) -> T + Sync) -> Vec
 }
 
 /// What is the matter with what came of a state, if anything is.
-fn judge(recovered: &Recovered, allowed: &[&BTreeSet<Vec<u8>>], mode: u32) -> Result<(), String> {
+fn judge(
+    recovered: &Recovered,
+    allowed: &[&BTreeSet<Vec<u8>>],
+    session: &Session,
+) -> Result<(), String> {
     let (shown, read_only) = (&recovered.shown, &recovered.read_only);
     if shown != read_only {
         return Err("who only reads is shown something else".into());
     }
-    if !recovered.stays.is_empty() {
+    let (before, first_file) = (&session.before, session.subject.first_file);
+    // Arrays that do not agree yet: the log has what is staged.
+    let is_staged = session.subject.arrays.len() > 1 && !recovered.stays.is_empty();
+    if !recovered.stays.is_empty() && !is_staged {
         return Err(format!("stays staged: {:?}", recovered.stays));
     }
     if allowed.iter().any(|allowed| !allowed.contains(shown)) {
@@ -121,14 +132,16 @@ fn judge(recovered: &Recovered, allowed: &[&BTreeSet<Vec<u8>>], mode: u32) -> Re
         ));
     }
     let mut left = recovered.left.names();
-    left.retain(|name| name != THEIRS);
-    if left != [CONTAINER] {
+    let log = format!(".{first_file}.arrayfs-stage");
+    left.retain(|name| name != THEIRS && !(is_staged && *name == log));
+    if left != before.names() {
         return Err(format!("{left:?} is left"));
     }
-    let mode_now = recovered.left.files[std::ffi::OsStr::new(CONTAINER)].mode;
-    match mode_now == mode {
-        true => Ok(()),
-        false => Err(format!("mode {mode_now:o}")),
+    let mode = |image: &Image, name: &str| image.files[std::ffi::OsStr::new(name)].mode;
+    let is_kept = |name: &&String| mode(&recovered.left, name) == mode(before, name);
+    match left.iter().find(|name| !is_kept(name)) {
+        None => Ok(()),
+        Some(name) => Err(format!("mode {:o} of {name}", mode(&recovered.left, name))),
     }
 }
 
@@ -149,6 +162,7 @@ fn difference(shown: &[u8], allowed: &[&BTreeSet<Vec<u8>>]) -> String {
 
 /// A scenario with one container, committed in one way.
 struct Run {
+    subject: &'static Subject,
     scenario: &'static Scenario,
     sample: &'static str,
     way: Preference,
@@ -186,7 +200,7 @@ impl Run {
     }
 
     fn session(&self, code: i32) -> Arc<Session> {
-        Session::on(self.sample, self.way, code, self.sharing)
+        Session::on((self.subject, self.sample), self.way, code, self.sharing)
     }
 
     fn crash(&self) -> Tally {
@@ -210,16 +224,15 @@ impl Run {
             .into_iter()
             .map(|bounds| (bounds, done.allowed(&session.first, bounds)))
             .collect();
-        let mode = session.before.files[std::ffi::OsStr::new(CONTAINER)].mode;
         let found = on_all_processors(states.len(), |number| {
             let state = &states[number];
-            let recovered = examine(&state.image, self.way)?;
+            let recovered = examine(self.subject, &state.image, self.way)?;
             let allowed: Vec<_> = state
                 .bounds
                 .iter()
                 .map(|bounds| &contents[bounds])
                 .collect();
-            judge(&recovered, &allowed, mode)?;
+            judge(&recovered, &allowed, &session)?;
             Ok::<_, String>(recovered)
         });
         let mut tally = Tally {
@@ -227,7 +240,11 @@ impl Run {
             known: states.iter().map(|state| state.image.clone()).collect(),
             ..Tally::default()
         };
-        let every = states.len().div_ceil(RECOVERIES);
+        let recoveries = match self.subject.arrays.len() {
+            1 => RECOVERIES,
+            _ => RECOVERIES_OF_SEVERAL,
+        };
+        let every = states.len().div_ceil(recoveries);
         for (number, (state, recovered)) in states.iter().zip(&found).enumerate() {
             match recovered {
                 Err(e) => {
@@ -235,7 +252,7 @@ impl Run {
                     tally.fail(e, crash);
                 }
                 Ok(recovered) if number % every == every / 2 => {
-                    self.crash_recovery(state, recovered, mode, &mut tally);
+                    self.crash_recovery(&session, state, recovered, &mut tally);
                 }
                 Ok(_) => {}
             }
@@ -244,7 +261,13 @@ impl Run {
     }
 
     /// Whatever is shown after a recovery that was cut short is what was shown before.
-    fn crash_recovery(&self, state: &State, first: &Recovered, mode: u32, tally: &mut Tally) {
+    fn crash_recovery(
+        &self,
+        session: &Session,
+        state: &State,
+        first: &Recovered,
+        tally: &mut Tally,
+    ) {
         let mut states = states(&state.image, &first.changes, |_| (0, 0));
         // Recoveries of alike states are alike, but for how they begin.
         states.retain(|again| {
@@ -254,7 +277,11 @@ impl Run {
         let allowed = BTreeSet::from([first.shown.clone()]);
         let found = on_all_processors(states.len(), |number| {
             let image = &states[number].image;
-            judge(&examine(image, self.way)?, &[&allowed], mode)
+            judge(
+                &examine(self.subject, image, self.way)?,
+                &[&allowed],
+                session,
+            )
         });
         for (again, judged) in states.iter().zip(found) {
             if let Err(e) = judged {
@@ -269,12 +296,17 @@ impl Run {
 }
 
 fn runs() -> impl Iterator<Item = Run> {
-    let each = SCENARIOS.iter().flat_map(|scenario| {
+    runs_of(SCENARIOS)
+}
+
+fn runs_of(scenarios: &'static [Scenario]) -> impl Iterator<Item = Run> {
+    let each = scenarios.iter().flat_map(|scenario| {
         let samples = scenario.samples.iter();
         samples.flat_map(move |sample| scenario.ways.iter().map(move |way| (scenario, sample, way)))
     });
     each.flat_map(|(scenario, sample, &way)| {
         let run = move |sharing| Run {
+            subject: scenario.subject,
             scenario,
             sample,
             way,
@@ -282,6 +314,9 @@ fn runs() -> impl Iterator<Item = Run> {
         };
         let is_first = |of: &'static [&str]| Some(sample) == of.first();
         let others = match way {
+            _ if scenario.shares && is_first(scenario.samples) => {
+                &[Sharing::Works, Sharing::Fails][..]
+            }
             Preference::Replace if scenario.name == SCENARIOS[0].name => {
                 &[Sharing::Works, Sharing::Fails][..]
             }
@@ -294,8 +329,20 @@ fn runs() -> impl Iterator<Item = Run> {
 
 #[test]
 fn whatever_a_crash_leaves_becomes_a_whole_container() {
+    let total = crash_all(runs().filter(|run| !run.scenario.foreign));
+    assert!(total >= 10_000, "{total}");
+}
+
+#[test]
+fn whatever_a_crash_leaves_of_several_files_becomes_a_whole_container() {
+    let total = crash_all(runs_of(matrices::SCENARIOS));
+    assert!(total >= 10_000, "{total}");
+}
+
+/// Says how many states there were, all of which recovery copes with.
+fn crash_all(runs: impl Iterator<Item = Run>) -> usize {
     let (mut total, mut failed, began) = (0, 0, Instant::now());
-    for run in runs().filter(|run| !run.scenario.foreign) {
+    for run in runs {
         let tally = run.crash();
         println!(
             "{:5} states, {:5} of recoveries, {:4} failures: {}",
@@ -316,5 +363,5 @@ fn whatever_a_crash_leaves_becomes_a_whole_container() {
         began.elapsed().as_secs_f64()
     );
     assert_eq!(failed, 0, "states that recovery does not cope with");
-    assert!(total >= 10_000, "{total}");
+    total
 }

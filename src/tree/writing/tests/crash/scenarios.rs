@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::session::{Session, sample};
 use super::simulated::Random;
+use super::subject::{FILE, Subject};
 use crate::commit::Preference;
 use crate::disk::recording::Change;
 
 pub(super) struct Scenario {
     pub(super) name: &'static str,
-    /// Golden files that it is done to.
+    pub(super) subject: &'static Subject,
+    /// Golden containers that it is done to.
     pub(super) samples: &'static [&'static str],
     pub(super) ways: &'static [Preference],
     pub(super) act: fn(&Arc<Session>),
@@ -18,6 +20,8 @@ pub(super) struct Scenario {
     pub(super) errors: usize,
     /// Whether somebody else interferes: what is staged stays so.
     pub(super) foreign: bool,
+    /// Whether it is done on disks that share bytes, or fail to, as well.
+    pub(super) shares: bool,
 }
 
 const BOTH: &[Preference] = &[Preference::Replace, Preference::InPlace];
@@ -45,17 +49,19 @@ fn is_new_file(change: &Change) -> bool {
 }
 
 fn opens_container(change: &Change) -> bool {
-    matches!(change, Change::Open(path, _) if path == Path::new(super::session::CONTAINER))
+    matches!(change, Change::Open(path, _) if path == Path::new(FILE.container))
 }
 
 const fn scenario(name: &'static str, act: fn(&Arc<Session>)) -> Scenario {
     Scenario {
         name,
+        subject: &FILE,
         samples: PLAIN,
         ways: BOTH,
         act,
         errors: 0,
         foreign: false,
+        shares: false,
     }
 }
 
@@ -97,7 +103,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         samples: FULL,
         ..scenario("extended beyond the spare offsets", |session| {
             let file = session.open();
-            let len = session.first.len() as u64;
+            let len = session.first[0].len() as u64;
             session.write(file, len + 800, &noise(400));
             session.close(file);
         })

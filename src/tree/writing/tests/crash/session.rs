@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::super::NOBODY;
 use super::image::{Image, scratch};
+use super::subject::{FILE, Subject, joined};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::commit::Preference;
@@ -19,29 +20,28 @@ use crate::disk::{Disk, NewAttributes, NewTime, Place, Putting, Renaming, Target
 use crate::error::{Error, Result};
 use crate::source::Store;
 use crate::source::local::LocalStore;
-use crate::tree::{HandleId, InodeId, PageCache, Settings, Tree};
-
-pub(super) const CONTAINER: &str = "x.blp";
-const ARRAY: &str = "x.blp/data";
+use crate::tree::{HandleId, InodeId, Settings, Tree};
 
 /// What somebody else makes before it takes the container's name.
 pub(super) const THEIRS: &str = "theirs";
 
+/// Of one of the arrays.
 #[derive(Debug, Clone)]
 pub(super) enum Edit {
-    Write(u64, Vec<u8>),
-    SetLen(u64),
+    Write(usize, u64, Vec<u8>),
+    SetLen(usize, u64),
 }
 
 impl Edit {
-    fn apply(&self, content: &mut Vec<u8>) {
+    fn apply(&self, arrays: &mut [Vec<u8>]) {
         match self {
-            Edit::Write(at, bytes) => {
+            Edit::Write(array, at, bytes) => {
+                let content = &mut arrays[*array];
                 let (at, end) = (*at as usize, *at as usize + bytes.len());
                 content.resize(content.len().max(end), 0);
                 content[at..end].copy_from_slice(bytes);
             }
-            Edit::SetLen(len) => content.resize(*len as usize, 0),
+            Edit::SetLen(array, len) => arrays[*array].resize(*len as usize, 0),
         }
     }
 }
@@ -56,13 +56,18 @@ pub(super) struct Done {
     pub(super) errors: Vec<Error>,
 }
 
+/// An array that is open for writing, and its number.
+pub(super) type Opened = (InodeId, HandleId, usize);
+
 pub(super) struct Session {
     pub(super) directory: TempDir,
     pub(super) before: Image,
     pub(super) tree: Tree,
     pub(super) disk: Arc<RecordingDisk>,
     pub(super) failure: Arc<Failure>,
-    pub(super) first: Vec<u8>,
+    pub(super) subject: &'static Subject,
+    /// What each array held.
+    pub(super) first: Vec<Vec<u8>>,
     pub(super) done: Mutex<Done>,
 }
 
@@ -83,15 +88,6 @@ pub(super) fn tree_at(
     tree
 }
 
-/// What the array holds.
-pub(super) fn content(tree: &Tree) -> Result<Vec<u8>> {
-    let open = tree.open(tree.inode(ARRAY)?)?;
-    let read = |bytes: Result<&[u8]>| bytes.map(<[u8]>::to_vec);
-    let content = tree.read(open.handle, 0, 1 << 20, PageCache::Used, read);
-    tree.release(open.handle);
-    content
-}
-
 /// A golden file.
 pub(super) fn sample(name: &str) -> Vec<u8> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("mount-tests/golden/bloscpack/sources");
@@ -100,12 +96,17 @@ pub(super) fn sample(name: &str) -> Vec<u8> {
 
 impl Session {
     pub(super) fn new(of: &str, commit: Preference, code: i32) -> Arc<Session> {
-        Session::on(of, commit, code, Sharing::Unknown)
+        Session::on((&FILE, of), commit, code, Sharing::Unknown)
     }
 
-    pub(super) fn on(of: &str, commit: Preference, code: i32, sharing: Sharing) -> Arc<Session> {
+    pub(super) fn on(
+        (subject, of): (&'static Subject, &str),
+        commit: Preference,
+        code: i32,
+        sharing: Sharing,
+    ) -> Arc<Session> {
         let directory = scratch();
-        std::fs::write(directory.path().join(CONTAINER), sample(of)).unwrap();
+        subject.make(of, directory.path());
         let failure = Failure::new(code);
         let mut recording = None;
         let tree = tree_at(directory.path(), commit, |disk| {
@@ -117,7 +118,8 @@ impl Session {
         });
         Arc::new(Session {
             before: Image::load(directory.path()),
-            first: content(&tree).unwrap(),
+            first: subject.arrays(&tree).unwrap(),
+            subject,
             directory,
             tree,
             disk: recording.unwrap(),
@@ -149,14 +151,18 @@ impl Session {
         self.done.lock().unwrap().safe.push((changes, edits));
     }
 
-    pub(super) fn open(&self) -> (InodeId, HandleId) {
-        let inode = self.tree.inode(ARRAY).unwrap();
-        let open = self.tree.open_for_writing(inode).unwrap();
-        (inode, open.handle)
+    pub(super) fn open(&self) -> Opened {
+        self.open_array(0)
     }
 
-    pub(super) fn write(&self, to: (InodeId, HandleId), at: u64, bytes: &[u8]) {
-        self.begin(Edit::Write(at, bytes.to_owned()));
+    pub(super) fn open_array(&self, array: usize) -> Opened {
+        let inode = self.tree.inode(self.subject.arrays[array]).unwrap();
+        let open = self.tree.open_for_writing(inode).unwrap();
+        (inode, open.handle, array)
+    }
+
+    pub(super) fn write(&self, to: Opened, at: u64, bytes: &[u8]) {
+        self.begin(Edit::Write(to.2, at, bytes.to_owned()));
         let how = Putting::default();
         let written = self.tree.write(to.0, to.1, at, bytes, how, NOBODY);
         match self.note(written) {
@@ -165,17 +171,17 @@ impl Session {
         }
     }
 
-    pub(super) fn set_len(&self, of: (InodeId, HandleId), len: u64) {
-        self.begin(Edit::SetLen(len));
+    pub(super) fn set_len(&self, of: Opened, len: u64) {
+        self.begin(Edit::SetLen(of.2, len));
         let set = self.tree.set_len(of.0, Some(of.1), len, NOBODY);
         self.note(set);
     }
 
     /// Without a handle: it is committed at once.
     pub(super) fn truncate(&self, len: u64) {
-        self.begin(Edit::SetLen(len));
+        self.begin(Edit::SetLen(0, len));
         let edits = self.edits();
-        let inode = self.tree.inode(ARRAY).unwrap();
+        let inode = self.tree.inode(self.subject.arrays[0]).unwrap();
         if self
             .note(self.tree.set_len(inode, None, len, NOBODY))
             .is_some()
@@ -184,7 +190,7 @@ impl Session {
         }
     }
 
-    pub(super) fn sync(&self, of: (InodeId, HandleId)) {
+    pub(super) fn sync(&self, of: Opened) {
         let edits = self.edits();
         if self.note(self.tree.sync(of.1, false)).is_some() {
             self.safe(edits);
@@ -192,9 +198,13 @@ impl Session {
     }
 
     /// The container keeps its time, as with `cp -p`.
-    pub(super) fn keep_time(&self, of: (InodeId, HandleId)) {
+    pub(super) fn keep_time(&self, of: Opened) {
         let store = LocalStore::open(self.directory.path(), self.directory.path()).unwrap();
-        let time = store.stat(Path::new(CONTAINER)).unwrap().identity.mtime;
+        let time = store
+            .stat(Path::new(self.subject.first_file))
+            .unwrap()
+            .identity
+            .mtime;
         let to = NewAttributes {
             mtime: Some(NewTime::At(time)),
             ..NewAttributes::default()
@@ -206,10 +216,12 @@ impl Session {
     }
 
     /// Closed once, and for good.
-    pub(super) fn close(&self, of: (InodeId, HandleId)) {
+    pub(super) fn close(&self, of: Opened) {
         let edits = self.edits();
         let closed = self.note(self.tree.close(of.1));
-        if closed.is_some() {
+        // What does not agree yet is not safe before it is synced.
+        let is_committed = self.subject.arrays.len() == 1 || self.tree.all_staged().is_empty();
+        if closed.is_some() && is_committed {
             self.safe(edits);
         }
         let edits = self.edits();
@@ -248,8 +260,12 @@ impl Session {
         let file = disk.create(place(THEIRS), 0o644, NOBODY).unwrap();
         file.put(0, bytes, Putting::default(), NOBODY).unwrap();
         disk.sync(Target::Open(file.source()), false).unwrap();
-        disk.rename(place(THEIRS), place(CONTAINER), Renaming::Over)
-            .unwrap();
+        disk.rename(
+            place(THEIRS),
+            place(self.subject.first_file),
+            Renaming::Over,
+        )
+        .unwrap();
     }
 }
 
@@ -265,8 +281,8 @@ impl Done {
         (self.edits.len(), self.edits.len())
     }
 
-    /// What the array may hold: the edits that must be there, and any of those that may be.
-    pub(super) fn allowed(&self, first: &[u8], bounds: (usize, usize)) -> BTreeSet<Vec<u8>> {
+    /// What the arrays may hold: the edits that must be there, and any of those that may be.
+    pub(super) fn allowed(&self, first: &[Vec<u8>], bounds: (usize, usize)) -> BTreeSet<Vec<u8>> {
         let (safe, begun) = bounds;
         let open = begun.saturating_sub(safe);
         assert!(open < 8, "{open} edits are not safe");
@@ -277,7 +293,7 @@ impl Done {
                     edit.apply(&mut content);
                 }
             }
-            content
+            joined(&content)
         };
         (0..1 << open).map(content).collect()
     }

@@ -4,7 +4,7 @@
 //! was not synced every part may be there or not, in any order; only steps on the same name keep theirs. An
 //! exchange or a rename happens or does not.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
@@ -252,6 +252,8 @@ impl SimulatedDisk {
                     Renaming::Over | Renaming::NoReplace => NameStep::Over(from, to),
                 });
             }
+            // The time of the directory is nothing that anybody goes by.
+            Change::SetAttributes(Of::Named(path), _) if path.as_os_str().is_empty() => {}
             Change::SetAttributes(of, to) => {
                 let number = self.of(of);
                 let file = &mut self.files[number];
@@ -298,7 +300,7 @@ impl SimulatedDisk {
         let mut choices = Vec::new();
         let kinds: [fn(&Step) -> bool; 4] =
             [|_| true, |_| false, Step::is_data, |step| !step.is_data()];
-        let names = self.name_choices();
+        let names = self.name_choices(random);
         for names in &names {
             for kind in kinds {
                 choices.push(self.choice(names, |_, step| match kind(step) {
@@ -357,10 +359,11 @@ impl SimulatedDisk {
         }
     }
 
-    /// Which steps on names may have happened together: all there are, if they are few.
-    fn name_choices(&self) -> Vec<Vec<bool>> {
+    /// Which steps on names may have happened together: all there are, if they are few; else those up to each, each alone, each
+    /// left out, and some by chance.
+    fn name_choices(&self, random: &mut Random) -> Vec<Vec<bool>> {
         let n = self.name_steps.len();
-        assert!(n <= 10, "{n} names are not synced");
+        assert!(n <= 20, "{n} names are not synced");
         let closed = |bits: &u32| {
             (0..n).all(|later| {
                 let taken = |at: usize| bits >> at & 1 == 1;
@@ -368,7 +371,17 @@ impl SimulatedDisk {
                 !taken(later) || (0..later).filter(meets).all(taken)
             })
         };
-        let sets = (0..1u32 << n).rev().filter(closed);
+        let all = (1u32 << n) - 1;
+        let sets: BTreeSet<u32> = match n <= FEW_NAMES {
+            true => (0..=all).collect(),
+            false => {
+                let each = (0..n).flat_map(|at| [1 << at, all & !(1 << at), (1 << at) - 1]);
+                let by_chance = (0..RANDOM).map(|_| random.next() as u32 & all);
+                let by_chance: Vec<u32> = by_chance.collect();
+                each.chain(by_chance).chain([0, all]).collect()
+            }
+        };
+        let sets = sets.into_iter().rev().filter(closed);
         sets.map(|bits| (0..n).map(|at| bits >> at & 1 == 1).collect())
             .collect()
     }
@@ -415,6 +428,9 @@ impl SimulatedDisk {
         text
     }
 }
+
+/// Of so many steps on names every set is looked at.
+const FEW_NAMES: usize = 5;
 
 /// Choices by chance at each point.
 const RANDOM: usize = 8;

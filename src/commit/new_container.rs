@@ -1,0 +1,271 @@
+//! A container that is new: a file, or a directory of files, written under a hidden name and synced, before it is at its place.
+//!
+//! It appears under a name that nobody has, or takes that of a container which was empty. A crash before leaves what was there, and
+//! something hidden, which whoever makes the next one removes. Used by `tree` for new containers.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Spot;
+use super::exchange::{Exchange, Swap};
+use super::new_files::put_all;
+use super::tidy::{remove_left, remove_tree};
+use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewEntry, Renaming, Target};
+use crate::error::{Error, Result};
+use crate::source::{FileId, FileIdentity, FileKind, Store};
+use crate::stage::new_name;
+
+/// Of a directory while its files are written.
+const CLOSED: u32 = 0o700;
+
+/// Where new containers are made, and for whom.
+pub struct NewContainerPlace<'a> {
+    pub disk: &'a dyn Disk,
+    pub store: &'a Arc<dyn Store>,
+    pub spot: &'a Spot,
+    /// Names of the files of a container that is a directory.
+    pub members: &'static [&'static str],
+    pub owner: Caller,
+    /// Asked all the time while it is written: writing much takes long.
+    pub go_on: &'a dyn Fn() -> bool,
+}
+
+/// Modes that a new container begins with.
+#[derive(Debug, Clone, Copy)]
+pub struct NewModes {
+    /// Of its files.
+    pub files: u32,
+    /// Of the directory that it is.
+    pub directory: u32,
+}
+
+/// A container that is written and synced, and not at its place yet.
+pub struct NewContainer<'a> {
+    at: &'a NewContainerPlace<'a>,
+    name: OsString,
+    id: FileId,
+}
+
+impl<'a> NewContainerPlace<'a> {
+    /// Writes what `tell` tells. Nothing is left after an error.
+    pub fn write(
+        &'a self,
+        modes: NewModes,
+        to: &NewAttributes,
+        tell: impl FnOnce(&mut dyn Recipe) -> Result<()>,
+    ) -> Result<NewContainer<'a>> {
+        let name = new_name(&self.spot.name);
+        let mut files = match self.members.is_empty() {
+            true => HiddenFiles::one(self, &name, modes)?,
+            false => HiddenFiles::in_directory(self, &name, modes)?,
+        };
+        let new = NewContainer {
+            at: self,
+            id: files.id,
+            name,
+        };
+        match tell(&mut files).and_then(|()| files.finish(to)) {
+            Ok(()) => Ok(new),
+            Err(e) => {
+                new.discard();
+                Err(e)
+            }
+        }
+    }
+}
+
+impl NewContainer<'_> {
+    /// It gets its name, which nothing may have (EEXIST).
+    pub fn appear(self) -> Result<()> {
+        let name = &self.at.spot.name;
+        self.appear_as(name)
+    }
+
+    /// The same with another name beside it.
+    pub fn appear_as(self, name: &OsStr) -> Result<()> {
+        let spot = self.at.spot;
+        let (from, to) = (spot.place(&self.name), spot.place(name));
+        if self.at.store.stat(&self.path())?.identity.id != self.id {
+            let path = self.at.store.display(&self.path());
+            return Err(Error::Changed { path });
+        }
+        let made = self.at.disk.rename(from, to, Renaming::NoReplace);
+        if made.is_err() {
+            self.discard();
+        }
+        made
+    }
+
+    /// It takes the name of what was `seen`, which is left under the hidden name. Returns when that is on the disk.
+    pub fn replace(self, seen: FileIdentity) -> Result<()> {
+        let exchange = Exchange {
+            disk: self.at.disk,
+            store: self.at.store,
+            spot: self.at.spot,
+        };
+        let new = self.at.store.stat(&self.path())?.identity;
+        let swap = Swap {
+            name: self.at.spot.name.clone(),
+            new_name: self.name.clone(),
+            seen: Some(seen),
+            new,
+        };
+        let replaced = exchange.carry_out(&[swap], &|| {});
+        if replaced.is_err() {
+            self.discard();
+        }
+        replaced
+    }
+
+    fn path(&self) -> PathBuf {
+        self.at.spot.directory.join(&self.name)
+    }
+
+    /// Ours, unless somebody else's could not be put back.
+    pub fn discard(self) {
+        let left = self.at.store.stat(&self.path());
+        if left.is_ok_and(|left| left.identity.id == self.id)
+            && let Err(e) = remove_tree(self.at.disk, &**self.at.store, self.at.spot, &self.name)
+        {
+            log::warn!("{e}");
+        }
+    }
+}
+
+/// Makes a file under a hidden name; what was left under it goes.
+pub(super) fn create_hidden(
+    disk: &dyn Disk,
+    spot: &Spot,
+    name: &OsStr,
+    mode: u32,
+    owner: Caller,
+) -> Result<Arc<dyn DiskFile>> {
+    let place = spot.place(name);
+    match disk.create(place, mode, owner) {
+        Err(e) if e.is_already_there() => {
+            disk.unlink(place)?;
+            disk.create(place, mode, owner)
+        }
+        other => other,
+    }
+}
+
+/// Files of new bytes alone.
+struct HiddenFiles<'a> {
+    at: &'a NewContainerPlace<'a>,
+    modes: NewModes,
+    /// Of the file, or of the directory.
+    id: FileId,
+    /// The directory of a container that is one.
+    directory: Option<Spot>,
+    files: BTreeMap<MemberNumber, Arc<dyn DiskFile>>,
+}
+
+impl<'a> HiddenFiles<'a> {
+    fn one(at: &'a NewContainerPlace<'a>, name: &OsStr, modes: NewModes) -> Result<Self> {
+        let file = create_hidden(at.disk, at.spot, name, modes.files, at.owner)?;
+        Ok(HiddenFiles {
+            at,
+            modes,
+            id: file.source().identity().id,
+            directory: None,
+            files: BTreeMap::from([(MemberNumber::ONLY, file)]),
+        })
+    }
+
+    fn in_directory(at: &'a NewContainerPlace<'a>, name: &OsStr, modes: NewModes) -> Result<Self> {
+        let (disk, place) = (at.disk, at.spot.place(name));
+        let what = NewEntry::Directory { mode: CLOSED };
+        match disk.make(place, what, at.owner) {
+            Err(e) if e.is_already_there() => {
+                remove_left(disk, &**at.store, at.spot, name, at.members)?;
+                let what = NewEntry::Directory { mode: CLOSED };
+                disk.make(place, what, at.owner)
+            }
+            other => other,
+        }?;
+        let path = at.spot.directory.join(name);
+        let made = at.store.stat(&path)?;
+        if made.kind != FileKind::Directory {
+            return Err(Error::Changed { path });
+        }
+        let id = made.identity.id;
+        Ok(HiddenFiles {
+            at,
+            modes,
+            id,
+            directory: Some(Spot {
+                directory: path,
+                id,
+                name: OsString::new(),
+            }),
+            files: BTreeMap::new(),
+        })
+    }
+
+    fn file(&mut self, number: MemberNumber) -> Result<&dyn DiskFile> {
+        if !(self.at.go_on)() {
+            let cause = std::io::Error::from_raw_os_error(libc::EBUSY);
+            return Err(Error::io("writing a container has been given up", cause));
+        }
+        let missing = || Error::Bug("there is no such file in a new container".into());
+        if !self.files.contains_key(&number) {
+            let name = self.at.members.get(number.0 as usize);
+            let (name, spot) = name.zip(self.directory.as_ref()).ok_or_else(missing)?;
+            let place = spot.place(OsStr::new(name));
+            let file = self
+                .at
+                .disk
+                .create(place, self.modes.files, self.at.owner)?;
+            self.files.insert(number, file);
+        }
+        let file = self.files.get(&number).ok_or_else(missing)?;
+        Ok(&**file)
+    }
+
+    /// `to`: of all files; of a directory its owner and time as well.
+    fn finish(&self, to: &NewAttributes) -> Result<()> {
+        let disk = self.at.disk;
+        for file in self.files.values() {
+            let target = Target::Open(file.source());
+            if !to.is_empty() {
+                disk.set_attributes(target, to)?;
+            }
+            disk.sync(target, false)?;
+        }
+        let Some(spot) = &self.directory else {
+            return Ok(());
+        };
+        let (path, id) = (&*spot.directory, spot.id);
+        // What it has from the directory that it lies in.
+        let group = u32::from(self.at.store.stat(path)?.mode) & 0o2000;
+        let own = NewAttributes {
+            mode: Some(self.modes.directory | group),
+            ..*to
+        };
+        disk.set_attributes(Target::Named { path, id }, &own)?;
+        disk.sync(Target::Named { path, id }, false)
+    }
+}
+
+impl Recipe for HiddenFiles<'_> {
+    fn copy(&mut self, _file: MemberNumber, _from: Range<u64>, _to: u64) -> Result<()> {
+        Err(Error::Bug(
+            "a new container has nothing to copy from".into(),
+        ))
+    }
+
+    fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
+        let owner = self.at.owner;
+        put_all(self.file(file)?, at, bytes, owner)
+    }
+
+    fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
+        let owner = self.at.owner;
+        self.file(file)?.set_len(len, owner)
+    }
+}

@@ -1,0 +1,241 @@
+//! How a log that was left behind stands to its container: how far a commit got that did not come to its end.
+//!
+//! A log names the container's files by size and time, which a copy keeps, and the new files of a commit by their inodes as
+//! well. Nothing is changed here. Used by [`super::recovery`].
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use super::fingerprint::fingerprint;
+use crate::error::Result;
+use crate::source::{Stat, Timestamp};
+use crate::stage::log::NewFileRecord;
+use crate::stage::{BaseFile, LogOf, LogState, PendingCommit, new_name};
+
+/// How far what the log tells of has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogStanding {
+    /// What is staged lies above the container as it is.
+    Staged,
+    /// The commit that was under way has come to its end, but for tidying up.
+    Committed,
+    /// Some of its new files have taken their places, and the others are there.
+    Halfway,
+    /// It has begun to change the file, or may have: it is to be done again from the log.
+    Sealed,
+    /// The container is another one: nothing of the log fits it.
+    Stale,
+    /// The new files are in their places, and what one of these held before is not what was opened.
+    Swapped,
+}
+
+/// What has the name of a file that a commit was about to replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameHolder {
+    Old,
+    New,
+    Other,
+}
+
+pub(super) fn standing(of: &LogOf<'_>, state: &LogState) -> Result<LogStanding> {
+    match state.pending() {
+        Some(PendingCommit::Replacing { files, .. }) => of_replaced(of, state, files),
+        Some(PendingCommit::Sealed { times, .. }) => {
+            let Some(base) = state.base().files.first() else {
+                return Ok(LogStanding::Stale);
+            };
+            let now = of.store.stat(&path_of(of, &base.name))?;
+            // Its size and time are no sign that it is done: they may reach the disk before the bytes.
+            let seems_done = times.first().is_some_and(|time| {
+                let mtime = Timestamp {
+                    secs: time.secs,
+                    nanos: time.nanos,
+                };
+                is_like(&now, final_len(state, base), mtime)
+            });
+            let is_base = is_like(&now, base.size, base.mtime());
+            match is_base || seems_done || is_half_done(of, &now, state, base)? {
+                true => Ok(LogStanding::Sealed),
+                false => Ok(LogStanding::Stale),
+            }
+        }
+        None => match others_are_base(of, state, &[])? {
+            true => Ok(LogStanding::Staged),
+            false => Ok(LogStanding::Stale),
+        },
+    }
+}
+
+/// Where a file of the container lies.
+pub(super) fn path_of(of: &LogOf<'_>, name: &str) -> PathBuf {
+    of.directory.join(name_of(of.container, name))
+}
+
+/// What a file of a container is called there; an empty name stands for the container's own.
+pub(super) fn name_of<'a>(container: &'a OsStr, name: &'a str) -> &'a OsStr {
+    match name {
+        "" => container,
+        name => OsStr::new(name),
+    }
+}
+
+/// Where the new file lies that is to replace it, or the old one that it has replaced.
+pub(super) fn hidden_path_of(of: &LogOf<'_>, name: &str) -> PathBuf {
+    of.directory.join(new_name(name_of(of.container, name)))
+}
+
+fn is_like(now: &Stat, size: u64, mtime: Timestamp) -> bool {
+    now.identity.size == size && now.identity.mtime == mtime
+}
+
+fn is_base(now: &Stat, base: &BaseFile) -> bool {
+    is_like(now, base.size, base.mtime())
+}
+
+fn stat(of: &LogOf<'_>, path: PathBuf) -> Result<Option<Stat>> {
+    match of.store.stat(&path) {
+        Err(e) if e.is_not_found() => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Whether all files but these are what they were.
+fn others_are_base(of: &LogOf<'_>, state: &LogState, but: &[NewFileRecord]) -> Result<bool> {
+    let files = &state.base().files;
+    for base in files {
+        let is_other = but.iter().all(|file| file.name != base.name);
+        let now = match is_other {
+            true => stat(of, path_of(of, &base.name))?,
+            false => continue,
+        };
+        if !now.is_some_and(|now| is_base(&now, base)) {
+            return Ok(false);
+        }
+    }
+    Ok(!files.is_empty())
+}
+
+fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Result<LogStanding> {
+    let others = others_are_base(of, state, files)?;
+    let (mut old, mut new, mut swapped) = (0, 0, false);
+    for file in files {
+        match holder(of, state, file)? {
+            NameHolder::Other => return Ok(LogStanding::Stale),
+            NameHolder::Old => old += 1,
+            NameHolder::New => {
+                new += 1;
+                swapped |= came_out(of, state, file)? == NameHolder::Other;
+            }
+        }
+    }
+    Ok(match (old, new) {
+        _ if !others => LogStanding::Stale,
+        (_, 0) => LogStanding::Staged,
+        _ if swapped => LogStanding::Swapped,
+        (0, _) => LogStanding::Committed,
+        _ if all_are_there(of, state, files)? => LogStanding::Halfway,
+        _ => LogStanding::Stale,
+    })
+}
+
+/// Who has the name of a file now.
+pub(super) fn holder(of: &LogOf<'_>, state: &LogState, new: &NewFileRecord) -> Result<NameHolder> {
+    let base = state.base().file(&new.name);
+    let Some(now) = stat(of, path_of(of, &new.name))? else {
+        return Ok(match base {
+            None => NameHolder::Old,
+            Some(_) => NameHolder::Other,
+        });
+    };
+    let is_old = base.is_some_and(|base| is_base(&now, base));
+    match (is_new(&now, new), is_old) {
+        (true, true) => which_of_alike(of, &now, new),
+        (true, false) => Ok(NameHolder::New),
+        (false, true) => Ok(NameHolder::Old),
+        (false, false) => Ok(NameHolder::Other),
+    }
+}
+
+fn is_new(now: &Stat, new: &NewFileRecord) -> bool {
+    let mtime = Timestamp {
+        secs: new.mtime_secs,
+        nanos: new.mtime_nanos,
+    };
+    is_like(now, new.size, mtime)
+}
+
+fn is_itself(now: &Stat, new: &NewFileRecord) -> bool {
+    (now.identity.id.inode, now.identity.id.birth) == (new.inode, new.birth)
+}
+
+/// Who keeps times makes old and new alike. In a copy neither is known: there the content decides.
+fn which_of_alike(of: &LogOf<'_>, now: &Stat, new: &NewFileRecord) -> Result<NameHolder> {
+    if is_itself(now, new) {
+        return Ok(NameHolder::New);
+    }
+    let hidden = stat(of, hidden_path_of(of, &new.name))?;
+    if hidden.is_some_and(|hidden| is_itself(&hidden, new)) {
+        return Ok(NameHolder::Old);
+    }
+    let source = of.store.open(&path_of(of, &new.name))?;
+    match fingerprint(&*source, Vec::new(), new.size)? == new.sample {
+        true => Ok(NameHolder::New),
+        false => Ok(NameHolder::Old),
+    }
+}
+
+/// The new file is in place: what came out under its name must be what was opened, unless it has been removed already.
+fn came_out(of: &LogOf<'_>, state: &LogState, new: &NewFileRecord) -> Result<NameHolder> {
+    let Some(out) = stat(of, hidden_path_of(of, &new.name))? else {
+        return Ok(NameHolder::Old);
+    };
+    let base = state.base().file(&new.name);
+    match base.is_some_and(|base| is_base(&out, base)) {
+        true => Ok(NameHolder::Old),
+        false => Ok(NameHolder::Other),
+    }
+}
+
+/// Whether the new files that have not taken their places are where they can do so.
+fn all_are_there(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Result<bool> {
+    for new in files {
+        if holder(of, state, new)? == NameHolder::Old {
+            let hidden = stat(of, hidden_path_of(of, &new.name))?;
+            if !hidden.is_some_and(|hidden| is_new(&hidden, new)) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// How long the file is to be that is changed in place.
+pub(super) fn final_len(state: &LogState, base: &BaseFile) -> u64 {
+    state
+        .file_lengths()
+        .last()
+        .map_or(base.size, |&(_, len)| len)
+}
+
+/// Whether the file can be the old one with a part of the changes: what they leave alone is as it was.
+fn is_half_done(of: &LogOf<'_>, now: &Stat, state: &LogState, base: &BaseFile) -> Result<bool> {
+    let Some(PendingCommit::Sealed { times, .. }) = state.pending() else {
+        return Ok(false);
+    };
+    let (size, new) = (now.identity.size, final_len(state, base));
+    let highest = state
+        .redo()
+        .iter()
+        .map(|redo| redo.offset.saturating_add(redo.len));
+    let highest = highest.max().unwrap_or(0).max(base.size).max(new);
+    if size < base.size.min(new) || size > highest {
+        return Ok(false);
+    }
+    let source = of.store.open(&path_of(of, &base.name))?;
+    let patches = state
+        .redo()
+        .iter()
+        .map(|redo| redo.offset..redo.offset + redo.len);
+    let found = fingerprint(&*source, patches.collect(), base.size.min(new))?;
+    Ok(times.first().is_some_and(|time| time.untouched == found))
+}

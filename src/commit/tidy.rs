@@ -1,0 +1,109 @@
+//! Removing what was hidden beside containers: directories of drafts, and containers that were to be, or have been, replaced.
+//!
+//! Used by [`super::new_container`], by `tree`, and by the command that settles what is left.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::{Spot, beside};
+use crate::disk::{Disk, Place};
+use crate::error::{Error, Result};
+use crate::source::{FileKind, Stat, Store};
+use crate::stage::is_hidden_name;
+
+/// Removes what has this name: a file, or a directory with all that is in it.
+pub fn remove_tree(disk: &dyn Disk, store: &dyn Store, spot: &Spot, name: &OsStr) -> Result<()> {
+    let path = beside(spot, name);
+    match store.stat(&path) {
+        Err(e) if e.is_not_found() => Ok(()),
+        Err(e) => Err(e),
+        Ok(found) if found.kind == FileKind::Directory => {
+            remove_directory(disk, store, &path, &mut |_, _| {})
+        }
+        Ok(_) => disk.unlink(spot.place(name)),
+    }
+}
+
+/// The same of what can be a container of ours that was not finished, or has been replaced: in a directory there are no others than
+/// a container's files.
+pub fn remove_left(
+    disk: &dyn Disk,
+    store: &dyn Store,
+    spot: &Spot,
+    name: &OsStr,
+    members: &[&str],
+) -> Result<()> {
+    let path = beside(spot, name);
+    let is_directory = store
+        .stat(&path)
+        .is_ok_and(|found| found.kind == FileKind::Directory);
+    let mut others = false;
+    if is_directory {
+        store.list(&path, &mut |name, kind| {
+            let is_member = members.iter().any(|member| OsStr::new(member) == name);
+            others |= kind == FileKind::Directory || !(is_member || is_hidden_name(name));
+        })?;
+    }
+    match others {
+        false => remove_tree(disk, store, spot, name),
+        true => {
+            let cause = std::io::Error::from_raw_os_error(libc::EEXIST);
+            let shown = store.display(&path);
+            let doing = format!(
+                "{} is not ours; look into it, and move or remove it",
+                shown.display()
+            );
+            Err(Error::io(doing, cause))
+        }
+    }
+}
+
+/// Removes a directory with all that is in it. `each` is told of what was directly in it and has gone.
+pub fn remove_directory(
+    disk: &dyn Disk,
+    store: &dyn Store,
+    path: &Path,
+    each: &mut dyn FnMut(&OsStr, &Stat),
+) -> Result<()> {
+    // Where there is more than one, the last one is done first: a directory after all that are in it.
+    let mut left = vec![(path.to_owned(), false)];
+    while let Some((directory, is_emptied)) = left.pop() {
+        let stat = store.stat(&directory)?;
+        if is_emptied {
+            remove_empty(disk, store, &directory)?;
+            if let (Some(name), true) = (directory.file_name(), directory.parent() == Some(path)) {
+                each(name, &stat);
+            }
+            continue;
+        }
+        left.push((directory.clone(), true));
+        let mut names = Vec::new();
+        store.list(&directory, &mut |name, _| names.push(name.to_owned()))?;
+        for name in &names {
+            let found = directory.join(name);
+            let of = store.stat(&found)?;
+            if of.kind == FileKind::Directory {
+                left.push((found, false));
+                continue;
+            }
+            disk.unlink(Place {
+                directory: &directory,
+                id: stat.identity.id,
+                name,
+            })?;
+            if directory == path {
+                each(name, &of);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove_empty(disk: &dyn Disk, store: &dyn Store, path: &Path) -> Result<()> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    disk.remove_directory(Place {
+        directory,
+        id: store.stat(directory)?.identity.id,
+        name: path.file_name().ok_or(Error::Unsuitable)?,
+    })
+}

@@ -1,0 +1,161 @@
+//! One file of a container as it is told from its start to its end, if there is anything to tell.
+//!
+//! As long as the bytes are those that are stored at the same place nothing is told. With the first that are not, what
+//! comes before is told as a copy; a file that turns out to be as it was stays as it is. Small parts are put together,
+//! so that a thousand of them do not make a thousand writes. Used by `stream`, `plain_file` and `end_max`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::container::bpcells::fields::Number;
+use crate::container::bpcells::header;
+use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::error::{Error, Result};
+use crate::memory::fallible;
+use crate::source::Source;
+
+/// Bytes that are put together.
+pub(super) const BUFFER: usize = 64 << 10;
+
+/// What is smaller is read rather than copied.
+const SMALL: u64 = 16 << 10;
+
+/// Stored bytes that are compared at once.
+const STEP: usize = 16 << 10;
+
+const DOING: &str = "cannot write a container";
+
+pub(super) struct MemberWriter {
+    file: MemberNumber,
+    /// The file as it is, if there is one.
+    old: Option<Arc<dyn Source>>,
+    /// Bytes before those that are pending.
+    done: u64,
+    /// Whether they were told; otherwise they are as they are stored.
+    is_told: bool,
+    pending: Vec<u8>,
+}
+
+impl MemberWriter {
+    pub(super) fn new(file: MemberNumber, old: Option<Arc<dyn Source>>) -> Result<MemberWriter> {
+        Ok(MemberWriter {
+            file,
+            old,
+            done: 0,
+            is_told: false,
+            pending: fallible::room_for(BUFFER, DOING)?,
+        })
+    }
+
+    /// What a numeric file begins with.
+    pub(super) fn header(&mut self, number: Number, write: &mut dyn Recipe) -> Result<()> {
+        self.put(header::magic(number), write)
+    }
+
+    /// The next bytes.
+    pub(super) fn put(&mut self, bytes: &[u8], write: &mut dyn Recipe) -> Result<()> {
+        if self.pending.len() + bytes.len() > BUFFER {
+            self.flush(write)?;
+        }
+        if bytes.len() > BUFFER {
+            return self.pass_on(bytes, write);
+        }
+        self.pending.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The next bytes are these of the file as it is.
+    pub(super) fn copy(&mut self, from: Range<u64>, write: &mut dyn Recipe) -> Result<()> {
+        let len = from.end.saturating_sub(from.start);
+        let at = self.done + self.pending.len() as u64;
+        if len == 0 {
+            return Ok(());
+        }
+        if len <= SMALL && (self.is_told || from.start != at) {
+            return self.read_small(from.start, len as usize, write);
+        }
+        self.flush(write)?;
+        if self.is_told || from.start != self.done {
+            self.begin(write)?;
+            write.copy(self.file, from, self.done)?;
+        }
+        self.done += len;
+        Ok(())
+    }
+
+    fn read_small(&mut self, from: u64, len: usize, write: &mut dyn Recipe) -> Result<()> {
+        if self.pending.len() + len > BUFFER {
+            self.flush(write)?;
+        }
+        let old = self.old.as_ref().ok_or_else(nothing_stored)?;
+        let at = self.pending.len();
+        self.pending.resize(at + len, 0);
+        old.fetch_one(from, &mut self.pending[at..])
+    }
+
+    fn flush(&mut self, write: &mut dyn Recipe) -> Result<()> {
+        let mut pending = std::mem::take(&mut self.pending);
+        let passed = match pending.is_empty() {
+            true => Ok(()),
+            false => self.pass_on(&pending, write),
+        };
+        pending.clear();
+        self.pending = pending;
+        passed
+    }
+
+    fn pass_on(&mut self, bytes: &[u8], write: &mut dyn Recipe) -> Result<()> {
+        if self.is_told || !self.is_stored(bytes)? {
+            self.begin(write)?;
+            write.put(self.file, self.done, bytes)?;
+        }
+        self.done += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Whether these are the bytes that the file has here.
+    fn is_stored(&self, bytes: &[u8]) -> Result<bool> {
+        let Some(old) = &self.old else {
+            return Ok(false);
+        };
+        let end = self.done.saturating_add(bytes.len() as u64);
+        if end > old.len() {
+            return Ok(false);
+        }
+        let mut stored = [0; STEP];
+        let mut at = self.done;
+        for bytes in bytes.chunks(STEP) {
+            let stored = &mut stored[..bytes.len()];
+            old.fetch_one(at, stored)?;
+            if stored != bytes {
+                return Ok(false);
+            }
+            at += bytes.len() as u64;
+        }
+        Ok(true)
+    }
+
+    /// From now on everything is told.
+    fn begin(&mut self, write: &mut dyn Recipe) -> Result<()> {
+        if !self.is_told && self.done > 0 {
+            write.copy(self.file, 0..self.done, 0)?;
+        }
+        self.is_told = true;
+        Ok(())
+    }
+
+    /// The file ends here.
+    pub(super) fn end(mut self, write: &mut dyn Recipe) -> Result<()> {
+        self.flush(write)?;
+        let old = self.old.as_ref().map(|old| old.len());
+        if self.is_told || old != Some(self.done) {
+            self.begin(write)?;
+            write.set_len(self.file, self.done)?;
+        }
+        Ok(())
+    }
+}
+
+fn nothing_stored() -> Error {
+    Error::Bug("there is no file to copy from".into())
+}

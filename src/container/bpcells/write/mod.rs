@@ -1,0 +1,210 @@
+//! Changing BPCells directories and making new ones: what is permitted, whether it makes a container, and how the files
+//! come about.
+//!
+//! - [`forms`]: how the arrays of each variant are stored.
+//! - [`merged`]: the container as it would be.
+//! - [`consistency`]: whether its arrays agree, as far as they have changed.
+//! - [`recipe`]: which files are concerned. [`stream`] (with [`blocks`] and [`told_stream`]), [`plain_file`] and [`end_max`]
+//!   tell them, each through a [`member_writer`], which tells nothing of a file that stays as it is.
+//! - [`new_container`]: a directory that is not there yet.
+//!
+//! Assumes a container without faults, in files of its own; others are not offered for writing.
+
+mod blocks;
+mod chromosomes;
+mod consistency;
+mod end_max;
+mod forms;
+mod member_writer;
+mod merged;
+mod new_container;
+mod objection;
+mod plain_file;
+mod recipe;
+mod spaces;
+mod stored;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod told_stream;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::directory::OpenedMember;
+use super::matrix::StorageOrder;
+use super::packed::BLOCK_BYTES;
+use super::packed::idx_offsets::WRAP;
+use super::text_line::TextLine;
+use super::version::Variant;
+use crate::array::dtype::Dtype;
+use crate::array::{Array, Info};
+use crate::container::Container;
+use crate::container::numbers::Numbers;
+use crate::container::rewrite::{
+    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Rewrite,
+};
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use blocks::BlockEncoder;
+use forms::{ArrayForm, form_of};
+use merged::MergedContainer;
+use objection::Objection;
+use stored::StoredMembers;
+
+/// The longest array: what a file can be.
+const MOST: u64 = i64::MAX as u64;
+
+const VERSION: &str = "version";
+const ORDER: &str = "storage_order";
+
+/// A container in files of its own, to be changed.
+pub(super) struct MemberFiles {
+    variant: Variant,
+    version: String,
+    /// Of a matrix.
+    order: StorageOrder,
+    /// As they are stored, those of one line as well.
+    arrays: Vec<Arc<dyn Array>>,
+    members: StoredMembers,
+    /// Words after which the index of a stream begins again.
+    wrap: u64,
+}
+
+/// Lets a container be written whose files are these, if it is sound: what says how it is stored, too.
+pub(super) fn offer(container: &mut Container, variant: Variant, opened: Vec<OpenedMember>) {
+    if !container.faults.is_empty() {
+        return;
+    }
+    let mut order = StorageOrder::Col;
+    let lines = [ORDER, VERSION].into_iter().filter_map(|name| {
+        let at = container.texts.iter().position(|text| text.name == name)?;
+        let text = container.texts.remove(at);
+        let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
+        if let Some(named) = StorageOrder::named(line) {
+            order = named;
+        }
+        Some(Arc::new(TextLine::new(name, &String::from_utf8_lossy(line))) as Arc<dyn Array>)
+    });
+    let lines: Vec<_> = lines.collect();
+    container.lines.extend(lines);
+    container.rewrite = Some(Arc::new(MemberFiles {
+        variant,
+        version: container.version.clone(),
+        order,
+        arrays: container.written().map(Arc::clone).collect(),
+        members: StoredMembers(opened),
+        wrap: WRAP,
+    }));
+}
+
+impl MemberFiles {
+    fn array(&self, name: &str) -> Option<&Arc<dyn Array>> {
+        self.arrays.iter().find(|array| array.name() == name)
+    }
+
+    /// The form of an array that it has.
+    fn form(&self, name: &str) -> Result<ArrayForm> {
+        let form = form_of(self.variant, name);
+        let none = || Fault::new("there is no such array").array(name).into();
+        form.ok_or_else(none)
+    }
+}
+
+impl Rewrite for MemberFiles {
+    fn permits(&self, array: &str, change: Change) -> Result<()> {
+        let too_long = || Err(Error::Invalid(format!("an array has at most {MOST} bytes")));
+        match self.form(array) {
+            Ok(ArrayForm::Maxima) => {
+                return Err(Error::Computed(format!(
+                    "{array} follows from end and chr_ptr"
+                )));
+            }
+            Err(_) => return Err(Error::Computed(format!("{array} follows from the arrays"))),
+            Ok(_) => {}
+        }
+        match change {
+            Change::Write { offset, len } if offset.saturating_add(len) > MOST => too_long(),
+            Change::SetLen(len) | Change::Truncate(len) if len > MOST => too_long(),
+            Change::Write { .. } | Change::SetLen(_) | Change::Truncate(_) => Ok(()),
+        }
+    }
+
+    fn info(&self, array: &str, len: u64) -> Result<Info> {
+        let form = self.form(array)?;
+        let none = || Error::from(Fault::new("there is no such array").array(array));
+        let stored = self.array(array).ok_or_else(none)?.info()?;
+        if len == stored.bytes {
+            return Ok(stored);
+        }
+        let (dtype, shape) = match form.width() {
+            Some(width) if len.is_multiple_of(width) => (stored.dtype, vec![len / width]),
+            // Shown as bytes, until it has whole elements again.
+            Some(_) => (Dtype::U8, vec![len]),
+            None if len == 0 => (stored.dtype, vec![0]),
+            // Counted when it is opened the next time.
+            None => (stored.dtype, stored.shape),
+        };
+        Ok(Info {
+            dtype,
+            shape,
+            bytes: len,
+            ..stored
+        })
+    }
+
+    fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {
+        let judged = MergedContainer::new(self, changed)
+            .and_then(|merged| consistency::judge(&merged, budget));
+        Objection::consistency(judged)
+    }
+
+    fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
+        match MergedContainer::new(self, changed) {
+            Ok(merged) => recipe::amount(&merged),
+            Err(objection) => Err(objection.error()),
+        }
+    }
+
+    /// Of the arrays that are packed by themselves; `end` is packed with `start`.
+    fn whole_block(&self, array: &str, len: u64, at: u64) -> Option<Range<u64>> {
+        let Ok(ArrayForm::Packed(_)) = self.form(array) else {
+            return None;
+        };
+        let start = at - at % BLOCK_BYTES;
+        let end = start.checked_add(BLOCK_BYTES)?;
+        (end <= len).then_some(start..end)
+    }
+
+    fn encode_block(
+        &self,
+        changed: &ChangedArray,
+        block: &Range<u64>,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<Vec<u8>>> {
+        let name = changed.shown.name();
+        let whole = self.whole_block(name, changed.len, block.start);
+        let (Ok(ArrayForm::Packed(form)), true) = (self.form(name), whole.as_ref() == Some(block))
+        else {
+            return Ok(None);
+        };
+        let merged = MergedContainer::new(self, std::slice::from_ref(changed));
+        let merged = merged.map_err(Objection::error)?;
+        let mut plan = recipe::stream(&merged, merged.array(name)?, None, form, false)?;
+        let number = block.start / BLOCK_BYTES;
+        let chunks = BlockEncoder { plan: &plan }.chunks(number);
+        plan.dirty = Numbers::of(vec![chunks]);
+        BlockEncoder { plan: &plan }.encode_alone(number, budget)
+    }
+
+    fn recipe(
+        &self,
+        changed: &[ChangedArray],
+        _way: CommitWay,
+        budget: &Arc<Budget>,
+        write: &mut dyn Recipe,
+    ) -> Result<()> {
+        let merged = MergedContainer::new(self, changed).map_err(Objection::error)?;
+        recipe::tell(&merged, budget, write)
+    }
+}

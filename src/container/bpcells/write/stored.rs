@@ -1,0 +1,53 @@
+//! The files of a container as they were opened, for who writes it.
+//!
+//! Streams are opened once more from what is open already: a commit needs their parts, a reader of the container does
+//! not. Used by `merged` and `recipe`.
+
+use std::sync::Arc;
+
+use super::forms::StreamForm;
+use crate::array::Array;
+use crate::container::bpcells::directory::{OpenedMember, numeric};
+use crate::container::bpcells::fields::{Field, Fields, Number};
+use crate::container::bpcells::packed::PackedStream;
+use crate::error::{Error, Fault, Result};
+use crate::source::Source;
+
+pub(super) struct StoredMembers(pub(super) Vec<OpenedMember>);
+
+impl StoredMembers {
+    /// The file of this name, if the container has it.
+    pub(super) fn source(&self, name: &str) -> Option<&Arc<dyn Source>> {
+        let found = self.0.iter().find(|member| member.name == name);
+        found.map(|member| &member.source)
+    }
+
+    /// A stream of so many values.
+    pub(super) fn stream(
+        &self,
+        name: &str,
+        form: StreamForm,
+        len: u64,
+        wrap: u64,
+    ) -> Result<PackedStream> {
+        let (transform, generation) = (form.transform, form.generation);
+        PackedStream::open_wrapping(self, name, transform, len, generation, wrap)
+            .map_err(|e| e.map_fault(|fault| fault.array(name)))
+    }
+}
+
+impl Fields for StoredMembers {
+    fn field(&self, name: &str, number: Number) -> Result<Arc<dyn Field>> {
+        let missing = || Error::from(Fault::new("the file is missing").file(name));
+        let source = self.source(name).ok_or_else(missing)?;
+        numeric(name, Arc::clone(source), number)
+    }
+
+    fn names(&self, name: &str) -> Result<Arc<dyn Array>> {
+        Err(Error::Bug(format!("{name} is open already")))
+    }
+
+    fn first_line(&self, name: &str) -> Result<Vec<u8>> {
+        Err(Error::Bug(format!("{name} was read already")))
+    }
+}

@@ -1,0 +1,225 @@
+//! Many blocks: encoded by several threads, ahead, and with little memory.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::container::rewrite::{CommitWay, EncodedAhead};
+
+const N: u32 = 300_000;
+
+fn large(seed: u32) -> Model {
+    let val: Vec<u32> = (0..N)
+        .map(|i| i.wrapping_mul(2654435761 ^ seed) % 1000)
+        .collect();
+    let index: Vec<u32> = (0..N).map(|i| i % 30_000).collect();
+    let small = matrix("packed-uint-matrix-v2");
+    let edits = [
+        ("val", le32(&val)),
+        ("index", le32(&index)),
+        ("idxptr", le64(&[0, 5, 10, N.into()])),
+        ("shape", le32(&[30_000, 3])),
+    ];
+    with(&small, &edits)
+}
+
+/// Blocks of one array, of which it notes those that are taken.
+#[derive(Default)]
+struct AheadOf {
+    blocks: BTreeMap<u64, Vec<u8>>,
+    taken: Mutex<Vec<u64>>,
+}
+
+impl EncodedAhead for AheadOf {
+    fn take(&self, block: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool {
+        let found = self.blocks.get(&block.start);
+        if let Some(bytes) = found {
+            take(bytes);
+            self.taken.lock().unwrap().push(block.start);
+        }
+        found.is_some()
+    }
+}
+
+#[test]
+fn blocks_that_were_encoded_ahead_are_taken() {
+    let (old, new) = (large(0), large(77));
+    let files = created(&old, WRAP).unwrap();
+    let expected = created(&new, WRAP).unwrap();
+    let container = stored(&old, &files, WRAP);
+    let mut changed = change("val", &old["val"], &new["val"], 0);
+    let mut ahead = AheadOf::default();
+    let mut at = 0;
+    while let Some(block) = container.whole_block("val", changed.len, at + 1) {
+        let encoded = container
+            .encode_block(&changed, &block, &budget())
+            .unwrap()
+            .unwrap();
+        ahead.blocks.insert(block.start, encoded);
+        at = block.end;
+    }
+    assert_eq!(ahead.blocks.len(), 4);
+    // One is lost, one is not what it should be.
+    ahead.blocks.remove(&BLOCK_BYTES);
+    ahead.blocks.insert(2 * BLOCK_BYTES, vec![1; 5000]);
+    let ahead = Arc::new(ahead);
+    changed.ahead = Some(Arc::clone(&ahead) as _);
+    let mut told = ToldFiles::over(&files);
+    container
+        .recipe(&[changed], CommitWay::Replaced, &budget(), &mut told)
+        .unwrap();
+    for (name, bytes) in told.files() {
+        assert!(bytes == expected[&name], "{name}");
+    }
+    let taken = &mut *ahead.taken.lock().unwrap();
+    taken.sort_unstable();
+    assert_eq!(*taken, [0, 2 * BLOCK_BYTES, 3 * BLOCK_BYTES]);
+}
+
+#[test]
+fn only_whole_blocks_of_packed_arrays_are_encoded_ahead() {
+    let f = fragments("packed-fragments-v2");
+    let files = created(&f, WRAP).unwrap();
+    let container = stored(&f, &files, WRAP);
+    let block = |name, at| container.whole_block(name, 3 * BLOCK_BYTES - 1, at);
+    assert_eq!(
+        block("start", BLOCK_BYTES),
+        Some(BLOCK_BYTES..2 * BLOCK_BYTES)
+    );
+    assert_eq!(block("cell", 2 * BLOCK_BYTES), None);
+    for name in ["end", "end_max", "chr_ptr", "chr_names", "nothing"] {
+        assert_eq!(block(name, 0), None, "{name}");
+    }
+    assert_eq!(container.whole_block("cell", u64::MAX, u64::MAX), None);
+    let changed = change("end", &[], &vec![0; 1 << 19], 0);
+    assert!(
+        container
+            .encode_block(&changed, &(0..BLOCK_BYTES), &budget())
+            .unwrap()
+            .is_none()
+    );
+    let changed = change("cell", &[], &vec![0; 1 << 19], 0);
+    assert!(
+        container
+            .encode_block(&changed, &(5..BLOCK_BYTES + 5), &budget())
+            .unwrap()
+            .is_none()
+    );
+    let little = Budget::new(1 << 20);
+    assert!(
+        container
+            .encode_block(&changed, &(0..BLOCK_BYTES), &little)
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn little_memory_is_enough() {
+    let (old, new) = (large(0), large(5));
+    let files = created(&old, WRAP).unwrap();
+    let container = stored(&old, &files, WRAP);
+    let budget = Budget::new(1 << 20);
+    let _others = budget.reserve(900 << 10);
+    let changed = changes(&old, &new);
+    assert_eq!(
+        container.consistency(&changed, &budget).unwrap(),
+        Consistency::Now
+    );
+    let mut told = ToldFiles::over(&files);
+    container
+        .recipe(&changed, CommitWay::InPlace, &budget, &mut told)
+        .unwrap();
+    assert!(told.files()["val_data"] == created(&new, WRAP).unwrap()["val_data"]);
+    assert_eq!(budget.used(), 900 << 10);
+}
+
+#[test]
+fn scattered_changes_copy_what_is_between() {
+    let old = large(0);
+    let mut val = old["val"].clone();
+    for at in (1000..val.len() - 4).step_by(40_000) {
+        let at = at - at % 4;
+        val[at..at + 4].copy_from_slice(&0x12345u32.to_le_bytes());
+    }
+    let new = with(&old, &[("val", val)]);
+    let files = created(&old, WRAP).unwrap();
+    let container = stored(&old, &files, WRAP);
+    let changed = changes(&old, &new);
+    let amount = container.amount(&changed).unwrap();
+    assert!(amount.changed < amount.stored / 20, "{amount:?}");
+    let mut told = ToldFiles::over(&files);
+    container
+        .recipe(&changed, CommitWay::Replaced, &budget(), &mut told)
+        .unwrap();
+    let expected = created(&new, WRAP).unwrap();
+    for (name, bytes) in told.files() {
+        assert!(bytes == expected[&name], "{name}");
+    }
+}
+
+/// Printed, not judged: `cargo test --release -- --ignored --nocapture rates`.
+#[test]
+#[ignore = "a measurement"]
+fn rates() {
+    const MANY: usize = 20_000_000;
+    let values = |seed: u32| {
+        let bytes = (0..MANY as u32).map(|i| i.wrapping_mul(2654435761 ^ seed) >> 24);
+        bytes.flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
+    };
+    let index: Vec<u32> = (0..MANY as u32).map(|i| i % 30_000).collect();
+    let edits = [
+        ("val", values(0)),
+        ("index", le32(&index)),
+        ("idxptr", le64(&[0, 5, 10, MANY as u64])),
+        ("shape", le32(&[30_000, 3])),
+    ];
+    let old = with(&matrix("packed-uint-matrix-v2"), &edits);
+    let files = created(&old, WRAP).unwrap();
+    let container = stored(&old, &files, WRAP);
+    let time = |what: &str, changed: &[ChangedArray]| {
+        for _ in 0..3 {
+            let began = std::time::Instant::now();
+            container.consistency(changed, &budget()).unwrap();
+            let judged = began.elapsed();
+            container
+                .recipe(changed, CommitWay::Replaced, &budget(), &mut Nowhere)
+                .unwrap();
+            println!("{what}: {judged:?}, then {:?}", began.elapsed() - judged);
+        }
+    };
+    let new = values(1);
+    let whole = |name: &str, bytes: &[u8]| ChangedArray {
+        shown: raw(name, bytes),
+        len: bytes.len() as u64,
+        ranges: std::iter::once(0..bytes.len() as u64).collect(),
+        visible: 0,
+        ahead: None,
+    };
+    time("all values", &[whole("val", &new)]);
+    let rows: Vec<u32> = (0..MANY as u32).map(|i| i % 29_999).collect();
+    time("all indices", &[whole("index", &le32(&rows))]);
+    let mut some = old["val"].clone();
+    for at in (0..1000).map(|i| i * 20_000 * 4) {
+        some[at + 1] ^= 1;
+    }
+    time(
+        "some values",
+        &[change("val", &old["val"], &some, usize::MAX)],
+    );
+}
+
+struct Nowhere;
+
+impl Recipe for Nowhere {
+    fn copy(&mut self, _: MemberNumber, _: Range<u64>, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn put(&mut self, _: MemberNumber, _: u64, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn set_len(&mut self, _: MemberNumber, _: u64) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! The files of a packed stream, told in order: runs of chunks that stay, chunks that were encoded anew, and the index of
+//! both.
+//!
+//! An index entry counts words from the start of the stream, modulo 2^32, so behind a chunk that takes more or fewer words
+//! than before every entry moves by as much. `idx_offsets` says which entry is the first behind each 2^32. Used by
+//! `stream`.
+
+use std::ops::Range;
+
+use super::blocks::EncodedChunks;
+use super::forms::member;
+use super::member_writer::MemberWriter;
+use super::spaces::CHUNKS;
+use super::stream::StreamPlan;
+use crate::container::bpcells::fields::Number;
+use crate::container::bpcells::header;
+use crate::container::bpcells::packed::PackedStream;
+use crate::container::rewrite::Recipe;
+use crate::error::{Error, Result};
+
+/// Index entries that are read at once.
+const ENTRIES: usize = 2 << 10;
+
+pub(super) struct ToldStream<'a, 'w> {
+    plan: &'a StreamPlan<'a>,
+    write: &'w mut dyn Recipe,
+    data: MemberWriter,
+    idx: MemberWriter,
+    starts: Option<MemberWriter>,
+    /// Number of the next chunk.
+    next: u64,
+    /// Words before it.
+    words: u64,
+    /// Number of the first index entry, and of the first behind each wrap.
+    firsts: Vec<u64>,
+}
+
+/// A run of chunks that stay.
+struct KeptRun<'a> {
+    old: &'a PackedStream,
+    chunks: Range<u64>,
+    /// Where their words lie.
+    words: Range<u64>,
+    /// The index entry before the first of them, as it is stored.
+    low: u32,
+}
+
+impl<'a, 'w> ToldStream<'a, 'w> {
+    pub(super) fn begin(
+        plan: &'a StreamPlan<'a>,
+        write: &'w mut dyn Recipe,
+    ) -> Result<ToldStream<'a, 'w>> {
+        let part = |part: &'static str| {
+            let file = member(&format!("{}_{part}", plan.name))?;
+            MemberWriter::new(file, plan.source(part))
+        };
+        let has_starts = plan.form.transform.has_starts();
+        let mut told = ToldStream {
+            plan,
+            write,
+            data: part("data")?,
+            idx: part("idx")?,
+            starts: has_starts.then(|| part("starts")).transpose()?,
+            next: 0,
+            words: 0,
+            firsts: vec![0],
+        };
+        let parts = [
+            Some(&mut told.data),
+            Some(&mut told.idx),
+            told.starts.as_mut(),
+        ];
+        for part in parts.into_iter().flatten() {
+            part.header(Number::U32, told.write)?;
+        }
+        told.idx.put(&0u32.to_le_bytes(), told.write)?;
+        Ok(told)
+    }
+
+    /// The chunks of a block that were encoded, and those that stay before each of them.
+    pub(super) fn block(&mut self, block: u64, bytes: &[u8]) -> Result<()> {
+        let plan = self.plan;
+        let start = block.saturating_mul(CHUNKS);
+        let runs = || plan.dirty.within(start..start.saturating_add(CHUNKS));
+        let count = runs().map(|run| (run.end - run.start) as usize).sum();
+        let encoded = EncodedChunks::of(bytes, count, self.starts.is_some());
+        let encoded = encoded.ok_or_else(not_encoded)?;
+        let mut done = 0;
+        for run in runs() {
+            self.kept(run.start)?;
+            let count = (run.end - run.start) as usize;
+            self.encoded(&encoded, done..done + count)?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// The next chunks, which were encoded.
+    fn encoded(&mut self, encoded: &EncodedChunks<'_>, chunks: Range<usize>) -> Result<()> {
+        let words = encoded.words(chunks.clone()).ok_or_else(not_encoded)?;
+        self.data.put(words, self.write)?;
+        if let Some(starts) = &mut self.starts {
+            starts.put(encoded.starts(chunks.clone()), self.write)?;
+        }
+        let before = self.words;
+        for end in encoded.ends(chunks) {
+            self.next += 1;
+            self.words = before.saturating_add(end.into());
+            self.note(self.next, self.words);
+            self.idx
+                .put(&low(self.words, self.plan.wrap).to_le_bytes(), self.write)?;
+        }
+        Ok(())
+    }
+
+    /// The chunks up to this one stay as they are stored.
+    fn kept(&mut self, to: u64) -> Result<()> {
+        if self.next >= to {
+            return Ok(());
+        }
+        let old = self.plan.old.as_ref();
+        let old = old.ok_or_else(|| Error::Bug("a new stream has nothing that stays".into()))?;
+        let run = KeptRun::find(old, self.next..to)?;
+        let data = bytes_of(&run.words);
+        self.data.copy(data, self.write)?;
+        if let Some(starts) = &mut self.starts {
+            starts.copy(bytes_of(&run.chunks), self.write)?;
+        }
+        self.kept_entries(&run)?;
+        self.words = self.words.saturating_add(run.words.end - run.words.start);
+        self.next = to;
+        Ok(())
+    }
+
+    /// Their index entries, each of which stands behind its chunk.
+    fn kept_entries(&mut self, run: &KeptRun<'_>) -> Result<()> {
+        let (wrap, entries) = (self.plan.wrap, run.chunks.start + 1..run.chunks.end + 1);
+        let end = self.words.saturating_add(run.words.end - run.words.start);
+        let wraps = self.words / wrap != end / wrap;
+        if !wraps && run.low == low(self.words, wrap) {
+            return self.idx.copy(bytes_of(&entries), self.write);
+        }
+        let mut buffer = [0; ENTRIES];
+        let mut first = entries.start;
+        while first < entries.end {
+            let count = (entries.end - first).min(ENTRIES as u64) as usize;
+            let buffer = &mut buffer[..count];
+            run.old.read_idx(first, buffer)?;
+            for (entry, number) in buffer.iter().zip(first..) {
+                let old = run.old.word(number, *entry)?;
+                let new = old.wrapping_sub(run.words.start).wrapping_add(self.words);
+                self.note(number, new);
+                self.idx.put(&low(new, wrap).to_le_bytes(), self.write)?;
+            }
+            first += count as u64;
+        }
+        Ok(())
+    }
+
+    /// Notes the entries that begin again from 0.
+    fn note(&mut self, entry: u64, word: u64) {
+        // Words never go back by more than a damaged chunk takes them.
+        while word / self.plan.wrap >= self.firsts.len() as u64 && self.firsts.len() < MOST_FIRSTS {
+            self.firsts.push(entry);
+        }
+    }
+
+    /// The rest: chunks that stay, and what follows from them all.
+    pub(super) fn end(mut self) -> Result<()> {
+        let plan = self.plan;
+        self.kept(plan.chunks())?;
+        self.data.end(self.write)?;
+        self.idx.end(self.write)?;
+        if let Some(starts) = self.starts {
+            starts.end(self.write)?;
+        }
+        if !plan.form.has_offsets() {
+            return match self.firsts.len() {
+                1 => Ok(()),
+                _ => Err(Error::Invalid(format!(
+                    "{}: a container of version 1 has at most 2^32 packed words",
+                    plan.name
+                ))),
+            };
+        }
+        self.firsts.push(plan.chunks() + 1);
+        let file = member(&format!("{}_idx_offsets", plan.name))?;
+        let mut offsets = MemberWriter::new(file, plan.source("idx_offsets"))?;
+        offsets.header(Number::U64, self.write)?;
+        for first in &self.firsts {
+            offsets.put(&first.to_le_bytes(), self.write)?;
+        }
+        offsets.end(self.write)
+    }
+}
+
+/// More than the reader takes, which is more than a file holds.
+const MOST_FIRSTS: usize = 4096;
+
+impl KeptRun<'_> {
+    fn find(old: &PackedStream, chunks: Range<u64>) -> Result<KeptRun<'_>> {
+        let word = |entry: u64| -> Result<(u32, u64)> {
+            let mut low = [0];
+            old.read_idx(entry, &mut low)?;
+            Ok((low[0], old.word(entry, low[0])?))
+        };
+        let ((low, start), (_, end)) = (word(chunks.start)?, word(chunks.end)?);
+        if start > end {
+            return Err(old.goes_back(chunks).into());
+        }
+        Ok(KeptRun {
+            old,
+            chunks,
+            words: start..end,
+            low,
+        })
+    }
+}
+
+/// An index entry as it is stored.
+fn low(word: u64, wrap: u64) -> u32 {
+    // A wrap is at most 2^32.
+    (word % wrap) as u32
+}
+
+/// Where elements of 32 bits lie in a file.
+fn bytes_of(elements: &Range<u64>) -> Range<u64> {
+    let at = |element: u64| element.saturating_mul(4).saturating_add(header::LEN as u64);
+    at(elements.start)..at(elements.end)
+}
+
+fn not_encoded() -> Error {
+    Error::Bug("a block is not what was encoded".into())
+}

@@ -1,0 +1,345 @@
+//! Directories that turn out to be containers while they are filled, and new containers that turn out to be stored ones.
+//!
+//! `tar x` and `cp -r` make a directory by whatever name and write files into it: arrays as they are shown, or a container's files
+//! as they are stored. A directory with the file by which a container is recognised (`version`) that gets an array as it is shown
+//! becomes a new container: it is hidden as the directory of its drafts, and an empty container takes its place. A new container
+//! into which a stored file is written becomes the directory of what was put into it. Either way what lies in it keeps its inodes. Used by [`super::arrays`] when a file is
+//! closed, and by [`super::packing`].
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::super::arrival::{Recognition, node_of, recognise};
+use super::super::entry_table::ARRAYS_JSON;
+use super::super::newness::Newness;
+use super::super::node::{ContainerNode, Node};
+use super::super::{HandleId, InodeId, Tree};
+use super::SourceDirectory;
+use crate::commit::drafts::drafts_path;
+use crate::commit::new_container::{NewContainerPlace, NewModes};
+use crate::commit::tidy::remove_tree;
+use crate::container::creation::{Creation, FileForm};
+use crate::container::{FORMATS, Recognised};
+use crate::disk::{Caller, NewAttributes, Place, Renaming, Target};
+use crate::error::{Error, Result};
+use crate::source::{FileKind, Stat};
+use crate::stage::drafts_name;
+
+/// Enough to tell a stored file from an array.
+const HEAD: usize = 16;
+
+impl Tree {
+    /// A file is there that was written. If it makes its directory a container, that is a new one from now on; and if it is one of a
+    /// container as it is stored, a new one is the directory of such files.
+    fn turn_new(&self, parent: InodeId, name: &OsStr) -> Result<()> {
+        if parent == InodeId::ROOT || !is_of_some_container(name) {
+            return Ok(());
+        }
+        // Files that are closed side by side make one container.
+        let _turn = self.new_containers.turning();
+        match &*self.inodes.get(parent)? {
+            Node::Directory(_) if !self.is_below_container(parent) => {
+                self.look_into(parent, &self.directory(parent)?.path, name)
+            }
+            Node::Container(container) if container.stored == FileKind::Directory => {
+                let Some(drafts) = self.drafts(parent)? else {
+                    return Ok(());
+                };
+                let creation = container.known().recognised.format.creation();
+                let form = creation.and_then(|creation| self.form_of(creation, &drafts.path, name));
+                match form {
+                    Some(FileForm::Stored) => self.take_stored(parent, container),
+                    _ => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An ordinary directory has got a file that a container can have.
+    fn look_into(&self, inode: InodeId, path: &Path, name: &OsStr) -> Result<()> {
+        let stat = self.store.stat(path)?;
+        let found = recognise(&*self.store, path, &stat, self.settings.preferences)?;
+        let Recognition::Container(recognised) = found else {
+            return Ok(());
+        };
+        let Some(creation) = recognised.format.creation() else {
+            return Ok(());
+        };
+        let first = recognised.format.members().first();
+        let mut names = vec![name.to_owned()];
+        // It is the one by which the container is recognised: others may have come before.
+        if first.is_some_and(|first| OsStr::new(first) == name) {
+            self.store
+                .list(path, &mut |name, _| names.push(name.to_owned()))?;
+        }
+        let forms = names
+            .iter()
+            .filter_map(|name| self.form_of(creation, path, name));
+        let forms: Vec<FileForm> = forms.collect();
+        let is_shown = forms.contains(&FileForm::Shown) && !forms.contains(&FileForm::Stored);
+        match is_shown && recognised.damage.is_none() && !self.is_stored(&recognised, path)? {
+            true => self.turn(inode, recognised, creation, (path, &stat)),
+            false => Ok(()),
+        }
+    }
+
+    fn form_of(&self, creation: &dyn Creation, directory: &Path, name: &OsStr) -> Option<FileForm> {
+        if name == ARRAYS_JSON {
+            return Some(FileForm::Shown);
+        }
+        let mut head = [0; HEAD];
+        let n = self.store.head(&directory.join(name), &mut head).ok()?;
+        creation.form_of(name, &head[..n])
+    }
+
+    /// What is put into a new container is a stored one.
+    fn take_stored(&self, inode: InodeId, container: &ContainerNode) -> Result<()> {
+        // Who packs it finds that out as well.
+        let Some(_turn) = container.new.try_turn() else {
+            return Ok(());
+        };
+        let Some(drafts) = self.drafts(inode)? else {
+            return Ok(());
+        };
+        let _alone = self.new_containers.alone();
+        let path = self.container_path(inode)?;
+        let empty = self.store.stat(&path)?;
+        if !self.is_pristine(&container.known().recognised.clone(), &path)? {
+            return Err(self.changed(&path));
+        }
+        self.take_as_stored(inode, container, &drafts, (&path, &empty))?;
+        self.watch_no_more(inode);
+        Ok(())
+    }
+
+    fn turn(
+        &self,
+        inode: InodeId,
+        recognised: Recognised,
+        creation: &dyn Creation,
+        (path, stat): (&Path, &Stat),
+    ) -> Result<()> {
+        self.make_way(&drafts_path(path))?;
+        let (disk, spot) = (self.writable()?, self.spot(path)?);
+        let at = NewContainerPlace {
+            disk,
+            store: &self.store,
+            spot: &spot,
+            members: creation.members(),
+            owner: Caller {
+                uid: stat.uid,
+                gid: stat.gid,
+            },
+            go_on: &|| true,
+        };
+        let modes = NewModes {
+            files: u32::from(stat.mode) & 0o666,
+            directory: stat.mode.into(),
+        };
+        let budget = self.cache.budget();
+        let new = at.write(modes, &NewAttributes::default(), |write| {
+            creation.recipe(&[], None, budget, write)
+        })?;
+        let drafts = drafts_name(&spot.name);
+        let (place, hidden) = (
+            self.place_of(&spot, &spot.name),
+            self.place_of(&spot, &drafts),
+        );
+        let _alone = self.new_containers.alone();
+        let moving = self.moves.begin();
+        let still = self.store.stat(path)?;
+        if still.identity.id != stat.identity.id {
+            new.discard();
+            return Err(self.changed(path));
+        }
+        new.appear_as(&drafts)?;
+        let closed = self.set_mode(path, stat, CLOSED);
+        let turned = closed.and_then(|()| disk.rename(hidden, place, Renaming::Exchange));
+        if let Err(e) = turned {
+            self.set_mode(path, stat, stat.mode.into())?;
+            remove_tree(disk, &*self.store, &spot, &drafts)?;
+            return Err(e);
+        }
+        let container = ContainerNode::new(FileKind::Directory, recognised);
+        container.new.set(Newness::Drafts(stat.identity.id));
+        self.inodes.becomes(inode, Node::Container(container))?;
+        moving.made();
+        self.watch(inode);
+        self.names_changed(inode);
+        Ok(())
+    }
+
+    fn place_of<'a>(&self, spot: &'a crate::commit::Spot, name: &'a OsStr) -> Place<'a> {
+        Place {
+            directory: &spot.directory,
+            id: spot.id,
+            name,
+        }
+    }
+
+    fn set_mode(&self, path: &Path, stat: &Stat, mode: u32) -> Result<()> {
+        let to = NewAttributes {
+            mode: Some(mode),
+            ..NewAttributes::default()
+        };
+        let id = stat.identity.id;
+        let target = Target::Named { path, id };
+        self.writable()?.set_attributes(target, &to)
+    }
+
+    /// Whether a directory has files of a container as they are stored: one that is no array, or all of them.
+    pub(super) fn is_stored(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
+        let (members, creation) = (recognised.format.members(), recognised.format.creation());
+        let Some(creation) = creation.filter(|_| !members.is_empty()) else {
+            return Ok(false);
+        };
+        let mut stored = false;
+        self.store.list(path, &mut |name, _| {
+            let is_member = members.iter().any(|member| OsStr::new(member) == name);
+            let is_shown = creation.has_array(name) || creation.is_derived(name);
+            stored |= is_member && !is_shown;
+        })?;
+        if stored {
+            return Ok(true);
+        }
+        let stat = self.store.stat(path)?;
+        match recognise(&*self.store, path, &stat, self.settings.preferences)? {
+            Recognition::Container(found) if found.damage.is_none() => {
+                let opened = found.open(&self.store, path, self.cache.budget())?;
+                Ok(opened.faults.is_empty())
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What was put into a new container is a stored one, file for file: it takes the place of the empty one as it is. Nobody uses
+    /// it meanwhile.
+    pub(super) fn take_as_stored(
+        &self,
+        inode: InodeId,
+        container: &ContainerNode,
+        drafts: &SourceDirectory,
+        (path, empty): (&Path, &Stat),
+    ) -> Result<()> {
+        let (disk, spot) = (self.writable()?, self.spot(path)?);
+        let moving = self.moves.begin();
+        let stat = self.store.stat(&drafts.path)?;
+        self.set_mode(&drafts.path, &stat, empty.mode.into())?;
+        let hidden = drafts_name(&spot.name);
+        let (place, other) = (
+            self.place_of(&spot, &spot.name),
+            self.place_of(&spot, &hidden),
+        );
+        disk.rename(other, place, Renaming::Exchange)?;
+        container.new.set(Newness::Old);
+        // Files that were written through this mount stay files as long as it is there.
+        if self.has_our_files(&container.known().recognised.clone(), path) {
+            self.inodes.becomes(inode, node_of(&stat, None))?;
+        }
+        moving.made();
+        drop(moving);
+        remove_tree(disk, &*self.store, &spot, &hidden)?;
+        let (path, id) = (&*spot.directory, spot.id);
+        disk.sync(Target::Named { path, id }, false)?;
+        self.forget_entries(inode);
+        Ok(())
+    }
+}
+
+/// Of a directory of drafts.
+const CLOSED: u32 = 0o700;
+
+/// Whether a container of a kind that can be made, and is a directory, can have a file of this name.
+fn is_of_some_container(name: &OsStr) -> bool {
+    let mut creations = FORMATS.iter().filter_map(|format| format.creation());
+    creations.any(|creation| {
+        let members = creation.members();
+        let is_member = members.iter().any(|member| OsStr::new(member) == name);
+        is_member || !members.is_empty() && (name == ARRAYS_JSON || creation.has_array(name))
+    })
+}
+
+/// Names that a packed container does not take up: they are moved into its directory.
+pub(super) fn is_foreign(creation: &dyn Creation, name: &OsStr) -> bool {
+    use crate::container::names::RESERVED;
+    let is_reserved = name.to_str().is_some_and(|name| RESERVED.contains(&name));
+    !creation.members().is_empty()
+        && !is_reserved
+        && !creation.has_array(name)
+        && !creation.is_derived(name)
+}
+
+impl Tree {
+    /// What lay beside the arrays in a new container lies beside the container's files from now on.
+    pub(super) fn carry_over(
+        &self,
+        creation: &dyn Creation,
+        drafts: &Path,
+        container: &Path,
+    ) -> Result<()> {
+        let mut foreign = Vec::new();
+        self.store.list(drafts, &mut |name, _| {
+            if is_foreign(creation, name) {
+                foreign.push(name.to_owned());
+            }
+        })?;
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        let disk = self.writable()?;
+        let (from, to) = (self.store.stat(drafts)?, self.store.stat(container)?);
+        for name in &foreign {
+            let old = Place {
+                directory: drafts,
+                id: from.identity.id,
+                name,
+            };
+            let new = Place {
+                directory: container,
+                id: to.identity.id,
+                name,
+            };
+            self.move_in(old, new)?;
+        }
+        let (path, id) = (container, to.identity.id);
+        disk.sync(Target::Named { path, id }, false)
+    }
+
+    /// Under another name, if somebody has made something of this one meanwhile.
+    fn move_in(&self, old: Place<'_>, new: Place<'_>) -> Result<()> {
+        const TRIES: u32 = 100;
+        let disk = self.writable()?;
+        let mut moved = disk.rename(old, new, Renaming::NoReplace);
+        for number in 1..TRIES {
+            if !moved.as_ref().is_err_and(Error::is_already_there) {
+                break;
+            }
+            let mut name = new.name.to_owned();
+            name.push(format!("~{number}"));
+            let other = Place { name: &name, ..new };
+            moved = disk.rename(old, other, Renaming::NoReplace);
+        }
+        moved
+    }
+
+    /// A file that was written is closed.
+    pub(super) fn closed(&self, handle: HandleId) {
+        let file = self.open_files.inode_of(handle).ok();
+        if let Some(file) = file
+            && let Some(parent) = self.inodes.parent(file)
+            && let Some(path) = self.inodes.paths(file).into_iter().next()
+            && let Some(name) = path.file_name()
+        {
+            self.arrived(parent, name);
+        }
+    }
+
+    /// A file has got its name. Nobody has asked for what that makes of its directory.
+    pub(super) fn arrived(&self, parent: InodeId, name: &OsStr) {
+        match self.turn_new(parent, name) {
+            Ok(()) | Err(Error::NotFound) => {}
+            Err(e) => log::warn!("stays a directory of files: {e}"),
+        }
+    }
+}

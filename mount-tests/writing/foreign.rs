@@ -19,6 +19,7 @@ scenarios![
     handles_outlive_what_others_do_to_names,
     both_sides_append,
     a_file_that_others_cut_is_short_here,
+    a_file_has_its_length_at_the_next_open,
 ];
 
 fn write_in_source(place: &Place, name: &str, content: &[u8]) {
@@ -197,6 +198,24 @@ fn a_file_that_others_cut_is_short_here(place: &Place) {
     cut(&place.stored("file"), 50_000);
     let expected = [&content[..12_345], &[0; 50_000 - 12_345]].concat();
     assert_content(&place.join("file"), &expected);
+}
+
+/// Although the kernel believes a size for a while: with a writer, whose reads and writes the daemon serves, and without.
+fn a_file_has_its_length_at_the_next_open(place: &Place) {
+    let content = Seeded::new(4).noise(100_000);
+    for writer in [false, true] {
+        let path = place.join("file");
+        std::fs::write(&path, &content).unwrap();
+        let _writer = writer.then(|| OpenOptions::new().write(true).open(&path).unwrap());
+        let reader = File::open(&path).unwrap();
+        for len in [100_000, 12_345, 50_000, 7, 100_000] {
+            cut(&place.stored("file"), len);
+            assert_eq!(std::fs::read(&path).unwrap().len() as u64, len);
+            let opened = File::open(&path).unwrap();
+            assert_eq!(opened.metadata().unwrap().len(), len);
+            reader.metadata().unwrap();
+        }
+    }
 }
 
 fn cut(path: &Path, len: u64) {

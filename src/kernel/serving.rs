@@ -160,6 +160,9 @@ impl Serving {
         work: impl Fn(&Tree) -> Result<Open>,
     ) {
         let ok = |reply: ReplyOpen, open: Open| {
+            if open.size_is_old {
+                self.stale_files.drop_attributes(ino);
+            }
             let reply = match &self.passthrough {
                 Some(passthrough) if open.ordinary && !self.options.direct_io => {
                     let may_begin = !writes && !open.set_id;

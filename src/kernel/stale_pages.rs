@@ -24,6 +24,7 @@ struct WaitingAnswer {
 /// Where answers wait.
 pub(super) struct StaleFiles {
     queue: Sender<WaitingAnswer>,
+    notifier: Arc<OnceLock<Notifier>>,
 }
 
 impl StaleFiles {
@@ -33,10 +34,20 @@ impl StaleFiles {
         notifier: Arc<OnceLock<Notifier>>,
     ) -> std::io::Result<StaleFiles> {
         let (queue, waiting) = unbounded();
+        let wanted = Arc::clone(&notifier);
         std::thread::Builder::new()
             .name("stale-pages".into())
-            .spawn(move || drop_all(&tree, &notifier, &waiting))?;
-        Ok(StaleFiles { queue })
+            .spawn(move || drop_all(&tree, &wanted, &waiting))?;
+        Ok(StaleFiles { queue, notifier })
+    }
+
+    /// Has the kernel ask for the attributes of a file that is being opened. For those it waits for nobody.
+    pub(super) fn drop_attributes(&self, inode: INodeNo) {
+        if let Some(notifier) = self.notifier.get()
+            && let Err(e) = notifier.inval_inode(inode, -1, 0)
+        {
+            log::debug!("attributes of inode {}: {e}", inode.0);
+        }
     }
 
     /// Answers when the pages of all these files have gone.

@@ -117,8 +117,12 @@ impl Tree {
         Ok(attr)
     }
 
+    /// What the kernel is told of an entry of the source.
     pub(super) fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
         let is_container = node.container().is_some();
+        if let Some(file) = node.ordinary() {
+            file.tell(stat.identity.size);
+        }
         Attr::of_source(inode, stat, is_container, &self.settings)
     }
 

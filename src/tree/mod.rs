@@ -71,7 +71,7 @@ use moves::Moves;
 use newness::{NewContainers, Newness};
 use node::Node;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
-use ordinary::OrdinaryFile;
+use ordinary::{Known, OrdinaryFile};
 use ours::OurFiles;
 use version::{ContainerVersion, Versions};
 
@@ -127,6 +127,8 @@ pub struct Open {
     pub handle: HandleId,
     /// Whether the kernel's cached pages of this inode still hold.
     pub keep_cache: bool,
+    /// Whether the kernel may hold an older size of it.
+    pub size_is_old: bool,
     /// The file is shown as it is.
     pub ordinary: bool,
     /// It has bits of its mode that a write takes away.
@@ -294,7 +296,7 @@ impl Tree {
     pub fn open(&self, inode: InodeId) -> Result<Open> {
         let node = self.inodes.get(inode)?;
         let mut set_id = false;
-        let (file, keep_cache, ordinary) = match &*node {
+        let (file, known, ordinary) = match &*node {
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
             Node::Special(..) => return Err(Error::Unsuitable),
             Node::Unseen(_) => return Err(self.unseen(inode)),
@@ -304,23 +306,22 @@ impl Tree {
                     Ok(source) => source,
                     Err(e) => return self.open_again(inode, false).ok_or(e),
                 };
-                let keep = file.opened(moment, source.identity());
+                let known = file.opened(moment, source.identity());
                 let stored = Stored::Read(source);
                 set_id = takes_away_bits(&stored);
-                (OpenFile::ordinary(stored, Arc::clone(&node)), keep, true)
+                (OpenFile::ordinary(stored, Arc::clone(&node)), known, true)
             }
             Node::Entry(version, entry) => {
                 self.check_current(version)?;
-                (
-                    self.open_entry(version, *entry)?,
-                    self.keeps_pages(version, *entry)?,
-                    false,
-                )
+                let opened = self.open_entry(version, *entry)?;
+                let pages = self.keeps_pages(version, *entry)?;
+                (opened, Known { pages, size: true }, false)
             }
         };
         Ok(Open {
             handle: self.open_files.insert(inode, file),
-            keep_cache,
+            keep_cache: known.pages,
+            size_is_old: !known.size,
             ordinary,
             set_id,
         })
@@ -340,6 +341,7 @@ impl Tree {
         Some(Open {
             handle: self.open_files.share(inode, file),
             keep_cache: true,
+            size_is_old: false,
             ordinary: true,
             set_id: false,
         })

@@ -26,6 +26,17 @@ struct Content {
     changing: usize,
     /// Counts their beginnings and ends.
     turn: u64,
+    /// How long the kernel was told that it is.
+    told: Option<u64>,
+}
+
+/// What the kernel still knows of a file that is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Known {
+    /// Its pages hold.
+    pub(super) pages: bool,
+    /// It was told how long the file is.
+    pub(super) size: bool,
 }
 
 /// When a file was looked at; none while a change of ours was under way.
@@ -101,10 +112,16 @@ impl OrdinaryFile {
         }
     }
 
-    /// Notes that it is opened, found like this after `moment`, and says whether the kernel's pages still hold.
-    pub(super) fn opened(&self, moment: LookedAt, found: FileIdentity) -> bool {
+    /// Notes that the kernel is told how long it is.
+    pub(super) fn tell(&self, size: u64) {
+        self.content().told = Some(size);
+    }
+
+    /// Notes that it is opened, found like this after `moment`, and says what the kernel knows of that.
+    pub(super) fn opened(&self, moment: LookedAt, found: FileIdentity) -> Known {
         let mut content = self.content();
-        match content.known {
+        let size = content.told == Some(found.size);
+        let pages = match content.known {
             Some(known) if known == found => true,
             // What differs is a change of ours, which the pages have.
             Some(_) if !content.is_now(moment) => true,
@@ -112,7 +129,8 @@ impl OrdinaryFile {
                 content.known = Some(found);
                 false
             }
-        }
+        };
+        Known { pages, size }
     }
 
     /// Makes a change of ours. `now` says what the file is like; the answer is also whether somebody else had changed it
@@ -199,7 +217,8 @@ mod tests {
     #[test]
     fn our_own_changes_cost_no_pages() {
         let file = file();
-        assert!(!file.opened(file.moment(), of(1)), "there are no pages yet");
+        let opened = file.opened(file.moment(), of(1));
+        assert!(!opened.pages, "there are none yet");
         let (done, foreign) = file.change(|| Ok(of(1)), || Ok(()));
         assert!(done.is_ok() && !foreign);
         let before = file.moment();
@@ -209,7 +228,18 @@ mod tests {
             file.stale(before, of(3)).is_none(),
             "looked at before our change"
         );
-        assert!(file.opened(file.moment(), of(2)));
+        assert!(file.opened(file.moment(), of(2)).pages);
+    }
+
+    #[test]
+    fn another_size_than_that_told_is_not_known() {
+        let file = file();
+        assert!(!file.opened(file.moment(), of(1)).size);
+        file.tell(1);
+        assert!(file.opened(file.moment(), of(1)).size);
+        for _ in 0..2 {
+            assert!(!file.opened(file.moment(), of(2)).size, "not told yet");
+        }
     }
 
     #[test]
@@ -236,7 +266,7 @@ mod tests {
         let file = file();
         file.opened(file.moment(), of(1));
         let (_, foreign) = file.change(|| Err(Error::NotFound), || Ok(()));
-        assert!(!foreign && file.opened(file.moment(), of(1)));
+        assert!(!foreign && file.opened(file.moment(), of(1)).pages);
     }
 
     #[test]
@@ -249,6 +279,6 @@ mod tests {
             Ok(())
         };
         file.change(|| Ok(of(1)), nested).0.unwrap();
-        assert!(file.opened(file.moment(), of(1)));
+        assert!(file.opened(file.moment(), of(1)).pages);
     }
 }

@@ -44,6 +44,7 @@ impl Tree {
                 .open_files
                 .insert(inode, OpenFile::inside(content, opened)),
             keep_cache: true,
+            size_is_old: false,
             ordinary: false,
             set_id: false,
         })

@@ -41,7 +41,7 @@ impl Tree {
             Err(e) => return self.open_again(inode, true).ok_or(e),
         };
         self.ours.add(of.at.id)?;
-        let keep_cache = of.opened(moment, file.source().identity());
+        let known = of.opened(moment, file.source().identity());
         let opened = OpenFile::ordinary(Stored::Written(file), Arc::clone(&node));
         let handle = self.open_files.insert(inode, opened);
         if stays.is_some() {
@@ -49,7 +49,8 @@ impl Tree {
         }
         Ok(Open {
             handle,
-            keep_cache,
+            keep_cache: known.pages,
+            size_is_old: !known.size,
             ordinary: true,
             set_id: false,
         })

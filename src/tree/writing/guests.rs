@@ -137,6 +137,7 @@ impl Tree {
         let open = Open {
             handle,
             keep_cache: false,
+            size_is_old: false,
             ordinary: true,
             set_id: false,
         };

@@ -51,6 +51,7 @@ impl Tree {
         let open = Open {
             handle,
             keep_cache: false,
+            size_is_old: false,
             ordinary: true,
             set_id: false,
         };

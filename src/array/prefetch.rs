@@ -19,6 +19,10 @@ use super::read::CachedArray;
 /// The kernel's own read-ahead asks out of order, by about this much.
 const DISORDER: u64 = 1 << 20;
 
+/// The kernel reads so much around a page that a mapping touches, in several requests that look like the start of a
+/// sequence. What follows would be decoded for nobody.
+const AROUND: u64 = 512 << 10;
+
 /// A task for one worker: about as much as one request.
 const TASK: u64 = 512 << 10;
 
@@ -33,11 +37,13 @@ pub struct ReadAhead {
 
 #[derive(Default)]
 struct ReaderPosition {
+    /// Where the sequence began.
+    start: u64,
     /// Where the reader is expected next.
     next: u64,
     /// Where read-ahead has been ordered up to.
     ordered: u64,
-    /// How far ahead to go; 0 until the second read in sequence.
+    /// How far ahead to go; 0 until it is a sequence.
     window: u64,
     /// Where the reader has been and will not come back to.
     passed: u64,
@@ -75,6 +81,7 @@ impl ReadAhead {
             && state.next > 0;
         if !sequential {
             *state = ReaderPosition {
+                start: range.start,
                 next: range.end,
                 ordered: range.end,
                 window: 0,
@@ -86,6 +93,11 @@ impl ReadAhead {
             return Advance::default();
         }
         state.next = range.end;
+        state.start = state.start.min(range.start);
+        if state.next - state.start <= AROUND {
+            state.ordered = state.next;
+            return Advance::default();
+        }
         Advance {
             ahead: self.order(&mut state, size),
             passed: pass(&mut state),
@@ -233,6 +245,17 @@ mod tests {
                 stream.advance(at..at + 4096, 2000 * MIB),
                 Advance::default()
             );
+        }
+    }
+
+    #[test]
+    fn reading_around_pages_orders_nothing() {
+        let stream = ReadAhead::new(1 << 30);
+        for page in [90, 3, 50, 4, 700] {
+            let at = page * MIB;
+            for part in [at..at + MIB / 4, at + MIB / 4..at + MIB / 2] {
+                assert_eq!(stream.advance(part, 2000 * MIB).ahead, None);
+            }
         }
     }
 

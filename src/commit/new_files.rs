@@ -59,7 +59,7 @@ struct OldFile {
 }
 
 /// The disk begins to write so much of a new file as soon as it is there, so that little is left to wait for.
-const WRITEBACK: u64 = 8 << 20;
+const WRITEBACK: u64 = 2 << 20;
 
 impl<'a> NewFiles<'a> {
     pub(super) fn new(commit: &'a Commit<'a>, first: &'a Stat, sharing: Sharing) -> Self {

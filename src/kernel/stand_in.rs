@@ -11,12 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::memory::room_for_thread;
+
 /// Most threads that stand in, and most of them that read. Beyond, requests wait for each other.
 const MOST: usize = 64;
 const MOST_READING: usize = 32;
-
-/// More than a thread takes at its start: its stack, and what the runtime adds.
-const THREAD: usize = 4 << 20;
 
 /// How long a thread waits for something to do before it ends.
 const IDLE: Duration = Duration::from_secs(10);
@@ -133,7 +132,7 @@ impl StandIns {
     }
 
     fn add_thread(self: &Arc<Self>, waiting: &mut Waiting) -> bool {
-        if !has_room() {
+        if !room_for_thread() {
             return false;
         }
         let stand_ins = Arc::clone(self);
@@ -185,14 +184,6 @@ impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         self.busy.fetch_sub(1, Ordering::SeqCst);
     }
-}
-
-/// Whether there is address space for a thread: a thread that gets none for what it needs at its start ends the
-/// process.
-fn has_room() -> bool {
-    let mut room: Vec<u8> = Vec::new();
-    let had = std::hint::black_box(&mut room).try_reserve_exact(THREAD);
-    had.is_ok()
 }
 
 #[cfg(test)]

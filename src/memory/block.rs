@@ -14,6 +14,7 @@ use super::budget::Hold;
 use super::large_page::{self, LARGE_PAGE, PagePart};
 use super::no_memory;
 use super::scratch::{self, Scratch};
+use super::spare::SpareMappings;
 use crate::error::Result;
 
 /// Blocks of at least this size are mapped.
@@ -35,6 +36,7 @@ const KEEP: u64 = 8 << 20;
 pub(super) struct FreedMemory {
     freed: Mutex<Freed>,
     keep: u64,
+    spare: SpareMappings,
 }
 
 #[derive(Default)]
@@ -69,7 +71,7 @@ pub struct Workspace {
 
 /// With its pages: all of them are going to be written, and taking them one by one costs as much as decoding to them. Not
 /// those of something huge, which may be nothing but a claim.
-fn mapped(size: usize) -> std::io::Result<MmapMut> {
+pub(super) fn mapped(size: usize) -> std::io::Result<MmapMut> {
     let mut options = MmapOptions::new();
     options.len(size);
     if size <= POPULATED {
@@ -84,6 +86,7 @@ impl FreedMemory {
         FreedMemory {
             freed: Mutex::default(),
             keep: KEEP.min(limit / 8),
+            spare: SpareMappings::default(),
         }
     }
 
@@ -100,6 +103,9 @@ impl FreedMemory {
             }
             if let Some(part) = self.part_of_page(size) {
                 return Some(Memory::Part(part));
+            }
+            if let Some(spare) = self.spare.take(size) {
+                return Some(Memory::Mapped(spare));
             }
             let mapping = mapped(size).or_else(|_| {
                 // What the system refuses it may grant when it has got these back.
@@ -157,6 +163,7 @@ impl FreedMemory {
     }
 
     pub(super) fn give_up(&self) {
+        self.spare.give_up();
         let freed = std::mem::take(&mut *self.lock());
         drop(freed);
     }

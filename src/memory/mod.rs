@@ -15,11 +15,23 @@ pub mod limit;
 pub(crate) mod refusing;
 pub mod reply;
 pub mod scratch;
+mod spare;
 
 pub use allocator::{is_short, keep_reserve, set_aside};
 pub use scratch::{Scratch, room};
 
 use crate::error::Error;
+
+/// More than a thread takes at its start: its stack, and what the runtime adds.
+const THREAD: usize = 4 << 20;
+
+/// Whether there is address space for a thread: a thread that gets none for what it needs at its start ends the
+/// process.
+pub fn room_for_thread() -> bool {
+    let mut room: Vec<u8> = Vec::new();
+    let had = std::hint::black_box(&mut room).try_reserve_exact(THREAD);
+    had.is_ok()
+}
 
 /// The system refused memory. A request that fails is better than a daemon that ends.
 pub fn no_memory(doing: &str) -> Error {

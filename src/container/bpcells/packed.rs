@@ -115,6 +115,11 @@ impl PackedStream {
         self.stored_bytes
     }
 
+    /// How many index entries the stream has.
+    pub(super) fn entries(&self) -> u64 {
+        self.len.div_ceil(CHUNK as u64) + 1
+    }
+
     /// Index entries as they are stored.
     pub(super) fn read_idx(&self, first: u64, out: &mut [u32]) -> Result<()> {
         self.idx.read_u32s(first, out)

@@ -157,13 +157,14 @@ impl Tree {
         if of_files.changes_times() {
             // What is stored is the same: the version goes on with the identity that this leaves.
             let staged = version.staged.now();
-            self.publish(
+            let before = self.publish(
                 &version,
                 staged.as_deref(),
                 &path,
                 CommitWay::InPlace,
                 &mut set,
             )?;
+            self.forget_blocks(before);
         } else {
             set()?;
         }
@@ -204,7 +205,9 @@ impl Tree {
             ..NewAttributes::default()
         };
         let mut set = || self.set_of_files(version, path, &found, &to, None);
-        self.publish(version, Some(staged), path, CommitWay::InPlace, &mut set)
+        let before = self.publish(version, Some(staged), path, CommitWay::InPlace, &mut set)?;
+        self.forget_blocks(before);
+        Ok(())
     }
 
     fn set_of_files(

@@ -33,6 +33,20 @@ pub enum Effort {
     All,
 }
 
+/// Decoded blocks that commits have made useless. They are freed in the end: that would hold up what else there is to do.
+struct OutdatedBlocks<'a> {
+    tree: &'a Tree,
+    of: Vec<VersionId>,
+}
+
+impl Drop for OutdatedBlocks<'_> {
+    fn drop(&mut self) {
+        for of in self.of.drain(..) {
+            self.tree.forget_blocks(of);
+        }
+    }
+}
+
 impl Tree {
     /// Where a file lies that is a container, or belongs to one.
     pub(super) fn spot(&self, path: &Path) -> Result<Spot> {
@@ -247,8 +261,15 @@ impl Tree {
             },
         };
         let time = container.stage.time_set();
-        let outcome = commit
-            .carry_out(&mut |way, step| self.publish(version, Some(container), &path, way, step))?;
+        let mut outdated = OutdatedBlocks {
+            tree: self,
+            of: Vec::new(),
+        };
+        let outcome = commit.carry_out(&mut |way, step| {
+            let before = self.publish(version, Some(container), &path, way, step)?;
+            outdated.of.push(before);
+            Ok(())
+        })?;
         if outcome == CommitOutcome::Published {
             self.end_commit(version, container, &path)?;
             // As long as there is a log it knows the files by their times: first it has to be gone for good.
@@ -269,7 +290,8 @@ impl Tree {
         Ok(outcome)
     }
 
-    /// Makes a commit visible: while nobody compares the container's identity, and in place, while nobody reads it.
+    /// Makes a commit visible: while nobody compares the container's identity, and in place, while nobody reads it. Says whose
+    /// decoded blocks nobody finds any more.
     pub(super) fn publish(
         &self,
         version: &Arc<ContainerVersion>,
@@ -277,7 +299,7 @@ impl Tree {
         path: &Path,
         way: CommitWay,
         step: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<VersionId> {
         let node = self.inodes.get(version.container)?;
         let _known = node.container().map(ContainerNode::known);
         let mut publish = || {
@@ -293,8 +315,7 @@ impl Tree {
             shown?;
             version.note_owner_of(&found);
             version.staged.count_commit();
-            self.forget_blocks(old);
-            Ok(())
+            Ok(old)
         };
         match way {
             CommitWay::InPlace => version.staged.stored.while_nobody_reads(publish),
@@ -317,8 +338,8 @@ impl Tree {
         version.staged.show(&self.cache)
     }
 
-    /// Frees the decoded blocks of what was stored before: much work, if there are many. Nobody finds them any more.
-    fn forget_blocks(&self, of: VersionId) {
+    /// Frees the decoded blocks of what was stored before: much work, if there are many.
+    pub(super) fn forget_blocks(&self, of: VersionId) {
         let cache = Arc::clone(&self.cache);
         let forget = move || cache.forget(of);
         let ordered = self

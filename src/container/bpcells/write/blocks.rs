@@ -72,11 +72,25 @@ impl<'a> EncodedChunks<'a> {
 }
 
 impl BlockEncoder<'_> {
-    /// Encodes what has changed of a block to the start of a space, and says how many bytes that is.
-    pub(super) fn encode(&self, block: u64, space: &mut Workspace) -> Result<usize> {
+    /// Encodes what has changed of the blocks of a batch to a space, one behind the other, and says where each ends.
+    pub(super) fn encode_all(
+        &self,
+        blocks: impl Iterator<Item = u64>,
+        space: &mut Workspace,
+    ) -> Result<Vec<usize>> {
+        let (mut ends, mut at) = (Vec::new(), 0);
+        for block in blocks {
+            let (out, scratch) = space.parts();
+            at += self.encode(block, &mut out[at..], scratch)?;
+            ends.push(at);
+        }
+        Ok(ends)
+    }
+
+    /// The same of one block.
+    fn encode(&self, block: u64, out: &mut [u8], scratch: Scratch<'_>) -> Result<usize> {
         let chunks = self.chunks(block);
         let runs: Vec<Range<u64>> = self.plan.dirty.within(chunks.clone()).collect();
-        let (out, scratch) = space.parts();
         if let [run] = &runs[..]
             && *run == chunks
             && let Some(len) = self.ahead(block, out)
@@ -93,14 +107,9 @@ impl BlockEncoder<'_> {
         let Some(mut space) = spare_space(lent(self.plan.values.shown, bytes)?, budget)? else {
             return Ok(None);
         };
-        let len = self.encode(block, &mut space)?;
-        fallible::copy(self.bytes(&mut space, len)?, "cannot keep a block").map(Some)
-    }
-
-    pub(super) fn bytes<'s>(&self, space: &'s mut Workspace, len: usize) -> Result<&'s [u8]> {
-        let (out, _) = space.parts();
-        let bytes = out.get(..len);
-        bytes.ok_or_else(|| Error::Bug("a block is longer than its space".into()))
+        let (out, scratch) = space.parts();
+        let len = self.encode(block, out, scratch)?;
+        fallible::copy(&out[..len], "cannot keep a block").map(Some)
     }
 
     pub(super) fn chunks(&self, block: u64) -> Range<u64> {

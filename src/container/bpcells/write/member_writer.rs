@@ -17,8 +17,11 @@ use crate::source::Source;
 /// Bytes that are put together.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// What is smaller is read rather than copied.
-const SMALL: u64 = 16 << 10;
+/// Stored bytes that are read at once, for the parts that follow as well: short parts that stay lie close together.
+pub(super) const WINDOW: usize = 128 << 10;
+
+/// What is smaller is read rather than copied, which takes the system longer.
+const SMALL: u64 = BUFFER as u64;
 
 /// Stored bytes that are compared at once.
 const STEP: usize = 16 << 10;
@@ -34,6 +37,9 @@ pub(super) struct MemberWriter {
     /// Whether they were told; otherwise they are as they are stored.
     is_told: bool,
     pending: Vec<u8>,
+    /// Bytes of the old file, and where they begin.
+    window: Vec<u8>,
+    window_at: u64,
 }
 
 impl MemberWriter {
@@ -44,6 +50,8 @@ impl MemberWriter {
             done: 0,
             is_told: false,
             pending: fallible::room_for(BUFFER, DOING)?,
+            window: Vec::new(),
+            window_at: 0,
         })
     }
 
@@ -87,10 +95,30 @@ impl MemberWriter {
         if self.pending.len() + len > BUFFER {
             self.flush(write)?;
         }
+        self.see(from, len)?;
+        let start = (from - self.window_at) as usize;
+        let bytes = self.window.get(start..start + len);
+        self.pending
+            .extend_from_slice(bytes.ok_or_else(nothing_stored)?);
+        Ok(())
+    }
+
+    /// Has bytes of the old file in the window.
+    fn see(&mut self, from: u64, len: usize) -> Result<()> {
+        let end = self.window_at + self.window.len() as u64;
+        if from >= self.window_at && from + len as u64 <= end {
+            return Ok(());
+        }
         let old = self.old.as_ref().ok_or_else(nothing_stored)?;
-        let at = self.pending.len();
-        self.pending.resize(at + len, 0);
-        old.fetch_one(from, &mut self.pending[at..])
+        let left = old.len().saturating_sub(from).min(WINDOW as u64);
+        self.window.clear();
+        fallible::lengthen(&mut self.window, len.max(left as usize), DOING)?;
+        self.window_at = from;
+        let read = old.fetch_one(from, &mut self.window);
+        if read.is_err() {
+            self.window.clear();
+        }
+        read
     }
 
     fn flush(&mut self, write: &mut dyn Recipe) -> Result<()> {

@@ -10,6 +10,7 @@
 //!
 //! Assumes a container without faults, in files of its own; others are not offered for writing.
 
+mod batches;
 mod blocks;
 mod chromosomes;
 mod consistency;
@@ -23,6 +24,7 @@ mod plain_file;
 mod recipe;
 mod spaces;
 mod stored;
+mod stored_index;
 mod stream;
 #[cfg(test)]
 mod tests;

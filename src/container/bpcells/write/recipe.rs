@@ -35,12 +35,12 @@ pub(super) fn tell(
     write: &mut dyn Recipe,
 ) -> Result<()> {
     let plans = plans(merged)?;
-    let (mut most, mut jobs) = (0, 1);
+    let (mut most, mut lanes) = (0, 1);
     for plan in &plans {
         most = most.max(plan.lent()?);
-        jobs = jobs.max(plan.jobs());
+        lanes = lanes.max(plan.lanes());
     }
-    let mut spaces = spaces(most, jobs, budget)?;
+    let mut spaces = spaces(most, lanes, budget)?;
     for plan in &plans {
         match plan {
             MemberPlan::Stream(stream) => stream.tell(&mut spaces.each, write)?,
@@ -207,10 +207,10 @@ impl MemberPlan<'_> {
         }
     }
 
-    /// So many things can be done at a time.
-    fn jobs(&self) -> u64 {
+    /// So many threads have something to do.
+    fn lanes(&self) -> u64 {
         match self {
-            MemberPlan::Stream(stream) => stream.job_count(),
+            MemberPlan::Stream(stream) => stream.lanes(),
             _ => 1,
         }
     }

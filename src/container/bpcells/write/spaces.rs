@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::member_writer::BUFFER;
+use super::member_writer::{BUFFER, WINDOW};
 use crate::array::Array;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
 use crate::codec::bp128::CHUNK;
@@ -57,14 +57,14 @@ impl EncodeSpaces {
     }
 }
 
-/// Spaces for as many threads as there is work and memory for, at least one. Never waited for: what is staged takes
+/// Spaces for as many threads (`lanes`) as there is work and memory for, at least one. Never waited for: what is staged takes
 /// memory that may only be given back by who asks here.
-pub(super) fn spaces(lent: u64, jobs: u64, budget: &Arc<Budget>) -> Result<EncodeSpaces> {
+pub(super) fn spaces(lent: u64, lanes: u64, budget: &Arc<Budget>) -> Result<EncodeSpaces> {
     let each = each(lent);
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
     let affordable = budget.limit() / 2 / each.max(1);
-    let most = cores.min(jobs).min(affordable).max(1);
-    let buffers = WRITERS * BUFFER as u64;
+    let most = cores.min(lanes).min(affordable).max(1);
+    let buffers = WRITERS * (BUFFER + WINDOW) as u64;
     let all = each.saturating_mul(most).saturating_add(buffers);
     let (mut hold, count) = match budget.try_reserve(all) {
         Some(hold) => (hold, most),

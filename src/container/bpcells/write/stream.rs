@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::batches::Batches;
 use super::blocks::BlockEncoder;
 use super::forms::StreamForm;
 use super::merged::MergedArray;
@@ -56,21 +57,15 @@ impl StreamPlan<'_> {
         found.map(|(_, source)| Arc::clone(source))
     }
 
-    /// The blocks with chunks to be encoded.
-    fn jobs(&self) -> Numbers {
-        let block = |run: Range<u64>| run.start / CHUNKS..run.end.div_ceil(CHUNKS);
-        Numbers::of(self.dirty.runs().map(block).collect())
-    }
-
-    /// Blocks to be encoded.
-    pub(super) fn job_count(&self) -> u64 {
-        self.jobs().count()
+    /// So many threads have something to do.
+    pub(super) fn lanes(&self) -> u64 {
+        Batches::of(&self.dirty).count()
     }
 
     /// What reading them takes.
     pub(super) fn lent(&self) -> Result<u64> {
-        let (jobs, mut most) = (self.jobs(), 0);
-        for block in jobs.runs().flatten() {
+        let mut most = 0;
+        for block in Batches::of(&self.dirty).all() {
             // What lies between the changed chunks of a block is read with them.
             let start = block.saturating_mul(CHUNKS);
             let mut runs = self.dirty.within(start..start.saturating_add(CHUNKS));
@@ -89,20 +84,24 @@ impl StreamPlan<'_> {
     }
 
     pub(super) fn tell(&self, spaces: &mut [Workspace], write: &mut dyn Recipe) -> Result<()> {
-        let jobs = self.jobs();
-        let count = usize::try_from(jobs.count())
+        let batches = Batches::of(&self.dirty);
+        let count = usize::try_from(batches.count())
             .map_err(|_| Error::Bug("there are too many blocks".into()))?;
-        let block = |job: usize| {
-            let block = jobs.get(job as u64);
-            block.ok_or_else(|| Error::Bug("there is no such block".into()))
-        };
         let encoder = BlockEncoder { plan: self };
         let mut told = ToldStream::begin(self, write)?;
         in_order(
             spaces.iter_mut().collect(),
             count,
-            |space, job| encoder.encode(block(job)?, space),
-            |job, space, len| told.block(block(job)?, encoder.bytes(space, len)?),
+            |space, batch| encoder.encode_all(batches.blocks(batch as u64), space),
+            |batch, space, ends| {
+                let (out, _) = space.parts();
+                let mut start = 0;
+                for (block, end) in batches.blocks(batch as u64).zip(ends) {
+                    told.block(block, &out[start..end])?;
+                    start = end;
+                }
+                Ok(())
+            },
         )?;
         told.end()
     }

@@ -11,15 +11,12 @@ use super::blocks::EncodedChunks;
 use super::forms::member;
 use super::member_writer::MemberWriter;
 use super::spaces::CHUNKS;
+use super::stored_index::StoredIndex;
 use super::stream::StreamPlan;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::header;
-use crate::container::bpcells::packed::PackedStream;
 use crate::container::rewrite::Recipe;
 use crate::error::{Error, Result};
-
-/// Index entries that are read at once.
-const ENTRIES: usize = 2 << 10;
 
 pub(super) struct ToldStream<'a, 'w> {
     plan: &'a StreamPlan<'a>,
@@ -27,6 +24,7 @@ pub(super) struct ToldStream<'a, 'w> {
     data: MemberWriter,
     idx: MemberWriter,
     starts: Option<MemberWriter>,
+    old_idx: Option<StoredIndex<'a>>,
     /// Number of the next chunk.
     next: u64,
     /// Words before it.
@@ -36,8 +34,7 @@ pub(super) struct ToldStream<'a, 'w> {
 }
 
 /// A run of chunks that stay.
-struct KeptRun<'a> {
-    old: &'a PackedStream,
+struct KeptRun {
     chunks: Range<u64>,
     /// Where their words lie.
     words: Range<u64>,
@@ -61,6 +58,7 @@ impl<'a, 'w> ToldStream<'a, 'w> {
             data: part("data")?,
             idx: part("idx")?,
             starts: has_starts.then(|| part("starts")).transpose()?,
+            old_idx: plan.old.as_ref().map(StoredIndex::new),
             next: 0,
             words: 0,
             firsts: vec![0],
@@ -118,9 +116,8 @@ impl<'a, 'w> ToldStream<'a, 'w> {
         if self.next >= to {
             return Ok(());
         }
-        let old = self.plan.old.as_ref();
-        let old = old.ok_or_else(|| Error::Bug("a new stream has nothing that stays".into()))?;
-        let run = KeptRun::find(old, self.next..to)?;
+        let chunks = self.next..to;
+        let run = KeptRun::find(self.old_idx()?, chunks)?;
         let data = bytes_of(&run.words);
         self.data.copy(data, self.write)?;
         if let Some(starts) = &mut self.starts {
@@ -132,29 +129,54 @@ impl<'a, 'w> ToldStream<'a, 'w> {
         Ok(())
     }
 
+    fn old_idx(&mut self) -> Result<&mut StoredIndex<'a>> {
+        let old = self.old_idx.as_mut();
+        old.ok_or_else(|| Error::Bug("a new stream has nothing that stays".into()))
+    }
+
     /// Their index entries, each of which stands behind its chunk.
-    fn kept_entries(&mut self, run: &KeptRun<'_>) -> Result<()> {
+    fn kept_entries(&mut self, run: &KeptRun) -> Result<()> {
         let (wrap, entries) = (self.plan.wrap, run.chunks.start + 1..run.chunks.end + 1);
         let end = self.words.saturating_add(run.words.end - run.words.start);
         let wraps = self.words / wrap != end / wrap;
         if !wraps && run.low == low(self.words, wrap) {
             return self.idx.copy(bytes_of(&entries), self.write);
         }
-        let mut buffer = [0; ENTRIES];
-        let mut first = entries.start;
-        while first < entries.end {
-            let count = (entries.end - first).min(ENTRIES as u64) as usize;
-            let buffer = &mut buffer[..count];
-            run.old.read_idx(first, buffer)?;
-            for (entry, number) in buffer.iter().zip(first..) {
-                let old = run.old.word(number, *entry)?;
-                let new = old.wrapping_sub(run.words.start).wrapping_add(self.words);
-                self.note(number, new);
-                self.idx.put(&low(new, wrap).to_le_bytes(), self.write)?;
-            }
-            first += count as u64;
+        let entries = match wraps || run.wraps(wrap) {
+            true => entries,
+            false => self.moved_entries(run, entries)?,
+        };
+        for number in entries {
+            let old = self.old_idx()?.word(number)?;
+            let new = old.wrapping_sub(run.words.start).wrapping_add(self.words);
+            self.note(number, new);
+            self.idx.put(&low(new, wrap).to_le_bytes(), self.write)?;
         }
         Ok(())
+    }
+
+    /// The entries of a run in which none begins again from 0: all of them move alike. Says which are left: those behind one
+    /// that cannot be right.
+    fn moved_entries(&mut self, run: &KeptRun, mut entries: Range<u64>) -> Result<Range<u64>> {
+        let wrap = self.plan.wrap;
+        let by = low(self.words, wrap).wrapping_sub(run.low);
+        let range = run.low..=low(run.words.end, wrap);
+        let mut moved = [[0; 4]; 256];
+        while !entries.is_empty() {
+            let old = self.old_idx()?.seen_from(entries.start)?;
+            let count = (entries.end - entries.start).min(moved.len() as u64) as usize;
+            let old = &old[..count.min(old.len())];
+            if !old.iter().all(|old| range.contains(old)) {
+                return Ok(entries);
+            }
+            for (moved, old) in moved.iter_mut().zip(old) {
+                *moved = old.wrapping_add(by).to_le_bytes();
+            }
+            entries.start += old.len() as u64;
+            let moved = &moved[..old.len()];
+            self.idx.put(moved.as_flattened(), self.write)?;
+        }
+        Ok(entries)
     }
 
     /// Notes the entries that begin again from 0.
@@ -197,23 +219,20 @@ impl<'a, 'w> ToldStream<'a, 'w> {
 /// More than the reader takes, which is more than a file holds.
 const MOST_FIRSTS: usize = 4096;
 
-impl KeptRun<'_> {
-    fn find(old: &PackedStream, chunks: Range<u64>) -> Result<KeptRun<'_>> {
-        let word = |entry: u64| -> Result<(u32, u64)> {
-            let mut low = [0];
-            old.read_idx(entry, &mut low)?;
-            Ok((low[0], old.word(entry, low[0])?))
-        };
-        let ((low, start), (_, end)) = (word(chunks.start)?, word(chunks.end)?);
+impl KeptRun {
+    /// Whether an entry of it begins again from 0, as it is stored.
+    fn wraps(&self, wrap: u64) -> bool {
+        self.words.start / wrap != self.words.end / wrap
+    }
+
+    fn find(old: &mut StoredIndex<'_>, chunks: Range<u64>) -> Result<KeptRun> {
+        let (start, end) = (old.word(chunks.start)?, old.word_alone(chunks.end)?);
         if start > end {
-            return Err(old.goes_back(chunks).into());
+            return Err(old.stream.goes_back(chunks).into());
         }
-        Ok(KeptRun {
-            old,
-            chunks,
-            words: start..end,
-            low,
-        })
+        let low = old.low(chunks.start)?;
+        let words = start..end;
+        Ok(KeptRun { chunks, words, low })
     }
 }
 

@@ -237,7 +237,8 @@ fn a_commit_knows_formats_the_stage_and_the_disk() {
 
 #[test]
 fn the_kernel_s_requests_go_to_the_tree() {
-    assert_uses_only("kernel", &["array", "disk", "error", "source", "tree"]);
+    let used = ["array", "disk", "error", "memory", "source", "tree"];
+    assert_uses_only("kernel", &used);
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl FreedMemory {
         FreedMemory {
             freed: Mutex::default(),
             keep: KEEP.min(limit / 8),
-            spare: SpareMappings::default(),
+            spare: SpareMappings::new(limit / 8),
         }
     }
 

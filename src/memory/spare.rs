@@ -23,8 +23,8 @@ const FIRST: usize = 4;
 /// When nobody has asked for so long, nobody is going to.
 const IDLE: Duration = Duration::from_secs(2);
 
-#[derive(Default)]
 pub(super) struct SpareMappings {
+    most: usize,
     ready: Arc<Mutex<Ready>>,
     /// Tells the thread which size is wanted; none if there can be no thread.
     wanted: OnceLock<Option<Sender<usize>>>,
@@ -32,17 +32,33 @@ pub(super) struct SpareMappings {
 
 #[derive(Default)]
 struct Ready {
+    /// What was asked for the last time, and how often in sequence.
+    size: usize,
     asked: usize,
+    /// Counts how often everything was given up: what is made meanwhile goes as well.
+    given_up: u64,
     mappings: Vec<MmapMut>,
 }
 
 impl SpareMappings {
+    /// Has at most so many bytes ready.
+    pub(super) fn new(most: u64) -> Self {
+        SpareMappings {
+            most: MOST.min(usize::try_from(most).unwrap_or(MOST)),
+            ready: Arc::default(),
+            wanted: OnceLock::new(),
+        }
+    }
+
     /// A mapping of this size, if one is ready.
     pub(super) fn take(&self, size: usize) -> Option<MmapMut> {
-        if size > MOST / 2 {
+        if size > self.most / 2 {
             return None;
         }
         let (many, taken) = with(&self.ready, |ready| {
+            if std::mem::replace(&mut ready.size, size) != size {
+                ready.asked = 0;
+            }
             ready.asked = ready.asked.saturating_add(1);
             let fitting = ready.mappings.iter().position(|one| one.len() == size);
             let taken = fitting.map(|at| ready.mappings.swap_remove(at));
@@ -62,15 +78,16 @@ impl SpareMappings {
 
     fn start(&self) -> Option<Sender<usize>> {
         let (wanted, orders) = bounded(1);
-        let ready = Arc::clone(&self.ready);
+        let (most, ready) = (self.most, Arc::clone(&self.ready));
         let thread = std::thread::Builder::new().name("spare-memory".into());
-        let started = room_for_thread() && thread.spawn(move || work(&ready, &orders)).is_ok();
+        let started =
+            room_for_thread() && thread.spawn(move || work(most, &ready, &orders)).is_ok();
         started.then_some(wanted)
     }
 }
 
 /// Ends with the budget.
-fn work(ready: &Mutex<Ready>, orders: &Receiver<usize>) {
+fn work(most: usize, ready: &Mutex<Ready>, orders: &Receiver<usize>) {
     loop {
         let size = match orders.recv_timeout(IDLE) {
             Ok(size) => size,
@@ -81,33 +98,47 @@ fn work(ready: &Mutex<Ready>, orders: &Receiver<usize>) {
                 size
             }
         };
-        while wants(ready, size)
+        let before = with(ready, |ready| ready.given_up);
+        while wants(most, ready, size)
             && !is_short()
             && let Ok(mapping) = mapped(size)
         {
-            with(ready, |ready| ready.mappings.push(mapping));
+            let refused = with(ready, |ready| match ready.given_up == before {
+                true => {
+                    ready.mappings.push(mapping);
+                    None
+                }
+                false => Some(mapping),
+            });
+            if refused.is_some() {
+                break;
+            }
         }
     }
 }
 
 /// Whether there is to be one more of this size. Those of another one make room: the container that was read has changed.
-fn wants(ready: &Mutex<Ready>, size: usize) -> bool {
+fn wants(most: usize, ready: &Mutex<Ready>, size: usize) -> bool {
     let mut others = Vec::new();
     let wants = with(ready, |ready| {
         let bytes: usize = ready.mappings.iter().map(|one| one.len()).sum();
-        if bytes + size > MOST {
+        if bytes + size > most {
             let all = std::mem::take(&mut ready.mappings);
             (ready.mappings, others) = all.into_iter().partition(|one| one.len() == size);
         }
         let count = ready.mappings.iter().filter(|one| one.len() == size);
-        count.count() < READY.min(MOST / size.max(1))
+        count.count() < READY.min(most / size.max(1))
     });
     drop(others);
     wants
 }
 
 fn give_back(ready: &Mutex<Ready>) {
-    let all = with(ready, |ready| std::mem::take(&mut *ready));
+    let all = with(ready, |ready| {
+        ready.asked = 0;
+        ready.given_up += 1;
+        std::mem::take(&mut ready.mappings)
+    });
     drop(all);
 }
 
@@ -143,7 +174,7 @@ mod tests {
 
     #[test]
     fn some_are_ready_while_many_are_asked_for() {
-        let spare = SpareMappings::default();
+        let spare = SpareMappings::new(u64::MAX);
         let size = 256 << 10;
         for _ in 0..FIRST {
             assert!(spare.take(size).is_none());
@@ -155,7 +186,7 @@ mod tests {
         wait_for(&spare, size, READY);
         // Another size takes their place when both are too much.
         let large = MOST / 2;
-        spare.take(large);
+        (0..=FIRST).for_each(|_| drop(spare.take(large)));
         wait_for(&spare, large, 2);
         assert_eq!(count(&spare, size), 0);
         assert!(spare.take(large + 1).is_none(), "too large to be kept");
@@ -163,7 +194,7 @@ mod tests {
 
     #[test]
     fn nobody_asks_and_nothing_is_kept() {
-        let spare = SpareMappings::default();
+        let spare = SpareMappings::new(u64::MAX);
         (0..=FIRST).for_each(|_| drop(spare.take(128 << 10)));
         wait_for(&spare, 128 << 10, READY);
         wait_for(&spare, 128 << 10, 0);

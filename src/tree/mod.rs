@@ -71,7 +71,7 @@ use moves::Moves;
 use newness::{NewContainers, Newness};
 use node::Node;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
-use ordinary::{Known, OrdinaryFile};
+use ordinary::{OrdinaryFile, StillKnown};
 use ours::OurFiles;
 use version::{ContainerVersion, Versions};
 
@@ -315,7 +315,7 @@ impl Tree {
                 self.check_current(version)?;
                 let opened = self.open_entry(version, *entry)?;
                 let pages = self.keeps_pages(version, *entry)?;
-                (opened, Known { pages, size: true }, false)
+                (opened, StillKnown { pages, size: true }, false)
             }
         };
         Ok(Open {

@@ -26,13 +26,23 @@ struct Content {
     changing: usize,
     /// Counts their beginnings and ends.
     turn: u64,
-    /// How long the kernel was told that it is.
-    told: Option<u64>,
+    told: ToldSize,
+}
+
+/// How long the kernel was told that a file is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum ToldSize {
+    /// Nothing that it still believes.
+    #[default]
+    Nothing,
+    Size(u64),
+    /// First one thing, then another: which of the answers was the last to arrive, or did not, is not known.
+    Uncertain,
 }
 
 /// What the kernel still knows of a file that is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct StillKnown {
     /// Its pages hold.
     pub(super) pages: bool,
     /// It was told how long the file is.
@@ -112,15 +122,24 @@ impl OrdinaryFile {
         }
     }
 
-    /// Notes that the kernel is told how long it is.
+    /// Notes that the kernel is going to be told how long it is.
     pub(super) fn tell(&self, size: u64) {
-        self.content().told = Some(size);
+        let mut content = self.content();
+        content.told = match content.told {
+            ToldSize::Nothing => ToldSize::Size(size),
+            ToldSize::Size(told) if told == size => content.told,
+            ToldSize::Size(_) | ToldSize::Uncertain => ToldSize::Uncertain,
+        };
     }
 
-    /// Notes that it is opened, found like this after `moment`, and says what the kernel knows of that.
-    pub(super) fn opened(&self, moment: LookedAt, found: FileIdentity) -> Known {
+    /// Notes that it is opened, found like this after `moment`, and says what the kernel knows of that. It is going to forget
+    /// a size that is not this one.
+    pub(super) fn opened(&self, moment: LookedAt, found: FileIdentity) -> StillKnown {
         let mut content = self.content();
-        let size = content.told == Some(found.size);
+        let size = content.told == ToldSize::Size(found.size);
+        if !size {
+            content.told = ToldSize::Nothing;
+        }
         let pages = match content.known {
             Some(known) if known == found => true,
             // What differs is a change of ours, which the pages have.
@@ -130,7 +149,7 @@ impl OrdinaryFile {
                 false
             }
         };
-        Known { pages, size }
+        StillKnown { pages, size }
     }
 
     /// Makes a change of ours. `now` says what the file is like; the answer is also whether somebody else had changed it
@@ -240,6 +259,13 @@ mod tests {
         for _ in 0..2 {
             assert!(!file.opened(file.moment(), of(2)).size, "not told yet");
         }
+        // Which of two answers arrives last is not known.
+        file.tell(1);
+        file.tell(2);
+        assert!(!file.opened(file.moment(), of(2)).size);
+        file.tell(2);
+        file.tell(2);
+        assert!(file.opened(file.moment(), of(2)).size);
     }
 
     #[test]

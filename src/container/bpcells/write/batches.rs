@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use super::spaces::CHUNKS;
 use crate::container::numbers::Numbers;
+use crate::error::Result;
+use crate::memory::fallible;
 
 /// A batch of several blocks has at most so many changed chunks, and so many blocks.
 const MOST_CHUNKS: u64 = 64;
@@ -24,12 +26,12 @@ pub(super) struct Batches {
 
 impl Batches {
     /// `dirty`: the chunks that have changed.
-    pub(super) fn of(dirty: &Numbers) -> Batches {
+    pub(super) fn of(dirty: &Numbers) -> Result<Batches> {
         let block = |run: Range<u64>| run.start / CHUNKS..run.end.div_ceil(CHUNKS);
         let blocks = Numbers::of(dirty.runs().map(block).collect());
         if dirty.count() / blocks.count().max(1) >= DENSE {
             let firsts = None;
-            return Batches { blocks, firsts };
+            return Ok(Batches { blocks, firsts });
         }
         let (mut firsts, mut of_batch) = (Vec::new(), 0);
         for (n, block) in (0..).zip(blocks.iter()) {
@@ -40,12 +42,12 @@ impl Batches {
             if first.is_some_and(|first| fits && n - first < MOST_BLOCKS) {
                 of_batch += chunks;
             } else {
-                firsts.push(n);
+                fallible::push(&mut firsts, n, "cannot write a container")?;
                 of_batch = chunks;
             }
         }
         let firsts = Some(firsts);
-        Batches { blocks, firsts }
+        Ok(Batches { blocks, firsts })
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -90,7 +92,7 @@ mod tests {
         ) {
             let runs = runs.into_iter().map(|(start, len)| start..start + len);
             let dirty = Numbers::of(runs.chain(single.into_iter().map(|one| one..one + 1)).collect());
-            let batches = Batches::of(&dirty);
+            let batches = Batches::of(&dirty).unwrap();
             let of_batches = (0..batches.count()).flat_map(|batch| batches.blocks(batch).collect::<Vec<_>>());
             prop_assert_eq!(of_batches.collect::<Vec<_>>(), batches.all().collect::<Vec<_>>());
             let blocks: std::collections::BTreeSet<u64> = dirty.iter().map(|chunk| chunk / CHUNKS).collect();

@@ -23,6 +23,9 @@ pub(super) const WINDOW: usize = 128 << 10;
 /// What is smaller is read rather than copied, which takes the system longer.
 const SMALL: u64 = BUFFER as u64;
 
+/// The same of what stays where it is: two files may share it.
+const SMALL_IN_PLACE: u64 = 16 << 10;
+
 /// Stored bytes that are compared at once.
 const STEP: usize = 16 << 10;
 
@@ -79,7 +82,11 @@ impl MemberWriter {
         if len == 0 {
             return Ok(());
         }
-        if len <= SMALL && (self.is_told || from.start != at) {
+        let small = match from.start == at {
+            true => SMALL_IN_PLACE,
+            false => SMALL,
+        };
+        if len <= small && (self.is_told || from.start != at) {
             return self.read_small(from.start, len as usize, write);
         }
         self.flush(write)?;
@@ -114,7 +121,12 @@ impl MemberWriter {
         self.window.clear();
         fallible::lengthen(&mut self.window, len.max(left as usize), DOING)?;
         self.window_at = from;
-        let read = old.fetch_one(from, &mut self.window);
+        let mut read = old.fetch_one(from, &mut self.window);
+        if read.is_err() && self.window.len() > len {
+            // What follows may be bad, and not stay.
+            self.window.truncate(len);
+            read = old.fetch_one(from, &mut self.window);
+        }
         if read.is_err() {
             self.window.clear();
         }

@@ -38,7 +38,7 @@ pub(super) fn tell(
     let (mut most, mut lanes) = (0, 1);
     for plan in &plans {
         most = most.max(plan.lent()?);
-        lanes = lanes.max(plan.lanes());
+        lanes = lanes.max(plan.lanes()?);
     }
     let mut spaces = spaces(most, lanes, budget)?;
     for plan in &plans {
@@ -208,10 +208,10 @@ impl MemberPlan<'_> {
     }
 
     /// So many threads have something to do.
-    fn lanes(&self) -> u64 {
+    fn lanes(&self) -> Result<u64> {
         match self {
             MemberPlan::Stream(stream) => stream.lanes(),
-            _ => 1,
+            _ => Ok(1),
         }
     }
 

@@ -41,7 +41,12 @@ impl<'a> StoredIndex<'a> {
         let len = left.clamp(1, ENTRIES) as usize;
         fallible::lengthen(&mut self.window, len, "cannot write a container")?;
         self.first = entry;
-        let read = self.stream.read_idx(entry, &mut self.window);
+        let mut read = self.stream.read_idx(entry, &mut self.window);
+        if read.is_err() && len > 1 {
+            // What follows may be bad, and not stay.
+            self.window.truncate(1);
+            read = self.stream.read_idx(entry, &mut self.window);
+        }
         if read.is_err() {
             self.window.clear();
         }

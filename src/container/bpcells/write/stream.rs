@@ -58,14 +58,14 @@ impl StreamPlan<'_> {
     }
 
     /// So many threads have something to do.
-    pub(super) fn lanes(&self) -> u64 {
-        Batches::of(&self.dirty).count()
+    pub(super) fn lanes(&self) -> Result<u64> {
+        Ok(Batches::of(&self.dirty)?.count())
     }
 
     /// What reading them takes.
     pub(super) fn lent(&self) -> Result<u64> {
         let mut most = 0;
-        for block in Batches::of(&self.dirty).all() {
+        for block in Batches::of(&self.dirty)?.all() {
             // What lies between the changed chunks of a block is read with them.
             let start = block.saturating_mul(CHUNKS);
             let mut runs = self.dirty.within(start..start.saturating_add(CHUNKS));
@@ -84,7 +84,7 @@ impl StreamPlan<'_> {
     }
 
     pub(super) fn tell(&self, spaces: &mut [Workspace], write: &mut dyn Recipe) -> Result<()> {
-        let batches = Batches::of(&self.dirty);
+        let batches = Batches::of(&self.dirty)?;
         let count = usize::try_from(batches.count())
             .map_err(|_| Error::Bug("there are too many blocks".into()))?;
         let encoder = BlockEncoder { plan: self };

@@ -98,13 +98,15 @@ fn other_files_are_carried_over() {
     raw.write_into(from.path());
     let place = Place::mounted(&[]);
     let script = "mkdir x.bpcells; mkdir x.bpcells/plots; echo one > x.bpcells/plots/one; ln -s plots x.bpcells/link
-        echo notes > x.bpcells/.notes; cp $1/* x.bpcells";
+        echo notes > x.bpcells/.notes; echo mine > x.bpcells/metadata.json; cp $1/* x.bpcells";
     shell(place.path(), script, &[from.path()]);
     wait_packed(&place, "x.bpcells");
     let shown = place.join("x.bpcells");
     wait_until("they are shown", || shown.join("plots/one").exists());
     assert_content(&shown.join("link/one"), b"one\n");
     assert_content(&shown.join(".notes"), b"notes\n");
+    // Other formats show something by this name; this one does not.
+    assert_content(&shown.join("metadata.json"), b"mine\n");
     raw.assert_shown(&shown);
     assert_eq!(state(&shown), "clean");
     wait_until("nothing else is left", || names(place.source()).len() == 1);

@@ -26,6 +26,7 @@ pub mod recovery;
 mod replaced;
 mod standing;
 pub mod tidy;
+mod undone;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -96,6 +96,18 @@ impl<'a> NewFiles<'a> {
             }),
             None => None,
         };
+        let ours = rustix::process::geteuid().as_raw();
+        if let Some(old) = old.as_ref().filter(|old| ours != 0 && old.stat.uid != ours)
+            && commit.is_directory
+        {
+            let doing = format!(
+                "cannot replace {}, which is user {}'s",
+                seen.name.display(),
+                old.stat.uid
+            );
+            let cause = std::io::Error::from_raw_os_error(libc::EPERM);
+            return Err(Error::io(doing, cause));
+        }
         let owner = commit.owner(old.as_ref().map_or(self.first, |old| &old.stat));
         let new_name = new_name(&seen.name);
         let file = create_hidden(commit.disk, commit.spot, &new_name, 0o600, owner)?;
@@ -254,9 +266,15 @@ impl NewMember {
             }
         }
         let like = self.old.as_ref().map_or(first, |old| &old.stat);
+        // What is written loses such bits, and new files of a directory are written as the owner, whoever has changed them.
+        let kept = if commit.is_directory {
+            !0o6000
+        } else {
+            u16::MAX
+        };
         let own_gid = self.file.source().stat().map_or(u32::MAX, |stat| stat.gid);
         let attributes = NewAttributes {
-            mode: Some(u32::from(like.mode)),
+            mode: Some(u32::from(like.mode & kept)),
             uid: None,
             gid: Some(like.gid).filter(|gid| *gid != own_gid),
             atime: None,

@@ -14,6 +14,7 @@ use super::new_files::put_all;
 use super::patched::{Patched, through_log};
 pub use super::standing::LogStanding;
 use super::standing::{NameHolder, final_len, hidden_path_of, holder, name_of, path_of, standing};
+use super::undone::undo;
 use crate::array::Info;
 use crate::container::rewrite::Rewrite;
 use crate::container::{Container, Recognised};
@@ -230,9 +231,8 @@ pub fn settle(
 ) -> Result<Option<Arc<Stage>>> {
     match left.standing {
         LogStanding::Stale if left.state.pending().is_none() && fits(&left.state)? => {}
-        LogStanding::Stale => return Err(stale(spot)),
-        LogStanding::Swapped => {
-            swap_back(spot, &left.state)?;
+        LogStanding::Stale | LogStanding::Swapped => {
+            undo(spot, &left.state, left.standing)?;
             return Err(stale(spot));
         }
         LogStanding::Staged
@@ -279,9 +279,7 @@ pub fn clear(spot: &LogSpot) -> Result<()> {
 /// Throws away what is staged. What a commit has begun to change in place is brought to its end before.
 pub fn discard(spot: &LogSpot, left: &Left) -> Result<()> {
     let memory = StageMemory::new(Budget::by_default());
-    if left.standing == LogStanding::Swapped {
-        swap_back(spot, &left.state)?;
-    }
+    undo(spot, &left.state, left.standing)?;
     let stage = Stage::recover(spot.clone(), &left.state, memory)?;
     match left.standing {
         LogStanding::Sealed => do_again(spot, &left.state)?,
@@ -352,7 +350,7 @@ fn committed(spot: &LogSpot, left: &Left, stage: &Stage) -> Result<()> {
 }
 
 /// The files that a commit was about to replace.
-fn replaced(state: &LogState) -> &[NewFileRecord] {
+pub(super) fn replaced(state: &LogState) -> &[NewFileRecord] {
     match state.pending() {
         Some(PendingCommit::Replacing { files, .. }) => files,
         _ => &[],
@@ -428,7 +426,7 @@ fn do_again(spot: &LogSpot, state: &LogState) -> Result<()> {
     spot.disk.sync(target, false)
 }
 
-fn place<'a>(spot: &'a LogSpot, name: &'a std::ffi::OsStr) -> Place<'a> {
+pub(super) fn place<'a>(spot: &'a LogSpot, name: &'a std::ffi::OsStr) -> Place<'a> {
     Place {
         directory: &spot.directory,
         id: spot.directory_id,
@@ -436,21 +434,12 @@ fn place<'a>(spot: &'a LogSpot, name: &'a std::ffi::OsStr) -> Place<'a> {
     }
 }
 
-/// What came out of an exchange was somebody else's: it gets its name back, and the others theirs with it.
-fn swap_back(spot: &LogSpot, state: &LogState) -> Result<()> {
-    for file in replaced(state) {
-        let name = name_of(&spot.container, &file.name);
-        let new = new_name(name);
-        let (ours, theirs) = (place(spot, name), place(spot, &new));
-        match spot.store.stat(&spot.directory.join(&new)) {
-            Err(e) if e.is_not_found() => continue,
-            other => other?,
-        };
-        spot.disk
-            .rename(theirs, ours, crate::disk::Renaming::Exchange)?;
-        spot.disk.unlink(theirs)?;
-    }
-    Ok(())
+pub(super) fn sync_names(spot: &LogSpot) -> Result<()> {
+    let target = Target::Named {
+        path: &spot.directory,
+        id: spot.directory_id,
+    };
+    spot.disk.sync(target, false)
 }
 
 /// Removes the files that commits have made, or replaced.
@@ -465,12 +454,8 @@ fn remove_new(spot: &LogSpot) -> Result<()> {
         spot.disk.unlink(place(spot, &new))?;
         removed = true;
     }
-    let target = Target::Named {
-        path: &spot.directory,
-        id: spot.directory_id,
-    };
     match removed {
-        true => spot.disk.sync(target, false),
+        true => sync_names(spot),
         false => Ok(()),
     }
 }

@@ -117,7 +117,7 @@ fn others_are_base(of: &LogOf<'_>, state: &LogState, but: &[NewFileRecord]) -> R
 
 fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Result<LogStanding> {
     let others = others_are_base(of, state, files)?;
-    let (mut old, mut new, mut swapped) = (0, 0, false);
+    let (mut old, mut new, mut swapped, mut tidied) = (0, 0, false, false);
     for file in files {
         match holder(of, state, file)? {
             NameHolder::Other => return Ok(LogStanding::Stale),
@@ -125,12 +125,16 @@ fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Res
             NameHolder::New => {
                 new += 1;
                 swapped |= came_out(of, state, file)? == NameHolder::Other;
+                let hidden = stat(of, hidden_path_of(of, &file.name))?;
+                tidied |= hidden.is_none() && state.base().file(&file.name).is_some();
             }
         }
     }
     Ok(match (old, new) {
         _ if !others => LogStanding::Stale,
         (_, 0) => LogStanding::Staged,
+        // What had come out was looked at before the first of it was removed.
+        (0, _) if tidied => LogStanding::Committed,
         _ if swapped => LogStanding::Swapped,
         (0, _) => LogStanding::Committed,
         _ if all_are_there(of, state, files)? => LogStanding::Halfway,
@@ -156,7 +160,7 @@ pub(super) fn holder(of: &LogOf<'_>, state: &LogState, new: &NewFileRecord) -> R
     }
 }
 
-fn is_new(now: &Stat, new: &NewFileRecord) -> bool {
+pub(super) fn is_new(now: &Stat, new: &NewFileRecord) -> bool {
     let mtime = Timestamp {
         secs: new.mtime_secs,
         nanos: new.mtime_nanos,
@@ -185,7 +189,11 @@ fn which_of_alike(of: &LogOf<'_>, now: &Stat, new: &NewFileRecord) -> Result<Nam
 }
 
 /// The new file is in place: what came out under its name must be what was opened, unless it has been removed already.
-fn came_out(of: &LogOf<'_>, state: &LogState, new: &NewFileRecord) -> Result<NameHolder> {
+pub(super) fn came_out(
+    of: &LogOf<'_>,
+    state: &LogState,
+    new: &NewFileRecord,
+) -> Result<NameHolder> {
     let Some(out) = stat(of, hidden_path_of(of, &new.name))? else {
         return Ok(NameHolder::Old);
     };
@@ -194,6 +202,21 @@ fn came_out(of: &LogOf<'_>, state: &LogState, new: &NewFileRecord) -> Result<Nam
         true => Ok(NameHolder::Old),
         false => Ok(NameHolder::Other),
     }
+}
+
+/// Whether some names are the new files' and some are not: neither the container before the commit nor the one after it.
+pub(super) fn is_torn(of: &LogOf<'_>, state: &LogState) -> Result<bool> {
+    let Some(PendingCommit::Replacing { files, .. }) = state.pending() else {
+        return Ok(false);
+    };
+    let (mut new, mut others) = (false, false);
+    for file in files {
+        match holder(of, state, file)? {
+            NameHolder::New => new = true,
+            NameHolder::Old | NameHolder::Other => others = true,
+        }
+    }
+    Ok(new && others)
 }
 
 /// Whether the new files that have not taken their places are where they can do so.

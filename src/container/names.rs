@@ -18,6 +18,9 @@ pub const RESERVED: [&str; 5] = [
     "binsparse.json",
 ];
 
+/// Those of them that every container has, or may have.
+pub const OF_EVERY_CONTAINER: [&str; 3] = ["arrays.json", "views", "error.txt"];
+
 /// Bytes of a shown name before its number.
 const MOST: usize = 200;
 

@@ -98,6 +98,23 @@ impl Stage {
         }
     }
 
+    /// Has the container's files changed in a way that leaves what they hold: a log that is made from now on knows them by what
+    /// `change` says that they are then. None, and nothing is changed, if there is a log, which knows them as they are.
+    pub fn change_base(
+        &self,
+        change: &mut dyn FnMut() -> (Result<()>, Option<Base>),
+    ) -> Option<Result<()>> {
+        let mut log = self.lock_log();
+        if log.writer.is_some() {
+            return None;
+        }
+        let (changed, base) = change();
+        if let Some(base) = base {
+            log.base = base;
+        }
+        Some(changed)
+    }
+
     /// Returns when the log's name is on the disk: one that an earlier commit has removed does not come back after that.
     pub fn make_log(&self) -> Result<()> {
         self.lock_log().open(&self.layers())?;

@@ -8,16 +8,19 @@ use std::sync::Arc;
 
 use super::super::entry_table::EntryIndex;
 use super::super::node::Node;
-use super::super::staged::StagedContainer;
 use super::super::version::ContainerVersion;
 use super::super::xattr::{COMMIT, PREFIX, is_offered};
 use super::super::{Attr, HandleId, InodeId, Tree};
 use super::{InUse, refused};
+use crate::commit::base_of;
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
 use crate::disk::{Caller, Disk, NewAttributes, NewTime, Target, XattrSetting};
 use crate::error::{Error, Result};
 use crate::source::{FileIdentity, FileKind, Timestamp};
+
+/// What a mode of a container says of its files: nobody executes them.
+const READABLE: u32 = 0o666;
 
 impl Tree {
     /// Sets a length and other attributes, in this order, and says what they are then.
@@ -143,30 +146,32 @@ impl Tree {
                 return Err(refused("give away", &path, libc::EBUSY));
             }
         }
-        let of_files = NewAttributes {
-            // Whoever may list the directory may read the files; nobody executes them.
-            mode: to.mode.map(|mode| mode & 0o666),
-            ..self.now_or_at_commit(&version, to)
-        };
+        let now = self.now_or_at_commit(&version, to);
         let own_mode = match container.stored {
             // That of an array is its files' alone.
             FileKind::Directory => to.mode.filter(|_| is_directory),
-            _ => of_files.mode,
+            _ => to.mode.map(|mode| mode & READABLE),
         };
-        let mut set = || self.set_of_files(&version, &path, &found, &of_files, own_mode);
-        if of_files.changes_times() {
-            // What is stored is the same: the version goes on with the identity that this leaves.
-            let staged = version.staged.now();
-            let before = self.publish(
-                &version,
-                staged.as_deref(),
-                &path,
-                CommitWay::InPlace,
-                &mut set,
-            )?;
-            self.forget_blocks(before);
-        } else {
-            set()?;
+        if now.changes_times()
+            && !self.set_times(&version, &path, (&found, now.atime, now.mtime))?
+        {
+            // Something has just got into the log.
+            self.now_or_at_commit(&version, to);
+        }
+        let others = NewAttributes {
+            // Whoever may list the directory may read the files.
+            mode: to.mode.map(|mode| mode & READABLE),
+            atime: None,
+            mtime: None,
+            ..*to
+        };
+        if others.mode.is_some() || others.uid.is_some() || others.gid.is_some() {
+            self.set_of_files(&version, &path, &found, &others, own_mode)?;
+        }
+        if let Some(staged) = version.staged.now() {
+            // A log has to be the owner's to be believed.
+            let spot = self.log_spot(&version.recognised, &path)?;
+            staged.stage.moved(spot);
         }
         self.give_drafts(inode, to)?;
         self.notice_change(inode, &node);
@@ -195,19 +200,70 @@ impl Tree {
     pub(super) fn set_time_of_all(
         &self,
         version: &Arc<ContainerVersion>,
-        staged: &StagedContainer,
         path: &Path,
         time: Timestamp,
     ) -> Result<()> {
         let found = version.recognised.stat(&*self.store, path)?;
+        let mtime = Some(NewTime::At(time));
+        self.set_times(version, path, (&found, None, mtime))
+            .map(drop)
+    }
+
+    /// Sets times of all files. What is stored is the same: the version goes on with the identity that this leaves, and a log that is
+    /// made later knows them by it. False if there is a log already.
+    fn set_times(
+        &self,
+        version: &Arc<ContainerVersion>,
+        path: &Path,
+        (found, atime, mtime): (&MemberStats, Option<NewTime>, Option<NewTime>),
+    ) -> Result<bool> {
         let to = NewAttributes {
-            mtime: Some(NewTime::At(time)),
+            atime,
+            mtime,
             ..NewAttributes::default()
         };
-        let mut set = || self.set_of_files(version, path, &found, &to, None);
-        let before = self.publish(version, Some(staged), path, CommitWay::InPlace, &mut set)?;
+        let (staged, mut is_set) = (version.staged.now(), true);
+        let mut set = || {
+            let set = || {
+                self.set_of_files(version, path, found, &to, None)?;
+                self.sync_files(version, path, found)
+            };
+            let Some(staged) = &staged else {
+                return set();
+            };
+            let changed = staged.stage.change_base(&mut || {
+                let (set, now) = (set(), version.recognised.stat(&*self.store, path));
+                (set, now.ok().map(|now| base_of(&version.recognised, &now)))
+            });
+            is_set = changed.is_some();
+            changed.unwrap_or(Ok(()))
+        };
+        let shown = staged.as_deref();
+        let before = self.publish(version, shown, path, CommitWay::InPlace, &mut set)?;
         self.forget_blocks(before);
-        Ok(())
+        Ok(is_set)
+    }
+
+    /// The power may go when a log that knows the files by these times is on the disk: so they are there before.
+    fn sync_files(
+        &self,
+        version: &ContainerVersion,
+        path: &Path,
+        found: &MemberStats,
+    ) -> Result<()> {
+        let disk = self.writable()?;
+        let members = version.recognised.format.members();
+        for (name, stat) in members.iter().zip(&found.members) {
+            if let Some(stat) = stat {
+                let (path, id) = (&*path.join(name), stat.identity.id);
+                disk.sync(Target::Named { path, id }, false)?;
+            }
+        }
+        let id = found.own.identity.id;
+        match members.is_empty() {
+            true => disk.sync(Target::Named { path, id }, false),
+            false => Ok(()),
+        }
     }
 
     fn set_of_files(

@@ -282,7 +282,7 @@ impl Tree {
                 && let Err(e) = commit
                     .disk
                     .sync(target, false)
-                    .and_then(|()| self.set_time_of_all(version, container, &path, time))
+                    .and_then(|()| self.set_time_of_all(version, &path, time))
             {
                 log::warn!("{e}");
             }

@@ -15,13 +15,12 @@ use super::super::entry_table::ARRAYS_JSON;
 use super::super::newness::Newness;
 use super::super::node::{ContainerNode, Node};
 use super::super::{HandleId, InodeId, Tree};
-use super::turned::is_foreign;
+use super::turned::{is_foreign, is_shown_beside};
 use super::{SourceDirectory, refused};
 use crate::array::Array;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
 use crate::commit::tidy::remove_tree;
 use crate::container::creation::{Creation, GivenDescription, LONGEST_DESCRIPTION, RawArray};
-use crate::container::names::RESERVED;
 use crate::disk::{Caller, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Source, Stat, Timestamp};
@@ -54,6 +53,8 @@ struct DraftContent {
     /// When an array was last written, and who may read all of them.
     written: Option<Timestamp>,
     mode: Option<u16>,
+    /// Whom the bits for a group are for, of each; none if that is not a group alone.
+    groups: Vec<Option<u32>>,
 }
 
 impl Tree {
@@ -331,7 +332,7 @@ impl Tree {
                     content.read.push((name, stat));
                 }
                 // Derived, or no part of it.
-                Some(other) if RESERVED.contains(&other) && other != ARRAYS_JSON => {}
+                _ if is_shown_beside(creation, &name) && name != ARRAYS_JSON => {}
                 _ if creation.is_derived(&name) || is_foreign(creation, &name) => {}
                 // A temporary file whose program has come to a sudden end. Directories are more than that.
                 Some(other) if other.starts_with('.') && kind == FileKind::File => {}
@@ -432,14 +433,20 @@ fn is_busy(e: &Error) -> bool {
 
 impl DraftContent {
     fn add(&mut self, name: &str, source: Arc<dyn Source>, stat: &Stat) {
-        self.arrays.push(Arc::new(RawArray::new(name, source)));
         self.written = self.written.max(Some(stat.identity.mtime));
+        // With a list of rights the group's bits are not the group's.
+        let rights = OsStr::new("system.posix_acl_access");
+        let group = source.xattr(rights).is_err().then_some(stat.gid);
+        self.groups.push(group);
+        self.arrays.push(Arc::new(RawArray::new(name, source)));
         self.mode = Some(self.mode.unwrap_or(u16::MAX) & stat.mode);
     }
 
     /// Of the container's files: nobody gets more than the empty one and the arrays gave him.
     fn attributes(&self, now: &Stat) -> NewAttributes {
-        let mode = now.mode & self.mode.unwrap_or(u16::MAX) & 0o666;
+        let is_for_this = self.groups.iter().all(|group| *group == Some(now.gid));
+        let of_group = if is_for_this { u16::MAX } else { !0o070 };
+        let mode = now.mode & self.mode.unwrap_or(u16::MAX) & of_group & 0o666;
         NewAttributes {
             mode: Some(mode.into()),
             uid: None,

@@ -19,6 +19,7 @@ use crate::commit::drafts::drafts_path;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
 use crate::commit::tidy::remove_tree;
 use crate::container::creation::{Creation, FileForm};
+use crate::container::names::{OF_EVERY_CONTAINER, RESERVED};
 use crate::container::{FORMATS, Recognised};
 use crate::disk::{Caller, NewAttributes, Place, Renaming, Target};
 use crate::error::{Error, Result};
@@ -225,7 +226,6 @@ impl Tree {
         let (disk, spot) = (self.writable()?, self.spot(path)?);
         let moving = self.moves.begin();
         let stat = self.store.stat(&drafts.path)?;
-        self.set_mode(&drafts.path, &stat, empty.mode.into())?;
         let hidden = drafts_name(&spot.name);
         let (place, other) = (
             self.place_of(&spot, &spot.name),
@@ -233,6 +233,8 @@ impl Tree {
         );
         disk.rename(other, place, Renaming::Exchange)?;
         container.new.set(Newness::Old);
+        // Not before: drafts are known by their mode.
+        self.set_mode(path, &stat, empty.mode.into())?;
         // Files that were written through this mount stay files as long as it is there.
         if self.has_our_files(&container.known().recognised.clone(), path) {
             self.inodes.becomes(inode, node_of(&stat, None))?;
@@ -260,12 +262,20 @@ fn is_of_some_container(name: &OsStr) -> bool {
     })
 }
 
+/// Names of what a container shows beside its arrays and the files of others: it is made anew.
+pub(super) fn is_shown_beside(creation: &dyn Creation, name: &OsStr) -> bool {
+    let names = match creation.members().is_empty() {
+        true => &RESERVED[..],
+        // Its directory is shown as it is, but for these.
+        false => &OF_EVERY_CONTAINER[..],
+    };
+    name.to_str().is_some_and(|name| names.contains(&name))
+}
+
 /// Names that a packed container does not take up: they are moved into its directory.
 pub(super) fn is_foreign(creation: &dyn Creation, name: &OsStr) -> bool {
-    use crate::container::names::RESERVED;
-    let is_reserved = name.to_str().is_some_and(|name| RESERVED.contains(&name));
     !creation.members().is_empty()
-        && !is_reserved
+        && !is_shown_beside(creation, name)
         && !creation.has_array(name)
         && !creation.is_derived(name)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::scenarios::Scenario;
+use super::scenarios::{AGO, Scenario};
 use super::session::Session;
 use super::subject::MATRIX;
 use crate::commit::Preference;
@@ -48,6 +48,9 @@ fn lengthen(session: &Session, order: [usize; 3], sync: bool) {
     files.into_iter().for_each(|file| session.close(file));
 }
 
+/// One commit of several files.
+pub(super) const SEVERAL: &str = "values and rows";
+
 /// After this one arrays do not agree.
 pub(super) const STAYS: &str = "longer and synced, and nothing else";
 
@@ -74,7 +77,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         session.write(file, 40 * width(session) as u64, &vec![7; width(session)]);
         session.close(file);
     }),
-    scenario("values and rows", |session| {
+    scenario(SEVERAL, |session| {
         let (val, index) = (session.open_array(VAL), session.open_array(INDEX));
         session.write(val, 0, &[9; 64]);
         session.write(index, 4, &2u32.to_le_bytes());
@@ -108,6 +111,18 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         session.keep_time(file);
         session.close(file);
     }),
+    scenario(
+        "synced, closed, with another time, and once more",
+        |session| {
+            for (round, array) in [(1, INDEX), (2, VAL)] {
+                let file = session.open_array(array);
+                session.write(file, 8 * round, &1u32.to_le_bytes());
+                session.sync(file);
+                session.set_time(file, AGO);
+                session.close(file);
+            }
+        },
+    ),
     Scenario {
         samples: PACKED,
         ..scenario("a row more, with a name", |session| {

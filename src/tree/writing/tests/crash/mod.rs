@@ -14,6 +14,7 @@ mod scenarios;
 mod session;
 mod simulated;
 mod subject;
+mod torn;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

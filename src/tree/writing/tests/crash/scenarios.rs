@@ -8,6 +8,7 @@ use super::simulated::Random;
 use super::subject::{FILE, Subject};
 use crate::commit::Preference;
 use crate::disk::recording::Change;
+use crate::source::Timestamp;
 
 pub(super) struct Scenario {
     pub(super) name: &'static str,
@@ -23,6 +24,12 @@ pub(super) struct Scenario {
     /// Whether it is done on disks that share bytes, or fail to, as well.
     pub(super) shares: bool,
 }
+
+/// When somebody says that it was last written.
+pub(super) const AGO: Timestamp = Timestamp {
+    secs: 1_000_000_000,
+    nanos: 5,
+};
 
 const BOTH: &[Preference] = &[Preference::Replace, Preference::InPlace];
 
@@ -125,6 +132,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         session.write(file, 304, &[7; 40]);
         session.sync(file);
         session.keep_time(file);
+        session.close(file);
+    }),
+    scenario("with another time, synced, closed", |session| {
+        let file = session.open();
+        session.set_time(file, AGO);
+        session.write(file, 304, &[7; 40]);
+        session.sync(file);
         session.close(file);
     }),
     scenario("synced, written, closed", |session| {

@@ -18,8 +18,8 @@ use crate::disk::local::LocalDisk;
 use crate::disk::recording::{Change, RecordingDisk, Sharing};
 use crate::disk::{Disk, NewAttributes, NewTime, Place, Putting, Renaming, Target};
 use crate::error::{Error, Result};
-use crate::source::Store;
 use crate::source::local::LocalStore;
+use crate::source::{Store, Timestamp};
 use crate::tree::{HandleId, InodeId, Settings, Tree};
 
 /// What somebody else makes before it takes the container's name.
@@ -205,6 +205,10 @@ impl Session {
             .unwrap()
             .identity
             .mtime;
+        self.set_time(of, time);
+    }
+
+    pub(super) fn set_time(&self, of: Opened, time: Timestamp) {
         let to = NewAttributes {
             mtime: Some(NewTime::At(time)),
             ..NewAttributes::default()
@@ -279,6 +283,15 @@ impl Done {
 
     pub(super) fn all(&self) -> (usize, usize) {
         (self.edits.len(), self.edits.len())
+    }
+
+    /// What the arrays hold after all edits.
+    pub(super) fn content(&self, first: &[Vec<u8>]) -> Vec<u8> {
+        let mut content = first.to_owned();
+        self.edits
+            .iter()
+            .for_each(|(_, edit)| edit.apply(&mut content));
+        joined(&content)
     }
 
     /// What the arrays may hold: the edits that must be there, and any of those that may be.

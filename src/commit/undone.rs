@@ -1,0 +1,68 @@
+//! Undoing a commit of which some new files have taken their places, and which somebody else has made impossible to end.
+//!
+//! The old files lie under the hidden names, so the container can be what it was, but for what others have changed of it. Their
+//! files are never touched. Used by [`super::recovery`].
+
+use super::recovery::{place, replaced, sync_names};
+use super::standing::{
+    LogStanding, NameHolder, came_out, hidden_path_of, holder, is_new, is_torn, name_of,
+};
+use crate::disk::Renaming;
+use crate::error::Result;
+use crate::stage::{LogSpot, LogState, new_name};
+
+/// Undoes what a commit has begun that can neither come to its end nor stay as it is.
+pub(super) fn undo(spot: &LogSpot, state: &LogState, standing: LogStanding) -> Result<()> {
+    let is_to_be_undone = match standing {
+        LogStanding::Swapped => true,
+        LogStanding::Stale => is_torn(&spot.of(), state)?,
+        _ => false,
+    };
+    match is_to_be_undone {
+        true => take_back(spot, state),
+        false => Ok(()),
+    }
+}
+
+/// Gives the names that new files have got back to the files that had them: what came out of one exchange was somebody else's, or
+/// somebody else has changed the container when only some had been made. His come last: until then a crash leaves what is
+/// recognised as this.
+fn take_back(spot: &LogSpot, state: &LogState) -> Result<()> {
+    let (of, mut ours, mut theirs) = (spot.of(), Vec::new(), Vec::new());
+    for file in replaced(state) {
+        if holder(&of, state, file)? == NameHolder::New {
+            match came_out(&of, state, file)? {
+                NameHolder::Other => theirs.push(file),
+                NameHolder::Old | NameHolder::New => ours.push(file),
+            }
+        }
+    }
+    for file in ours.into_iter().chain(theirs) {
+        let name = name_of(&spot.container, &file.name);
+        let hidden = new_name(name);
+        let (now, other) = (place(spot, name), place(spot, &hidden));
+        match spot.store.stat(&spot.directory.join(&hidden)) {
+            Ok(_) => spot.disk.rename(other, now, Renaming::Exchange)?,
+            // There was none of this name.
+            Err(e) if e.is_not_found() && state.base().file(&file.name).is_none() => {
+                spot.disk.rename(now, other, Renaming::NoReplace)?;
+            }
+            Err(e) if e.is_not_found() => {}
+            Err(e) => return Err(e),
+        }
+    }
+    sync_names(spot)?;
+    for file in replaced(state) {
+        let hidden = hidden_path_of(&of, &file.name);
+        match spot.store.stat(&hidden) {
+            Ok(now) if is_new(&now, file) => {
+                let name = new_name(name_of(&spot.container, &file.name));
+                spot.disk.unlink(place(spot, &name))?;
+            }
+            Ok(_) => {}
+            Err(e) if e.is_not_found() => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}

@@ -222,26 +222,28 @@ impl Tree {
             mtime,
             ..NewAttributes::default()
         };
-        let (staged, mut is_set) = (version.staged.now(), true);
-        let mut set = || {
+        let (staged, mut is_set) = (version.staged.now(), Ok(true));
+        let mut publish_set = || {
             let set = || {
                 self.set_of_files(version, path, found, &to, None)?;
                 self.sync_files(version, path, found)
             };
             let Some(staged) = &staged else {
-                return set();
+                is_set = set().map(|()| true);
+                return Ok(());
             };
             let changed = staged.stage.change_base(&mut || {
                 let (set, now) = (set(), version.recognised.stat(&*self.store, path));
                 (set, now.ok().map(|now| base_of(&version.recognised, &now)))
             });
-            is_set = changed.is_some();
-            changed.unwrap_or(Ok(()))
+            is_set = changed.map_or(Ok(false), |set| set.map(|()| true));
+            // Whatever has failed, what has been set so far is ours.
+            Ok(())
         };
         let shown = staged.as_deref();
-        let before = self.publish(version, shown, path, CommitWay::InPlace, &mut set)?;
+        let before = self.publish(version, shown, path, CommitWay::InPlace, &mut publish_set)?;
         self.forget_blocks(before);
-        Ok(is_set)
+        is_set
     }
 
     /// The power may go when a log that knows the files by these times is on the disk: so they are there before.

@@ -298,12 +298,12 @@ impl Filesystem for Adapter {
     fn fsync(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_done(reply, move |tree| tree.sync(handle(fh), datasync));
+        self.serve_done(reply, move |tree| tree.sync(id(ino), handle(fh), datasync));
     }
 
     fn fsyncdir(

@@ -1,6 +1,7 @@
 //! What is staged survives the mount, a kill, and a copy of the source to another place, and is settled without a mount.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -101,6 +102,30 @@ fn it_outlives_the_mount() {
     }
 }
 
+/// The source of a mount whose daemon is killed before these handles are closed.
+fn killed<T>(place: Place, open: T) -> TempDir {
+    let (mounted, source) = place.into_parts();
+    send(mounted.daemon(), Signal::KILL);
+    drop(open);
+    arrayfs([Path::new("umount"), mounted.path()]);
+    mounted.assert_ends();
+    source
+}
+
+/// As `sync FILE` asks for it.
+#[test]
+fn what_somebody_else_syncs_outlives_a_kill() {
+    let half = Half::matrix();
+    for by in ["m/val", "m/index", "m"] {
+        let place = place_with(&[("m", &half.before)]);
+        cp(half.now.get("val"), &place.join("m/val")).success();
+        File::open(place.join(by)).unwrap().sync_all().unwrap();
+        let place = Place::over(killed(place, ()), &[]);
+        half.now.assert_shown(&place.join("m"));
+        wait_staged(&place.join("m"));
+    }
+}
+
 #[test]
 fn what_was_synced_outlives_a_kill() {
     let half = Half::matrix();
@@ -110,11 +135,7 @@ fn what_was_synced_outlives_a_kill() {
     let file = open(&place.join("m/val"));
     file.write_all_at(half.now.get("val"), 0).unwrap();
     file.sync_all().unwrap();
-    let (mounted, source) = place.into_parts();
-    send(mounted.daemon(), Signal::KILL);
-    drop((file, nobody_starts));
-    arrayfs([Path::new("umount"), mounted.path()]);
-    mounted.assert_ends();
+    let source = killed(place, (file, nobody_starts));
     let container = source.path().join("m");
     assert!(contents(&container) == before);
     // Every command reads through the log.
@@ -140,11 +161,7 @@ fn what_was_synced_and_is_consistent_is_there_after_a_kill() {
         file.write_all_at(&after.get("val")[4000..5200], 4000)
             .unwrap();
         file.sync_all().unwrap();
-        let (mounted, source) = place.into_parts();
-        send(mounted.daemon(), Signal::KILL);
-        drop((file, nobody_starts));
-        arrayfs([Path::new("umount"), mounted.path()]);
-        mounted.assert_ends();
+        let source = killed(place, (file, nobody_starts));
         if way == "mount" {
             let mounted = Mounted::new(source.path(), &["rw"]);
             after.assert_shown(&mounted.join("m"));

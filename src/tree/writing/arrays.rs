@@ -208,6 +208,16 @@ impl Tree {
         self.check_current(&writer.version)
     }
 
+    /// The same of everything that is staged of a container, if anything is.
+    pub(super) fn sync_staged(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+        let Some(container) = version.staged.now().filter(|now| !now.stage.is_clean()) else {
+            return Ok(());
+        };
+        self.follow(version, &container)?;
+        container.stage.sync()?;
+        self.check_current(version)
+    }
+
     /// A handle is closed, perhaps not for the last time: a child has one more. What was written is committed.
     pub fn close(&self, handle: HandleId) -> Result<()> {
         let open = self.open_files.get(handle)?;

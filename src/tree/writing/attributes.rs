@@ -168,7 +168,7 @@ impl Tree {
         if others.mode.is_some() || others.uid.is_some() || others.gid.is_some() {
             self.set_of_files(&version, &path, &found, &others, own_mode)?;
         }
-        if let Some(staged) = version.staged.now() {
+        if let Some(staged) = version.staged.now().filter(|_| others.uid.is_some()) {
             // A log has to be the owner's to be believed.
             let spot = self.log_spot(&version.recognised, &path)?;
             staged.stage.moved(spot);

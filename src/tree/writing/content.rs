@@ -175,7 +175,8 @@ impl Tree {
     }
 
     /// Returns when what was written to a file has reached the disk. `data`: without what is not needed to find it.
-    pub fn sync(&self, handle: HandleId, data: bool) -> Result<()> {
+    /// Who only reads may ask for that as well.
+    pub fn sync(&self, inode: InodeId, handle: HandleId, data: bool) -> Result<()> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
             return self.sync_array(writer);
@@ -185,8 +186,11 @@ impl Tree {
                 disk.sync(Target::Open(source), data)?;
                 self.sync_new_above(handle)
             }
-            // Nothing was written.
-            _ => Ok(()),
+            _ => match self.inodes.get(inode).as_deref() {
+                Ok(Node::Entry(version, _)) => self.sync_staged(version),
+                // Nothing was written.
+                _ => Ok(()),
+            },
         }
     }
 
@@ -198,10 +202,11 @@ impl Tree {
         if let Some(done) = self.sync_new(inode) {
             return done;
         }
-        let node = self.inodes.get(inode);
-        if node.is_ok_and(|node| node.container().is_some()) {
-            // Entries of a container are never dirty.
-            return Ok(());
+        let node = self.inodes.get(inode).ok();
+        if let Some(container) = node.as_ref().and_then(|node| node.container()) {
+            // Its names are never dirty, what is staged of it is.
+            let version = container.known().version.clone();
+            return version.map_or(Ok(()), |version| self.sync_staged(&version));
         }
         match self.directory(inode) {
             Ok(directory) => {

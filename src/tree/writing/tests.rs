@@ -174,7 +174,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
             Putting::default(),
             NOBODY,
         )?;
-        tree.sync(open.handle, false)?;
+        tree.sync(attr.inode, open.handle, false)?;
         tree.release(open.handle);
         Ok(())
     }),

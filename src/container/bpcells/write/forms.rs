@@ -49,11 +49,7 @@ impl StreamForm {
 impl ArrayForm {
     /// Bytes of an element as it is shown; none for text.
     pub(super) fn width(self) -> Option<u64> {
-        match self {
-            ArrayForm::Plain(number) => Some(number.width()),
-            ArrayForm::Packed(_) | ArrayForm::Lengths(_) | ArrayForm::Maxima => Some(4),
-            ArrayForm::Lines | ArrayForm::Word => None,
-        }
+        self.number().map(Number::width)
     }
 
     /// The same with what its values are: bytes mean the same in two variants if this is the same.

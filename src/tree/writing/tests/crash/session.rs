@@ -192,7 +192,7 @@ impl Session {
 
     pub(super) fn sync(&self, of: Opened) {
         let edits = self.edits();
-        if self.note(self.tree.sync(of.1, false)).is_some() {
+        if self.note(self.tree.sync(of.0, of.1, false)).is_some() {
             self.safe(edits);
         }
     }

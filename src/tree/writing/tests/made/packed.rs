@@ -94,7 +94,7 @@ fn a_move_that_comes_first_after_a_crash_takes_along_what_was_written_to_an_arra
     let how = Putting::default();
     tree.write(inode, handle, 0, b"staged", how, NOBODY)
         .unwrap();
-    tree.sync(handle, false).unwrap();
+    tree.sync(inode, handle, false).unwrap();
     let copied = std::process::Command::new("cp")
         .arg("-a")
         .arg(directory.path().join("."))

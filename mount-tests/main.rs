@@ -10,6 +10,7 @@ mod change;
 mod cli;
 mod corrupt;
 mod daemon;
+mod few_descriptors;
 mod full_disk;
 mod golden;
 mod harness;

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
 use super::{assert_stored, both_ways, container, written_by_dd};
@@ -26,7 +27,37 @@ both_ways![
     offsets_get_more_room_when_the_spare_ones_are_used_up,
     a_file_without_offsets_grows,
     a_hole_is_zeros,
+    a_terabyte_of_zeros_takes_no_room,
 ];
+
+fn a_terabyte_of_zeros_takes_no_room(place: &Place) {
+    const TERABYTE: u64 = 1 << 40;
+    container(place, "x.blp", &[7; 100_000]);
+    let file = write(place);
+    fallocate(&file, FallocateFlags::ZERO_RANGE, 1000, TERABYTE).unwrap();
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(&file, punch, 500, TERABYTE).unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 1000 + TERABYTE);
+    let log = place.stored(".x.blp.arrayfs-stage").metadata().unwrap();
+    assert!(log.len() <= 1 << 20, "{} bytes of log", log.len());
+    for (at, expected) in [
+        (0, [7, 7]),
+        (499, [7, 0]),
+        (99_999, [0, 0]),
+        (TERABYTE, [0, 0]),
+    ] {
+        let mut bytes = [1; 2];
+        file.read_exact_at(&mut bytes, at).unwrap();
+        assert_eq!(bytes, expected, "at {at}");
+    }
+    file.set_len(2000).unwrap();
+    drop(file);
+    assert_stored(
+        &place.stored("x.blp"),
+        &[[7; 500], [0; 500], [0; 500], [0; 500]].concat(),
+    );
+}
 
 fn copy(place: &Place, name: &str) {
     let from = golden("bloscpack/sources").join(format!("{name}.blp"));

@@ -113,6 +113,11 @@ pub trait Array: Send + Sync {
         false
     }
 
+    /// How many bytes at the start of a range are known to be zeros before they are read. Fewer is always a safe answer.
+    fn zeros_ahead(&self, _range: Range<u64>) -> u64 {
+        0
+    }
+
     /// Bytes of scratch memory that decoding this block takes: a sum of [`crate::memory::room`].
     fn scratch(&self, _block: BlockId) -> u64 {
         0

@@ -47,25 +47,29 @@ pub(super) fn run(command: &StageCommand, preferences: Preferences) -> CommandRe
     }
 }
 
-/// Containers at or below a path that have something staged.
+/// Containers at or below a path, and what could not be looked at.
 fn find(
     path: &Path,
     preferences: Preferences,
-) -> Result<(Vec<StagedContainerFile>, Vec<Error>), Failure> {
+) -> Result<(Vec<FoundContainer>, Vec<Error>), Failure> {
     let (mut containers, mut errors) = (Vec::new(), Vec::new());
     let mut failed = |e| errors.push(e);
     walk_beside(path, preferences, &mut failed, &mut |found| {
         containers.push(found);
     })?;
-    let mut found = Vec::new();
-    for container in containers {
-        match left_of(&container) {
-            Ok(Some(left)) => found.push(StagedContainerFile { container, left }),
-            Ok(None) => {}
-            Err(e) => errors.push(e),
-        }
-    }
-    Ok((found, errors))
+    Ok((containers, errors))
+}
+
+/// Those that have something staged, one after the other: as long as one is looked at, its log is open.
+fn staged(
+    containers: Vec<FoundContainer>,
+) -> impl Iterator<Item = Result<StagedContainerFile, Error>> {
+    let look = |container| match left_of(&container) {
+        Ok(Some(left)) => Some(Ok(StagedContainerFile { container, left })),
+        Ok(None) => None,
+        Err(e) => Some(Err(e)),
+    };
+    containers.into_iter().filter_map(look)
 }
 
 fn left_of(container: &FoundContainer) -> Result<Option<LeftChanges>, Error> {
@@ -95,11 +99,18 @@ fn bytes(found: &StagedContainerFile) -> u64 {
 }
 
 fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
-    let (found, errors) = find(path, preferences)?;
-    let of = |found: &StagedContainerFile| {
-        (found.container.shown(), bytes(found), standing(&found.left))
-    };
-    let all: Vec<_> = found.iter().map(of).collect();
+    let (containers, mut errors) = find(path, preferences)?;
+    let mut all = Vec::new();
+    for found in staged(containers) {
+        match found {
+            Ok(found) => all.push((
+                found.container.shown(),
+                bytes(&found),
+                standing(&found.left),
+            )),
+            Err(e) => errors.push(e),
+        }
+    }
     output::print(|out| {
         if json {
             let each = all.iter().map(|(path, bytes, standing)| {
@@ -148,13 +159,17 @@ fn each(
     done: &str,
     settle: fn(&StagedContainerFile) -> Result<(), Failure>,
 ) -> CommandResult {
-    let (found, errors) = find(path, preferences)?;
+    let (containers, errors) = find(path, preferences)?;
     errors.iter().for_each(output::complain);
     let mut failed = !errors.is_empty();
     let mut settled = Vec::new();
-    for found in &found {
-        match settle(found) {
-            Ok(()) => settled.push(found.container.shown()),
+    for found in staged(containers) {
+        let done = found.map_err(Failure::from).and_then(|found| {
+            settle(&found)?;
+            Ok(found.container.shown())
+        });
+        match done {
+            Ok(path) => settled.push(path),
             Err(failure) => {
                 output::complain(&failure.message);
                 failed = true;

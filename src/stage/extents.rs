@@ -2,7 +2,8 @@
 //!
 //! Three things make up what is shown: extents (changed ranges), the length, and how much of the array below still
 //! shows. Truncation lowers the last for good, because what is cut off does not come back when the array grows again;
-//! extension is a length alone. Bytes behind what shows of the array below that are in no extent are zeros.
+//! extension is a length alone. Bytes behind what shows of the array below that are in no extent are zeros; where it does show,
+//! zeros are an extent, which takes as much for a terabyte as for a byte.
 //! Assumes that ranges end before `u64::MAX`, which [`super::Stage`] and the reader of logs see to. Every operation
 //! takes time for what it removes and a logarithm of what there is, however hostile the log is that they come from.
 //! Used by [`super::layer`], and by the reader of logs.
@@ -17,12 +18,17 @@ pub(super) struct InSlab {
     pub(super) at: u32,
 }
 
-/// Where the bytes of an extent are: in memory, in the log, or both.
+/// What an extent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StagedAt {
-    pub(super) memory: Option<InSlab>,
-    /// Offset in the log of the same bytes.
-    pub(super) log: Option<u64>,
+pub(super) enum StagedAt {
+    /// Bytes that are in memory, in the log, or both.
+    Bytes {
+        memory: Option<InSlab>,
+        /// Offset in the log.
+        log: Option<u64>,
+    },
+    /// Zeros, however many: they are nowhere else.
+    Zeros,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,29 +54,55 @@ pub(super) struct Extents {
 }
 
 impl StagedAt {
-    pub(super) fn memory(slab: u64, at: u32) -> StagedAt {
-        let memory = Some(InSlab { slab, at });
-        StagedAt { memory, log: None }
+    pub(super) fn in_memory(place: InSlab) -> StagedAt {
+        StagedAt::Bytes {
+            memory: Some(place),
+            log: None,
+        }
     }
 
-    pub(super) fn log(at: u64) -> StagedAt {
-        StagedAt {
+    pub(super) fn in_log(at: u64) -> StagedAt {
+        StagedAt::Bytes {
             memory: None,
             log: Some(at),
         }
     }
 
-    /// Where the bytes behind the first `n` are.
+    pub(super) fn memory(self) -> Option<InSlab> {
+        match self {
+            StagedAt::Bytes { memory, .. } => memory,
+            StagedAt::Zeros => None,
+        }
+    }
+
+    pub(super) fn log(self) -> Option<u64> {
+        match self {
+            StagedAt::Bytes { log, .. } => log,
+            StagedAt::Zeros => None,
+        }
+    }
+
+    /// The same bytes, with another place in the log, or none.
+    pub(super) fn with_log(self, log: Option<u64>) -> StagedAt {
+        match self {
+            StagedAt::Bytes { memory, .. } => StagedAt::Bytes { memory, log },
+            StagedAt::Zeros => StagedAt::Zeros,
+        }
+    }
+
+    /// The same, `n` bytes further on.
     fn skip(self, n: u64) -> StagedAt {
+        let StagedAt::Bytes { memory, log } = self else {
+            return StagedAt::Zeros;
+        };
+        let in_slab = u32::try_from(n).unwrap_or(u32::MAX);
         let slab_at = |memory: InSlab| InSlab {
-            at: memory
-                .at
-                .saturating_add(u32::try_from(n).unwrap_or(u32::MAX)),
+            at: memory.at.saturating_add(in_slab),
             ..memory
         };
-        StagedAt {
-            memory: self.memory.map(slab_at),
-            log: self.log.map(|at| at.saturating_add(n)),
+        StagedAt::Bytes {
+            memory: memory.map(slab_at),
+            log: log.map(|at| at.saturating_add(n)),
         }
     }
 }
@@ -160,6 +192,9 @@ impl Extents {
     pub(super) fn look(&self, range: Range<u64>) -> (Range<u64>, Shown) {
         let next = self.next_staged(range.clone());
         let gap_end = match next {
+            Some((part, StagedAt::Zeros)) if part.start == range.start => {
+                return (part, Shown::Zeros);
+            }
             Some((part, place)) if part.start == range.start => {
                 return (part, Shown::Staged(place));
             }
@@ -230,7 +265,7 @@ impl Extents {
         }
     }
 
-    /// Where nothing is. Becomes one with neighbours whose bytes lie next to its own.
+    /// Where nothing is. Becomes one with neighbours whose bytes lie next to its own, or are zeros like its own.
     fn insert(&mut self, range: Range<u64>, place: StagedAt) {
         let mut extent = Extent {
             len: range.end - range.start,

@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::StagedArray;
 use super::ahead::AheadBlocks;
-use super::extents::{Extents, Shown, StagedAt};
+use super::extents::{Extents, InSlab, Shown, StagedAt};
 use super::log::LogBytes;
 use super::ranges::Ranges;
 use super::slab::{Slabs, StageSlab};
@@ -42,7 +42,7 @@ struct LayerState {
 
 struct ArrayChanges {
     extents: Extents,
-    /// What the log does not have. All of it is in memory.
+    /// What the log does not have. All of it is in memory, or zeros.
     unlogged: Ranges,
     /// The shortest that the array has been since its length was last logged, if it was cut.
     cut: Option<u64>,
@@ -61,6 +61,14 @@ pub enum Part {
     /// What is below the layer.
     Below(Range<u64>),
     Zeros(Range<u64>),
+}
+
+impl Part {
+    fn end(&self) -> u64 {
+        match self {
+            Part::Staged(range) | Part::Below(range) | Part::Zeros(range) => range.end,
+        }
+    }
 }
 
 /// What became of a write to memory.
@@ -157,18 +165,21 @@ impl Layer {
         let state = self.read_state();
         let mut at = range.start;
         while at < range.end {
-            let (part, shown) = state.look(array, at..range.end);
-            at = part.end;
-            match (out.last_mut(), shown) {
+            let part = state.part(array, at..range.end);
+            at = part.end();
+            match (out.last_mut(), part) {
                 // Where in memory or in the log it is is nobody's affair.
-                (Some(Part::Staged(last)), Shown::Staged(_)) if last.end == part.start => {
+                (Some(Part::Staged(last)), Part::Staged(part)) if last.end == part.start => {
                     last.end = part.end;
                 }
-                (_, Shown::Staged(_)) => out.push(Part::Staged(part)),
-                (_, Shown::Below) => out.push(Part::Below(part)),
-                (_, Shown::Zeros) => out.push(Part::Zeros(part)),
+                (_, part) => out.push(part),
             }
         }
+    }
+
+    /// What the first bytes of a range consist of. The range is not empty.
+    pub(super) fn first_part(&self, array: StagedArray, range: Range<u64>) -> Part {
+        self.read_state().part(array, range)
     }
 
     /// Fills in what is staged, and zeros; leaves what is below as it is.
@@ -202,13 +213,15 @@ impl Layer {
             match shown {
                 Shown::Zeros => to.fill(0),
                 Shown::Below if done == 0 => return Ok(Step::Below(n)),
-                Shown::Staged(StagedAt {
-                    memory: Some(place),
-                    ..
-                }) => to.copy_from_slice(state.slabs.get(place, n).ok_or_else(lost)?),
-                Shown::Staged(StagedAt { log: Some(at), .. }) if done == 0 => break (at, n),
-                Shown::Staged(StagedAt { log: None, .. }) => return Err(lost()),
-                Shown::Below | Shown::Staged(_) => return Ok(Step::Read(done)),
+                Shown::Staged(place) => match (place.memory(), place.log()) {
+                    (Some(place), _) => {
+                        to.copy_from_slice(state.slabs.get(place, n).ok_or_else(lost)?);
+                    }
+                    (None, Some(at)) if done == 0 => break (at, n),
+                    (None, Some(_)) => return Ok(Step::Read(done)),
+                    (None, None) => return Err(lost()),
+                },
+                Shown::Below => return Ok(Step::Read(done)),
             }
             done += n;
         };
@@ -302,7 +315,19 @@ impl Layer {
         array.unlogged.remove(range.clone());
         array.logged_len = array.logged_len.max(range.end);
         let mut dropped = |place: StagedAt, len| release(slabs, place, len);
-        array.extents.put(range, StagedAt::log(at), &mut dropped);
+        array.extents.put(range, StagedAt::in_log(at), &mut dropped);
+        Ok(())
+    }
+
+    /// A range is zeros from now on. Takes no memory for its bytes, and gives back what they took.
+    pub(super) fn put_zeros(&self, array: StagedArray, range: Range<u64>) -> Result<()> {
+        let mut state = self.write_state();
+        state.drop_encoded(array, range.clone());
+        let LayerState { arrays, slabs, .. } = &mut *state;
+        let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
+        array.unlogged.insert(range.clone());
+        let mut dropped = |place: StagedAt, len| release(slabs, place, len);
+        array.extents.put(range, StagedAt::Zeros, &mut dropped);
         Ok(())
     }
 
@@ -331,7 +356,7 @@ pub(super) fn no_array() -> Error {
 }
 
 fn release(slabs: &mut Slabs, place: StagedAt, len: u64) {
-    if let Some(memory) = place.memory {
+    if let Some(memory) = place.memory() {
         slabs.release(memory, len);
     }
 }
@@ -370,13 +395,22 @@ impl LayerState {
         }
     }
 
+    /// The same, wherever the bytes are.
+    fn part(&self, array: StagedArray, range: Range<u64>) -> Part {
+        match self.look(array, range) {
+            (part, Shown::Staged(_)) => Part::Staged(part),
+            (part, Shown::Below) => Part::Below(part),
+            (part, Shown::Zeros) => Part::Zeros(part),
+        }
+    }
+
     /// How many bytes of a range are not in memory.
     fn missing(&self, array: StagedArray, range: &Range<u64>) -> Result<u64> {
         let array = self.array(array).ok_or_else(no_array)?;
         let (mut at, mut missing) = (range.start, range.end - range.start);
         while let Some((part, place)) = array.extents.next_staged(at..range.end) {
             at = part.end;
-            if place.memory.is_some() {
+            if place.memory().is_some() {
                 missing -= part.end - part.start;
             }
         }
@@ -394,30 +428,14 @@ impl LayerState {
             let next = array.extents.next_staged(from..range.end);
             let rest = &bytes[done..];
             let n = match next {
-                Some((
-                    part,
-                    StagedAt {
-                        memory: Some(place),
-                        ..
-                    },
-                )) if part.start == from => {
+                Some((part, place)) if part.start == from => {
                     let n = (part.end - part.start) as usize;
-                    slabs
-                        .get_mut(place, n)
-                        .ok_or_else(lost)?
-                        .copy_from_slice(&rest[..n]);
-                    array
-                        .extents
-                        .relocate(part, |_, place| StagedAt { log: None, ..place });
-                    n
+                    match place.memory() {
+                        Some(place) => rewrite(array, slabs, part, place, &rest[..n])?,
+                        // What is only in the log, or zeros, is replaced.
+                        None => append(array, slabs, from, &rest[..n])?,
+                    }
                 }
-                // What is only in the log is replaced; a gap is filled.
-                Some((part, _)) if part.start == from => append(
-                    array,
-                    slabs,
-                    from,
-                    &rest[..(part.end - part.start) as usize],
-                )?,
                 Some((part, _)) => {
                     append(array, slabs, from, &rest[..(part.start - from) as usize])?
                 }
@@ -430,10 +448,26 @@ impl LayerState {
     }
 }
 
+/// Changes bytes of an extent where they are, and says how many.
+fn rewrite(
+    array: &mut ArrayChanges,
+    slabs: &mut Slabs,
+    part: Range<u64>,
+    place: InSlab,
+    bytes: &[u8],
+) -> Result<usize> {
+    let old = slabs.get_mut(place, bytes.len()).ok_or_else(lost)?;
+    old.copy_from_slice(bytes);
+    array
+        .extents
+        .relocate(part, |_, place| place.with_log(None));
+    Ok(bytes.len())
+}
+
 /// Appends the first bytes to a slab, and says how many.
 fn append(array: &mut ArrayChanges, slabs: &mut Slabs, at: u64, bytes: &[u8]) -> Result<usize> {
     let (place, n) = slabs.append(bytes).ok_or_else(lost)?;
-    let place = StagedAt::memory(place.slab, place.at);
+    let place = StagedAt::in_memory(place);
     let mut dropped = |place: StagedAt, len| release(slabs, place, len);
     array.extents.put(at..at + n as u64, place, &mut dropped);
     Ok(n)

@@ -179,6 +179,11 @@ impl StageLog {
         let number = layer.number();
         let mut at = range.start;
         while let Some(next) = layer.next_unlogged(array, at..range.end) {
+            if let Some(zeros) = layer.take_unlogged_zeros(array, next.clone()) {
+                at = zeros.end;
+                self.put_zeros(layer, array, zeros)?;
+                continue;
+            }
             let wanted = usize::try_from(next.end - next.start).unwrap_or(usize::MAX);
             at = with_buffer(wanted, |buffer| {
                 let mut taken = next.start..next.start;
@@ -194,6 +199,22 @@ impl StageLog {
             })?;
         }
         Ok(())
+    }
+
+    /// Logs zeros that were taken.
+    fn put_zeros(&mut self, layer: &Layer, array: StagedArray, range: Range<u64>) -> Result<()> {
+        let record = Record::Zeros {
+            layer: layer.number(),
+            array: array.0,
+            offset: range.start,
+            len: range.end - range.start,
+        };
+        let put = self.put_record(&record);
+        match &put {
+            Ok(()) => layer.logged_zeros(array, range),
+            Err(_) => layer.not_logged(array, range),
+        }
+        put
     }
 
     /// Puts an extent whose bytes `fill` gives, as many as there is room for; says where they are, and how many.

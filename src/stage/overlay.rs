@@ -47,6 +47,30 @@ impl Overlay {
         self
     }
 
+    /// Zeros at the start of a range as the layers from `level` on show it.
+    fn zeros_from(&self, level: usize, range: Range<u64>) -> u64 {
+        let Some(layer) = self.layers.get(level) else {
+            let is_behind = |&len: &u64| range.start >= len;
+            return match self.base_len.get().is_some_and(is_behind) {
+                true => range.end - range.start,
+                false => 0,
+            };
+        };
+        let mut at = range.start;
+        while at < range.end {
+            let (end, zeros) = match layer.first_part(self.array, at..range.end) {
+                Part::Zeros(part) => (part.end, part.end - at),
+                Part::Below(part) => (part.end, self.zeros_from(level + 1, part)),
+                Part::Staged(_) => break,
+            };
+            at += zeros;
+            if at < end {
+                break;
+            }
+        }
+        at - range.start
+    }
+
     fn base_len(&self) -> Result<u64> {
         match self.base_len.get() {
             Some(&len) => Ok(len),
@@ -163,6 +187,10 @@ impl Array for Overlay {
         };
         let below = range.start.min(len)..range.end.min(len);
         below.is_empty() || self.base.places_known(&below)
+    }
+
+    fn zeros_ahead(&self, range: Range<u64>) -> u64 {
+        self.zeros_from(0, range)
     }
 
     fn scratch(&self, block: BlockId) -> u64 {

@@ -57,7 +57,6 @@ impl Ranges {
         self.ends.is_empty()
     }
 
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
         self.ends.iter().map(|(&from, &to)| from..to)
     }

@@ -3,6 +3,7 @@
 //! What follows when memory is short or a sync is asked for is in [`super::logging`], freezing and thawing in
 //! [`super::committing`].
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -147,6 +148,19 @@ impl Stage {
             // No memory; or others have used the new slab meanwhile.
             Written::Needs { .. } => self.write_to_log(array, at, piece),
         }
+    }
+
+    /// Writes zeros, which take no room however many they are.
+    pub fn write_zeros(&self, array: StagedArray, range: Range<u64>) -> Result<()> {
+        if range.end > LARGEST_ARRAY {
+            return Err(too_large());
+        }
+        if range.start < range.end {
+            self.read_layers().active.put_zeros(array, range)?;
+            self.announce();
+            self.was_written();
+        }
+        Ok(())
     }
 
     /// Truncates or extends.

@@ -17,6 +17,7 @@ use sample::{ARRAYS, Container};
 #[derive(Debug, Clone)]
 enum Action {
     Write(u32, u64, usize, u8),
+    Zeros(u32, u64, u64),
     SetLen(u32, u64),
     Sync,
     GiveUp,
@@ -33,6 +34,7 @@ fn actions(most: usize) -> impl Strategy<Value = Vec<Action>> {
     let array = 0..ARRAYS as u32;
     let action = prop_oneof![
         8 => (array.clone(), 0u64..700, 1usize..200, 1u8..).prop_map(|(a, b, c, d)| Action::Write(a, b, c, d)),
+        3 => (array.clone(), 0u64..700, 0u64..300).prop_map(|(a, b, c)| Action::Zeros(a, b, c)),
         3 => (array, 0u64..800).prop_map(|(a, b)| Action::SetLen(a, b)),
         3 => Just(Action::Sync),
         2 => Just(Action::GiveUp),
@@ -77,6 +79,13 @@ impl Model {
                 let n = self.stage.write(StagedArray(array), at, &bytes).unwrap();
                 assert_eq!(n, len);
                 sample::write(&mut self.shown[array as usize], at, &bytes);
+            }
+            Action::Zeros(array, at, len) => {
+                let range = at..at + len;
+                self.stage.write_zeros(StagedArray(array), range).unwrap();
+                if len > 0 {
+                    sample::write(&mut self.shown[array as usize], at, &vec![0; len as usize]);
+                }
             }
             Action::SetLen(array, len) => {
                 self.stage.set_len(StagedArray(array), len).unwrap();
@@ -215,7 +224,10 @@ fn run(actions: &[Action], budget: u64) {
     // Who found the layers before reads right through them, until others stand above.
     for action in actions {
         use Action::*;
-        let goes_on = matches!(action, Thaw | Write(..) | SetLen(..) | GiveUp | Sync);
+        let goes_on = matches!(
+            action,
+            Thaw | Write(..) | Zeros(..) | SetLen(..) | GiveUp | Sync
+        );
         let before = goes_on.then(|| model.stage.layers());
         model.act(action);
         model.check_stage();
@@ -322,6 +334,59 @@ fn writes_that_follow_each_other_are_one_extent() {
     assert_eq!(stage.bytes_held(), held, "in place");
     stage.set_len(StagedArray(0), 0).unwrap();
     assert_eq!(stage.bytes_held(), 0);
+}
+
+#[test]
+fn a_terabyte_of_zeros_takes_no_room() {
+    const LEN: u64 = 1 << 40;
+    let container = Container::new();
+    let stage = container.stage(1 << 20);
+    let array = StagedArray(0);
+    stage.write(array, 0, &[7; 1000]).unwrap();
+    stage.write_zeros(array, 100..LEN).unwrap();
+    stage.write(array, LEN / 2, b"in between").unwrap();
+    assert_eq!(stage.len(array), LEN);
+    stage.sync().unwrap();
+    assert!(stage.bytes_held() + stage.bytes_logged() <= 64 << 10);
+    let found = read_log(&container.spot().of()).unwrap().unwrap();
+    for layer in [&stage.layers()[0], &found.layers()[0]] {
+        let mut parts = Vec::new();
+        layer.parts(array, 0..LEN, &mut parts);
+        let middle = LEN / 2..LEN / 2 + 10;
+        let expected = [
+            Part::Staged(0..100),
+            Part::Zeros(100..middle.start),
+            Part::Staged(middle.clone()),
+            Part::Zeros(middle.end..LEN),
+        ];
+        assert_eq!(parts, expected);
+        assert_eq!(layer.changed(array), [0..LEN]);
+    }
+}
+
+/// Readers are told of zeros as far as these go on, in whichever layer they are.
+#[test]
+fn zeros_are_known_before_they_are_read() {
+    let container = Container::new();
+    let stage = container.stage(1 << 20);
+    let array = StagedArray(0);
+    stage.write_zeros(array, 100..200).unwrap();
+    stage.freeze().unwrap();
+    stage.write_zeros(array, 200..250).unwrap();
+    stage.write(array, 260, b"x").unwrap();
+    let overlay = container.overlay(0, &stage.layers());
+    for (range, zeros) in [
+        (100..300, 150),
+        (120..140, 20),
+        (99..300, 0),
+        (260..300, 0),
+        (250..260, 0),
+    ] {
+        assert_eq!(crate::array::Array::zeros_ahead(&overlay, range), zeros);
+    }
+    stage.set_len(array, 2000).unwrap();
+    let overlay = container.overlay(0, &stage.layers());
+    assert_eq!(crate::array::Array::zeros_ahead(&overlay, 500..2000), 1500);
 }
 
 #[test]

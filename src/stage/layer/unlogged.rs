@@ -74,13 +74,37 @@ impl Layer {
             && part.start == at
         {
             let (from, n) = ((at - range.start) as usize, (part.end - at) as usize);
-            let bytes = place.memory.and_then(|place| slabs.get(place, n));
+            let bytes = place.memory().and_then(|place| slabs.get(place, n));
             let Some(bytes) = bytes else { break };
             room[from..][..n].copy_from_slice(bytes);
             at = part.end;
         }
         array.unlogged.remove(range.start..at);
         range.start..at
+    }
+
+    /// Takes the beginning of such a range for logged if that is zeros, and says how much.
+    pub(in crate::stage) fn take_unlogged_zeros(
+        &self,
+        array: StagedArray,
+        range: Range<u64>,
+    ) -> Option<Range<u64>> {
+        let mut state = self.write_state();
+        let array = state.arrays.get_mut(array.index())?;
+        match array.extents.next_staged(range.clone()) {
+            Some((part, StagedAt::Zeros)) if part.start == range.start => {
+                array.unlogged.remove(part.clone());
+                Some(part)
+            }
+            _ => None,
+        }
+    }
+
+    /// Zeros that were taken are in the log.
+    pub(in crate::stage) fn logged_zeros(&self, array: StagedArray, range: Range<u64>) {
+        self.change(array, |array| {
+            array.logged_len = array.logged_len.max(range.end);
+        });
     }
 
     /// A range that was taken is in the log at `at`, but for what was written meanwhile.
@@ -93,9 +117,8 @@ impl Layer {
                 let rewritten = rewritten.unwrap_or(range.end..range.end);
                 array
                     .extents
-                    .relocate(from..rewritten.start, |start, place| StagedAt {
-                        log: Some(at + (start - range.start)),
-                        ..place
+                    .relocate(from..rewritten.start, |start, place| {
+                        place.with_log(Some(at + (start - range.start)))
                     });
                 from = rewritten.end;
             }
@@ -126,7 +149,7 @@ impl Layer {
         let state = self.read_state();
         let (array, mut at) = (state.array(array)?, from);
         while let Some((part, place)) = array.extents.next_staged(at..u64::MAX) {
-            if place.memory.is_some() {
+            if place.memory().is_some() {
                 return Some(part.start..part.start.saturating_add(most));
             }
             at = part.end;
@@ -144,11 +167,8 @@ impl Layer {
         let mut at = range.start;
         while let Some((part, place)) = array.extents.next_staged(at..range.end) {
             at = part.end;
-            if place.log.is_some() && place.memory.is_some() {
-                let only_log = |_, place| StagedAt {
-                    memory: None,
-                    ..place
-                };
+            if let (Some(log), Some(_)) = (place.log(), place.memory()) {
+                let only_log = |_, _| StagedAt::in_log(log);
                 array.extents.relocate(part.clone(), only_log);
                 release(slabs, place, part.end - part.start);
             }
@@ -170,12 +190,11 @@ impl Layer {
                 own.unlogged.remove(over.extents.visible()..u64::MAX);
             }
             own.extents.merge(&over.extents, &mut dropped);
-            for (range, place) in over.extents.iter() {
-                match place.log {
-                    // It may be in memory as well, and then was taken for unlogged where it was.
-                    Some(_) => own.unlogged.remove(range),
-                    None => own.unlogged.insert(range),
-                }
+            for (range, _) in over.extents.iter() {
+                own.unlogged.remove(range);
+            }
+            for range in over.unlogged.iter() {
+                own.unlogged.insert(range);
             }
             if said {
                 own.logged_len = over.logged_len;

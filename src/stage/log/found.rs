@@ -48,6 +48,11 @@ enum LoggedChange {
         len: u64,
         at: u64,
     },
+    Zeros {
+        array: u32,
+        offset: u64,
+        len: u64,
+    },
     Length {
         array: u32,
         len: u64,
@@ -96,9 +101,11 @@ impl PendingCommit {
 
 impl LogState {
     pub(super) fn new(begin: Begin, source: Arc<dyn Source>) -> Result<LogState> {
-        if begin.version != record::VERSION {
+        let known = record::OLDEST..=record::VERSION;
+        if !known.contains(&begin.version) {
             let fault = Fault::new("the log is of a version that is not known");
-            return Err(fault.expected(record::VERSION).found(begin.version).into());
+            let expected = format_args!("{} to {}", known.start(), known.end());
+            return Err(fault.expected(expected).found(begin.version).into());
         }
         let state = LogState {
             source,
@@ -203,6 +210,16 @@ impl LogState {
             }
             Record::Committed { layer, base, lens } => self.commit(layer, base, &lens),
             Record::Synced => Ok(()),
+            Record::Zeros {
+                layer,
+                array,
+                offset,
+                len,
+            } => {
+                self.check_array(array)?;
+                check_range(offset, len)?;
+                self.step(layer, LoggedChange::Zeros { array, offset, len })
+            }
         }
     }
 
@@ -375,7 +392,9 @@ impl FoundLayer {
         let array = |&len: &u64| (Extents::new(len), len);
         let mut arrays: Vec<(Extents, u64)> = below.iter().map(array).collect();
         for step in steps.into_values().flatten() {
-            let (LoggedChange::Put { array, .. } | LoggedChange::Length { array, .. }) = step;
+            let (LoggedChange::Put { array, .. }
+            | LoggedChange::Zeros { array, .. }
+            | LoggedChange::Length { array, .. }) = step;
             let Some((extents, _)) = arrays.get_mut(array as usize) else {
                 continue;
             };
@@ -384,7 +403,10 @@ impl FoundLayer {
                 LoggedChange::Put {
                     offset, len, at, ..
                 } => {
-                    extents.put(offset..offset + len, StagedAt::log(at), &mut nobody);
+                    extents.put(offset..offset + len, StagedAt::in_log(at), &mut nobody);
+                }
+                LoggedChange::Zeros { offset, len, .. } => {
+                    extents.put(offset..offset + len, StagedAt::Zeros, &mut nobody);
                 }
                 LoggedChange::Length { len, .. } => extents.set_len(len, &mut nobody),
             }

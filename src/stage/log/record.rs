@@ -30,8 +30,9 @@ pub(super) const HEADER: usize = 32;
 /// What an extent's or a redo record's payload begins with.
 pub(super) const BEFORE_BYTES: usize = 24;
 
-/// Of the format of logs.
-pub(super) const VERSION: u32 = 2;
+/// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`].
+pub(super) const VERSION: u32 = 3;
+pub(super) const OLDEST: u32 = 2;
 
 /// The longest payload; longer ones are nobody's.
 pub(super) const LONGEST_PAYLOAD: usize = 16 << 20;
@@ -61,7 +62,7 @@ pub(in crate::stage) struct Begin {
     pub(super) arrays: Vec<(String, u64)>,
 }
 
-/// A small record.
+/// A small record. Their order is part of the format: another one comes last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::stage) enum Record {
     Length {
@@ -92,6 +93,13 @@ pub(in crate::stage) enum Record {
     },
     /// Means nothing but what its header says: how much is on the disk.
     Synced,
+    /// Zeros instead of bytes, however many.
+    Zeros {
+        layer: u64,
+        array: u32,
+        offset: u64,
+        len: u64,
+    },
 }
 
 /// The time of modification that a file of the container has after a commit.

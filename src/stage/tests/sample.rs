@@ -95,10 +95,14 @@ impl Container {
         Stage::new(self.spot(), self.base.clone(), arrays, Arc::clone(memory))
     }
 
+    pub(super) fn overlay(&self, array: usize, layers: &[Arc<Layer>]) -> Overlay {
+        let base = Arc::new(Sample(self.arrays[array].clone()));
+        Overlay::new(base, layers.to_vec(), StagedArray(array as u32))
+    }
+
     /// Everything of an array, as who carries out pieces would read it.
     pub(super) fn read(&self, array: usize, layers: &[Arc<Layer>]) -> Vec<u8> {
-        let base = Arc::new(Sample(self.arrays[array].clone()));
-        let overlay = Overlay::new(base, layers.to_vec(), StagedArray(array as u32));
+        let overlay = self.overlay(array, layers);
         let info = overlay.info().unwrap();
         assert_eq!(info.shape, [info.bytes]);
         let mut pieces = Vec::new();

@@ -2,6 +2,7 @@
 //!
 //! What is written goes to the container's stage, and is committed when the handle is closed. Used by [`super`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
@@ -17,9 +18,6 @@ use crate::container::rewrite::Change;
 use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
 use crate::stage::{LogSpot, Stage};
-
-/// Zeros that are written at once where a range is emptied.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl Tree {
     /// Opens an entry of a container, to be written.
@@ -190,13 +188,22 @@ impl Tree {
             self.truncate_open(writer, end)?;
         }
         if bit(FALLOC_FL_PUNCH_HOLE) || bit(FALLOC_FL_ZERO_RANGE) {
-            let mut at = what.offset;
-            while at < end.min(len) {
-                let n = (end.min(len) - at).min(ZEROS.len() as u64);
-                self.write_array(writer, at, &ZEROS[..n as usize], Putting::default())?;
-                at += n;
-            }
+            self.zero_array(writer, what.offset.min(len)..end.min(len))?;
         }
+        Ok(())
+    }
+
+    fn zero_array(&self, writer: &ArrayWriter, range: Range<u64>) -> Result<()> {
+        let change = Change::Write {
+            offset: range.start,
+            len: range.end - range.start,
+        };
+        writer.container.rewrite().permits(&writer.name, change)?;
+        let stays = self.moves.stay();
+        self.follow(&writer.version, &writer.container)?;
+        writer.stage().write_zeros(writer.array, range)?;
+        drop(stays);
+        self.was_staged(writer);
         Ok(())
     }
 

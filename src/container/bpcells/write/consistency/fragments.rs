@@ -6,7 +6,7 @@ use crate::container::bpcells::fragments::MOST_POINTERS;
 use crate::container::bpcells::write::chromosomes::{Chromosomes, unsigned};
 use crate::container::bpcells::write::merged::MergedArray;
 use crate::container::bpcells::write::objection::Objection;
-use crate::container::bpcells::write::spaces::{read_step, steps};
+use crate::container::bpcells::write::spaces::{read_step, telling_steps};
 use crate::container::numbers::Numbers;
 
 pub(super) fn judge(judge: &Judge<'_>) -> Ruling {
@@ -39,7 +39,7 @@ impl Judge<'_> {
         let is_changed = self.merged.has_changed(&["chr_ptr"]);
         let mut space = self.space(pointers)?;
         let mut largest = 0;
-        for step in steps(0..pointers.len) {
+        for step in telling_steps(pointers.shown, 0..pointers.len) {
             let entries = read_step(pointers.shown, &step, &mut space)?;
             let pairs = entries.chunks_exact(2 * width as usize);
             for (pair, number) in pairs.zip(step.start / (2 * width)..) {
@@ -123,7 +123,7 @@ impl Judge<'_> {
         space = self.space(&start)?;
         for run in elements.runs() {
             let mut before = None;
-            for step in steps(4 * run.start..4 * run.end) {
+            for step in telling_steps(start.shown, 4 * run.start..4 * run.end) {
                 let Some(values) = passable(read_step(start.shown, &step, &mut space))? else {
                     before = None;
                     continue;

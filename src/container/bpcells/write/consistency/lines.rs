@@ -3,7 +3,7 @@
 use super::{Judge, Ruling};
 use crate::container::bpcells::write::merged::MergedArray;
 use crate::container::bpcells::write::objection::Objection;
-use crate::container::bpcells::write::spaces::{read_step, steps};
+use crate::container::bpcells::write::spaces::{read_step, telling_steps};
 
 impl Judge<'_> {
     /// The number of names; an objection to those that would not be read as they are written.
@@ -19,7 +19,7 @@ impl Judge<'_> {
         let mut space = self.space(array)?;
         let dirty = array.dirty();
         let (mut lines, mut last) = (0, None);
-        for step in steps(0..array.len) {
+        for step in telling_steps(array.shown, 0..array.len) {
             let text = read_step(array.shown, &step, &mut space)?;
             for end in memchr::memchr_iter(b'\n', text) {
                 let before = match end.checked_sub(1) {

@@ -6,7 +6,7 @@ use crate::container::bpcells::write::chromosomes::unsigned;
 use crate::container::bpcells::write::forms::ArrayForm;
 use crate::container::bpcells::write::merged::MergedArray;
 use crate::container::bpcells::write::objection::Objection;
-use crate::container::bpcells::write::spaces::{read_step, steps};
+use crate::container::bpcells::write::spaces::{read_step, telling_steps};
 use crate::container::numbers::Numbers;
 
 pub(super) fn judge(judge: &Judge<'_>) -> Ruling {
@@ -48,7 +48,7 @@ impl Judge<'_> {
         let width = pointers.form.width().unwrap_or(8);
         let mut space = self.space(pointers)?;
         let mut before = None;
-        for step in steps(0..pointers.len) {
+        for step in telling_steps(pointers.shown, 0..pointers.len) {
             let entries = read_step(pointers.shown, &step, &mut space)?;
             let numbers = step.start / width..;
             for (entry, number) in entries.chunks_exact(width as usize).zip(numbers) {

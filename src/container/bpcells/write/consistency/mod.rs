@@ -13,7 +13,7 @@ use super::chromosomes::unsigned;
 use super::forms::arrays_of;
 use super::merged::{MergedArray, MergedContainer};
 use super::objection::Objection;
-use super::spaces::{lent, read_step, reading_space, steps};
+use super::spaces::{lent, read_step, reading_space, telling_steps};
 use crate::container::bpcells::version::Holds;
 use crate::container::numbers::Numbers;
 use crate::error::Error;
@@ -81,7 +81,7 @@ impl Judge<'_> {
     ) -> Ruling {
         let mut space = self.space(array)?;
         for run in elements.runs() {
-            for step in steps(4 * run.start..4 * run.end) {
+            for step in telling_steps(array.shown, 4 * run.start..4 * run.end) {
                 let Some(values) = passable(read_step(array.shown, &step, &mut space))? else {
                     continue;
                 };

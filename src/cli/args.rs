@@ -88,6 +88,9 @@ pub(super) enum Command {
     /// Reads the structure of HDF5 files for another arrayfs, on its standard input
     #[command(name = "hdf5-worker", hide = true)]
     Hdf5Worker,
+    /// Ends the connection on its standard input when a thread of a daemon has ended
+    #[command(name = "guardian", hide = true)]
+    Guardian { daemon: u32, thread: u32 },
 }
 
 #[derive(Subcommand)]

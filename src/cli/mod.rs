@@ -28,6 +28,7 @@ use clap::Parser;
 
 use crate::container::Preferences;
 use crate::daemon::background::Inherited;
+use crate::daemon::guardian;
 use args::{Command, Main, MountHelper};
 
 /// Why a command failed, in words for its user: what, where, and what to do.
@@ -95,8 +96,8 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
     let preferences = Preferences {
         dialect: dialect.unwrap_or_default(),
     };
-    // The worker's memory is bounded, and it may die.
-    if !matches!(main.command, Command::Hdf5Worker) {
+    // The worker's memory is bounded, and it may die; the guardian needs none.
+    if !matches!(main.command, Command::Hdf5Worker | Command::Guardian { .. }) {
         crate::memory::keep_reserve();
     }
     match main.command {
@@ -118,6 +119,10 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
         Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
         Command::Stage(command) => stage::run(&command, preferences),
         Command::Hdf5Worker => hdf5_worker(),
+        Command::Guardian { daemon, thread } => {
+            inherited.close();
+            guardian::guard(daemon, thread).map_err(Failure::new)
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::daemon::background::{self, ForkSide, Inherited, Readiness};
 use crate::daemon::log::Destination;
-use crate::daemon::{self, mount_table, processes, readahead, signals};
+use crate::daemon::{self, guardian, mount_table, processes, readahead, signals};
 use crate::disk::Disk;
 use crate::disk::local::LocalDisk;
 use crate::error::plain;
@@ -140,6 +140,14 @@ fn start<'a>(
     let set = device.as_ref().map(|device| readahead::set(*device, far));
     if let (Some(_), Ok(Err(e))) = (options.readahead, set) {
         log::warn!("readahead= has no effect: {}", plain(&e));
+    }
+    if let Ok(device) = &device
+        && let Err(e) = guardian::start(*device)
+    {
+        let why = plain(&e);
+        log::info!(
+            "no guardian ({why}): if the daemon is killed, programs may wait until `arrayfs umount`"
+        );
     }
     Ok(Running {
         mount,

@@ -10,6 +10,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, select};
 
 use super::{CommandResult, Failure};
 use crate::daemon;
+use crate::daemon::connection;
 use crate::daemon::mount_table::{self, Device};
 use crate::daemon::signals::Request;
 use crate::daemon::source_lock::SourceLock;
@@ -172,7 +173,8 @@ impl Running<'_> {
                     Ok(Request::End) | Err(_) => {
                         let told = io::Error::other("a second signal ended the waiting for it");
                         let written = self.not_all(&told);
-                        write_out::abort(device);
+                        // Without the right to, they wait.
+                        let _ = connection::abort(device);
                         return (None, written);
                     }
                 },

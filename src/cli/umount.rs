@@ -13,6 +13,7 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{CommandResult, Failure, output, status};
+use crate::daemon::connection;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::processes;
 use crate::daemon::write_out::{self, MountRoot};
@@ -42,7 +43,11 @@ pub(super) fn run(mountpoint: &Path) -> CommandResult {
         // The daemon has died, or this user may not look into the mount.
         Err(e) if status::is_dead(&e) => unmount(&mounted, true),
         // The question waits in the kernel and keeps the mount in use.
-        Err(e) if e.kind() == io::ErrorKind::TimedOut => Err(no_answer(&mounted)),
+        Err(e) if e.kind() == io::ErrorKind::TimedOut => {
+            let dead = end_dead(&mounted)?.ok_or_else(|| no_answer(&mounted))?;
+            unmount(&mounted, true)?;
+            dead.wait(&mounted)
+        }
         Err(_) => unmount(&mounted, false),
     }
 }
@@ -137,6 +142,7 @@ fn answer<T>(mounted: &Mounted, done: &Receiver<io::Result<T>>) -> Result<io::Re
         match done.recv_timeout(BETWEEN_LOOKS) {
             Ok(outcome) => return Ok(outcome),
             Err(RecvTimeoutError::Timeout) => {
+                end_dead(mounted)?;
                 let pid = processes::daemon_of(mounted.device, &mounted.mountpoint);
                 if pid.is_some_and(processes::is_stopped) {
                     return Err(no_answer(mounted));
@@ -145,6 +151,24 @@ fn answer<T>(mounted: &Mounted, done: &Receiver<io::Result<T>>) -> Result<io::Re
             Err(e) => return Ok(Err(io::Error::other(e))),
         }
     }
+}
+
+/// A daemon that has been killed and cannot end, because of who waits for it: nobody does any more.
+fn end_dead(mounted: &Mounted) -> Result<Option<Daemon>, Failure> {
+    let dead = processes::dead_daemon_of(mounted.device, &mounted.mountpoint);
+    let Some(dead) = dead.and_then(Daemon::watch) else {
+        return Ok(None);
+    };
+    connection::abort(mounted.device).map_err(|e| {
+        Failure::new(format!(
+            "{} is not unmounted: its daemon (pid {}) has been killed, and programs wait for it; only root or who \
+             mounted it may end that: {}",
+            mounted.mountpoint.display(),
+            dead.pid,
+            plain(&e)
+        ))
+    })?;
+    Ok(Some(dead))
 }
 
 fn unmount(mounted: &Mounted, lazily: bool) -> CommandResult {

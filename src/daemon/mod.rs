@@ -3,6 +3,8 @@
 //! Used by the commands that mount and unmount.
 
 pub mod background;
+pub mod connection;
+pub mod guardian;
 pub mod log;
 pub mod mount_table;
 pub mod privileges;

@@ -37,31 +37,51 @@ pub fn holders(device: Device) -> Vec<Holder> {
 
 /// The daemon of a mount, if it can be told from others.
 pub fn daemon_of(device: Device, mountpoint: &Path) -> Option<u32> {
-    let serving = |pid: &u32| is_ours(*pid) && has_connection(*pid);
+    let serving = |pid: &u32| is_ours(*pid) && has_connection(&pid.to_string());
     let daemons = || pids().into_iter().filter(serving);
     // Kernels since 6.16 tell the connection; before, the arguments have to do.
-    let mut by_connection = daemons().filter(|pid| serves(*pid, device));
+    let mut by_connection = daemons().filter(|pid| serves(&pid.to_string(), device));
     if let Some(pid) = by_connection.next() {
         return Some(pid);
     }
-    let mut by_arguments = daemons().filter(|pid| was_told(*pid, mountpoint));
+    let mut by_arguments = daemons().filter(|pid| was_told(&pid.to_string(), mountpoint));
     by_arguments
         .next()
         .filter(|_| by_arguments.next().is_none())
 }
 
+/// The daemon of a mount, if it has been killed and cannot end: in one of its threads the kernel waits.
+pub fn dead_daemon_of(device: Device, mountpoint: &Path) -> Option<u32> {
+    let is_dead = |pid: &u32| is_ours(*pid) && !is_alive(Path::new(&pid.to_string()));
+    let is_its = |thread: &String| {
+        let told = || connections(thread).is_empty() && was_told(thread, mountpoint);
+        has_connection(thread) && (serves(thread, device) || told())
+    };
+    let mut dead = pids().into_iter().filter(is_dead);
+    dead.find(|pid| threads(*pid).iter().any(is_its))
+}
+
+/// The threads of a process, as `/proc` names them.
+fn threads(pid: u32) -> Vec<String> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let entries = entries.into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.map(|thread| format!("{pid}/task/{thread}")).collect()
+}
+
 /// The mount that a daemon serves, as the daemon itself sees it; of those that it may be `related` to, where only
 /// numbers speak for it.
 pub(super) fn mount_of(pid: u32, related: impl Fn(&Mounted) -> bool) -> Option<Mounted> {
-    let connections = connections(pid);
+    let process = &pid.to_string();
+    let connections = connections(process);
     let is_its = |mounted: &Mounted| {
-        let told = || was_told(pid, &mounted.mountpoint);
+        let told = || was_told(process, &mounted.mountpoint);
         match connections.is_empty() {
             true => told(),
             false => connections.contains(&mounted.device.minor) && (related(mounted) || told()),
         }
     };
-    let mounts = mounts_of(&pid.to_string()).or_else(|_| mounts_of("self"));
+    let mounts = mounts_of(process).or_else(|_| mounts_of("self"));
     mounts.unwrap_or_default().into_iter().rfind(is_its)
 }
 
@@ -78,12 +98,17 @@ pub fn is_ours(pid: u32) -> bool {
 
 /// Whether a process is stopped, by a signal or a debugger.
 pub fn is_stopped(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit(") ")
-        .next()
-        .and_then(|rest| rest.chars().next());
-    matches!(state, Some('T' | 't'))
+    matches!(state(Path::new(&pid.to_string())), Some('T' | 't'))
+}
+
+/// Whether a process or thread, as `/proc` names it, is there and has not ended.
+pub(super) fn is_alive(process: &Path) -> bool {
+    !matches!(state(process), None | Some('Z' | 'X'))
+}
+
+fn state(process: &Path) -> Option<char> {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(process).join("stat")).ok()?;
+    stat.rsplit(") ").next()?.chars().next()
 }
 
 /// What daemons are called, however they were started.
@@ -105,19 +130,19 @@ fn pids() -> Vec<u32> {
 }
 
 /// Whether it has the device open; those who ask are called like daemons, but serve nothing.
-fn has_connection(pid: u32) -> bool {
-    let fds = std::fs::read_dir(format!("/proc/{pid}/fd"));
+fn has_connection(process: &str) -> bool {
+    let fds = std::fs::read_dir(format!("/proc/{process}/fd"));
     let mut fds = fds.into_iter().flatten().flatten();
     fds.any(|fd| std::fs::read_link(fd.path()).is_ok_and(|file| file.ends_with("dev/fuse")))
 }
 
-fn serves(pid: u32, device: Device) -> bool {
-    connections(pid).contains(&device.minor)
+fn serves(process: &str, device: Device) -> bool {
+    connections(process).contains(&device.minor)
 }
 
 /// The numbers of the connections that a process has open, on kernels that tell them.
-fn connections(pid: u32) -> Vec<u32> {
-    let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo"));
+fn connections(process: &str) -> Vec<u32> {
+    let infos = std::fs::read_dir(format!("/proc/{process}/fdinfo"));
     let number = |info: std::fs::DirEntry| {
         let text = std::fs::read_to_string(info.path()).unwrap_or_default();
         let mut lines = text.lines();
@@ -129,8 +154,8 @@ fn connections(pid: u32) -> Vec<u32> {
 }
 
 /// Whether an argument names the mountpoint; the directory that it was relative to is not known any more.
-fn was_told(pid: u32, mountpoint: &Path) -> bool {
-    let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+fn was_told(process: &str, mountpoint: &Path) -> bool {
+    let arguments = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let mut arguments = arguments.split(|&b| b == 0).filter(|arg| !arg.is_empty());
     arguments.any(|argument| {
         let argument = Path::new(OsStr::from_bytes(argument));
@@ -147,9 +172,13 @@ mod tests {
         let own = std::process::id();
         assert!(pids().contains(&own));
         assert!(!is_stopped(own));
-        let program = std::env::current_exe().unwrap();
-        assert!(was_told(own, &program));
-        assert!(!was_told(own, Path::new("/no/such")));
+        for process in [vec![own.to_string()], threads(own)].concat() {
+            assert!(is_alive(Path::new(&process)));
+            let program = std::env::current_exe().unwrap();
+            assert!(was_told(&process, &program));
+            assert!(!was_told(&process, Path::new("/no/such")));
+        }
+        assert!(!is_alive(Path::new("no/such")));
     }
 
     #[test]
@@ -157,5 +186,6 @@ mod tests {
         let proc = super::super::mount_table::device_at(Path::new("/proc")).unwrap();
         assert_eq!(holders(proc), []);
         assert_eq!(daemon_of(proc, Path::new("/no/such")), None);
+        assert_eq!(dead_daemon_of(proc, Path::new("/no/such")), None);
     }
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, bounded};
 use rustix::fs::{Mode, OFlags, open, syncfs};
 
+use super::connection;
 use super::mount_table::{Device, device_at, device_of};
 
 /// How long the answers to what was handed over are waited for: a slow disk takes that long.
@@ -53,8 +54,7 @@ impl MountRoot {
 
 /// Whether there was something to wait for.
 fn wait_for_answers(device: Device) -> bool {
-    let path = format!("/sys/fs/fuse/connections/{}/waiting", device.minor);
-    let lacking = || std::fs::read_to_string(&path).is_ok_and(|n| n.trim() != "0");
+    let lacking = || connection::waiting(device).is_some_and(|answers| answers > 0);
     let deadline = Instant::now() + PATIENCE;
     let mut waited = false;
     while lacking() && Instant::now() < deadline {
@@ -62,13 +62,6 @@ fn wait_for_answers(device: Device) -> bool {
         std::thread::sleep(BETWEEN_LOOKS);
     }
     waited
-}
-
-/// Ends the kernel's connection to a daemon that does not answer, so that nobody waits for it any more. Without
-/// the right to, or the file, they wait.
-pub fn abort(device: Device) {
-    let path = format!("/sys/fs/fuse/connections/{}/abort", device.minor);
-    let _ = std::fs::write(path, "1");
 }
 
 /// Runs `work` in a thread of its own and hands out what it returns.

@@ -10,6 +10,7 @@ mod made;
 mod mappings;
 mod model;
 mod programs;
+mod renamed_over;
 mod round_trip;
 mod shapes;
 mod sharing;

@@ -7,11 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, copy_file_range, fallocate};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, StatxFlags, copy_file_range, fallocate, statx};
 
 use crate::harness::is_root;
 use crate::harness::place::{Place, scenarios};
-use crate::harness::users::{OTHER, as_user};
+use crate::harness::users::{OTHER, as_user, as_user_in_groups};
 
 scenarios![
     changes_by_users_clear_the_bits,
@@ -25,7 +25,7 @@ scenarios![
 type Change = (&'static str, fn(&Path));
 
 /// Ways to change what a file holds.
-const CHANGES: [Change; 7] = [
+const CHANGES: [Change; 9] = [
     ("write", |path| writer(path).write_all_at(b"x", 0).unwrap()),
     ("append", |path| {
         use std::io::Write;
@@ -43,6 +43,13 @@ const CHANGES: [Change; 7] = [
     }),
     ("fallocate", |path| {
         fallocate(writer(path), FallocateFlags::empty(), 0, 10_000).unwrap();
+    }),
+    ("punch", |path| {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(writer(path), flags, 0, 4).unwrap();
+    }),
+    ("zero", |path| {
+        fallocate(writer(path), FallocateFlags::ZERO_RANGE, 0, 4).unwrap();
     }),
     ("copy_file_range", |path| {
         let from = File::open(path.with_file_name("from")).unwrap();
@@ -63,8 +70,11 @@ fn program(place: &Place, mode: u32) -> std::path::PathBuf {
     path
 }
 
+/// Asked for alone: what else is asked for would have the kernel ask again.
 fn mode(path: &Path) -> u32 {
-    path.metadata().unwrap().mode() & 0o7777
+    let (flags, mask) = (AtFlags::empty(), StatxFlags::MODE);
+    let found = statx(CWD, path, flags, mask).unwrap();
+    u32::from(found.stx_mode) & 0o7777
 }
 
 #[track_caller]
@@ -82,12 +92,25 @@ fn changes_by_users_clear_the_bits(place: &Place) {
         return;
     }
     for (what, change) in CHANGES {
-        for (before, after) in [(0o6777, 0o777), (0o4766, 0o766), (0o2777, 0o777)] {
+        for (before, after) in [(0o6777, 0o777), (0o4766, 0o766), (0o2777, 0o777)]
+            .into_iter()
+            .chain([(0o2666, 0o666), (0o2766, 0o766), (0o6766, 0o766)])
+        {
             let path = program(place, before);
             as_user(OTHER, || change(&path));
             assert_mode(place, after, what);
         }
     }
+}
+
+/// What is done for a user is done in none of the groups of who mounts.
+#[test]
+fn groups_of_the_daemon_keep_no_bits() {
+    if !is_root("a daemon in a group") {
+        return;
+    }
+    let place = as_user_in_groups(0, &[0], || Place::mounted(&[]));
+    changes_by_users_clear_the_bits(&place);
 }
 
 fn changes_by_root_keep_the_bits(place: &Place) {

@@ -20,6 +20,7 @@ scenarios![
     impossible_renames_are_refused,
     a_directory_is_emptied_while_it_is_listed,
     many_names_come_and_go,
+    a_file_with_many_names_is_there_as_long_as_one_is,
     a_deep_tree_is_moved_as_a_whole,
     dots_lead_where_they_should,
     links_are_kept_as_they_are,
@@ -215,6 +216,32 @@ fn dots_lead_where_they_should(place: &Place) {
     std::fs::rename(place.join("z"), place.join("a/z")).unwrap();
     assert_eq!(read("../file"), "z");
     assert_eq!(read("../../file"), "a");
+}
+
+fn a_file_with_many_names_is_there_as_long_as_one_is(place: &Place) {
+    use std::os::unix::fs::MetadataExt;
+    const NAMES: usize = 40;
+    const LEFT: usize = 3;
+    let name = |number: usize| place.join(format!("name-{number}"));
+    std::fs::write(name(0), "content").unwrap();
+    (1..NAMES).for_each(|number| std::fs::hard_link(name(0), name(number)).unwrap());
+    let looked_up = |number: usize| assert_eq!(name(number).symlink_metadata().unwrap().len(), 7);
+    (0..NAMES).for_each(looked_up);
+    (LEFT..NAMES).for_each(|number| std::fs::remove_file(name(number)).unwrap());
+    for number in 0..LEFT {
+        let found = name(number).symlink_metadata().unwrap();
+        assert_eq!((found.nlink(), found.len()), ((LEFT - number) as u64, 7));
+        assert_content(&name(number), b"content");
+        std::fs::write(name(number), "changed").unwrap();
+        let held = File::open(name(number)).unwrap();
+        std::fs::remove_file(name(number)).unwrap();
+        let nlink = held.metadata().unwrap().nlink();
+        assert_eq!(nlink, (LEFT - number) as u64 - 1);
+        if number + 1 < LEFT {
+            assert_content(&name(number + 1), b"changed");
+            std::fs::write(name(number + 1), "content").unwrap();
+        }
+    }
 }
 
 fn links_are_kept_as_they_are(place: &Place) {

@@ -63,6 +63,10 @@ fn check_writable(source: &Path) -> Result<(), String> {
 fn prepare() {
     privileges::clear_umask();
     privileges::survive_length_limit();
+    if let Err(e) = privileges::leave_groups() {
+        let why = plain(&e.into());
+        log::warn!("the groups of who mounts cannot be left: {why}");
+    }
     if let Err(e) = privileges::respect_quotas() {
         let why = plain(&e.into());
         log::warn!("the right to exceed quotas cannot be given up: {why}");

@@ -7,6 +7,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::thread::{
     CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities,
+    set_thread_groups,
 };
 
 /// Files get the mode that the kernel's request says: it has applied the umask of who makes them.
@@ -18,6 +19,15 @@ pub fn clear_umask() {
 pub fn survive_length_limit() {
     // SAFETY: ignoring a signal runs no code of ours; no other thread runs yet.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// What is done for another user is done by that user alone: a group of root's would let him keep the set-group-id bit of
+/// files that belong to it.
+pub fn leave_groups() -> Result<(), Errno> {
+    match rustix::process::geteuid().is_root() {
+        true => set_thread_groups(&[]),
+        false => Ok(()),
+    }
 }
 
 /// Quotas, and the blocks that a file system keeps for root, hold for what is written for others: the

@@ -129,6 +129,8 @@ pub struct Allocation {
 pub struct Putting {
     /// To the end of the file, wherever that is by now, instead of the offset.
     pub append: bool,
+    /// Out of the kernel's page cache, because a mapping has changed a page.
+    pub of_mapping: bool,
     pub durable: Durability,
 }
 

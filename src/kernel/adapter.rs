@@ -264,19 +264,19 @@ impl Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let (caller, how) = (caller(req), putting(flags, write_flags));
-        let (ino, open) = (id(ino), handle(fh));
+        let (file, ino, open) = ((ino, fh), id(ino), handle(fh));
         let at_work = self.stand_ins.begin();
         if at_work.is_last() {
             let Some(data) = owned(data) else {
                 return reply.error(Errno::ENOMEM);
             };
             self.hand_over(Errand::Look, move |serving| {
-                serving.written(reply, |tree| {
+                serving.written(file, reply, |tree| {
                     tree.write(ino, open, offset, &data, how, caller)
                 });
             });
         } else {
-            self.serving.written(reply, |tree| {
+            self.serving.written(file, reply, |tree| {
                 tree.write(ino, open, offset, data, how, caller)
             });
         }
@@ -328,9 +328,11 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let (caller, mode) = (caller(req), mode.cast_unsigned());
-        self.serve_done(reply, move |tree| {
+        self.serve(move |serving| {
             let what = Allocation { mode, offset, len };
-            tree.allocate(id(ino), handle(fh), what, caller)
+            serving.allocated((ino, fh), reply, |tree| {
+                tree.allocate(id(ino), handle(fh), what, caller)
+            });
         });
     }
 
@@ -350,7 +352,9 @@ impl Filesystem for Adapter {
         let (caller, from) = (caller(req), (handle(fh_in), offset_in));
         let to = (id(ino_out), handle(fh_out), offset_out);
         self.serve(move |serving| {
-            serving.written(reply, |tree| tree.copy_range(from, to, len, caller));
+            serving.written((ino_out, fh_out), reply, |tree| {
+                tree.copy_range(from, to, len, caller)
+            });
         });
     }
 

@@ -24,7 +24,10 @@ pub(super) fn writes(flags: OpenFlags) -> bool {
 /// What the page cache writes goes where its page is, whatever the file was opened with.
 pub(super) fn putting(flags: OpenFlags, write: WriteFlags) -> Putting {
     if write.contains(WriteFlags::FUSE_WRITE_CACHE) {
-        return Putting::default();
+        return Putting {
+            of_mapping: true,
+            ..Putting::default()
+        };
     }
     let durable = match flags.0 & libc::O_SYNC {
         libc::O_SYNC => Durability::All,
@@ -33,6 +36,7 @@ pub(super) fn putting(flags: OpenFlags, write: WriteFlags) -> Putting {
     };
     Putting {
         append: flags.0 & libc::O_APPEND != 0,
+        of_mapping: false,
         durable,
     }
 }
@@ -112,7 +116,11 @@ mod tests {
         let written = putting(flags, WriteFlags::empty());
         assert!(written.append && written.durable == Durability::All);
         let mapped = putting(flags, WriteFlags::FUSE_WRITE_CACHE);
-        assert_eq!(mapped, Putting::default());
+        let expected = Putting {
+            of_mapping: true,
+            ..Putting::default()
+        };
+        assert_eq!(mapped, expected);
         let data = putting(OpenFlags(libc::O_DSYNC), WriteFlags::empty());
         assert_eq!(data.durable, Durability::Data);
     }

@@ -20,7 +20,7 @@ use super::session::Options;
 use super::stale_pages::{StaleFile, StaleFiles};
 use crate::error::{Error, Result};
 use crate::source::Space;
-use crate::tree::{Attr, InodeId, Open, Tree};
+use crate::tree::{Attr, HandleId, InodeId, Open, Tree};
 
 pub(super) struct Serving {
     pub(super) tree: Arc<Tree>,
@@ -43,10 +43,16 @@ impl Serving {
         ok: impl FnOnce(R, T),
         error: impl FnOnce(R, Errno),
     ) {
+        match self.outcome(work) {
+            Ok(value) => ok(reply, value),
+            Err(errno) => error(reply, errno),
+        }
+    }
+
+    fn outcome<T>(&self, work: impl FnOnce() -> Result<T>) -> std::result::Result<T, Errno> {
         match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(Ok(value)) => ok(reply, value),
-            Ok(Err(e)) => error(reply, self.failed(&e)),
-            Err(_) => error(reply, panicked()),
+            Ok(done) => done.map_err(|e| self.failed(&e)),
+            Err(_) => Err(panicked()),
         }
     }
 
@@ -60,14 +66,6 @@ impl Serving {
             self.options.faults.log(level, e);
         }
         errno
-    }
-
-    /// Runs `list`, which fills the reply to a request for names.
-    fn fill(&self, list: impl FnOnce() -> Result<()>) -> std::result::Result<(), Errno> {
-        match catch_unwind(AssertUnwindSafe(list)) {
-            Ok(result) => result.map_err(|e| self.failed(&e)),
-            Err(_) => Err(panicked()),
-        }
     }
 
     /// The file of an answer, if the kernel's pages of it are to go first. What the kernel reads by itself it has no
@@ -116,20 +114,52 @@ impl Serving {
     }
 
     pub(super) fn done(&self, reply: ReplyEmpty, work: impl Fn(&Tree) -> Result<()>) {
-        let ok = |reply: ReplyEmpty, ()| reply.ok();
-        self.answer(reply, || self.steadily(work), ok, ReplyEmpty::error);
+        self.done_once(reply, |tree| tree.steady(|| work(tree)));
     }
 
     /// The same, tried once, whatever is moved meanwhile.
     pub(super) fn done_once(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
-        let ok = |reply: ReplyEmpty, ()| reply.ok();
-        self.answer(reply, || work(&self.tree), ok, ReplyEmpty::error);
+        let outcome = self.outcome(|| work(&self.tree));
+        self.stale_files
+            .answer_after_outdated(&self.tree, move || match outcome {
+                Ok(()) => reply.ok(),
+                Err(errno) => reply.error(errno),
+            });
     }
 
-    /// Says how many bytes were written.
-    pub(super) fn written(&self, reply: ReplyWrite, work: impl FnOnce(&Tree) -> Result<usize>) {
-        let ok = |reply: ReplyWrite, n: usize| reply.written(u32::try_from(n).unwrap_or(u32::MAX));
+    /// Says how many bytes were written to an open file.
+    pub(super) fn written(
+        &self,
+        (ino, fh): (INodeNo, FileHandle),
+        reply: ReplyWrite,
+        work: impl FnOnce(&Tree) -> Result<usize>,
+    ) {
+        let ok = |reply: ReplyWrite, n: usize| {
+            self.note_lost_bits(ino, fh);
+            reply.written(u32::try_from(n).unwrap_or(u32::MAX));
+        };
         self.answer(reply, || work(&self.tree), ok, ReplyWrite::error);
+    }
+
+    /// A range of an open file has been allocated, or emptied.
+    pub(super) fn allocated(
+        &self,
+        (ino, fh): (INodeNo, FileHandle),
+        reply: ReplyEmpty,
+        work: impl Fn(&Tree) -> Result<()>,
+    ) {
+        self.done(reply, |tree| {
+            work(tree)?;
+            self.note_lost_bits(ino, fh);
+            Ok(())
+        });
+    }
+
+    /// The kernel leaves it to us to take set-user-id bits away, and goes on with the mode that it was told.
+    fn note_lost_bits(&self, ino: INodeNo, fh: FileHandle) {
+        if self.tree.has_lost_bits(HandleId(fh.0)) {
+            self.stale_files.drop_attributes(ino);
+        }
     }
 
     /// Says where in a file something is.
@@ -199,7 +229,7 @@ impl Serving {
     }
 
     pub(super) fn list(&self, ino: INodeNo, offset: u64, mut reply: ReplyDirectory) {
-        let filled = self.fill(|| {
+        let filled = self.outcome(|| {
             directory::kinds(&self.tree, InodeId(ino.0), offset, |name, next, kind| {
                 reply.add(ino, next, file_type(kind), name)
             })
@@ -212,7 +242,7 @@ impl Serving {
 
     pub(super) fn list_attributes(&self, ino: INodeNo, offset: u64, mut reply: ReplyDirectoryPlus) {
         let mut stale = Vec::new();
-        let filled = self.fill(|| {
+        let filled = self.outcome(|| {
             directory::attributes(&self.tree, InodeId(ino.0), offset, |name, next, entry| {
                 stale.extend(entry.and_then(|entry| self.stale(&entry.attr)));
                 // The kernel does not look at the attributes of `.` and `..`.

@@ -1,16 +1,17 @@
-//! Dropping the kernel's pages of files that somebody else has changed, before the kernel hears of the change.
+//! Dropping the kernel's pages that no longer hold, before the kernel hears of the change.
 //!
-//! A page that was the last of a file has zeros where bytes are by now: so the pages go first, and the answer that tells
-//! the new size follows. The kernel may have to wait for reads and writes of that file, which threads that serve
+//! Of files that somebody else has changed: a page that was the last of a file has zeros where bytes are by now, so the
+//! pages go first, and the answer that tells the new size follows. And of inodes that stay while their content becomes
+//! another one ([`OutdatedPages`]): before the request is answered that did it. The kernel may have to wait for reads and writes of that file, which threads that serve
 //! requests answer: so none of them waits for it. The answer is handed to a thread of its own, which does nothing else.
 //! Used by `serving`.
 
 use std::sync::{Arc, OnceLock};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, select, unbounded};
 use fuser::{INodeNo, Notifier};
 
-use crate::tree::{InodeId, StalePages, Tree};
+use crate::tree::{InodeId, OutdatedPages, StalePages, Tree};
 
 /// A file whose pages are to go.
 pub(super) type StaleFile = (InodeId, StalePages);
@@ -41,7 +42,7 @@ impl StaleFiles {
         Ok(StaleFiles { queue, notifier })
     }
 
-    /// Has the kernel ask for the attributes of a file that is being opened. For those it waits for nobody.
+    /// Has the kernel ask for the attributes of a file. For those it waits for nobody.
     pub(super) fn drop_attributes(&self, inode: INodeNo) {
         if let Some(notifier) = self.notifier.get()
             && let Err(e) = notifier.inval_inode(inode, -1, 0)
@@ -56,9 +57,26 @@ impl StaleFiles {
         files: Vec<StaleFile>,
         answer: impl FnOnce() + Send + 'static,
     ) {
-        if files.is_empty() {
-            return answer();
+        match files.is_empty() {
+            true => answer(),
+            false => self.queue(files, answer),
         }
+    }
+
+    /// Answers when all pages have gone that are outdated by now. Only for requests for whose answer no read and no write
+    /// of a file waits.
+    pub(super) fn answer_after_outdated(
+        &self,
+        tree: &Tree,
+        answer: impl FnOnce() + Send + 'static,
+    ) {
+        match tree.has_outdated() {
+            true => self.queue(Vec::new(), answer),
+            false => answer(),
+        }
+    }
+
+    fn queue(&self, files: Vec<StaleFile>, answer: impl FnOnce() + Send + 'static) {
         let answer = Box::new(answer);
         if let Err(e) = self.queue.send(WaitingAnswer { files, answer }) {
             // The thread has died, by a bug.
@@ -68,15 +86,40 @@ impl StaleFiles {
 }
 
 fn drop_all(tree: &Tree, notifier: &OnceLock<Notifier>, waiting: &Receiver<WaitingAnswer>) {
-    while let Ok(WaitingAnswer { files, answer }) = waiting.recv() {
-        for (inode, stale) in files {
-            if let Some(notifier) = notifier.get()
-                && let Err(e) = drop_pages(tree, notifier, inode, stale)
-            {
-                log::debug!("pages of inode {}: {e}", inode.0);
+    loop {
+        select! {
+            recv(waiting) -> next => match next {
+                Ok(next) => {
+                    // They became outdated before it was put behind them.
+                    tree.outdated().try_iter().for_each(|pages| drop_outdated(notifier, pages));
+                    drop_before_answer(tree, notifier, next);
+                }
+                Err(_) => return,
+            },
+            // Nobody may be waiting for them: a thread of the tree's own has committed.
+            recv(tree.outdated()) -> pages => {
+                pages.into_iter().for_each(|pages| drop_outdated(notifier, pages));
             }
         }
-        answer();
+    }
+}
+
+fn drop_before_answer(tree: &Tree, notifier: &OnceLock<Notifier>, waiting: WaitingAnswer) {
+    for (inode, stale) in waiting.files {
+        if let Some(notifier) = notifier.get()
+            && let Err(e) = drop_pages(tree, notifier, inode, stale)
+        {
+            log::debug!("pages of inode {}: {e}", inode.0);
+        }
+    }
+    (waiting.answer)();
+}
+
+fn drop_outdated(notifier: &OnceLock<Notifier>, pages: OutdatedPages) {
+    if let Some(notifier) = notifier.get()
+        && let Err(e) = notifier.inval_inode(INodeNo(pages.inode.0), 0, 0)
+    {
+        log::debug!("pages of inode {}: {e}", pages.inode.0);
     }
 }
 

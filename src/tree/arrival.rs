@@ -121,7 +121,7 @@ impl Tree {
     pub(super) fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
         let is_container = node.container().is_some();
         if let Some(file) = node.ordinary() {
-            file.tell(stat.identity.size);
+            file.tell(stat.identity.size, stat.mode);
         }
         Attr::of_source(inode, stat, is_container, &self.settings)
     }

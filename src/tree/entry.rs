@@ -36,11 +36,13 @@ impl Tree {
     /// back; what follows from arrays is another one after a commit.
     pub(super) fn keeps_pages(
         &self,
+        inode: InodeId,
         version: &ContainerVersion,
         entry: EntryIndex,
     ) -> Result<bool> {
         let is_array = self.open_version(version)?.array_at(entry).is_some();
-        Ok(is_array || !version.staged.was_committed())
+        let holds = is_array || !version.staged.was_committed();
+        Ok(holds && !self.outdated.has(inode))
     }
 
     /// What an entry of a container looks like, with what is staged.

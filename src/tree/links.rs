@@ -18,13 +18,15 @@ impl Inodes {
         Some((id, Arc::clone(&table.inodes.get(&id)?.node)))
     }
 
-    /// A name has gone. Returns the node that it led to.
+    /// A name has gone. Returns the node that it led to. A file that has others is not gone with the last one that is known
+    /// here, for these are not all: it is to be looked up by one of them.
     pub(super) fn unlinked(&self, link: &Dirent, stat: &Stat) -> Option<Arc<Node>> {
         let mut table = self.lock();
         let id = table.known(link, stat)?;
         let node = table.unlink(id, link);
         if let Some(inode) = table.inodes.get_mut(&id)
             && inode.links.is_empty()
+            && !(inode.node.can_have_many_names() && stat.nlink > 1)
         {
             let mut last = stat.clone();
             last.nlink = 0;

@@ -27,7 +27,9 @@ mod open_file;
 mod opening;
 mod ordinary;
 mod ours;
+mod outdated;
 mod pinned;
+mod replacing;
 mod shared_array;
 mod staged;
 mod status;
@@ -59,6 +61,7 @@ pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
 pub use ordinary::StalePages;
+pub use outdated::OutdatedPages;
 pub use writing::{Hole, InUse};
 
 use arrival::{node_of, recognise};
@@ -73,6 +76,7 @@ use node::Node;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
 use ordinary::{OrdinaryFile, StillKnown};
 use ours::OurFiles;
+use outdated::Outdated;
 use version::{ContainerVersion, Versions};
 
 /// What the kernel should forget, because the source changed or may change underneath.
@@ -120,6 +124,7 @@ pub struct Tree {
     versions: Versions,
     kept_names: KeptNames,
     invalidations: Sender<Invalidation>,
+    outdated: Outdated,
 }
 
 /// An opened file.
@@ -170,6 +175,7 @@ impl Tree {
             workers,
             settings,
             invalidations,
+            outdated: Outdated::default(),
         };
         Ok((tree, receiver))
     }
@@ -238,7 +244,14 @@ impl Tree {
             Ok((_, stat)) => stat,
             Err(missing) => match self.of_open(inode, missing, |source| source.stat()) {
                 Ok(stat) => stat,
-                Err(missing) => self.inodes.removed(inode).ok_or(missing)?,
+                Err(missing) => match self.inodes.removed(inode) {
+                    Some(removed) => removed,
+                    // It has other names than those that were known: the kernel is to look one of them up.
+                    None if missing.is_not_found() && self.inodes.paths(inode).is_empty() => {
+                        return Err(self.changed(Path::new("")));
+                    }
+                    None => return Err(missing),
+                },
             },
         };
         let mut attr = self.source_attr(inode, &node, &stat);
@@ -246,6 +259,15 @@ impl Tree {
             attr.stale = file.stale(moment, stat.identity);
         }
         Ok(attr)
+    }
+
+    /// Pages that are to go before the request is answered that made them outdated.
+    pub fn outdated(&self) -> &Receiver<OutdatedPages> {
+        self.outdated.taken()
+    }
+
+    pub fn has_outdated(&self) -> bool {
+        !self.outdated.is_empty()
     }
 
     /// The kernel has dropped its pages.
@@ -314,7 +336,7 @@ impl Tree {
             Node::Entry(version, entry) => {
                 self.check_current(version)?;
                 let opened = self.open_entry(version, *entry)?;
-                let pages = self.keeps_pages(version, *entry)?;
+                let pages = self.keeps_pages(inode, version, *entry)?;
                 (opened, StillKnown { pages, size: true }, false)
             }
         };

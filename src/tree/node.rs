@@ -98,6 +98,11 @@ impl Node {
         }
     }
 
+    /// Whether it is the same inode under all names of what it stands for, of which not all need be known.
+    pub(super) fn can_have_many_names(&self) -> bool {
+        matches!(self, Node::File(_) | Node::Special(..))
+    }
+
     /// The file of the source that is shown as it is.
     pub(super) fn ordinary(&self) -> Option<&OrdinaryFile> {
         match self {

@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::InodeId;
 use super::node::Node;
 use super::open_container::OpenContainer;
-use super::ordinary::OrdinaryFile;
+use super::ordinary::{OrdinaryFile, SET_ID};
 use super::shared_array::SharedArray;
 use super::staged::ArrayWriter;
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
@@ -54,7 +54,7 @@ pub(super) enum Stored {
 /// Whether a write by somebody takes away bits of the mode (set-user-id, set-group-id).
 pub(super) fn takes_away_bits(file: &Stored) -> bool {
     let stat = file.source().stat();
-    stat.is_ok_and(|stat| stat.mode & 0o6000 != 0)
+    stat.is_ok_and(|stat| stat.mode & SET_ID != 0)
 }
 
 impl Stored {

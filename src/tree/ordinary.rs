@@ -5,17 +5,23 @@
 //! file's identity is taken whenever the last of our changes under way has ended; one that differs from it later is
 //! somebody else's work. What others do while a change of ours is under way is not seen. Used by `tree`.
 
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::node::StoredAt;
 use crate::error::Result;
 use crate::source::FileIdentity;
 
+/// Of a mode: set-user-id and set-group-id.
+pub(super) const SET_ID: u16 = 0o6000;
+
 pub(super) struct OrdinaryFile {
     pub(super) at: StoredAt,
     /// Identity when it was found to be no container.
     seen: Mutex<Option<FileIdentity>>,
     content: Mutex<Content>,
+    /// The bits of its mode that a write takes away, as the kernel was told last.
+    told_bits: AtomicU16,
 }
 
 #[derive(Default)]
@@ -74,6 +80,7 @@ impl OrdinaryFile {
             at,
             seen: Mutex::default(),
             content: Mutex::default(),
+            told_bits: AtomicU16::new(0),
         }
     }
 
@@ -122,14 +129,21 @@ impl OrdinaryFile {
         }
     }
 
-    /// Notes that the kernel is going to be told how long it is.
-    pub(super) fn tell(&self, size: u64) {
+    /// Notes that the kernel is going to be told how long it is, and its mode.
+    pub(super) fn tell(&self, size: u64, mode: u16) {
+        self.told_bits.store(mode & SET_ID, Ordering::Relaxed);
         let mut content = self.content();
         content.told = match content.told {
             ToldSize::Nothing => ToldSize::Size(size),
             ToldSize::Size(told) if told == size => content.told,
             ToldSize::Size(_) | ToldSize::Uncertain => ToldSize::Uncertain,
         };
+    }
+
+    /// Whether the kernel was told of bits that a write takes away.
+    pub(super) fn told_bits(&self) -> Option<u16> {
+        let bits = self.told_bits.load(Ordering::Relaxed);
+        (bits != 0).then_some(bits)
     }
 
     /// Notes that it is opened, found like this after `moment`, and says what the kernel knows of that. It is going to forget
@@ -254,17 +268,17 @@ mod tests {
     fn another_size_than_that_told_is_not_known() {
         let file = file();
         assert!(!file.opened(file.moment(), of(1)).size);
-        file.tell(1);
+        file.tell(1, 0o644);
         assert!(file.opened(file.moment(), of(1)).size);
         for _ in 0..2 {
             assert!(!file.opened(file.moment(), of(2)).size, "not told yet");
         }
         // Which of two answers arrives last is not known.
-        file.tell(1);
-        file.tell(2);
+        file.tell(1, 0o644);
+        file.tell(2, 0o644);
         assert!(!file.opened(file.moment(), of(2)).size);
-        file.tell(2);
-        file.tell(2);
+        file.tell(2, 0o644);
+        file.tell(2, 0o644);
         assert!(file.opened(file.moment(), of(2)).size);
     }
 

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::entry_table::{ArrayNumber, ContainerNumber};
 use super::open_container::OpenContainer;
+use super::replacing::Replacements;
 use super::shared_array::{SharedArray, StoredBytes};
 use super::version::ContainerVersion;
 use crate::array::Array;
@@ -32,6 +33,7 @@ pub(super) struct Staged {
     /// Held by who commits.
     turn: Mutex<()>,
     commits: AtomicU64,
+    pub(super) replacements: Arc<Replacements>,
     /// Whether the tree holds on to it, because of what is staged.
     pub(super) pinned: AtomicBool,
     /// Why a log that was there could not be settled.

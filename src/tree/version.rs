@@ -184,11 +184,7 @@ impl Tree {
     fn note_access(&self, version: &ContainerVersion, found: &MemberStats) {
         if version.note_owner(Owner::of_container(found)) {
             for (inode, _) in self.inodes.of_version(version.id) {
-                self.send(Invalidation {
-                    inode,
-                    content: false,
-                    name: None,
-                });
+                self.forget_attributes(inode);
             }
         }
     }
@@ -251,11 +247,11 @@ impl Tree {
         });
     }
 
-    /// The kernel is to ask for attributes again, and for its pages if they have gone stale.
-    pub(super) fn forget_pages(&self, inode: InodeId, content: bool) {
+    /// The kernel is to ask for attributes again; its pages hold.
+    pub(super) fn forget_attributes(&self, inode: InodeId) {
         self.send(Invalidation {
             inode,
-            content,
+            content: false,
             name: None,
         });
     }

@@ -41,7 +41,7 @@ impl Tree {
             handle: self
                 .open_files
                 .insert(inode, OpenFile::inside(content, opened)),
-            keep_cache: true,
+            keep_cache: !self.outdated.has(inode),
             size_is_old: false,
             ordinary: false,
             set_id: false,
@@ -109,6 +109,10 @@ impl Tree {
         bytes: &[u8],
         how: Putting,
     ) -> Result<usize> {
+        let replacements = &writer.version.staged.replacements;
+        if how.of_mapping && replacements.is_of_the_old(writer.array) {
+            return Ok(bytes.len());
+        }
         let offset = match how.append {
             true => writer.stage().len(writer.array),
             false => offset,

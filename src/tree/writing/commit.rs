@@ -376,7 +376,10 @@ impl Tree {
                 .and_then(|number| base.stored_array(number).ok());
             let is_written =
                 array.is_some_and(|array| rewrite.permits(array.name(), nothing).is_ok());
-            self.forget_pages(inode, !is_written);
+            match is_written {
+                true => self.forget_attributes(inode),
+                false => self.outdated.add(inode, None),
+            }
         }
         Ok(())
     }

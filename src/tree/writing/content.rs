@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
-use super::super::ordinary::OrdinaryFile;
+use super::super::ordinary::{OrdinaryFile, SET_ID};
 use super::super::{HandleId, InodeId, Open, Tree};
 use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
@@ -88,6 +88,19 @@ impl Tree {
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.put(offset, bytes, how, caller))
+    }
+
+    /// Whether the source has taken bits of the mode away with what was written, of which the kernel was told before.
+    pub fn has_lost_bits(&self, handle: HandleId) -> bool {
+        let Ok(open) = self.open_files.get(handle) else {
+            return false;
+        };
+        let written = open.written();
+        let told = written.and_then(|(file, of)| Some((file, of.told_bits()?)));
+        told.is_some_and(|(file, bits)| {
+            let now = file.source().stat();
+            now.is_ok_and(|now| now.mode & SET_ID != bits)
+        })
     }
 
     /// Changes the length of a file, by an open handle if there is one.

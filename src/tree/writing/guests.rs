@@ -15,6 +15,7 @@ use super::super::node::{ContainerNode, Node, StoredAt};
 use super::super::open_container::OpenContainer;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::ordinary::OrdinaryFile;
+use super::super::replacing::OldPages;
 use super::super::staged::ArrayWriter;
 use super::super::version::ContainerVersion;
 use super::super::{Attr, HandleId, InodeId, Open, Tree};
@@ -232,18 +233,23 @@ impl Tree {
         let rewrite = writer.container.rewrite();
         rewrite.permits(&writer.name, Change::SetLen(len))?;
         self.remember_staged(version);
+        let replacement = version.staged.replacements.begin(writer.array);
         let replaced = copy(&writer, content, len).and_then(|()| self.commit(version, Effort::All));
         match replaced {
             Ok(()) => {
                 version.hidden.remove(entry);
-                self.forget_pages_of(version, entry);
+                let old_pages = Arc::new(replacement.succeeded());
+                self.outdate_pages_of(version, entry, Some(&old_pages));
                 Ok(())
             }
             Err(e) => {
-                if alone {
-                    self.throw_away(version, &writer)?;
-                }
-                Err(e)
+                let thrown_away = match alone {
+                    true => self.throw_away(version, &writer),
+                    false => Ok(()),
+                };
+                // Some are of what was shown meanwhile.
+                self.outdate_pages_of(version, entry, None);
+                thrown_away.and(Err(e))
             }
         }
     }
@@ -257,14 +263,16 @@ impl Tree {
     }
 
     /// The kernel's pages of an array are of what was there before.
-    fn forget_pages_of(&self, version: &ContainerVersion, entry: EntryIndex) {
+    fn outdate_pages_of(
+        &self,
+        version: &ContainerVersion,
+        entry: EntryIndex,
+        old_pages: Option<&Arc<OldPages>>,
+    ) {
         for (inode, _) in self.inodes.of_version(version.id) {
-            let is_it = self
-                .inodes
-                .get(inode)
-                .is_ok_and(|node| matches!(&*node, Node::Entry(_, found) if *found == entry));
-            if is_it {
-                self.forget_pages(inode, true);
+            let node = self.inodes.get(inode);
+            if node.is_ok_and(|node| matches!(&*node, Node::Entry(_, found) if *found == entry)) {
+                self.outdated.add(inode, old_pages.cloned());
             }
         }
     }

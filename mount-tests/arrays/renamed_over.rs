@@ -1,0 +1,123 @@
+//! Files that take the place of an array, and commits that change what follows from arrays: no page of what was there before is
+//! left when the request has been answered, for whoever reads, and for whoever maps the array and changes a byte.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use memmap2::MmapMut;
+
+use super::container;
+use crate::harness::place::{Place, open_directory};
+use crate::harness::reads::{assert_content, assert_same, read_direct};
+use crate::harness::seeded::Seeded;
+use crate::harness::writers::Matrix;
+
+const ROUNDS: usize = 150;
+
+/// Of the arrays: some pages.
+const LEN: usize = 80_000;
+
+fn map(path: &Path) -> MmapMut {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).open(path).unwrap();
+    // SAFETY: nobody makes the file shorter.
+    unsafe { MmapMut::map_mut(&file) }.unwrap()
+}
+
+/// Reads the array again and again, so that the kernel always has pages of it.
+fn read_on(path: &Path, until: &AtomicBool) {
+    let (file, mut found) = (File::open(path).unwrap(), vec![0; LEN]);
+    while !until.load(Ordering::Acquire) {
+        file.read_exact_at(&mut found, 0).unwrap();
+    }
+}
+
+/// One byte is changed through a mapping that is made after the rename; in every second round, one was changed before it.
+fn replace_and_change(place: &Place, path: &Path, random: &mut Seeded) {
+    let new = &place.join("new");
+    for round in 0..ROUNDS {
+        let mut expected = random.noise(LEN);
+        std::fs::write(new, &expected).unwrap();
+        let mut old = map(path);
+        if round % 2 == 0 {
+            old[random.below(LEN)] ^= 0xff;
+        }
+        std::fs::rename(new, path).unwrap();
+        let mut mapped = map(path);
+        let at = random.below(LEN);
+        mapped[at] ^= 0xff;
+        expected[at] ^= 0xff;
+        mapped.flush().unwrap();
+        drop((mapped, old));
+        assert_content(path, &expected);
+        let told = read_direct(path, 0, LEN).unwrap();
+        assert_same(path, &told, &expected);
+    }
+}
+
+fn no_old_page_comes_back(place: &Place, path: &Path) {
+    let (done, random) = (AtomicBool::new(false), &mut Seeded::new(1));
+    std::thread::scope(|threads| {
+        let reader = threads.spawn(|| read_on(path, &done));
+        let replaced = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            replace_and_change(place, path, random)
+        }));
+        done.store(true, Ordering::Release);
+        reader.join().unwrap();
+        replaced.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+#[test]
+fn no_page_of_a_replaced_array_of_a_file_comes_back() {
+    for way in ["commit=replace", "commit=inplace"] {
+        let place = Place::mounted(&[way]);
+        container(&place, "x.blp", &vec![1; LEN]);
+        no_old_page_comes_back(&place, &place.join("x.blp/data"));
+    }
+}
+
+#[test]
+fn no_page_of_a_replaced_array_of_a_directory_comes_back() {
+    let source = open_directory();
+    Matrix::random(1, LEN / 4).write_packed(&source.path().join("m"));
+    let place = Place::over(source, &[]);
+    no_old_page_comes_back(&place, &place.join("m/val"));
+}
+
+/// Who has it open and who opens it sees what follows from an array as soon as the close that commits that has returned.
+#[test]
+fn what_follows_from_an_array_is_shown_when_the_close_returns() {
+    const FRAGMENTS: usize = 5000;
+    let place = Place::mounted(&[]);
+    let directory = place.join("f.bpcells");
+    let write = |name: &str, bytes: &[u8]| std::fs::write(directory.join(name), bytes).unwrap();
+    let numbers = |number: u32| number.to_le_bytes().repeat(FRAGMENTS);
+    std::fs::create_dir(&directory).unwrap();
+    write("version", b"packed-fragments-v2\n");
+    write("cell", &numbers(0));
+    write("start", &numbers(1));
+    write("end", &numbers(2));
+    let pointers = [0u64, FRAGMENTS as u64];
+    write("chr_ptr", &pointers.map(u64::to_le_bytes).concat());
+    write("cell_names", b"one\n");
+    write("chr_names", b"one\n");
+    File::open(&directory).unwrap().sync_all().unwrap();
+    let path = &directory.join("end_max");
+    let held = File::open(path).unwrap();
+    let mut before = std::fs::read(path).unwrap();
+    for round in 3..3 + ROUNDS as u32 {
+        let mut options = OpenOptions::new();
+        let end = options.write(true).open(directory.join("end")).unwrap();
+        end.write_all_at(&numbers(round), 0).unwrap();
+        drop(end);
+        let mut shown = vec![0; before.len()];
+        held.read_exact_at(&mut shown, 0).unwrap();
+        let told = read_direct(path, 0, before.len()).unwrap();
+        assert_ne!(told, before);
+        assert_same(path, &shown, &told);
+        before = told;
+    }
+}

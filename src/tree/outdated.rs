@@ -1,0 +1,103 @@
+//! Inodes that stay while their content becomes another one: the kernel's pages of them no longer hold.
+//!
+//! A file that takes the place of an array does that, and a commit, to what follows from arrays. The
+//! kernel is told before the request that did it is answered: whoever maps an old page afterwards and
+//! changes a byte of it would have the kernel write all of it back. Dropping pages may wait for reads and
+//! writes of the inode, so the tree only says which are to go; `kernel::stale_pages` takes them from here.
+//! Used by `writing`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender};
+
+use super::InodeId;
+use super::replacing::OldPages;
+
+/// How often the pages of each of these are still to be dropped.
+type Waiting = Arc<Mutex<HashMap<InodeId, usize>>>;
+
+/// Of a tree.
+pub(super) struct Outdated {
+    queue: Sender<OutdatedPages>,
+    taken: Receiver<OutdatedPages>,
+    waiting: Waiting,
+}
+
+/// Pages that are to be dropped, until this is.
+pub struct OutdatedPages {
+    pub inode: InodeId,
+    waiting: Waiting,
+    _of: Option<Arc<OldPages>>,
+}
+
+impl Default for Outdated {
+    fn default() -> Self {
+        let (queue, taken) = crossbeam_channel::unbounded();
+        Outdated {
+            queue,
+            taken,
+            waiting: Waiting::default(),
+        }
+    }
+}
+
+impl Outdated {
+    /// `of`: what else ends when they have gone.
+    pub(super) fn add(&self, inode: InodeId, of: Option<Arc<OldPages>>) {
+        *lock(&self.waiting).entry(inode).or_default() += 1;
+        let _ = self.queue.send(OutdatedPages {
+            inode,
+            waiting: Arc::clone(&self.waiting),
+            _of: of,
+        });
+    }
+
+    /// In the order in which they became outdated.
+    pub(super) fn taken(&self) -> &Receiver<OutdatedPages> {
+        &self.taken
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.waiting).is_empty()
+    }
+
+    pub(super) fn has(&self, inode: InodeId) -> bool {
+        lock(&self.waiting).contains_key(&inode)
+    }
+}
+
+impl Drop for OutdatedPages {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.waiting);
+        if let Some(times) = waiting.get_mut(&self.inode) {
+            *times -= 1;
+            if *times == 0 {
+                waiting.remove(&self.inode);
+            }
+        }
+    }
+}
+
+fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<InodeId, usize>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inode_is_outdated_until_all_its_pages_have_been_dropped() {
+        let (outdated, inode) = (Outdated::default(), InodeId(7));
+        assert!(outdated.is_empty());
+        outdated.add(inode, None);
+        outdated.add(inode, None);
+        let first = outdated.taken().try_recv().unwrap();
+        assert_eq!(first.inode, inode);
+        drop(first);
+        assert!(outdated.has(inode) && !outdated.has(InodeId(8)));
+        drop(outdated.taken().try_recv());
+        assert!(outdated.is_empty());
+    }
+}

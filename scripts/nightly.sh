@@ -1,6 +1,7 @@
 #!/bin/bash
-# Tries what scripts/test.sh does not: property tests with random seeds and many cases, random containers, random
-# operations in writable mounts.
+# Tries what scripts/test.sh does not: all of what takes so long that only a sample of it is tried there (every state
+# of the crash simulation, every kill, every seed), then property tests with random seeds and many cases, random
+# containers, random operations in writable mounts.
 #
 #     scripts/nightly.sh [ROUNDS]        default 10
 #
@@ -19,6 +20,9 @@ install_test_tools
 build --bins
 
 failed=()
+say "the whole"
+ARRAYFS_TEST_WHOLE=1 cargo test --release --locked --no-fail-fast --lib --test mount-tests </dev/null ||
+    failed+=("the whole, ARRAYFS_TEST_WHOLE=1")
 for ((round = 1; round <= rounds; round++)); do
     seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
     say "round $round of $rounds: seed $seed"

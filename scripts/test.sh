@@ -1,13 +1,21 @@
 #!/bin/bash
 # Installs what is missing and runs every check and test. The last line is the count.
 #
-#     scripts/test.sh
+#     scripts/test.sh [--quick]
 #
-# Works without a terminal and without input. A larger golden corpus beside the checkout is used, if there
-# is one. Exit status: 0 when everything passed.
+# --quick: format, lints, the library, and the mounted tests that take seconds. Of what takes long a sample is
+# tried; scripts/nightly.sh tries all of it. Works without a terminal and without input. A larger golden corpus
+# beside the checkout is used, if there is one. Exit status: 0 when everything passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/install.sh
+
+quick=
+case "$*" in
+'') ;;
+--quick) quick=1 ;;
+*) die "usage: scripts/test.sh [--quick]" ;;
+esac
 
 passed=0
 failed=0
@@ -45,6 +53,30 @@ logged() {
     shift
     "$@" </dev/null 2>&1 | tee "$log"
     return "${PIPESTATUS[0]}"
+}
+
+# run_tests NAME TARGET... -- ARGUMENT...: runs and counts tests. How long each took stands in $scratch/times.
+#
+# Only an unstable option of the test programs tells times; they alone see that it is wanted, not what is built.
+run_tests() {
+    local name=$1 targets=() status=0
+    local log=$scratch/${name// /-}.log
+    shift
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        targets+=("$1")
+        shift
+    done
+    say "$name"
+    logged "$log" cargo test --release --locked --no-fail-fast "${targets[@]}" \
+        --config "target.'cfg(unix)'.runner = ['env', 'RUSTC_BOOTSTRAP=1']" \
+        -- -Z unstable-options --report-time "${@:2}" || status=$?
+    count "$name" $status "$log" '^test result: [^0-9]*([0-9]+) passed; ([0-9]+) failed.*'
+    sed -nE "s/^test (.*) \.\.\. .*<([0-9.]+)s>\$/\2 s  \1/p" "$log" >>"$scratch/times"
+}
+
+slowest() {
+    say "the slowest tests"
+    sort -rn "$scratch/times" | head -n 20
 }
 
 # Everything that tests leave behind is found by these two: their directory and a mark in the environment.
@@ -103,42 +135,46 @@ else
 fi
 
 # cargo-deny looks only at Cargo.lock and deny.toml, except for advisories, whose database is downloaded.
-command -v cargo-deny >/dev/null || {
-    say "installing cargo-deny"
-    cargo install --quiet cargo-deny --version 0.20.2 --locked </dev/null || say "cargo-deny cannot be installed"
-}
-if command -v cargo-deny >/dev/null; then
+dependencies() {
+    command -v cargo-deny >/dev/null || {
+        say "installing cargo-deny"
+        # Built without optimisation it is there in half the time, and fast enough.
+        cargo install --quiet --debug cargo-deny --version 0.20.2 --locked </dev/null || say "cargo-deny cannot be installed"
+    }
+    command -v cargo-deny >/dev/null || return 0
     check dependencies cargo deny --log-level error check bans licenses sources
     say "advisories: cargo deny check advisories"
     timeout 60 cargo deny --log-level error check advisories </dev/null >"$scratch/advisories.log" 2>&1 ||
         say "advisories: not good, or the database cannot be reached; not counted (see cargo deny check advisories)"
-fi
+}
 
+# Whatever takes minutes, or mounts nothing.
+slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fsx round_trip orders:: little_memory)
+
+# Writes always, or never mounts: whether a run mounts read-only cannot matter to these.
+writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: arrays:: matrices::)
+
+[ "$quick" ] || dependencies
 build --bins
-status=0
-logged "$scratch/cargo.log" cargo test --release --locked --no-fail-fast || status=$?
-count "cargo test" $status "$scratch/cargo.log" '^test result: [^0-9]*([0-9]+) passed; ([0-9]+) failed.*'
-
-# Once more with read-only mounts, but for what only writes, or mounts nothing.
-say "mounted tests, read-only"
-status=0
-skipped=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix::)
-ARRAYFS_TEST_MODE=ro logged "$scratch/cargo-ro.log" cargo test --release --locked --no-fail-fast --test mount-tests -- \
-    "${skipped[@]/#/--skip=}" || status=$?
-count "mounted tests, read-only" $status "$scratch/cargo-ro.log" '^test result: [^0-9]*([0-9]+) passed; ([0-9]+) failed.*'
-
-check "README session" "$ARRAYFS_PYTHON" scripts/readme_session.py
-
-if [ -f ../shared/tools/check_golden.py ] && [ -d ../shared/golden ]; then
-    say "golden corpus beside the checkout"
-    status=0
-    logged "$scratch/golden.log" "$ARRAYFS_PYTHON" ../shared/tools/check_golden.py \
-        --bin target/release/arrayfs --root ../shared/golden || status=$?
-    count "golden corpus" $status "$scratch/golden.log" '^([0-9]+) passed, ([0-9]+) failed.*'
+run_tests "unit tests" --lib --bins --
+if [ "$quick" ]; then
+    run_tests "mounted tests that take seconds" --test mount-tests -- "${slow[@]/#/--skip=}"
+else
+    run_tests "mounted tests" --test mount-tests --
+    ARRAYFS_TEST_MODE=ro run_tests "mounted tests, read-only" --test mount-tests -- "${writes[@]/#/--skip=}"
+    check "README session" "$ARRAYFS_PYTHON" scripts/readme_session.py
+    if [ -f ../shared/tools/check_golden.py ] && [ -d ../shared/golden ]; then
+        say "golden corpus beside the checkout"
+        status=0
+        logged "$scratch/golden.log" "$ARRAYFS_PYTHON" ../shared/tools/check_golden.py \
+            --bin target/release/arrayfs --root ../shared/golden || status=$?
+        count "golden corpus" $status "$scratch/golden.log" '^([0-9]+) passed, ([0-9]+) failed.*'
+    fi
 fi
 
 check "nothing left behind" nothing_left
 
+slowest
 if [ ${#failures[@]} -gt 0 ]; then
     say "failed: ${failures[*]}"
 fi

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::process::Signal;
 
 use super::hidden;
+use crate::harness::depth::rounds;
 use crate::harness::mounted::Mounted;
 use crate::harness::process::{arrayfs, send};
 use crate::harness::reads::assert_content;
@@ -16,7 +17,8 @@ use crate::harness::seeded::{Seeded, run_seed};
 use crate::harness::writers::Bloscpack;
 use crate::harness::{scratch_directory, wait_until};
 
-const KILLS: u64 = 50;
+/// In a sample, and in the whole.
+const KILLS: (u64, u64) = (12, 50);
 const NUMBERS: usize = 20_000;
 
 fn plain(round: u64) -> Vec<u8> {
@@ -52,7 +54,7 @@ fn kill_again_and_again(options: &'static [&'static str]) {
     Bloscpack::default().write(&container, &plain(0));
     let mut random = Seeded::new(options.len() as u64);
     let mut round = 0;
-    for kill in 0..KILLS {
+    for kill in 0..rounds(KILLS) {
         let mounted = Mounted::new(source.path(), options);
         let path = &mounted.join("x.blp/data");
         let begun = AtomicU64::new(round);

@@ -1,6 +1,7 @@
 //! The ground that every test stands on: mounts that leave nothing behind, programs with a deadline,
 //! containers with known content, exact reads.
 
+pub mod depth;
 pub mod judge;
 pub mod known;
 pub mod mounted;

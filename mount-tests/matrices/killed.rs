@@ -13,12 +13,14 @@ use tempfile::TempDir;
 
 use super::raw::{Raw, lines};
 use super::{encode, is_staged, judge, ours};
+use crate::harness::depth::rounds;
 use crate::harness::mounted::Mounted;
 use crate::harness::process::{arrayfs, send};
 use crate::harness::seeded::{Seeded, run_seed};
 use crate::harness::{scratch_directory, wait_until};
 
-const KILLS: u64 = 50;
+/// In a sample, and in the whole.
+const KILLS: (u64, u64) = (12, 50);
 
 /// Every value and every row number is the round's; entries and columns are others than in the rounds beside it.
 fn plain(version: &str, round: u64) -> Raw {
@@ -159,15 +161,19 @@ fn looked_at(source: &TempDir, (begun, synced): (u64, usize), what: &str) -> u64
 
 #[test]
 fn a_container_is_one_round_as_a_whole_after_every_kill() {
-    kill_again_and_again("packed-uint-matrix-v2", Way::OneByOne, KILLS / 2);
+    kill_again_and_again("packed-uint-matrix-v2", Way::OneByOne, rounds(KILLS) / 2);
 }
 
 #[test]
 fn a_container_that_is_written_by_several_handles_is_one_round_after_every_kill() {
-    kill_again_and_again("packed-uint-matrix-v2", Way::Together, KILLS / 2);
+    kill_again_and_again("packed-uint-matrix-v2", Way::Together, rounds(KILLS) / 2);
 }
 
 #[test]
 fn a_container_that_is_not_packed_is_one_round_after_every_kill() {
-    kill_again_and_again("unpacked-double-matrix-v2", Way::OneByOne, KILLS / 4);
+    kill_again_and_again(
+        "unpacked-double-matrix-v2",
+        Way::OneByOne,
+        rounds(KILLS) / 4,
+    );
 }

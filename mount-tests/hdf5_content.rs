@@ -11,6 +11,8 @@ use crate::harness::mounted::Mounted;
 use crate::harness::process::arrayfs;
 use crate::harness::python::Written;
 use crate::harness::reads::{assert_content, assert_same, walk};
+use crate::harness::scratch_directory;
+use crate::harness::tools::shell;
 
 /// A mounted file and what its `arrays.json` says.
 struct Shown {
@@ -158,14 +160,44 @@ fn strings_of_any_length_are_lines_and_of_one_length_are_padded() {
     assert_content(&directory.join("scalar"), b"alone\n");
 }
 
+/// They hold no data: a program that copies the directory has nothing to copy of them.
+#[test]
+fn committed_datatypes_stand_in_arrays_json_and_have_no_entry() {
+    let shown = Shown::new("committed", "committed.h5");
+    let expected = json!({
+        "number": {"dtype": "int32", "attributes": {"unit": "m"}},
+        "again": {"dtype": "int32", "attributes": {"unit": "m"}},
+        "group/pair": {"dtype": "[('a', '<i2'), ('b', '<f8')]"},
+        "group/triple": {"dtype": "float32", "shape": [3]},
+        "text": {"dtype": "str"},
+        "lists": {"unreadable": "elements of type variable-length sequence of int32"},
+    });
+    assert_eq!(shown.described["types"], expected);
+    assert_eq!(shown.described.get("unreadable"), None);
+    let file = shown.mounted.join("committed.h5");
+    for name in expected.as_object().unwrap().keys() {
+        let read = std::fs::read(file.join(name)).unwrap_err();
+        assert_eq!(read.raw_os_error(), Some(libc::ENOENT), "{name}");
+    }
+    let to = scratch_directory();
+    shell(to.path(), "cp -r \"$1\" copy", &[&file]);
+    assert_content(&to.path().join("copy/of"), &7i32.to_le_bytes());
+    let stored = shown.written.source().join("committed.h5");
+    let info = arrayfs([Path::new("info"), &stored]).success();
+    let of_triple = "group/triple\n  type without data: float32 (3)";
+    assert!(info.text().contains(of_triple), "{}", info.text());
+    let verified = arrayfs([Path::new("verify"), &stored]).success();
+    assert!(
+        verified.text().ends_with(": sound\n"),
+        "{}",
+        verified.text()
+    );
+}
+
 #[test]
 fn what_cannot_be_shown_is_named_with_the_reason() {
     let shown = Shown::new("types", "types.h5");
-    for (name, part) in [
-        ("not/lists", ""),
-        ("not/references", "reference"),
-        ("not/type", "datatype"),
-    ] {
+    for (name, part) in [("not/lists", ""), ("not/references", "reference")] {
         let unreadable = shown.described["unreadable"].as_array().unwrap();
         let member = unreadable.iter().find(|member| member["name"] == name);
         let reason = member.unwrap_or_else(|| panic!("{name}: {unreadable:?}"))["reason"].as_str();

@@ -183,7 +183,6 @@ fn whatever_is_whole_has_an_entry_and_keeps_its_attributes() {
         ("numbered", "where it ends is not known", true),
         ("endless-view", "virtual itself", true),
         ("view", "virtual itself", true),
-        ("type", "datatype", false),
         ("rows", "other.h5", false),
     ] {
         let told = unreadable.iter().find(|member| member["name"] == name);

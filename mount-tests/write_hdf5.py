@@ -131,6 +131,19 @@ def whole(directory, _):
             file.attrs["binsparse"] = json.dumps({"binsparse": described})
 
 
+def committed(directory, _):
+    """committed.h5: datatypes that have names, and an array of one."""
+    with h5py.File(directory / "committed.h5", "w") as file:
+        file["number"] = np.dtype("<i4")
+        file["number"].attrs["unit"] = "m"
+        file["again"] = file["number"]
+        file["group/pair"] = np.dtype([("a", "<i2"), ("b", ">f8")])
+        file["group/triple"] = np.dtype(("<f4", (3,)))
+        file["text"] = h5py.string_dtype()
+        file["lists"] = h5py.vlen_dtype("<i4")
+        file.create_dataset("of", data=7, dtype=file["number"])
+
+
 def odd(directory, _):
     """odd.h5: whole things that are not shown, each with an attribute where it can have one; skipped.h5: a filter
     without a decoder that chunks skip, all of them or but for one; lacking.h5: BPCells groups without an array."""
@@ -139,7 +152,6 @@ def odd(directory, _):
         lists[:] = [count(2), count(3)]
         file.create_dataset("lists", data=lists, dtype=h5py.vlen_dtype("<i4"))
         file["references"] = np.array([file["lists"].ref], h5py.ref_dtype)
-        file["type"] = np.dtype("<i4")
         file["nowhere"] = h5py.SoftLink("/no/such")
         file["n" * 70_000] = count(3)
         file["n" * 70_001] = count(3)
@@ -236,7 +248,6 @@ def types(directory, _):
         lists[:] = [count(2), count(3)]
         file.create_dataset("not/lists", data=lists, dtype=h5py.vlen_dtype("<i4"))
         file["not/references"] = np.array([file["bool"].ref, file["cube"].ref], h5py.ref_dtype)
-        file["not/type"] = np.dtype("<i4")
 
 
 def storage(directory, _):

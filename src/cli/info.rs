@@ -33,6 +33,15 @@ fn print(out: &mut impl Write, path: &Path, container: &Description<'_>) -> io::
     for array in &container.arrays {
         print_array(out, array)?;
     }
+    for (name, committed) in &container.types {
+        let shape: Vec<String> = committed.shape.iter().map(u64::to_string).collect();
+        let of = match (&committed.dtype, &shape[..]) {
+            (Some(dtype), []) => dtype.clone(),
+            (Some(dtype), shape) => format!("{dtype} ({})", shape.join(", ")),
+            (None, _) => committed.unreadable.clone().unwrap_or_default(),
+        };
+        writeln!(out, "{name}\n  type without data: {of}")?;
+    }
     for (name, target) in &container.links {
         writeln!(out, "{name}\n  link to {target}")?;
     }

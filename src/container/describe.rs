@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::inside::join;
 use super::{Attributes, Container};
 use crate::array::Info;
+use crate::array::dtype::Dtype;
 use crate::error::{Error, Result};
 use crate::memory::set_aside;
 
@@ -26,6 +27,9 @@ pub struct Description<'a> {
     /// What is in the container and cannot be shown: name and reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<UnreadableDescription>,
+    /// Types that have names of their own, and no data.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub types: BTreeMap<String, TypeDescription>,
     /// Symbolic links to groups: name and target.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, String>,
@@ -47,6 +51,21 @@ pub struct UnreadableDescription {
     pub attributes: Map<String, Value>,
 }
 
+/// A type, as an array of it would be shown.
+#[derive(Serialize)]
+pub struct TypeDescription {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<String>,
+    /// Dimensions that each element has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shape: Vec<u64>,
+    /// Why an array of it could not be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub attributes: Map<String, Value>,
+}
+
 #[derive(Serialize)]
 pub struct ArrayDescription {
     pub name: String,
@@ -62,6 +81,24 @@ pub struct ArrayDescription {
     pub space: Option<&'static str>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub attributes: Map<String, Value>,
+}
+
+impl TypeDescription {
+    fn new(
+        dtype: std::result::Result<(Dtype, Vec<u64>), String>,
+        attributes: Map<String, Value>,
+    ) -> Self {
+        let (dtype, shape, unreadable) = match dtype {
+            Ok((dtype, shape)) => (Some(dtype.name().into_owned()), shape, None),
+            Err(why) => (None, Vec::new(), Some(why)),
+        };
+        TypeDescription {
+            dtype,
+            shape,
+            unreadable,
+            attributes,
+        }
+    }
 }
 
 impl ArrayDescription {
@@ -120,6 +157,13 @@ pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
         }
     });
     let unreadable: Vec<_> = unreadable.chain(late).collect();
+    let types = container.all_types().into_iter();
+    let types = types.map(|(group, committed)| {
+        let name = join(&group, &committed.name);
+        let attributes = described.remove(&name).unwrap_or_default();
+        (name, TypeDescription::new(committed.dtype, attributes))
+    });
+    let types = types.collect();
     let inner = container.all().into_iter().skip(1);
     let links = container.links.iter();
     Ok(Description {
@@ -129,6 +173,7 @@ pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
         attributes: &container.attributes,
         groups: described,
         unreadable,
+        types,
         links: links
             .map(|link| (link.name.clone(), link.target.clone()))
             .collect(),
@@ -203,6 +248,13 @@ fn own_weight(container: &Container) -> usize {
         .unreadable
         .iter()
         .map(|u| u.name.len() + u.reason.len());
+    let types = container.types.iter().map(|committed| {
+        let dtype = match &committed.dtype {
+            Ok((dtype, dims)) => 2 * dtype.name().len() + 32 * dims.len(),
+            Err(why) => why.len(),
+        };
+        2 * committed.name.len() + dtype
+    });
     let faults = container.faults.iter().map(|fault| fault.what.len());
     let described = container.described.iter();
     let described = described.map(|(name, attributes)| name.len() + of_attributes(attributes, 2));
@@ -210,6 +262,7 @@ fn own_weight(container: &Container) -> usize {
         .chain(groups)
         .chain(links)
         .chain(unreadable)
+        .chain(types)
         .chain(faults)
         .chain(described);
     let named: usize = named.map(|len| NAME + len).sum();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Attributes, Check, Container, Unreadable};
+use super::{Attributes, Check, CommittedType, Container, Unreadable};
 use crate::array::Array;
 use crate::error::{Error, Fault};
 
@@ -125,7 +125,17 @@ impl Container {
         self.all().iter().flat_map(of).collect()
     }
 
-    /// Attributes of arrays and groups, by path.
+    /// Types without data, each with the group of its container.
+    pub fn all_types(self: &Arc<Self>) -> Vec<(Arc<str>, CommittedType)> {
+        let of = |(group, container): &(Arc<str>, Arc<Container>)| {
+            let types = container.types.iter();
+            let of_group = |committed: &CommittedType| (Arc::clone(group), committed.clone());
+            types.map(of_group).collect::<Vec<_>>()
+        };
+        self.all().iter().flat_map(of).collect()
+    }
+
+    /// Attributes of arrays, types and groups, by path.
     pub fn all_described(self: &Arc<Self>) -> BTreeMap<String, Attributes> {
         let of = |(group, container): &(Arc<str>, Arc<Container>)| {
             let described = container.described.iter();

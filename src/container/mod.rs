@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::array::Array;
+use crate::array::dtype::Dtype;
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::budget::Budget;
 use crate::source::{Identity, Stat, Store};
@@ -101,6 +102,9 @@ pub trait Format: Send + Sync {
         false
     }
 
+    /// What the names of its containers end with, behind a dot: a directory that is made under such a name is to be a new one.
+    fn extensions(&self) -> &'static [&'static str];
+
     /// How new containers of this format are made, if they can be.
     fn creation(&self) -> Option<&'static dyn Creation> {
         None
@@ -139,11 +143,13 @@ pub struct Container {
     pub links: Vec<Link>,
     /// Members that are not shown, or only as an entry that answers EIO.
     pub unreadable: Vec<Unreadable>,
+    /// Types without data: they have no entry.
+    pub types: Vec<CommittedType>,
     /// Containers in groups of this one.
     pub inner: Vec<Inner>,
     /// Of the container itself, for `arrays.json`.
     pub attributes: Attributes,
-    /// Of its arrays and groups, by their names.
+    /// Of its arrays, types and groups, by their names.
     pub described: BTreeMap<String, Attributes>,
     /// Arrays that have a type but no space for elements (HDF5's H5S_NULL): shown as empty ones.
     pub without_space: BTreeSet<String>,
@@ -187,6 +193,14 @@ impl Unreadable {
     }
 }
 
+/// A type that has a name of its own, for others to be of it (HDF5's committed datatypes).
+#[derive(Debug, Clone)]
+pub struct CommittedType {
+    pub name: String,
+    /// What an array of it would be, with the dimensions that each element has; or why it could not be shown.
+    pub dtype: std::result::Result<(Dtype, Vec<u64>), String>,
+}
+
 /// A container in a group of another.
 pub struct Inner {
     /// Path of the group, relative to the container that it lies in.
@@ -221,6 +235,7 @@ impl Container {
             groups: Vec::new(),
             links: Vec::new(),
             unreadable: Vec::new(),
+            types: Vec::new(),
             inner: Vec::new(),
             attributes: Attributes::new(),
             described: BTreeMap::new(),

@@ -49,6 +49,10 @@ impl Format for Bloscpack {
         "bloscpack"
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &[EXTENSION]
+    }
+
     fn is_changed(&self) -> bool {
         true
     }

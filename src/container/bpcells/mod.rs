@@ -83,6 +83,10 @@ impl Format for BpCells {
         NAME
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["bpcells"]
+    }
+
     fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {
         recognise::recognise(candidate)
     }

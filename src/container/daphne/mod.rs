@@ -45,6 +45,10 @@ impl Format for Daphne {
         NAME
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["dbdf"]
+    }
+
     fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {
         let name = candidate.path.file_name().unwrap_or_default();
         let named = name.as_encoded_bytes().ends_with(SUFFIX);

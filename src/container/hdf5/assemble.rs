@@ -12,12 +12,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::dataset::{self, OpenedDataset};
+use super::element::Element;
 use super::fields::GroupFields;
 use super::index::{self, FileIndex, GroupEntry, LinkTarget, Problem};
 use crate::array::Array;
+use crate::array::dtype::Dtype;
 use crate::array::nested::NestedBlocks;
 use crate::container::inside::join;
-use crate::container::{Container, Inner, Link, Text, Unreadable, binsparse, bpcells, names};
+use crate::container::{
+    CommittedType, Container, Inner, Link, Text, Unreadable, binsparse, bpcells, names,
+};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
@@ -240,6 +244,11 @@ impl<'a> Assembly<'a> {
         path: String,
         target: &LinkTarget,
     ) -> Result<()> {
+        if let LinkTarget::Type(number) = target
+            && let Some(committed) = self.index.types.get(*number as usize)
+        {
+            return add_type(&mut draft.container, path, committed);
+        }
         let array = match (target, self.dataset(target)) {
             (_, Some(dataset)) if attributes::is_dimension_alone(&dataset.attributes) => {
                 return Ok(());
@@ -340,6 +349,18 @@ impl Draft {
     }
 }
 
+/// Adds a committed datatype, as arrays of it would be shown.
+fn add_type(container: &mut Container, path: String, committed: &index::TypeEntry) -> Result<()> {
+    container.describe(&path, attributes::json(&committed.attributes, b"")?);
+    let dtype = match committed.element {
+        // Arrays of it are lines of text.
+        index::Datatype::VariableString => Ok((Dtype::Text, Vec::new())),
+        _ => Element::of(&committed.element).map(|element| (element.dtype, element.dims)),
+    };
+    container.types.push(CommittedType { name: path, dtype });
+    Ok(())
+}
+
 /// Why a link leads to no dataset.
 pub(super) fn no_dataset(target: &LinkTarget) -> String {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -352,7 +373,7 @@ pub(super) fn no_dataset(target: &LinkTarget) -> String {
         LinkTarget::Dangling { path } => {
             format!("a soft link to {}, which leads nowhere", lossy(path))
         }
-        LinkTarget::Type => "a named datatype, no array".into(),
+        LinkTarget::Type(_) => "a committed datatype, no array".into(),
         LinkTarget::NotFollowed { reason } | LinkTarget::Unknown { reason } => reason.clone(),
         LinkTarget::Group(_) => "a group, no dataset".into(),
         LinkTarget::Dataset(_) => "not in the file's index".into(),
@@ -362,13 +383,12 @@ pub(super) fn no_dataset(target: &LinkTarget) -> String {
 /// What is whole has an entry; not a link to nothing, which is as if it were not there for who opens it.
 fn not_a_dataset(path: &str, target: &LinkTarget) -> Unreadable {
     let (is_whole, entry) = match target {
-        LinkTarget::External { .. } | LinkTarget::NotFollowed { .. } | LinkTarget::Type => {
-            (true, true)
-        }
+        LinkTarget::External { .. } | LinkTarget::NotFollowed { .. } => (true, true),
         LinkTarget::Dangling { .. } => (true, false),
-        LinkTarget::Group(_) | LinkTarget::Dataset(_) | LinkTarget::Unknown { .. } => {
-            (false, false)
-        }
+        LinkTarget::Group(_)
+        | LinkTarget::Dataset(_)
+        | LinkTarget::Type(_)
+        | LinkTarget::Unknown { .. } => (false, false),
     };
     Unreadable {
         name: path.to_owned(),

@@ -28,6 +28,8 @@ pub(super) struct FileIndex {
     pub(super) groups: Vec<GroupEntry>,
     /// Every dataset once, however many links lead to it.
     pub(super) datasets: Vec<DatasetEntry>,
+    /// Every committed datatype once.
+    pub(super) types: Vec<TypeEntry>,
     /// Parts that cannot be read.
     pub(super) problems: Vec<Problem>,
     /// Parts that are whole, as far as is known, and left out: there is more than can be held.
@@ -53,7 +55,7 @@ impl FileIndex {
                 LinkTarget::External { .. }
                 | LinkTarget::NotFollowed { .. }
                 | LinkTarget::Unknown { .. } => return Some(at),
-                LinkTarget::Dataset(_) | LinkTarget::Type | LinkTarget::Dangling { .. } => {
+                LinkTarget::Dataset(_) | LinkTarget::Type(_) | LinkTarget::Dangling { .. } => {
                     return None;
                 }
             };
@@ -97,8 +99,8 @@ pub(super) struct LinkEntry {
 pub(super) enum LinkTarget {
     Group(u32),
     Dataset(u32),
-    /// A named datatype.
-    Type,
+    /// A committed datatype.
+    Type(u32),
     /// Another file; never followed.
     External {
         file: Vec<u8>,
@@ -153,6 +155,14 @@ pub(super) struct DatasetEntry {
     pub(super) stored_bytes: u64,
     /// What it says, if it is one string in a dataset named `binsparse`: a descriptor.
     pub(super) text: Option<Vec<u8>>,
+}
+
+/// A datatype that has names of its own, and no data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct TypeEntry {
+    pub(super) element: Datatype,
+    #[serde(deserialize_with = "list")]
+    pub(super) attributes: Vec<AttributeEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -49,6 +49,10 @@ impl Format for Hdf5 {
         NAME
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["h5", "hdf5", "h5ad"]
+    }
+
     fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {
         if !candidate.is_file() {
             return Ok(Verdict::No);

@@ -11,6 +11,7 @@ pub(super) fn empty_index() -> FileIndex {
         base: 0,
         groups: vec![],
         datasets: vec![],
+        types: vec![],
         problems: vec![],
         left_out: vec![],
     }

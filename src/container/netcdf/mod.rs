@@ -44,6 +44,10 @@ impl Format for NetCdf {
         "netcdf"
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["nc"]
+    }
+
     fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict> {
         if !candidate.is_file() {
             return Ok(Verdict::No);

@@ -5,7 +5,8 @@
 
 use super::{
     AttributeEntry, AttributeValue, ChunkEntry, DatasetEntry, Datatype, DatatypeMember,
-    FilterEntry, LinkEntry, LinkTarget, Problem, StorageLayout, Stripe, VirtualLayout, VirtualPart,
+    FilterEntry, LinkEntry, LinkTarget, Problem, StorageLayout, Stripe, TypeEntry, VirtualLayout,
+    VirtualPart,
 };
 
 use crate::container::hdf5::worker::wire::Refusal;
@@ -78,7 +79,7 @@ impl OnHeap for Refusal {
 impl OnHeap for LinkEntry {
     fn on_heap(&self) -> u64 {
         let target = match &self.target {
-            LinkTarget::Group(_) | LinkTarget::Dataset(_) | LinkTarget::Type => 0,
+            LinkTarget::Group(_) | LinkTarget::Dataset(_) | LinkTarget::Type(_) => 0,
             LinkTarget::External { file, path } => file.on_heap() + path.on_heap(),
             LinkTarget::Dangling { path } => path.on_heap(),
             LinkTarget::NotFollowed { reason } | LinkTarget::Unknown { reason } => reason.on_heap(),
@@ -106,6 +107,12 @@ impl OnHeap for DatasetEntry {
             + self.fill.on_heap()
             + self.attributes.on_heap()
             + self.text.on_heap()
+    }
+}
+
+impl OnHeap for TypeEntry {
+    fn on_heap(&self) -> u64 {
+        self.element.on_heap() + self.attributes.on_heap()
     }
 }
 

@@ -89,6 +89,7 @@ impl LibraryFile {
             base,
             groups: walk.groups,
             datasets: walk.datasets,
+            types: walk.types,
             problems: walk.problems,
             left_out: walk.left_out,
         })

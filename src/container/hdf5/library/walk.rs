@@ -14,9 +14,9 @@ use serde::Serialize;
 use super::dataset::LibraryDataset;
 use super::identifier::{Identifier, Outcome};
 use super::links::{self, LeadsTo, ListedLink, Missing};
-use super::{attribute, softlink};
+use super::{attribute, softlink, types};
 use crate::container::hdf5::index::{
-    AttributeEntry, DatasetEntry, GroupEntry, LinkEntry, LinkTarget, Problem,
+    AttributeEntry, DatasetEntry, Datatype, GroupEntry, LinkEntry, LinkTarget, Problem, TypeEntry,
 };
 
 /// Links of one file.
@@ -40,7 +40,7 @@ const DESCRIPTOR: &[u8] = b"binsparse";
 enum Known {
     Group(u32),
     Dataset(u32),
-    Type,
+    Type(u32),
     /// There was no room for it.
     LeftOut,
     Unreadable(String),
@@ -51,6 +51,7 @@ pub(super) struct FileWalk<'a> {
     known: HashMap<u64, Known>,
     pub(super) groups: Vec<GroupEntry>,
     pub(super) datasets: Vec<DatasetEntry>,
+    pub(super) types: Vec<TypeEntry>,
     pub(super) problems: Vec<Problem>,
     pub(super) left_out: Vec<Problem>,
     /// Tokens of the groups, by their numbers.
@@ -77,6 +78,7 @@ impl<'a> FileWalk<'a> {
             known: HashMap::new(),
             groups: Vec::new(),
             datasets: Vec::new(),
+            types: Vec::new(),
             problems: Vec::new(),
             left_out: Vec::new(),
             tokens: Vec::new(),
@@ -178,7 +180,7 @@ impl<'a> FileWalk<'a> {
                 self.read_text(dataset, name);
                 LinkTarget::Dataset(dataset)
             }
-            Known::Type => LinkTarget::Type,
+            Known::Type(number) => LinkTarget::Type(number),
             Known::LeftOut => not_followed(TOO_MUCH),
             Known::Unreadable(reason) => unknown(reason),
         }
@@ -210,7 +212,7 @@ impl<'a> FileWalk<'a> {
                 Ok(Known::Group(number))
             }
             H5I_type_t::H5I_DATASET => self.add_dataset(object, token, at, name),
-            H5I_type_t::H5I_DATATYPE => Ok(Known::Type),
+            H5I_type_t::H5I_DATATYPE => Ok(self.add_type(&object, at, name)),
             _ => Err("an object of a kind that is not known".into()),
         }
     }
@@ -231,6 +233,22 @@ impl<'a> FileWalk<'a> {
         let number = self.datasets.len() as u32;
         self.datasets.push(dataset);
         Ok(Known::Dataset(number))
+    }
+
+    /// One that cannot be described is no damage: there are no data of it.
+    fn add_type(&mut self, object: &Identifier, at: usize, name: &[u8]) -> Known {
+        let described = types::describe(object);
+        let mut found = TypeEntry {
+            element: described.unwrap_or_else(|name| Datatype::Other { size: 0, name }),
+            attributes: Vec::new(),
+        };
+        if !self.take(size(&found)) {
+            return Known::LeftOut;
+        }
+        found.attributes = self.attributes(object, at, Some(name));
+        let number = self.types.len() as u32;
+        self.types.push(found);
+        Known::Type(number)
     }
 
     /// Any of the links to a dataset may name it as a descriptor.

@@ -101,6 +101,7 @@ impl<'a> IndexReader<'a> {
             base: self.item()?,
             groups: self.list(IndexReader::group)?,
             datasets: self.list(IndexReader::item)?,
+            types: self.list(IndexReader::item)?,
             problems: self.list(IndexReader::item)?,
             left_out: self.list(IndexReader::item)?,
         })

@@ -350,8 +350,8 @@ fn an_index_without_room_says_how_much_it_needs() {
 fn a_list_that_cannot_be_as_long_as_it_says_is_none() {
     let empty: wire::Answer<FileIndex> = Ok(empty_index());
     let mut encoded = postcard::to_stdvec(&empty).unwrap();
-    // Groups, datasets, problems, what is left out: each an empty list.
-    let at = encoded.len() - 3;
+    // Groups, datasets, types, problems, what is left out: each an empty list.
+    let at = encoded.len() - 4;
     encoded[at] = 100;
     let budget = Budget::new(1 << 20);
     assert!(charged::read(&encoded, &budget).unwrap().is_none());

@@ -11,6 +11,7 @@ mod mappings;
 mod model;
 mod programs;
 mod renamed_over;
+mod retyped;
 mod round_trip;
 mod shapes;
 mod sharing;
@@ -76,7 +77,13 @@ fn assert_stored(container: &Path, expected: &[u8]) {
 /// How many hidden files lie beside the container.
 fn hidden(container: &Path) -> usize {
     let names = std::fs::read_dir(container.parent().unwrap()).unwrap();
-    let is_hidden = |name: OsString| name.as_encoded_bytes().starts_with(b".");
+    let own = [
+        b".",
+        container.file_name().unwrap().as_encoded_bytes(),
+        b".",
+    ]
+    .concat();
+    let is_hidden = |name: OsString| name.as_encoded_bytes().starts_with(&own);
     names
         .filter(|entry| is_hidden(entry.as_ref().unwrap().file_name()))
         .count()

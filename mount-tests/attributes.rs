@@ -61,7 +61,7 @@ fn owner_mode_and_times_are_the_container_s() {
         chown(&file, Some(1234), Some(5678)).unwrap();
     }
     let stored = file.metadata().unwrap();
-    let mounted = Mounted::new(source.path(), &[]);
+    let mounted = Mounted::new(source.path(), &["ro"]);
     let shown = |path: &str| mounted.join(path).metadata().unwrap();
     for path in [
         "x.blp",

@@ -11,6 +11,8 @@ use tempfile::TempDir;
 
 use crate::harness::mounted::Mounted;
 use crate::harness::process::{ARRAYFS, Ran, install, run};
+use crate::harness::python::Written;
+use crate::harness::users::as_user;
 use crate::harness::writers::{Bloscpack, Matrix};
 use crate::harness::{is_root, scratch_directory};
 
@@ -295,4 +297,50 @@ fn a_user_mounts_what_he_may_read() {
     let ran = run(command.args([source.path(), mountpoint.path()])).success();
     assert_eq!(ran.text(), "open closed\n");
     assert!(ran.stderr.contains("Permission denied"), "{}", ran.stderr);
+}
+
+/// Root may write all of it as far as modes go; what it opens is refused when it is opened.
+#[test]
+fn what_cannot_be_written_shows_no_w() {
+    let written = Written::new("committed");
+    let source = written.source();
+    Bloscpack::default().write(&source.join("x.blp"), b"elements");
+    Matrix::random(1, 500).write_packed(&source.join("counts"));
+    std::fs::write(source.join("damaged.blp"), "what?").unwrap();
+    for name in ["committed.h5", "x.blp", "damaged.blp"] {
+        set_mode(&source.join(name), 0o666);
+    }
+    let root = is_root("another user");
+    let options: &[&str] = if root {
+        &["rw", "allow_other"]
+    } else {
+        &["rw"]
+    };
+    let mounted = Mounted::new(&source, options);
+    let may_write = |path: &Path| {
+        let asks = || rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+        if root { as_user(OTHER, asks) } else { asks() }
+    };
+    for (name, mode) in [
+        ("x.blp/data", 0o666),
+        ("x.blp/arrays.json", 0o444),
+        ("x.blp/views/data.npy", 0o444),
+        ("committed.h5/of", 0o444),
+        ("committed.h5/arrays.json", 0o444),
+        ("damaged.blp/error.txt", 0o444),
+    ] {
+        let path = mounted.join(name);
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, mode, "{name}");
+        assert_eq!(may_write(&path), mode == 0o666, "{name}");
+    }
+    let of_matrix = |name: &str| mounted.join("counts").join(name).metadata().unwrap().mode();
+    assert_eq!(of_matrix("val") & 0o200, 0o200);
+    assert_eq!(of_matrix("arrays.json") & 0o222, 0);
+    // So it does not say who may write the container.
+    set_mode(&mounted.join("x.blp/views/data.npy"), 0o444);
+    let stored = source.join("x.blp").metadata().unwrap();
+    assert_eq!(stored.mode() & 0o777, 0o666);
+    set_mode(&mounted.join("x.blp/data"), 0o444);
+    let stored = source.join("x.blp").metadata().unwrap();
+    assert_eq!(stored.mode() & 0o777, 0o444);
 }

@@ -38,7 +38,7 @@ fn assert_unpacks(container: &Path, expected: &[u8]) {
 }
 
 /// dtype, shape and order, as the real library reads them; the elements are these bytes.
-fn numpy(container: &Path, expected: &[u8]) -> String {
+pub(super) fn numpy(container: &Path, expected: &[u8]) -> String {
     let directory = scratch_directory();
     let raw = directory.path().join("raw");
     std::fs::write(&raw, expected).unwrap();
@@ -50,35 +50,48 @@ fn sync(directory: &Path) {
     File::open(directory).unwrap().sync_all().unwrap();
 }
 
-/// Nothing is new any more.
-fn wait_packed(place: &Place) {
-    wait_until("everything is packed", || {
-        hidden(&place.stored("x.blp")) == 0
+/// It is new no more. Nobody waits for quiet: it is packed when its directory is synced.
+fn wait_packed(place: &Place, name: &str) {
+    wait_until(&format!("{name} is packed"), || {
+        let _not_yet = File::open(place.join(name)).and_then(|directory| directory.sync_all());
+        hidden(&place.stored(name)) == 0
     });
 }
 
 #[test]
-fn it_is_an_empty_file_at_once_and_shows_its_entries_when_nothing_is_put_into_it() {
-    let place = place();
+fn it_is_an_empty_file_at_once_and_waits_for_its_array() {
+    let mut place = Place::mounted(&["settle=1"]);
     shell(place.path(), "mkdir -m 750 x.blp", &[]);
     let stored = place.stored("x.blp");
     assert_eq!(stored.metadata().unwrap().mode(), 0o100640);
     assert_eq!(place.join("x.blp").metadata().unwrap().mode(), 0o40750);
-    assert_unpacks(&stored, b"");
-    assert_eq!(std::fs::read_dir(place.source()).unwrap().count(), 1);
     let again = std::fs::create_dir(place.join("x.blp"));
     assert_eq!(errno(again), Some(libc::EEXIST));
-    wait_until("its entries are shown", || {
-        place.join("x.blp/data").exists()
-    });
-    assert_eq!(
-        place.join("x.blp/data").metadata().unwrap().mode(),
-        0o100640
-    );
-    // Longer than it is new.
+    for put in ["", "arrays.json"] {
+        if !put.is_empty() {
+            std::fs::write(place.join("x.blp").join(put), DOUBLES).unwrap();
+        }
+        place.mount_again();
+        assert_unpacks(&stored, b"");
+        let shown = std::fs::read_dir(place.join("x.blp")).unwrap();
+        let shown: Vec<_> = shown.map(|entry| entry.unwrap().file_name()).collect();
+        assert!(shown.iter().all(|name| name == put), "{shown:?}");
+    }
+    std::fs::write(place.join("x.blp/data"), [1; 48]).unwrap();
+    wait_packed(&place, "x.blp");
+    assert_eq!(numpy(&stored, &[1; 48]), "[\"float64\", [2, 3], \"C\"]\n");
+}
+
+const DOUBLES: &str = r#"{"arrays": [{"name": "data", "dtype": "<f8", "shape": [2, 3]}]}"#;
+
+/// As long as nobody has it open: that is all there is to do for a program that writes an array.
+#[test]
+fn it_is_packed_when_nobody_uses_it_any_more() {
+    let place = Place::mounted(&["settle=50"]);
+    std::fs::create_dir(place.join("x.blp")).unwrap();
     std::fs::write(place.join("x.blp/data"), "some bytes").unwrap();
-    assert_stored(&stored, b"some bytes");
-    assert_unpacks(&stored, b"some bytes");
+    wait_until("it is packed", || hidden(&place.stored("x.blp")) == 0);
+    assert_stored(&place.stored("x.blp"), b"some bytes");
 }
 
 #[test]
@@ -96,13 +109,13 @@ fn programs_fill_it_as_they_write_files() {
     script("oracle_bloscpack.py", arguments).success();
     let numbers: Vec<u8> = (7..200_007u64).flat_map(u64::to_le_bytes).collect();
     assert_content(&path, &numbers);
-    wait_packed(&place);
     for (name, expected) in ["a", "b", "c", "d"]
         .map(|name| (name, &plain))
         .iter()
         .chain([&("x", &numbers)])
     {
         let stored = place.stored(format!("{name}.blp"));
+        wait_packed(&place, &format!("{name}.blp"));
         assert_content(&place.join(format!("{name}.blp/data")), expected);
         assert_stored(&stored, expected);
         assert_unpacks(&stored, expected);
@@ -157,12 +170,8 @@ fn copy_with(command: &str) {
         std::fs::copy(from, place.stored("from").join(name)).unwrap();
     }
     shell(place.path(), command, &[]);
-    wait_until("everything is packed", || {
-        let names = std::fs::read_dir(place.stored("to")).unwrap();
-        let mut names = names.map(|entry| entry.unwrap().file_name());
-        names.all(|name| !name.as_encoded_bytes().starts_with(b"."))
-    });
     for name in &names {
+        wait_packed(&place, &format!("to/{name}"));
         let (from, to) = (place.join("from").join(name), place.join("to").join(name));
         let plain = std::fs::read(from.join("data")).unwrap();
         assert_content(&to.join("data"), &plain);
@@ -218,27 +227,19 @@ fn a_copied_description_that_is_not_understood_is_refused_when_it_is_closed() {
         written_by_dd(&description, 0, bad).failed_saying(1, &["Invalid argument"]);
     }
     // It is still a file.
-    std::fs::write(place.join("x.blp/data"), [1; 48]).unwrap();
     std::fs::write(
         &description,
         r#"{"arrays": [{"name": "data", "dtype": "<f8", "shape": [7]}]}"#,
     )
     .unwrap();
-    let state = || xattr(&place.join("x.blp"), "user.arrayfs.state").unwrap();
-    wait_until("what does not fit stays", || {
-        state().contains("56 bytes, data has 48")
-    });
-    assert_eq!(
-        errno(File::open(place.join("x.blp")).unwrap().sync_all()),
-        Some(libc::EINVAL)
-    );
+    std::fs::write(place.join("x.blp/data"), [1; 48]).unwrap();
+    let sync = || File::open(place.join("x.blp")).unwrap().sync_all();
+    wait_until("it does not fit", || errno(sync()) == Some(libc::EINVAL));
+    let state = xattr(&place.join("x.blp"), "user.arrayfs.state").unwrap();
+    assert!(state.contains("56 bytes, data has 48"), "{state}");
     assert_unpacks(&place.stored("x.blp"), b"");
-    std::fs::write(
-        &description,
-        r#"{"arrays": [{"name": "data", "dtype": "<f8", "shape": [2, 3]}]}"#,
-    )
-    .unwrap();
-    wait_packed(&place);
+    std::fs::write(&description, DOUBLES).unwrap();
+    wait_packed(&place, "x.blp");
     assert_eq!(
         numpy(&place.stored("x.blp"), &[1; 48]),
         "[\"float64\", [2, 3], \"C\"]\n"
@@ -263,7 +264,7 @@ fn what_is_no_part_of_a_container_is_not_lost() {
     let place = Place::over(source, &[]);
     assert_content(&place.join("x.blp/notes"), b"notes");
     shell(place.path(), "mv x.blp/notes .", &[]);
-    wait_packed(&place);
+    wait_packed(&place, "x.blp");
     assert_stored(&place.stored("x.blp"), b"data");
 }
 
@@ -294,10 +295,6 @@ fn a_file_that_is_open_keeps_it_new() {
     let file = File::create(place.join("x.blp/data")).unwrap();
     file.write_all_at(b"first", 0).unwrap();
     sync(&place.join("x.blp"));
-    assert_eq!(
-        errno(std::fs::rename(place.join("x.blp"), place.join("y.blp"))),
-        Some(libc::EBUSY)
-    );
     file.write_all_at(b"later", 5).unwrap();
     assert_unpacks(&place.stored("x.blp"), b"");
     assert_eq!(
@@ -305,36 +302,51 @@ fn a_file_that_is_open_keeps_it_new() {
         "staged: it is new"
     );
     drop(file);
-    wait_packed(&place);
+    wait_packed(&place, "x.blp");
     assert_stored(&place.stored("x.blp"), b"firstlater");
 }
 
 #[test]
-fn it_is_renamed_as_what_it_will_be() {
+fn it_is_renamed_as_it_is() {
     let place = place();
     container(&place, "old.blp", b"old");
+    let script =
+        "mkdir x.blp; printf new > x.blp/data; mv x.blp y.blp; test ! -e x.blp; cat y.blp/data
+        mkdir d x.blp; mv x.blp d; printf more > d/x.blp/data; mv d/x.blp z.blp
+        mkdir e e/x.blp; printf a > e/x.blp/data; mv e f; printf b >> f/x.blp/data";
+    assert_eq!(shell(place.path(), script, &[]).text(), "new");
+    for (name, expected) in [("y.blp", "new"), ("z.blp", "more"), ("f/x.blp", "ab")] {
+        wait_packed(&place, name);
+        assert_stored(&place.stored(name), expected.as_bytes());
+    }
+    // In the place of another one it is what it will be, or as empty as it is.
     shell(
         place.path(),
-        "mkdir x.blp; printf new > x.blp/data; mv x.blp y.blp; test ! -e x.blp",
-        &[],
-    );
-    assert_stored(&place.stored("y.blp"), b"new");
-    shell(
-        place.path(),
-        "mkdir x.blp; printf newer > x.blp/data; mv -T x.blp old.blp",
+        "mkdir x.blp; printf newer > x.blp/data; mv -T x.blp old.blp; mkdir x.blp; mv -T y.blp x.blp
+        mkdir n.blp; mv -T n.blp z.blp; ls z.blp",
         &[],
     );
     assert_stored(&place.stored("old.blp"), b"newer");
-    shell(
-        place.path(),
-        "mkdir x.blp z.blp; printf last > z.blp/data; mv -T y.blp x.blp; mkdir d; mv z.blp d",
-        &[],
-    );
     assert_stored(&place.stored("x.blp"), b"new");
-    assert_stored(&place.stored("d/z.blp"), b"last");
-    let above = "mkdir e e/x.blp; printf a > e/x.blp/data; mv e f; printf b >> f/x.blp/data";
-    shell(place.path(), above, &[]);
-    assert_stored(&place.stored("f/x.blp"), b"ab");
+    assert!(
+        std::fs::read_dir(place.join("z.blp"))
+            .unwrap()
+            .next()
+            .is_none()
+    );
+}
+
+#[test]
+fn an_open_file_goes_along_when_it_is_renamed() {
+    let place = place();
+    std::fs::create_dir(place.join("x.blp")).unwrap();
+    let file = File::create(place.join("x.blp/data")).unwrap();
+    file.write_all_at(b"first", 0).unwrap();
+    std::fs::rename(place.join("x.blp"), place.join("y.blp")).unwrap();
+    file.write_all_at(b"later", 5).unwrap();
+    drop(file);
+    wait_packed(&place, "y.blp");
+    assert_stored(&place.stored("y.blp"), b"firstlater");
 }
 
 #[test]
@@ -356,10 +368,15 @@ fn in_other_containers_and_where_nothing_is_written_there_are_none() {
     );
     let hidden = place.join(".x.blp.arrayfs-drafts");
     assert_eq!(errno(std::fs::create_dir(hidden)), Some(libc::EPERM));
-    // Other names are those of directories.
-    for name in ["y.h5", "y.dbdf", ".bpcells", ".blp"] {
+    // Other names are those of directories, but for those of containers that cannot be made.
+    for name in ["y.x", "y.blp.bak", ".bpcells", ".blp", ".h5"] {
         std::fs::create_dir(place.join(name)).unwrap();
         assert!(place.stored(name).is_dir());
+    }
+    for name in ["y.h5", "y.hdf5", "y.h5ad", "y.nc", "y.dbdf"] {
+        let refused = std::fs::create_dir(place.join(name));
+        assert_eq!(errno(refused), Some(libc::EPERM), "{name}");
+        assert!(!place.stored(name).exists(), "{name}");
     }
     let source = scratch_directory();
     let mounted = Mounted::new(source.path(), &["ro"]);
@@ -381,7 +398,7 @@ fn it_is_of_who_makes_it() {
         std::fs::write(path.join("data"), "his").unwrap();
         std::fs::set_permissions(path.join("data"), Permissions::from_mode(0o600)).unwrap();
     });
-    wait_packed(&place);
+    wait_packed(&place, "x.blp");
     let stored = place.stored("x.blp").metadata().unwrap();
     assert_eq!(
         (stored.uid(), stored.gid(), stored.mode()),

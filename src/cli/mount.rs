@@ -122,6 +122,7 @@ fn start<'a>(
         preferences: options.preferences,
         commit: options.commit,
         settles_stale: false,
+        settle: options.settle,
     };
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
     let disk = writable.then_some(disk);

@@ -1,5 +1,7 @@
 //! Mount options: `-o a,b=c`, the long flags and the fields of fstab, in one place.
 
+use std::time::Duration;
+
 use log::LevelFilter;
 
 use super::{Failure, size};
@@ -33,6 +35,8 @@ pub(super) struct MountOptions {
     pub(super) dirsync: bool,
     pub(super) writing: Writing,
     pub(super) fake: bool,
+    /// How long nobody uses a new container before it is packed. For tests, which have better to do than to wait: it is in no help.
+    pub(super) settle: Option<Duration>,
 }
 
 /// Whether the mount is to be writable.
@@ -141,14 +145,17 @@ impl MountOptions {
             }
             (
                 "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level"
-                | "dialect" | "commit",
+                | "dialect" | "commit" | "settle",
                 None,
             ) => {
                 return Err(Failure::usage(format!(
                     "option '{name}' needs a value: {name}=..."
                 )));
             }
-            ("cache" | "readahead" | "threads" | "uid" | "gid" | "umask", Some(value)) => {
+            (
+                "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "settle",
+                Some(value),
+            ) => {
                 self.set_number(name, value)?;
             }
             ("log", Some(path)) => self.log = Some(destination(path)?),
@@ -188,6 +195,7 @@ impl MountOptions {
                 n @ 1..=256 => self.threads = Some(n as usize),
                 _ => return Err(wrong("expected 1 to 256".into())),
             },
+            "settle" => self.settle = Some(Duration::from_millis(number(value)?.into())),
             "uid" => self.uid = Some(number(value)?),
             "gid" => self.gid = Some(number(value)?),
             _ => match u16::from_str_radix(value, 8) {

@@ -78,6 +78,7 @@ fn left_of(container: &FoundContainer) -> Result<Option<LeftChanges>, Error> {
         return Ok(Some(LeftChanges::Log(Box::new(log))));
     }
     let drafts = left_drafts(recognised, store, path, &Budget::by_default())?;
+    let drafts = drafts.filter(|left| left.standing != DraftsStanding::New || !left.is_empty);
     Ok(drafts.map(LeftChanges::Drafts))
 }
 

@@ -1,8 +1,8 @@
 //! Drafts of new containers: files in a hidden directory beside a container that is empty in the source.
 //!
-//! They become the container's content when they are packed ([`super::new_file`]). What a daemon has left is believed only if the
-//! directory is closed to others and belongs to the container's owner, and means something only as long as the container is as
-//! empty as it was made. Used by `tree`, and by the command that settles what is left.
+//! The directory is what makes the container new, whether or not there is something in it. Its files become the container's content
+//! when they are packed ([`super::new_container`]), and it goes. What a daemon has left is believed only if the directory is closed
+//! to others and belongs to the container's owner, and means something only as long as the container is as empty as it was made. Used by `tree`, and by the command that settles what is left.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ pub struct LeftDrafts {
     pub path: PathBuf,
     pub id: FileId,
     pub standing: DraftsStanding,
+    /// Nothing has been put into the container.
+    pub is_empty: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +98,7 @@ pub fn left_drafts(
     };
     let old = container.with_file_name(new_name(name));
     let is_empty = |path: &Path| is_pristine(recognised, store, path, budget).unwrap_or(false);
-    let standing = if !is_of(&left, &store.stat(container)?) {
+    let standing = if !is_of(&left, store.stat(container)?.uid) {
         DraftsStanding::Foreign
     } else if is_empty(container) {
         DraftsStanding::New
@@ -105,16 +107,23 @@ pub fn left_drafts(
     } else {
         DraftsStanding::Foreign
     };
+    let mut is_empty = true;
+    if left.kind == FileKind::Directory {
+        // Whoever may not look into it is told of it.
+        is_empty = match store.list(&path, &mut |_, _| is_empty = false) {
+            Ok(()) => is_empty,
+            Err(_) => false,
+        };
+    }
     Ok(Some(LeftDrafts {
+        is_empty,
         path,
         id: left.identity.id,
         standing,
     }))
 }
 
-/// Whether a directory is one of drafts of this container: its owner's, and closed to others.
-pub fn is_of(drafts: &Stat, container: &Stat) -> bool {
-    drafts.kind == FileKind::Directory
-        && drafts.uid == container.uid
-        && u32::from(drafts.mode) & 0o077 == 0
+/// Whether a directory is one of drafts of this owner's container: his, and closed to others.
+pub fn is_of(drafts: &Stat, owner: u32) -> bool {
+    drafts.kind == FileKind::Directory && drafts.uid == owner && u32::from(drafts.mode) & 0o077 == 0
 }

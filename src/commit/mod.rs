@@ -80,7 +80,7 @@ impl Spot {
         self.directory.join(&self.name)
     }
 
-    fn place<'a>(&'a self, name: &'a std::ffi::OsStr) -> Place<'a> {
+    pub fn place<'a>(&'a self, name: &'a std::ffi::OsStr) -> Place<'a> {
         Place {
             directory: &self.directory,
             id: self.id,

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::FORMATS;
 use super::describe::value_room;
 use super::rewrite::{MemberNumber, Recipe};
+use super::{FORMATS, Format};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::{Error, Result};
@@ -28,9 +28,6 @@ pub const LONGEST_DESCRIPTION: u64 = 1 << 20;
 
 /// A format of which new containers can be made.
 pub trait Creation: Send + Sync {
-    /// What the names of its containers end with, behind a dot.
-    fn extension(&self) -> &'static str;
-
     /// Names of the files of a container that is a directory.
     fn members(&self) -> &'static [&'static str] {
         &[]
@@ -53,6 +50,17 @@ pub trait Creation: Send + Sync {
     /// Whether a container can be as it is described, whatever its arrays hold; EINVAL if not.
     fn accepts(&self, description: &GivenDescription) -> Result<()>;
 
+    /// The description with another type for its array of so many bytes; none was given if there is none. EINVAL if that does not
+    /// fit, or the type of its arrays is nobody's to say.
+    fn typed(
+        &self,
+        _description: Option<GivenDescription>,
+        _to: &GivenType,
+        _bytes: u64,
+    ) -> Result<GivenDescription> {
+        Err(Error::Invalid(NOT_TYPED.into()))
+    }
+
     /// Tells the files of a container with these arrays; EINVAL if they do not fit the description. Memory is reserved once,
     /// before anything is told.
     fn recipe(
@@ -64,6 +72,24 @@ pub trait Creation: Send + Sync {
     ) -> Result<()>;
 }
 
+/// Why the type of an array cannot be set.
+pub const NOT_TYPED: &str =
+    "the type of arrays of this format is not set by attributes: the container says what they are";
+
+/// What somebody says that an array is, by its attributes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GivenType {
+    /// As NumPy names or spells it.
+    pub dtype: Option<String>,
+    pub shape: Option<Vec<u64>>,
+}
+
+impl GivenType {
+    pub fn is_empty(&self) -> bool {
+        *self == GivenType::default()
+    }
+}
+
 /// What a file of a container was copied from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileForm {
@@ -73,11 +99,14 @@ pub enum FileForm {
     Shown,
 }
 
-/// The format whose new containers are named like this.
-pub fn creation_named(name: &OsStr) -> Option<&'static dyn Creation> {
+/// The format whose new containers are named like this, whether or not they can be made.
+pub fn format_named(name: &OsStr) -> Option<&'static dyn Format> {
     let extension = Path::new(name).extension()?;
-    let mut creations = FORMATS.iter().filter_map(|format| format.creation());
-    creations.find(|creation| extension == creation.extension())
+    let is_its = |own: &&str| extension == *own;
+    let mut formats = FORMATS.iter();
+    formats
+        .find(|format| format.extensions().iter().any(is_its))
+        .copied()
 }
 
 /// The files of a new container without anything in it.
@@ -155,6 +184,22 @@ impl From<GivenOrder> for Order {
 }
 
 impl GivenDescription {
+    /// Of one array of plain bytes.
+    pub fn of_bytes(name: &str, bytes: u64) -> GivenDescription {
+        GivenDescription {
+            format: None,
+            version: None,
+            arrays: vec![GivenArray {
+                name: name.to_owned(),
+                dtype: "uint8".into(),
+                shape: vec![bytes],
+                order: GivenOrder::C,
+                codec: None,
+            }],
+            attributes: Map::new(),
+        }
+    }
+
     pub fn parse(text: &[u8]) -> Result<GivenDescription> {
         if text.len() as u64 > LONGEST_DESCRIPTION {
             return Err(Error::Invalid("arrays.json is too long".into()));
@@ -216,10 +261,14 @@ mod tests {
 
     #[test]
     fn names_tell_what_is_made() {
-        let made = |name: &str| creation_named(OsStr::new(name)).is_some();
+        let named = |name: &str| format_named(OsStr::new(name));
+        let made = |name: &str| named(name).is_some_and(|format| format.creation().is_some());
         assert!(made("x.blp") && made(".x.blp") && made("x.bpcells"));
-        for ordinary in ["x", "blp", ".blp", "x.BLP", "x.blp.bak", "x.h5", ".bpcells"] {
-            assert!(!made(ordinary), "{ordinary}");
+        for ordinary in ["x", "blp", ".blp", "x.BLP", "x.blp.bak", ".h5", ".bpcells"] {
+            assert!(named(ordinary).is_none(), "{ordinary}");
+        }
+        for later in ["x.h5", "x.hdf5", "x.h5ad", "x.nc", "x.dbdf"] {
+            assert!(named(later).is_some() && !made(later), "{later}");
         }
     }
 

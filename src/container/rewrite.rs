@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::{Array, Info};
-use crate::error::Result;
+use crate::container::creation::{GivenType, NOT_TYPED};
+use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 
 /// Something that is to be done to an array.
@@ -103,6 +104,12 @@ pub trait Rewrite: Send + Sync {
 
     /// What an array is at this length.
     fn info(&self, array: &str, len: u64) -> Result<Info>;
+
+    /// How the container gets another type for an array, whose bytes stay as they are; none if it has that type. EINVAL if it does
+    /// not fit, or the format has no place to say it.
+    fn retyped(&self, _array: &str, _to: &GivenType) -> Result<Option<Arc<dyn Rewrite>>> {
+        Err(Error::Invalid(NOT_TYPED.into()))
+    }
 
     /// Whether the container can be stored with these changes. What has not changed is not checked. Memory is charged to
     /// `budget`, of which the caller holds none.

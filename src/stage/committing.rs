@@ -15,9 +15,18 @@ use crate::error::Result;
 impl Stage {
     /// Everything that is staged, to be committed. None if there is nothing, or a commit is under way.
     pub fn freeze(&self) -> Option<Arc<Layer>> {
+        self.freeze_if(|active| !active.is_clean())
+    }
+
+    /// The same if there may be nothing: for a commit of something else than bytes.
+    pub fn freeze_all(&self) -> Option<Arc<Layer>> {
+        self.freeze_if(|_| true)
+    }
+
+    fn freeze_if(&self, is: impl FnOnce(&Layer) -> bool) -> Option<Arc<Layer>> {
         let log = self.lock_log();
         let mut layers = self.write_layers();
-        if layers.frozen.is_some() || layers.active.is_clean() {
+        if layers.frozen.is_some() || !is(&layers.active) {
             return None;
         }
         let frozen = Arc::clone(&layers.active);

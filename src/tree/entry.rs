@@ -13,6 +13,10 @@ use super::staged::staged_array;
 use super::version::ContainerVersion;
 use super::{Attr, InodeId, Tree};
 use crate::error::Result;
+use crate::source::FileKind;
+
+/// Bits of a mode that let somebody write.
+pub(super) const WRITABLE: u16 = 0o222;
 
 impl Tree {
     /// Opens an entry of a container, to be read. Handles of an array that may be written share what they show.
@@ -54,6 +58,10 @@ impl Tree {
         inode: InodeId,
     ) -> Result<Attr> {
         let mut attr = opened.attr(entry, inode, &version.owner(), &self.settings)?;
+        // In a mount that is only read, modes say what they say in the source.
+        if self.disk.is_some() && attr.kind == FileKind::File && !opened.is_written(entry) {
+            attr.mode &= !WRITABLE;
+        }
         let Some(container) = version.staged.now() else {
             return Ok(attr);
         };

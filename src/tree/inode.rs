@@ -87,7 +87,7 @@ const MOST_LINKS: usize = 16;
 impl Inode {
     fn holds_drafts(&self) -> bool {
         let container = self.node.container();
-        container.is_some_and(|container| container.new.has_drafts())
+        container.is_some_and(|container| container.new.is_new())
     }
 
     pub(super) fn add_link(&mut self, link: Dirent) {

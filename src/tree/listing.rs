@@ -140,7 +140,7 @@ impl Tree {
         let in_source = self.inodes.get(directory).is_ok_and(|node| match &*node {
             Node::Directory(_) => true,
             Node::Container(container) => {
-                container.stored == FileKind::Directory || container.new.hides_entries()
+                container.stored == FileKind::Directory || container.new.is_new()
             }
             Node::File(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => false,
         });
@@ -210,7 +210,7 @@ impl Tree {
         after: Cookie,
     ) -> Result<ListingStep> {
         let version = self.current(inode, container)?;
-        if container.new.hides_entries() {
+        if container.new.is_new() {
             return self.list_drafts(inode, after);
         }
         if container.stored != FileKind::Directory {

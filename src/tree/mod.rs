@@ -42,6 +42,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 
@@ -71,7 +72,7 @@ use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
 use listing::is_shown;
 use moves::Moves;
-use newness::{NewContainers, Newness};
+use newness::NewContainers;
 use node::Node;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
 use ordinary::{OrdinaryFile, StillKnown};
@@ -101,6 +102,8 @@ pub struct Settings {
     pub commit: Preference,
     /// Whether changes of another version of a container are taken for changes of this one, if they can be.
     pub settles_stale: bool,
+    /// How long nobody uses a new container before it is packed, if not as long as usual.
+    pub settle: Option<Duration>,
 }
 
 pub struct Tree {
@@ -193,10 +196,8 @@ impl Tree {
             }
             Node::Container(container) => {
                 let version = self.current(parent, container)?;
-                match container.new.now() {
-                    Newness::Empty => return Err(Error::NotFound),
-                    Newness::Drafts(_) => return self.lookup_draft(parent, link),
-                    Newness::Old | Newness::Untouched => {}
+                if container.new.is_new() {
+                    return self.lookup_draft(parent, link);
                 }
                 let opened = self.open_version(&version)?;
                 match opened.find(EntryIndex::ROOT, name) {

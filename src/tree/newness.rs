@@ -1,8 +1,9 @@
 //! New containers: made by `mkdir`, and not packed yet.
 //!
-//! In the source a new container is an empty one from the beginning. What is put into it meanwhile are *drafts*: ordinary files in a
-//! hidden directory beside it, which the container's directory shows instead of its own entries. When nobody has used it for a
-//! moment the drafts are packed into the container, and go. Here is how far each has got; `writing::made` begins, and
+//! In the source a new container is an empty one, and a hidden directory beside it is what makes it new: that of its *drafts*,
+//! ordinary files that are put into it, which the container's directory shows instead of its own entries. The directory is made
+//! before the container gets its name and goes when the drafts have been packed into it, however long that takes: so a new
+//! container is found again by any later mount. Here is what a mount knows of each; `writing::made` begins, and
 //! `writing::packing` ends it.
 
 use std::collections::HashMap;
@@ -16,49 +17,40 @@ use std::time::{Duration, Instant};
 use super::inode::InodeId;
 use crate::source::FileId;
 
-/// How far a container has got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Newness {
-    /// It was there before, or has been packed.
-    #[default]
-    Old,
-    /// Nothing has been put into it, and nothing is shown: whoever copies a directory finds it empty.
-    Empty,
-    /// Nothing has been put into it for so long that its own entries are shown.
-    Untouched,
-    /// Drafts are shown, of this directory.
-    Drafts(FileId),
-}
-
 /// Of one container.
 #[derive(Default)]
 pub(super) struct NewState {
-    now: Mutex<Newness>,
-    /// The same for who may not wait.
-    has_drafts: AtomicBool,
-    /// Held by who packs, and by who makes the directory of drafts.
+    /// The directory of its drafts, as long as it is new.
+    drafts: Mutex<Option<FileId>>,
+    /// Whether there is one, for who may not wait.
+    is_new: AtomicBool,
+    /// Held by who packs, moves or removes it.
     turn: Mutex<()>,
 }
 
 impl NewState {
-    pub(super) fn now(&self) -> Newness {
-        *lock(&self.now)
+    pub(super) fn drafts(&self) -> Option<FileId> {
+        *lock(&self.drafts)
     }
 
-    pub(super) fn set(&self, to: Newness) {
-        let mut now = lock(&self.now);
-        *now = to;
-        let has = matches!(to, Newness::Drafts(_));
-        self.has_drafts.store(has, Ordering::Release);
+    pub(super) fn begin(&self, drafts: FileId) {
+        self.set(Some(drafts));
     }
 
-    pub(super) fn has_drafts(&self) -> bool {
-        self.has_drafts.load(Ordering::Acquire)
+    /// It is what its file holds from now on.
+    pub(super) fn end(&self) {
+        self.set(None);
     }
 
-    /// Whether something else than the container's own entries is shown.
-    pub(super) fn hides_entries(&self) -> bool {
-        matches!(self.now(), Newness::Empty | Newness::Drafts(_))
+    fn set(&self, to: Option<FileId>) {
+        let mut drafts = lock(&self.drafts);
+        *drafts = to;
+        self.is_new.store(to.is_some(), Ordering::Release);
+    }
+
+    /// Whether its drafts are shown, and not the container's own entries.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new.load(Ordering::Acquire)
     }
 
     pub(super) fn take_turn(&self) -> MutexGuard<'_, ()> {
@@ -97,17 +89,40 @@ struct NewList {
     changes: u64,
 }
 
+/// Why a container stays new that nobody uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stays {
+    /// There is nothing in it, or no array yet: it waits, as long as it takes.
+    Waiting,
+    /// It could not be packed.
+    Failed(String),
+}
+
 /// When a new container was used, and how its packing went.
 #[derive(Debug, Clone)]
 pub(super) struct Use {
     pub(super) last: Instant,
     /// How often, for who wants to know whether it was used since.
     pub(super) times: u64,
-    /// Why it could not be packed: that is not tried again before it is used again.
-    pub(super) why: Option<String>,
+    /// Why it stays new: packing it is not tried again before it is used again.
+    pub(super) stays: Option<Stays>,
     /// How often it had been used when somebody waited in vain for its files to be let go.
     waited: Option<u64>,
 }
+
+impl Use {
+    /// For who asks why it is new still, if something has been put into it.
+    pub(super) fn why(&self) -> &str {
+        match &self.stays {
+            Some(Stays::Failed(why)) => why,
+            Some(Stays::Waiting) => UNFILLED,
+            None => "it is new",
+        }
+    }
+}
+
+/// Why a container stays new that will be packed as soon as there is an array in it.
+pub(super) const UNFILLED: &str = "no array has been put into it yet";
 
 impl NewContainers {
     pub(super) fn is_empty(&self) -> bool {
@@ -124,7 +139,7 @@ impl NewContainers {
         let fresh = Use {
             last: Instant::now(),
             times: 0,
-            why: None,
+            stays: None,
             waited: None,
         };
         let added = list.uses.insert(container, fresh).is_none();
@@ -169,7 +184,7 @@ impl NewContainers {
         if let Some(used) = list.uses.get_mut(&container) {
             used.last = Instant::now();
             used.times += 1;
-            used.why = None;
+            used.stays = None;
             self.note(&mut list);
         }
     }
@@ -180,14 +195,13 @@ impl NewContainers {
         self.changed.notify_all();
     }
 
-    pub(super) fn note_why(&self, container: InodeId, why: String) {
-        if let Some(used) = lock(&self.list).uses.get_mut(&container) {
-            used.why = Some(why);
+    /// What packing it came to. If it has been used since it had been this often, it is tried again when it is quiet.
+    pub(super) fn note_stays(&self, container: InodeId, times: u64, why: Stays) {
+        if let Some(used) = lock(&self.list).uses.get_mut(&container)
+            && used.times == times
+        {
+            used.stays = Some(why);
         }
-    }
-
-    pub(super) fn why(&self, container: InodeId) -> Option<String> {
-        lock(&self.list).uses.get(&container)?.why.clone()
     }
 
     /// To be compared later.

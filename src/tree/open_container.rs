@@ -21,6 +21,7 @@ use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::inside::Located;
+use crate::container::rewrite::Change;
 use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::{Budget, Hold};
@@ -225,6 +226,21 @@ impl OpenContainer {
     pub(super) fn is_outermost(&self, number: ArrayNumber) -> bool {
         let outermost = self.parts.first();
         outermost.is_some_and(|part| number.0 < part.container.written().count())
+    }
+
+    /// Whether an entry is an array that can be written: everything else follows from arrays, or is of what is only read.
+    pub(super) fn is_written(&self, index: EntryIndex) -> bool {
+        let nothing = Change::Write { offset: 0, len: 0 };
+        let outermost = self.parts.first();
+        let rewrite = outermost.and_then(|part| part.container.rewrite.as_ref());
+        let number = self
+            .array_at(index)
+            .filter(|number| self.is_outermost(*number));
+        let (Some(rewrite), Some(number)) = (rewrite, number) else {
+            return false;
+        };
+        self.array(number)
+            .is_ok_and(|located| rewrite.permits(located.array.name(), nothing).is_ok())
     }
 
     /// The array that an entry is.

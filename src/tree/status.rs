@@ -26,14 +26,14 @@ impl Tree {
     /// New containers into which something has been put: where that is, it is on the disk.
     fn new_with_drafts(&self) -> Vec<Value> {
         let new = self.new_containers.all().into_iter();
-        let with_drafts = new.filter(|(inode, _)| self.shows_drafts(*inode));
+        let with_drafts = new.filter(|(inode, _)| self.has_drafts(*inode).unwrap_or(true));
         let each = with_drafts.map(|(inode, used)| {
             let path = self.inodes.path(inode).unwrap_or_default();
             json!({
                 "path": self.store.display(&path).to_string_lossy(),
                 "bytes": 0,
                 "log_bytes": 0,
-                "why": used.why.unwrap_or_else(|| "it is new".to_owned()),
+                "why": used.why(),
             })
         });
         each.collect()

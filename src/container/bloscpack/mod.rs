@@ -130,6 +130,7 @@ fn open(format: &'static str, source: Arc<dyn Source>, budget: &Arc<Budget>) -> 
     let file = BloscpackFile {
         is_numpy: matches!(&numpy, Some(Ok(_))),
         text: metadata.text.clone(),
+        retyped: None,
         data: Arc::new(data.with_numpy(numpy.and_then(|n| n.ok()))),
         header,
         after_metadata: metadata.end,

@@ -6,11 +6,13 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::entry::WRITABLE;
 use super::super::entry_table::EntryIndex;
 use super::super::node::Node;
 use super::super::version::ContainerVersion;
 use super::super::xattr::{COMMIT, PREFIX, is_offered};
 use super::super::{Attr, HandleId, InodeId, Tree};
+use super::retyped::given_type;
 use super::{InUse, refused};
 use crate::commit::base_of;
 use crate::container::MemberStats;
@@ -68,10 +70,31 @@ impl Tree {
                     self.check_current(version)?;
                 }
                 let is_directory = *entry == EntryIndex::ROOT;
-                self.set_container_attributes(version.container, to, caller, is_directory)
+                let to = self.of_entry(version, *entry, to)?;
+                self.set_container_attributes(version.container, &to, caller, is_directory)
             }
             _ => self.set_source_attributes(inode, node, self.writable()?, to),
         }
+    }
+
+    /// Who may write the container is not said by what shows no `w` whatever its mode: that stays as it is.
+    fn of_entry(
+        &self,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+        to: &NewAttributes,
+    ) -> Result<NewAttributes> {
+        let opened = self.open_version(version)?;
+        let shows_all = opened.kind(entry)? != FileKind::File || opened.is_written(entry);
+        let writable = u32::from(WRITABLE);
+        let now = u32::from(version.owner().mode) & writable;
+        Ok(NewAttributes {
+            mode: match shows_all {
+                true => to.mode,
+                false => to.mode.map(|mode| mode & !writable | now),
+            },
+            ..*to
+        })
     }
 
     fn set_source_attributes(
@@ -299,14 +322,22 @@ impl Tree {
         value: &[u8],
         how: XattrSetting,
     ) -> Result<()> {
-        self.change_xattr(inode, name, |disk, target| {
-            disk.set_xattr(target, name, value, how)
-        })
+        let change = |disk: &dyn Disk, target: Target<'_>| disk.set_xattr(target, name, value, how);
+        match given_type(name, value) {
+            Some(to) => {
+                self.writable()?;
+                self.set_type(inode, &to?, change)
+            }
+            None => self.change_xattr(inode, name, change),
+        }
     }
 
     pub fn remove_xattr(&self, inode: InodeId, name: &OsStr) -> Result<()> {
-        let removed =
-            self.change_xattr(inode, name, |disk, target| disk.remove_xattr(target, name));
+        let change = |disk: &dyn Disk, target: Target<'_>| disk.remove_xattr(target, name);
+        let removed = match given_type(name, b"[]") {
+            Some(_) => self.forget_type(inode, change),
+            None => self.change_xattr(inode, name, change),
+        };
         removed.map_err(|e| match e.is_no_data() {
             true => Error::NoAttribute,
             false => e,

@@ -18,10 +18,10 @@ use super::ahead::LayerBlocks;
 use super::{InUse, SourceDirectory, refused};
 use crate::cache::{BlockCache, VersionId};
 use crate::commit::{Commit, CommitOutcome, LARGE, SeenFile, Spot, base_of};
-use crate::container::rewrite::{Change, ChangedArray, CommitWay, Consistency};
+use crate::container::rewrite::{Change, ChangedArray, CommitWay, Consistency, Rewrite};
 use crate::disk::Target;
 use crate::error::{Error, Result};
-use crate::source::{FileIdentity, FileKind};
+use crate::source::{FileIdentity, FileKind, Timestamp};
 use crate::stage::{Layer, log_name, new_name};
 
 /// How much a commit may do.
@@ -31,6 +31,16 @@ pub enum Effort {
     Usual,
     /// Whatever it takes.
     All,
+}
+
+/// What a commit changes, and how the container's files come about.
+pub(super) struct Changes<'a> {
+    pub(super) rewrite: &'a dyn Rewrite,
+    pub(super) changed: &'a [ChangedArray],
+    /// The layer that is committed.
+    pub(super) layer: u64,
+    /// The time that the files get, if not that which they have.
+    pub(super) written: Option<Timestamp>,
 }
 
 /// Decoded blocks that commits have made useless. They are freed in the end: that would hold up what else there is to do.
@@ -233,6 +243,23 @@ impl Tree {
             Consistency::NotYet(why) => return Ok(CommitOutcome::Stays(why)),
             Consistency::Unfit(why) => return Err(Error::Invalid(why)),
         }
+        let changes = Changes {
+            rewrite: &*rewrite,
+            changed: &changed,
+            layer: frozen.number(),
+            written: container.stage.last_write(),
+        };
+        self.commit_changes(version, container, &changes, effort)
+    }
+
+    /// Has the container's files changed; what the layer holds is checked before.
+    pub(super) fn commit_changes(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        changes: &Changes<'_>,
+        effort: Effort,
+    ) -> Result<CommitOutcome> {
         self.follow(version, container)?;
         let path = self.container_path(version.container)?;
         let seen = seen_files(version, &path);
@@ -249,10 +276,10 @@ impl Tree {
             seen: &seen,
             is_directory: !version.recognised.format.members().is_empty(),
             stage: &container.stage,
-            layer: frozen.number(),
-            rewrite: &*rewrite,
-            changed: &changed,
-            written: container.stage.last_write().unwrap_or(first.mtime),
+            layer: changes.layer,
+            rewrite: changes.rewrite,
+            changed: changes.changed,
+            written: changes.written.unwrap_or(first.mtime),
             budget: self.cache.budget(),
             preference: self.settings.commit,
             most: match effort {

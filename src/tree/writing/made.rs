@@ -1,15 +1,13 @@
 //! Making containers: `mkdir x.blp`, and what is put into a new container.
 //!
-//! The container is made as an empty one, under its name only when it is whole. The hidden directory of its drafts is made when
-//! something is put into it. Used by [`super`]; [`super::packing`] ends what begins here.
+//! The container is made as an empty one, under its name only when it is whole, and beside it before that the hidden directory of
+//! its drafts. Used by [`super`]; [`super::packing`] ends what begins here.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::RwLockReadGuard;
-use std::time::Duration;
 
 use super::super::inode::Dirent;
-use super::super::newness::Newness;
 use super::super::node::{ContainerNode, Node};
 use super::super::{Attr, InodeId, Tree};
 use super::{SourceDirectory, refused};
@@ -21,7 +19,7 @@ use crate::container::Recognised;
 use crate::container::creation::Creation;
 use crate::disk::{Caller, Disk, NewAttributes, NewEntry, Place, Target};
 use crate::error::{Error, Result};
-use crate::source::{FileId, FileKind, Stat};
+use crate::source::{FileId, FileKind};
 use crate::stage::new_name;
 
 /// An empty container has no more bytes than that.
@@ -69,11 +67,25 @@ impl Tree {
         let new = at.write(modes, &NewAttributes::default(), |write| {
             creation.recipe(&[], None, budget, write)
         })?;
-        new.appear()?;
+        let drafts = match self.make_drafts(&path, owner) {
+            Ok(drafts) => Some(drafts.id),
+            // It is what it is: an empty container, whose arrays can be written.
+            Err(e) if is_unsupported(&e) => None,
+            Err(e) => {
+                new.discard();
+                return Err(e);
+            }
+        };
+        if let Err(e) = new.appear() {
+            self.make_way(&drafts_path(&path))?;
+            return Err(e);
+        }
         self.names_changed(parent);
         let attr = self.enter_source(Dirent::new(parent, name), &spot.directory)?;
-        if let Some(container) = self.inodes.get(attr.inode)?.container() {
-            container.new.set(Newness::Empty);
+        if let Some(container) = self.inodes.get(attr.inode)?.container()
+            && let Some(id) = drafts
+        {
+            container.new.begin(id);
             self.watch(attr.inode);
         }
         Ok(attr)
@@ -95,13 +107,11 @@ impl Tree {
     /// The directory in which what is put into a container lies, while that is new.
     pub(super) fn drafts(&self, inode: InodeId) -> Result<Option<SourceDirectory>> {
         let node = self.inodes.get(inode)?;
-        match node.container().map(|container| container.new.now()) {
-            Some(Newness::Drafts(id)) => {
-                let path = drafts_path(&self.container_path(inode)?);
-                Ok(Some(SourceDirectory::new(path, id)))
-            }
-            _ => Ok(None),
-        }
+        let Some(id) = node.container().and_then(|of| of.new.drafts()) else {
+            return Ok(None);
+        };
+        let path = drafts_path(&self.container_path(inode)?);
+        Ok(Some(SourceDirectory::new(path, id)))
     }
 
     /// Where these lie, if there are any.
@@ -115,51 +125,20 @@ impl Tree {
         self.enter_source(link, &path)
     }
 
-    /// Whether something can be put into a container as it is into a directory.
-    pub(super) fn takes_drafts(&self, inode: InodeId, container: &ContainerNode) -> bool {
-        match container.new.now() {
-            Newness::Old => false,
-            Newness::Empty | Newness::Drafts(_) => true,
-            Newness::Untouched => {
-                let version = container.known().version.clone();
-                let written = version.is_some_and(|version| version.staged.now().is_some());
-                !written && !self.is_in_use(inode)
-            }
-        }
+    /// The same for whoever changes something in it: it is being used.
+    pub(super) fn drafts_to_change(&self, inode: InodeId) -> Result<SourceDirectory> {
+        let drafts = self.drafts(inode)?.ok_or(Error::ReadOnly)?;
+        self.new_containers.used(inode);
+        Ok(drafts)
     }
 
-    /// The same directory, made if there is none yet.
-    pub(super) fn drafts_made(&self, inode: InodeId) -> Result<SourceDirectory> {
-        let node = self.inodes.get(inode)?;
-        let container = node.container().ok_or(Error::ReadOnly)?;
-        // Whoever packs them has the turn for long, sees that they are used, and waits until nobody stays: whoever stays must
-        // not wait for the turn then.
-        let _turn = loop {
-            let turn = container.new.try_turn();
-            if let Some(drafts) = self.drafts(inode)? {
-                self.new_containers.used(inode);
-                return Ok(drafts);
-            }
-            match turn {
-                Some(turn) => break turn,
-                None => std::thread::sleep(Duration::from_millis(1)),
-            }
-        };
-        if !self.takes_drafts(inode, container) {
-            return Err(Error::ReadOnly);
+    /// Whether something has been put into it.
+    pub(in crate::tree) fn has_drafts(&self, container: InodeId) -> Result<bool> {
+        let mut any = false;
+        if let Some(path) = self.drafts_at(container)? {
+            self.store.list(&path, &mut |_, _| any = true)?;
         }
-        let path = self.container_path(inode)?;
-        let recognised = container.known().recognised.clone();
-        let now = self.store.stat(&path)?;
-        if !self.is_pristine(&recognised, &path)? {
-            container.new.set(Newness::Old);
-            return Err(self.changed(&path));
-        }
-        let drafts = self.make_drafts(&path, &now)?;
-        container.new.set(Newness::Drafts(drafts.id));
-        self.watch(inode);
-        self.forget_entries(inode);
-        Ok(drafts)
+        Ok(any)
     }
 
     /// What lies where the drafts of a container are to be is somebody's, who knows whose: it stays, unless it is an empty
@@ -187,17 +166,14 @@ impl Tree {
         }
     }
 
-    fn make_drafts(&self, container: &Path, now: &Stat) -> Result<SourceDirectory> {
+    /// Makes a container that is as empty as it was made a new one.
+    pub(super) fn make_drafts(&self, container: &Path, owner: Caller) -> Result<SourceDirectory> {
         let disk = self.writable()?;
         let (spot, path) = (self.spot(container)?, drafts_path(container));
         let place = Place {
             directory: &spot.directory,
             id: spot.id,
             name: path.file_name().ok_or(Error::Unsuitable)?,
-        };
-        let owner = Caller {
-            uid: now.uid,
-            gid: now.gid,
         };
         let make = || disk.make(place, NewEntry::Directory { mode: CLOSED }, owner);
         match make() {
@@ -210,7 +186,7 @@ impl Tree {
         }?;
         let made = self.store.stat(&path)?;
         // Where modes and owners are not kept, nobody would believe after a crash that these are drafts.
-        if !is_of(&made, now) {
+        if !is_of(&made, owner.uid) {
             disk.remove_directory(place)?;
             let shown = self.store.display(&path);
             log::warn!("{}: its mode or owner is not kept here", shown.display());
@@ -246,7 +222,7 @@ impl Tree {
         }
         let left = left_drafts(recognised, &*self.store, path, self.cache.budget())?;
         if self.disk.is_none() {
-            if left.is_some_and(|left| left.standing == DraftsStanding::New) {
+            if left.is_some_and(|left| left.standing == DraftsStanding::New && !left.is_empty) {
                 let path = self.store.display(path);
                 log::warn!(
                     "{}: what was put into it is shown by a writable mount",
@@ -258,7 +234,7 @@ impl Tree {
         match left.as_ref().map(|left| left.standing) {
             Some(DraftsStanding::New) => {
                 let id = left.map_or_else(FileId::default, |left| left.id);
-                container.new.set(Newness::Drafts(id));
+                container.new.begin(id);
                 self.watch(inode);
             }
             // What else was left is removed with what commits leave.
@@ -268,26 +244,20 @@ impl Tree {
                     self.carry_over(creation, &drafts, path)?;
                 }
                 self.remove_drafts(None, &drafts)?;
-                self.is_cleared(recognised, path)?;
+                self.clear_replaced(recognised, path)?;
             }
             Some(DraftsStanding::Foreign) => {
                 let path = self.store.display(&drafts_path(path));
                 log::warn!("{}: not of the container beside it", path.display());
             }
-            None if may_be_new
-                && self.is_cleared(recognised, path)?
-                && container.new.now() == Newness::Old
-                && self.is_pristine(recognised, path)? =>
-            {
-                container.new.set(Newness::Untouched);
-            }
+            None if may_be_new => self.clear_replaced(recognised, path)?,
             None => {}
         }
         Ok(())
     }
 
     /// Removes an empty container that one has replaced which is a directory: a crash may have left it.
-    fn is_cleared(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
+    fn clear_replaced(&self, recognised: &Recognised, path: &Path) -> Result<()> {
         if !recognised.format.members().is_empty() {
             let (disk, spot) = (self.writable()?, self.spot(path)?);
             let (hidden, members) = (new_name(&spot.name), recognised.format.members());
@@ -295,7 +265,7 @@ impl Tree {
                 log::warn!("{e}");
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Removes a new container that has nothing in it; None if it is not new any more.
@@ -310,7 +280,7 @@ impl Tree {
             Ok(disk) => disk,
             Err(e) => return Some(Err(e)),
         };
-        if !container.new.hides_entries() {
+        if !container.new.is_new() {
             return None;
         }
         Some(self.remove_pristine(inode, container, disk, place))
@@ -327,29 +297,29 @@ impl Tree {
         let recognised = container.known().recognised.clone();
         if !self.is_pristine(&recognised, &path)? {
             // Somebody else's: what was put into ours is told of when it is looked into.
-            container.new.set(Newness::Old);
+            container.new.end();
             self.watch_no_more(inode);
             self.forget_entries(inode);
             return Err(self.changed(&path));
         }
-        self.remove_empty_drafts(inode, disk)?;
-        container.new.set(Newness::Empty);
-        remove_tree(disk, &*self.store, &self.spot(&path)?, place.name)?;
-        container.new.set(Newness::Old);
-        self.watch_no_more(inode);
-        Ok(())
+        self.end_empty(inode, container)?;
+        remove_tree(disk, &*self.store, &self.spot(&path)?, place.name)
     }
 
-    pub(super) fn remove_empty_drafts(&self, inode: InodeId, disk: &dyn Disk) -> Result<()> {
+    /// A new container into which nothing has been put is new no more, and as empty as it was made.
+    pub(super) fn end_empty(&self, inode: InodeId, container: &ContainerNode) -> Result<()> {
         let Some(drafts) = self.drafts(inode)? else {
             return Ok(());
         };
         let (spot, name) = (self.spot(&drafts.path)?, drafts.path.file_name());
-        disk.remove_directory(Place {
+        self.writable()?.remove_directory(Place {
             directory: &spot.directory,
             id: spot.id,
             name: name.ok_or(Error::Unsuitable)?,
-        })
+        })?;
+        container.new.end();
+        self.watch_no_more(inode);
+        Ok(())
     }
 
     /// Removes the drafts of a container, and the names by which the kernel knows them.
@@ -442,10 +412,15 @@ impl Tree {
 
     /// Whether a directory shows drafts: whatever these look like, they are shown as they are.
     pub(in crate::tree) fn shows_drafts(&self, directory: InodeId) -> bool {
-        let is_new = |node: &Node| node.container().is_some_and(|c| c.new.has_drafts());
+        let is_new = |node: &Node| node.container().is_some_and(|c| c.new.is_new());
         !self.new_containers.is_empty()
             && self.inodes.get(directory).is_ok_and(|node| is_new(&node))
     }
+}
+
+/// The file system keeps no modes or owners.
+fn is_unsupported(e: &Error) -> bool {
+    matches!(e, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::EOPNOTSUPP))
 }
 
 /// Why a directory could not be removed: it has something in it, or is none.

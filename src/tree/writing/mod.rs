@@ -11,11 +11,13 @@ mod commit;
 mod content;
 mod guests;
 mod made;
+mod moved_new;
 mod names;
 mod packing;
 mod recovery;
 mod removal;
 mod rename;
+mod retyped;
 #[cfg(test)]
 mod tests;
 mod turned;
@@ -89,7 +91,7 @@ impl Tree {
     fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
         match &*self.inodes.get(inode)? {
             Node::Directory(at) => Ok(SourceDirectory::new(self.inodes.path(inode)?, at.id)),
-            Node::Container(container) if self.lies_around(inode, container) => {
+            Node::Container(container) if lies_around(container) => {
                 let version = self.current(inode, container)?;
                 let path = self.container_path(inode)?;
                 Ok(SourceDirectory {
@@ -98,16 +100,11 @@ impl Tree {
                     container: Some(self.open_version(&version)?),
                 })
             }
-            Node::Container(_) => self.drafts_made(inode),
+            Node::Container(_) => self.drafts_to_change(inode),
             Node::Entry(..) => Err(Error::ReadOnly),
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
             Node::Unseen(_) => Err(self.unseen(inode)),
         }
-    }
-
-    /// Whether a container is a directory in which anything may lie beside its own files.
-    fn lies_around(&self, inode: InodeId, container: &ContainerNode) -> bool {
-        container.stored == FileKind::Directory && !self.takes_drafts(inode, container)
     }
 
     /// What is shown of a directory has changed.
@@ -116,8 +113,18 @@ impl Tree {
     }
 }
 
+/// Whether a container is a directory in which anything may lie beside its own files.
+fn lies_around(container: &ContainerNode) -> bool {
+    container.stored == FileKind::Directory && !container.new.is_new()
+}
+
 /// A failure that names the path, with a number of the system.
 fn refused(doing: &str, path: &Path, code: i32) -> Error {
+    refused_saying(format!("{doing} {}", path.display()), code)
+}
+
+/// The same in other words.
+fn refused_saying(doing: String, code: i32) -> Error {
     let cause = std::io::Error::from_raw_os_error(code);
-    Error::io(format!("cannot {doing} {}", path.display()), cause)
+    Error::io(format!("cannot {doing}"), cause)
 }

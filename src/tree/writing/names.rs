@@ -10,7 +10,8 @@ use super::super::inode::Dirent;
 use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::{Attr, InodeId, Open, Tree};
-use crate::container::creation::creation_named;
+use super::refused_saying;
+use crate::container::creation::format_named;
 use crate::disk::{Caller, NewEntry};
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind, Stat};
@@ -30,7 +31,7 @@ impl Tree {
         let _stays = self.new_containers.stay();
         if let node = self.inodes.get(parent)?
             && let Some(container) = node.container()
-            && !self.takes_drafts(parent, container)
+            && !container.new.is_new()
             && let Some(made) = self.create_inside((parent, container), name, mode, caller)?
         {
             return Ok(made);
@@ -69,9 +70,18 @@ impl Tree {
         let disk = self.writable()?;
         let _stays = self.new_containers.stay();
         if let NewEntry::Directory { mode } = what
-            && let Some(creation) = creation_named(name)
+            && let Some(format) = format_named(name)
             && !self.is_below_container(parent)
         {
+            let creation = format.creation().ok_or_else(|| {
+                let path = self.inodes.path(parent).unwrap_or_default().join(name);
+                let what = format!(
+                    "make {}: new {} containers cannot be made in a mount yet; make the file elsewhere and copy it",
+                    self.store.display(&path).display(),
+                    format.name()
+                );
+                refused_saying(what, libc::EPERM)
+            })?;
             return self.make_container(parent, name, creation, mode, caller);
         }
         let directory = self.directory(parent)?;
@@ -147,7 +157,7 @@ impl Tree {
 
     fn is_in_container(&self, directory: InodeId) -> Result<bool> {
         Ok(match &*self.inodes.get(directory)? {
-            Node::Container(container) => !container.new.hides_entries(),
+            Node::Container(container) => !container.new.is_new(),
             node => matches!(node, Node::Entry(..)),
         })
     }

@@ -1,6 +1,7 @@
 //! Packing: what was put into a new container becomes its content, and the container is new no more.
 //!
-//! That happens when nothing in it has been open for [`QUIET`], when its directory is synced or renamed, and when the mount ends.
+//! That happens when there is an array in it and nothing in it has been open for [`QUIET`], and at once when its directory is synced
+//! and when the mount ends. One without an array waits, as long as it takes.
 //! The container's file is written from the drafts beside the empty one and takes its place; if somebody has begun to use the drafts
 //! meanwhile it is thrown away, and made anew later. What cannot be packed stays as it is, and says why. Used by [`super`], and by
 //! the thread that [`Tree::pack_when_quiet`] is.
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::entry_table::ARRAYS_JSON;
-use super::super::newness::Newness;
+use super::super::newness::{Stays, UNFILLED};
 use super::super::node::{ContainerNode, Node};
 use super::super::{HandleId, InodeId, Tree};
 use super::turned::{is_foreign, is_shown_beside};
@@ -20,14 +21,17 @@ use super::{SourceDirectory, refused};
 use crate::array::Array;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
 use crate::commit::tidy::remove_tree;
-use crate::container::creation::{Creation, GivenDescription, LONGEST_DESCRIPTION, RawArray};
+use crate::container::creation::{
+    Creation, GivenDescription, GivenType, LONGEST_DESCRIPTION, RawArray,
+};
 use crate::disk::{Caller, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Source, Stat, Timestamp};
 use crate::stage::new_name;
 
-/// How long a new container is not used before it is packed: programs close a file and go on with the next one.
-pub const QUIET: Duration = Duration::from_secs(2);
+/// How long a new container is not used before it is packed, if the mount is not told otherwise: programs close a file and go on with
+/// the next one.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// How long who cannot wait for quiet waits for files to be let go: the kernel tells of that after close(2) has returned.
 const RELEASED: Duration = Duration::from_millis(100);
@@ -41,11 +45,24 @@ pub enum InUse {
     Ignored,
 }
 
+/// What settling a new container came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// It is new no more.
+    Packed,
+    /// Nothing has been put into it.
+    Empty,
+    /// No array has been put into it yet.
+    Unfilled,
+}
+
 /// What the drafts of a container come to.
 #[derive(Default)]
 struct DraftContent {
     arrays: Vec<Arc<dyn Array>>,
     description: Option<GivenDescription>,
+    /// What attributes say of an array, and how many bytes it has.
+    typed: Vec<(GivenType, u64)>,
     /// All that lies there.
     names: Vec<(OsString, FileKind)>,
     /// What was read, as it was then.
@@ -60,10 +77,11 @@ struct DraftContent {
 impl Tree {
     /// Packs new containers as soon as nobody has used them for a while. Does not return.
     pub fn pack_when_quiet(&self) {
+        let quiet = self.settings.settle.unwrap_or(QUIET);
         loop {
             let seen = self.new_containers.changes();
             // A panic must not cost the thread; the hook has reported it.
-            let packed = catch_unwind(AssertUnwindSafe(|| self.pack_quiet(QUIET)));
+            let packed = catch_unwind(AssertUnwindSafe(|| self.pack_quiet(quiet)));
             self.new_containers
                 .wait(seen, packed.unwrap_or(Some(QUIET)));
         }
@@ -79,7 +97,7 @@ impl Tree {
             }
             // As it is by now: to pack those before may have taken long.
             let used = self.new_containers.last_use(inode);
-            let Some(used) = used.filter(|used| used.why.is_none()) else {
+            let Some(used) = used.filter(|used| used.stays.is_none()) else {
                 continue;
             };
             match quiet
@@ -97,16 +115,19 @@ impl Tree {
     pub(super) fn pack_all(&self, in_use: InUse) -> Vec<(PathBuf, String)> {
         let mut left = Vec::new();
         for (inode, _) in self.new_containers.all() {
-            if let Err(e) = self.settle_new(inode, in_use) {
-                let path = self.inodes.path(inode).unwrap_or_default();
-                left.push((self.store.display(&path), e.to_string()));
-            }
+            let why = match self.settle_new(inode, in_use) {
+                Ok(Settled::Packed | Settled::Empty) => continue,
+                Ok(Settled::Unfilled) => UNFILLED.to_owned(),
+                Err(e) => e.to_string(),
+            };
+            let path = self.inodes.path(inode).unwrap_or_default();
+            left.push((self.store.display(&path), why));
         }
         left
     }
 
-    /// A container is new no more, unless that fails or it is spared (EBUSY).
-    pub(super) fn settle_new(&self, inode: InodeId, in_use: InUse) -> Result<()> {
+    /// Packs a new container if it can be: not as long as there is no array in it, or it is spared (EBUSY).
+    pub(super) fn settle_new(&self, inode: InodeId, in_use: InUse) -> Result<Settled> {
         let (until, new) = (Instant::now() + RELEASED, &self.new_containers);
         loop {
             let (seen, times) = (new.changes(), new.times_used(inode));
@@ -126,10 +147,10 @@ impl Tree {
     }
 
     /// The same of one that must not have been used for this long.
-    fn settle_quiet(&self, inode: InodeId, in_use: InUse, quiet: Duration) -> Result<()> {
+    fn settle_quiet(&self, inode: InodeId, in_use: InUse, quiet: Duration) -> Result<Settled> {
         let node = self.inodes.get(inode)?;
-        let Some(container) = node.container() else {
-            return Ok(());
+        let Some(container) = node.container().filter(|of| of.new.is_new()) else {
+            return Ok(Settled::Packed);
         };
         let _turn = container.new.take_turn();
         let used = self.new_containers.last_use(inode);
@@ -141,10 +162,9 @@ impl Tree {
             return Err(refused("pack", &path, libc::EBUSY));
         }
         let times = used.map_or(0, |used| used.times);
-        let settled = match container.new.now() {
-            Newness::Old | Newness::Untouched => Ok(()),
-            Newness::Empty => self.show_untouched(inode, container),
-            Newness::Drafts(_) => {
+        let settled = match container.new.is_new() {
+            false => Ok(Settled::Packed),
+            true => {
                 let is_quiet =
                     || !self.is_in_use(inode) && self.new_containers.times_used(inode) == times;
                 let may =
@@ -153,24 +173,21 @@ impl Tree {
             }
         };
         match &settled {
-            Ok(()) => self.watch_no_more(inode),
+            Ok(Settled::Packed) => self.watch_no_more(inode),
+            Ok(Settled::Empty | Settled::Unfilled) => {
+                self.new_containers.note_stays(inode, times, Stays::Waiting);
+            }
             Err(e) if is_busy(e) => {}
-            // It has been used meanwhile, and is tried again when it is quiet.
-            Err(_) if self.new_containers.times_used(inode) != times => {}
-            Err(e) => {
+            Err(e) if self.new_containers.times_used(inode) == times => {
                 let path = self.inodes.path(inode).unwrap_or_default();
                 log::warn!("{}: stays new: {e}", self.store.display(&path).display());
-                self.new_containers.note_why(inode, e.to_string());
+                let why = Stays::Failed(e.to_string());
+                self.new_containers.note_stays(inode, times, why);
             }
+            // It has been used meanwhile, and is tried again when it is quiet.
+            Err(_) => {}
         }
         settled
-    }
-
-    /// Nothing has been put into it: its own entries are shown, until something is.
-    fn show_untouched(&self, inode: InodeId, container: &ContainerNode) -> Result<()> {
-        container.new.set(Newness::Untouched);
-        self.forget_entries(inode);
-        Ok(())
     }
 
     /// Packing that is not done by then is given up: what would be packed stays new.
@@ -184,7 +201,7 @@ impl Tree {
         inode: InodeId,
         container: &ContainerNode,
         may: &dyn Fn() -> bool,
-    ) -> Result<()> {
+    ) -> Result<Settled> {
         let drafts = self.drafts(inode)?.ok_or(Error::NotFound)?;
         let path = self.container_path(inode)?;
         let busy = || refused("pack", &path, libc::EBUSY);
@@ -200,22 +217,20 @@ impl Tree {
         if self.is_stored(&recognised, &drafts.path)? {
             let _alone = self.new_containers.alone();
             return match may() {
-                true => self.take_as_stored(inode, container, &drafts, (&*path, &now)),
+                true => self
+                    .take_as_stored(inode, container, &drafts, (&*path, &now))
+                    .map(|()| Settled::Packed),
                 false => Err(busy()),
             };
         }
         let content = self.read_drafts(&drafts, creation, &now)?;
         if content.names.is_empty() {
-            let _alone = self.new_containers.alone();
-            if !may() {
-                return Err(busy());
-            }
-            self.remove_empty_drafts(inode, self.writable()?)?;
-            return self.show_untouched(inode, container);
+            return Ok(Settled::Empty);
         }
-        if content.arrays.is_empty() && content.description.is_none() {
-            return Err(Error::Invalid("there is no array in it".into()));
+        if content.arrays.is_empty() {
+            return Ok(Settled::Unfilled);
         }
+        let description = content.described(creation)?;
         let spot = self.spot(&path)?;
         let at = NewContainerPlace {
             disk: self.writable()?,
@@ -234,7 +249,7 @@ impl Tree {
             directory: now.mode.into(),
         };
         let new = at.write(modes, &content.attributes(&now), |write| {
-            creation.recipe(&content.arrays, content.description.as_ref(), budget, write)
+            creation.recipe(&content.arrays, description.as_ref(), budget, write)
         })?;
         let alone = self.new_containers.alone();
         let still = self.are_still(&drafts, &content, (&*path, &now));
@@ -247,7 +262,7 @@ impl Tree {
             return still.and_then(|_| Err(busy()));
         }
         new.replace(now.identity)?;
-        container.new.set(Newness::Old);
+        container.new.end();
         let carried = self.carry_over(creation, &drafts.path, &path);
         drop(alone);
         // The container is what it is meant to be, whether or not the rest can be removed.
@@ -255,7 +270,7 @@ impl Tree {
             log::warn!("{e}");
         }
         self.forget_entries(inode);
-        Ok(())
+        Ok(Settled::Packed)
     }
 
     /// The drafts first: as long as the empty container is there, a crash shows that they have been packed.
@@ -328,6 +343,10 @@ impl Tree {
                     if source.identity().id != stat.identity.id {
                         return Err(self.changed(&path));
                     }
+                    let said = self.said_of_draft(&path, stat.identity.id)?;
+                    if !said.is_empty() {
+                        content.typed.push((said, stat.identity.size));
+                    }
                     content.add(array, source, &stat);
                     content.read.push((name, stat));
                 }
@@ -384,12 +403,13 @@ impl Tree {
     /// in it open, with the names of its drafts on the disk. None if it is not new.
     pub(super) fn sync_new(&self, inode: InodeId) -> Option<Result<()>> {
         let node = self.inodes.get(inode).ok()?;
-        if !node.container()?.new.hides_entries() {
+        if !node.container()?.new.is_new() {
             return None;
         }
         Some(match self.settle_new(inode, InUse::Spared) {
             Err(e) if is_busy(&e) => self.sync_drafts(inode),
-            settled => settled,
+            Ok(Settled::Empty | Settled::Unfilled) => self.sync_drafts(inode),
+            settled => settled.map(drop),
         })
     }
 
@@ -418,11 +438,12 @@ impl Tree {
 
     /// For the attribute of a container: none if it is not new, or there is nothing in it.
     pub(in crate::tree) fn new_state(&self, inode: InodeId) -> Option<String> {
-        self.drafts(inode).ok()??;
-        Some(match self.new_containers.why(inode) {
-            Some(why) => format!("staged: {why}"),
-            None => "staged: it is new".to_owned(),
-        })
+        let node = self.inodes.get(inode).ok()?;
+        if !node.container()?.new.is_new() || !self.has_drafts(inode).ok()? {
+            return None;
+        }
+        let used = self.new_containers.last_use(inode)?;
+        Some(format!("staged: {}", used.why()))
     }
 }
 
@@ -432,6 +453,15 @@ fn is_busy(e: &Error) -> bool {
 }
 
 impl DraftContent {
+    /// What is said of the arrays by whatever says it.
+    fn described(&self, creation: &dyn Creation) -> Result<Option<GivenDescription>> {
+        let mut described = self.description.clone();
+        for (said, bytes) in &self.typed {
+            described = Some(creation.typed(described, said, *bytes)?);
+        }
+        Ok(described)
+    }
+
     fn add(&mut self, name: &str, source: Arc<dyn Source>, stat: &Stat) {
         self.written = self.written.max(Some(stat.identity.mtime));
         // With a list of rights the group's bits are not the group's.

@@ -11,9 +11,12 @@ use super::super::entry_table::EntryIndex;
 use super::super::inode::Dirent;
 use super::super::listing::is_shown;
 use super::super::moves::Moving;
+use super::super::newness::UNFILLED;
 use super::super::node::{ContainerNode, Node};
 use super::super::{InodeId, Tree};
 use super::commit::moves_its_log;
+use super::moved_new::Emptied;
+use super::packing::Settled;
 use super::{InUse, SourceDirectory, refused};
 use crate::commit::tidy::remove_tree;
 use crate::container::Recognised;
@@ -23,10 +26,10 @@ use crate::source::{FileKind, Stat};
 use crate::stage::new_name;
 
 /// A name that is renamed, and what it led to before.
-struct Side {
-    link: Dirent,
-    directory: SourceDirectory,
-    stat: Stat,
+pub(super) struct Side {
+    pub(super) link: Dirent,
+    pub(super) directory: SourceDirectory,
+    pub(super) stat: Stat,
 }
 
 /// A move, while nobody writes to an array.
@@ -49,8 +52,12 @@ impl Tree {
             return done;
         }
         let mut moved = self.side(from)?;
+        if self.rename_new(&moved, to, how)? {
+            return Ok(());
+        }
+        let mut emptied = Emptied::new(self);
         // What lies below is not to be looked for meanwhile; paths above may have changed until nobody else moves.
-        let begun = self.begin_move(&moved, to)?;
+        let begun = self.begin_move(&moved, to, &mut emptied)?;
         moved.directory = self.directory(from.0)?;
         let (link, directory) = (Dirent::new(to.0, to.1), self.directory(to.0)?);
         directory.new_place(to.1)?;
@@ -73,7 +80,7 @@ impl Tree {
                 return Err(self.changed(&path));
             }
             // Somebody has begun to fill it since.
-            if container.new.hides_entries() {
+            if container.new.is_new() {
                 return Err(refused("rename", &path, libc::EBUSY));
             }
         }
@@ -133,15 +140,12 @@ impl Tree {
     ) -> Option<Result<()>> {
         let node = |inode| self.inodes.get(inode).ok();
         let (above, below) = (node(from.0)?, node(to.0)?);
-        let takes = |inode, node: &Node| {
-            node.container()
-                .is_some_and(|c| self.takes_drafts(inode, c))
-        };
-        let from_draft = above.container().is_some_and(|c| c.new.hides_entries());
+        let is_new = |node: &Node| node.container().is_some_and(|c| c.new.is_new());
+        let from_draft = is_new(&above);
         // A guest of a container stays one.
         let to_draft = match from.0 == to.0 {
             true => from_draft,
-            false => takes(to.0, &below),
+            false => is_new(&below),
         };
         let (inside, into) = match (
             match above.container() {
@@ -258,7 +262,12 @@ impl Tree {
 
     /// Begins to move when the containers are new no more and nothing is staged of them: drafts and a log would be left behind
     /// under the old name.
-    fn begin_move(&self, moved: &Side, to: (InodeId, &OsStr)) -> Result<Begun<'_>> {
+    fn begin_move(
+        &self,
+        moved: &Side,
+        to: (InodeId, &OsStr),
+        emptied: &mut Emptied<'_>,
+    ) -> Result<Begun<'_>> {
         const TRIES: usize = 16;
         let is_clean = |node: &Arc<Node>| {
             let Some(container) = node.container() else {
@@ -275,11 +284,7 @@ impl Tree {
                 if let Some(container) = node.container() {
                     // What a daemon before has left is found when it is looked into.
                     self.current(*inode, container)?;
-                }
-                match self.settle_new(*inode, InUse::Spared) {
-                    // The log says why.
-                    Err(Error::Invalid(_)) => return Err(refused("rename", path, libc::EBUSY)),
-                    settled => settled?,
+                    self.settle_to_move((*inode, container), path, emptied)?;
                 }
                 self.commit_before_move(*inode, node, path)?;
             }
@@ -297,6 +302,28 @@ impl Tree {
         }
         let path = moved.directory.join(&moved.link.name);
         Err(refused("rename", &path, libc::EBUSY))
+    }
+
+    /// A new container takes the place of another, or another its place, when it is packed, or as the empty one that it is.
+    fn settle_to_move(
+        &self,
+        (inode, container): (InodeId, &ContainerNode),
+        path: &Path,
+        emptied: &mut Emptied<'_>,
+    ) -> Result<()> {
+        let busy = || refused("rename", path, libc::EBUSY);
+        match self.settle_new(inode, InUse::Spared) {
+            Ok(Settled::Packed) => Ok(()),
+            Ok(Settled::Empty) => emptied.add(inode, container).map_err(|_| busy()),
+            Ok(Settled::Unfilled) => {
+                let shown = self.store.display(path);
+                log::warn!("{}: cannot be renamed: {UNFILLED}", shown.display());
+                Err(busy())
+            }
+            // The log says why.
+            Err(Error::Invalid(_)) => Err(busy()),
+            Err(e) => Err(e),
+        }
     }
 
     fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {

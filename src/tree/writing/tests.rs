@@ -2,6 +2,7 @@
 
 mod crash;
 mod made;
+mod retyped;
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;

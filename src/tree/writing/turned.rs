@@ -11,7 +11,6 @@ use std::path::Path;
 
 use super::super::arrival::{Recognition, node_of, recognise};
 use super::super::entry_table::ARRAYS_JSON;
-use super::super::newness::Newness;
 use super::super::node::{ContainerNode, Node};
 use super::super::{HandleId, InodeId, Tree};
 use super::SourceDirectory;
@@ -163,7 +162,7 @@ impl Tree {
             return Err(e);
         }
         let container = ContainerNode::new(FileKind::Directory, recognised);
-        container.new.set(Newness::Drafts(stat.identity.id));
+        container.new.begin(stat.identity.id);
         self.inodes.becomes(inode, Node::Container(container))?;
         moving.made();
         self.watch(inode);
@@ -232,7 +231,7 @@ impl Tree {
             self.place_of(&spot, &hidden),
         );
         disk.rename(other, place, Renaming::Exchange)?;
-        container.new.set(Newness::Old);
+        container.new.end();
         // Not before: drafts are known by their mode.
         self.set_mode(path, &stat, empty.mode.into())?;
         // Files that were written through this mount stay files as long as it is there.

@@ -4,6 +4,7 @@
 //! - [`shape`]: the metadata of a NumPy array of another length.
 //! - [`encode`]: one chunk with its changes, encoded as the chunks beside it are.
 //! - [`recipe`]: the whole file, chunk by chunk.
+//! - [`retype`]: metadata that say another type.
 //! - [`new_file`]: a file that is not there yet.
 //!
 //! Assumes a file without faults whose header knows all sizes; others are not offered for writing.
@@ -12,6 +13,7 @@ mod encode;
 mod layout;
 mod new_file;
 mod recipe;
+mod retype;
 mod shape;
 
 use std::ops::Range;
@@ -21,6 +23,7 @@ use super::header::{self, FileHeader};
 use super::metadata;
 use super::read::PackedBytes;
 use crate::array::{Array, Info, Order};
+use crate::container::creation::GivenType;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Rewrite,
@@ -45,6 +48,8 @@ pub(super) struct BloscpackFile {
     pub(super) is_numpy: bool,
     /// The metadata as text, of a NumPy array.
     pub(super) text: Option<Arc<Vec<u8>>>,
+    /// The metadata section that it is to get, if it is another one whatever its length.
+    pub(super) retyped: Option<Vec<u8>>,
 }
 
 impl BloscpackFile {
@@ -62,6 +67,9 @@ impl BloscpackFile {
 
     /// The metadata section with another shape, if it is another one.
     fn metadata(&self, len: u64) -> Result<Option<Vec<u8>>> {
+        if self.retyped.is_some() {
+            return Ok(self.retyped.clone());
+        }
         let (Some(shape), Some(text)) = (self.shape(len)?, &self.text) else {
             return Ok(None);
         };
@@ -166,6 +174,14 @@ impl Rewrite for BloscpackFile {
                 ..info
             },
         })
+    }
+
+    fn retyped(&self, array: &str, to: &GivenType) -> Result<Option<Arc<dyn Rewrite>>> {
+        if array != self.data.name() {
+            return Err(Error::Computed(format!("{array} follows from the data")));
+        }
+        let file = BloscpackFile::retyped(self, to)?;
+        Ok(file.map(|file| Arc::new(file) as _))
     }
 
     fn consistency(&self, changed: &[ChangedArray], _budget: &Arc<Budget>) -> Result<Consistency> {

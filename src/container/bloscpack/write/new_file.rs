@@ -10,21 +10,21 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::BloscpackFile;
 use super::layout::{DEFAULT_CHUNK, Layout, SPARE_EACH};
 use super::recipe::Plan;
-use super::{BloscpackFile, shape};
+use super::retype::{new_section, retyped};
 use crate::array::Array;
 use crate::codec::blosc::Filter;
 use crate::codec::blosc::encode::{ChunkPlan, ChunkSettings, Compressor, EncodeError, Encoder};
 use crate::codec::checksum::Checksum;
+use crate::container::bloscpack::Bloscpack;
 use crate::container::bloscpack::chunks::{ChunkFinder, ChunkSizes};
 use crate::container::bloscpack::header::{self, FileHeader, MAX_CHUNK_SIZE};
 use crate::container::bloscpack::metadata::numpy::Numpy;
-use crate::container::bloscpack::metadata::{self, MAGIC};
 use crate::container::bloscpack::read::PackedBytes;
 use crate::container::bloscpack::sections::Sections;
-use crate::container::bloscpack::{Bloscpack, EXTENSION};
-use crate::container::creation::{Creation, GivenArray, GivenDescription, RawArray};
+use crate::container::creation::{Creation, GivenArray, GivenDescription, GivenType, RawArray};
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
@@ -41,16 +41,35 @@ const SMALL_CHUNK: u64 = 4 << 10;
 const MOST_SMALL: u64 = 1 << 16;
 
 impl Creation for Bloscpack {
-    fn extension(&self) -> &'static str {
-        EXTENSION
-    }
-
     fn has_array(&self, name: &OsStr) -> bool {
         name == ARRAY
     }
 
     fn accepts(&self, description: &GivenDescription) -> Result<()> {
         FileSettings::described(description).map(drop)
+    }
+
+    fn typed(
+        &self,
+        description: Option<GivenDescription>,
+        to: &GivenType,
+        bytes: u64,
+    ) -> Result<GivenDescription> {
+        let mut described = match description {
+            Some(described) => described,
+            None => GivenDescription::of_bytes(ARRAY, bytes),
+        };
+        let [array] = &mut described.arrays[..] else {
+            return Err(Error::Invalid(
+                "arrays.json: a Bloscpack file has one array".into(),
+            ));
+        };
+        let now = Numpy::named(&array.dtype, array.shape.clone(), array.order.into());
+        let now =
+            now.ok_or_else(|| Error::Invalid("arrays.json: the dtype is not known".into()))?;
+        let new = retyped(&now, to, bytes)?;
+        (array.dtype, array.shape) = (new.dtype.name().into_owned(), new.shape);
+        Ok(described)
     }
 
     fn recipe(
@@ -192,7 +211,7 @@ impl FileSettings {
     /// A file of one chunk of nothing, to which as many bytes can be appended as to one of many chunks.
     fn empty_file(&self) -> Result<EmptyFile> {
         let metadata = match &self.metadata {
-            Some(value) => metadata_section(value)?,
+            Some(value) => new_section(value)?,
             None => Vec::new(),
         };
         let header = FileHeader {
@@ -246,6 +265,7 @@ impl BloscpackFile {
             // What the metadata say fits what will be there, not what there is.
             is_numpy: false,
             text: None,
+            retyped: None,
         })
     }
 }
@@ -319,15 +339,6 @@ fn metadata_of(given: &GivenDescription, numpy: &Numpy, bytes: u64) -> Option<Va
         _ if numpy.is_bytes() => None,
         _ => Some(numpy.metadata()),
     }
-}
-
-fn metadata_section(value: &Value) -> Result<Vec<u8>> {
-    const ZLIB: u8 = 1;
-    const LEVEL: u8 = 6;
-    let mut header = [0; metadata::HEADER];
-    header[..MAGIC.len()].copy_from_slice(MAGIC);
-    header[9..12].copy_from_slice(&[Checksum::Adler32.code(), ZLIB, LEVEL]);
-    shape::section(&header, value.to_string().as_bytes())
 }
 
 #[cfg(test)]

@@ -101,6 +101,7 @@ impl Plan<'_> {
             chunk_size: size(self.new.chunk_size),
             last_chunk: size(self.new.last),
             nchunks: Some(self.new.chunks),
+            has_metadata: self.metadata.is_some() || self.file.header.has_metadata,
             max_app_chunks: self.new.spare,
             ..self.file.header.clone()
         }

@@ -27,9 +27,6 @@ use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::BytesSource;
 
-/// What the names of its directories end with.
-const EXTENSION: &str = "bpcells";
-
 /// What is written where nobody says.
 const USUAL: &str = "packed-uint-matrix-v2";
 
@@ -41,10 +38,6 @@ const NUMBERS: [&str; 9] = [
 ];
 
 impl Creation for BpCells {
-    fn extension(&self) -> &'static str {
-        EXTENSION
-    }
-
     fn members(&self) -> &'static [&'static str] {
         MEMBERS
     }

@@ -1,5 +1,6 @@
 //! New containers on a disk that fails at its n-th call, and on one whose calls are done again up to each of them.
 
+mod moved;
 mod packed;
 
 use std::time::Duration;
@@ -101,22 +102,43 @@ fn as_long_as_something_in_it_is_open_it_stays_new() {
     assert!(tree.is_packed());
 }
 
+/// However long it takes: who makes a directory may come back later.
 #[test]
-fn nothing_put_into_it_is_an_empty_container() {
+fn it_waits_for_an_array() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
-    tree.makes("new.blp", NewEntry::Directory { mode: 0o755 })
-        .unwrap();
+    tree.makes("new.blp", DIRECTORY).unwrap();
     let new = tree.inode("new.blp").unwrap();
-    assert!(tree.names(new).is_empty());
-    tree.pack_quiet(Duration::ZERO);
-    assert_eq!(tree.names(new), ["arrays.json", "data", "views"]);
-    // Programs that make directories long before they fill them.
-    tree.puts("new.blp/.data.x", PLAIN).unwrap();
+    for put in ["", "arrays.json", ".data.x"] {
+        if !put.is_empty() {
+            tree.puts(&format!("new.blp/{put}"), DESCRIPTION).unwrap();
+        }
+        assert_eq!(tree.pack_quiet(Duration::ZERO), None, "{put}");
+        tree.sync_directory(new, false).unwrap();
+        assert_eq!(hidden(directory.path()), [DRAFTS], "{put}");
+        let named: Vec<String> = tree
+            .commit_all(InUse::Spared)
+            .into_iter()
+            .map(|left| left.1)
+            .collect();
+        match put {
+            // There is nothing to lose.
+            "" => assert_eq!((tree.state("new.blp"), named.len()), ("clean".into(), 0)),
+            _ => {
+                assert_eq!(named, ["no array has been put into it yet"]);
+                assert_eq!(tree.state("new.blp"), format!("staged: {}", named[0]));
+            }
+        }
+    }
+    assert_eq!(tree.names(new), [".data.x", "arrays.json"]);
+    tree.puts("new.blp/.data.x", PLAIN).unwrap_err();
+    let again = tree.written("new.blp/.data.x", true).unwrap();
+    let how = Putting::default();
+    tree.write(again.0, again.1, 0, PLAIN, how, NOBODY).unwrap();
+    tree.release(again.1);
     tree.renames("new.blp/.data.x", "new.blp/data", Renaming::Over)
         .unwrap();
-    tree.puts("new.blp/arrays.json", DESCRIPTION).unwrap();
-    tree.sync_directory(new, false).unwrap();
+    assert_eq!(tree.pack_quiet(Duration::ZERO), None);
     assert!(tree.is_packed());
 }
 
@@ -175,15 +197,6 @@ fn what_another_container_has_left_is_neither_shown_nor_removed() {
     // An empty directory is nobody's loss.
     std::fs::create_dir(&left).unwrap();
     make().unwrap();
-    // The same, of what comes between it and the first draft.
-    std::fs::create_dir(&left).unwrap();
-    std::fs::write(left.join("data"), "of somebody else").unwrap();
-    assert!(tree.puts("new.blp/data", PLAIN).is_err());
-    assert_eq!(
-        std::fs::read(left.join("data")).unwrap(),
-        b"of somebody else"
-    );
-    std::fs::remove_file(left.join("data")).unwrap();
     tree.puts("new.blp/data", PLAIN).unwrap();
     tree.puts("new.blp/arrays.json", DESCRIPTION).unwrap();
     tree.pack_quiet(Duration::ZERO);
@@ -242,6 +255,12 @@ fn after_a_crash_it_is_what_it_was_or_empty() {
             true => assert!(next.is_packed(), "{some}"),
             // The description came first, or is not whole.
             false if !left.is_empty() => continue,
+            // It is new, and nothing is in it yet.
+            false if next.names(new).is_empty() => {
+                assert_eq!(hidden(again.path()), [DRAFTS], "{some}");
+                continue;
+            }
+            // Without a description.
             false => {}
         }
         assert!(hidden(again.path()).is_empty(), "{some}");
@@ -343,25 +362,36 @@ fn what_somebody_else_has_put_in_its_place_is_not_removed() {
 }
 
 #[test]
-fn one_into_which_nothing_was_put_is_synced_as_it_is_and_taken_for_new_later() {
+fn an_empty_one_is_new_in_the_next_mount() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
-    tree.makes("new.blp", NewEntry::Directory { mode: 0o755 })
-        .unwrap();
-    let new = tree.inode("new.blp").unwrap();
-    tree.pack_quiet(Duration::ZERO);
-    let shown = tree.names(new);
-    assert!(shown.contains(&"data".to_owned()));
-    tree.sync_directory(new, false).unwrap();
-    assert_eq!(tree.names(new), shown);
-    assert!(hidden(directory.path()).is_empty());
+    tree.makes("new.blp", DIRECTORY).unwrap();
     drop(tree);
     let tree = tree_of(directory.path(), |disk| disk);
-    assert_eq!(tree.names(tree.inode("new.blp").unwrap()), shown);
+    assert!(tree.names(tree.inode("new.blp").unwrap()).is_empty());
     tree.puts("new.blp/arrays.json", DESCRIPTION).unwrap();
+    drop(tree);
+    let tree = tree_of(directory.path(), |disk| disk);
+    let new = tree.inode("new.blp").unwrap();
+    assert_eq!(tree.names(new), ["arrays.json"]);
     tree.puts("new.blp/data", PLAIN).unwrap();
     tree.pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
+}
+
+/// One of no bytes is no container into which nothing has been put.
+#[test]
+fn an_array_of_nothing_is_there_in_the_next_mount() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    tree.makes("new.blp", DIRECTORY).unwrap();
+    tree.puts("new.blp/data", b"").unwrap();
+    tree.pack_quiet(Duration::ZERO);
+    assert!(hidden(directory.path()).is_empty());
+    drop(tree);
+    let tree = tree_of(directory.path(), |disk| disk);
+    let content = tree.content(tree.inode("new.blp/data").unwrap());
+    assert!(content.starts_with("0 "), "{content}");
 }
 
 #[test]
@@ -392,20 +422,4 @@ fn a_draft_can_take_the_place_of_an_array() {
     tree.rename(from, to, Renaming::Over).unwrap();
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("36 \"\\u{7}\\u{7}"), "{content}");
-}
-
-#[test]
-fn one_that_cannot_be_packed_cannot_be_renamed() {
-    let directory = ground();
-    let tree = tree_of(directory.path(), |disk| disk);
-    tree.makes("new.blp", NewEntry::Directory { mode: 0o755 })
-        .unwrap();
-    tree.puts("new.blp/notes", PLAIN).unwrap();
-    let (from, to) = (
-        tree.parent("new.blp").unwrap(),
-        tree.parent("other.blp").unwrap(),
-    );
-    let refused = tree.rename(from, to, Renaming::Over).unwrap_err();
-    let busy = |e: &Error| matches!(e, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::EBUSY));
-    assert!(busy(&refused), "{refused}");
 }

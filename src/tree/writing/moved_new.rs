@@ -1,0 +1,205 @@
+//! Renaming of new containers: the container in the source and the directory of its drafts have two names, and both change.
+//!
+//! At every instant what was put into it is found under one of the two names: an empty container is made under the new name, the
+//! drafts go there, and the old one, which is as empty as it was made, is removed. A crash in between leaves an empty container
+//! too many. Used by [`super::rename`].
+
+use std::ffi::OsStr;
+
+use super::super::inode::Dirent;
+use super::super::node::ContainerNode;
+use super::super::{InodeId, Tree};
+use super::rename::Side;
+use super::{SourceDirectory, refused};
+use crate::commit::Spot;
+use crate::commit::drafts::drafts_path;
+use crate::commit::new_container::{NewContainerPlace, NewModes};
+use crate::commit::tidy::remove_tree;
+use crate::disk::{Caller, NewAttributes, NewTime, Renaming};
+use crate::error::{Error, Result};
+use crate::source::Stat;
+use crate::stage::drafts_name;
+
+/// Containers that were new and empty, and are so again when this is dropped: meanwhile they are moved, or replaced, as the empty
+/// containers that they are.
+pub(super) struct Emptied<'a> {
+    tree: &'a Tree,
+    containers: Vec<InodeId>,
+}
+
+impl<'a> Emptied<'a> {
+    pub(super) fn new(tree: &'a Tree) -> Self {
+        let containers = Vec::new();
+        Emptied { tree, containers }
+    }
+
+    pub(super) fn add(&mut self, inode: InodeId, container: &ContainerNode) -> Result<()> {
+        let _turn = container.new.take_turn();
+        let _alone = self.tree.new_containers.alone();
+        self.tree.end_empty(inode, container)?;
+        self.containers.push(inode);
+        Ok(())
+    }
+}
+
+impl Drop for Emptied<'_> {
+    fn drop(&mut self) {
+        for inode in &self.containers {
+            match self.tree.renew(*inode) {
+                // It has been replaced.
+                Ok(()) | Err(Error::NotFound) => {}
+                Err(e) => log::warn!("{e}"),
+            }
+        }
+    }
+}
+
+impl Tree {
+    /// Renames a container that is new, to a name that nothing has. False if it is another case.
+    pub(super) fn rename_new(
+        &self,
+        moved: &Side,
+        to: (InodeId, &OsStr),
+        how: Renaming,
+    ) -> Result<bool> {
+        let Some((inode, node)) = self.inodes.named(&moved.link, &moved.stat) else {
+            return Ok(false);
+        };
+        let Some(container) = node.container() else {
+            return Ok(false);
+        };
+        // What a daemon before has left is found when it is looked into.
+        self.current(inode, container)?;
+        let is_free = || -> Result<bool> {
+            let found = self.store.stat(&self.directory(to.0)?.join(to.1));
+            Ok(found.is_err_and(|e| e.is_not_found()))
+        };
+        if !container.new.is_new() || how == Renaming::Exchange || !is_free()? {
+            return Ok(false);
+        }
+        let path = moved.directory.join(&moved.link.name);
+        // In a container there are no containers: whoever moves one there copies it.
+        if self.is_below_container(to.0) {
+            return Err(refused("rename", &path, libc::EXDEV));
+        }
+        let Some(_turn) = container.new.try_turn() else {
+            log::info!("{}: is being packed", self.store.display(&path).display());
+            return Err(refused("rename", &path, libc::EBUSY));
+        };
+        self.moves.let_others_through();
+        let alone = self.new_containers.alone();
+        let moving = self.moves.begin();
+        if !container.new.is_new() || !is_free()? {
+            return Ok(false);
+        }
+        self.move_new((inode, container), moved, to)?;
+        moving.made();
+        self.names_changed(moved.link.parent);
+        self.names_changed(to.0);
+        drop((moving, alone));
+        Ok(true)
+    }
+
+    fn move_new(
+        &self,
+        (inode, container): (InodeId, &ContainerNode),
+        moved: &Side,
+        to: (InodeId, &OsStr),
+    ) -> Result<()> {
+        let (disk, drafts) = (self.writable()?, self.drafts(inode)?);
+        let (from, path) = (drafts.ok_or(Error::NotFound)?, self.container_path(inode)?);
+        let stat = self.store.stat(&path)?;
+        let recognised = container.known().recognised.clone();
+        if !self.is_pristine(&recognised, &path)? {
+            return Err(self.changed(&path));
+        }
+        let directory = self.directory(to.0)?;
+        directory.new_place(to.1)?;
+        let (old, new) = (self.spot(&path)?, spot_in(&directory, to.1));
+        self.make_way(&drafts_path(&directory.join(to.1)))?;
+        self.make_empty_as(&new, container, &stat)?;
+        let (old_drafts, new_drafts) = (drafts_name(&old.name), drafts_name(to.1));
+        let renamed = disk.rename(
+            old.place(&old_drafts),
+            new.place(&new_drafts),
+            Renaming::NoReplace,
+        );
+        if let Err(e) = renamed {
+            remove_tree(disk, &*self.store, &new, to.1)?;
+            return Err(e);
+        }
+        if let Err(e) = remove_tree(disk, &*self.store, &old, &old.name) {
+            log::warn!("an empty container is left: {e}");
+        }
+        let link = Dirent::new(to.0, to.1);
+        self.inodes.renamed(&moved.link, &link, &moved.stat);
+        // The empty container is another file now.
+        self.forget_container(container);
+        container.known().version = None;
+        container.new.begin(from.id);
+        self.new_containers.used(inode);
+        Ok(())
+    }
+
+    /// Makes an empty container under another name, with the rights that one has.
+    fn make_empty_as(&self, spot: &Spot, container: &ContainerNode, stat: &Stat) -> Result<()> {
+        let creation = container.known().recognised.format.creation();
+        let creation = creation.ok_or(Error::ReadOnly)?;
+        let at = NewContainerPlace {
+            disk: self.writable()?,
+            store: &self.store,
+            spot,
+            members: creation.members(),
+            owner: Caller {
+                uid: stat.uid,
+                gid: stat.gid,
+            },
+            go_on: &|| true,
+        };
+        let mode = u32::from(stat.mode);
+        let modes = NewModes {
+            files: mode & 0o666,
+            directory: mode & 0o1777,
+        };
+        let times = NewAttributes {
+            mtime: Some(NewTime::At(stat.identity.mtime)),
+            ..NewAttributes::default()
+        };
+        let new = at.write(modes, &times, |write| {
+            creation.recipe(&[], None, self.cache.budget(), write)
+        })?;
+        new.appear()
+    }
+
+    /// An empty container is new again.
+    fn renew(&self, inode: InodeId) -> Result<()> {
+        let node = self.inodes.get(inode)?;
+        let Some(container) = node.container() else {
+            return Ok(());
+        };
+        let _turn = container.new.take_turn();
+        let path = self.container_path(inode)?;
+        let recognised = container.known().recognised.clone();
+        if container.new.is_new() || !self.is_pristine(&recognised, &path)? {
+            return Ok(());
+        }
+        let stat = self.store.stat(&path)?;
+        let owner = Caller {
+            uid: stat.uid,
+            gid: stat.gid,
+        };
+        let drafts = self.make_drafts(&path, owner)?;
+        container.new.begin(drafts.id);
+        self.watch(inode);
+        self.forget_entries(inode);
+        Ok(())
+    }
+}
+
+fn spot_in(directory: &SourceDirectory, name: &OsStr) -> Spot {
+    Spot {
+        directory: directory.path.clone(),
+        id: directory.id,
+        name: name.to_owned(),
+    }
+}

@@ -4,24 +4,24 @@
 //! Whoever looks at the container's identity waits while it is being changed. Used by [`super`].
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::super::Tree;
-use super::super::entry_table::{ArrayNumber, ContainerNumber};
+use super::super::entry_table::ContainerNumber;
 use super::super::inode::InodeId;
 use super::super::node::{ContainerNode, Node};
-use super::super::staged::{StagedContainer, staged_array};
+use super::super::staged::StagedContainer;
 use super::super::version::ContainerVersion;
-use super::ahead::LayerBlocks;
+use super::changes::{Changes, changed_arrays, seen_files};
 use super::{InUse, SourceDirectory, refused};
-use crate::cache::{BlockCache, VersionId};
-use crate::commit::{Commit, CommitOutcome, LARGE, SeenFile, Spot, base_of};
-use crate::container::rewrite::{Change, ChangedArray, CommitWay, Consistency, Rewrite};
+use crate::cache::VersionId;
+use crate::commit::{Commit, CommitOutcome, LARGE, Spot, base_of};
+use crate::container::rewrite::{Change, CommitWay, Consistency};
 use crate::disk::Target;
 use crate::error::{Error, Result};
-use crate::source::{FileIdentity, FileKind, Timestamp};
+use crate::source::FileKind;
 use crate::stage::{Layer, log_name, new_name};
 
 /// How much a commit may do.
@@ -31,16 +31,6 @@ pub enum Effort {
     Usual,
     /// Whatever it takes.
     All,
-}
-
-/// What a commit changes, and how the container's files come about.
-pub(super) struct Changes<'a> {
-    pub(super) rewrite: &'a dyn Rewrite,
-    pub(super) changed: &'a [ChangedArray],
-    /// The layer that is committed.
-    pub(super) layer: u64,
-    /// The time that the files get, if not that which they have.
-    pub(super) written: Option<Timestamp>,
 }
 
 /// Decoded blocks that commits have made useless. They are freed in the end: that would hold up what else there is to do.
@@ -470,49 +460,4 @@ impl Tree {
 /// Whether the log of a container lies in the directory that it is, and is its own.
 pub(super) fn moves_its_log(container: &ContainerNode, version: &ContainerVersion) -> bool {
     container.stored == FileKind::Directory && version.staged.unsettled().is_none()
-}
-
-/// The files of a container as they were opened, by their member numbers.
-fn seen_files(version: &ContainerVersion, path: &Path) -> Vec<SeenFile> {
-    let (identity, files) = (version.identity(), version.recognised.files(path));
-    let identities: Vec<_> = match identity.file() {
-        Some(own) => vec![Some(own)],
-        None => identity.companions().collect(),
-    };
-    let seen = |(path, identity): (&PathBuf, &Option<FileIdentity>)| SeenFile {
-        name: path.file_name().unwrap_or_default().to_owned(),
-        identity: *identity,
-    };
-    files.iter().zip(&identities).map(seen).collect()
-}
-
-/// The arrays of which something is staged, as they are with it.
-fn changed_arrays(
-    container: &StagedContainer,
-    frozen: &Arc<Layer>,
-    cache: &Arc<BlockCache>,
-) -> Result<Vec<ChangedArray>> {
-    let base = container.base();
-    let arrays = base.container(ContainerNumber(0))?.written();
-    let mut changed = Vec::new();
-    for (number, array) in arrays.enumerate() {
-        let number = ArrayNumber(number);
-        let staged = staged_array(number)?;
-        let (len, ranges, visible) = (
-            frozen.len(staged),
-            frozen.changed(staged),
-            frozen.visible(staged),
-        );
-        let stored = array.info()?.bytes;
-        if !ranges.is_empty() || len != stored || visible < len.min(stored) {
-            changed.push(ChangedArray {
-                shown: container.merged(number, vec![Arc::clone(frozen)], cache)?,
-                len,
-                ranges,
-                visible,
-                ahead: Some(Arc::new(LayerBlocks::new(Arc::clone(frozen), staged))),
-            });
-        }
-    }
-    Ok(changed)
 }

@@ -7,6 +7,7 @@
 mod ahead;
 mod arrays;
 mod attributes;
+mod changes;
 mod commit;
 mod content;
 mod guests;

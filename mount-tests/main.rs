@@ -34,6 +34,7 @@ mod programs;
 mod readahead;
 mod reading;
 mod replaced;
+mod rights;
 mod structure;
 mod system_log;
 mod tree;

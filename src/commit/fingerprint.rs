@@ -1,8 +1,8 @@
 //! A few bytes that say whether a file is the one that a commit began to change in place.
 //!
 //! Size and time of such a file are of no moment that was written down. What a commit leaves alone stays as it was: so
-//! samples of that are taken before it begins, and compared after a crash. Used by [`super::in_place`] and
-//! [`super::recovery`].
+//! samples of that are taken before it begins, and compared after a crash. Used by [`super::sealed`], and of new files by
+//! [`super::new_files`] and [`super::standing`].
 
 use std::ops::Range;
 
@@ -26,18 +26,24 @@ pub(super) fn fingerprint(
         let at = (u128::from(len) * u128::from(sample) / u128::from(SAMPLES)) as u64;
         let end = len.min(at + SAMPLE);
         let bytes = &mut buf[..(end - at) as usize];
-        let mut read = 0;
-        while read < bytes.len() {
-            match source.read(at + read as u64, &mut bytes[read..])? {
-                0 => break,
-                n => read += n,
-            }
-        }
-        bytes[read..].fill(0);
+        read_filled(source, at, bytes)?;
         leave_out(bytes, at, &changed);
         hash.update(bytes);
     }
     Ok(hash.finalize())
+}
+
+/// Behind the end are zeros.
+pub(super) fn read_filled(source: &dyn Source, at: u64, bytes: &mut [u8]) -> Result<()> {
+    let mut read = 0;
+    while read < bytes.len() {
+        match source.read(at.saturating_add(read as u64), &mut bytes[read..])? {
+            0 => break,
+            n => read += n,
+        }
+    }
+    bytes[read..].fill(0);
+    Ok(())
 }
 
 /// Clears the bytes that are changed.

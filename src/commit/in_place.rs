@@ -1,76 +1,66 @@
-//! A commit as changes of the file itself, behind a log of them.
+//! A commit as changes of the files themselves, behind a log of them.
 //!
-//! Every byte that is going to be written is in the log first, and a record that seals it; both are on the disk before the
-//! file is touched. Doing it all again from the log gives the same file, however much of it was done before: so after a
-//! crash it is the old file, if there is no seal, or the new one. Bytes that stay where they are cost nothing. Used by [`super`].
+//! Every byte that is going to be written to any file of the container is in the log first, and one record that seals it; both
+//! are on the disk before a file is touched. Doing it all again from the log gives the same files, however much of it was done
+//! before: so after a crash they are the old ones, if there is no seal, or the new ones. Bytes that stay where they are cost
+//! nothing. A file that is not there yet is not made this way. Used by [`super`].
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::fingerprint::fingerprint;
+use super::new_container::create_hidden;
 use super::new_files::put_all;
-use super::{Commit, Publish};
+use super::sealed::{Sealing, seal};
+use super::{Commit, Publish, SeenFile, beside};
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::disk::{Allocation, Caller, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::{Source, Stat, Timestamp};
-use crate::stage::Stage;
-use crate::stage::log::{CommitRecord, SealedTime};
+use crate::stage::log::{CommitRecord, SealedFile};
+use crate::stage::new_name;
 
 /// Bytes that are moved at once.
-const STEP: u64 = 256 << 10;
+pub(super) const STEP: u64 = 256 << 10;
 
-/// Bytes of the log that belong into the file.
+/// Bytes of the log that belong into a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Patch {
-    pub(super) file: MemberNumber,
     pub(super) at: u64,
     /// Where in the log they are.
     pub(super) logged: Range<u64>,
 }
 
+impl Patch {
+    /// Where in the file they go.
+    pub(super) fn range(&self) -> Range<u64> {
+        self.at..self.at + (self.logged.end - self.logged.start)
+    }
+}
+
 pub(super) fn change(commit: &Commit<'_>, publish: Publish<'_>) -> Result<()> {
-    let mut redo = RedoLog {
-        stage: commit.stage,
-        old: commit.source()?,
-        patches: Vec::new(),
-        len: None,
+    let mut told = RedoLog {
+        commit,
+        files: BTreeMap::new(),
     };
     let changed = commit.changed;
     commit
         .rewrite
-        .recipe(changed, CommitWay::InPlace, commit.budget, &mut redo)?;
-    let RedoLog {
-        patches, len, old, ..
-    } = redo;
-    let ranges = patches.iter();
-    let ranges = ranges.map(|patch| patch.at..patch.at + (patch.logged.end - patch.logged.start));
-    let stays = old.len().min(len.unwrap_or(u64::MAX));
-    let untouched = fingerprint(&*old, ranges.collect(), stays)?;
-    let now = commit.unchanged()?;
-    let file = commit.disk.open(&commit.spot.path(), now.identity.id)?;
+        .recipe(changed, CommitWay::InPlace, commit.budget, &mut told)?;
+    let files = told.files.into_iter().filter(|(_, told)| told.changes());
+    let files = files.map(|(number, told)| ChangedFile::open(commit, number, told));
+    let files = files.collect::<Result<Vec<_>>>()?;
+    let sealed = files.iter().map(|file| file.seal(commit));
     commit.stage.append(&CommitRecord::Sealed {
         layer: commit.layer,
-        times: vec![SealedTime {
-            file: MemberNumber::ONLY.0,
-            secs: commit.written.secs,
-            nanos: commit.written.nanos,
-            untouched,
-        }],
-        in_place: true,
+        files: sealed.collect::<Result<_>>()?,
     })?;
     commit.stage.sync_log()?;
-    let caller = commit.owner(&now);
     publish(CommitWay::InPlace, &mut || {
-        // Nobody is kept from changing it at the very same time; whoever did it before is not overwritten.
+        // Nobody is kept from changing them at the very same time; whoever did it before is not overwritten.
         commit.unchanged()?;
-        reserve(commit, &*file, &now, len, caller)?;
-        let carry_out = || {
-            for patch in &patches {
-                apply(commit.stage, patch, &*file, caller)?;
-            }
-            finish(commit, &*file, len, commit.written, caller)
-        };
+        reserve_all(commit, &files)?;
+        let carry_out = || files.iter().try_for_each(|file| file.carry_out(commit));
         // Half of it is neither container: what failed is tried again, and if it fails again, by who recovers.
         carry_out()
             .or_else(|e| {
@@ -81,38 +71,24 @@ pub(super) fn change(commit: &Commit<'_>, publish: Publish<'_>) -> Result<()> {
     })
 }
 
-/// Takes the room that the file is going to need: that there is none is found out before it is changed.
-fn reserve(
-    commit: &Commit<'_>,
-    file: &dyn DiskFile,
-    now: &Stat,
-    len: Option<u64>,
-    caller: Caller,
-) -> Result<()> {
-    let (old, new) = (now.identity.size, len.unwrap_or(0));
-    if new <= old {
-        return Ok(());
-    }
-    let room = Allocation {
-        mode: libc::FALLOC_FL_KEEP_SIZE.cast_unsigned(),
-        offset: old,
-        len: new - old,
-    };
-    match file.allocate(room, caller) {
-        Err(e) if has_no_room(&e) => {
-            // It may have counted as a modification.
-            let restored = set_mtime(commit, file, now.identity.mtime);
-            let target = Target::Open(file.source());
-            let restored = restored.and_then(|()| commit.disk.sync(target, false));
-            restored.inspect_err(|_| commit.stage.stay_sealed())?;
-            Err(e)
+/// Takes the room that the files are going to need: that there is none is found out before any is changed.
+fn reserve_all(commit: &Commit<'_>, files: &[ChangedFile]) -> Result<()> {
+    for (number, file) in files.iter().enumerate() {
+        match file.reserve(commit) {
+            Err(e) if has_no_room(&e) => {
+                let restored = files[..=number].iter().rev();
+                let restored = restored.filter(|file| file.grows());
+                restored
+                    .map(|file| file.restore_time(commit))
+                    .collect::<Result<()>>()
+                    .inspect_err(|_| commit.stage.stay_sealed())?;
+                return Err(e);
+            }
+            Err(e) => log::debug!("{e}"),
+            Ok(()) => {}
         }
-        Err(e) => {
-            log::debug!("{e}");
-            Ok(())
-        }
-        Ok(()) => Ok(()),
     }
+    Ok(())
 }
 
 pub(super) fn has_no_room(e: &Error) -> bool {
@@ -127,6 +103,144 @@ pub(super) fn has_no_room(e: &Error) -> bool {
     }
 }
 
+/// What a recipe has told of a file.
+struct ToldFile {
+    seen: SeenFile,
+    old: Arc<dyn Source>,
+    patches: Vec<Patch>,
+    len: u64,
+}
+
+impl ToldFile {
+    fn changes(&self) -> bool {
+        !self.patches.is_empty() || self.len != self.old.len()
+    }
+}
+
+/// A file that is about to be changed, as all of them are known.
+struct ChangedFile {
+    number: MemberNumber,
+    told: ToldFile,
+    file: Arc<dyn DiskFile>,
+    /// Before the change.
+    stat: Stat,
+    owner: Caller,
+    /// The time that it gets; none if whoever writes it cannot set its time.
+    mtime: Option<Timestamp>,
+}
+
+impl ChangedFile {
+    fn open(commit: &Commit<'_>, number: MemberNumber, told: ToldFile) -> Result<ChangedFile> {
+        let path = beside(commit.spot, &told.seen.name);
+        let stat = commit.store.stat(&path)?;
+        let file = commit.disk.open(&path, told.old.identity().id);
+        let file = file.map_err(|e| match e.is_permission_denied() {
+            true => not_writable(&commit.store.display(&path), &stat),
+            false => e,
+        })?;
+        let sets_time = may_set_time(commit, &*file, &stat)?;
+        Ok(ChangedFile {
+            number,
+            told,
+            file,
+            owner: commit.owner(&stat),
+            stat,
+            mtime: sets_time.then_some(commit.written),
+        })
+    }
+
+    fn seal(&self, commit: &Commit<'_>) -> Result<SealedFile> {
+        let name = self.told.seen.name.to_str();
+        let sealing = Sealing {
+            number: self.number.0,
+            name: name.filter(|_| commit.is_directory).unwrap_or_default(),
+            old: &*self.told.old,
+            patches: &self.told.patches,
+            len: self.told.len,
+            mtime: self.mtime,
+        };
+        seal(&sealing, &|at, out| commit.stage.read_logged(at, out))
+    }
+
+    fn grows(&self) -> bool {
+        self.told.len > self.told.old.len()
+    }
+
+    fn reserve(&self, commit: &Commit<'_>) -> Result<()> {
+        if !self.grows() {
+            return Ok(());
+        }
+        let old = self.told.old.len();
+        let room = |offset| Allocation {
+            mode: libc::FALLOC_FL_KEEP_SIZE.cast_unsigned(),
+            offset,
+            len: self.told.len - old,
+        };
+        if self.mtime.is_some() {
+            return self.file.allocate(room(old), self.owner);
+        }
+        // It may count as a modification, which could not be taken back: so another file shows that there is room.
+        let name = new_name(&self.told.seen.name);
+        let other = create_hidden(commit.disk, commit.spot, &name, 0o600, self.owner)?;
+        let reserved = other.allocate(room(0), self.owner);
+        commit.disk.unlink(commit.spot.place(&name))?;
+        reserved
+    }
+
+    /// Keeping room may have counted as a modification.
+    fn restore_time(&self, commit: &Commit<'_>) -> Result<()> {
+        if self.mtime.is_none() {
+            return Ok(());
+        }
+        let target = Target::Open(self.file.source());
+        set_mtime(commit, &*self.file, self.stat.identity.mtime)?;
+        commit.disk.sync(target, false)
+    }
+
+    fn carry_out(&self, commit: &Commit<'_>) -> Result<()> {
+        for patch in &self.told.patches {
+            self.apply(commit, patch)?;
+        }
+        self.file.set_len(self.told.len, self.owner)?;
+        if let Some(mtime) = self.mtime {
+            set_mtime(commit, &*self.file, mtime)?;
+        }
+        let target = Target::Open(self.file.source());
+        commit.disk.sync(target, false)
+    }
+
+    fn apply(&self, commit: &Commit<'_>, patch: &Patch) -> Result<()> {
+        let mut buf = Vec::new();
+        let mut at = patch.logged.start;
+        while at < patch.logged.end {
+            let step = STEP.min(patch.logged.end - at);
+            buf.resize(step as usize, 0);
+            commit.stage.read_logged(at, &mut buf)?;
+            let to = patch.at + (at - patch.logged.start);
+            put_all(&*self.file, to, &buf, self.owner)?;
+            at += step;
+        }
+        Ok(())
+    }
+}
+
+/// Who may write a file need not be its owner. Asked with a time that it has: of its last reading, because somebody may
+/// be writing to it at this very moment, whose time must not go.
+fn may_set_time(commit: &Commit<'_>, file: &dyn DiskFile, now: &Stat) -> Result<bool> {
+    let same = NewAttributes {
+        atime: Some(NewTime::At(now.atime)),
+        ..NewAttributes::default()
+    };
+    let target = Target::Open(file.source());
+    match commit.disk.set_attributes(target, &same) {
+        Err(e) if e.is_permission_denied() => {
+            log::debug!("{e}: its time of modification will be that of the commit");
+            Ok(false)
+        }
+        set => set.map(|()| true),
+    }
+}
+
 fn set_mtime(commit: &Commit<'_>, file: &dyn DiskFile, mtime: Timestamp) -> Result<()> {
     let times = NewAttributes {
         mtime: Some(NewTime::At(mtime)),
@@ -137,43 +251,63 @@ fn set_mtime(commit: &Commit<'_>, file: &dyn DiskFile, mtime: Timestamp) -> Resu
         .set_attributes(Target::Open(file.source()), &times)
 }
 
-fn apply(stage: &Stage, patch: &Patch, file: &dyn DiskFile, caller: Caller) -> Result<()> {
-    let mut buf = Vec::new();
-    let mut at = patch.logged.start;
-    while at < patch.logged.end {
-        let step = STEP.min(patch.logged.end - at);
-        buf.resize(step as usize, 0);
-        stage.read_logged(at, &mut buf)?;
-        put_all(file, patch.at + (at - patch.logged.start), &buf, caller)?;
-        at += step;
-    }
-    Ok(())
-}
-
-fn finish(
-    commit: &Commit<'_>,
-    file: &dyn DiskFile,
-    len: Option<u64>,
-    written: Timestamp,
-    caller: Caller,
-) -> Result<()> {
-    if let Some(len) = len {
-        file.set_len(len, caller)?;
-    }
-    set_mtime(commit, file, written)?;
-    commit.disk.sync(Target::Open(file.source()), false)
+fn not_writable(path: &std::path::Path, now: &Stat) -> Error {
+    let doing = format!(
+        "cannot write {} (owner {}, group {}, mode {:04o}), which no new file can stand for; make it writable for user {}, then \
+         `arrayfs stage commit`",
+        path.display(),
+        now.uid,
+        now.gid,
+        now.mode & 0o7777,
+        rustix::process::geteuid().as_raw(),
+    );
+    Error::io(doing, std::io::Error::from_raw_os_error(libc::EACCES))
 }
 
 /// The log as a recipe is written to it.
 struct RedoLog<'a> {
-    stage: &'a Stage,
-    old: Arc<dyn Source>,
-    patches: Vec<Patch>,
-    len: Option<u64>,
+    commit: &'a Commit<'a>,
+    files: BTreeMap<MemberNumber, ToldFile>,
+}
+
+impl RedoLog<'_> {
+    fn file(&mut self, number: MemberNumber) -> Result<&mut ToldFile> {
+        if !self.files.contains_key(&number) {
+            let seen = self.commit.seen.get(number.0 as usize);
+            let seen = seen.ok_or_else(|| Error::Bug("there is no such file".into()))?;
+            if seen.identity.is_none() {
+                return Err(self.cannot_make(seen));
+            }
+            let old = self.commit.source_of(seen)?;
+            let told = ToldFile {
+                seen: seen.clone(),
+                patches: Vec::new(),
+                len: old.len(),
+                old,
+            };
+            self.files.insert(number, told);
+        }
+        let file = self.files.get_mut(&number);
+        file.ok_or_else(|| Error::Bug("a file that was told of has gone".into()))
+    }
+
+    fn cannot_make(&self, seen: &SeenFile) -> Error {
+        let path = self
+            .commit
+            .store
+            .display(&beside(self.commit.spot, &seen.name));
+        let doing = format!(
+            "cannot make {} while other files of the container are changed in place; give all of them one owner and group \
+             (chown -R, chgrp -R), then `arrayfs stage commit`",
+            path.display()
+        );
+        Error::io(doing, std::io::Error::from_raw_os_error(libc::EPERM))
+    }
 }
 
 impl Recipe for RedoLog<'_> {
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
+        let old = Arc::clone(&self.file(file)?.old);
         if from.start == to {
             return Ok(());
         }
@@ -181,7 +315,7 @@ impl Recipe for RedoLog<'_> {
         let mut at = from.start;
         while at < from.end {
             let n = STEP.min(from.end - at) as usize;
-            self.old.fetch_one(at, &mut buf[..n])?;
+            old.fetch_one(at, &mut buf[..n])?;
             self.put(file, to + (at - from.start), &buf[..n])?;
             at += n as u64;
         }
@@ -189,16 +323,16 @@ impl Recipe for RedoLog<'_> {
     }
 
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        let patches = &mut self.patches;
-        self.stage
-            .append_redo(file.0, at, bytes, &mut |at, logged| {
-                patches.push(Patch { file, at, logged });
-            })
+        let stage = self.commit.stage;
+        let patches = &mut self.file(file)?.patches;
+        stage.append_redo(file.0, at, bytes, &mut |at, logged| {
+            patches.push(Patch { at, logged });
+        })
     }
 
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
-        self.len = Some(len);
+        self.file(file)?.len = len;
         let record = CommitRecord::RedoLength { file: file.0, len };
-        self.stage.append(&record)
+        self.commit.stage.append(&record)
     }
 }

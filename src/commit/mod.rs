@@ -4,7 +4,8 @@
 //! - [`replaced`]: a new file beside the old one, synced, which takes its name; of a directory, one for each file that changes
 //!   ([`new_files`]), and all of them take their names or none. Where the file system lets old and new share bytes, what stays is
 //!   shared and costs nothing.
-//! - [`in_place`]: changes written to the log first, then to the file.
+//! - [`in_place`]: changes written to the log first, then to the files, which are known by what [`sealed`] says. If a file of a
+//!   directory has what no new one can be given, all of that commit are changed so.
 //! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`exchange`]: how new files take the names of
 //!   others. [`tidy`]: removing what was hidden.
 //! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to its end, which [`standing`]
@@ -23,7 +24,9 @@ pub mod new_container;
 mod new_files;
 mod patched;
 pub mod recovery;
+mod redo;
 mod replaced;
+mod sealed;
 mod standing;
 pub mod tidy;
 mod undone;
@@ -96,7 +99,7 @@ pub struct Commit<'a> {
     pub spot: &'a Spot,
     /// The files as they were opened, by their member numbers; if one is another by now, nothing is written.
     pub seen: &'a [SeenFile],
-    /// Whether the container is a directory, of which files are only replaced.
+    /// Whether the container is a directory.
     pub is_directory: bool,
     pub stage: &'a Stage,
     /// Number of the layer that is committed.
@@ -134,7 +137,7 @@ impl Commit<'_> {
                 )));
             }
             let done = match undertaking {
-                Undertaking::Replace => replaced::replace(self, &now, publish).map(|()| true)?,
+                Undertaking::Replace => replaced::replace(self, &now, publish)?,
                 Undertaking::Share => replaced::replace_sharing(self, &now, publish)?,
                 Undertaking::Change => in_place::change(self, publish).map(|()| true)?,
             };
@@ -203,35 +206,39 @@ impl Commit<'_> {
         let replace = (Undertaking::Replace, replaced);
         let share = (Undertaking::Share, shared);
         let change = (Undertaking::Change, in_place);
-        if self.is_directory {
-            return Ok(vec![replace]);
+        if self.preference == Preference::InPlace {
+            return Ok(vec![change]);
         }
-        if self.preference == Preference::InPlace || !replaced::is_possible(self, now)? {
+        // What a new file cannot be given is found out when one is made.
+        if self.is_directory {
+            return Ok(vec![replace, change]);
+        }
+        if !replaced::is_possible(self, now)? {
             return Ok(vec![change]);
         }
         let is_little = self.preference == Preference::Auto && replaced <= LITTLE;
         if in_place >= replaced || is_little {
-            return Ok(vec![replace]);
+            return Ok(vec![replace, change]);
         }
         let otherwise = match self.preference {
-            Preference::Replace => replace,
-            _ => change,
+            Preference::Replace => vec![replace, change],
+            _ => vec![change],
         };
         match replaced > SHARED_FROM && self.disk.may_share(&*self.source()?) {
-            true => Ok(vec![share, otherwise]),
-            false => Ok(vec![otherwise]),
+            true => Ok([vec![share], otherwise].concat()),
+            false => Ok(otherwise),
         }
     }
 }
 
-/// What a commit does with the file.
+/// What a commit does with the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undertaking {
-    /// Another one takes its place.
+    /// Others take their places.
     Replace,
     /// Another one that shares with it what stays.
     Share,
-    /// It is changed itself.
+    /// They are changed themselves.
     Change,
 }
 

@@ -120,7 +120,8 @@ impl<'a> NewFiles<'a> {
             owner,
             waiting: 0..0,
         };
-        let shared = self.share(&mut made);
+        let shared = made.take_group(commit, self.first);
+        let shared = shared.and_then(|()| self.share(&mut made));
         if matches!(shared, Ok(true)) {
             return Ok(made);
         }
@@ -252,6 +253,25 @@ impl NewMember {
         }
     }
 
+    /// The group of the old file. Who is not in it cannot give it, and finds that out before he has written anything.
+    fn take_group(&self, commit: &Commit<'_>, first: &Stat) -> Result<()> {
+        let like = self.old.as_ref().map_or(first, |old| &old.stat);
+        let source = self.file.source();
+        if source.stat().is_ok_and(|own| own.gid == like.gid) {
+            return Ok(());
+        }
+        let group = NewAttributes {
+            gid: Some(like.gid),
+            ..NewAttributes::default()
+        };
+        let set = commit.disk.set_attributes(Target::Open(source), &group);
+        match set {
+            // There is none that it stands for.
+            Err(e) if self.old.is_none() && e.is_permission_denied() => Ok(()),
+            set => set,
+        }
+    }
+
     fn finish(&self, commit: &Commit<'_>, first: &Stat) -> Result<()> {
         let (disk, target) = (commit.disk, Target::Open(self.file.source()));
         // A directory may grant rights on its new files that the old one does not grant.
@@ -272,11 +292,10 @@ impl NewMember {
         } else {
             u16::MAX
         };
-        let own_gid = self.file.source().stat().map_or(u32::MAX, |stat| stat.gid);
         let attributes = NewAttributes {
             mode: Some(u32::from(like.mode & kept)),
             uid: None,
-            gid: Some(like.gid).filter(|gid| *gid != own_gid),
+            gid: None,
             atime: None,
             mtime: Some(NewTime::At(commit.written)),
         };

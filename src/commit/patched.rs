@@ -1,33 +1,38 @@
-//! A container's file as a commit in place will have made it, read through the log that tells of it.
+//! A file of a container as a commit in place will have made it, read through the log that tells of it.
 //!
 //! Used by [`super::recovery`] for who may not write: the file itself may be changed in part.
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::recovery::Left;
+use super::sealed::final_len;
 use crate::error::{Fault, Result};
 use crate::source::passing::Passing;
 use crate::source::{Fetch, FileIdentity, Source, Stat, Store};
+use crate::stage::BaseFile;
+use crate::stage::log::{FoundRedo, SealedFile};
 
 pub(super) struct Patched {
     stored: Arc<dyn Source>,
     left: Arc<Left>,
-    /// Numbers of redo records, by where they begin in the file; a later one counts.
-    order: Vec<(Range<u64>, usize)>,
+    /// What is put into the file; what comes later counts.
+    redo: Vec<FoundRedo>,
     len: u64,
 }
 
 impl Patched {
-    pub(super) fn new(stored: Arc<dyn Source>, left: Arc<Left>, len: u64) -> Patched {
-        let redo = left.state().redo().iter().enumerate();
-        let order = redo.map(|(n, redo)| (redo.offset..redo.offset + redo.len, n));
-        let order = order.collect();
+    pub(super) fn new(
+        stored: Arc<dyn Source>,
+        left: Arc<Left>,
+        (sealed, base): (&SealedFile, &BaseFile),
+    ) -> Patched {
+        let redo = left.state().redo_of(sealed).copied().collect();
+        let len = final_len(left.state(), sealed, base);
         Patched {
             stored,
             left,
-            order,
+            redo,
             len,
         }
     }
@@ -41,12 +46,12 @@ impl Patched {
         let there = self.stored.len().clamp(at, end) - at;
         self.stored.fetch_one(at, &mut buf[..there as usize])?;
         buf[there as usize..].fill(0);
-        for (range, number) in &self.order {
-            let (from, to) = (range.start.max(at), range.end.min(end));
+        for redo in &self.redo {
+            let (from, to) = (redo.offset.max(at), (redo.offset + redo.len).min(end));
             if from < to {
-                let redo = &self.left.state().redo()[*number];
                 let out = &mut buf[(from - at) as usize..(to - at) as usize];
-                self.left.state().read_redo(redo, from - range.start, out)?;
+                let skip = from - redo.offset;
+                self.left.state().read_redo(redo, skip, out)?;
             }
         }
         Ok(())
@@ -77,17 +82,17 @@ impl Source for Patched {
     }
 }
 
-/// A store in which the files of a container are read through its log.
+/// A store in which the files of a container are read through its log: these, and what the log calls them.
 pub(super) fn through_log(
     store: &Arc<dyn Store>,
     left: &Arc<Left>,
-    of: Vec<PathBuf>,
+    of: Vec<(PathBuf, &'static str)>,
 ) -> Arc<dyn Store> {
     let (left, below) = (Arc::clone(left), Arc::clone(store));
     Arc::new(Passing::new(store, move |path, source| {
-        match of.iter().any(|of| of == path) {
-            true => left.source(&*below, path, source),
-            false => Ok(source),
+        match of.iter().find(|(of, _)| of == path) {
+            Some((_, name)) => left.source(&*below, (path, name), source),
+            None => Ok(source),
         }
     }))
 }

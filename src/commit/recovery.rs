@@ -10,26 +10,23 @@ use std::sync::Arc;
 
 use super::Spot;
 use super::exchange::{Exchange, Swap};
-use super::new_files::put_all;
 use super::patched::{Patched, through_log};
+use super::redo::redo;
 pub use super::standing::LogStanding;
-use super::standing::{NameHolder, final_len, hidden_path_of, holder, name_of, path_of, standing};
+use super::standing::{NameHolder, hidden_path_of, holder, name_of, path_of, standing};
 use super::undone::undo;
 use crate::array::Info;
 use crate::container::rewrite::Rewrite;
 use crate::container::{Container, Recognised};
-use crate::disk::{Caller, Disk, NewAttributes, NewTime, Place, Target};
+use crate::disk::{Caller, Disk, Place, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::source::{Source, Store, Timestamp};
+use crate::source::{Source, Store};
 use crate::stage::log::NewFileRecord;
 use crate::stage::{
     Base, BaseFile, Layer, LogOf, LogSpot, LogState, Overlay, PendingCommit, Stage, StageMemory,
     StagedArray, log_name, new_name, read_log,
 };
-
-/// Bytes that are copied at once.
-const STEP: u64 = 256 << 10;
 
 /// A log, and how it stands to its container.
 pub struct Left {
@@ -95,15 +92,16 @@ impl Left {
             false => members.contains(&name),
         };
         let mut base = self.state.base().files.iter();
-        let is_replaced = match self.state.pending() {
+        let is_changed = match self.state.pending() {
             Some(PendingCommit::Replacing { files, .. }) => {
                 files.iter().all(|file| is_member(&file.name))
             }
-            // Of a directory nothing is changed in place.
-            Some(PendingCommit::Sealed { .. }) => members.is_empty(),
+            Some(PendingCommit::Sealed { files, .. }) => {
+                files.iter().all(|file| is_member(&file.name))
+            }
             None => true,
         };
-        is_replaced && base.all(|file| is_member(&file.name))
+        is_changed && base.all(|file| is_member(&file.name))
     }
 
     /// What the log holds.
@@ -128,19 +126,19 @@ impl Left {
         layers
     }
 
-    /// A file of the container as it will be when the commit has been done again.
+    /// A file of the container as it will be when the commit has been done again. `name`: as in [`Base::files`].
     pub(super) fn source(
         self: &Arc<Self>,
         store: &dyn Store,
-        path: &Path,
+        (path, name): (&Path, &str),
         stored: Arc<dyn Source>,
     ) -> Result<Arc<dyn Source>> {
-        let base = self.state.base().files.first();
-        let new = self.new_at.iter().find(|(name, _)| name == path);
-        match (self.standing, base, new) {
-            (LogStanding::Sealed, Some(base), _) => {
-                let len = final_len(&self.state, base);
-                Ok(Arc::new(Patched::new(stored, Arc::clone(self), len)))
+        let new = self.new_at.iter().find(|(named, _)| named == path);
+        let mut sealed = self.state.sealed().iter();
+        let sealed = sealed.find(|file| file.name == name);
+        match (self.standing, sealed.zip(self.state.base().file(name)), new) {
+            (LogStanding::Sealed, Some(of), _) => {
+                Ok(Arc::new(Patched::new(stored, Arc::clone(self), of)))
             }
             (LogStanding::Halfway, _, Some((_, new))) => store.open(new),
             _ => Ok(stored),
@@ -165,7 +163,7 @@ pub fn open_through(
         }
     };
     let left = Arc::new(left);
-    let through = through_log(store, &left, recognised.files(path));
+    let through = through_log(store, &left, files_of(recognised, path));
     let mut container = recognised.open(&through, path, budget)?;
     let layers = left.layers();
     if layers.is_empty() {
@@ -191,6 +189,17 @@ pub fn open_through(
         *array = Arc::new(overlay.reshaped(Arc::new(reshape)));
     }
     Ok(container)
+}
+
+/// The paths of a container's files, and what logs call them.
+fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)> {
+    let members = recognised.format.members();
+    let names = match members.is_empty() {
+        true => &[""],
+        false => members,
+    };
+    let files = recognised.files(path).into_iter();
+    files.zip(names.iter().copied()).collect()
 }
 
 /// What lies beside a container's files, if it may have a log that means something. An error for one that is not believed.
@@ -244,7 +253,7 @@ pub fn settle(
     let stage = Stage::recover(spot.clone(), &left.state, Arc::clone(memory))?;
     match left.standing {
         LogStanding::Sealed => {
-            do_again(spot, &left.state)?;
+            redo(spot, &left.state)?;
             committed(spot, left, &stage)?;
         }
         LogStanding::Halfway => {
@@ -282,7 +291,7 @@ pub fn discard(spot: &LogSpot, left: &Left) -> Result<()> {
     undo(spot, &left.state, left.standing)?;
     let stage = Stage::recover(spot.clone(), &left.state, memory)?;
     match left.standing {
-        LogStanding::Sealed => do_again(spot, &left.state)?,
+        LogStanding::Sealed => redo(spot, &left.state)?,
         LogStanding::Halfway => go_forward(spot, &left.state)?,
         _ => {}
     }
@@ -387,43 +396,6 @@ fn go_forward(spot: &LogSpot, state: &LogState) -> Result<()> {
         },
     };
     exchange.carry_out(&swaps, &|| {})
-}
-
-/// Does the changes of a sealed commit, whether or not they were done before.
-fn do_again(spot: &LogSpot, state: &LogState) -> Result<()> {
-    // In place only a container is changed that is one file.
-    let path = spot.directory.join(&spot.container);
-    let id = spot.store.stat(&path)?.identity.id;
-    let file = spot.disk.open(&path, id)?;
-    let mut buf = Vec::new();
-    for redo in state.redo() {
-        let mut done = 0;
-        while done < redo.len {
-            let n = STEP.min(redo.len - done);
-            buf.resize(n as usize, 0);
-            state.read_redo(redo, done, &mut buf)?;
-            put_all(&*file, redo.offset + done, &buf, spot.owner)?;
-            done += n;
-        }
-    }
-    for &(_, len) in state.file_lengths() {
-        file.set_len(len, spot.owner)?;
-    }
-    let target = Target::Open(file.source());
-    if let Some(PendingCommit::Sealed { times, .. }) = state.pending()
-        && let Some(time) = times.first()
-    {
-        let mtime = NewTime::At(Timestamp {
-            secs: time.secs,
-            nanos: time.nanos,
-        });
-        let times = NewAttributes {
-            mtime: Some(mtime),
-            ..NewAttributes::default()
-        };
-        spot.disk.set_attributes(target, &times)?;
-    }
-    spot.disk.sync(target, false)
 }
 
 pub(super) fn place<'a>(spot: &'a LogSpot, name: &'a std::ffi::OsStr) -> Place<'a> {

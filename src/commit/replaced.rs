@@ -30,12 +30,13 @@ pub(super) fn is_possible(commit: &Commit<'_>, now: &Stat) -> Result<bool> {
     }
 }
 
-pub(super) fn replace(commit: &Commit<'_>, now: &Stat, publish: Publish<'_>) -> Result<()> {
+/// False if a new file cannot be all that an old one is, which is found out when it is made: then nothing has happened.
+pub(super) fn replace(commit: &Commit<'_>, now: &Stat, publish: Publish<'_>) -> Result<bool> {
     let sharing = match commit.is_directory {
         true => Sharing::WhereItCan,
         false => Sharing::Never,
     };
-    replace_by(commit, now, sharing, publish).map(drop)
+    replace_by(commit, now, sharing, publish)
 }
 
 /// The new file shares all bytes with the old one before it is changed. False if it cannot, or if that takes room that there is
@@ -66,7 +67,9 @@ fn replace_by(
         .recipe(commit.changed, told, commit.budget, &mut new)
         .and_then(|()| new.finish());
     // What is shared counts twice for a quota.
-    let in_vain = |e: &Error| sharing == Sharing::Always && (new.cannot_share || has_no_room(e));
+    let not_shared = |e: &Error| new.cannot_share || has_no_room(e);
+    let in_vain =
+        |e: &Error| e.is_permission_denied() || (sharing == Sharing::Always && not_shared(e));
     let replaced = match filled {
         Err(e) if in_vain(&e) => {
             log::debug!("{e}");

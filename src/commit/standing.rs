@@ -7,9 +7,10 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use super::fingerprint::fingerprint;
+use super::sealed::can_be;
 use crate::error::Result;
 use crate::source::{Stat, Timestamp};
-use crate::stage::log::NewFileRecord;
+use crate::stage::log::{NewFileRecord, SealedFile};
 use crate::stage::{BaseFile, LogOf, LogState, PendingCommit, new_name};
 
 /// How far what the log tells of has got.
@@ -21,7 +22,7 @@ pub enum LogStanding {
     Committed,
     /// Some of its new files have taken their places, and the others are there.
     Halfway,
-    /// It has begun to change the file, or may have: it is to be done again from the log.
+    /// It has begun to change files, or may have: it is to be done again from the log.
     Sealed,
     /// The container is another one: nothing of the log fits it.
     Stale,
@@ -40,26 +41,8 @@ pub(super) enum NameHolder {
 pub(super) fn standing(of: &LogOf<'_>, state: &LogState) -> Result<LogStanding> {
     match state.pending() {
         Some(PendingCommit::Replacing { files, .. }) => of_replaced(of, state, files),
-        Some(PendingCommit::Sealed { times, .. }) => {
-            let Some(base) = state.base().files.first() else {
-                return Ok(LogStanding::Stale);
-            };
-            let now = of.store.stat(&path_of(of, &base.name))?;
-            // Its size and time are no sign that it is done: they may reach the disk before the bytes.
-            let seems_done = times.first().is_some_and(|time| {
-                let mtime = Timestamp {
-                    secs: time.secs,
-                    nanos: time.nanos,
-                };
-                is_like(&now, final_len(state, base), mtime)
-            });
-            let is_base = is_like(&now, base.size, base.mtime());
-            match is_base || seems_done || is_half_done(of, &now, state, base)? {
-                true => Ok(LogStanding::Sealed),
-                false => Ok(LogStanding::Stale),
-            }
-        }
-        None => match others_are_base(of, state, &[])? {
+        Some(PendingCommit::Sealed { files, .. }) => of_sealed(of, state, files),
+        None => match others_are_base(of, state, |_| false)? {
             true => Ok(LogStanding::Staged),
             false => Ok(LogStanding::Stale),
         },
@@ -84,7 +67,7 @@ pub(super) fn hidden_path_of(of: &LogOf<'_>, name: &str) -> PathBuf {
     of.directory.join(new_name(name_of(of.container, name)))
 }
 
-fn is_like(now: &Stat, size: u64, mtime: Timestamp) -> bool {
+pub(super) fn is_like(now: &Stat, size: u64, mtime: Timestamp) -> bool {
     now.identity.size == size && now.identity.mtime == mtime
 }
 
@@ -100,13 +83,12 @@ fn stat(of: &LogOf<'_>, path: PathBuf) -> Result<Option<Stat>> {
 }
 
 /// Whether all files but these are what they were.
-fn others_are_base(of: &LogOf<'_>, state: &LogState, but: &[NewFileRecord]) -> Result<bool> {
+fn others_are_base(of: &LogOf<'_>, state: &LogState, but: impl Fn(&str) -> bool) -> Result<bool> {
     let files = &state.base().files;
     for base in files {
-        let is_other = but.iter().all(|file| file.name != base.name);
-        let now = match is_other {
-            true => stat(of, path_of(of, &base.name))?,
-            false => continue,
+        let now = match but(&base.name) {
+            false => stat(of, path_of(of, &base.name))?,
+            true => continue,
         };
         if !now.is_some_and(|now| is_base(&now, base)) {
             return Ok(false);
@@ -115,8 +97,21 @@ fn others_are_base(of: &LogOf<'_>, state: &LogState, but: &[NewFileRecord]) -> R
     Ok(!files.is_empty())
 }
 
+fn of_sealed(of: &LogOf<'_>, state: &LogState, files: &[SealedFile]) -> Result<LogStanding> {
+    let is_sealed = |name: &str| files.iter().any(|file| file.name == name);
+    let mut is_same = others_are_base(of, state, is_sealed)?;
+    for file in files {
+        is_same = is_same && can_be(of, state, file)?;
+    }
+    Ok(match is_same {
+        true => LogStanding::Sealed,
+        false => LogStanding::Stale,
+    })
+}
+
 fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Result<LogStanding> {
-    let others = others_are_base(of, state, files)?;
+    let is_replaced = |name: &str| files.iter().any(|file| file.name == name);
+    let others = others_are_base(of, state, is_replaced)?;
     let (mut old, mut new, mut swapped, mut tidied) = (0, 0, false, false);
     for file in files {
         match holder(of, state, file)? {
@@ -230,35 +225,4 @@ fn all_are_there(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> R
         }
     }
     Ok(true)
-}
-
-/// How long the file is to be that is changed in place.
-pub(super) fn final_len(state: &LogState, base: &BaseFile) -> u64 {
-    state
-        .file_lengths()
-        .last()
-        .map_or(base.size, |&(_, len)| len)
-}
-
-/// Whether the file can be the old one with a part of the changes: what they leave alone is as it was.
-fn is_half_done(of: &LogOf<'_>, now: &Stat, state: &LogState, base: &BaseFile) -> Result<bool> {
-    let Some(PendingCommit::Sealed { times, .. }) = state.pending() else {
-        return Ok(false);
-    };
-    let (size, new) = (now.identity.size, final_len(state, base));
-    let highest = state
-        .redo()
-        .iter()
-        .map(|redo| redo.offset.saturating_add(redo.len));
-    let highest = highest.max().unwrap_or(0).max(base.size).max(new);
-    if size < base.size.min(new) || size > highest {
-        return Ok(false);
-    }
-    let source = of.store.open(&path_of(of, &base.name))?;
-    let patches = state
-        .redo()
-        .iter()
-        .map(|redo| redo.offset..redo.offset + redo.len);
-    let found = fingerprint(&*source, patches.collect(), base.size.min(new))?;
-    Ok(times.first().is_some_and(|time| time.untouched == found))
 }

@@ -24,11 +24,18 @@ pub struct Failure {
     no_exchange: AtomicBool,
     /// Whether directories are open to others, as some file systems keep no modes.
     no_modes: AtomicBool,
+    /// Whether times of files cannot be set, as by who may write them and does not own them.
+    no_times: AtomicBool,
+    /// Whether new files cannot be given the modes of others.
+    no_rights: AtomicBool,
     /// What is done instead of failing.
     instead: Mutex<Option<Instead>>,
     /// What it fails with.
     pub code: i32,
 }
+
+/// Seconds and nanoseconds: none that anybody writes down.
+pub const TIME_OF_WRITES: (i64, i64) = (2_000_000_000, 0);
 
 type Instead = Box<dyn FnOnce() + Send>;
 
@@ -58,6 +65,42 @@ impl Failure {
     /// The file system keeps no modes from now on.
     pub fn keep_no_modes(&self) {
         self.no_modes.store(true, Ordering::SeqCst);
+    }
+
+    /// Times of files cannot be set from now on. What is written then has [`TIME_OF_WRITES`].
+    pub fn refuse_times(&self) {
+        self.no_times.store(true, Ordering::SeqCst);
+    }
+
+    /// New files cannot be given the modes of others from now on.
+    pub fn refuse_rights(&self) {
+        self.no_rights.store(true, Ordering::SeqCst);
+    }
+
+    /// A modification, whose time is the same always where times cannot be set.
+    fn was_modified(&self, file: &dyn DiskFile) {
+        if !self.no_times.load(Ordering::SeqCst) {
+            return;
+        }
+        let at = |(tv_sec, tv_nsec)| rustix::fs::Timespec { tv_sec, tv_nsec };
+        let times = rustix::fs::Timestamps {
+            last_access: at((0, rustix::fs::UTIME_OMIT)),
+            last_modification: at(TIME_OF_WRITES),
+        };
+        let fd = file.source().fd().unwrap();
+        rustix::fs::futimens(fd, &times).unwrap();
+    }
+
+    fn refuses(&self, to: &NewAttributes) -> Result<()> {
+        let is_refused = (to.changes_times() && self.no_times.load(Ordering::SeqCst))
+            || (to.mode.is_some() && self.no_rights.load(Ordering::SeqCst));
+        match is_refused {
+            true => {
+                let cause = std::io::Error::from_raw_os_error(libc::EPERM);
+                Err(Error::io("not the owner", cause))
+            }
+            false => Ok(()),
+        }
     }
 
     /// The file system has no exchange from now on.
@@ -155,6 +198,7 @@ impl Disk for FailingDisk {
 
     fn set_attributes(&self, of: Target<'_>, to: &NewAttributes) -> Result<()> {
         self.failure.call()?;
+        self.failure.refuses(to)?;
         self.disk.set_attributes(of, to)
     }
 
@@ -195,17 +239,23 @@ impl DiskFile for FailingFile {
 
     fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize> {
         self.failure.call()?;
-        self.file.put(offset, bytes, how, caller)
+        let put = self.file.put(offset, bytes, how, caller);
+        self.failure.was_modified(&*self.file);
+        put
     }
 
     fn set_len(&self, len: u64, caller: Caller) -> Result<()> {
         self.failure.call()?;
-        self.file.set_len(len, caller)
+        let set = self.file.set_len(len, caller);
+        self.failure.was_modified(&*self.file);
+        set
     }
 
     fn allocate(&self, what: Allocation, caller: Caller) -> Result<()> {
         self.failure.call()?;
-        self.file.allocate(what, caller)
+        let allocated = self.file.allocate(what, caller);
+        self.failure.was_modified(&*self.file);
+        allocated
     }
 
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {

@@ -97,7 +97,9 @@ impl LocalDisk {
     fn name_of(&self, target: Target<'_>) -> PathBuf {
         match target {
             Target::Named { path, .. } => self.store.shown(path),
-            Target::Open(_) => PathBuf::from("an open file"),
+            Target::Open(source) => source
+                .fd()
+                .map_or(PathBuf::from("an open file"), name_of_open),
         }
     }
 
@@ -136,6 +138,12 @@ fn open_reached(file: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
         }
     }
     opened
+}
+
+/// By its name now, as the system knows it.
+fn name_of_open(file: BorrowedFd<'_>) -> PathBuf {
+    let unnamed = |_| PathBuf::from("an open file");
+    std::fs::read_link(proc_name(file)).unwrap_or_else(unnamed)
 }
 
 impl Reached<'_> {
@@ -299,7 +307,11 @@ impl Disk for LocalDisk {
             }
             Target::Open(source) => {
                 let file = source.fd().ok_or(Error::Unsupported)?;
-                sync(file).map_err(|e| Error::io("cannot sync an open file", e))
+                let failed = |e| {
+                    let name = name_of_open(file);
+                    Error::io(format!("cannot sync {}", name.display()), e)
+                };
+                sync(file).map_err(failed)
             }
         }
     }

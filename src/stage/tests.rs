@@ -9,7 +9,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::layer::Part;
-use super::log::{CommitRecord, SealedTime};
+use super::log::{CommitRecord, SealedFile};
 use super::*;
 use sample::{ARRAYS, Container};
 
@@ -128,17 +128,14 @@ impl Model {
         let layer = frozen.number();
         let redo = self.stage.append_redo(0, 7, &[3; 70], &mut |_, _| ());
         redo.unwrap();
-        let times = vec![SealedTime {
+        let files = vec![SealedFile {
             file: 0,
-            secs: 1,
-            nanos: 2,
+            name: String::new(),
+            mtime: Some((1, 2)),
             untouched: 3,
+            samples: Vec::new(),
         }];
-        let sealed = CommitRecord::Sealed {
-            layer,
-            times,
-            in_place: true,
-        };
+        let sealed = CommitRecord::Sealed { layer, files };
         self.stage.append(&sealed).unwrap();
         self.stage.sync_log().unwrap();
         self.sealed = true;

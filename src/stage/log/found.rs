@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use super::read::FoundRecord;
-use super::record::{self, Begin, NewFileRecord, Record, SealedTime};
+use super::record::{self, Begin, NewFileRecord, Record, SealedFile, SealedTime};
 use super::{Base, LogBytes};
 use crate::error::{Fault, Result};
 use crate::memory::fallible;
@@ -78,12 +78,8 @@ pub struct FoundRedo {
 /// A commit of which the log does not say how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingCommit {
-    /// All of [`LogState::redo`] and [`LogState::file_lengths`] is to be done (in place), or has been put into new files.
-    Sealed {
-        layer: u64,
-        times: Vec<SealedTime>,
-        in_place: bool,
-    },
+    /// All of [`LogState::redo`] and [`LogState::file_lengths`] is to be done, to these files.
+    Sealed { layer: u64, files: Vec<SealedFile> },
     /// These files were about to take their places.
     Replacing {
         layer: u64,
@@ -140,7 +136,6 @@ impl LogState {
                 len,
                 ..
             } => {
-                self.check_file(index)?;
                 check_range(offset, len)?;
                 let redo = FoundRedo {
                     file: index,
@@ -182,23 +177,17 @@ impl LogState {
                 self.step(layer, LoggedChange::Length { array, len })
             }
             Record::RedoLength { file, len } => {
-                self.check_file(file)?;
                 check_len(len)?;
                 fallible::push(&mut self.lengths, (file, len), DOING)
             }
-            Record::Sealed {
-                layer,
-                times,
-                in_place,
-            } => {
-                times
-                    .iter()
-                    .try_for_each(|time| self.check_file(time.file))?;
-                self.pend(PendingCommit::Sealed {
-                    layer,
-                    times,
-                    in_place,
-                })
+            Record::Sealed { layer, times, .. } => {
+                let files = times.iter().map(|time| self.sealed_before(time));
+                let files = files.collect::<Result<_>>()?;
+                self.pend(PendingCommit::Sealed { layer, files })
+            }
+            Record::SealedFiles { layer, files } => {
+                files.iter().try_for_each(|file| check_name(&file.name))?;
+                self.pend(PendingCommit::Sealed { layer, files })
             }
             Record::Replacing { layer, files } => {
                 files.iter().try_for_each(|file| check_name(&file.name))?;
@@ -283,8 +272,33 @@ impl LogState {
         check_index("an array", array, self.arrays.len())
     }
 
-    fn check_file(&self, file: u32) -> Result<()> {
-        check_index("a file", file, self.base.files.len())
+    /// What the last release said of a file.
+    fn sealed_before(&self, time: &SealedTime) -> Result<SealedFile> {
+        check_index("a file", time.file, self.base.files.len())?;
+        Ok(SealedFile {
+            file: time.file,
+            name: self.base.files[time.file as usize].name.clone(),
+            mtime: Some((time.secs, time.nanos)),
+            untouched: time.untouched,
+            samples: Vec::new(),
+        })
+    }
+
+    /// Whether everything that a sealed commit does is done to files that it names.
+    fn check_sealed(&self) -> Result<()> {
+        let Some(PendingCommit::Sealed { files, .. }) = &self.pending else {
+            return Ok(());
+        };
+        let redo = self.redo.iter().map(|redo| redo.file);
+        let lengths = self.lengths.iter().map(|&(file, _)| file);
+        let mut changed = redo.chain(lengths);
+        match changed.find(|number| !files.iter().any(|file| file.file == *number)) {
+            None => Ok(()),
+            Some(number) => {
+                let fault = Fault::new("a commit changes a file that it does not name");
+                Err(fault.found(number).into())
+            }
+        }
     }
 
     fn check_base(&self, base: &Base) -> Result<()> {
@@ -298,6 +312,7 @@ impl LogState {
 
     /// Makes layers of what is said.
     pub(super) fn settle(&mut self) -> Result<()> {
+        self.check_sealed()?;
         let pending = self.pending.as_ref().map(PendingCommit::layer);
         let mut steps = std::mem::take(&mut self.steps);
         let below: Vec<u64> = self.arrays.iter().map(|&(_, len)| len).collect();
@@ -341,6 +356,27 @@ impl LogState {
     /// How long a sealed commit makes files: which, and how long.
     pub fn file_lengths(&self) -> &[(u32, u64)] {
         &self.lengths
+    }
+
+    /// The same of one of them, if it says so.
+    pub fn file_length(&self, file: &SealedFile) -> Option<u64> {
+        let mut lengths = self.lengths.iter().rev();
+        let (_, len) = lengths.find(|(number, _)| *number == file.file)?;
+        Some(*len)
+    }
+
+    /// What a sealed commit puts into one of its files.
+    pub fn redo_of(&self, file: &SealedFile) -> impl Iterator<Item = &FoundRedo> {
+        let number = file.file;
+        self.redo.iter().filter(move |redo| redo.file == number)
+    }
+
+    /// The files of a sealed commit.
+    pub fn sealed(&self) -> &[SealedFile] {
+        match &self.pending {
+            Some(PendingCommit::Sealed { files, .. }) => files,
+            _ => &[],
+        }
     }
 
     /// Reads a part of what a record has.

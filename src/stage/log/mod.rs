@@ -12,11 +12,11 @@ mod record;
 mod writer;
 
 pub(super) use found::FoundLayer;
-pub use found::{LogState, PendingCommit};
+pub use found::{FoundRedo, LogState, PendingCommit};
 pub use name::{drafts_name, is_hidden_name, log_name, new_name};
 pub use read::read_log;
 pub(super) use record::Record;
-pub use record::{CommitRecord, NewFileRecord, SealedTime};
+pub use record::{CommitRecord, NewFileRecord, RangeSample, SealedFile};
 pub(super) use writer::{LogWriter, with_buffer};
 
 use std::ffi::{OsStr, OsString};

@@ -30,7 +30,7 @@ pub(super) const HEADER: usize = 32;
 /// What an extent's or a redo record's payload begins with.
 pub(super) const BEFORE_BYTES: usize = 24;
 
-/// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`].
+/// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`] and [`Record::SealedFiles`].
 pub(super) const VERSION: u32 = 3;
 pub(super) const OLDEST: u32 = 2;
 
@@ -74,6 +74,7 @@ pub(in crate::stage) enum Record {
         file: u32,
         len: u64,
     },
+    /// As logs of the last release have it of a container that is one file.
     Sealed {
         layer: u64,
         times: Vec<SealedTime>,
@@ -100,17 +101,47 @@ pub(in crate::stage) enum Record {
         offset: u64,
         len: u64,
     },
+    SealedFiles {
+        layer: u64,
+        files: Vec<SealedFile>,
+    },
 }
 
 /// The time of modification that a file of the container has after a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SealedTime {
+pub(in crate::stage) struct SealedTime {
     /// Which of [`Base::files`].
+    pub(super) file: u32,
+    pub(super) secs: i64,
+    pub(super) nanos: u32,
+    /// A fingerprint of what the commit leaves alone of the file.
+    pub(super) untouched: u32,
+}
+
+/// A file of a container that a commit changes in place, and how it is known until that has come to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedFile {
+    /// What its redo records and its length call it.
     pub file: u32,
-    pub secs: i64,
-    pub nanos: u32,
-    /// A fingerprint of what the commit leaves alone of the file, if it changes it in place.
+    /// As in [`Base::files`].
+    pub name: String,
+    /// The time of modification that it is given: seconds and nanoseconds. None if it cannot be given any, so that the time
+    /// which it will have is not known.
+    pub mtime: Option<(i64, u32)>,
+    /// A fingerprint of what the commit leaves alone.
     pub untouched: u32,
+    /// Of what it changes.
+    pub samples: Vec<RangeSample>,
+}
+
+/// A few bytes of a file that a disk writes together: at any moment they are the old ones or the new ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RangeSample {
+    pub offset: u64,
+    pub len: u16,
+    /// Checksums.
+    pub old: u32,
+    pub new: u32,
 }
 
 /// A new file of a container, synced, which is about to take the name of an old one.
@@ -132,12 +163,8 @@ pub struct NewFileRecord {
 pub enum CommitRecord {
     /// How long it is to be.
     RedoLength { file: u32, len: u64 },
-    /// All that is to be done has been said.
-    Sealed {
-        layer: u64,
-        times: Vec<SealedTime>,
-        in_place: bool,
-    },
+    /// All that is to be done has been said: to these files.
+    Sealed { layer: u64, files: Vec<SealedFile> },
     /// The manifest: these new files are about to take their places, all of them.
     Replacing {
         layer: u64,

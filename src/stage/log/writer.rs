@@ -211,17 +211,9 @@ impl LogWriter {
     pub(in crate::stage) fn put_commit(&mut self, what: &CommitRecord) -> Result<()> {
         match *what {
             CommitRecord::RedoLength { file, len } => self.put(&Record::RedoLength { file, len }),
-            CommitRecord::Sealed {
-                layer,
-                ref times,
-                in_place,
-            } => {
-                let times = times.clone();
-                self.put(&Record::Sealed {
-                    layer,
-                    times,
-                    in_place,
-                })
+            CommitRecord::Sealed { layer, ref files } => {
+                let files = files.clone();
+                self.put(&Record::SealedFiles { layer, files })
             }
             CommitRecord::Replacing { layer, ref files } => {
                 let files = files.clone();

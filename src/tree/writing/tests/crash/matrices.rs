@@ -174,3 +174,81 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         lengthen(session, [VAL, INDEX, IDXPTR], false);
     }),
 ];
+
+const IN_PLACE: &[Preference] = &[Preference::InPlace];
+
+fn opens_second_file(change: &Change) -> bool {
+    matches!(change, Change::Open(path, _) if path.to_str().unwrap() == "val_idx")
+}
+
+/// Several files are changed under one seal.
+pub(super) const SCENARIOS_IN_PLACE: &[Scenario] = &[
+    Scenario {
+        ways: IN_PLACE,
+        ..scenario("in place: values and rows", |session| {
+            let (val, index) = (session.open_array(VAL), session.open_array(INDEX));
+            session.write(val, 0, &[9; 64]);
+            session.write(index, 4, &2u32.to_le_bytes());
+            session.close(val);
+            session.close(index);
+        })
+    },
+    Scenario {
+        ways: IN_PLACE,
+        samples: PACKED,
+        ..scenario("in place: one value more, synced", |session| {
+            lengthen(session, [VAL, INDEX, IDXPTR], true);
+        })
+    },
+    Scenario {
+        ways: IN_PLACE,
+        samples: PACKED,
+        ..scenario("in place: fewer values, then more", |session| {
+            let (width, values) = (width(session), session.first[INDEX].len() / 4);
+            let files = [VAL, INDEX, IDXPTR].map(|array| session.open_array(array));
+            let [val, index, idxptr] = files;
+            let last = session.first[IDXPTR].len() as u64 - 8;
+            session.set_len(val, (values as u64 - 1) * width as u64);
+            session.set_len(index, (values as u64 - 1) * 4);
+            session.write(idxptr, last, &(values as u64 - 1).to_le_bytes());
+            files.into_iter().for_each(|file| session.close(file));
+            lengthen(session, [VAL, INDEX, IDXPTR], false);
+        })
+    },
+    Scenario {
+        ways: IN_PLACE,
+        samples: PACKED,
+        ..scenario("in place: written and synced during a commit", |session| {
+            let file = session.open_array(VAL);
+            session.write(file, 16, &[3; 64]);
+            session.when(opens_second_file, move |session| {
+                session.write(file, 40, &[4; 100]);
+                session.sync(file);
+                session.write(file, 200, &[5; 8]);
+            });
+            session.close(file);
+        })
+    },
+    Scenario {
+        ways: IN_PLACE,
+        samples: PACKED,
+        ..scenario("in place: times cannot be set", |session| {
+            session.failure.refuse_times();
+            lengthen(session, [VAL, INDEX, IDXPTR], false);
+            let file = session.open_array(VAL);
+            session.write(file, 16, &[3; 24]);
+            session.sync(file);
+            session.close(file);
+        })
+    },
+    Scenario {
+        samples: PACKED,
+        ..scenario(
+            "in place: new files cannot have the rights of the old",
+            |session| {
+                session.failure.refuse_rights();
+                lengthen(session, [VAL, INDEX, IDXPTR], false);
+            },
+        )
+    },
+];

@@ -184,6 +184,18 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         })
     },
     Scenario {
+        samples: KINDS,
+        ways: &[Preference::InPlace],
+        ..scenario("its time cannot be set", |session| {
+            session.failure.refuse_times();
+            let file = session.open();
+            session.write(file, 120, &noise(240));
+            session.sync(file);
+            session.close(file);
+            session.truncate(600);
+        })
+    },
+    Scenario {
         errors: 1,
         ..scenario("a commit fails, the next does not", |session| {
             let file = session.open();

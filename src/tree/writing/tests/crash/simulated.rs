@@ -10,11 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::image::{Image, Moment, StoredFile, trim};
+use crate::disk::failing::TIME_OF_WRITES;
 use crate::disk::recording::{Change, Of, Writer};
 use crate::disk::{NewTime, Renaming};
 
 /// The time of a write: none that anybody writes down.
-const SOME_TIME: Moment = (2_000_000_000, 0);
+const SOME_TIME: Moment = (TIME_OF_WRITES.0, TIME_OF_WRITES.1 as u32);
 
 /// Of a disk.
 const SECTOR: u64 = 512;
@@ -257,7 +258,8 @@ impl SimulatedDisk {
             Change::SetAttributes(of, to) => {
                 let number = self.of(of);
                 let file = &mut self.files[number];
-                assert!(to.uid.is_none() && to.gid.is_none() && to.atime.is_none());
+                // When a file was read is nothing that anybody goes by.
+                assert!(to.uid.is_none() && to.gid.is_none());
                 file.steps.extend(to.mode.map(Step::Mode));
                 if let Some(NewTime::At(time)) = to.mtime {
                     file.mtime = (time.secs, time.nanos);

@@ -58,6 +58,8 @@ impl Mounted {
     ) -> Self {
         let mut command = Command::new(ARRAYFS);
         command.arg("mount").envs(environment.iter().copied());
+        // What is closed is committed at once, however slow the machine is.
+        command.args(["-o", "slow_commit=600000"]);
         for option in options
             .iter()
             .copied()

@@ -22,7 +22,7 @@ use crate::kernel::session::{self, Mount};
 use crate::memory;
 use crate::memory::limit::default_limit;
 use crate::source::Store;
-use crate::tree::{Settings, Tree};
+use crate::tree::{Pacing, Settings, Tree};
 
 /// Arenas of the system's allocator: threads allocate little, and most of it from their own caches.
 #[cfg(target_env = "gnu")]
@@ -115,14 +115,17 @@ fn start<'a>(
     if options.allow_other {
         root.store.serve_others();
     }
+    let mut pacing = Pacing::default();
+    pacing.slow = options.slow_commit.unwrap_or(pacing.slow);
     let settings = Settings {
+        pacing,
         uid: options.uid,
         gid: options.gid,
         umask: options.umask,
         preferences: options.preferences,
         commit: options.commit,
-        settles_stale: false,
         settle: options.settle,
+        ..Settings::default()
     };
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
     let disk = writable.then_some(disk);

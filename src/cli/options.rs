@@ -37,6 +37,7 @@ pub(super) struct MountOptions {
     pub(super) fake: bool,
     /// How long nobody uses a new container before it is packed. For tests, which have better to do than to wait: it is in no help.
     pub(super) settle: Option<Duration>,
+    pub(super) slow_commit: Option<Duration>,
 }
 
 /// Whether the mount is to be writable.
@@ -55,6 +56,9 @@ const MOST_AHEAD: u64 = 1 << 30;
 
 /// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
 pub(super) const FAKE: &str = "fake";
+
+/// For tests, which are not to depend on how fast a machine is: a commit that takes more milliseconds is slow.
+const SLOW_COMMIT: &str = "slow_commit";
 
 const KNOWN: &[&str] = &[
     "ro",
@@ -145,7 +149,7 @@ impl MountOptions {
             }
             (
                 "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level"
-                | "dialect" | "commit" | "settle",
+                | "dialect" | "commit" | "settle" | SLOW_COMMIT,
                 None,
             ) => {
                 return Err(Failure::usage(format!(
@@ -153,7 +157,8 @@ impl MountOptions {
                 )));
             }
             (
-                "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "settle",
+                "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "settle"
+                | SLOW_COMMIT,
                 Some(value),
             ) => {
                 self.set_number(name, value)?;
@@ -196,6 +201,7 @@ impl MountOptions {
                 _ => return Err(wrong("expected 1 to 256".into())),
             },
             "settle" => self.settle = Some(Duration::from_millis(number(value)?.into())),
+            SLOW_COMMIT => self.slow_commit = Some(Duration::from_millis(number(value)?.into())),
             "uid" => self.uid = Some(number(value)?),
             "gid" => self.gid = Some(number(value)?),
             _ => match u16::from_str_radix(value, 8) {

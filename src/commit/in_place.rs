@@ -43,10 +43,7 @@ pub(super) fn change(commit: &Commit<'_>, publish: Publish<'_>) -> Result<()> {
         commit,
         files: BTreeMap::new(),
     };
-    let changed = commit.changed;
-    commit
-        .rewrite
-        .recipe(changed, CommitWay::InPlace, commit.budget, &mut told)?;
+    commit.tell(CommitWay::InPlace, &mut told)?;
     let files = told.files.into_iter().filter(|(_, told)| told.changes());
     let files = files.map(|(number, told)| ChangedFile::open(commit, number, told));
     let files = files.collect::<Result<Vec<_>>>()?;
@@ -76,11 +73,9 @@ fn reserve_all(commit: &Commit<'_>, files: &[ChangedFile]) -> Result<()> {
     for (number, file) in files.iter().enumerate() {
         match file.reserve(commit) {
             Err(e) if has_no_room(&e) => {
-                let restored = files[..=number].iter().rev();
-                let restored = restored.filter(|file| file.grows());
+                let mut restored = files[..=number].iter().rev().filter(|file| file.grows());
                 restored
-                    .map(|file| file.restore_time(commit))
-                    .collect::<Result<()>>()
+                    .try_for_each(|file| file.restore_time(commit))
                     .inspect_err(|_| commit.stage.stay_sealed())?;
                 return Err(e);
             }

@@ -20,6 +20,7 @@ pub mod drafts;
 mod exchange;
 mod fingerprint;
 mod in_place;
+mod metered;
 pub mod new_container;
 mod new_files;
 mod patched;
@@ -31,17 +32,19 @@ mod standing;
 pub mod tidy;
 mod undone;
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::container::rewrite::{ChangedArray, CommitWay, Rewrite};
+use crate::container::rewrite::{Amount, ChangedArray, CommitWay, Recipe, Rewrite};
 use crate::container::{MemberStats, Recognised};
 use crate::disk::{Caller, Disk, Place};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::{FileId, FileIdentity, Source, Stat, Store, Timestamp};
 use crate::stage::{Base, BaseFile, Stage};
+use metered::Metered;
 
 /// What the user has decided about commits (`-o commit=`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,8 +55,30 @@ pub enum Preference {
     InPlace,
 }
 
-/// A commit that would write more than this waits until somebody asks for it.
-pub const LARGE: u64 = 1 << 30;
+/// How much a commit may do while somebody waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes that are written or copied.
+    pub written: u64,
+    /// Plain bytes that are encoded.
+    pub encoded: u64,
+}
+
+impl Limits {
+    pub const NONE: Limits = Limits {
+        written: u64::MAX,
+        encoded: u64::MAX,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            written: 1 << 30,
+            encoded: 8 << 30,
+        }
+    }
+}
 
 /// Files up to this size are replaced: the copy is cheap, and no program ever sees anything but the old or the new file.
 const LITTLE: u64 = 64 << 20;
@@ -110,8 +135,9 @@ pub struct Commit<'a> {
     pub written: Timestamp,
     pub budget: &'a Arc<Budget>,
     pub preference: Preference,
-    /// What it may write at most.
-    pub most: u64,
+    pub limits: Limits,
+    /// Whether it was given up because of these.
+    pub is_too_much: Cell<bool>,
 }
 
 /// The step that makes a commit visible, and how.
@@ -123,29 +149,52 @@ pub enum CommitOutcome {
     Published,
     /// Nothing was done, for this reason: what is staged stays so.
     Stays(String),
+    /// Nothing was done, since it would be more than the limits allow.
+    TooMuch,
 }
 
 impl Commit<'_> {
     /// Carries it out. After an error the container is what it was.
     pub fn carry_out(&self, publish: Publish<'_>) -> Result<CommitOutcome> {
         let now = self.unchanged()?;
-        for (undertaking, writes) in self.undertakings(&now)? {
-            if writes > self.most {
-                let (writes, most) = (writes >> 20, self.most >> 20);
-                return Ok(CommitOutcome::Stays(format!(
-                    "committing it would write about {writes} MiB, more than {most}; `arrayfs stage commit` does it"
-                )));
+        let amount = self.rewrite.amount(self.changed)?;
+        for undertaking in self.undertakings(&now, &amount)? {
+            if self.is_beyond(undertaking, &amount) {
+                return Ok(CommitOutcome::TooMuch);
             }
             let done = match undertaking {
-                Undertaking::Replace => replaced::replace(self, &now, publish)?,
-                Undertaking::Share => replaced::replace_sharing(self, &now, publish)?,
-                Undertaking::Change => in_place::change(self, publish).map(|()| true)?,
+                Undertaking::Replace => replaced::replace(self, &now, publish),
+                Undertaking::Share => replaced::replace_sharing(self, &now, publish),
+                Undertaking::Change => in_place::change(self, publish).map(|()| true),
             };
-            if done {
-                break;
+            match done {
+                Err(_) if self.is_too_much.get() => return Ok(CommitOutcome::TooMuch),
+                Err(e) => return Err(e),
+                Ok(true) => break,
+                Ok(false) => {}
             }
         }
         Ok(CommitOutcome::Published)
+    }
+
+    /// Whether it is known beforehand to be too much.
+    fn is_beyond(&self, undertaking: Undertaking, amount: &Amount) -> bool {
+        let kept = match undertaking {
+            Undertaking::Replace => amount.stored.saturating_sub(amount.changed),
+            Undertaking::Share | Undertaking::Change => 0,
+        };
+        let new = if amount.guessed { 0 } else { amount.changed };
+        kept.saturating_add(new) > self.limits.written || amount.encoded > self.limits.encoded
+    }
+
+    /// Has the recipe told, and given up when it is too much.
+    fn tell(&self, way: CommitWay, write: &mut dyn Recipe) -> Result<()> {
+        let mut metered = Metered::new(write, self.limits.written);
+        let told = self
+            .rewrite
+            .recipe(self.changed, way, self.budget, &mut metered);
+        self.is_too_much.set(metered.is_exceeded());
+        told
     }
 
     /// The first file as it is; all of them must be as they were opened.
@@ -193,9 +242,9 @@ impl Commit<'_> {
         }
     }
 
-    /// How it is done, with the bytes that it writes; what comes later if the first is not possible.
-    fn undertakings(&self, now: &Stat) -> Result<Vec<(Undertaking, u64)>> {
-        let amount = self.rewrite.amount(self.changed)?;
+    /// How it is done; what comes later if the first is not possible.
+    fn undertakings(&self, now: &Stat, amount: &Amount) -> Result<Vec<Undertaking>> {
+        use Undertaking::{Change, Replace, Share};
         let replaced = amount.stored.max(amount.changed);
         let shared = match amount.moves {
             true => replaced,
@@ -203,29 +252,26 @@ impl Commit<'_> {
         };
         // To the log, and from there.
         let in_place = shared.saturating_mul(2);
-        let replace = (Undertaking::Replace, replaced);
-        let share = (Undertaking::Share, shared);
-        let change = (Undertaking::Change, in_place);
         if self.preference == Preference::InPlace {
-            return Ok(vec![change]);
+            return Ok(vec![Change]);
         }
         // What a new file cannot be given is found out when one is made.
         if self.is_directory {
-            return Ok(vec![replace, change]);
+            return Ok(vec![Replace, Change]);
         }
         if !replaced::is_possible(self, now)? {
-            return Ok(vec![change]);
+            return Ok(vec![Change]);
         }
         let is_little = self.preference == Preference::Auto && replaced <= LITTLE;
         if in_place >= replaced || is_little {
-            return Ok(vec![replace, change]);
+            return Ok(vec![Replace, Change]);
         }
         let otherwise = match self.preference {
-            Preference::Replace => vec![replace, change],
-            _ => vec![change],
+            Preference::Replace => vec![Replace, Change],
+            _ => vec![Change],
         };
         match replaced > SHARED_FROM && self.disk.may_share(&*self.source()?) {
-            true => Ok([vec![share], otherwise].concat()),
+            true => Ok([vec![Share], otherwise].concat()),
             false => Ok(otherwise),
         }
     }

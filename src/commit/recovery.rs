@@ -417,7 +417,9 @@ pub(super) fn sync_names(spot: &LogSpot) -> Result<()> {
 /// Removes the files that commits have made, or replaced.
 fn remove_new(spot: &LogSpot) -> Result<()> {
     let mut removed = false;
-    for name in &spot.files {
+    // A log that was being written anew, too.
+    let log = log_name(&spot.container);
+    for name in spot.files.iter().chain([&log]) {
         let new = new_name(name);
         match spot.store.stat(&spot.directory.join(&new)) {
             Err(e) if e.is_not_found() => continue,

@@ -62,10 +62,7 @@ fn replace_by(
         Sharing::Always => CommitWay::InPlace,
         Sharing::Never | Sharing::WhereItCan => CommitWay::Replaced,
     };
-    let filled = commit
-        .rewrite
-        .recipe(commit.changed, told, commit.budget, &mut new)
-        .and_then(|()| new.finish());
+    let filled = commit.tell(told, &mut new).and_then(|()| new.finish());
     // What is shared counts twice for a quota.
     let not_shared = |e: &Error| new.cannot_share || has_no_room(e);
     let in_vain =

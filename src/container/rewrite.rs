@@ -94,6 +94,20 @@ pub struct Amount {
     pub changed: u64,
     /// Everything behind the first change moves, whatever is done.
     pub moves: bool,
+    /// Plain bytes that are encoded.
+    pub encoded: u64,
+    /// Nothing stored tells how well what is new can be packed: `changed` is the most that it can take.
+    pub guessed: bool,
+}
+
+impl Amount {
+    /// So many times more is encoded than is stored for `changed` to be more than a guess.
+    const TELLING: u64 = 16;
+
+    /// Whether plain bytes that are stored now do not tell how well so many new ones can be packed.
+    pub fn is_guess(stored: u64, encoded: u64) -> bool {
+        encoded / Amount::TELLING > stored
+    }
 }
 
 /// A container that can be changed.

@@ -15,7 +15,7 @@ use super::dispatch::Adapter;
 use super::fault_log::FaultLog;
 use super::root_mount::mount_as_root;
 use super::stale_pages::StaleFiles;
-use crate::tree::{Invalidation, Tree};
+use crate::tree::{Invalidation, Later, Tree};
 
 /// How the mount is shown to the kernel.
 #[derive(Clone)]
@@ -82,7 +82,8 @@ impl Mount {
         let (ended, wait_ended) = crossbeam_channel::bounded(1);
         let wanted = Arc::new(OnceLock::new());
         let stale_files = StaleFiles::start(Arc::clone(&tree), Arc::clone(&wanted))?;
-        let new_containers = Arc::clone(&tree);
+        let (new_containers, put_off, large) =
+            (Arc::clone(&tree), Arc::clone(&tree), Arc::clone(&tree));
         let adapter = Adapter::new(tree, options.clone(), ended, stale_files);
         let config = fuser_config(options);
         let session = if rustix::process::geteuid().is_root() {
@@ -101,6 +102,12 @@ impl Mount {
             std::thread::Builder::new()
                 .name("new-containers".into())
                 .spawn(move || new_containers.pack_when_quiet())?;
+            std::thread::Builder::new()
+                .name("put-off-commits".into())
+                .spawn(move || put_off.commit_when_due(Later::PutOff))?;
+            std::thread::Builder::new()
+                .name("large-commits".into())
+                .spawn(move || large.commit_when_due(Later::Large))?;
         }
         Ok(Mount {
             _session: ManuallyDrop::new(session),

@@ -13,6 +13,8 @@ mod unlogged;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+pub(super) use unlogged::MovedExtent;
+
 use super::StagedArray;
 use super::ahead::AheadBlocks;
 use super::extents::{Extents, InSlab, Shown, StagedAt};

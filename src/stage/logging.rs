@@ -21,11 +21,23 @@ impl Stage {
 
     /// Returns when everything that is staged is in the log, and the log on the disk.
     pub fn sync(&self) -> Result<()> {
-        let _alone = self.lock_syncing();
+        let alone = self.lock_syncing();
         let logged = self.log_everything();
         let synced = logged.and_then(|()| self.sync_written());
+        drop(alone);
         self.announce();
+        self.compact();
         synced
+    }
+
+    /// Returns when everything that is staged is in the log: who kills the daemon takes none of it.
+    pub fn log_all(&self) -> Result<()> {
+        let alone = self.lock_syncing();
+        let logged = self.log_everything();
+        drop(alone);
+        self.announce();
+        self.compact();
+        logged
     }
 
     fn log_everything(&self) -> Result<()> {
@@ -89,6 +101,7 @@ impl Stage {
         });
         drop(log);
         self.announce();
+        self.compact();
         written
     }
 }

@@ -15,6 +15,7 @@
 
 mod ahead;
 mod committing;
+mod compaction;
 mod extents;
 mod layer;
 pub mod log;

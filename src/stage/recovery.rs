@@ -40,6 +40,7 @@ impl Stage {
                 .into_iter()
                 .collect(),
             commit_logged: pending,
+            short_until: 0,
             writer: Some(writer),
         };
         // A copy keeps it, too.

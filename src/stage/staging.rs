@@ -43,6 +43,8 @@ pub(super) struct StageLog {
     pub(super) owed: Vec<Record>,
     /// Whether records of a commit were appended that has neither failed nor come to an end.
     pub(super) commit_logged: bool,
+    /// A log that is not longer is not too long.
+    pub(super) short_until: u64,
 }
 
 pub(super) struct StageLayers {
@@ -71,6 +73,7 @@ impl Stage {
             writer: None,
             owed: Vec::new(),
             commit_logged: false,
+            short_until: 0,
         };
         Stage::assembled(log, layers, memory, None)
     }

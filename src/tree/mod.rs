@@ -11,6 +11,7 @@ mod arrival;
 mod attr;
 mod background;
 mod cookie;
+mod due;
 mod entry;
 mod entry_table;
 mod hidden;
@@ -58,6 +59,7 @@ use crate::stage::StageMemory;
 
 pub use attr::Attr;
 pub use cookie::Cookie;
+pub use due::{Later, Pacing};
 pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
@@ -67,6 +69,7 @@ pub use writing::{Hole, InUse};
 
 use arrival::{node_of, recognise};
 use background::BackgroundWorkers;
+use due::DueCommits;
 use entry_table::EntryIndex;
 use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
@@ -100,6 +103,8 @@ pub struct Settings {
     pub preferences: Preferences,
     /// How changes of arrays are committed.
     pub commit: Preference,
+    /// How much of the time of those who close files goes to that.
+    pub pacing: Pacing,
     /// Whether changes of another version of a container are taken for changes of this one, if they can be.
     pub settles_stale: bool,
     /// How long nobody uses a new container before it is packed, if not as long as usual.
@@ -119,6 +124,7 @@ pub struct Tree {
     background: Option<BackgroundWorkers>,
     /// Containers of which something is staged.
     staged: Mutex<HashMap<InodeId, Arc<ContainerVersion>>>,
+    due: DueCommits,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
     settings: Settings,
@@ -174,6 +180,7 @@ impl Tree {
             stage_memory: is_writable.then(|| StageMemory::new(Arc::clone(cache.budget()))),
             background: is_writable.then(BackgroundWorkers::new),
             staged: Mutex::default(),
+            due: DueCommits::default(),
             cache,
             workers,
             settings,

@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
+use super::due::{LastCommit, Pacing};
 use super::entry_table::{ArrayNumber, ContainerNumber};
 use super::open_container::OpenContainer;
 use super::replacing::Replacements;
@@ -40,6 +42,20 @@ pub(super) struct Staged {
     unsettled: Mutex<Option<Error>>,
     /// Why what is staged was not committed, when that was tried last.
     why: Mutex<Option<String>>,
+    last_commit: Mutex<Option<LastCommit>>,
+    /// Whether somebody commits it for whom nobody waits.
+    aside: AtomicBool,
+    /// What became of such a commit, until somebody is told.
+    untold: Mutex<Option<Error>>,
+}
+
+/// As long as it lives, a commit is under way that nobody waits for.
+pub(super) struct CommittedAside<'a>(&'a AtomicBool);
+
+impl Drop for CommittedAside<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// A container with a stage.
@@ -214,6 +230,35 @@ impl Staged {
 
     pub(super) fn count_commit(&self) {
         self.commits.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A commit that was begun at this moment has come to its end.
+    pub(super) fn note_commit(&self, begun: Instant) {
+        *lock(&self.last_commit) = Some(LastCommit {
+            ended: Instant::now(),
+            took: begun.elapsed(),
+        });
+        *lock(&self.untold) = None;
+    }
+
+    /// Whether what is closed now is left to a later commit.
+    pub(super) fn rests(&self, by: &Pacing) -> bool {
+        self.aside.load(Ordering::Acquire)
+            || lock(&self.last_commit).is_some_and(|last| last.rests(by))
+    }
+
+    pub(super) fn committed_aside(&self) -> CommittedAside<'_> {
+        self.aside.store(true, Ordering::Release);
+        CommittedAside(&self.aside)
+    }
+
+    pub(super) fn note_untold(&self, e: Error) {
+        *lock(&self.untold) = Some(e);
+    }
+
+    /// What became of a commit that nobody waited for, once.
+    pub(super) fn tell(&self) -> Result<()> {
+        lock(&self.untold).take().map_or(Ok(()), Err)
     }
 
     pub(super) fn why(&self) -> Option<String> {

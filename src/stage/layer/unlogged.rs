@@ -8,7 +8,15 @@ use std::sync::Arc;
 
 use super::super::StagedArray;
 use super::super::extents::StagedAt;
-use super::{ArrayChanges, Layer, LayerState, release};
+use super::super::log::LogBytes;
+use super::{ArrayChanges, Layer, LayerState, Part, release};
+
+/// Bytes that a log which was written anew has in another place.
+pub(in crate::stage) struct MovedExtent {
+    pub(in crate::stage) array: StagedArray,
+    pub(in crate::stage) range: Range<u64>,
+    pub(in crate::stage) to: u64,
+}
 
 impl Layer {
     /// Whether the log has anything of it.
@@ -172,6 +180,45 @@ impl Layer {
                 array.extents.relocate(part.clone(), only_log);
                 release(slabs, place, part.end - part.start);
             }
+        }
+    }
+
+    /// How many bytes of what is changed are somewhere.
+    pub(in crate::stage) fn bytes_staged(&self) -> u64 {
+        let state = self.read_state();
+        let extents = state.arrays.iter().flat_map(|array| array.extents.iter());
+        let bytes = extents.filter(|(_, place)| *place != StagedAt::Zeros);
+        bytes.map(|(range, _)| range.end - range.start).sum()
+    }
+
+    /// The first part of a range that is changed, all of it bytes that lie together, or zeros.
+    pub(in crate::stage) fn next_staged(
+        &self,
+        array: StagedArray,
+        range: Range<u64>,
+    ) -> Option<Part> {
+        let state = self.read_state();
+        Some(match state.array(array)?.extents.next_staged(range)? {
+            (part, StagedAt::Zeros) => Part::Zeros(part),
+            (part, StagedAt::Bytes { .. }) => Part::Staged(part),
+        })
+    }
+
+    /// The log is another one, in which all that the old one had is there, and arrays have these lengths. What was written to memory
+    /// meanwhile does not say that it is logged.
+    pub(in crate::stage) fn log_moved(&self, moved: &[MovedExtent], lens: &[u64], log: LogBytes) {
+        let mut state = self.write_state();
+        state.has_logged = true;
+        state.log = Some(log);
+        for MovedExtent { array, range, to } in moved {
+            if let Some(array) = state.arrays.get_mut(array.index()) {
+                array.extents.relocate(range.clone(), |start, place| {
+                    place.with_log(place.log().map(|_| to + (start - range.start)))
+                });
+            }
+        }
+        for (array, &len) in state.arrays.iter_mut().zip(lens) {
+            (array.cut, array.logged_len) = (None, len);
         }
     }
 

@@ -4,6 +4,8 @@
 //! bytes of its records: so the file is filled with zeros ahead, by more each time, and its length and blocks
 //! are there when records come. Zeros are written, not allocated: the first write to an allocated range changes metadata.
 
+mod anew;
+
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
@@ -73,7 +75,6 @@ impl LogWriter {
         base: &Base,
         arrays: &[(String, u64)],
     ) -> Result<LogWriter> {
-        use std::os::unix::ffi::OsStrExt;
         let name = log_name(&spot.container);
         let create = || spot.disk.create(spot.place(&name), 0o600, spot.owner);
         let file = match create() {
@@ -85,20 +86,25 @@ impl LogWriter {
             file => file?,
         };
         let mut writer = LogWriter::of(file, spot.owner, first_sequence());
+        if let Err(e) = writer.begin(spot, base, arrays) {
+            let _ = writer.remove(spot);
+            return Err(e);
+        }
+        Ok(writer)
+    }
+
+    /// Says of what it is, and that nobody else writes it.
+    fn begin(&mut self, spot: &LogSpot, base: &Base, arrays: &[(String, u64)]) -> Result<()> {
+        use std::os::unix::ffi::OsStrExt;
         let begin = Begin {
             version: record::VERSION,
             container: spot.container.as_bytes().to_vec(),
             base: base.clone(),
             arrays: arrays.to_vec(),
         };
-        let begun = writer.lock().and_then(|()| writer.check_owner());
-        let begun =
-            begun.and_then(|()| writer.put_payload(record::BEGIN, &record::encode(&begin)?));
-        if let Err(e) = begun {
-            let _ = writer.remove(spot);
-            return Err(e);
-        }
-        Ok(writer)
+        self.lock()?;
+        self.check_owner()?;
+        self.put_payload(record::BEGIN, &record::encode(&begin)?)
     }
 
     /// Goes on with a log that was read, behind its last record.

@@ -10,7 +10,6 @@ use super::super::open_file::{FileContent, OpenArray, OpenFile};
 use super::super::staged::{ArrayWriter, StagedContainer};
 use super::super::version::ContainerVersion;
 use super::super::{HandleId, InodeId, Open, Tree};
-use super::commit::Effort;
 use crate::commit::base_of;
 use crate::commit::recovery::spot_at;
 use crate::container::Recognised;
@@ -165,7 +164,7 @@ impl Tree {
         writer.stage().set_len(writer.array, len)?;
         drop(stays);
         self.remember_staged(version);
-        self.commit(version, Effort::Usual)
+        self.commit_at_close(version)
     }
 
     fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
@@ -216,7 +215,8 @@ impl Tree {
     pub(super) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
         self.follow(&writer.version, &writer.container)?;
         writer.stage().sync()?;
-        self.check_current(&writer.version)
+        self.check_current(&writer.version)?;
+        writer.version.staged.tell()
     }
 
     /// The same of everything that is staged of a container, if anything is.
@@ -226,7 +226,8 @@ impl Tree {
         };
         self.follow(version, &container)?;
         container.stage.sync()?;
-        self.check_current(version)
+        self.check_current(version)?;
+        version.staged.tell()
     }
 
     /// A handle is closed, perhaps not for the last time: a child has one more. What was written is committed.
@@ -234,7 +235,7 @@ impl Tree {
         let open = self.open_files.get(handle)?;
         match open.array_writer() {
             Some(writer) if writer.commits_at_close() => {
-                self.steady(|| self.commit(&writer.version, Effort::Usual))
+                self.steady(|| self.commit_at_close(&writer.version))
             }
             None if open.written().is_some() => {
                 self.closed(handle);
@@ -247,7 +248,7 @@ impl Tree {
     /// The end of a handle through which an array was written: what came after its first close is committed.
     pub(in crate::tree) fn end_writing(&self, writer: &ArrayWriter) {
         if writer.commits_at_end()
-            && let Err(e) = self.steady(|| self.commit(&writer.version, Effort::Usual))
+            && let Err(e) = self.steady(|| self.commit_at_close(&writer.version))
         {
             log::error!("{e}");
         }

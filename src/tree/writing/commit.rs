@@ -3,22 +3,24 @@
 //! A commit changes what is stored and nothing that is shown: the version goes on, with the identity that the commit leaves.
 //! Whoever looks at the container's identity waits while it is being changed. Used by [`super`].
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use super::super::Tree;
-use super::super::entry_table::ContainerNumber;
+use super::super::due::Later;
 use super::super::inode::InodeId;
 use super::super::node::{ContainerNode, Node};
 use super::super::staged::StagedContainer;
 use super::super::version::ContainerVersion;
 use super::changes::{Changes, changed_arrays, seen_files};
+use super::publish::OutdatedBlocks;
 use super::{InUse, SourceDirectory, refused};
-use crate::cache::VersionId;
-use crate::commit::{Commit, CommitOutcome, LARGE, Spot, base_of};
-use crate::container::rewrite::{Change, CommitWay, Consistency};
+use crate::commit::{Commit, CommitOutcome, Limits, Spot};
+use crate::container::rewrite::Consistency;
 use crate::disk::Target;
 use crate::error::{Error, Result};
 use crate::source::FileKind;
@@ -31,20 +33,6 @@ pub enum Effort {
     Usual,
     /// Whatever it takes.
     All,
-}
-
-/// Decoded blocks that commits have made useless. They are freed in the end: that would hold up what else there is to do.
-struct OutdatedBlocks<'a> {
-    tree: &'a Tree,
-    of: Vec<VersionId>,
-}
-
-impl Drop for OutdatedBlocks<'_> {
-    fn drop(&mut self) {
-        for of in self.of.drain(..) {
-            self.tree.forget_blocks(of);
-        }
-    }
 }
 
 impl Tree {
@@ -177,6 +165,7 @@ impl Tree {
             self.forget_staged(version);
             return Ok(());
         };
+        let begun = Instant::now();
         let done = self.commit_layer(version, &container, &frozen, effort);
         if !matches!(done, Ok(CommitOutcome::Published)) {
             staged.stored.while_nobody_reads(|| {
@@ -188,9 +177,14 @@ impl Tree {
         let path = self.store.display(&path);
         match done {
             Ok(CommitOutcome::Published) => {
+                staged.note_commit(begun);
                 staged.note_why(None);
                 self.forget_staged(version);
                 Ok(())
+            }
+            Ok(CommitOutcome::TooMuch) => {
+                let why = "it takes long to commit, and is being committed in the background";
+                self.commit_later(version, &container, (Later::Large, begun), why)
             }
             Ok(CommitOutcome::Stays(why)) => {
                 log::info!("{}: stays staged: {why}", path.display());
@@ -272,10 +266,11 @@ impl Tree {
             written: changes.written.unwrap_or(first.mtime),
             budget: self.cache.budget(),
             preference: self.settings.commit,
-            most: match effort {
-                Effort::Usual => LARGE,
-                Effort::All => u64::MAX,
+            limits: match effort {
+                Effort::Usual => self.settings.pacing.limits,
+                Effort::All => Limits::NONE,
             },
+            is_too_much: Cell::new(false),
         };
         let time = container.stage.time_set();
         let mut outdated = OutdatedBlocks {
@@ -305,100 +300,6 @@ impl Tree {
             }
         }
         Ok(outcome)
-    }
-
-    /// Makes a commit visible: while nobody compares the container's identity, and in place, while nobody reads it. Says whose
-    /// decoded blocks nobody finds any more.
-    pub(super) fn publish(
-        &self,
-        version: &Arc<ContainerVersion>,
-        container: Option<&StagedContainer>,
-        path: &Path,
-        way: CommitWay,
-        step: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<VersionId> {
-        let node = self.inodes.get(version.container)?;
-        let _known = node.container().map(ContainerNode::known);
-        let mut publish = || {
-            step()?;
-            let found = version.recognised.stat(&*self.store, path)?;
-            let (old, blocks) = (version.blocks(), self.versions.next_id());
-            let before = version.adopt(found.identity(), blocks);
-            let shown = self.show_committed(version, container, path);
-            if shown.is_err() {
-                // What is planned by the old file must never be made of the new one: to us that is somebody else's.
-                version.adopt(before, old);
-            }
-            shown?;
-            version.note_owner_of(&found);
-            version.staged.count_commit();
-            Ok(old)
-        };
-        match way {
-            CommitWay::InPlace => version.staged.stored.while_nobody_reads(publish),
-            CommitWay::Replaced => publish(),
-        }
-    }
-
-    /// Has handles show the container as it is stored now.
-    fn show_committed(
-        &self,
-        version: &Arc<ContainerVersion>,
-        container: Option<&StagedContainer>,
-        path: &Path,
-    ) -> Result<()> {
-        let opened = self.reopen_version(version, path)?;
-        match container {
-            Some(container) => container.rebase(opened)?,
-            None => version.staged.show_stored(&opened, &self.cache)?,
-        }
-        version.staged.show(&self.cache)
-    }
-
-    /// Frees the decoded blocks of what was stored before: much work, if there are many.
-    pub(super) fn forget_blocks(&self, of: VersionId) {
-        let cache = Arc::clone(&self.cache);
-        let forget = move || cache.forget(of);
-        let ordered = self
-            .background
-            .as_ref()
-            .map(|workers| workers.order(forget));
-        if ordered != Some(true) {
-            self.cache.forget(of);
-        }
-    }
-
-    /// The layer that was committed goes, and what the kernel knows of what follows from arrays.
-    fn end_commit(
-        &self,
-        version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
-        path: &Path,
-    ) -> Result<()> {
-        let found = version.recognised.stat(&*self.store, path)?;
-        let base = container.base();
-        let outermost = base.container(ContainerNumber(0))?;
-        let lens = outermost.written().map(|array| Ok(array.info()?.bytes));
-        let lens = lens.collect::<Result<Vec<u64>>>()?;
-        let named = base_of(&version.recognised, &found);
-        version.staged.stored.while_nobody_reads(|| {
-            let ended = container.stage.committed(named, &lens);
-            version.staged.show(&self.cache).and(ended)
-        })?;
-        let rewrite = container.rewrite();
-        let nothing = Change::Write { offset: 0, len: 0 };
-        for (inode, _) in self.inodes.of_version(version.id) {
-            let array = self
-                .array_of(inode)
-                .and_then(|number| base.stored_array(number).ok());
-            let is_written =
-                array.is_some_and(|array| rewrite.permits(array.name(), nothing).is_ok());
-            match is_written {
-                true => self.forget_attributes(inode),
-                false => self.outdated.add(inode, None),
-            }
-        }
-        Ok(())
     }
 
     /// Has something staged: it is not forgotten before it is committed.

@@ -219,7 +219,10 @@ impl Tree {
         if let Some(container) = node.as_ref().and_then(|node| node.container()) {
             // Its names are never dirty, what is staged of it is.
             let version = container.known().version.clone();
-            return version.map_or(Ok(()), |version| self.sync_staged(&version));
+            return version.map_or(Ok(()), |version| {
+                self.commit_put_off(&version)?;
+                self.sync_staged(&version)
+            });
         }
         match self.directory(inode) {
             Ok(directory) => {

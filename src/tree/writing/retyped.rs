@@ -195,6 +195,7 @@ impl Tree {
         match done? {
             CommitOutcome::Published => Ok(()),
             CommitOutcome::Stays(why) => Err(Error::Invalid(why)),
+            CommitOutcome::TooMuch => Err(Error::Bug("there was no limit".into())),
         }
     }
 }

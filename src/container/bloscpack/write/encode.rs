@@ -5,7 +5,7 @@
 //! [`super::recipe`].
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::recipe::Plan;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
@@ -21,6 +21,11 @@ use crate::memory::{fallible, no_memory, room};
 /// Most bytes that are looked at to tell how a chunk was written.
 const FIRST: u64 = 64 << 10;
 
+/// An encoded chunk of zeros that is longer than this was not worth encoding.
+const LONGEST_ZEROS: usize = 64 << 10;
+
+static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
+
 /// What is encoded ahead takes no more of the budget at a time than one of so many parts.
 const SPARE_PART: u64 = 16;
 
@@ -28,6 +33,15 @@ pub(super) struct ChunkEncoder<'a> {
     plan: &'a Plan<'a>,
     /// So many encode one chunk together.
     threads: usize,
+    /// The first chunk of zeros: the others are most likely the same, and there may be very many.
+    zeros: OnceLock<ZeroChunk>,
+}
+
+/// A chunk of zeros and its digest, and what they were made of.
+struct ZeroChunk {
+    settings: ChunkSettings,
+    plain: usize,
+    encoded: Vec<u8>,
 }
 
 /// Where in a worker's space a chunk and its digest lie: so many bytes from the start.
@@ -51,7 +65,11 @@ impl EncodeNeeds {
 
 impl<'a> ChunkEncoder<'a> {
     pub(super) fn new(plan: &'a Plan<'a>) -> Self {
-        ChunkEncoder { plan, threads: 1 }
+        ChunkEncoder {
+            plan,
+            threads: 1,
+            zeros: OnceLock::new(),
+        }
     }
 
     /// One for each chunk at a time: as many as there are cores, jobs, and memory for. Cores that are left help with the
@@ -152,11 +170,19 @@ impl<'a> ChunkEncoder<'a> {
         let memory = DecodeMemory::Lent(scratch.lend());
         read_into(&*self.plan.changed.shown, plain.start, bytes, memory)?;
         let nbytes = bytes.len();
+        let place = stored.filter(|_| self.stays(number));
+        let are_zeros = place.is_none() && are_zeros(bytes);
+        if let Some(known) = are_zeros
+            .then(|| self.known_zeros(&settings, nbytes))
+            .flatten()
+        {
+            out[..known.len()].copy_from_slice(known);
+            return Ok(EncodedChunk { len: known.len() });
+        }
         let work = settings
             .scratch_within(nbytes, self.threads)
             .map_err(failed)?;
         let work = scratch.take(work as u64)?;
-        let place = stored.filter(|_| self.stays(number));
         let threads = self.threads;
         let len = Encoder::lend(|encoder| match place {
             None => encoder.chunk(&settings, bytes, out, work, threads),
@@ -172,9 +198,22 @@ impl<'a> ChunkEncoder<'a> {
         let digest = self.plan.file.header.checksum.digest(&out[..len]);
         let digest = digest.as_bytes();
         out[len..][..digest.len()].copy_from_slice(digest);
-        Ok(EncodedChunk {
-            len: len + digest.len(),
-        })
+        let len = len + digest.len();
+        if are_zeros && len <= LONGEST_ZEROS {
+            let encoded = fallible::copy(&out[..len], "cannot keep a chunk of zeros")?;
+            let _ = self.zeros.set(ZeroChunk {
+                settings,
+                plain: nbytes,
+                encoded,
+            });
+        }
+        Ok(EncodedChunk { len })
+    }
+
+    fn known_zeros(&self, settings: &ChunkSettings, plain: usize) -> Option<&[u8]> {
+        let zeros = self.zeros.get()?;
+        let is_same = zeros.plain == plain && zeros.settings == *settings;
+        is_same.then_some(&zeros.encoded[..])
     }
 
     /// The chunk and its digest, if it was encoded ahead, and not for a place that it has to fit.
@@ -262,6 +301,11 @@ fn memory_for(budget: &Arc<Budget>, each: u64, most: usize) -> (Hold, usize) {
             .try_reserve(each)
             .unwrap_or_else(|| budget.keep_built(each))),
     }
+}
+
+fn are_zeros(bytes: &[u8]) -> bool {
+    let mut parts = bytes.chunks(ZEROS.len());
+    parts.all(|part| part == &ZEROS[..part.len()])
 }
 
 fn place_of(stored: Option<FoundChunk>) -> u64 {

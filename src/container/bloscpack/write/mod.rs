@@ -199,6 +199,8 @@ impl Rewrite for BloscpackFile {
                 stored,
                 changed: 0,
                 moves: false,
+                encoded: 0,
+                guessed: false,
             });
         };
         let metadata = self.metadata(changed.len)?;
@@ -210,10 +212,13 @@ impl Rewrite for BloscpackFile {
         // About as many stored bytes for each plain one as there are now.
         let plain = u128::from(dirty) * u128::from(new.chunk_size);
         let ratio = plain * u128::from(stored) / u128::from(old.len().max(1));
+        let encoded = u64::try_from(plain).unwrap_or(u64::MAX);
         Ok(Amount {
             stored,
             changed: u64::try_from(ratio.min(plain)).unwrap_or(u64::MAX),
             moves: old.first != new.first,
+            encoded,
+            guessed: Amount::is_guess(old.len(), encoded),
         })
     }
 

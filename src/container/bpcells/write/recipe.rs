@@ -61,12 +61,19 @@ pub(super) fn amount(merged: &MergedContainer<'_>) -> Result<Amount> {
         stored: 0,
         changed: 0,
         moves: false,
+        encoded: 0,
+        guessed: false,
     };
     for plan in plans(merged)? {
         let (stored, changed) = plan.amount();
         amount.stored = amount.stored.saturating_add(stored);
         amount.changed = amount.changed.saturating_add(changed);
-        amount.moves |= matches!(plan, MemberPlan::Stream(_));
+        if let MemberPlan::Stream(stream) = &plan {
+            let encoded = stream.dirty.count().saturating_mul(CHUNK_BYTES);
+            amount.moves = true;
+            amount.encoded = amount.encoded.saturating_add(encoded);
+            amount.guessed |= Amount::is_guess(stream.stored_plain(), encoded);
+        }
     }
     Ok(amount)
 }
@@ -224,8 +231,7 @@ impl MemberPlan<'_> {
                 let plain = stream.dirty.count().saturating_mul(CHUNK_BYTES);
                 // About as many stored bytes for each plain one as there are now.
                 let ratio = u128::from(plain) * u128::from(stored);
-                let before = stream.old.as_ref().map_or(0, |old| old.bytes());
-                let changed = ratio / u128::from(before.max(1));
+                let changed = ratio / u128::from(stream.stored_plain().max(1));
                 (
                     stored,
                     u64::try_from(changed).unwrap_or(u64::MAX).min(plain),

@@ -52,6 +52,11 @@ impl StreamPlan<'_> {
         self.len.div_ceil(CHUNK_BYTES)
     }
 
+    /// Plain bytes of the stream as it is.
+    pub(super) fn stored_plain(&self) -> u64 {
+        self.old.as_ref().map_or(0, |old| old.bytes())
+    }
+
     pub(super) fn source(&self, part: &str) -> Option<Arc<dyn Source>> {
         let found = self.sources.iter().find(|(named, _)| *named == part);
         found.map(|(_, source)| Arc::clone(source))

@@ -1,0 +1,54 @@
+//! A recipe that is given up when more has been told than somebody waits for. Used by [`super`].
+
+use std::ops::Range;
+
+use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::error::{Error, Result};
+
+pub(super) struct Metered<'a> {
+    write: &'a mut dyn Recipe,
+    /// None: it has been too much.
+    left: Option<u64>,
+}
+
+impl<'a> Metered<'a> {
+    pub(super) fn new(write: &'a mut dyn Recipe, most: u64) -> Metered<'a> {
+        Metered {
+            write,
+            left: Some(most),
+        }
+    }
+
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.left.is_none()
+    }
+
+    fn count(&mut self, bytes: u64) -> Result<()> {
+        self.left = self.left.and_then(|left| left.checked_sub(bytes));
+        match self.left {
+            Some(_) => Ok(()),
+            None => Err(Error::Invalid(
+                "it is more than a commit may write while somebody waits for it".into(),
+            )),
+        }
+    }
+}
+
+impl Recipe for Metered<'_> {
+    /// Bytes that stay where they are may cost nothing, and cost little if they do.
+    fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
+        if from.start != to {
+            self.count(from.end.saturating_sub(from.start))?;
+        }
+        self.write.copy(file, from, to)
+    }
+
+    fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
+        self.count(bytes.len() as u64)?;
+        self.write.put(file, at, bytes)
+    }
+
+    fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
+        self.write.set_len(file, len)
+    }
+}

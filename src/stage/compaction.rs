@@ -1,0 +1,162 @@
+//! Writing a log anew that has become much longer than what it says: bytes that were written over, records of commits that came
+//! to nothing.
+//!
+//! Everything that is staged, in memory or in the log, goes to a new one beside it, which takes its name when it is on the disk: so at
+//! every moment one of the two is there, with all that was ever synced. Not while a commit is under way, which reads what it has put
+//! into the log. Used by [`super::logging`].
+
+use std::ops::Range;
+
+use super::StagedArray;
+use super::layer::{Layer, MovedExtent, Part, Step};
+use super::log::{LogWriter, Record, with_buffer};
+use super::staging::{Stage, StageLog};
+use crate::error::{Error, Result};
+use crate::memory::fallible;
+
+/// A log is too long that is longer than twice what it says, and this.
+const SLACK: u64 = if cfg!(test) { 64 << 10 } else { 64 << 20 };
+
+/// Where what is staged lies in the new log.
+#[derive(Default)]
+pub(super) struct Moved {
+    extents: Vec<MovedExtent>,
+    /// How long the log says that each array is.
+    lens: Vec<u64>,
+}
+
+impl Stage {
+    /// Writes the log anew if it is too long. If that fails it goes on as it is.
+    pub(super) fn compact(&self) {
+        let _alone = self.lock_syncing();
+        let mut log = self.lock_log();
+        let layers = self.layers();
+        if let [layer] = &layers[..]
+            && log.is_too_long(layer)
+            && let Err(e) = log.write_anew(layer)
+        {
+            log::debug!("the log of a stage cannot be written anew: {e}");
+            log.short_until = log.writer.as_ref().map_or(0, LogWriter::end) * 2;
+        }
+        drop(log);
+        self.announce();
+    }
+}
+
+impl StageLog {
+    fn is_too_long(&mut self, layer: &Layer) -> bool {
+        let end = self.writer.as_ref().map_or(0, LogWriter::end);
+        if end <= self.short_until.max(SLACK) {
+            return false;
+        }
+        // Counting takes time for what there is, so it is not done at each sync.
+        self.short_until = layer.bytes_staged().saturating_mul(2).saturating_add(SLACK);
+        end > self.short_until
+    }
+
+    fn write_anew(&mut self, layer: &Layer) -> Result<()> {
+        self.pay()?;
+        let mut new = LogWriter::create_anew(&self.spot, &self.base, &self.arrays)?;
+        let copied = self.copy_to(&mut new, layer);
+        let copied = copied.and_then(|moved| new.take_name(&self.spot).map(|()| moved));
+        match copied {
+            Ok(moved) => {
+                layer.log_moved(&moved.extents, &moved.lens, new.bytes());
+                self.writer = Some(new);
+                Ok(())
+            }
+            Err(e) => {
+                new.remove_anew(&self.spot);
+                Err(e)
+            }
+        }
+    }
+
+    fn copy_to(&self, new: &mut LogWriter, layer: &Layer) -> Result<Moved> {
+        let mut moved = Moved::default();
+        for number in 0..self.arrays.len() {
+            let array = StagedArray(number as u32);
+            let mut length = |len| {
+                new.put(&Record::Length {
+                    layer: layer.number(),
+                    array: array.0,
+                    len,
+                })
+            };
+            // What was cut off of the array below does not come back.
+            length(layer.visible(array))?;
+            moved.copy(new, layer, array)?;
+            let len = layer.len(array);
+            new.put(&Record::Length {
+                layer: layer.number(),
+                array: array.0,
+                len,
+            })?;
+            fallible::push(&mut moved.lens, len, "cannot write a log anew")?;
+        }
+        Ok(moved)
+    }
+}
+
+impl Moved {
+    /// What is written meanwhile is logged later, like anything else that is written.
+    fn copy(&mut self, new: &mut LogWriter, layer: &Layer, array: StagedArray) -> Result<()> {
+        let mut at = 0;
+        while let Some(part) = layer.next_staged(array, at..u64::MAX) {
+            at = match part {
+                Part::Zeros(range) => {
+                    new.put(&Record::Zeros {
+                        layer: layer.number(),
+                        array: array.0,
+                        offset: range.start,
+                        len: range.end - range.start,
+                    })?;
+                    range.end
+                }
+                Part::Staged(range) | Part::Below(range) => {
+                    self.copy_bytes(new, layer, array, range)?
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Copies the beginning of a range, and says where that ends.
+    fn copy_bytes(
+        &mut self,
+        new: &mut LogWriter,
+        layer: &Layer,
+        array: StagedArray,
+        range: Range<u64>,
+    ) -> Result<u64> {
+        let (number, start) = (layer.number(), range.start);
+        let wanted = usize::try_from(range.end - start).unwrap_or(usize::MAX);
+        with_buffer(wanted, |buffer| {
+            let mut read = Ok(());
+            let (to, n) = new.put_extent(number, array, start, buffer, |room| {
+                let n = room.len().min(wanted);
+                read = read_staged(layer, array, start, &mut room[..n]);
+                n
+            })?;
+            read?;
+            let end = start + n as u64;
+            let range = start..end;
+            let moved = MovedExtent { array, range, to };
+            fallible::push(&mut self.extents, moved, "cannot write a log anew")?;
+            Ok(end)
+        })
+    }
+}
+
+fn read_staged(layer: &Layer, array: StagedArray, at: u64, out: &mut [u8]) -> Result<()> {
+    let mut done = 0;
+    while done < out.len() {
+        match layer.read_some(array, at + done as u64, &mut out[done..])? {
+            Step::Read(n) if n > 0 => done += n,
+            Step::Read(_) | Step::Below(_) => {
+                return Err(Error::Bug("staged bytes have gone from a stage".into()));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Commits that nobody waits for: what is closed is in the log, and what becomes of it is told.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{NOBODY, ground};
+use crate::array::prefetch::ReadAheadWorkers;
+use crate::cache::BlockCache;
+use crate::commit::Limits;
+use crate::disk::Putting;
+use crate::disk::failing::{FailingDisk, Failure};
+use crate::disk::local::LocalDisk;
+use crate::error::{Error, Result};
+use crate::source::local::LocalStore;
+use crate::tree::{InUse, Later, Pacing, PageCache, Settings, Tree};
+
+const DATA: &str = "one.blp/data";
+const LOG: &str = ".one.blp.arrayfs-stage";
+
+/// Nothing is slow.
+fn limited(limits: Limits) -> Pacing {
+    Pacing {
+        limits,
+        slow: Duration::MAX,
+        ..Pacing::default()
+    }
+}
+
+/// Whatever was committed rests for good; what is closed meanwhile is due after this time.
+fn resting(quiet: Duration) -> Pacing {
+    Pacing {
+        slow: Duration::ZERO,
+        rest: u32::MAX,
+        quiet,
+        ..Pacing::default()
+    }
+}
+
+fn tree(source: &Path, pacing: Pacing) -> (Tree, Arc<Failure>) {
+    let store = Arc::new(LocalStore::open(source, source).unwrap());
+    let failure = Failure::new(libc::EIO);
+    let disk = Arc::new(FailingDisk {
+        disk: Arc::new(LocalDisk::new(Arc::clone(&store))),
+        failure: Arc::clone(&failure),
+    });
+    let (cache, workers) = (BlockCache::new(1 << 20), ReadAheadWorkers::new(1).unwrap());
+    let settings = Settings {
+        pacing,
+        ..Settings::default()
+    };
+    let (tree, _) = Tree::new(store, Some(disk), Path::new(""), cache, workers, settings).unwrap();
+    (tree, failure)
+}
+
+/// Writes and closes.
+fn write(tree: &Tree, at: u64, bytes: &[u8]) -> Result<()> {
+    let (inode, handle) = tree.written(DATA, false)?;
+    let n = tree.write(inode, handle, at, bytes, Putting::default(), NOBODY)?;
+    assert_eq!(n, bytes.len());
+    let closed = tree.close(handle);
+    tree.release(handle);
+    closed
+}
+
+fn sync(tree: &Tree) -> Result<()> {
+    let (inode, handle) = tree.written(DATA, false)?;
+    let synced = tree.sync(inode, handle, false);
+    tree.release(handle);
+    synced
+}
+
+fn content(tree: &Tree) -> Vec<u8> {
+    let open = tree.open(tree.inode(DATA).unwrap()).unwrap();
+    let read = |bytes: Result<&[u8]>| bytes.unwrap().to_vec();
+    let content = tree.read(open.handle, 0, 1 << 20, PageCache::Used, read);
+    tree.release(open.handle);
+    content
+}
+
+fn state(tree: &Tree) -> String {
+    let container = tree.inode("one.blp").unwrap();
+    let state = tree.xattr(container, OsStr::new("user.arrayfs.state"));
+    String::from_utf8(state.unwrap()).unwrap()
+}
+
+/// What is stored, whatever is staged.
+fn stored(source: &Path) -> Vec<u8> {
+    std::fs::read(source.join("one.blp")).unwrap()
+}
+
+/// What the next mount shows if the daemon is killed now.
+fn after_a_kill(source: &Path) -> Vec<u8> {
+    let copy = tempfile::tempdir().unwrap();
+    let status = std::process::Command::new("cp")
+        .args([
+            "-a".as_ref(),
+            source.join(".").as_os_str(),
+            copy.path().as_os_str(),
+        ])
+        .status();
+    assert!(status.unwrap().success());
+    content(&tree(copy.path(), Pacing::default()).0)
+}
+
+#[test]
+fn what_takes_long_to_commit_is_in_the_log_and_committed_later() {
+    let (few, any) = (1000, u64::MAX);
+    for (written, encoded) in [(few, any), (any, few)] {
+        let source = ground();
+        let before = stored(source.path());
+        let (tree, _) = tree(source.path(), limited(Limits { written, encoded }));
+        let noise: Vec<u8> = (0..20_000u32)
+            .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
+        write(&tree, 3, &noise).unwrap();
+        let shown = content(&tree);
+        assert!(shown[3..20_003] == noise[..]);
+        assert!(stored(source.path()) == before, "it was committed at once");
+        assert!(
+            state(&tree).contains("in the background"),
+            "{}",
+            state(&tree)
+        );
+        assert!(after_a_kill(source.path()) == shown);
+        tree.commit_all_due(Later::Large);
+        assert_eq!(state(&tree), "clean");
+        assert!(stored(source.path()) != before && content(&tree) == shown);
+        assert!(!source.path().join(LOG).exists());
+    }
+}
+
+#[test]
+fn what_takes_little_is_committed_at_once() {
+    let source = ground();
+    let limits = Limits {
+        written: 1 << 20,
+        encoded: 1 << 20,
+    };
+    let (tree, _) = tree(source.path(), limited(limits));
+    write(&tree, 3, &[9; 500]).unwrap();
+    assert_eq!(state(&tree), "clean");
+}
+
+#[test]
+fn what_becomes_of_a_later_commit_is_told_by_the_next_fsync_once() {
+    let source = ground();
+    let limits = Limits {
+        written: 0,
+        encoded: 0,
+    };
+    let (tree, failure) = tree(source.path(), limited(limits));
+    write(&tree, 3, &[9; 500]).unwrap();
+    let shown = content(&tree);
+    failure.arm(2);
+    tree.commit_all_due(Later::Large);
+    assert!(!failure.is_armed());
+    assert!(
+        state(&tree).contains("failing as it was told"),
+        "{}",
+        state(&tree)
+    );
+    assert!(matches!(sync(&tree), Err(Error::Io { .. })));
+    sync(&tree).unwrap();
+    assert!(content(&tree) == shown);
+    assert!(tree.commit_all(InUse::Ignored).is_empty());
+    assert_eq!(state(&tree), "clean");
+}
+
+#[test]
+fn containers_whose_commits_are_slow_rest() {
+    let source = ground();
+    let (tree, _) = tree(source.path(), resting(Duration::ZERO));
+    write(&tree, 0, &[1; 10]).unwrap();
+    assert_eq!(state(&tree), "clean");
+    let before = stored(source.path());
+    for round in 2..5 {
+        write(&tree, 100 * u64::from(round), &[round; 10]).unwrap();
+        assert!(stored(source.path()) == before, "it does not rest");
+        assert!(state(&tree).contains("slow"), "{}", state(&tree));
+    }
+    let shown = content(&tree);
+    assert!(after_a_kill(source.path()) == shown);
+    tree.commit_all_due(Later::PutOff);
+    assert_eq!(state(&tree), "clean");
+    assert!(content(&tree) == shown && stored(source.path()) != before);
+}
+
+#[test]
+fn a_rest_ends_when_the_directory_is_synced_or_unmounted() {
+    let ends: [fn(&Tree); 2] = [
+        |tree| {
+            let directory = tree.inode("one.blp").unwrap();
+            tree.sync_directory(directory, false).unwrap();
+        },
+        |tree| assert!(tree.commit_all(InUse::Ignored).is_empty()),
+    ];
+    for end in ends {
+        let source = ground();
+        let (tree, _) = tree(source.path(), resting(Duration::from_secs(3600)));
+        write(&tree, 0, &[1; 10]).unwrap();
+        write(&tree, 200, &[2; 10]).unwrap();
+        tree.commit_all_due(Later::PutOff);
+        assert!(state(&tree).contains("slow"), "it was due at once");
+        end(&tree);
+        assert_eq!(state(&tree), "clean");
+    }
+}

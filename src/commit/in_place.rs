@@ -99,14 +99,14 @@ pub(super) fn has_no_room(e: &Error) -> bool {
 }
 
 /// What a recipe has told of a file.
-struct ToldFile {
+struct RedoFile {
     seen: SeenFile,
     old: Arc<dyn Source>,
     patches: Vec<Patch>,
     len: u64,
 }
 
-impl ToldFile {
+impl RedoFile {
     fn changes(&self) -> bool {
         !self.patches.is_empty() || self.len != self.old.len()
     }
@@ -115,7 +115,7 @@ impl ToldFile {
 /// A file that is about to be changed, as all of them are known.
 struct ChangedFile {
     number: MemberNumber,
-    told: ToldFile,
+    told: RedoFile,
     file: Arc<dyn DiskFile>,
     /// Before the change.
     stat: Stat,
@@ -125,7 +125,7 @@ struct ChangedFile {
 }
 
 impl ChangedFile {
-    fn open(commit: &Commit<'_>, number: MemberNumber, told: ToldFile) -> Result<ChangedFile> {
+    fn open(commit: &Commit<'_>, number: MemberNumber, told: RedoFile) -> Result<ChangedFile> {
         let path = beside(commit.spot, &told.seen.name);
         let stat = commit.store.stat(&path)?;
         let file = commit.disk.open(&path, told.old.identity().id);
@@ -262,11 +262,11 @@ fn not_writable(path: &std::path::Path, now: &Stat) -> Error {
 /// The log as a recipe is written to it.
 struct RedoLog<'a> {
     commit: &'a Commit<'a>,
-    files: BTreeMap<MemberNumber, ToldFile>,
+    files: BTreeMap<MemberNumber, RedoFile>,
 }
 
 impl RedoLog<'_> {
-    fn file(&mut self, number: MemberNumber) -> Result<&mut ToldFile> {
+    fn file(&mut self, number: MemberNumber) -> Result<&mut RedoFile> {
         if !self.files.contains_key(&number) {
             let seen = self.commit.seen.get(number.0 as usize);
             let seen = seen.ok_or_else(|| Error::Bug("there is no such file".into()))?;
@@ -274,7 +274,7 @@ impl RedoLog<'_> {
                 return Err(self.cannot_make(seen));
             }
             let old = self.commit.source_of(seen)?;
-            let told = ToldFile {
+            let told = RedoFile {
                 seen: seen.clone(),
                 patches: Vec::new(),
                 len: old.len(),

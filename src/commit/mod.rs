@@ -57,23 +57,23 @@ pub enum Preference {
 
 /// How much a commit may do while somebody waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct CommitLimits {
     /// Bytes that are written or copied.
     pub written: u64,
     /// Plain bytes that are encoded.
     pub encoded: u64,
 }
 
-impl Limits {
-    pub const NONE: Limits = Limits {
+impl CommitLimits {
+    pub const NONE: CommitLimits = CommitLimits {
         written: u64::MAX,
         encoded: u64::MAX,
     };
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for CommitLimits {
+    fn default() -> CommitLimits {
+        CommitLimits {
             written: 1 << 30,
             encoded: 8 << 30,
         }
@@ -135,7 +135,7 @@ pub struct Commit<'a> {
     pub written: Timestamp,
     pub budget: &'a Arc<Budget>,
     pub preference: Preference,
-    pub limits: Limits,
+    pub limits: CommitLimits,
     /// Whether it was given up because of these.
     pub is_too_much: Cell<bool>,
 }

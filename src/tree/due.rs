@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use super::inode::InodeId;
 use super::version::ContainerVersion;
-use crate::commit::Limits;
+use crate::commit::CommitLimits;
 
 /// How much of the time of those who close files goes to commits.
 #[derive(Debug, Clone, Copy)]
 pub struct Pacing {
     /// What a commit may do while somebody waits for it.
-    pub limits: Limits,
+    pub limits: CommitLimits,
     /// A commit that takes longer is slow,
     pub slow: Duration,
     /// and its container rests for so many times as long.
@@ -28,7 +28,7 @@ pub struct Pacing {
 impl Default for Pacing {
     fn default() -> Pacing {
         Pacing {
-            limits: Limits::default(),
+            limits: CommitLimits::default(),
             // Tests do not depend on time.
             slow: match cfg!(test) {
                 true => Duration::MAX,

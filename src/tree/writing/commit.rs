@@ -19,7 +19,7 @@ use super::super::version::ContainerVersion;
 use super::changes::{Changes, changed_arrays, seen_files};
 use super::publish::OutdatedBlocks;
 use super::{InUse, SourceDirectory, refused};
-use crate::commit::{Commit, CommitOutcome, Limits, Spot};
+use crate::commit::{Commit, CommitLimits, CommitOutcome, Spot};
 use crate::container::rewrite::Consistency;
 use crate::disk::Target;
 use crate::error::{Error, Result};
@@ -268,7 +268,7 @@ impl Tree {
             preference: self.settings.commit,
             limits: match effort {
                 Effort::Usual => self.settings.pacing.limits,
-                Effort::All => Limits::NONE,
+                Effort::All => CommitLimits::NONE,
             },
             is_too_much: Cell::new(false),
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{NOBODY, ground};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
-use crate::commit::Limits;
+use crate::commit::CommitLimits;
 use crate::disk::Putting;
 use crate::disk::failing::{FailingDisk, Failure};
 use crate::disk::local::LocalDisk;
@@ -20,7 +20,7 @@ const DATA: &str = "one.blp/data";
 const LOG: &str = ".one.blp.arrayfs-stage";
 
 /// Nothing is slow.
-fn limited(limits: Limits) -> Pacing {
+fn limited(limits: CommitLimits) -> Pacing {
     Pacing {
         limits,
         slow: Duration::MAX,
@@ -110,7 +110,7 @@ fn what_takes_long_to_commit_is_in_the_log_and_committed_later() {
     for (written, encoded) in [(few, any), (any, few)] {
         let source = ground();
         let before = stored(source.path());
-        let (tree, _) = tree(source.path(), limited(Limits { written, encoded }));
+        let (tree, _) = tree(source.path(), limited(CommitLimits { written, encoded }));
         let noise: Vec<u8> = (0..20_000u32)
             .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
             .collect();
@@ -134,7 +134,7 @@ fn what_takes_long_to_commit_is_in_the_log_and_committed_later() {
 #[test]
 fn what_takes_little_is_committed_at_once() {
     let source = ground();
-    let limits = Limits {
+    let limits = CommitLimits {
         written: 1 << 20,
         encoded: 1 << 20,
     };
@@ -146,7 +146,7 @@ fn what_takes_little_is_committed_at_once() {
 #[test]
 fn what_becomes_of_a_later_commit_is_told_by_the_next_fsync_once() {
     let source = ground();
-    let limits = Limits {
+    let limits = CommitLimits {
         written: 0,
         encoded: 0,
     };

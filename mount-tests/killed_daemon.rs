@@ -10,23 +10,17 @@ use std::thread::JoinHandle;
 
 use rustix::process::Signal;
 
+use crate::harness::depth::rounds;
 use crate::harness::mounted::Mounted;
 use crate::harness::process::{arrayfs, has_ended, open_descriptors, send};
 use crate::harness::seeded::{Seeded, run_seed};
 use crate::harness::writers::Bloscpack;
 use crate::harness::{scratch_directory, wait_until};
 
-/// How many daemons are killed. `scripts/nightly.sh` kills more.
-const KILLS: &str = "ARRAYFS_TEST_KILLS";
+/// How many daemons are killed in a sample, and in the whole.
+const KILLS: (u64, u64) = (20, 500);
 
 const CONTAINERS: usize = 3;
-
-fn kills() -> usize {
-    let given = std::env::var(KILLS).ok();
-    given.map_or(20, |kills| {
-        kills.parse().expect("ARRAYFS_TEST_KILLS is a number")
-    })
-}
 
 fn container(number: usize) -> String {
     format!("{number}.blp")
@@ -159,7 +153,7 @@ fn source() -> tempfile::TempDir {
 #[test]
 fn nobody_waits_for_a_daemon_that_was_killed() {
     let (source, random) = (source(), &mut Seeded::new(run_seed()));
-    for _ in 0..kills() {
+    for _ in 0..rounds(KILLS) {
         kill_under_load(source.path(), random, true);
     }
 }
@@ -168,7 +162,7 @@ fn nobody_waits_for_a_daemon_that_was_killed() {
 #[test]
 fn unmounting_ends_the_waiting_for_a_daemon_that_was_killed_with_its_guardian() {
     let (source, random) = (source(), &mut Seeded::new(run_seed()));
-    for _ in 0..kills() {
+    for _ in 0..rounds(KILLS) {
         kill_under_load(source.path(), random, false);
     }
 }

@@ -3,6 +3,7 @@
 
 mod arrays;
 mod containers;
+mod direct;
 mod durability;
 mod foreign;
 mod locks;

@@ -14,7 +14,7 @@ use crate::harness::reads::{assert_content, assert_same, read_direct};
 use crate::harness::seeded::Seeded;
 use crate::harness::writers::Matrix;
 
-const ROUNDS: usize = 150;
+const ROUNDS: usize = 60;
 
 /// Of the arrays: some pages.
 const LEN: usize = 80_000;

@@ -200,7 +200,7 @@ impl Filesystem for Adapter {
         // is not to be emptied.
         let write = writes(flags);
         self.serve(move |serving| {
-            serving.open(ino, write, reply, |tree| match write {
+            serving.open(ino, flags, reply, |tree| match write {
                 true => tree.open_for_writing(id(ino)),
                 false => tree.open(id(ino)),
             });
@@ -220,7 +220,7 @@ impl Filesystem for Adapter {
         let (caller, name) = (caller(req), name.to_owned());
         let exclusive = flags & libc::O_EXCL != 0;
         self.serve(move |serving| {
-            serving.created(reply, |tree| {
+            serving.created(reply, flags, |tree| {
                 tree.create(id(parent), &name, mode, exclusive, caller)
             });
         });
@@ -229,7 +229,7 @@ impl Filesystem for Adapter {
     fn read(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         offset: u64,
         size: u32,
@@ -238,6 +238,9 @@ impl Filesystem for Adapter {
         reply: ReplyData,
     ) {
         let direct = self.serving.options.direct_io || flags.0 & libc::O_DIRECT != 0;
+        if !direct {
+            self.serving.direct_writes.note_cached(ino);
+        }
         let request = ReadRequest {
             handle: handle(fh),
             offset,
@@ -264,6 +267,7 @@ impl Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let (caller, how) = (caller(req), putting(flags, write_flags));
+        let past_cache = self.past_cache(ino, (offset, data.len()), (flags, write_flags));
         let (file, ino, open) = ((ino, fh), id(ino), handle(fh));
         let at_work = self.stand_ins.begin();
         if at_work.is_last() {
@@ -271,12 +275,12 @@ impl Filesystem for Adapter {
                 return reply.error(Errno::ENOMEM);
             };
             self.hand_over(Errand::Look, move |serving| {
-                serving.written(file, reply, |tree| {
+                serving.written(file, past_cache, reply, |tree| {
                     tree.write(ino, open, offset, &data, how, caller)
                 });
             });
         } else {
-            self.serving.written(file, reply, |tree| {
+            self.serving.written(file, past_cache, reply, |tree| {
                 tree.write(ino, open, offset, data, how, caller)
             });
         }
@@ -352,7 +356,7 @@ impl Filesystem for Adapter {
         let (caller, from) = (caller(req), (handle(fh_in), offset_in));
         let to = (id(ino_out), handle(fh_out), offset_out);
         self.serve(move |serving| {
-            serving.written((ino_out, fh_out), reply, |tree| {
+            serving.written((ino_out, fh_out), None, reply, |tree| {
                 tree.copy_range(from, to, len, caller)
             });
         });
@@ -407,6 +411,7 @@ impl Filesystem for Adapter {
         if let Some(passthrough) = &self.serving.passthrough {
             passthrough.release(ino, handle(fh));
         }
+        self.serving.direct_writes.closed(ino, handle(fh));
         self.serve_done(reply, move |tree| {
             tree.release(handle(fh));
             Ok(())

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use fuser::{KernelConfig, ReplyData, ReplyEmpty};
+use fuser::{INodeNo, KernelConfig, OpenFlags, ReplyData, ReplyEmpty, WriteFlags};
 
+use super::direct_writes::{DirectWrites, writes_directly};
 use super::read::ReadRequest;
 use super::serving::Serving;
-use super::stale_pages::StaleFiles;
+use super::stale_pages::{PageRange, StaleFiles};
 use super::stand_in::{Errand, StandIns};
 use super::{config, passthrough::Passthrough, session::Options};
 use crate::error::Result;
@@ -37,6 +38,7 @@ impl Adapter {
             passthrough: None,
             handle_free: false,
             stale_files,
+            direct_writes: DirectWrites::default(),
         });
         Adapter {
             serving,
@@ -78,6 +80,24 @@ impl Adapter {
         } else if let Some(reply) = self.serving.read_in_memory(request, reply) {
             self.hand_over(Errand::Read, move |serving| serving.read(request, reply));
         }
+    }
+
+    /// Where a write goes past the page cache, of which the kernel may keep pages.
+    pub(super) fn past_cache(
+        &self,
+        inode: INodeNo,
+        (offset, len): (u64, usize),
+        (file, write): (OpenFlags, WriteFlags),
+    ) -> Option<PageRange> {
+        let of_cache = write.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let past = writes_directly(file.0) && !of_cache && !self.serving.options.direct_io;
+        // What is appended begins where the file ends by then.
+        let len = match file.0 & libc::O_APPEND {
+            0 => i64::try_from(len).unwrap_or(0),
+            _ => 0,
+        };
+        let offset = i64::try_from(offset).unwrap_or(0);
+        past.then_some(PageRange { inode, offset, len })
     }
 
     /// Serves what has no result. It is tried once: what is done again after a failure might find nothing left to do.

@@ -5,6 +5,7 @@
 
 mod adapter;
 mod config;
+mod direct_writes;
 mod directory;
 mod dispatch;
 mod errno;

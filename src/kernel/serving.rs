@@ -7,17 +7,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use fuser::{
-    Errno, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
-    ReplyXattr,
+    Errno, FileHandle, FopenFlags, Generation, INodeNo, OpenFlags, ReplyAttr, ReplyCreate,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr,
 };
 
+use super::direct_writes::{DirectWrites, writes_directly};
 use super::directory;
 use super::errno::errno;
 use super::passthrough::Passthrough;
 use super::reply::{TTL, dot_attr, file_attr, file_type, ttl};
+use super::request::writes;
 use super::session::Options;
-use super::stale_pages::{StaleFile, StaleFiles};
+use super::stale_pages::{PageRange, StaleFile, StaleFiles};
 use crate::error::{Error, Result};
 use crate::source::Space;
 use crate::tree::{Attr, HandleId, InodeId, Open, Tree};
@@ -30,6 +32,7 @@ pub(super) struct Serving {
     /// The kernel lists directories without opening them.
     pub(super) handle_free: bool,
     pub(super) stale_files: StaleFiles,
+    pub(super) direct_writes: DirectWrites,
 }
 
 pub(super) const GENERATION: Generation = Generation(0);
@@ -127,16 +130,21 @@ impl Serving {
             });
     }
 
-    /// Says how many bytes were written to an open file.
+    /// Says how many bytes were written to an open file. `past_cache`: where past the page cache.
     pub(super) fn written(
         &self,
         (ino, fh): (INodeNo, FileHandle),
+        past_cache: Option<PageRange>,
         reply: ReplyWrite,
         work: impl FnOnce(&Tree) -> Result<usize>,
     ) {
         let ok = |reply: ReplyWrite, n: usize| {
             self.note_lost_bits(ino, fh);
-            reply.written(u32::try_from(n).unwrap_or(u32::MAX));
+            let answer = move || reply.written(u32::try_from(n).unwrap_or(u32::MAX));
+            match past_cache.filter(|range| self.direct_writes.leaves_pages(range.inode)) {
+                Some(range) => self.stale_files.answer_after_range(range, answer),
+                None => answer(),
+            }
         };
         self.answer(reply, || work(&self.tree), ok, ReplyWrite::error);
     }
@@ -180,16 +188,17 @@ impl Serving {
         self.answer(reply, seek, ok, ReplyLseek::error);
     }
 
-    /// `writes`: whether the file is opened for writing; then each close is told, for the kernel to write out what
-    /// mappings have changed.
+    /// Of a file that is opened for writing each close is told, for the kernel to write out what mappings have changed.
     pub(super) fn open(
         &self,
         ino: INodeNo,
-        writes: bool,
+        opened_with: OpenFlags,
         reply: ReplyOpen,
         work: impl Fn(&Tree) -> Result<Open>,
     ) {
+        let writes = writes(opened_with);
         let ok = |reply: ReplyOpen, open: Open| {
+            self.note_opened(ino, open.handle, opened_with.0);
             if open.size_is_old {
                 self.stale_files.drop_attributes(ino);
             }
@@ -209,8 +218,21 @@ impl Serving {
         self.answer(reply, || self.steadily(work), ok, ReplyOpen::error);
     }
 
-    pub(super) fn created(&self, reply: ReplyCreate, work: impl Fn(&Tree) -> Result<(Attr, Open)>) {
+    /// With `-o direct_io` all is written so, and the kernel drops pages of mappings by itself.
+    fn note_opened(&self, ino: INodeNo, handle: HandleId, flags: i32) {
+        if writes_directly(flags) && !self.options.direct_io {
+            self.direct_writes.opened(ino, handle);
+        }
+    }
+
+    pub(super) fn created(
+        &self,
+        reply: ReplyCreate,
+        flags: i32,
+        work: impl Fn(&Tree) -> Result<(Attr, Open)>,
+    ) {
         let ok = |reply: ReplyCreate, (attr, open): (Attr, Open)| {
+            self.note_opened(INodeNo(attr.inode.0), open.handle, flags);
             if let Some(passthrough) = &self.passthrough {
                 passthrough.created(INodeNo(attr.inode.0), open.handle);
             }

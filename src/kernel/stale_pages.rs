@@ -2,7 +2,8 @@
 //!
 //! Of files that somebody else has changed: a page that was the last of a file has zeros where bytes are by now, so the
 //! pages go first, and the answer that tells the new size follows. And of inodes that stay while their content becomes
-//! another one ([`OutdatedPages`]): before the request is answered that did it. The kernel may have to wait for reads and writes of that file, which threads that serve
+//! another one ([`OutdatedPages`]): before the request is answered that did it. And of ranges that were written past the
+//! page cache ([`super::direct_writes`]). The kernel may have to wait for reads and writes of that file, which threads that serve
 //! requests answer: so none of them waits for it. The answer is handed to a thread of its own, which does nothing else.
 //! Used by `serving`.
 
@@ -16,9 +17,19 @@ use crate::tree::{InodeId, OutdatedPages, StalePages, Tree};
 /// A file whose pages are to go.
 pub(super) type StaleFile = (InodeId, StalePages);
 
+/// Pages of an inode that do not hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageRange {
+    pub(super) inode: INodeNo,
+    pub(super) offset: i64,
+    /// 0: to the end.
+    pub(super) len: i64,
+}
+
 /// An answer that waits for pages to be dropped.
 struct WaitingAnswer {
     files: Vec<StaleFile>,
+    range: Option<PageRange>,
     answer: Box<dyn FnOnce() + Send>,
 }
 
@@ -59,8 +70,17 @@ impl StaleFiles {
     ) {
         match files.is_empty() {
             true => answer(),
-            false => self.queue(files, answer),
+            false => self.queue(files, None, answer),
         }
+    }
+
+    /// Answers when the pages of a range have gone.
+    pub(super) fn answer_after_range(
+        &self,
+        range: PageRange,
+        answer: impl FnOnce() + Send + 'static,
+    ) {
+        self.queue(Vec::new(), Some(range), answer);
     }
 
     /// Answers when all pages have gone that are outdated by now. Only for requests for whose answer no read and no write
@@ -71,14 +91,24 @@ impl StaleFiles {
         answer: impl FnOnce() + Send + 'static,
     ) {
         match tree.has_outdated() {
-            true => self.queue(Vec::new(), answer),
+            true => self.queue(Vec::new(), None, answer),
             false => answer(),
         }
     }
 
-    fn queue(&self, files: Vec<StaleFile>, answer: impl FnOnce() + Send + 'static) {
+    fn queue(
+        &self,
+        files: Vec<StaleFile>,
+        range: Option<PageRange>,
+        answer: impl FnOnce() + Send + 'static,
+    ) {
         let answer = Box::new(answer);
-        if let Err(e) = self.queue.send(WaitingAnswer { files, answer }) {
+        let waiting = WaitingAnswer {
+            files,
+            range,
+            answer,
+        };
+        if let Err(e) = self.queue.send(waiting) {
             // The thread has died, by a bug.
             (e.0.answer)();
         }
@@ -111,6 +141,11 @@ fn drop_before_answer(tree: &Tree, notifier: &OnceLock<Notifier>, waiting: Waiti
         {
             log::debug!("pages of inode {}: {e}", inode.0);
         }
+    }
+    if let (Some(range), Some(notifier)) = (waiting.range, notifier.get())
+        && let Err(e) = notifier.inval_inode(range.inode, range.offset, range.len)
+    {
+        log::debug!("pages of inode {}: {e}", range.inode.0);
     }
     (waiting.answer)();
 }

@@ -99,6 +99,19 @@ impl LocalStore {
         }
     }
 
+    fn stat_entry(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &Path,
+    ) -> std::result::Result<Stat, Errno> {
+        let mut found = status::of_entry(directory, name)?;
+        // The mode of a link means nothing.
+        if found.kind != FileKind::Symlink && self.heeds_lists.load(Ordering::Relaxed) {
+            found.mode = allowed(directory, name, found.mode);
+        }
+        Ok(found)
+    }
+
     fn failed(&self, doing: &str, path: &Path, cause: Errno) -> Error {
         Error::io(
             format!("cannot {doing} {}", self.display(path).display()),
@@ -129,11 +142,18 @@ pub(crate) fn proc_name(fd: BorrowedFd<'_>) -> PathBuf {
 
 /// The mode of an entry, without what its access control list denies.
 fn allowed(directory: BorrowedFd<'_>, name: &Path, mode: u16) -> u16 {
+    let at = || proc_name(directory).join(name);
+    let list = |list: &mut [u8]| fs::lgetxattr(at(), acl::NAME, list);
+    restricted(mode, list)
+}
+
+/// A mode without what an access control list denies.
+fn restricted(mode: u16, get: impl FnOnce(&mut [u8]) -> std::result::Result<usize, Errno>) -> u16 {
     if !acl::matters(mode) {
         return mode;
     }
     let mut list = [0; acl::MOST];
-    match fs::lgetxattr(proc_name(directory).join(name), acl::NAME, &mut list[..]) {
+    match get(&mut list) {
         Ok(len) => acl::restrict(mode, &list[..len]),
         Err(Errno::NODATA | Errno::OPNOTSUPP) => mode,
         Err(_) => acl::owner_only(mode),
@@ -142,15 +162,38 @@ fn allowed(directory: BorrowedFd<'_>, name: &Path, mode: u16) -> u16 {
 
 impl Store for LocalStore {
     fn stat(&self, path: &Path) -> Result<Stat> {
-        let found = self.at(path, |directory, name| {
-            let mut found = status::of_entry(directory, name)?;
-            // The mode of a link means nothing.
-            if found.kind != FileKind::Symlink && self.heeds_lists.load(Ordering::Relaxed) {
-                found.mode = allowed(directory, name, found.mode);
-            }
-            Ok(found)
-        });
-        found.map_err(|e| self.failed("stat", path, e))
+        self.at(path, |directory, name| self.stat_entry(directory, name))
+            .map_err(|e| self.failed("stat", path, e))
+    }
+
+    fn stat_in(
+        &self,
+        directory: &Path,
+        is_it: &dyn Fn(&Stat) -> bool,
+        name: &OsStr,
+    ) -> Result<Option<Stat>> {
+        let reached = self.open_at(directory, OFlags::PATH | OFlags::DIRECTORY);
+        let found = match reached {
+            // Something else has its name.
+            Err(Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            Err(e) => Err(e),
+            Ok(reached) => status::of_file(reached.as_fd()).and_then(|found| match is_it(&found) {
+                true => self.stat_entry(reached.as_fd(), Path::new(name)).map(Some),
+                false => Ok(None),
+            }),
+        };
+        found.map_err(|e| self.failed("stat", &directory.join(name), e))
+    }
+
+    fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
+        let mut made = file.stat_opened()?;
+        if let Some(fd) = file.fd()
+            && self.heeds_lists.load(Ordering::Relaxed)
+        {
+            let list = |list: &mut [u8]| fs::fgetxattr(fd, acl::NAME, list);
+            made.mode = restricted(made.mode, list);
+        }
+        Ok(made)
     }
 
     fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {

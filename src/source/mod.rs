@@ -63,6 +63,11 @@ pub trait Source: Send + Sync {
         Err(crate::error::Error::Unsupported)
     }
 
+    /// What it was like when it was opened.
+    fn stat_opened(&self) -> Result<Stat> {
+        self.stat()
+    }
+
     /// The next data at or behind an offset, or the next hole, as lseek(2) finds them.
     fn seek(&self, _offset: u64, _hole: bool) -> Result<u64> {
         Err(crate::error::Error::Unsupported)
@@ -143,6 +148,24 @@ pub struct Space {
 pub trait Store: Send + Sync {
     /// Does not follow a symbolic link.
     fn stat(&self, path: &Path) -> Result<Stat>;
+
+    /// An entry of a directory that must be the one which `is_it` knows; none if it is another by now.
+    fn stat_in(
+        &self,
+        directory: &Path,
+        is_it: &dyn Fn(&Stat) -> bool,
+        name: &OsStr,
+    ) -> Result<Option<Stat>> {
+        match is_it(&self.stat(directory)?) {
+            true => self.stat(&directory.join(name)).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// A file that has just been made, as [`Store::stat`] would tell of it.
+    fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
+        file.stat_opened()
+    }
 
     /// Tells each name in a directory and its kind, without `.` and `..`, in the order of the storage.
     /// Takes the same memory however many there are.

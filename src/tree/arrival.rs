@@ -70,6 +70,30 @@ impl Tree {
         self.enter_stat(link, &path, &stat, (recognised, mark))
     }
 
+    /// The same of a name in the directory that is this node, wherever that lies by now.
+    pub(super) fn enter_found(&self, link: Dirent, directory: &Node) -> Result<Attr> {
+        // The root is not looked for by a name.
+        if link.parent == InodeId::ROOT {
+            let above = self.inodes.path(link.parent)?;
+            return self.enter_source(link, &above);
+        }
+        let mark = self.moves.mark();
+        let mut missing = Error::NotFound;
+        for above in self.inodes.paths(link.parent) {
+            let is_it = |found: &Stat| directory.is_still(found);
+            let path = above.join(&link.name);
+            match self.store.stat_in(&above, &is_it, &link.name) {
+                Ok(Some(stat)) => {
+                    let recognised = self.recognise_once(&link, &path, &stat)?;
+                    return self.enter_stat(link, &path, &stat, (recognised, mark));
+                }
+                Ok(None) => missing = self.changed(&above),
+                Err(e) => missing = e,
+            }
+        }
+        Err(missing)
+    }
+
     /// The same for a listing, which leaves nothing out: what cannot be looked into now is shown as it
     /// is stored, until it is looked up.
     pub(super) fn enter_source_listed(&self, link: Dirent, above: &Path) -> Result<Attr> {

@@ -197,10 +197,7 @@ impl Tree {
         }
         let link = Dirent::new(parent, name);
         match &*self.inodes.get(parent)? {
-            node @ Node::Directory(_) => {
-                let path = self.locate_directory(parent, node)?;
-                self.enter_source(link, &path)
-            }
+            node @ Node::Directory(_) => self.enter_found(link, node),
             Node::Container(container) => {
                 let version = self.current(parent, container)?;
                 if container.new.is_new() {

@@ -133,12 +133,14 @@ impl NewContainers {
         lock(&self.list).uses.contains_key(&container)
     }
 
-    /// Says whether it was not there yet.
+    /// Says whether it was not there yet. If it was, that is a use: whoever compares how often there were any is not to
+    /// find as many as before.
     pub(super) fn add(&self, container: InodeId) -> bool {
         let mut list = lock(&self.list);
+        let before = list.uses.get(&container);
         let fresh = Use {
             last: Instant::now(),
-            times: 0,
+            times: before.map_or(0, |used| used.times + 1),
             stays: None,
             waited: None,
         };

@@ -28,7 +28,7 @@ pub(super) struct Outdated {
 pub struct OutdatedPages {
     pub inode: InodeId,
     waiting: Waiting,
-    _of: Option<Arc<OldPages>>,
+    of: Option<Arc<OldPages>>,
 }
 
 impl Default for Outdated {
@@ -49,7 +49,7 @@ impl Outdated {
         let _ = self.queue.send(OutdatedPages {
             inode,
             waiting: Arc::clone(&self.waiting),
-            _of: of,
+            of,
         });
     }
 
@@ -69,6 +69,8 @@ impl Outdated {
 
 impl Drop for OutdatedPages {
     fn drop(&mut self) {
+        // Before anybody finds that nothing is outdated any more, and answers.
+        drop(self.of.take());
         let mut waiting = lock(&self.waiting);
         if let Some(times) = waiting.get_mut(&self.inode) {
             *times -= 1;

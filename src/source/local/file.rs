@@ -27,7 +27,7 @@ fn now() -> Timestamp {
 
 pub(crate) struct LocalSource {
     fd: OwnedFd,
-    identity: FileIdentity,
+    opened: Stat,
     /// Whether every change from now on shows in the identity.
     settled: AtomicBool,
     path: PathBuf,
@@ -53,11 +53,10 @@ impl LocalSource {
         if found.kind != FileKind::File {
             return Err(Errno::INVAL);
         }
-        let identity = found.identity;
         Ok(LocalSource {
             fd,
-            identity,
-            settled: AtomicBool::new(!is_of_this_tick(identity.mtime, now)),
+            settled: AtomicBool::new(!is_of_this_tick(found.identity.mtime, now)),
+            opened: found,
             path,
         })
     }
@@ -76,7 +75,7 @@ impl LocalSource {
         if self.settled.load(Ordering::Acquire) {
             return Ok(());
         }
-        while is_of_this_tick(self.identity.mtime, now()) {
+        while is_of_this_tick(self.identity().mtime, now()) {
             std::thread::sleep(TICK);
         }
         self.check_unchanged()?;
@@ -88,7 +87,7 @@ impl LocalSource {
     /// unchanged identity proves that what was read is the version that was opened. (Who writes through
     /// a mapping stamps it at the first write to each page, and is not seen until the next.)
     fn check_unchanged(&self) -> Result<()> {
-        if self.stat()?.identity == self.identity {
+        if self.stat()?.identity == self.identity() {
             Ok(())
         } else {
             Err(Error::Changed {
@@ -100,11 +99,15 @@ impl LocalSource {
 
 impl Source for LocalSource {
     fn len(&self) -> u64 {
-        self.identity.size
+        self.identity().size
     }
 
     fn identity(&self) -> FileIdentity {
-        self.identity
+        self.opened.identity
+    }
+
+    fn stat_opened(&self) -> Result<Stat> {
+        Ok(self.opened.clone())
     }
 
     fn stat(&self) -> Result<Stat> {

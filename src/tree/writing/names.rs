@@ -42,8 +42,12 @@ impl Tree {
             true => self.changed(&directory.join(name)),
             false => e,
         })?;
-        let identity = file.source().identity();
-        let (attr, node) = self.enter_made(parent, name, Some(identity.id))?;
+        // Its name is known, wherever the directory has been moved to since: it was made in that very one.
+        let (identity, stat) = (
+            file.source().identity(),
+            self.store.stat_made(file.source())?,
+        );
+        let (attr, node) = self.enter_made(parent, name, &stat)?;
         if let Some(of) = node.ordinary() {
             of.opened(of.moment(), identity);
         }
@@ -86,7 +90,8 @@ impl Tree {
         }
         let directory = self.directory(parent)?;
         disk.make(directory.new_place(name)?, what, caller)?;
-        let (attr, _) = self.enter_made(parent, name, None)?;
+        let stat = self.look_at_made(parent, name, None)?;
+        let (attr, _) = self.enter_made(parent, name, &stat)?;
         Ok(attr)
     }
 
@@ -184,21 +189,15 @@ impl Tree {
     }
 
     /// The inode of what has just been made. It is no container, whatever it becomes.
-    fn enter_made(
-        &self,
-        parent: InodeId,
-        name: &OsStr,
-        id: Option<FileId>,
-    ) -> Result<(Attr, Arc<Node>)> {
-        let stat = self.look_at_made(parent, name, id)?;
+    fn enter_made(&self, parent: InodeId, name: &OsStr, stat: &Stat) -> Result<(Attr, Arc<Node>)> {
         if stat.kind == FileKind::File {
             self.ours.add(stat.identity.id)?;
         }
         self.names_changed(parent);
         let (inode, node) = self
             .inodes
-            .enter(Dirent::new(parent, name), node_of(&stat, None))?;
-        Ok((self.source_attr(inode, &node, &stat), node))
+            .enter(Dirent::new(parent, name), node_of(stat, None))?;
+        Ok((self.source_attr(inode, &node, stat), node))
     }
 
     /// Wherever its directory has been moved to since: what has been made is not made again. `id`: which file it must be;

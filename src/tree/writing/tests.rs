@@ -1,5 +1,6 @@
 //! Changes of a tree without a kernel: on a disk that fails at its n-th call, and on one that writes down what is done.
 
+mod calls;
 mod crash;
 mod later;
 mod made;

@@ -1,11 +1,13 @@
 //! Arrays that are written through a mount: what is shown meanwhile, and what the container holds afterwards.
 
 mod attributes;
+mod derived;
 mod edited;
 mod failing;
 mod foreign;
 mod fsx;
 mod killed;
+mod left_staged;
 mod made;
 mod mappings;
 mod model;

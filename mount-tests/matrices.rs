@@ -2,6 +2,7 @@
 //! directory holds as soon as they do, and what survives whatever comes between.
 
 mod beside;
+mod derived;
 mod failing;
 mod killed;
 mod made;

@@ -44,6 +44,18 @@ pub enum Tail {
 }
 
 impl CachedArray {
+    /// The same array behind these bytes.
+    pub fn behind(&self, prefix: Arc<[u8]>) -> CachedArray {
+        CachedArray {
+            array: Arc::clone(&self.array),
+            cache: Arc::clone(&self.cache),
+            container: self.container.clone(),
+            group: Arc::clone(&self.group),
+            prefix,
+            ..*self
+        }
+    }
+
     /// Size as shown.
     pub fn size(&self) -> u64 {
         self.prefix.len() as u64 + self.len_now()

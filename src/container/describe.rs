@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::inside::join;
+use super::inside::{Located, join};
+use super::rewrite::Restated;
 use super::{Attributes, Container};
 use crate::array::Info;
 use crate::array::dtype::Dtype;
@@ -101,6 +102,14 @@ impl TypeDescription {
     }
 }
 
+impl Description<'_> {
+    /// Leaves out the arrays, and what cannot be shown, by other names.
+    pub fn keep(&mut self, is_kept: &dyn Fn(&str) -> bool) {
+        self.arrays.retain(|array| is_kept(&array.name));
+        self.unreadable.retain(|member| is_kept(&member.name));
+    }
+}
+
 impl ArrayDescription {
     pub fn new(name: String, info: Info, attributes: Map<String, Value>) -> Self {
         ArrayDescription {
@@ -121,6 +130,13 @@ impl ArrayDescription {
 /// Describes a container and those inside of it. An array whose description fails is left out; its fault
 /// is among the faults, or the reason among what is unreadable.
 pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
+    describe_arrays(container, &|located| located.array.info())
+}
+
+fn describe_arrays<'a>(
+    container: &'a Arc<Container>,
+    info: &dyn Fn(&Located) -> Result<Info>,
+) -> Result<Description<'a>> {
     let mut faults: Vec<String> = texts(container.all_faults());
     let mut arrays = Vec::new();
     // Not shown, which came out only when they were described.
@@ -130,7 +146,7 @@ pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
     for located in container.all_arrays() {
         let path = located.path();
         let attributes = described.remove(&path).unwrap_or_default();
-        match located.array.info() {
+        match info(&located) {
             Ok(info) => {
                 let space = without_space.contains(&path).then_some("null");
                 let described = ArrayDescription::new(path, info, attributes);
@@ -195,10 +211,27 @@ pub fn ratio(info: &Info) -> Option<f64> {
 
 /// The text of `arrays.json`.
 pub fn arrays_json(container: &Arc<Container>) -> Result<Vec<u8>> {
+    arrays_json_restated(container, &Restated::default())
+}
+
+/// The same of a container with changes that are not stored.
+pub fn arrays_json_restated(container: &Arc<Container>, restated: &Restated) -> Result<Vec<u8>> {
     // The description, and a text that grows: while it does, there are two.
     let room = 4 * weight(container) as u64;
     set_aside(room, "cannot describe a container", || {
-        let description = describe(container)?;
+        let mut attributes = container.attributes.clone();
+        let others = restated.attributes.iter();
+        attributes.extend(others.map(|(name, value)| (name.clone(), value.clone())));
+        let info = |located: &Located| match restated.arrays.get(located.array.name()) {
+            Some(info) if located.group.is_empty() => Ok(info.clone()),
+            _ => located.array.info(),
+        };
+        let described = describe_arrays(container, &info)?;
+        let description = Description {
+            version: restated.version.as_deref().unwrap_or(&container.version),
+            attributes: &attributes,
+            ..described
+        };
         let mut text = serde_json::to_vec_pretty(&description).unwrap_or_default();
         text.push(b'\n');
         Ok(text)

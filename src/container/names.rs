@@ -5,6 +5,9 @@
 //! after `~` cannot collide with anything stored.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::memory::set_aside;
@@ -107,9 +110,43 @@ fn cut(escaped: &str) -> &str {
     &escaped[..end]
 }
 
+/// A path as text that leads back to its bytes: escaped as names are (docs/semantics.md, "Names"), but
+/// `~`, which no number follows here, stays.
+pub fn path_text(path: &Path) -> String {
+    let parts = path.as_os_str().as_bytes().split(|&b| b == b'/');
+    let shown = parts.map(|part| match part {
+        b"." => ".".to_owned(),
+        b".." => "..".to_owned(),
+        // `%` is escaped as well, so this is a `~`.
+        part => escape(part).replace("%7E", "~"),
+    });
+    shown.collect::<Vec<_>>().join("/")
+}
+
+/// The path that such a text stands for.
+pub fn path_of(text: &str) -> PathBuf {
+    let (bytes, mut path, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while let Some(&byte) = bytes.get(at) {
+        let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(escaped) => {
+                path.push(escaped);
+                at += 3;
+            }
+            None => {
+                path.push(byte);
+                at += 1;
+            }
+        }
+    }
+    OsString::from_vec(path).into()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::ffi::OsStr;
 
     use super::*;
     use proptest::prelude::*;
@@ -166,5 +203,21 @@ mod tests {
                 prop_assert!(!RESERVED.contains(&name.as_str()));
             }
         }
+    }
+
+    #[test]
+    fn paths_of_any_bytes_become_text_and_come_back() {
+        let pairs: [(&[u8], &str); 4] = [
+            (b"/data/x.blp", "/data/x.blp"),
+            ("../größe/./a~".as_bytes(), "../größe/./a~"),
+            (b"/a\n\xff%7E/", "/a%0A%FF%257E/"),
+            (b"", ""),
+        ];
+        for (bytes, text) in pairs {
+            let path = Path::new(OsStr::from_bytes(bytes));
+            assert_eq!(path_text(path), text);
+            assert_eq!(path_of(text), path);
+        }
+        assert_eq!(path_of("/50%/%4"), Path::new("/50%/%4"));
     }
 }

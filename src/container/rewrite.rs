@@ -5,13 +5,15 @@
 //! that becomes another file beside the old one or changes the file itself is the business of `commit`, which uses this
 //! together with `stage`. Assumes that the container was opened without faults and is still what was opened.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Attributes;
 use crate::array::{Array, Info};
 use crate::container::creation::{GivenType, NOT_TYPED};
 use crate::error::{Error, Result};
-use crate::memory::budget::Budget;
+use crate::memory::budget::{Budget, Hold};
 
 /// Something that is to be done to an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +112,23 @@ impl Amount {
     }
 }
 
+/// Where a container says something else of itself with changes that are not stored.
+#[derive(Default)]
+pub struct Restated {
+    pub version: Option<String>,
+    pub attributes: Attributes,
+    /// Texts beside the arrays, by their names.
+    pub texts: BTreeMap<String, Arc<Vec<u8>>>,
+    /// Of arrays: what they are. How they are stored has not changed.
+    pub arrays: BTreeMap<String, Info>,
+}
+
+/// Bytes of an array that follows from others, and the charge for them.
+pub struct ComputedBytes {
+    pub bytes: Vec<u8>,
+    pub hold: Hold,
+}
+
 /// A container that can be changed.
 pub trait Rewrite: Send + Sync {
     /// Whether something may be done to an array; EPERM for what follows from other arrays, EINVAL for what the format
@@ -123,6 +142,19 @@ pub trait Rewrite: Send + Sync {
     /// not fit, or the format has no place to say it.
     fn retyped(&self, _array: &str, _to: &GivenType) -> Result<Option<Arc<dyn Rewrite>>> {
         Err(Error::Invalid(NOT_TYPED.into()))
+    }
+
+    /// What the container says of itself with these changes, whether or not they can be stored.
+    fn restate(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Restated>;
+
+    /// An array that follows from others, with these changes of them; none if it is as it is stored, or follows from none.
+    fn computed(
+        &self,
+        _array: &str,
+        _changed: &[ChangedArray],
+        _budget: &Arc<Budget>,
+    ) -> Result<Option<ComputedBytes>> {
+        Ok(None)
     }
 
     /// Whether the container can be stored with these changes. What has not changed is not checked. Memory is charged to

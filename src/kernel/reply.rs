@@ -15,7 +15,16 @@ pub(super) const TTL: Duration = Duration::from_secs(1);
 pub(super) fn ttl(entry: Option<&ListedEntry>) -> Duration {
     match entry {
         Some(entry) if !entry.seen => Duration::ZERO,
-        _ => TTL,
+        Some(entry) => attr_ttl(&entry.attr),
+        None => TTL,
+    }
+}
+
+/// How long it believes attributes.
+pub(super) fn attr_ttl(attr: &Attr) -> Duration {
+    match attr.follows {
+        true => Duration::ZERO,
+        false => TTL,
     }
 }
 

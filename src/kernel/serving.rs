@@ -16,7 +16,7 @@ use super::direct_writes::{DirectWrites, writes_directly};
 use super::directory;
 use super::errno::errno;
 use super::passthrough::Passthrough;
-use super::reply::{TTL, dot_attr, file_attr, file_type, ttl};
+use super::reply::{TTL, attr_ttl, dot_attr, file_attr, file_type, ttl};
 use super::request::writes;
 use super::session::Options;
 use super::stale_pages::{PageRange, StaleFile, StaleFiles};
@@ -92,7 +92,7 @@ impl Serving {
         let ok = |reply: ReplyEntry, attr: Attr| {
             let stale = self.stale(&attr);
             self.answer_after(stale, move || {
-                reply.entry(&TTL, &file_attr(&attr), GENERATION)
+                reply.entry(&attr_ttl(&attr), &file_attr(&attr), GENERATION)
             });
         };
         self.answer(reply, || self.steadily(work), ok, ReplyEntry::error);
@@ -101,7 +101,9 @@ impl Serving {
     pub(super) fn attr(&self, reply: ReplyAttr, work: impl Fn(&Tree) -> Result<Attr>) {
         let ok = |reply: ReplyAttr, attr: Attr| {
             let stale = self.stale(&attr);
-            self.answer_after(stale, move || reply.attr(&TTL, &file_attr(&attr)));
+            self.answer_after(stale, move || {
+                reply.attr(&attr_ttl(&attr), &file_attr(&attr))
+            });
         };
         self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
     }

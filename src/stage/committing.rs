@@ -82,6 +82,7 @@ impl Stage {
             self.forget_last_write();
         }
         drop(layers);
+        self.has_changed();
         log.commit_logged = false;
         log.base = base;
         for ((_, own), &len) in log.arrays.iter_mut().zip(lens) {
@@ -198,6 +199,7 @@ impl Stage {
             frozen: None,
         };
         drop(layers);
+        self.has_changed();
         self.forget_last_write();
         log.commit_logged = false;
         let removed = log.remove(number - 1);

@@ -4,7 +4,7 @@
 //! [`super::committing`].
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::StagedArray;
@@ -25,6 +25,8 @@ pub struct Stage {
     pub(super) log: Mutex<StageLog>,
     pub(super) layers: RwLock<StageLayers>,
     last_write: Mutex<Option<Timestamp>>,
+    /// How often what is shown may have changed.
+    changes: AtomicU64,
     /// Whether that is what somebody has set.
     time_set: AtomicBool,
     /// Somebody wanted memory and met a lock: he is to be told when it is free.
@@ -90,6 +92,8 @@ impl Stage {
             log: Mutex::new(log),
             layers: RwLock::new(layers),
             last_write: Mutex::new(last_write),
+            // Something may have been left by a daemon before.
+            changes: AtomicU64::new(1),
             time_set: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
         });
@@ -185,6 +189,18 @@ impl Stage {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(Timestamp::now());
         self.time_set.store(false, Ordering::Release);
+        self.has_changed();
+    }
+
+    /// What is shown is another thing from now on.
+    pub(super) fn has_changed(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Another number whenever something has been written, thrown away or committed: counted behind the change, before
+    /// whoever made it hears of it.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// As the array is shown.

@@ -25,6 +25,8 @@ pub struct Attr {
     pub stale: Option<StalePages>,
     /// An array that has been opened for writing: to be written in large pieces.
     pub is_written: bool,
+    /// It follows from arrays that may be written at any moment: the kernel is to ask each time.
+    pub follows: bool,
 }
 
 /// Owner, mode and times that a container's entries share.
@@ -103,6 +105,7 @@ impl Attr {
             ctime: stat.ctime,
             stale: None,
             is_written: false,
+            follows: false,
         };
         attr.shown(settings)
     }
@@ -141,6 +144,7 @@ impl Attr {
             ctime: owner.ctime,
             stale: None,
             is_written: false,
+            follows: false,
         };
         attr.shown(settings)
     }

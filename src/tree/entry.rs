@@ -9,6 +9,7 @@ use super::inode::Dirent;
 use super::node::Node;
 use super::open_container::OpenContainer;
 use super::open_file::{FileContent, OpenArray, OpenFile};
+use super::pinned::pinned;
 use super::staged::staged_array;
 use super::version::ContainerVersion;
 use super::{Attr, InodeId, Tree};
@@ -26,6 +27,12 @@ impl Tree {
         entry: EntryIndex,
     ) -> Result<OpenFile> {
         let opened = self.open_version(version)?;
+        if let Some(derived) = opened.derived(entry).filter(|_| self.disk.is_some()) {
+            return self.open_derived(version, opened, entry, derived);
+        }
+        if opened.is_stored(entry) {
+            return self.open_stored(version, opened);
+        }
         match opened.array_at(entry) {
             Some(number) if self.disk.is_some() && opened.is_outermost(number) => {
                 let shared = version.staged.share(number, &opened, &self.cache)?;
@@ -36,17 +43,26 @@ impl Tree {
         }
     }
 
-    /// Whether the kernel's pages of an entry hold: of an array they always do, for we never change it behind the kernel's
-    /// back; what follows from arrays is another one after a commit.
-    pub(super) fn keeps_pages(
+    /// The file that a container is, as it is stored now.
+    pub(super) fn open_stored(
         &self,
-        inode: InodeId,
         version: &ContainerVersion,
-        entry: EntryIndex,
-    ) -> Result<bool> {
-        let is_array = self.open_version(version)?.array_at(entry).is_some();
-        let holds = is_array || !version.staged.was_committed();
-        Ok(holds && !self.outdated.has(inode))
+        opened: Arc<OpenContainer>,
+    ) -> Result<OpenFile> {
+        let path = self.container_path(version.container)?;
+        let source = pinned(&self.store, version, &path).open(&path)?;
+        Ok(OpenFile::inside(FileContent::Stored(source), opened))
+    }
+
+    /// Whether the kernel's pages of what was opened hold: of an array they always do, for we never change it behind the kernel's
+    /// back; of what follows from arrays, as long as these are what they were. Two may open it at once, and the answer to
+    /// the first, for which the kernel drops its pages, may be on its way still: so an edition counts once a handle of it is closed.
+    pub(super) fn keeps_pages(&self, inode: InodeId, opened: &OpenFile) -> bool {
+        let holds = opened.derived().is_none_or(|derived| {
+            let staged = &derived.version.staged;
+            staged.edition_of_pages(derived.entry) == derived.edition
+        });
+        holds && !self.outdated.has(inode)
     }
 
     /// What an entry of a container looks like, with what is staged.
@@ -62,6 +78,7 @@ impl Tree {
         if self.disk.is_some() && attr.kind == FileKind::File && !opened.is_written(entry) {
             attr.mode &= !WRITABLE;
         }
+        attr.follows = self.disk.is_some() && opened.derived(entry).is_some();
         let Some(container) = version.staged.now() else {
             return Ok(attr);
         };
@@ -73,6 +90,9 @@ impl Tree {
         {
             attr.size = container.stage.len(staged_array(number)?);
             attr.is_written = true;
+        }
+        if let Some(size) = self.restated_size(version, opened, entry)? {
+            attr.size = size;
         }
         Ok(attr)
     }

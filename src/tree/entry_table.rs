@@ -41,6 +41,8 @@ pub(super) enum EntryContent {
     Link(OsString),
     /// Known, but nothing that could be read; what opening it gives.
     Unreadable(Error),
+    /// `views/stored`: the bytes of the container, if it is one file. It is found, and not listed.
+    Stored,
     ArraysJson(ContainerNumber),
     ErrorTxt(ContainerNumber),
 }
@@ -64,10 +66,12 @@ pub(super) struct EntryTable {
 pub(super) const ARRAYS_JSON: &str = "arrays.json";
 pub(super) const ERROR_TXT: &str = "error.txt";
 pub(super) const VIEWS: &str = "views";
+const STORED: &str = "stored";
 
 impl EntryTable {
-    /// The entries of a container and of those inside of it, `all` as [`Container::all`] has them.
-    pub(super) fn new(all: &[(Arc<str>, Arc<Container>)]) -> Self {
+    /// The entries of a container and of those inside of it, `all` as [`Container::all`] has them. `is_file`: whether it is one
+    /// file.
+    pub(super) fn new(all: &[(Arc<str>, Arc<Container>)], is_file: bool) -> Self {
         let mut entries = EntryTable::default();
         entries.push(
             "".into(),
@@ -78,6 +82,10 @@ impl EntryTable {
             let at = entries.directory(EntryIndex::ROOT, group);
             entries.add_container(at, ContainerNumber(number), group, container, first);
             first += container.written().count();
+        }
+        if is_file {
+            let views = entries.directory(EntryIndex::ROOT, VIEWS);
+            entries.add(views, STORED, EntryContent::Stored);
         }
         entries.sort();
         entries.directories = HashMap::new();
@@ -314,7 +322,7 @@ mod tests {
             path: "a/inner".into(),
             container: Arc::new(Container::new("y", "1")),
         });
-        let entries = EntryTable::new(&Arc::new(container).all());
+        let entries = EntryTable::new(&Arc::new(container).all(), false);
         let root = EntryIndex::ROOT;
         assert_eq!(
             names(&entries, root),
@@ -346,7 +354,7 @@ mod tests {
                 content: Arc::default(),
             });
         }
-        let entries = EntryTable::new(&Arc::new(container).all());
+        let entries = EntryTable::new(&Arc::new(container).all(), false);
         let root = EntryIndex::ROOT;
         let shown = ["a", "arrays.json", "a~", "a~~", "error.txt", "views"];
         assert_eq!(names(&entries, root), shown);

@@ -339,6 +339,17 @@ impl Inodes {
         Some(gone.node)
     }
 
+    /// Everything that the kernel knows.
+    pub(super) fn all(&self) -> Vec<InodeId> {
+        self.lock().inodes.keys().copied().collect()
+    }
+
+    /// The name under which an inode was looked up last.
+    pub(super) fn link(&self, inode: InodeId) -> Option<Dirent> {
+        let table = self.lock();
+        table.inodes.get(&inode)?.links.last().cloned()
+    }
+
     /// Inodes of a version that the kernel knows, with their names.
     pub(super) fn of_version(&self, version: VersionId) -> Vec<(InodeId, Vec<Dirent>)> {
         let table = self.lock();

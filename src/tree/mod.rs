@@ -31,6 +31,7 @@ mod ours;
 mod outdated;
 mod pinned;
 mod replacing;
+mod restated;
 mod shared_array;
 mod staged;
 mod status;
@@ -341,7 +342,7 @@ impl Tree {
             Node::Entry(version, entry) => {
                 self.check_current(version)?;
                 let opened = self.open_entry(version, *entry)?;
-                let pages = self.keeps_pages(inode, version, *entry)?;
+                let pages = self.keeps_pages(inode, &opened);
                 (opened, StillKnown { pages, size: true }, false)
             }
         };
@@ -479,10 +480,14 @@ impl Tree {
             self.note_use(inode);
         }
         self.open_files.remove(handle);
-        if let Ok(closed) = closed
-            && let Some(writer) = closed.array_writer()
-        {
-            self.end_writing(writer);
+        if let Ok(closed) = closed {
+            if let Some(writer) = closed.array_writer() {
+                self.end_writing(writer);
+            }
+            if let Some(derived) = closed.derived() {
+                let staged = &derived.version.staged;
+                staged.note_edition(derived.entry, derived.edition);
+            }
         }
         if let Ok(inode) = inode {
             self.note_let_go(inode);

@@ -38,9 +38,22 @@ pub(super) struct OpenContainer {
     parts: Vec<OpenPart>,
     arrays: Vec<Located>,
     entries: EntryTable,
+    /// Bytes of the file that it is, if it is one.
+    stored: u64,
     weight: usize,
     /// For as long as it is open.
     _charge: Hold,
+}
+
+/// An entry that follows from arrays of the container itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum DerivedEntry {
+    /// An array that follows from others.
+    Array(ArrayNumber),
+    View(ArrayNumber),
+    ArraysJson,
+    Text,
+    Stored,
 }
 
 /// The container, or one in a group of it.
@@ -62,6 +75,7 @@ impl OpenContainer {
         budget: &Arc<Budget>,
     ) -> Result<(Self, Identity)> {
         let stats = version.recognised.stat(store, path)?;
+        let stored = stats.identity().file().map(|file| file.size);
         let container = Arc::new(container);
         let weight = describe::weight(&container);
         let charge = budget.keep_built(weight as u64);
@@ -72,7 +86,8 @@ impl OpenContainer {
                 path: store.display(path),
                 members: version.recognised.format.members(),
                 hidden: Arc::clone(&version.hidden),
-                entries: EntryTable::new(&all),
+                entries: EntryTable::new(&all, stored.is_some()),
+                stored: stored.unwrap_or(0),
                 arrays: container.all_written(),
                 weight,
                 _charge: charge,
@@ -120,8 +135,15 @@ impl OpenContainer {
         most: usize,
     ) -> Result<Vec<(Cookie, EntryIndex)>> {
         let children = self.entries.children_after(parent, place)?.iter().copied();
-        let shown = children.filter(|(_, index)| self.shown(*index));
+        let listed = children.filter(|(_, index)| !self.is_stored(*index));
+        let shown = listed.filter(|(_, index)| self.shown(*index));
         Ok(shown.take(most).collect())
+    }
+
+    /// Whether an entry is the container as it is stored.
+    pub(super) fn is_stored(&self, index: EntryIndex) -> bool {
+        let entry = self.entries.entry(index);
+        entry.is_ok_and(|entry| matches!(entry.content, EntryContent::Stored))
     }
 
     /// `error.txt` is there when there is something to say; what was removed is not.
@@ -147,7 +169,8 @@ impl OpenContainer {
         self.arrays.get(number.0).ok_or(Error::NotFound)
     }
 
-    fn info(&self, number: ArrayNumber) -> Result<Info> {
+    /// What an array is as it is stored.
+    pub(super) fn info(&self, number: ArrayNumber) -> Result<Info> {
         let located = self.array(number)?;
         let info = located.array.info();
         info.map_err(|e| located.locate(e).of_container(&self.path))
@@ -188,6 +211,7 @@ impl OpenContainer {
             },
             EntryContent::Text(bytes) => file(bytes.len() as u64, bytes.len() as u64),
             EntryContent::Link(target) => Attr::link(inode, owner, target.len() as u64, settings),
+            EntryContent::Stored => file(self.stored, self.stored),
             // Made up, not stored: no blocks.
             EntryContent::Unreadable(_) => file(0, 0),
             EntryContent::ArraysJson(part) => file(self.arrays_json(*part)?.len() as u64, 0),
@@ -203,7 +227,7 @@ impl OpenContainer {
         let entry = self.entries.entry(index)?;
         let content = match &entry.content {
             EntryContent::Directory(..) => return Err(Error::IsADirectory),
-            EntryContent::Link(_) => return Err(Error::Unsuitable),
+            EntryContent::Link(_) | EntryContent::Stored => return Err(Error::Unsuitable),
             EntryContent::Array(array) => self.open_array(*array, Arc::from([]), cache)?,
             EntryContent::Npy(array) => {
                 let header = npy::header(&self.info(*array)?);
@@ -251,6 +275,26 @@ impl OpenContainer {
         }
     }
 
+    /// What an entry is if it follows from arrays that can be written.
+    pub(super) fn derived(&self, index: EntryIndex) -> Option<DerivedEntry> {
+        let rewrite = self.parts.first()?.container.rewrite.as_ref()?;
+        match self.entries.entry(index).ok()?.content {
+            EntryContent::Array(number) if self.is_outermost(number) => {
+                let nothing = Change::Write { offset: 0, len: 0 };
+                let name = self.arrays.get(number.0)?.array.name();
+                let follows = rewrite.permits(name, nothing).is_err();
+                follows.then_some(DerivedEntry::Array(number))
+            }
+            EntryContent::Npy(number) if self.is_outermost(number) => {
+                Some(DerivedEntry::View(number))
+            }
+            EntryContent::ArraysJson(ContainerNumber(0)) => Some(DerivedEntry::ArraysJson),
+            EntryContent::Text(_) => Some(DerivedEntry::Text),
+            EntryContent::Stored => Some(DerivedEntry::Stored),
+            _ => None,
+        }
+    }
+
     /// An array as it is stored.
     pub(super) fn cached_array(
         &self,
@@ -281,6 +325,14 @@ impl OpenContainer {
         let cached = self.cached_array(number, prefix, cache)?;
         let shared = SharedArray::new(cached, StoredBytes::default());
         Ok(FileContent::Array(OpenArray::new(shared, None)))
+    }
+
+    /// The array that an entry is, or is a view of.
+    pub(super) fn shown_array(&self, index: EntryIndex) -> Option<ArrayNumber> {
+        match self.entries.entry(index).ok()?.content {
+            EntryContent::Array(number) | EntryContent::Npy(number) => Some(number),
+            _ => None,
+        }
     }
 
     /// The array or view behind an entry and its container's format, for its attributes.

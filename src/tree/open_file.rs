@@ -9,15 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::InodeId;
+use super::entry_table::EntryIndex;
 use super::node::Node;
 use super::open_container::OpenContainer;
 use super::ordinary::{OrdinaryFile, SET_ID};
-use super::shared_array::SharedArray;
+use super::shared_array::{SharedArray, ViewHeader};
 use super::staged::ArrayWriter;
+use super::version::ContainerVersion;
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
+use crate::memory::budget::Hold;
 use crate::memory::fallible;
 use crate::source::Source;
 
@@ -36,11 +39,24 @@ pub(super) struct OpenFile {
     content: FileContent,
     /// The container that it belongs to: as long as it is here, its version can be described.
     _opened: Option<Arc<OpenContainer>>,
+    /// For bytes that were made for this handle.
+    _charge: Option<Hold>,
+    /// If it follows from arrays that may be written.
+    derived: Option<DerivedFile>,
+}
+
+/// What follows from arrays, and what they were when it was opened.
+pub(super) struct DerivedFile {
+    pub(super) version: Arc<ContainerVersion>,
+    pub(super) entry: EntryIndex,
+    pub(super) edition: u64,
 }
 
 pub(super) enum FileContent {
     Array(OpenArray),
     Bytes(Arc<Vec<u8>>),
+    /// The file that a container is, as long as it is what was opened.
+    Stored(Arc<dyn Source>),
     /// A file shown as it is, and its node.
     File(Stored, Arc<Node>),
 }
@@ -68,6 +84,8 @@ impl Stored {
 
 pub(super) struct OpenArray {
     array: Arc<SharedArray>,
+    /// If this is a view of it.
+    header: Option<Arc<ViewHeader>>,
     stream: ReadAhead,
     /// If it is open for writing.
     writer: Option<ArrayWriter>,
@@ -78,8 +96,25 @@ impl OpenArray {
         let stream = ReadAhead::new(array.now().cache.limit());
         OpenArray {
             array,
+            header: None,
             stream,
             writer,
+        }
+    }
+
+    /// A view of it.
+    pub(super) fn view(array: Arc<SharedArray>, header: Arc<ViewHeader>) -> Self {
+        OpenArray {
+            header: Some(header),
+            ..OpenArray::new(array, None)
+        }
+    }
+
+    /// What is shown of an array, behind the view's header if it has one.
+    fn shown(&self, array: &Arc<CachedArray>) -> Arc<CachedArray> {
+        match &self.header {
+            Some(header) => Arc::new(array.behind(header.now())),
+            None => Arc::clone(array),
         }
     }
 
@@ -111,13 +146,34 @@ impl OpenFile {
         OpenFile {
             content,
             _opened: Some(opened),
+            _charge: None,
+            derived: None,
         }
+    }
+
+    /// Bytes that were made for this handle alone, and are charged.
+    pub(super) fn computed(bytes: Vec<u8>, charge: Hold, opened: Arc<OpenContainer>) -> Self {
+        let content = FileContent::Bytes(Arc::new(bytes));
+        OpenFile {
+            _charge: Some(charge),
+            ..OpenFile::inside(content, opened)
+        }
+    }
+
+    pub(super) fn derived_from(self, derived: Option<DerivedFile>) -> Self {
+        OpenFile { derived, ..self }
+    }
+
+    pub(super) fn derived(&self) -> Option<&DerivedFile> {
+        self.derived.as_ref()
     }
 
     pub(super) fn ordinary(stored: Stored, node: Arc<Node>) -> Self {
         OpenFile {
             content: FileContent::File(stored, node),
             _opened: None,
+            _charge: None,
+            derived: None,
         }
     }
 
@@ -148,8 +204,9 @@ impl OpenFile {
     /// Bytes of what is shown of a container.
     pub(super) fn len(&self) -> u64 {
         match &self.content {
-            FileContent::Array(open) => open.array.now().size(),
+            FileContent::Array(open) => open.shown(&open.array.now()).size(),
             FileContent::Bytes(bytes) => bytes.len() as u64,
+            FileContent::Stored(source) => source.len(),
             FileContent::File(stored, _) => stored.source().len(),
         }
     }
@@ -164,6 +221,7 @@ impl OpenFile {
     ) -> R {
         match &self.content {
             FileContent::Array(open) => open.array.read(|array| {
+                let array = &open.shown(array);
                 // First, so that it runs while this read is served.
                 if let Some(passed) = open.read_ahead(array, workers, offset, len, pages) {
                     array.let_go(passed);
@@ -171,6 +229,10 @@ impl OpenFile {
                 array.read(offset, len, Tail::Whole, reply)
             }),
             FileContent::Bytes(bytes) => reply(Ok(part(bytes, offset, len))),
+            FileContent::Stored(source) => match stored_part(&**source, offset, len) {
+                Ok(bytes) => reply(Ok(&bytes)),
+                Err(e) => reply(Err(e)),
+            },
             FileContent::File(stored, _) => {
                 let source = stored.source();
                 let buf = fallible::zeros(len as u64, "cannot read a file");
@@ -198,6 +260,7 @@ impl OpenFile {
     ) -> Option<R> {
         match &self.content {
             FileContent::Array(open) => open.array.try_read(|array| {
+                let array = &open.shown(array);
                 let replied = array.read_cached(offset, len, reply)?;
                 let passed = open.read_ahead(array, workers, offset, len, pages);
                 // What the format has forgotten by now, the cache forgets in its own time.
@@ -207,9 +270,19 @@ impl OpenFile {
                 Some(replied)
             })?,
             FileContent::Bytes(bytes) => Some(reply(part(bytes, offset, len))),
-            FileContent::File(..) => None,
+            FileContent::Stored(_) | FileContent::File(..) => None,
         }
     }
+}
+
+/// Bytes of a source that must be what was opened.
+fn stored_part(source: &dyn Source, offset: u64, len: usize) -> Result<Vec<u8>> {
+    let len = source.len().saturating_sub(offset).min(len as u64);
+    let mut bytes = fallible::zeros(len, "cannot read a container")?;
+    if len > 0 {
+        source.fetch_one(offset, &mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 fn part(bytes: &[u8], offset: u64, len: usize) -> &[u8] {

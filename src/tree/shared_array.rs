@@ -16,10 +16,35 @@ impl StoredBytes {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Runs `read` while nothing stored changes in its place.
+    pub(super) fn while_it_stays<T>(&self, read: impl FnOnce() -> T) -> T {
+        let _still = self.read();
+        read()
+    }
+
     /// Runs `change` while nobody reads.
     pub(super) fn while_nobody_reads<T>(&self, change: impl FnOnce() -> T) -> T {
         let _alone = self.0.write().unwrap_or_else(PoisonError::into_inner);
         change()
+    }
+}
+
+/// What a view of an array has before the array's bytes. All handles of a view share it, as they share the kernel's pages: it
+/// is written anew whenever the view is opened.
+pub(super) struct ViewHeader(RwLock<Arc<[u8]>>);
+
+impl ViewHeader {
+    pub(super) fn new(bytes: Vec<u8>) -> Arc<ViewHeader> {
+        Arc::new(ViewHeader(RwLock::new(Arc::from(bytes))))
+    }
+
+    pub(super) fn now(&self) -> Arc<[u8]> {
+        let now = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&now)
+    }
+
+    pub(super) fn set(&self, bytes: Vec<u8>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(bytes);
     }
 }
 

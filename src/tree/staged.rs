@@ -12,16 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use super::due::{LastCommit, Pacing};
-use super::entry_table::{ArrayNumber, ContainerNumber};
+use super::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
 use super::open_container::OpenContainer;
 use super::replacing::Replacements;
-use super::shared_array::{SharedArray, StoredBytes};
+use super::shared_array::{SharedArray, StoredBytes, ViewHeader};
 use super::version::ContainerVersion;
 use crate::array::Array;
 use crate::array::read::CachedArray;
 use crate::array::through_cache::ThroughCache;
 use crate::cache::BlockCache;
-use crate::container::rewrite::Rewrite;
+use crate::container::rewrite::{Restated, Rewrite};
 use crate::error::{Error, Fault, Result};
 use crate::stage::{Overlay, Stage, StagedArray};
 
@@ -30,6 +30,9 @@ use crate::stage::{Overlay, Stage, StagedArray};
 pub(super) struct Staged {
     pub(super) stored: StoredBytes,
     open: Mutex<HashMap<ArrayNumber, Weak<SharedArray>>>,
+    views: Mutex<HashMap<ArrayNumber, Weak<ViewHeader>>>,
+    /// Of files that follow from arrays: the last edition as which the kernel is known to have dropped its pages of what was before.
+    editions: Mutex<HashMap<EntryIndex, u64>>,
     /// None before an array is opened for writing.
     now: Mutex<Option<Arc<StagedContainer>>>,
     /// Held by who commits.
@@ -65,6 +68,8 @@ pub(super) struct StagedContainer {
     /// Moves that had been made when the stage was last told where the container lies.
     pub(super) followed: AtomicU64,
     base: Mutex<Arc<OpenContainer>>,
+    /// What was last told of it, and of which edition.
+    pub(super) told: Mutex<Option<(u64, Arc<Restated>)>>,
 }
 
 /// An array that is written through a handle.
@@ -87,6 +92,7 @@ impl StagedContainer {
             rewrite: Mutex::new(rewrite),
             followed: AtomicU64::new(0),
             base: Mutex::new(base),
+            told: Mutex::default(),
         })
     }
 
@@ -223,9 +229,24 @@ impl Staged {
         lock(&self.turn)
     }
 
-    /// Whether what follows from arrays has changed since the version began.
-    pub(super) fn was_committed(&self) -> bool {
-        self.commits.load(Ordering::Acquire) > 0
+    /// Numbers what the version shows: another number whenever something may have been written, thrown away or committed.
+    pub(super) fn edition(&self) -> u64 {
+        let changes = self.now().map_or(0, |now| now.stage.changes());
+        changes.saturating_add(self.commits.load(Ordering::Acquire))
+    }
+
+    /// The edition that the kernel's pages of a file that follows from arrays are of, at the least.
+    pub(super) fn edition_of_pages(&self, entry: EntryIndex) -> u64 {
+        lock(&self.editions).get(&entry).copied().unwrap_or(0)
+    }
+
+    /// A file that was opened as this edition, for which the kernel has dropped all older pages, has been closed.
+    pub(super) fn note_edition(&self, entry: EntryIndex, edition: u64) {
+        if edition > 0 {
+            let mut editions = lock(&self.editions);
+            let of_pages = editions.entry(entry).or_default();
+            *of_pages = edition.max(*of_pages);
+        }
     }
 
     pub(super) fn count_commit(&self) {
@@ -283,6 +304,11 @@ impl Staged {
         *lock(&self.unsettled) = Some(why);
     }
 
+    /// What was in the way has gone.
+    pub(super) fn forget_unsettled(&self) {
+        *lock(&self.unsettled) = None;
+    }
+
     /// For the attribute of the container: none if nothing is staged.
     pub(super) fn state(&self) -> Option<String> {
         if let Some(why) = self.unsettled() {
@@ -320,7 +346,20 @@ impl Staged {
         Ok(shared)
     }
 
-    /// The same where nothing is staged.
+    /// What all handles of an array's view have before its bytes: this, from now on.
+    pub(super) fn view_header(&self, number: ArrayNumber, bytes: Vec<u8>) -> Arc<ViewHeader> {
+        let mut views = lock(&self.views);
+        if let Some(header) = views.get(&number).and_then(Weak::upgrade) {
+            header.set(bytes);
+            return header;
+        }
+        let header = ViewHeader::new(bytes);
+        views.retain(|_, header| header.strong_count() > 0);
+        views.insert(number, Arc::downgrade(&header));
+        header
+    }
+
+    /// Has all handles show what is stored, where nothing is staged.
     pub(super) fn show_stored(
         &self,
         opened: &OpenContainer,
@@ -361,6 +400,6 @@ fn rewrite_of(opened: &OpenContainer) -> Result<Arc<dyn Rewrite>> {
     container.rewrite.clone().ok_or(Error::ReadOnly)
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,25 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Tree;
+use super::{InodeId, Tree};
+use crate::container::names::path_text;
+
+/// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64 KiB.
+const LISTED: usize = 48 << 10;
+
+/// As many as fit, and how many do not.
+fn that_fit(all: Vec<Value>) -> (Vec<Value>, usize) {
+    let (mut listed, mut bytes, count) = (Vec::new(), 0, all.len());
+    for each in all {
+        bytes += each.to_string().len() + 1;
+        if bytes > LISTED {
+            break;
+        }
+        listed.push(each);
+    }
+    let unlisted = count - listed.len();
+    (listed, unlisted)
+}
 
 impl Tree {
     /// Containers of which something is staged: how much of it is in memory and in the log, and why it is not committed.
@@ -15,6 +33,7 @@ impl Tree {
             let path = self.inodes.path(inode).unwrap_or_default();
             Some(json!({
                 "path": self.store.display(&path).to_string_lossy(),
+                "inside": self.text_of_place(&path),
                 "bytes": container.stage.bytes_held(),
                 "log_bytes": container.stage.bytes_logged(),
                 "why": version.staged.why(),
@@ -31,6 +50,8 @@ impl Tree {
             let path = self.inodes.path(inode).unwrap_or_default();
             json!({
                 "path": self.store.display(&path).to_string_lossy(),
+                "inside": self.text_of_place(&path),
+                "new": true,
                 "bytes": 0,
                 "log_bytes": 0,
                 "why": used.why(),
@@ -39,15 +60,36 @@ impl Tree {
         each.collect()
     }
 
+    /// The path of an entry of the source from the root of the mount, as text that leads back to its bytes.
+    fn text_of_place(&self, path: &Path) -> String {
+        let root = self.inodes.path(InodeId::ROOT).unwrap_or_default();
+        path_text(path.strip_prefix(root).unwrap_or(path))
+    }
+
+    /// Which file or directory is shown, for who looks at it by its path.
+    fn source_id(&self) -> Value {
+        let root = self.inodes.path(InodeId::ROOT);
+        match root.and_then(|root| self.store.stat(&root)) {
+            Ok(stat) => {
+                let id = stat.identity.id;
+                json!({ "device": id.device, "inode": id.inode })
+            }
+            Err(_) => Value::Null,
+        }
+    }
+
     pub fn status(&self) -> Value {
         let stats = self.cache.stats.snapshot();
+        let (staged, unlisted) = that_fit(self.staged_containers());
         json!({
             "pid": std::process::id(),
             "source": self.store.display(Path::new("")).to_string_lossy(),
+            "source_id": self.source_id(),
             "version": env!("CARGO_PKG_VERSION"),
             "open_files": self.open_files.len(),
             "open_containers": self.versions.open.count(),
-            "staged": self.staged_containers(),
+            "staged": staged,
+            "staged_unlisted": unlisted,
             "cache": {
                 "limit": self.cache.limit(),
                 "used": self.cache.used(),
@@ -61,5 +103,20 @@ impl Tree {
                 "hit_rate": stats.hit_rate(),
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_fits_into_an_attribute() {
+        let of = |why: &str| json!({ "path": "/data/x.blp", "why": why });
+        let (listed, unlisted) = that_fit(vec![of("new"); 3]);
+        assert_eq!((listed.len(), unlisted), (3, 0));
+        let (listed, unlisted) = that_fit(vec![of(&"w".repeat(1000)); 100]);
+        assert_eq!(listed.len() + unlisted, 100);
+        assert!((40..50).contains(&listed.len()), "{}", listed.len());
     }
 }

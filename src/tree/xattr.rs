@@ -12,8 +12,17 @@ use crate::error::{Error, Result};
 
 pub(super) const PREFIX: &str = "user.arrayfs.";
 
-/// Setting it on the root commits everything that is staged, and returns when that has been tried.
+/// Setting it commits everything that is staged at or below what it is set on, and returns when that has been tried.
 pub const COMMIT: &str = "user.arrayfs.commit";
+
+/// The same throws it away.
+pub const DISCARD: &str = "user.arrayfs.discard";
+
+/// Setting it has what was written through the mount looked into again.
+pub const REFRESH: &str = "user.arrayfs.refresh";
+
+/// On a container's directory: whether something of it is staged, and why.
+pub const STATE: &str = "user.arrayfs.state";
 
 /// On the root of the mount: what `arrayfs status` shows.
 pub const STATUS: &str = "user.arrayfs.status";
@@ -70,11 +79,17 @@ impl Tree {
                 let version = self.current(inode, container)?;
                 let opened = self.open_version(&version)?;
                 let staged = version.staged.state().or_else(|| self.new_state(inode));
-                of_container(&opened, ContainerNumber(0), staged).map(Some)
+                let restated = self.restated(&version)?;
+                let version = restated.version.clone();
+                of_container(&opened, ContainerNumber(0), staged, version).map(Some)
             }
             Node::Entry(version, entry) => {
                 let opened = self.open_version(version)?;
-                of_entry(&opened, *entry).map(Some)
+                let restated = match opened.shown_array(*entry) {
+                    Some(number) => self.restated_info(version, &opened, number)?,
+                    None => None,
+                };
+                of_entry(&opened, *entry, restated).map(Some)
             }
             Node::Directory(_) | Node::File(_) | Node::Special(..) | Node::Unseen(_) => Ok(None),
         }
@@ -88,11 +103,12 @@ fn named(pairs: &[(&str, String)]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `staged`: what is staged, if anything is.
+/// `staged`: what is staged, if anything is; `version`: the one that it is with that, if it is another one.
 fn of_container(
     opened: &OpenContainer,
     part: ContainerNumber,
     staged: Option<String>,
+    version: Option<String>,
 ) -> Result<Vec<(String, String)>> {
     let container = opened.container(part)?;
     let state = match staged {
@@ -102,30 +118,42 @@ fn of_container(
     };
     Ok(named(&[
         ("format", container.format.to_owned()),
-        ("version", container.version.clone()),
+        (
+            "version",
+            version.unwrap_or_else(|| container.version.clone()),
+        ),
         ("state", state),
     ]))
 }
 
-fn of_entry(opened: &OpenContainer, entry: EntryIndex) -> Result<Vec<(String, String)>> {
+/// `restated`: what an array is with what is staged, if that is something else.
+fn of_entry(
+    opened: &OpenContainer,
+    entry: EntryIndex,
+    restated: Option<Info>,
+) -> Result<Vec<(String, String)>> {
     if let Some(part) = opened.part_at(entry) {
-        return of_container(opened, part, None);
+        return of_container(opened, part, None, None);
     }
     match opened.described(entry)? {
-        Some((format, info)) => Ok(of_array(format, &info)),
+        Some((format, stored)) => {
+            let info = restated.as_ref().unwrap_or(&stored);
+            Ok(of_array(format, info, &stored))
+        }
         None => Ok(Vec::new()),
     }
 }
 
-fn of_array(format: &str, info: &Info) -> Vec<(String, String)> {
+/// Its type and shape as they are shown; all else is of what is stored.
+fn of_array(format: &str, info: &Info, stored: &Info) -> Vec<(String, String)> {
     let shape: Vec<String> = info.shape.iter().map(u64::to_string).collect();
-    let ratio = ratio(info).map_or_else(|| "1.00".to_owned(), |ratio| format!("{ratio:.2}"));
+    let ratio = ratio(stored).map_or_else(|| "1.00".to_owned(), |ratio| format!("{ratio:.2}"));
     named(&[
         ("dtype", info.dtype.name().into_owned()),
         ("shape", format!("[{}]", shape.join(", "))),
         ("order", info.order.name().to_owned()),
-        ("codec", info.codec.to_string()),
-        ("stored_bytes", info.stored_bytes.to_string()),
+        ("codec", stored.codec.to_string()),
+        ("stored_bytes", stored.stored_bytes.to_string()),
         ("ratio", ratio),
         ("format", format.to_owned()),
     ])

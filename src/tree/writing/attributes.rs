@@ -10,10 +10,10 @@ use super::super::entry::WRITABLE;
 use super::super::entry_table::EntryIndex;
 use super::super::node::Node;
 use super::super::version::ContainerVersion;
-use super::super::xattr::{COMMIT, PREFIX, is_offered};
+use super::super::xattr::{PREFIX, is_offered};
 use super::super::{Attr, HandleId, InodeId, Tree};
+use super::refused;
 use super::retyped::given_type;
-use super::{InUse, refused};
 use crate::commit::base_of;
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
@@ -322,12 +322,13 @@ impl Tree {
         value: &[u8],
         how: XattrSetting,
     ) -> Result<()> {
+        self.writable()?;
+        if let Some(done) = self.requested(inode, name) {
+            return done;
+        }
         let change = |disk: &dyn Disk, target: Target<'_>| disk.set_xattr(target, name, value, how);
         match given_type(name, value) {
-            Some(to) => {
-                self.writable()?;
-                self.set_type(inode, &to?, change)
-            }
+            Some(to) => self.set_type(inode, &to?, change),
             None => self.change_xattr(inode, name, change),
         }
     }
@@ -353,10 +354,6 @@ impl Tree {
         let disk = self.writable()?;
         if !is_offered(name) {
             return Err(Error::Unsupported);
-        }
-        if inode == InodeId::ROOT && name == COMMIT {
-            self.commit_all(InUse::Spared);
-            return Ok(());
         }
         // What is computed is nobody's to write.
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {

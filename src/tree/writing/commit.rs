@@ -312,7 +312,7 @@ impl Tree {
         staged.insert(version.container, Arc::clone(version));
     }
 
-    fn forget_staged(&self, version: &Arc<ContainerVersion>) {
+    pub(super) fn forget_staged(&self, version: &Arc<ContainerVersion>) {
         let is_clean = || version.staged.now().is_none_or(|now| now.stage.is_clean());
         if !is_clean() || !version.staged.pinned.swap(false, Ordering::AcqRel) {
             return;
@@ -340,21 +340,29 @@ impl Tree {
     pub fn commit_all(&self, new: InUse) -> Vec<(std::path::PathBuf, String)> {
         let mut left = self.pack_all(new);
         for (inode, version) in self.all_staged() {
-            let committed = self.commit(&version, Effort::All);
-            let Some(container) = version.staged.now().filter(|now| !now.stage.is_clean()) else {
-                continue;
-            };
-            let synced = self
-                .follow(&version, &container)
-                .and_then(|()| container.stage.sync());
-            let why = match committed.and(synced) {
-                Err(e) => e.to_string(),
-                Ok(()) => version.staged.why().unwrap_or_default(),
-            };
-            let path = self.inodes.path(inode).unwrap_or_default();
-            left.push((self.store.display(&path), why));
+            left.extend(self.commit_or_keep(inode, &version));
         }
         left
+    }
+
+    /// The same of one container.
+    pub(super) fn commit_or_keep(
+        &self,
+        inode: InodeId,
+        version: &Arc<ContainerVersion>,
+    ) -> Option<(PathBuf, String)> {
+        let committed = self.commit(version, Effort::All);
+        let container = version.staged.now();
+        let container = container.filter(|now| !now.stage.is_clean())?;
+        let synced = self
+            .follow(version, &container)
+            .and_then(|()| container.stage.sync());
+        let why = match committed.and(synced) {
+            Err(e) => e.to_string(),
+            Ok(()) => version.staged.why().unwrap_or_default(),
+        };
+        let path = self.inodes.path(inode).unwrap_or_default();
+        Some((self.store.display(&path), why))
     }
 }
 

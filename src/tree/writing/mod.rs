@@ -20,6 +20,7 @@ mod publish;
 mod recovery;
 mod removal;
 mod rename;
+mod requests;
 mod retyped;
 #[cfg(test)]
 mod tests;

@@ -20,13 +20,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::header::{self, FileHeader};
-use super::metadata;
 use super::read::PackedBytes;
+use super::{TEXT_NAME, metadata};
 use crate::array::{Array, Info, Order};
 use crate::container::creation::GivenType;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Rewrite,
+    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -182,6 +182,26 @@ impl Rewrite for BloscpackFile {
         }
         let file = BloscpackFile::retyped(self, to)?;
         Ok(file.map(|file| Arc::new(file) as _))
+    }
+
+    fn restate(&self, changed: &[ChangedArray], _budget: &Arc<Budget>) -> Result<Restated> {
+        let mut restated = Restated::default();
+        let Some(changed) = only(changed) else {
+            return Ok(restated);
+        };
+        let name = self.data.name();
+        let info = self.info(name, changed.len)?;
+        restated.arrays.insert(name.to_owned(), info);
+        // Of a length that it cannot have the metadata say nothing.
+        let (Ok(Some(shape)), Some(text)) = (self.shape(changed.len), &self.text) else {
+            return Ok(restated);
+        };
+        let text = shape::with_shape(text, &shape)?;
+        if let Ok(value) = serde_json::from_slice(&text) {
+            restated.attributes.insert("metadata".into(), value);
+        }
+        restated.texts.insert(TEXT_NAME.to_owned(), Arc::new(text));
+        Ok(restated)
     }
 
     fn consistency(&self, changed: &[ChangedArray], _budget: &Arc<Budget>) -> Result<Consistency> {

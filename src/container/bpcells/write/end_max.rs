@@ -26,6 +26,11 @@ pub(super) struct MaximaPlan<'a> {
 }
 
 impl MaximaPlan<'_> {
+    /// Shown bytes of what it comes to.
+    pub(super) fn len(&self) -> u64 {
+        self.ends.count().div_ceil(RUN) * Number::U32.width()
+    }
+
     /// What reading them takes.
     pub(super) fn lent(&self) -> Result<u64> {
         let of = |array: &MergedArray<'_>| lent(array.shown, 0..array.len);

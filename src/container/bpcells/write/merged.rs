@@ -46,14 +46,36 @@ impl<'a> MergedContainer<'a> {
         files: &'a MemberFiles,
         changed: &'a [ChangedArray],
     ) -> std::result::Result<MergedContainer<'a>, Objection> {
-        let mut merged = MergedContainer {
+        let mut merged = MergedContainer::unchanged(files, changed);
+        merged.take_version()?;
+        merged.take_order()?;
+        Ok(merged)
+    }
+
+    /// The same for who reads: a line that is not one that there is leaves things as they were.
+    pub(super) fn readable(
+        files: &'a MemberFiles,
+        changed: &'a [ChangedArray],
+    ) -> MergedContainer<'a> {
+        let mut merged = MergedContainer::unchanged(files, changed);
+        let _ = merged.take_version();
+        let _ = merged.take_order();
+        merged
+    }
+
+    fn unchanged(files: &'a MemberFiles, changed: &'a [ChangedArray]) -> MergedContainer<'a> {
+        MergedContainer {
             files,
             changed,
             variant: files.variant,
             version: files.version.clone(),
             order: files.order,
-        };
-        if let Some(line) = merged.changed_line(VERSION)? {
+        }
+    }
+
+    fn take_version(&mut self) -> std::result::Result<(), Objection> {
+        let files = self.files;
+        if let Some(line) = self.changed_line(VERSION)? {
             let version = std::str::from_utf8(&line).ok();
             let known = version.and_then(|version| Some((version, Variant::parse(version)?)));
             let (version, variant) = known.ok_or_else(|| unknown(VERSION, &line))?;
@@ -62,15 +84,19 @@ impl<'a> MergedContainer<'a> {
                 let why = format!("version: {new} holds something else than {old}");
                 return Err(Objection::Unfit(why));
             }
-            (merged.variant, merged.version) = (variant, version.to_owned());
+            (self.variant, self.version) = (variant, version.to_owned());
         }
-        if is_matrix(merged.variant)
-            && let Some(line) = merged.changed_line(ORDER)?
+        Ok(())
+    }
+
+    fn take_order(&mut self) -> std::result::Result<(), Objection> {
+        if is_matrix(self.variant)
+            && let Some(line) = self.changed_line(ORDER)?
         {
             let order = StorageOrder::named(&line);
-            merged.order = order.ok_or_else(|| unknown(ORDER, &line))?;
+            self.order = order.ok_or_else(|| unknown(ORDER, &line))?;
         }
-        Ok(merged)
+        Ok(())
     }
 
     /// The one line of a text, if that has changed.

@@ -7,6 +7,7 @@
 //! - [`recipe`]: which files are concerned. [`stream`] (with [`blocks`] and [`told_stream`]), [`plain_file`] and [`end_max`]
 //!   tell them, each through a [`member_writer`], which tells nothing of a file that stays as it is.
 //! - [`new_container`]: a directory that is not there yet.
+//! - [`restate`]: what the container says of itself meanwhile.
 //!
 //! Assumes a container without faults, in files of its own; others are not offered for writing.
 
@@ -22,6 +23,7 @@ mod new_container;
 mod objection;
 mod plain_file;
 mod recipe;
+mod restate;
 mod spaces;
 mod stored;
 mod stored_index;
@@ -44,7 +46,7 @@ use crate::array::{Array, Info};
 use crate::container::Container;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Rewrite,
+    Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -153,6 +155,22 @@ impl Rewrite for MemberFiles {
             bytes: len,
             ..stored
         })
+    }
+
+    fn restate(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Restated> {
+        restate::restate(self, changed, budget)
+    }
+
+    fn computed(
+        &self,
+        array: &str,
+        changed: &[ChangedArray],
+        budget: &Arc<Budget>,
+    ) -> Result<Option<ComputedBytes>> {
+        match self.form(array) {
+            Ok(ArrayForm::Maxima) => restate::computed(self, changed, budget),
+            _ => Ok(None),
+        }
     }
 
     fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {

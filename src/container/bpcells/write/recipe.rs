@@ -94,7 +94,7 @@ fn plan<'a>(merged: &MergedContainer<'a>, name: &'a str) -> Result<Option<Member
         return word(merged, name);
     }
     if name == END_MAX {
-        return maxima(merged);
+        return Ok(maxima(merged)?.map(MemberPlan::Maxima));
     }
     let array = merged.array(name)?;
     let old_form = merged.old_form(name);
@@ -189,17 +189,18 @@ fn word<'a>(merged: &MergedContainer<'a>, name: &str) -> Result<Option<MemberPla
     (!stays).then(plan).transpose()
 }
 
-fn maxima<'a>(merged: &MergedContainer<'a>) -> Result<Option<MemberPlan<'a>>> {
+/// How `end_max` comes about, if it does not stay as it is stored.
+pub(super) fn maxima<'a>(merged: &MergedContainer<'a>) -> Result<Option<MaximaPlan<'a>>> {
     let (ends, pointers) = (merged.array("end")?, merged.array("chr_ptr")?);
     let stays = merged.files.array(END_MAX).is_some() && !merged.is_another_variant();
     match stays && ends.change.is_none() && pointers.change.is_none() {
         true => Ok(None),
-        false => Ok(Some(MemberPlan::Maxima(MaximaPlan {
+        false => Ok(Some(MaximaPlan {
             file: member(END_MAX)?,
             source: merged.files.members.source(END_MAX).cloned(),
             ends,
             pointers,
-        }))),
+        })),
     }
 }
 

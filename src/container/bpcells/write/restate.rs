@@ -1,0 +1,181 @@
+//! What a container says of itself with changes that are not stored: types, lengths, numbers of names, and `end_max`.
+//!
+//! Arrays need not agree with each other, and a `version` or `storage_order` that is not one leaves things as they were: it
+//! is said what would be read, as far as that can be. Used by [`super`].
+
+use std::sync::Arc;
+
+use super::forms::{ArrayForm, arrays_of};
+use super::merged::{MergedArray, MergedContainer};
+use super::recipe::maxima;
+use super::spaces::{lent, read_step, reading_space, steps};
+use super::{MemberFiles, VERSION};
+use crate::array::Info;
+use crate::array::dtype::Dtype;
+use crate::container::bpcells::fields::Number;
+use crate::container::bpcells::header;
+use crate::container::bpcells::version::Holds;
+use crate::container::rewrite::{ChangedArray, ComputedBytes, MemberNumber, Recipe, Restated};
+use crate::error::{Error, Result};
+use crate::memory::budget::Budget;
+use crate::memory::fallible;
+
+const DOING: &str = "cannot compute end_max";
+
+pub(super) fn restate(
+    files: &MemberFiles,
+    changed: &[ChangedArray],
+    budget: &Arc<Budget>,
+) -> Result<Restated> {
+    let merged = MergedContainer::readable(files, changed);
+    let mut restated = Restated {
+        version: merged.change(VERSION).map(|_| merged.version.clone()),
+        ..Restated::default()
+    };
+    for name in arrays_of(merged.variant) {
+        // One that the new variant has is not there before it is written.
+        let Ok(array) = merged.array(name) else {
+            continue;
+        };
+        if let Some(info) = info(&merged, &array, budget)? {
+            restated.arrays.insert((*name).to_owned(), info);
+        }
+    }
+    attributes(&merged, budget, &mut restated)?;
+    Ok(restated)
+}
+
+/// None of an array that is what it was.
+fn info(
+    merged: &MergedContainer<'_>,
+    array: &MergedArray<'_>,
+    budget: &Arc<Budget>,
+) -> Result<Option<Info>> {
+    let Some(stored) = merged.files.array(array.name) else {
+        return Ok(None);
+    };
+    let stored = stored.info()?;
+    let len = match array.form {
+        ArrayForm::Maxima => match maxima(merged)? {
+            Some(plan) => plan.len(),
+            None => return Ok(None),
+        },
+        _ if !merged.has_changed(&[array.name]) => return Ok(None),
+        _ => array.len,
+    };
+    let (dtype, shape) = match array.form.number() {
+        Some(number) if len.is_multiple_of(number.width()) => {
+            (number.dtype(), vec![len / number.width()])
+        }
+        // Shown as bytes, until it has whole elements again.
+        Some(_) => (Dtype::U8, vec![len]),
+        None => (stored.dtype.clone(), vec![lines(array, budget)?]),
+    };
+    Ok(Some(Info {
+        dtype,
+        shape,
+        bytes: len,
+        ..stored
+    }))
+}
+
+/// Lines of a text; the last one counts without its end, too.
+fn lines(array: &MergedArray<'_>, budget: &Arc<Budget>) -> Result<u64> {
+    if array.change.is_none() {
+        return Ok(array.shown.info()?.shape.first().copied().unwrap_or(0));
+    }
+    let mut space = reading_space(lent(array.shown, 0..array.len)?, budget)?;
+    let (mut lines, mut last) = (0, b'\n');
+    for step in steps(0..array.len) {
+        let text = read_step(array.shown, &step, &mut space)?;
+        lines += memchr::memchr_iter(b'\n', text).count() as u64;
+        last = text.last().copied().unwrap_or(last);
+    }
+    Ok(lines + u64::from(last != b'\n'))
+}
+
+/// The same as `matrix` and `fragments` tell of what is stored, where it is another one now.
+fn attributes(
+    merged: &MergedContainer<'_>,
+    budget: &Arc<Budget>,
+    restated: &mut Restated,
+) -> Result<()> {
+    let mut tell = |name: &str, value: serde_json::Value| {
+        restated.attributes.insert(name.to_owned(), value);
+    };
+    let count = |name| merged.array(name).map(|array| array.count());
+    match merged.variant.content {
+        Holds::Matrix(_) => {
+            tell("storage_order", merged.order.name().into());
+            if merged.has_changed(&["val"]) {
+                tell("nnz", count("val")?.into());
+            }
+            if let Some(change) = merged.change("shape").filter(|change| change.len >= 8) {
+                let mut space = reading_space(lent(&*change.shown, 0..8)?, budget)?;
+                let numbers = read_step(&*change.shown, &(0..8), &mut space)?;
+                let numbers = numbers.as_chunks::<4>().0.iter();
+                let numbers = numbers.map(|number| u32::from_le_bytes(*number));
+                for (name, number) in ["rows", "cols"].into_iter().zip(numbers) {
+                    tell(name, number.into());
+                }
+            }
+        }
+        Holds::Fragments => {
+            if merged.has_changed(&["cell"]) {
+                tell("fragments", count("cell")?.into());
+            }
+            if merged.has_changed(&["chr_ptr"]) {
+                tell("chromosomes", (count("chr_ptr")? / 2).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `end_max`, if it is another one than is stored.
+pub(super) fn computed(
+    files: &MemberFiles,
+    changed: &[ChangedArray],
+    budget: &Arc<Budget>,
+) -> Result<Option<ComputedBytes>> {
+    let merged = MergedContainer::readable(files, changed);
+    let Some(mut plan) = maxima(&merged)? else {
+        return Ok(None);
+    };
+    // Nothing is left out as what is stored already.
+    plan.source = None;
+    let len = plan.len();
+    let hold = budget.keep(len)?;
+    let room = usize::try_from(len).unwrap_or(usize::MAX);
+    let mut values = FileInMemory(fallible::room_for(room, DOING)?);
+    let mut space = reading_space(plan.lent()?, budget)?;
+    plan.tell(&mut space, budget, &mut values)?;
+    Ok(Some(ComputedBytes {
+        bytes: values.0,
+        hold,
+    }))
+}
+
+/// A numeric file that is told from its start to its end, without its header.
+struct FileInMemory(Vec<u8>);
+
+impl Recipe for FileInMemory {
+    fn copy(&mut self, _: MemberNumber, _: std::ops::Range<u64>, _: u64) -> Result<()> {
+        Err(Error::Bug("what is computed copies nothing".into()))
+    }
+
+    fn put(&mut self, _: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
+        let header = header::magic(Number::U32).len() as u64;
+        let before = usize::try_from(header.saturating_sub(at)).unwrap_or(usize::MAX);
+        let values = bytes.get(before..).unwrap_or_default();
+        let len = self.0.len().saturating_add(values.len());
+        let start = self.0.len();
+        fallible::lengthen(&mut self.0, len, DOING)?;
+        self.0[start..].copy_from_slice(values);
+        Ok(())
+    }
+
+    fn set_len(&mut self, _: MemberNumber, _: u64) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! What commands ask of the daemon: to commit, to throw away, to look again.
+//!
+//! They set a reserved attribute on what lies at the path that they were given, so the kernel lets those ask who may write
+//! there, and no path has to be told. What stays staged afterwards, and why, is in the status. Used by `attributes`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::inode::Dirent;
+use super::super::node::Node;
+use super::super::version::ContainerVersion;
+use super::super::xattr::{COMMIT, DISCARD, REFRESH};
+use super::super::{InodeId, Tree};
+use super::{InUse, refused};
+use crate::error::{Error, Result};
+use crate::source::FileKind;
+
+impl Tree {
+    /// Does what setting this attribute asks for; none if it asks for nothing.
+    pub(super) fn requested(&self, inode: InodeId, name: &OsStr) -> Option<Result<()>> {
+        match name.to_str()? {
+            COMMIT => Some(self.commit_below(inode)),
+            DISCARD => Some(self.discard_below(inode)),
+            REFRESH => Some(self.refresh(inode)),
+            _ => None,
+        }
+    }
+
+    /// The containers at or below an inode; of what lies in one, that one.
+    fn path_asked_of(&self, inode: InodeId) -> Result<PathBuf> {
+        match &*self.inodes.get(inode)? {
+            Node::Entry(version, _) => self.inodes.path(version.container),
+            _ => self.inodes.path(inode),
+        }
+    }
+
+    fn lies_below(&self, inode: InodeId, path: &Path) -> bool {
+        let all = self.inodes.paths(inode);
+        all.iter().any(|own| own.starts_with(path))
+    }
+
+    /// Commits everything that is staged at or below an inode, and sees to it that the rest is safe.
+    fn commit_below(&self, inode: InodeId) -> Result<()> {
+        let path = self.path_asked_of(inode)?;
+        for (new, _) in self.new_containers.all() {
+            if self.lies_below(new, &path) {
+                // What stays new has noted why.
+                let _ = self.settle_new(new, InUse::Spared);
+            }
+        }
+        for (staged, version) in self.all_staged() {
+            if self.lies_below(staged, &path) {
+                self.commit_or_keep(staged, &version);
+            }
+        }
+        Ok(())
+    }
+
+    /// Throws away everything that is staged at or below an inode, unless somebody is writing it.
+    fn discard_below(&self, inode: InodeId) -> Result<()> {
+        let path = self.path_asked_of(inode)?;
+        let mut done = Ok(());
+        for (staged, version) in self.all_staged() {
+            if self.lies_below(staged, &path) {
+                done = done.and(self.discard(staged, &version));
+            }
+        }
+        // What has been put into a new container are files, which are removed like any others.
+        let with_drafts = |new: &InodeId| self.shows_drafts(*new) && self.lies_below(*new, &path);
+        let mut new = self.new_containers.all().into_iter();
+        match new.find(|(new, _)| with_drafts(new)) {
+            Some((new, _)) => {
+                let path = self.inodes.path(new).unwrap_or_default();
+                log::warn!(
+                    "{}: is new: what was put into it is not staged; rm -r removes it",
+                    self.store.display(&path).display()
+                );
+                done.and(Err(refused("discard what is new in", &path, libc::EBUSY)))
+            }
+            None => done,
+        }
+    }
+
+    fn discard(&self, container: InodeId, version: &Arc<ContainerVersion>) -> Result<()> {
+        let entries = self.inodes.of_version(version.id);
+        let is_written = |(inode, _): &(InodeId, Vec<Dirent>)| {
+            let open = self.open_files.of_inode(*inode);
+            open.iter().any(|file| file.array_writer().is_some())
+        };
+        if entries.iter().any(is_written) {
+            let path = self.inodes.path(container).unwrap_or_default();
+            return Err(refused("discard what is staged of", &path, libc::EBUSY));
+        }
+        let staged = &version.staged;
+        let turn = staged.take_turn();
+        let Some(now) = staged.now() else {
+            return Ok(());
+        };
+        self.follow(version, &now)?;
+        staged.stored.while_nobody_reads(|| {
+            let discarded = now.stage.discard();
+            staged.show(&self.cache).and(discarded)
+        })?;
+        staged.note_why(None);
+        drop(turn);
+        self.forget_staged(version);
+        // It may have been in the way of a version that somebody else has made since.
+        if let Some(node) = self.inodes.get(container)?.container()
+            && let Some(shown) = &node.known().version
+        {
+            shown.staged.forget_unsettled();
+        }
+        for (entry, _) in entries {
+            self.forget_pages(entry, true);
+        }
+        Ok(())
+    }
+
+    /// What was made or written through the mount is looked into again: it may be a container.
+    fn refresh(&self, inode: InodeId) -> Result<()> {
+        let node = self.inodes.get(inode)?;
+        let path = match &*node {
+            Node::Entry(..) | Node::Special(..) | Node::Unseen(_) => return Ok(()),
+            Node::File(_) => return self.look_into_again(inode),
+            Node::Directory(_) | Node::Container(_) => self.inodes.path(inode)?,
+        };
+        let is_below = |known: &InodeId| *known != InodeId::ROOT && self.lies_below(*known, &path);
+        let known: Vec<InodeId> = self.inodes.all().into_iter().filter(is_below).collect();
+        let mut done = self.forget_ours_below(&path);
+        for inode in known {
+            done = done.and(self.look_into_again(inode));
+        }
+        self.names_changed(inode);
+        done
+    }
+
+    /// One file, or the name of a directory; nobody may be writing it.
+    fn look_into_again(&self, inode: InodeId) -> Result<()> {
+        let node = self.inodes.get(inode)?;
+        let path = self.inodes.path(inode)?;
+        if let Node::File(file) = &*node {
+            let open = self.open_files.of_inode(inode);
+            if open.iter().any(|open| open.written().is_some()) {
+                return Err(refused("look again into", &path, libc::EBUSY));
+            }
+            self.ours.remove(file.at.id);
+            file.look_again();
+        }
+        if let (Node::File(_) | Node::Directory(_), Some(link)) = (&*node, self.inodes.link(inode))
+        {
+            self.names_changed(link.parent);
+            self.invalidate(inode, Some(link));
+        }
+        Ok(())
+    }
+
+    /// Also files that the kernel does not know any more. Those that are being written stay ordinary.
+    fn forget_ours_below(&self, path: &Path) -> Result<()> {
+        if self.ours.is_empty() {
+            return Ok(());
+        }
+        let written = self.written_files();
+        let mut directories = vec![path.to_owned()];
+        while let Some(directory) = directories.pop() {
+            let mut names = Vec::new();
+            let listed = self.store.list(&directory, &mut |name, kind| {
+                names.push((directory.join(name), kind));
+            });
+            match listed {
+                // It is a container, or has gone meanwhile.
+                Err(Error::NotADirectory | Error::NotFound) => continue,
+                other => other?,
+            }
+            for (path, kind) in names {
+                match kind {
+                    FileKind::Directory => directories.push(path),
+                    FileKind::File => {
+                        let id = self.store.stat(&path).map(|stat| stat.identity.id);
+                        if let Ok(id) = id
+                            && !written.contains(&id)
+                        {
+                            self.ours.remove(id);
+                        }
+                    }
+                    FileKind::Symlink | FileKind::Other(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The ordinary files that somebody has open for writing.
+    fn written_files(&self) -> Vec<crate::source::FileId> {
+        let inodes = self.open_files.inodes().into_iter();
+        let open = inodes.flat_map(|inode| self.open_files.of_inode(inode));
+        open.filter_map(|file| Some(file.written()?.1.at.id))
+            .collect()
+    }
+}

@@ -405,7 +405,6 @@ fn wrong_usage_ends_with_2_and_says_how_it_goes() {
         &["frobnicate"][..],
         &[],
         &["cat"],
-        &["cat", "x"],
         &["verify"],
         &["ls", "--long"],
     ] {

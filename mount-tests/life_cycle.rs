@@ -383,8 +383,9 @@ fn a_killed_daemon_is_told_of_and_cleared() {
     };
     wait_until("the mount is dead", is_dead);
     mount(&[], source, mountpoint).failed_saying(1, &["daemon has died", "arrayfs umount"]);
-    let status = arrayfs([Path::new("status"), mountpoint]).success().text();
-    assert!(status.contains("dead"), "{status}");
+    let status = arrayfs([Path::new("status"), mountpoint]);
+    assert!(status.text().contains("dead"), "{status:?}");
+    status.failed_saying(1, &["the daemon has ended", "arrayfs umount"]);
     umount(mountpoint).success();
     mounted.assert_ends();
     assert!(mountpoint.is_dir());

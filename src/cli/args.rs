@@ -26,7 +26,7 @@ pub(super) struct Main {
 pub(super) enum Command {
     /// Mount SOURCE at MOUNTPOINT; returns when the mount is usable
     Mount(Box<MountArgs>),
-    /// Unmount; returns when the daemon has ended
+    /// Unmount; returns when the daemon has ended. Exit status 1 if something stays staged
     Umount {
         /// Where it is mounted
         mountpoint: PathBuf,
@@ -39,7 +39,7 @@ pub(super) enum Command {
         /// One JSON document
         #[arg(long)]
         json: bool,
-        /// A directory, which is searched, or a container
+        /// A directory, which is searched, a container, or CONTAINER/ARRAY
         #[arg(default_value = ".")]
         path: PathBuf,
     },
@@ -48,15 +48,15 @@ pub(super) enum Command {
         /// The text of arrays.json
         #[arg(long)]
         json: bool,
-        /// A container file or directory
+        /// A container file or directory, or an array of it: CONTAINER/ARRAY
         container: PathBuf,
     },
     /// Write the decoded bytes of an array to standard output
     Cat {
-        /// A container file or directory
+        /// A container file or directory, or CONTAINER/ARRAY, as 'arrayfs ls' shows it
         container: PathBuf,
-        /// Its name, as 'arrayfs ls' shows it
-        array: String,
+        /// The array's name, if the path is the container's
+        array: Option<String>,
         /// First byte
         #[arg(long, default_value_t = 0)]
         offset: u64,
@@ -70,7 +70,7 @@ pub(super) enum Command {
         /// One JSON document on standard output
         #[arg(long)]
         json: bool,
-        /// Directories, in which all containers are checked, and containers
+        /// Directories, in which all containers are checked, containers, and arrays: CONTAINER/ARRAY
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },
@@ -81,6 +81,11 @@ pub(super) enum Command {
         json: bool,
         /// Where it is mounted; all mounts if left out
         mountpoint: Option<PathBuf>,
+    },
+    /// Look again into what was written through a mount: it may be a container by now
+    Refresh {
+        /// A file or directory in a mount, or in the source of one that writes
+        path: PathBuf,
     },
     /// Changes of arrays that have not been committed
     #[command(subcommand)]

@@ -8,13 +8,10 @@ use super::{CommandResult, Failure, container, output};
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
-use crate::container::inside::{Located, join};
-use crate::container::{Container, Preferences};
+use crate::container::Preferences;
+use crate::container::inside::join;
 
 const CACHE: u64 = 64 << 20;
-
-/// Names told when none of them was meant.
-const MOST_NAMES: usize = 30;
 
 /// Written at a time.
 const STEP: usize = 1 << 20;
@@ -22,7 +19,7 @@ const STEP: usize = 1 << 20;
 pub(super) fn run(
     path: &Path,
     preferences: Preferences,
-    name: &str,
+    name: Option<&str>,
     offset: u64,
     length: Option<u64>,
 ) -> CommandResult {
@@ -61,18 +58,31 @@ pub(super) fn run(
         .or_else(|e| output::failed(e).map_or(Ok(()), Err))
 }
 
-fn open(path: &Path, preferences: Preferences, name: &str) -> Result<Arc<CachedArray>, Failure> {
+/// `name`: within what the path means, if that is not an array.
+fn open(
+    path: &Path,
+    preferences: Preferences,
+    name: Option<&str>,
+) -> Result<Arc<CachedArray>, Failure> {
     let found = container::find(path, preferences)?;
     let cache = BlockCache::new(CACHE);
     let opened = found.open(cache.budget())?;
-    let wanted = opened.resolve(name);
+    let name = join(&found.within, name.unwrap_or_default());
+    let wanted = opened.resolve(&name);
+    if wanted.is_empty() {
+        return Err(Failure::usage(format!(
+            "{} is a container: say which array, as 'arrayfs ls {}' shows them",
+            path.display(),
+            path.display()
+        )));
+    }
     let arrays = opened.all_arrays();
     let Some((index, located)) = arrays
         .iter()
         .enumerate()
         .find(|(_, located)| located.path() == wanted)
     else {
-        return Err(missing(path, &opened, &wanted));
+        return Err(container::missing(&found.shown(), &opened, &wanted));
     };
     let info = located.array.info();
     Ok(Arc::new(CachedArray {
@@ -85,29 +95,4 @@ fn open(path: &Path, preferences: Preferences, name: &str) -> Result<Arc<CachedA
         group: Arc::clone(&located.group),
         prefix: Arc::from([]),
     }))
-}
-
-/// Why there is no such array.
-fn missing(path: &Path, opened: &Arc<Container>, name: &str) -> Failure {
-    let mut faults = opened.all_faults().into_iter();
-    if let Some(fault) = faults.find(|fault| fault.array.as_deref() == Some(name)) {
-        return Failure::new(fault);
-    }
-    let mut unreadable = opened.all_unreadable().into_iter();
-    if let Some((group, member)) =
-        unreadable.find(|(group, member)| join(group, &member.name) == name)
-    {
-        let error = member.error().of_array(&group, &member.name);
-        return Failure::from(error.of_container(path));
-    }
-    let arrays = opened.all_arrays();
-    let mut names: Vec<String> = arrays.iter().take(MOST_NAMES).map(Located::path).collect();
-    if arrays.len() > MOST_NAMES {
-        names.push(format!("and {} more", arrays.len() - MOST_NAMES));
-    }
-    Failure::new(format!(
-        "{} has no array '{name}'; it has: {}",
-        path.display(),
-        names.join(", ")
-    ))
 }

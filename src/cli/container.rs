@@ -1,10 +1,17 @@
 //! Finding and opening containers for the commands that work without a mount.
+//!
+//! A path may be that of a container, of an array in it (`CONTAINER/ARRAY`, as `ls` prints it), or of either in a mount:
+//! [`place_of`] finds out which.
 
+use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Failure;
+use super::in_mount::InMount;
 use crate::commit::recovery::open_through;
+use crate::container::inside::{Located, join};
 use crate::container::{Candidate, Container, FORMATS, Preferences, Recognised, recognise};
 use crate::error::{Error, plain};
 use crate::memory::budget::Budget;
@@ -18,6 +25,15 @@ pub(super) struct Root {
     pub(super) path: PathBuf,
 }
 
+/// What a path that was given leads to.
+struct Place {
+    root: Root,
+    /// Where that lies, without links, in no mount.
+    stored: PathBuf,
+    /// An array or group of the container that it is, or nothing: all of it.
+    within: String,
+}
+
 /// A container that was found.
 pub(super) struct FoundContainer {
     pub(super) store: Arc<dyn Store>,
@@ -25,11 +41,14 @@ pub(super) struct FoundContainer {
     pub(super) local: Arc<LocalStore>,
     pub(super) path: PathBuf,
     pub(super) recognised: Recognised,
+    /// The array or group that is meant; empty: all of it.
+    pub(super) within: String,
 }
 
 /// The store and the path in it of what is to be mounted: a directory, or one container file.
 pub(super) fn root_of(path: &Path, preferences: Preferences) -> Result<Root, Failure> {
-    let root = place_of(path)?;
+    let failed = |e| Failure::new(format!("{}: {}", path.display(), plain(&e)));
+    let root = root_at(&path.canonicalize().map_err(failed)?, path)?;
     let kind = root.store.stat(&root.path)?.kind;
     if kind == FileKind::Directory || found_at(&root, preferences)?.is_some() {
         return Ok(root);
@@ -38,28 +57,100 @@ pub(super) fn root_of(path: &Path, preferences: Preferences) -> Result<Root, Fai
 }
 
 /// Directories are stores of their own; a file lies in the store of its directory. Messages spell paths
-/// as they were given.
-fn place_of(path: &Path) -> Result<Root, Failure> {
-    let failed = |at: &Path, e| Failure::new(format!("{}: {}", at.display(), plain(&e)));
-    let canonical = path.canonicalize().map_err(|e| failed(path, e))?;
-    let split = (
-        canonical.is_dir(),
-        canonical.parent(),
-        canonical.file_name(),
-    );
-    let (directory, shown, name) = match split {
+/// as they were given: `given` is `stored`, however it is spelled.
+fn root_at(stored: &Path, given: &Path) -> Result<Root, Failure> {
+    let (directory, shown, name) = match (stored.is_dir(), stored.parent(), stored.file_name()) {
         (false, Some(parent), Some(name)) => {
-            let given = path.file_name() == Some(name);
-            let shown = path.parent().filter(|_| given).unwrap_or(parent);
+            let is_named = given.file_name() == Some(name);
+            let shown = given.parent().filter(|_| is_named).unwrap_or(parent);
             (parent, shown, PathBuf::from(name))
         }
-        _ => (canonical.as_path(), path, PathBuf::new()),
+        _ => (stored, given, PathBuf::new()),
     };
-    let store = LocalStore::open(directory, shown).map_err(|e| failed(directory, e))?;
+    let store = LocalStore::open(directory, shown);
+    let failed = |e| Failure::new(format!("{}: {}", directory.display(), plain(&e)));
     Ok(Root {
-        store: Arc::new(store),
+        store: Arc::new(store.map_err(failed)?),
         path: name,
     })
+}
+
+/// What a path means: what lies there, or else the nearest container above it and what of that is named.
+fn place_of(path: &Path, preferences: Preferences) -> Result<Place, Failure> {
+    let failed = |e: io::Error| Failure::new(format!("{}: {}", path.display(), plain(&e)));
+    let (mut stored, rest) = existing(path).map_err(failed)?;
+    if let Some(place) = InMount::at(&stored)? {
+        stored = place.in_source()?;
+    }
+    let whole = match rest.as_os_str().is_empty() {
+        true => stored,
+        false => stored.join(rest),
+    };
+    let mut within: Vec<&OsStr> = Vec::new();
+    for (above, stored) in whole.ancestors().enumerate() {
+        if let Some(root) = root_that_is(stored, spelled(path, above, stored), above, preferences)?
+        {
+            within.reverse();
+            let within = within.iter().map(|name| name.to_string_lossy());
+            return Ok(Place {
+                root,
+                stored: stored.to_owned(),
+                within: within.collect::<Vec<_>>().join("/"),
+            });
+        }
+        within.extend(stored.file_name());
+    }
+    Err(match std::fs::metadata(path) {
+        Ok(_) => not_a_container(path),
+        Err(e) => failed(e),
+    })
+}
+
+/// What lies at a path: a container, or, if this is what was named (`above` is 0), any directory. What lies above and cannot
+/// be looked at is none.
+fn root_that_is(
+    stored: &Path,
+    given: &Path,
+    above: usize,
+    preferences: Preferences,
+) -> Result<Option<Root>, Failure> {
+    if std::fs::symlink_metadata(stored).is_err() {
+        return Ok(None);
+    }
+    if above == 0 {
+        let root = root_at(stored, given)?;
+        let is_it = stored.is_dir() || found_at(&root, preferences)?.is_some();
+        return Ok(is_it.then_some(root));
+    }
+    let root = root_at(stored, given).ok();
+    Ok(root.filter(|root| matches!(found_at(root, preferences), Ok(Some(_)))))
+}
+
+/// So many names above a path, as it was given; as it is `stored` if that is another name, behind a link.
+fn spelled<'a>(path: &'a Path, above: usize, stored: &'a Path) -> &'a Path {
+    match path.ancestors().nth(above) {
+        Some(given) if above == 0 || given.file_name() == stored.file_name() => given,
+        _ => stored,
+    }
+}
+
+/// The part of a path that is there, without links, and what follows it.
+pub(super) fn existing(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let missing = match path.canonicalize() {
+        Ok(whole) => return Ok((whole, PathBuf::new())),
+        Err(e) if !matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR)) => return Err(e),
+        Err(e) => e,
+    };
+    for above in path.ancestors().skip(1) {
+        let above_or_here = match above.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => above,
+        };
+        if let (Ok(found), Ok(rest)) = (above_or_here.canonicalize(), path.strip_prefix(above)) {
+            return Ok((found, rest.to_owned()));
+        }
+    }
+    Err(missing)
 }
 
 fn found_at(root: &Root, preferences: Preferences) -> Result<Option<FoundContainer>, Error> {
@@ -71,12 +162,18 @@ fn found_at(root: &Root, preferences: Preferences) -> Result<Option<FoundContain
         local: Arc::clone(&root.store),
         path: root.path.clone(),
         recognised,
+        within: String::new(),
     }))
 }
 
-/// The container at exactly this path.
+/// The container at a path, or that with the array at it.
 pub(super) fn find(path: &Path, preferences: Preferences) -> Result<FoundContainer, Failure> {
-    found_at(&place_of(path)?, preferences)?.ok_or_else(|| not_a_container(path))
+    let place = place_of(path, preferences)?;
+    let found = found_at(&place.root, preferences)?.ok_or_else(|| not_a_container(path))?;
+    Ok(FoundContainer {
+        within: place.within,
+        ..found
+    })
 }
 
 fn not_a_container(path: &Path) -> Failure {
@@ -96,7 +193,12 @@ pub(super) fn walk(
     failed: &mut dyn FnMut(Error),
     visit: &mut dyn FnMut(FoundContainer),
 ) -> Result<(), Failure> {
-    walk_place(place_of(path)?, preferences, failed, visit);
+    let place = place_of(path, preferences)?;
+    if !place.within.is_empty() {
+        visit(find(path, preferences)?);
+        return Ok(());
+    }
+    walk_place(place.root, preferences, failed, visit);
     Ok(())
 }
 
@@ -108,11 +210,11 @@ pub(super) fn walk_beside(
     failed: &mut dyn FnMut(Error),
     visit: &mut dyn FnMut(FoundContainer),
 ) -> Result<(), Failure> {
-    let root = place_of(path)?;
+    let Place { root, stored, .. } = place_of(path, preferences)?;
     let is_container = root.path.as_os_str().is_empty()
         && found_at(&root, preferences).is_ok_and(|found| found.is_some());
     let above = match is_container {
-        true => path.canonicalize().ok().and_then(|path| above(&path)),
+        true => above(&stored),
         false => None,
     };
     walk_place(above.unwrap_or(root), preferences, failed, visit);
@@ -177,4 +279,53 @@ impl FoundContainer {
     pub(super) fn shown(&self) -> PathBuf {
         self.store.display(&self.path)
     }
+
+    /// The paths of the arrays that are meant: of the one that was named, or of those in the group that was.
+    pub(super) fn meant(&self, opened: &Arc<Container>) -> Result<Meant, Failure> {
+        let wanted = opened.resolve(&self.within);
+        let meant = Meant(wanted);
+        let arrays = opened.all_arrays();
+        match arrays.iter().any(|located| meant.has(&located.path())) || meant.0.is_empty() {
+            true => Ok(meant),
+            false => Err(missing(&self.shown(), opened, &meant.0)),
+        }
+    }
+}
+
+/// Which arrays of a container a path means.
+pub(super) struct Meant(String);
+
+impl Meant {
+    pub(super) fn has(&self, array: &str) -> bool {
+        let rest = array.strip_prefix(&self.0);
+        self.0.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Names told when none of them was meant.
+const MOST_NAMES: usize = 30;
+
+/// Why there is no such array.
+pub(super) fn missing(path: &Path, opened: &Arc<Container>, name: &str) -> Failure {
+    let mut faults = opened.all_faults().into_iter();
+    if let Some(fault) = faults.find(|fault| fault.array.as_deref() == Some(name)) {
+        return Failure::new(fault);
+    }
+    let mut unreadable = opened.all_unreadable().into_iter();
+    if let Some((group, member)) =
+        unreadable.find(|(group, member)| join(group, &member.name) == name)
+    {
+        let error = member.error().of_array(&group, &member.name);
+        return Failure::from(error.of_container(path));
+    }
+    let arrays = opened.all_arrays();
+    let mut names: Vec<String> = arrays.iter().take(MOST_NAMES).map(Located::path).collect();
+    if arrays.len() > MOST_NAMES {
+        names.push(format!("and {} more", arrays.len() - MOST_NAMES));
+    }
+    Failure::new(format!(
+        "{} has no array '{name}'; it has: {}",
+        path.display(),
+        names.join(", ")
+    ))
 }

@@ -9,14 +9,22 @@ use crate::container::describe::{ArrayDescription, Description, arrays_json, des
 use crate::memory::budget::Budget;
 
 pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
-    let opened = container::find(path, preferences)?.open(&Budget::by_default())?;
-    if json {
+    let found = container::find(path, preferences)?;
+    let opened = found.open(&Budget::by_default())?;
+    let meant = found.meant(&opened)?;
+    if json && found.within.is_empty() {
         let text = arrays_json(&opened)?;
-        output::print(|out| out.write_all(&text))
-    } else {
-        let description = describe(&opened)?;
-        output::print(|out| print(out, path, &description))
+        return output::print(|out| out.write_all(&text));
     }
+    let mut description = describe(&opened)?;
+    description.keep(&|name| meant.has(name));
+    output::print(|out| match json {
+        true => {
+            serde_json::to_writer_pretty(&mut *out, &description.arrays)?;
+            writeln!(out)
+        }
+        false => print(out, &found.shown(), &description),
+    })
 }
 
 fn print(out: &mut impl Write, path: &Path, container: &Description<'_>) -> io::Result<()> {

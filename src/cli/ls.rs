@@ -17,9 +17,8 @@ use crate::memory::budget::Budget;
 pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool) -> CommandResult {
     let mut errors = Vec::new();
     let mut found = Vec::new();
-    container::walk(path, preferences, &mut |e| errors.push(e), &mut |f| {
-        found.push(f)
-    })?;
+    let mut failed = |e: Error| errors.push(e.to_string());
+    container::walk(path, preferences, &mut failed, &mut |f| found.push(f))?;
     output::print(|out| match json {
         true => print_json(out, &found, &mut errors),
         false => each(&found, &mut errors, |path, container| {
@@ -39,15 +38,25 @@ pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool)
 /// Describes containers one after the other: as long as one is open, so are its files.
 fn each(
     found: &[FoundContainer],
-    errors: &mut Vec<Error>,
+    errors: &mut Vec<String>,
     mut list: impl FnMut(&Path, &Description<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let budget = Budget::by_default();
     for container in found {
-        let opened = container.open(&budget);
-        match opened.as_ref().map_err(Error::clone).and_then(describe) {
-            Ok(description) => list(&container.shown(), &description)?,
-            Err(e) => errors.push(e),
+        let opened = match container.open(&budget) {
+            Ok(opened) => opened,
+            Err(e) => {
+                errors.push(e.to_string());
+                continue;
+            }
+        };
+        match (container.meant(&opened), describe(&opened)) {
+            (Ok(meant), Ok(mut description)) => {
+                description.keep(&|name| meant.has(name));
+                list(&container.shown(), &description)?;
+            }
+            (Err(failure), _) => errors.push(failure.message),
+            (_, Err(e)) => errors.push(e.to_string()),
         }
     }
     Ok(())
@@ -56,7 +65,7 @@ fn each(
 fn print_json(
     out: &mut impl Write,
     found: &[FoundContainer],
-    errors: &mut Vec<Error>,
+    errors: &mut Vec<String>,
 ) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::pretty(&mut *out);
     let mut list = serializer.serialize_seq(None)?;

@@ -5,12 +5,14 @@
 mod args;
 mod cat;
 mod container;
+mod in_mount;
 mod info;
 mod ls;
 mod mount;
 mod options;
 mod output;
 mod preconditions;
+mod refresh;
 mod report;
 mod running;
 mod size;
@@ -114,9 +116,10 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
             array,
             offset,
             length,
-        } => cat::run(&container, preferences, &array, offset, length),
+        } => cat::run(&container, preferences, array.as_deref(), offset, length),
         Command::Verify { json, paths } => verify::run(&paths, preferences, json),
         Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
+        Command::Refresh { path } => refresh::run(&path),
         Command::Stage(command) => stage::run(&command, preferences),
         Command::Hdf5Worker => hdf5_worker(),
         Command::Guardian { daemon, thread } => {

@@ -5,6 +5,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::Failure;
+use super::in_mount::InMount;
 use super::options::MountOptions;
 use crate::daemon::mount_table;
 use crate::kernel::session;
@@ -31,6 +32,21 @@ pub(super) fn check(
 }
 
 fn check_source(source: &Path) -> Result<PathBuf, Failure> {
+    let canonical = existing_source(source)?;
+    match InMount::at(&canonical)? {
+        None => Ok(canonical),
+        Some(place) => {
+            let (at, of) = (place.mounted.mountpoint.display(), &place.mounted.source);
+            Err(Failure::new(format!(
+                "the source {} lies in the arrayfs mount at {at}, whose containers are directories already; \
+                 mount from its source: {of}",
+                source.display()
+            )))
+        }
+    }
+}
+
+fn existing_source(source: &Path) -> Result<PathBuf, Failure> {
     source.canonicalize().map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => Failure::new(format!(
             "the source {} does not exist; give a directory, or a container file",

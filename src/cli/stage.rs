@@ -1,7 +1,9 @@
-//! `arrayfs stage`: changes of arrays that a mount has left uncommitted, without a mount.
+//! `arrayfs stage`: changes of arrays that are not committed. Here: those that a mount has left; [`served`]: those of a mount.
 //!
 //! They lie in logs beside their containers, those of new containers in directories of drafts. Committing and discarding need
 //! the log's lock, or that of the directory as a source: what a mount has staged is its own.
+
+mod served;
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -12,6 +14,7 @@ use serde_json::json;
 
 use super::args::StageCommand;
 use super::container::{FoundContainer, walk_beside};
+use super::in_mount::InMount;
 use super::{CommandResult, Failure, output, size};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
@@ -39,7 +42,18 @@ enum LeftChanges {
     Drafts(LeftDrafts),
 }
 
+/// What is done to what a mount has left of a container.
+type Settle = fn(&StagedContainerFile) -> Result<(), Failure>;
+
 pub(super) fn run(command: &StageCommand, preferences: Preferences) -> CommandResult {
+    let (path, settle): (_, Option<Settle>) = match command {
+        StageCommand::Ls { path, .. } => (path, None),
+        StageCommand::Commit { path } => (path, Some(commit)),
+        StageCommand::Discard { path } => (path, Some(throw_away)),
+    };
+    if let Some(place) = InMount::written_at(path)?.filter(|place| place.mounted.writable) {
+        return served::run(command, &place, preferences, settle);
+    }
     match command {
         StageCommand::Ls { json, path } => list(path, preferences, *json),
         StageCommand::Commit { path } => each(path, preferences, "committed", commit),

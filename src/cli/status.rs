@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::in_mount::InMount;
 use super::{CommandResult, Failure, output, size};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;
@@ -18,7 +19,12 @@ pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> CommandResult {
     let mut mounts = mount_table::mounts().map_err(Failure::new)?;
     if let Some(wanted) = mountpoint {
         let path = wanted.canonicalize().unwrap_or_else(|_| wanted.to_owned());
-        mounts.retain(|mounted| mounted.mountpoint == path);
+        // A dead mount is found by its path alone, any other one by what lies in it, too.
+        let mountpoint = match InMount::at(&path) {
+            Ok(Some(place)) => place.mounted.mountpoint,
+            _ => path,
+        };
+        mounts.retain(|mounted| mounted.mountpoint == mountpoint);
         if mounts.is_empty() {
             return Err(Failure::new(format!(
                 "{} is not an arrayfs mount; 'arrayfs status' lists those there are",
@@ -36,7 +42,21 @@ pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> CommandResult {
     output::print(|out| match json {
         true => print_json(out, &states),
         false => print(out, &states),
-    })
+    })?;
+    let mut dead = states
+        .iter()
+        .filter(|(_, state)| state.as_ref().is_err_and(is_dead))
+        .peekable();
+    if dead.peek().is_none() {
+        return Ok(());
+    }
+    for (mounted, _) in dead {
+        let path = mounted.mountpoint.display();
+        output::complain(format!(
+            "{path}: the daemon has ended; clear the mount: arrayfs umount {path}"
+        ));
+    }
+    Err(Failure::silent())
 }
 
 /// A daemon that does not answer for this long is not waited for.
@@ -143,7 +163,11 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
     staged
         .into_iter()
         .flatten()
-        .try_for_each(|staged| print_staged(out, staged))
+        .try_for_each(|staged| print_staged(out, staged))?;
+    match state["staged_unlisted"].as_u64() {
+        None | Some(0) => Ok(()),
+        Some(more) => writeln!(out, "  staged  {more} more containers"),
+    }
 }
 
 /// A container of which something is staged, and why it is not committed if that was tried.
@@ -159,7 +183,8 @@ fn print_staged(out: &mut impl Write, staged: &Value) -> io::Result<()> {
     )
 }
 
-fn describe(e: &io::Error) -> String {
+/// What keeps a daemon from telling.
+pub(super) fn describe(e: &io::Error) -> String {
     match e.kind() {
         _ if is_dead(e) => "dead: the daemon has ended; clear it with arrayfs umount".into(),
         io::ErrorKind::PermissionDenied => "serving another user".into(),

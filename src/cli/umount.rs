@@ -1,5 +1,7 @@
 //! `arrayfs umount`: have everything written and committed, unmount, and wait until the daemon has ended.
 //!
+//! What stays staged is named and safe, and keeps no mount: it is unmounted all the same, and the exit status is 1.
+//!
 //! The wait is bounded: a daemon serves as long as the file system is mounted anywhere, and that may be
 //! in mount namespaces which this process has no say in.
 
@@ -11,6 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::Value;
 
 use super::{CommandResult, Failure, output, status};
 use crate::daemon::connection;
@@ -33,12 +36,18 @@ pub(super) fn run(mountpoint: &Path) -> CommandResult {
         Ok(status) => {
             let daemon = status["pid"].as_u64().and_then(|pid| pid.try_into().ok());
             let watched = daemon.and_then(Daemon::watch);
+            let mut left = Left::Nothing;
             if mounted.writable {
                 write_out(&mounted)?;
-                commit(&mounted)?;
+                left = commit(&mounted)?;
             }
             unmount(&mounted, false)?;
-            watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))
+            watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))?;
+            match left {
+                Left::Nothing => Ok(()),
+                // Each has been named.
+                Left::Staged => Err(Failure::silent()),
+            }
         }
         // The daemon has died, or this user may not look into the mount.
         Err(e) if status::is_dead(&e) => unmount(&mounted, true),
@@ -112,8 +121,15 @@ fn write_out(mounted: &Mounted) -> CommandResult {
     }
 }
 
+/// What a mount leaves to the next one, or to `arrayfs stage`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    Staged,
+}
+
 /// Has the daemon commit what has been written to arrays, however long that takes, and names what stays staged.
-fn commit(mounted: &Mounted) -> CommandResult {
+fn commit(mounted: &Mounted) -> Result<Left, Failure> {
     let mountpoint = mounted.mountpoint.clone();
     let flags = rustix::fs::XattrFlags::empty();
     let done = write_out::aside(move || {
@@ -123,17 +139,36 @@ fn commit(mounted: &Mounted) -> CommandResult {
     let failed = |e: io::Error| Failure::new(format!("{path} is not unmounted: {}", plain(&e)));
     // Whoever may not ask for it leaves it to the daemon's end.
     if answer(mounted, &done.map_err(failed)?)?.is_err() {
-        return Ok(());
+        return Ok(Left::Nothing);
     }
-    let Ok(status) = status::of(&mounted.mountpoint) else {
-        return Ok(());
-    };
-    for staged in status["staged"].as_array().into_iter().flatten() {
+    match status::of(&mounted.mountpoint) {
+        Ok(status) => Ok(name_staged(&status)),
+        Err(e) => {
+            let (path, e) = (mounted.mountpoint.display(), plain(&e));
+            output::complain(format!(
+                "{path}: what stays staged cannot be told: {e}; 'arrayfs stage ls' lists it"
+            ));
+            Ok(Left::Staged)
+        }
+    }
+}
+
+/// A line for each container of which something stays staged.
+fn name_staged(status: &Value) -> Left {
+    let staged: Vec<&Value> = status["staged"].as_array().into_iter().flatten().collect();
+    for staged in &staged {
         let text = |name: &str| staged[name].as_str().unwrap_or_default();
         let (path, why) = (text("path"), text("why"));
         output::complain(format!("{path}: stays staged: {why}"));
     }
-    Ok(())
+    match status["staged_unlisted"].as_u64() {
+        None | Some(0) => {}
+        Some(more) => output::complain(format!("{more} more containers stay staged")),
+    }
+    match staged.is_empty() {
+        true => Left::Nothing,
+        false => Left::Staged,
+    }
 }
 
 /// What is done aside comes to, as long as the daemon is not stopped.

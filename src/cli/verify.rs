@@ -66,15 +66,10 @@ fn verify_path<'a>(
     jobs: &Sender<CheckJob<'a>>,
     report: &'a Report,
 ) -> std::result::Result<(), Failure> {
-    if path.is_dir() {
-        let failed = &mut |e: Error| report.fault(&e.to_string());
-        container::walk(path, preferences, failed, &mut |found| {
-            plan(&found, budget, jobs, report);
-        })
-    } else {
-        plan(&container::find(path, preferences)?, budget, jobs, report);
-        Ok(())
-    }
+    let failed = &mut |e: Error| report.fault(&e.to_string());
+    container::walk(path, preferences, failed, &mut |found| {
+        plan(&found, budget, jobs, report);
+    })
 }
 
 /// Something to check, and the container that it is of.
@@ -112,6 +107,13 @@ fn plan_container<'a>(
     jobs: &Sender<CheckJob<'a>>,
 ) -> Result<()> {
     let (opened, report) = (found.open(budget)?, subject.report);
+    let meant = match found.meant(&opened) {
+        Ok(meant) => meant,
+        Err(failure) => {
+            report.fault(&failure.message);
+            return Ok(());
+        }
+    };
     report
         .containers
         .fetch_add(opened.all().len() as u64, Relaxed);
@@ -127,11 +129,15 @@ fn plan_container<'a>(
         // The workers live as long as this sender.
         let _ = jobs.send(CheckJob { subject, what });
     };
-    for located in opened.all_arrays() {
+    let arrays = opened.all_arrays().into_iter();
+    for located in arrays.filter(|located| meant.has(&located.path())) {
         report.arrays.fetch_add(1, Relaxed);
         if let Err(e) = guarded(|| plan_array(&located, report, &order)) {
             subject.error(located.locate(e));
         }
+    }
+    if !found.within.is_empty() {
+        return Ok(());
     }
     for (group, check) in opened.all_checks() {
         order(Task::Between(group, check));

@@ -16,7 +16,8 @@ pub use super::standing::LogStanding;
 use super::standing::{NameHolder, hidden_path_of, holder, name_of, path_of, standing};
 use super::undone::undo;
 use crate::array::Info;
-use crate::container::rewrite::Rewrite;
+use crate::container::restated::restate;
+use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::container::{Container, Recognised};
 use crate::disk::{Caller, Disk, Place, Target};
 use crate::error::{Error, Fault, Result};
@@ -169,7 +170,7 @@ pub fn open_through(
     if layers.is_empty() {
         return Ok(container);
     }
-    let rewrite = container.rewrite.clone();
+    let (rewrite, mut changed) = (container.rewrite.clone(), Vec::new());
     let written = container.arrays.iter_mut().chain(&mut container.lines);
     for (number, array) in written.enumerate() {
         let number = StagedArray(u32::try_from(number).unwrap_or(u32::MAX));
@@ -187,6 +188,18 @@ pub fn open_through(
                 .unwrap_or_else(|| info.clone())
         };
         *array = Arc::new(overlay.reshaped(Arc::new(reshape)));
+        let len = layers.first().map_or(0, |top| top.len(number));
+        changed.push(ChangedArray {
+            shown: Arc::clone(array),
+            len,
+            ranges: std::iter::once(0..len).collect(),
+            visible: 0,
+            ahead: None,
+        });
+    }
+    // The arrays are shown all the same.
+    if let Err(e) = restate(&mut container, &changed, budget) {
+        log::warn!("{}: {e}", store.display(path).display());
     }
     Ok(container)
 }

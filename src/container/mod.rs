@@ -23,6 +23,7 @@ pub mod netcdf;
 mod numbers;
 #[cfg(test)]
 mod out_of_memory;
+pub mod restated;
 pub mod rewrite;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -13,10 +13,19 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
     pub mountpoint: PathBuf,
+    /// What of the file system is mounted there: all of it (`/`), unless it is a bind mount of a part.
+    pub root: PathBuf,
     /// As told when it was mounted: a path, escaped as docs/semantics.md says under "Names".
     pub source: String,
     pub device: Device,
     pub writable: bool,
+}
+
+impl Mounted {
+    /// What of the file system is mounted, as a path from its root: all of it (nothing), unless this is a bind mount.
+    pub fn part(&self) -> &Path {
+        self.root.strip_prefix("/").unwrap_or(&self.root)
+    }
 }
 
 /// The number of a mounted file system. No other has it while this one is mounted somewhere or served.
@@ -70,6 +79,19 @@ pub fn find(mountpoint: &Path) -> io::Result<Option<Mounted>> {
     Ok(mounts()?.into_iter().rfind(|m| m.mountpoint == mountpoint))
 }
 
+/// The arrayfs mount that a path lies in, or is the root of; the path has no links in it.
+pub fn covering(path: &Path) -> io::Result<Option<Mounted>> {
+    let covers = |mounted: &Mounted| path.starts_with(&mounted.mountpoint);
+    let depth = |mounted: &Mounted| mounted.mountpoint.components().count();
+    // Of those at one place the last hides the others.
+    let deepest = mounts()?.into_iter().filter(covers).max_by_key(depth);
+    let Some(mounted) = deepest else {
+        return Ok(None);
+    };
+    // Something else may be mounted in it.
+    Ok((device_at(path)? == mounted.device).then_some(mounted))
+}
+
 /// Fields: id, parent, device, root, mountpoint, options, optional fields, `-`, type, source, options.
 fn parse(line: &[u8]) -> Option<Mounted> {
     let fields: Vec<&[u8]> = line.split(|&b| b == b' ').collect();
@@ -86,6 +108,7 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     let source = String::from_utf8_lossy(&unescape(fields.get(dash + 2)?)).into_owned();
     Some(Mounted {
         mountpoint: mountpoint.into(),
+        root: OsString::from_vec(unescape(fields.get(3)?)).into(),
         source,
         device: parse_device(fields.get(2)?)?,
         writable: !read_only(fields.get(5)) && !read_only(fields.get(dash + 3)),
@@ -134,6 +157,7 @@ mod tests {
         let line = br"36 35 0:44 / /mnt/a\040b ro,relatime shared:1 - fuse.arrayfs /data\134x ro";
         let mounted = parse(line).unwrap();
         assert_eq!(mounted.mountpoint, Path::new("/mnt/a b"));
+        assert_eq!(mounted.root, Path::new("/"));
         assert_eq!(mounted.source, r"/data\x");
         assert_eq!(mounted.device.to_string(), "0:44");
         assert!(!mounted.writable);

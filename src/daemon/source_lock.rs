@@ -53,7 +53,7 @@ struct Process {
     name: String,
     is_daemon: bool,
     /// What it serves, if it is a daemon whose mount is there.
-    mount: Option<Mounted>,
+    mount: Option<Box<Mounted>>,
 }
 
 /// A lock that could not be had.
@@ -225,7 +225,7 @@ impl Process {
             pid,
             name: processes::name(pid).unwrap_or_default(),
             is_daemon,
-            mount: is_daemon.then(mount).flatten(),
+            mount: is_daemon.then(mount).flatten().map(Box::new),
         }
     }
 
@@ -266,7 +266,7 @@ impl fmt::Display for Rival {
             );
         };
         let Process { pid, name, .. } = process;
-        match &process.mount {
+        match process.mount.as_deref() {
             Some(Mounted {
                 mountpoint, source, ..
             }) => {

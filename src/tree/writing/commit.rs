@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -337,7 +337,7 @@ impl Tree {
 
     /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and why. `new`: what becomes of new
     /// containers of which something is open.
-    pub fn commit_all(&self, new: InUse) -> Vec<(std::path::PathBuf, String)> {
+    pub fn commit_all(&self, new: InUse) -> Vec<(PathBuf, String)> {
         let mut left = self.pack_all(new);
         for (inode, version) in self.all_staged() {
             left.extend(self.commit_or_keep(inode, &version));

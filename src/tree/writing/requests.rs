@@ -112,7 +112,7 @@ impl Tree {
             shown.staged.forget_unsettled();
         }
         for (entry, _) in entries {
-            self.forget_pages(entry, true);
+            self.outdated.add(entry, None);
         }
         Ok(())
     }

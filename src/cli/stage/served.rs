@@ -1,0 +1,192 @@
+//! `arrayfs stage` for what lies in a mount, or in the source of one that writes: through the daemon, whose changes they are.
+//!
+//! Logs that lie there from before are first looked at by the daemon, which goes on with those that it can. What it cannot settle
+//! (changes of another version of a container) is nobody's, and settled here as without a mount.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{
+    FoundContainer, LeftChanges, Settle, StagedContainerFile, bytes, find, staged, standing,
+};
+use crate::cli::args::StageCommand;
+use crate::cli::in_mount::{InMount, StagedThere};
+use crate::cli::{CommandResult, Failure, output, size};
+use crate::container::Preferences;
+use crate::error::Error;
+use crate::tree::xattr::{COMMIT, DISCARD, STATE};
+
+pub(super) fn run(
+    command: &StageCommand,
+    place: &InMount,
+    preferences: Preferences,
+    settle: Option<Settle>,
+) -> CommandResult {
+    match command {
+        StageCommand::Ls { json, .. } => list(place, preferences, *json),
+        StageCommand::Commit { .. } => each(place, preferences, (COMMIT, "committed"), settle),
+        StageCommand::Discard { .. } => each(place, preferences, (DISCARD, "discarded"), settle),
+    }
+}
+
+/// Has the daemon look at what was left here, which goes on with what it can. Gives the containers concerned.
+fn look(
+    place: &InMount,
+    preferences: Preferences,
+) -> Result<(Vec<FoundContainer>, Vec<Error>), Failure> {
+    let (containers, mut errors) = find(&place.given, preferences)?;
+    let mut concerned = Vec::new();
+    for left in staged(containers) {
+        match left {
+            Ok(left) => {
+                if let Some(path) = place.in_mount(&left.container.shown()) {
+                    // Whatever it says: to be asked is to look into the container.
+                    let _ = rustix::fs::getxattr(&path, STATE, &mut [0; 4096][..]);
+                }
+                concerned.push(left.container);
+            }
+            Err(e) => errors.push(e),
+        }
+    }
+    Ok((concerned, errors))
+}
+
+/// Those of them that the daemon does not name, as far as something is left there.
+fn others(
+    containers: Vec<FoundContainer>,
+    place: &InMount,
+    named: &[StagedThere],
+) -> impl Iterator<Item = Result<StagedContainerFile, Error>> {
+    let named: Vec<PathBuf> = named
+        .iter()
+        .map(|there| place.mount_path(&there.inside))
+        .collect();
+    let is_other = |container: &FoundContainer| {
+        let path = place.in_mount(&container.shown());
+        path.is_none_or(|path| !named.contains(&path))
+    };
+    staged(containers.into_iter().filter(is_other).collect())
+}
+
+fn list(place: &InMount, preferences: Preferences, json: bool) -> CommandResult {
+    let (containers, mut errors) = look(place, preferences)?;
+    let named = place.staged()?;
+    let there = named.iter().map(|there| {
+        let state = match (&there.why, there.new) {
+            (_, true) => standing_of_new().to_owned(),
+            (Some(why), _) => format!("staged: {why}"),
+            (None, _) => "staged: it is being written".to_owned(),
+        };
+        (place.spelled(&there.inside), there.bytes, state)
+    });
+    let mut all: Vec<(PathBuf, u64, String)> = there.collect();
+    for left in others(containers, place, &named) {
+        match left {
+            Ok(left) => {
+                let state = standing(&left.left).to_owned();
+                all.push((left.container.shown(), bytes(&left), state));
+            }
+            Err(e) => errors.push(e),
+        }
+    }
+    output::print(|out| print(out, &all, json))?;
+    errors.iter().for_each(output::complain);
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::silent()),
+    }
+}
+
+fn standing_of_new() -> &'static str {
+    "new, not packed yet"
+}
+
+fn print(out: &mut impl Write, all: &[(PathBuf, u64, String)], json: bool) -> std::io::Result<()> {
+    if json {
+        let each = all.iter().map(
+            |(path, bytes, state)| json!({ "path": output::path_text(path), "bytes": bytes, "state": state }),
+        );
+        serde_json::to_writer_pretty(&mut *out, &each.collect::<Vec<_>>())?;
+        return writeln!(out);
+    }
+    if all.is_empty() {
+        return writeln!(out, "nothing staged");
+    }
+    all.iter().try_for_each(|(path, bytes, state)| {
+        let (path, bytes) = (output::path_text(path), size::show(*bytes));
+        writeln!(out, "{path}  {bytes}  {state}")
+    })
+}
+
+fn each(
+    place: &InMount,
+    preferences: Preferences,
+    (request, done): (&str, &str),
+    settle: Option<Settle>,
+) -> CommandResult {
+    let (containers, errors) = look(place, preferences)?;
+    errors.iter().for_each(output::complain);
+    let before = place.staged()?;
+    let asked = place.ask(request);
+    let after = place.staged()?;
+    let mut failed = !errors.is_empty() || asked.is_err() || !after.is_empty();
+    if let Err(failure) = asked {
+        output::complain(&failure.message);
+    }
+    for there in &after {
+        let (path, why) = (place.spelled(&there.inside), there.why.as_deref());
+        let why = why.unwrap_or("it is being written");
+        output::complain(format!("{}: stays staged: {why}", path.display()));
+    }
+    let is_left = |there: &&StagedThere| !after.iter().any(|left| left.inside == there.inside);
+    let mut settled: Vec<PathBuf> = before
+        .iter()
+        .filter(is_left)
+        .map(|there| place.spelled(&there.inside))
+        .collect();
+    for left in others(containers, place, &before) {
+        match left
+            .map_err(Failure::from)
+            .and_then(|left| settle_alone(&left, settle))
+        {
+            Ok(path) => settled.extend(path),
+            Err(failure) => {
+                output::complain(&failure.message);
+                failed = true;
+            }
+        }
+    }
+    output::print(|out| tell(out, &settled, done, failed))?;
+    match failed {
+        true => Err(Failure::silent()),
+        false => Ok(()),
+    }
+}
+
+/// Settles what the daemon leaves alone, as without a mount. What is new is the daemon's, as long as it serves.
+fn settle_alone(
+    left: &StagedContainerFile,
+    settle: Option<Settle>,
+) -> Result<Option<PathBuf>, Failure> {
+    match settle.filter(|_| matches!(left.left, LeftChanges::Log(_))) {
+        Some(settle) => settle(left).map(|()| Some(left.container.shown())),
+        None => Ok(None),
+    }
+}
+
+fn tell(
+    out: &mut impl Write,
+    settled: &[PathBuf],
+    done: &str,
+    failed: bool,
+) -> std::io::Result<()> {
+    if settled.is_empty() && !failed {
+        writeln!(out, "nothing staged")?;
+    }
+    let line = |path: &Path| format!("{}: {done}", output::path_text(path));
+    settled
+        .iter()
+        .try_for_each(|path| writeln!(out, "{}", line(path)))
+}

@@ -1,6 +1,8 @@
 //! The memory bound: whatever is read, and whatever a file claims, the daemon's peak stays below its cache
 //! plus 64 MiB.
 
+mod writing;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 

@@ -17,6 +17,9 @@ use crate::memory::room_for_thread;
 const MOST: usize = 64;
 const MOST_READING: usize = 32;
 
+/// Most errands that wait for a thread, but for reads: what is written is copied for each, and a request may carry 1 MiB.
+const MOST_WAITING: usize = 64;
+
 /// How long a thread waits for something to do before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -98,13 +101,17 @@ impl StandIns {
         }
     }
 
-    /// Has something done by a thread that stands in; here, if the system has no thread left for it.
+    /// Has something done by a thread that stands in; here, if the system has no thread left for it, or too much waits already.
     pub(super) fn hand_over(
         self: &Arc<Self>,
         errand: Errand,
         work: impl FnOnce() + Send + 'static,
     ) {
         let mut waiting = self.lock();
+        if errand == Errand::Look && waiting.looks.len() >= MOST_WAITING {
+            drop(waiting);
+            return work();
+        }
         waiting.add(errand, Box::new(work));
         let short = waiting.lacks_threads() && !self.add_thread(&mut waiting);
         if short && waiting.threads == 0 {
@@ -209,6 +216,36 @@ mod tests {
         let who = move || tell.send(std::thread::current().id()).unwrap();
         stand_ins.hand_over(Errand::Read, who);
         assert_ne!(told.recv().unwrap(), std::thread::current().id());
+    }
+
+    #[test]
+    fn who_hands_over_too_much_does_it_himself() {
+        let stand_ins = StandIns::new(1);
+        let (begun, begins) = mpsc::channel();
+        let (go, gone) = crossbeam_channel::unbounded::<()>();
+        let (tell, told) = mpsc::channel();
+        let hand_over = |number: usize| {
+            let (begun, gone, tell) = (begun.clone(), gone.clone(), tell.clone());
+            let own = std::thread::current().id();
+            stand_ins.hand_over(Errand::Look, move || {
+                tell.send(std::thread::current().id() == own).unwrap();
+                begun.send(number).unwrap();
+                if number < MOST + MOST_WAITING {
+                    let _ = gone.recv();
+                }
+            });
+        };
+        // One after the other: all of these are being done before anything waits.
+        for number in 0..MOST {
+            hand_over(number);
+            begins.recv().unwrap();
+        }
+        (MOST..MOST + MOST_WAITING).for_each(hand_over);
+        assert!(told.try_iter().all(|by_himself| !by_himself));
+        hand_over(MOST + MOST_WAITING);
+        assert!(told.try_recv().unwrap(), "it waits, too");
+        drop(go);
+        (0..MOST_WAITING).for_each(|_| assert!(!told.recv().unwrap()));
     }
 
     #[test]

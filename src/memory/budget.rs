@@ -2,7 +2,7 @@
 //! flight, and what formats keep of an opened container.
 //!
 //! Bytes are charged before memory is allocated and given back by dropping the [`Hold`] that names them.
-//! There are three ways to have some:
+//! There are four ways to have some:
 //!
 //! - [`Budget::reserve`] waits for what is not there: for whoever holds nothing, since a thread that waits
 //!   while it keeps memory from others could wait for ever. [`Budget::try_reserve`] does not wait.
@@ -12,14 +12,18 @@
 //!   half of it is always left for blocks. Who keeps some that it can do without (containers that nobody uses) is
 //!   asked for them before anybody is refused.
 //! - [`Budget::overdraw`] charges at once for a moment, one thread at a time: for a decode within another.
+//! - [`TableCharge`] follows a table of small entries. It is never refused, and keeps nobody from keeping.
 //!
 //! Who waits queues: while anybody waits, nobody else reserves any, or many readers of small blocks would
 //! keep a reader of a large one waiting for as long as they read. Before anybody waits, who holds memory that
 //! it can do without ([`Reclaim`]) is asked for it. Used by `cache`, `array` and `container`.
 
 mod overdraft;
+mod tables;
 #[cfg(test)]
 mod tests;
+
+pub use tables::TableCharge;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
@@ -56,6 +60,8 @@ struct Account {
     used: u64,
     /// Part of it that was kept.
     kept: u64,
+    /// Part of it that tables take ([`TableCharge`]).
+    tables: u64,
     /// Counts what may let the first of the queue go on: bytes given back, memory that can be reclaimed.
     changes: u64,
     /// Number of the next to join the queue.
@@ -208,7 +214,7 @@ impl Budget {
         if turn.is_none() && account.first != account.next {
             return Charged::OthersFirst;
         }
-        let bytes = bytes.min(self.limit - account.kept.min(self.half()));
+        let bytes = bytes.min(self.limit - account.stays().min(self.half()));
         let free = self.limit.saturating_sub(account.against(self.half()));
         if bytes > free {
             return Charged::Short(bytes - free);
@@ -358,9 +364,14 @@ impl Budget {
 }
 
 impl Account {
-    /// Bytes that count against the limit: of those kept, `half` of it at most.
+    /// Bytes that are given back when their owner likes.
+    fn stays(&self) -> u64 {
+        self.kept.saturating_add(self.tables)
+    }
+
+    /// Bytes that count against the limit: of those that stay, `half` of it at most.
     fn against(&self, half: u64) -> u64 {
-        self.used - self.kept.saturating_sub(half)
+        self.used - self.stays().saturating_sub(half)
     }
 }
 

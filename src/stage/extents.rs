@@ -13,23 +13,22 @@ use std::ops::Range;
 
 /// Where in memory bytes begin: which slab, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct InSlab {
-    pub(super) slab: u64,
-    pub(super) at: u32,
+pub(super) struct InSlab(u64);
+
+/// Bits of a place within a slab.
+const AT_BITS: u32 = 22;
+
+/// What an extent is: bytes that are in memory, in the log, or both; or zeros, which are nowhere. There may be millions of
+/// extents, so it is told by two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StagedAt {
+    memory: u64,
+    /// Offset in the log, which nothing but its own header has at 0.
+    log: u64,
 }
 
-/// What an extent is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StagedAt {
-    /// Bytes that are in memory, in the log, or both.
-    Bytes {
-        memory: Option<InSlab>,
-        /// Offset in the log.
-        log: Option<u64>,
-    },
-    /// Zeros, however many: they are nowhere else.
-    Zeros,
-}
+/// For [`StagedAt::memory`]: the bytes are not in memory.
+const NO_MEMORY: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Extent {
@@ -53,56 +52,68 @@ pub(super) struct Extents {
     visible: u64,
 }
 
+impl InSlab {
+    /// None: there are more slabs, or larger ones, than anybody has.
+    pub(super) fn new(slab: u64, at: usize) -> Option<InSlab> {
+        let fits = at >> AT_BITS == 0 && slab < NO_MEMORY >> AT_BITS;
+        fits.then_some(InSlab(slab << AT_BITS | at as u64))
+    }
+
+    pub(super) fn slab(self) -> u64 {
+        self.0 >> AT_BITS
+    }
+
+    pub(super) fn at(self) -> usize {
+        (self.0 & ((1 << AT_BITS) - 1)) as usize
+    }
+}
+
 impl StagedAt {
+    pub(super) const ZEROS: StagedAt = StagedAt {
+        memory: NO_MEMORY,
+        log: 0,
+    };
+
     pub(super) fn in_memory(place: InSlab) -> StagedAt {
-        StagedAt::Bytes {
-            memory: Some(place),
-            log: None,
+        StagedAt {
+            memory: place.0,
+            log: 0,
         }
     }
 
     pub(super) fn in_log(at: u64) -> StagedAt {
-        StagedAt::Bytes {
-            memory: None,
-            log: Some(at),
+        StagedAt {
+            memory: NO_MEMORY,
+            log: at,
         }
     }
 
     pub(super) fn memory(self) -> Option<InSlab> {
-        match self {
-            StagedAt::Bytes { memory, .. } => memory,
-            StagedAt::Zeros => None,
-        }
+        (self.memory != NO_MEMORY).then_some(InSlab(self.memory))
     }
 
     pub(super) fn log(self) -> Option<u64> {
-        match self {
-            StagedAt::Bytes { log, .. } => log,
-            StagedAt::Zeros => None,
-        }
+        (self.log != 0).then_some(self.log)
     }
 
-    /// The same bytes, with another place in the log, or none.
+    /// The same bytes, with another place in the log, or none if they are in memory as well. Zeros have none.
     pub(super) fn with_log(self, log: Option<u64>) -> StagedAt {
-        match self {
-            StagedAt::Bytes { memory, .. } => StagedAt::Bytes { memory, log },
-            StagedAt::Zeros => StagedAt::Zeros,
+        match log {
+            _ if self == StagedAt::ZEROS => self,
+            None if self.memory == NO_MEMORY => self,
+            log => StagedAt {
+                log: log.unwrap_or(0),
+                ..self
+            },
         }
     }
 
     /// The same, `n` bytes further on.
     fn skip(self, n: u64) -> StagedAt {
-        let StagedAt::Bytes { memory, log } = self else {
-            return StagedAt::Zeros;
-        };
-        let in_slab = u32::try_from(n).unwrap_or(u32::MAX);
-        let slab_at = |memory: InSlab| InSlab {
-            at: memory.at.saturating_add(in_slab),
-            ..memory
-        };
-        StagedAt::Bytes {
-            memory: memory.map(slab_at),
-            log: log.map(|at| at.saturating_add(n)),
+        let within_slab = |place: InSlab| place.0.saturating_add(n);
+        StagedAt {
+            memory: self.memory().map_or(NO_MEMORY, within_slab),
+            log: self.log().map_or(0, |at| at.saturating_add(n)),
         }
     }
 }
@@ -123,6 +134,11 @@ impl Extents {
 
     pub(super) fn visible(&self) -> u64 {
         self.visible
+    }
+
+    /// How many extents there are.
+    pub(super) fn count(&self) -> usize {
+        self.by_start.len()
     }
 
     /// Whether everything of an array of this length shows as it is.
@@ -192,7 +208,7 @@ impl Extents {
     pub(super) fn look(&self, range: Range<u64>) -> (Range<u64>, Shown) {
         let next = self.next_staged(range.clone());
         let gap_end = match next {
-            Some((part, StagedAt::Zeros)) if part.start == range.start => {
+            Some((part, StagedAt::ZEROS)) if part.start == range.start => {
                 return (part, Shown::Zeros);
             }
             Some((part, place)) if part.start == range.start => {

@@ -18,6 +18,7 @@ pub(super) use unlogged::MovedExtent;
 use super::StagedArray;
 use super::ahead::AheadBlocks;
 use super::extents::{Extents, InSlab, Shown, StagedAt};
+use super::intervals::{EXTENT, FREE, IntervalCharge, RANGE};
 use super::log::LogBytes;
 use super::ranges::Ranges;
 use super::slab::{Slabs, StageSlab};
@@ -35,6 +36,8 @@ struct LayerState {
     number: u64,
     arrays: Vec<ArrayChanges>,
     slabs: Slabs,
+    /// Of the intervals of all arrays.
+    charge: Option<IntervalCharge>,
     log: Option<LogBytes>,
     /// Whether anything in the log is said of this layer.
     has_logged: bool,
@@ -100,6 +103,7 @@ impl Layer {
                 number,
                 arrays: lens.iter().map(array).collect(),
                 slabs: Slabs::default(),
+                charge: None,
                 log,
                 has_logged: false,
                 absorbed_by: None,
@@ -277,6 +281,22 @@ impl Layer {
         self.read_state().slabs.bytes()
     }
 
+    /// What its intervals take beyond what they are charged.
+    pub(super) fn uncharged(&self) -> u64 {
+        let state = self.read_state();
+        let charged = state.charge.as_ref().map_or(0, IntervalCharge::bytes);
+        let taken = state
+            .arrays
+            .iter()
+            .map(ArrayChanges::intervals)
+            .sum::<u64>();
+        taken.saturating_sub(charged.saturating_add(FREE))
+    }
+
+    pub(super) fn add_charge(&self, more: IntervalCharge) {
+        self.write_state().add_charge(more);
+    }
+
     pub(super) fn set_log(&self, log: LogBytes) {
         self.write_state().log = Some(log);
     }
@@ -329,7 +349,7 @@ impl Layer {
         let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
         array.unlogged.insert(range.clone());
         let mut dropped = |place: StagedAt, len| release(slabs, place, len);
-        array.extents.put(range, StagedAt::Zeros, &mut dropped);
+        array.extents.put(range, StagedAt::ZEROS, &mut dropped);
         Ok(())
     }
 
@@ -377,6 +397,11 @@ impl ArrayChanges {
 }
 
 impl ArrayChanges {
+    /// What its intervals take.
+    fn intervals(&self) -> u64 {
+        EXTENT * self.extents.count() as u64 + RANGE * self.unlogged.count() as u64
+    }
+
     /// Whether the log knows how long it is, and has been.
     fn is_length_logged(&self) -> bool {
         self.cut.is_none() && self.logged_len == self.extents.len()
@@ -384,6 +409,13 @@ impl ArrayChanges {
 }
 
 impl LayerState {
+    fn add_charge(&mut self, more: IntervalCharge) {
+        match &mut self.charge {
+            Some(charge) => charge.join(more),
+            None => self.charge = Some(more),
+        }
+    }
+
     fn array(&self, array: StagedArray) -> Option<&ArrayChanges> {
         self.arrays.get(array.index())
     }

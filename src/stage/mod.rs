@@ -2,7 +2,7 @@
 //!
 //! A [`Stage`] holds the bytes that were written, never decoded blocks: writing decodes nothing. They are in memory
 //! ([`slab`]) until a sync or a want of memory puts them into the log ([`log`]); where they are is known by intervals
-//! ([`extents`]), one set for each array, together in a [`Layer`]. There is one layer that is written to, and while a commit is under
+//! ([`extents`]; what they take: [`intervals`]), one set for each array, together in a [`Layer`]. There is one layer that is written to, and while a commit is under
 //! way a frozen one below it. An [`Overlay`] shows an array with the layers above it. Assumes that nobody else
 //! writes this container's log (it is locked), and that whoever writes was let in. Knows no format: what
 //! the changes mean, and how they become the container, is `commit`'s affair. Used by `tree`, `commit` and commands that
@@ -17,6 +17,7 @@ mod ahead;
 mod committing;
 mod compaction;
 mod extents;
+mod intervals;
 mod layer;
 pub mod log;
 mod logging;

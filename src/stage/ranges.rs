@@ -53,6 +53,10 @@ impl Ranges {
         before.or_else(|| self.ends.range(range.clone()).next().map(clip))
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.ends.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -17,7 +17,13 @@ impl Stage {
         memory: Arc<StageMemory>,
     ) -> Result<Arc<Stage>> {
         let writer = LogWriter::resume(&spot, found)?;
-        let open = |layer: &super::log::FoundLayer| Arc::new(layer.open(writer.bytes()));
+        let open = |layer: &super::log::FoundLayer| {
+            let layer = layer.open(writer.bytes());
+            if let Some(charge) = memory.charge_found(layer.uncharged()) {
+                layer.add_charge(charge);
+            }
+            Arc::new(layer)
+        };
         let mut layers: Vec<Arc<Layer>> = found.found_layers().iter().map(open).collect();
         let lens: Vec<u64> = found.arrays().iter().map(|&(_, len)| len).collect();
         let nothing = || Arc::new(Layer::new(1, &lens, Some(writer.bytes())));

@@ -13,6 +13,7 @@ use memmap2::MmapMut;
 
 use super::ahead::EncodedBlock;
 use super::extents::InSlab;
+use super::intervals::IntervalMemory;
 use super::ready::{HUGE, ReadySlabs, map};
 use crate::memory::budget::{Budget, Hold, Reclaim};
 use crate::memory::fallible;
@@ -33,6 +34,7 @@ pub struct StageMemory {
     /// Bytes of encoded blocks, which count for the budget alone: of what is staged they are the first to go.
     encoded: AtomicU64,
     ready: ReadySlabs,
+    pub(super) intervals: IntervalMemory,
     lenders: RwLock<Vec<Weak<dyn Lender>>>,
 }
 
@@ -79,6 +81,7 @@ pub(super) struct Slabs {
 impl StageMemory {
     pub fn new(budget: Arc<Budget>) -> Arc<StageMemory> {
         let memory = Arc::new(StageMemory {
+            intervals: IntervalMemory::new(&budget),
             budget,
             used: AtomicU64::new(0),
             encoded: AtomicU64::new(0),
@@ -280,31 +283,30 @@ impl Slabs {
         let number = self.current?;
         let slab = self.by_number.get_mut(&number)?;
         let n = bytes.len().min(slab.size() - slab.filled);
-        let at = u32::try_from(slab.filled).ok()?;
+        let place = InSlab::new(number, slab.filled)?;
         slab.memory.bytes_mut()[slab.filled..][..n].copy_from_slice(&bytes[..n]);
         slab.filled += n;
         slab.live += n as u64;
-        let place = InSlab { slab: number, at };
         (n > 0).then_some((place, n))
     }
 
     pub(super) fn get(&self, place: InSlab, len: usize) -> Option<&[u8]> {
-        let at = place.at as usize;
-        let slab = self.by_number.get(&place.slab)?;
+        let at = place.at();
+        let slab = self.by_number.get(&place.slab())?;
         slab.memory.bytes().get(at..at.checked_add(len)?)
     }
 
     pub(super) fn get_mut(&mut self, place: InSlab, len: usize) -> Option<&mut [u8]> {
-        let at = place.at as usize;
-        let slab = self.by_number.get_mut(&place.slab)?;
+        let at = place.at();
+        let slab = self.by_number.get_mut(&place.slab())?;
         slab.memory.bytes_mut().get_mut(at..at.checked_add(len)?)
     }
 
     /// So many bytes of a slab are not shown any more.
     pub(super) fn release(&mut self, place: InSlab, len: u64) {
-        if let Some(slab) = self.by_number.get_mut(&place.slab) {
+        if let Some(slab) = self.by_number.get_mut(&place.slab()) {
             slab.live = slab.live.saturating_sub(len);
-            self.drop_if_dead(Some(place.slab));
+            self.drop_if_dead(Some(place.slab()));
         }
     }
 

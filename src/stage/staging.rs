@@ -12,6 +12,7 @@ use super::layer::{Layer, Written, no_array};
 use super::log::{Base, LogSpot, LogWriter, Record};
 use super::slab::{LARGEST_SLAB, Lender, StageMemory};
 use crate::error::{Error, Result};
+use crate::memory::no_memory;
 use crate::source::Timestamp;
 
 /// The largest array: what the system can number.
@@ -140,6 +141,7 @@ impl Stage {
 
     fn write_piece(&self, array: StagedArray, at: u64, piece: &[u8]) -> Result<()> {
         let layers = self.read_layers();
+        self.charge_intervals(&layers.active)?;
         let written = layers.active.write(array, at, piece, None)?;
         let written = match written {
             Written::Needs { more, held } => match self.memory.slab(more, held) {
@@ -157,13 +159,26 @@ impl Stage {
         }
     }
 
+    /// Charges what was written before for its intervals; ENOMEM if that is too much, until there has been a commit.
+    fn charge_intervals(&self, layer: &Layer) -> Result<()> {
+        let owed = layer.uncharged();
+        if owed > 0 {
+            let charge = self.memory.charge_intervals(owed);
+            layer.add_charge(charge.ok_or_else(too_scattered)?);
+        }
+        Ok(())
+    }
+
     /// Writes zeros, which take no room however many they are.
     pub fn write_zeros(&self, array: StagedArray, range: Range<u64>) -> Result<()> {
         if range.end > LARGEST_ARRAY {
             return Err(too_large());
         }
         if range.start < range.end {
-            self.read_layers().active.put_zeros(array, range)?;
+            let layers = self.read_layers();
+            self.charge_intervals(&layers.active)?;
+            layers.active.put_zeros(array, range)?;
+            drop(layers);
             self.announce();
             self.was_written();
         }
@@ -288,6 +303,10 @@ impl StageLog {
             false => Err(no_array()),
         }
     }
+}
+
+fn too_scattered() -> Error {
+    no_memory("more small pieces of arrays are staged than fit into the memory given by cache=")
 }
 
 fn too_large() -> Error {

@@ -388,6 +388,34 @@ fn zeros_are_known_before_they_are_read() {
     assert_eq!(crate::array::Array::zeros_ahead(&overlay, 500..2000), 1500);
 }
 
+/// Where they are takes more memory than the bytes, and the log does not help.
+#[test]
+fn small_writes_here_and_there_are_charged_and_bounded() {
+    let container = Container::new();
+    let stage = container.stage(1 << 20);
+    let budget = Arc::clone(stage.memory.budget());
+    let write = |number: u64| stage.write(StagedArray(0), number * 16, &number.to_le_bytes());
+    let refused = (0..1 << 20).find(|&number| write(number).is_err()).unwrap();
+    assert!((80_000..140_000).contains(&refused), "{refused}");
+    assert!(
+        budget.used() >= 8 << 20,
+        "{} bytes are charged",
+        budget.used()
+    );
+    assert!(write(refused).unwrap_err().is_no_memory());
+    assert!(stage.write_zeros(StagedArray(0), 5..6).is_err());
+    let bytes = container.read(0, &stage.layers());
+    for number in [0, 1, refused / 2, refused - 1] {
+        let at = 16 * number as usize;
+        assert_eq!(bytes[at..][..8], number.to_le_bytes());
+    }
+    stage.freeze().unwrap();
+    let lens = [stage.len(StagedArray(0)), stage.len(StagedArray(1))];
+    stage.committed(container.base.clone(), &lens).unwrap();
+    assert_eq!(budget.used(), 0);
+    write(refused).unwrap();
+}
+
 #[test]
 fn memory_comes_back_when_others_want_it() {
     let container = Container::new();

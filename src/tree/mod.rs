@@ -175,7 +175,7 @@ impl Tree {
             kept_names: KeptNames::default(),
             store,
             disk,
-            ours: OurFiles::default(),
+            ours: OurFiles::new(cache.budget()),
             moves: Moves::default(),
             new_containers: NewContainers::default(),
             stage_memory: is_writable.then(|| StageMemory::new(Arc::clone(cache.budget()))),

@@ -1,21 +1,32 @@
 //! Which files were made or written through the mount.
 //!
 //! They stay ordinary as long as the mount lives: programs write a file in several steps, close it in between, and
-//! expect it to be there when they go on. Of each only the number of the file is kept (about 50 bytes). Used by `tree`.
+//! expect it to be there when they go on. Of each only the number of the file is kept, and charged. Used by `tree`.
 
 use std::collections::HashSet;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::error::Result;
+use crate::memory::budget::{Budget, TableCharge};
 use crate::memory::{is_short, no_memory};
 use crate::source::FileId;
 
-#[derive(Default)]
+/// What a file takes, in a table that has doubled some time ago.
+const FILE: u64 = 48;
+
 pub(super) struct OurFiles {
     files: RwLock<HashSet<FileId>>,
+    charge: TableCharge,
 }
 
 impl OurFiles {
+    pub(super) fn new(budget: &Arc<Budget>) -> OurFiles {
+        OurFiles {
+            files: RwLock::default(),
+            charge: TableCharge::new(Arc::clone(budget)),
+        }
+    }
+
     pub(super) fn contains(&self, file: FileId) -> bool {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         files.contains(&file)
@@ -34,13 +45,21 @@ impl OurFiles {
         if files.try_reserve(1).is_err() || is_short() {
             return Err(no_memory("cannot remember a file"));
         }
-        files.insert(file);
+        let is_new = files.insert(file);
+        drop(files);
+        if is_new {
+            self.charge.add(FILE);
+        }
         Ok(())
     }
 
     /// It has no name any more.
     pub(super) fn remove(&self, file: FileId) {
         let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        files.remove(&file);
+        let was_there = files.remove(&file);
+        drop(files);
+        if was_there {
+            self.charge.remove(FILE);
+        }
     }
 }

@@ -100,7 +100,7 @@ impl Layer {
         let mut state = self.write_state();
         let array = state.arrays.get_mut(array.index())?;
         match array.extents.next_staged(range.clone()) {
-            Some((part, StagedAt::Zeros)) if part.start == range.start => {
+            Some((part, StagedAt::ZEROS)) if part.start == range.start => {
                 array.unlogged.remove(part.clone());
                 Some(part)
             }
@@ -187,7 +187,7 @@ impl Layer {
     pub(in crate::stage) fn bytes_staged(&self) -> u64 {
         let state = self.read_state();
         let extents = state.arrays.iter().flat_map(|array| array.extents.iter());
-        let bytes = extents.filter(|(_, place)| *place != StagedAt::Zeros);
+        let bytes = extents.filter(|(_, place)| *place != StagedAt::ZEROS);
         bytes.map(|(range, _)| range.end - range.start).sum()
     }
 
@@ -199,8 +199,8 @@ impl Layer {
     ) -> Option<Part> {
         let state = self.read_state();
         Some(match state.array(array)?.extents.next_staged(range)? {
-            (part, StagedAt::Zeros) => Part::Zeros(part),
-            (part, StagedAt::Bytes { .. }) => Part::Staged(part),
+            (part, StagedAt::ZEROS) => Part::Zeros(part),
+            (part, _) => Part::Staged(part),
         })
     }
 
@@ -248,6 +248,9 @@ impl Layer {
             }
             // Nothing of the array was logged of the layer above before the length was of this one.
             own.cut = own.cut.into_iter().chain(over.cut).min();
+        }
+        if let Some(more) = other.charge.take() {
+            state.add_charge(more);
         }
         state.number = other.number;
         state.has_logged |= other.has_logged;

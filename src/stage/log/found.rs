@@ -442,7 +442,7 @@ impl FoundLayer {
                     extents.put(offset..offset + len, StagedAt::in_log(at), &mut nobody);
                 }
                 LoggedChange::Zeros { offset, len, .. } => {
-                    extents.put(offset..offset + len, StagedAt::Zeros, &mut nobody);
+                    extents.put(offset..offset + len, StagedAt::ZEROS, &mut nobody);
                 }
                 LoggedChange::Length { len, .. } => extents.set_len(len, &mut nobody),
             }

@@ -10,6 +10,7 @@ use super::super::open_file::{FileContent, OpenArray, OpenFile};
 use super::super::staged::{ArrayWriter, StagedContainer};
 use super::super::version::ContainerVersion;
 use super::super::{HandleId, InodeId, Open, Tree};
+use super::commit::Effort;
 use crate::commit::base_of;
 use crate::commit::recovery::spot_at;
 use crate::container::Recognised;
@@ -119,15 +120,36 @@ impl Tree {
         let len = bytes.len() as u64;
         let rewrite = writer.container.rewrite();
         rewrite.permits(&writer.name, Change::Write { offset, len })?;
+        let n = match self.stage_bytes(writer, offset, bytes) {
+            // So much has been written here and there that knowing where takes too much memory.
+            Err(e) if e.is_no_memory() => {
+                self.commit_for_room();
+                self.stage_bytes(writer, offset, bytes)?
+            }
+            n => n?,
+        };
+        self.encode_ahead(writer, offset..offset.saturating_add(n as u64));
+        if how.durable != Durability::Later {
+            writer.stage().sync()?;
+        }
+        Ok(n)
+    }
+
+    /// Commits all that is staged: whichever container has the most small pieces.
+    fn commit_for_room(&self) {
+        for (_, version) in self.all_staged() {
+            if let Err(e) = self.steady(|| self.commit(&version, Effort::All)) {
+                log::debug!("nothing staged is given up: {e}");
+            }
+        }
+    }
+
+    fn stage_bytes(&self, writer: &ArrayWriter, offset: u64, bytes: &[u8]) -> Result<usize> {
         let stays = self.moves.stay();
         self.follow(&writer.version, &writer.container)?;
         let n = writer.stage().write(writer.array, offset, bytes)?;
         drop(stays);
         self.was_staged(writer);
-        self.encode_ahead(writer, offset..offset.saturating_add(n as u64));
-        if how.durable != Durability::Later {
-            writer.stage().sync()?;
-        }
         Ok(n)
     }
 

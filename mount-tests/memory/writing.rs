@@ -10,14 +10,14 @@ use crate::harness::scratch_directory;
 use crate::harness::writers::{Bloscpack, Packing};
 
 const WRITERS: usize = 2;
-const WRITES: usize = 350_000;
+const WRITES: usize = 250_000;
 const APART: usize = 48;
 
 fn number(writer: usize, write: usize) -> [u8; 8] {
     ((writer as u64 + 1) << 32 | write as u64).to_le_bytes()
 }
 
-/// Where they are would take some 90 MB, if nobody counted.
+/// Where they are would take some 50 MB, if nobody counted.
 #[test]
 fn small_writes_here_and_there_stay_within_the_bound() {
     let source = scratch_directory();

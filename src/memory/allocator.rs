@@ -13,7 +13,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 #[cfg(test)]
-use super::refusing;
+use super::{counting, refusing};
 use crate::error::Result;
 use crate::memory::no_memory;
 
@@ -224,6 +224,8 @@ unsafe impl GlobalAlloc for ReservingAllocator {
         if refusing::refuses(layout.size()) {
             return ptr::null_mut();
         }
+        #[cfg(test)]
+        counting::taken(layout.size());
         // SAFETY: the caller's promises are those of the system's allocator.
         obtain(layout.size(), || unsafe { System.alloc(layout) })
     }
@@ -233,6 +235,8 @@ unsafe impl GlobalAlloc for ReservingAllocator {
         if refusing::refuses(layout.size()) {
             return ptr::null_mut();
         }
+        #[cfg(test)]
+        counting::taken(layout.size());
         // SAFETY: as above.
         obtain(layout.size(), || unsafe { System.alloc_zeroed(layout) })
     }
@@ -242,6 +246,10 @@ unsafe impl GlobalAlloc for ReservingAllocator {
         if refusing::refuses_more(layout.size(), size) {
             return ptr::null_mut();
         }
+        #[cfg(test)]
+        counting::given_back(layout.size());
+        #[cfg(test)]
+        counting::taken(size);
         // SAFETY: as above; what is refused leaves the old place as it was, so it can be tried again.
         let grown = || unsafe { System.realloc(place, layout, size) };
         match size > layout.size() {
@@ -252,7 +260,10 @@ unsafe impl GlobalAlloc for ReservingAllocator {
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         #[cfg(test)]
-        refusing::given_back(layout.size());
+        {
+            refusing::given_back(layout.size());
+            counting::given_back(layout.size());
+        }
         // SAFETY: as above.
         unsafe { System.dealloc(place, layout) }
     }

@@ -8,6 +8,8 @@
 mod allocator;
 pub mod block;
 pub mod budget;
+#[cfg(test)]
+pub(crate) mod counting;
 pub mod fallible;
 pub mod large_page;
 pub mod limit;

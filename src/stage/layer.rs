@@ -7,6 +7,7 @@
 //! that it had (`absorb`); the layer they came from then shows what is below it, so whoever still reads through both reads right.
 //! Used by [`super::Stage`], [`super::Overlay`] and whoever commits.
 
+mod charged;
 mod encoded;
 mod unlogged;
 
@@ -18,7 +19,7 @@ pub(super) use unlogged::MovedExtent;
 use super::StagedArray;
 use super::ahead::AheadBlocks;
 use super::extents::{Extents, InSlab, Shown, StagedAt};
-use super::intervals::{EXTENT, FREE, IntervalCharge, RANGE};
+use super::intervals::IntervalCharge;
 use super::log::LogBytes;
 use super::ranges::Ranges;
 use super::slab::{Slabs, StageSlab};
@@ -281,22 +282,6 @@ impl Layer {
         self.read_state().slabs.bytes()
     }
 
-    /// What its intervals take beyond what they are charged.
-    pub(super) fn uncharged(&self) -> u64 {
-        let state = self.read_state();
-        let charged = state.charge.as_ref().map_or(0, IntervalCharge::bytes);
-        let taken = state
-            .arrays
-            .iter()
-            .map(ArrayChanges::intervals)
-            .sum::<u64>();
-        taken.saturating_sub(charged.saturating_add(FREE))
-    }
-
-    pub(super) fn add_charge(&self, more: IntervalCharge) {
-        self.write_state().add_charge(more);
-    }
-
     pub(super) fn set_log(&self, log: LogBytes) {
         self.write_state().log = Some(log);
     }
@@ -397,11 +382,6 @@ impl ArrayChanges {
 }
 
 impl ArrayChanges {
-    /// What its intervals take.
-    fn intervals(&self) -> u64 {
-        EXTENT * self.extents.count() as u64 + RANGE * self.unlogged.count() as u64
-    }
-
     /// Whether the log knows how long it is, and has been.
     fn is_length_logged(&self) -> bool {
         self.cut.is_none() && self.logged_len == self.extents.len()
@@ -409,13 +389,6 @@ impl ArrayChanges {
 }
 
 impl LayerState {
-    fn add_charge(&mut self, more: IntervalCharge) {
-        match &mut self.charge {
-            Some(charge) => charge.join(more),
-            None => self.charge = Some(more),
-        }
-    }
-
     fn array(&self, array: StagedArray) -> Option<&ArrayChanges> {
         self.arrays.get(array.index())
     }

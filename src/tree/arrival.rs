@@ -53,10 +53,10 @@ pub(super) fn recognise(
 pub(super) fn node_of(stat: &Stat, recognised: Option<Recognised>) -> Node {
     let at = StoredAt::of(stat);
     match (recognised, stat.kind) {
-        (Some(recognised), kind) => Node::Container(ContainerNode::new(kind, recognised)),
-        (None, FileKind::Directory) => Node::Directory(at),
-        (None, FileKind::File) => Node::File(OrdinaryFile::new(at)),
-        (None, kind) => Node::Special(at, kind),
+        (Some(recognised), kind) => Node::Container(ContainerNode::new(kind, recognised).into()),
+        (None, FileKind::Directory) => Node::Directory(at.into()),
+        (None, FileKind::File) => Node::File(OrdinaryFile::new(at).into()),
+        (None, kind) => Node::Special(at.into(), kind),
     }
 }
 

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use super::inode::{Dirent, InodeId, InodeKey, InodeTable, Inodes};
+use super::inode::{Dirent, InodeId, Inodes};
+use super::inode_table::{Inode, InodeKey, InodeTable};
 use super::node::Node;
 use crate::source::Stat;
 
@@ -15,7 +16,7 @@ impl Inodes {
     pub(super) fn named(&self, link: &Dirent, stat: &Stat) -> Option<(InodeId, Arc<Node>)> {
         let table = self.lock();
         let id = table.known(link, stat)?;
-        Some((id, Arc::clone(&table.inodes.get(&id)?.node)))
+        Some((id, table.get(id)?.node()))
     }
 
     /// A name has gone. Returns the node that it led to. A file that has others is not gone with the last one that is known
@@ -23,29 +24,27 @@ impl Inodes {
     pub(super) fn unlinked(&self, link: &Dirent, stat: &Stat) -> Option<Arc<Node>> {
         let mut table = self.lock();
         let id = table.known(link, stat)?;
-        let node = table.unlink(id, link);
-        if let Some(inode) = table.inodes.get_mut(&id)
-            && inode.links.is_empty()
-            && !(inode.node.can_have_many_names() && stat.nlink > 1)
-        {
+        let inode = table.unlink(id, link)?;
+        let has_others = inode.node.can_have_many_names() && stat.nlink > 1;
+        if inode.last_link().is_none() && !has_others {
             let mut last = stat.clone();
             last.nlink = 0;
-            inode.removed = Some(Box::new(last));
+            inode.note_removed(Some(last));
         }
-        node
+        Some(inode.node())
     }
 
     /// What an inode was like whose last name has been removed: somebody may still stand in that directory.
     pub(super) fn removed(&self, inode: InodeId) -> Option<Stat> {
         let table = self.lock();
-        table.inodes.get(&inode)?.removed.as_deref().cloned()
+        table.get(inode)?.removed().cloned()
     }
 
     /// What had the name `from` has the name `to`; what had that before has been unlinked.
     pub(super) fn renamed(&self, from: &Dirent, to: &Dirent, stat: &Stat) {
         let mut table = self.lock();
         if let Some(id) = table.known(from, stat) {
-            table.relink(id, from, to.clone());
+            table.relink(id, from, to);
         }
     }
 
@@ -55,13 +54,13 @@ impl Inodes {
         let ids = (table.known(one.0, one.1), table.known(other.0, other.1));
         // The keys of containers are their names: both go before one comes.
         for id in [ids.0, ids.1].into_iter().flatten() {
-            table.drop_key(id);
+            table.drop_key_by_name(id);
         }
         if let Some(id) = ids.0 {
-            table.relink(id, one.0, other.0.clone());
+            table.relink(id, one.0, other.0);
         }
         if let Some(id) = ids.1 {
-            table.relink(id, other.0, one.0.clone());
+            table.relink(id, other.0, one.0);
         }
     }
 }
@@ -70,66 +69,44 @@ impl InodeTable {
     fn known(&self, link: &Dirent, stat: &Stat) -> Option<InodeId> {
         let keys = [
             InodeKey::Stored(stat.identity.id, stat.mount, stat.kind),
-            InodeKey::Container(link.clone(), stat.kind),
-            InodeKey::Unseen(link.clone(), stat.kind),
+            InodeKey::Container(link.link(), stat.kind),
+            InodeKey::Unseen(link.link(), stat.kind),
         ];
-        let named = |key: &InodeKey| {
-            let id = self.by_key.get(key)?;
-            let inode = self.inodes.get(id)?;
-            inode.links.contains(link).then_some(*id)
+        let named = |key| {
+            let id = self.find(key)?;
+            self.get(id)?.has_link(link.link()).then_some(id)
         };
-        keys.iter().find_map(named)
+        keys.into_iter().find_map(named)
     }
 
-    fn unlink(&mut self, id: InodeId, link: &Dirent) -> Option<Arc<Node>> {
-        let inode = self.inodes.get_mut(&id)?;
-        inode.links.retain(|known| known != link);
-        let (node, is_by_name) = (Arc::clone(&inode.node), inode.key.is_by_name());
-        if is_by_name {
+    fn unlink(&mut self, id: InodeId, link: &Dirent) -> Option<&mut Inode> {
+        self.drop_key_by_name(id);
+        let inode = self.get_mut(id)?;
+        inode.drop_link(link.link());
+        Some(inode)
+    }
+
+    /// Who is found by a name that it is about to lose is not found any more.
+    fn drop_key_by_name(&mut self, id: InodeId) {
+        let key = self.get(id).and_then(Inode::key);
+        if key.is_some_and(|key| key.is_by_name()) {
             self.drop_key(id);
         }
-        Some(node)
     }
 
-    fn drop_key(&mut self, id: InodeId) {
-        let Some(inode) = self.inodes.get(&id) else {
+    fn relink(&mut self, id: InodeId, from: &Dirent, to: &Dirent) {
+        self.drop_key_by_name(id);
+        let Some(inode) = self.get_mut(id) else {
             return;
         };
-        if inode.key.is_by_name() && self.by_key.get(&inode.key) == Some(&id) {
-            self.by_key.remove(&inode.key);
-        }
-    }
-
-    fn relink(&mut self, id: InodeId, from: &Dirent, to: Dirent) {
-        self.drop_key(id);
-        let Some(inode) = self.inodes.get_mut(&id) else {
-            return;
-        };
-        inode.links.retain(|known| known != from);
-        inode.add_link(to.clone());
+        inode.drop_link(from.link());
+        inode.add_link(to);
         if let Some(file) = inode.node.ordinary() {
             file.look_again();
         }
-        if let Some(key) = inode.key.renamed(to) {
-            inode.key = key.clone();
-            // Room was made for it when it had another name.
-            self.by_key.insert(key, id);
-        }
-    }
-}
-
-impl InodeKey {
-    /// Whether it is found by its name, not by the file.
-    fn is_by_name(&self) -> bool {
-        matches!(self, InodeKey::Container(..) | InodeKey::Unseen(..))
-    }
-
-    /// The key under another name, if that makes one.
-    fn renamed(&self, to: Dirent) -> Option<InodeKey> {
-        match self {
-            InodeKey::Container(_, kind) => Some(InodeKey::Container(to, *kind)),
-            InodeKey::Unseen(_, kind) => Some(InodeKey::Unseen(to, *kind)),
-            InodeKey::Stored(..) | InodeKey::Entry(..) => None,
+        // Room was made for it when it had another name.
+        if inode.key().is_some_and(|key| key.is_by_name()) {
+            self.add_key(id);
         }
     }
 }
@@ -143,6 +120,7 @@ mod tests {
     use super::super::ordinary::OrdinaryFile;
     use super::*;
     use crate::container::{FORMATS, Preferences, Recognised};
+    use crate::memory::budget::Budget;
     use crate::source::local::LocalStore;
     use crate::source::{FileKind, Store};
 
@@ -156,7 +134,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = LocalStore::open(directory.path(), directory.path()).unwrap();
         let root = store.stat(Path::new("")).unwrap();
-        let inodes = Inodes::new(Node::Directory(StoredAt::of(&root)), Path::new(""));
+        let root = Node::Directory(StoredAt::of(&root).into());
+        let inodes = Inodes::new(root, Path::new(""), &Budget::new(1 << 20));
         Ground {
             directory,
             store,
@@ -179,7 +158,7 @@ mod tests {
 
         fn file(&self, name: &str) -> (InodeId, Stat) {
             let stat = self.stat(name);
-            let node = Node::File(OrdinaryFile::new(StoredAt::of(&stat)));
+            let node = Node::File(OrdinaryFile::new(StoredAt::of(&stat)).into());
             (self.inodes.enter(link(name), node).unwrap().0, stat)
         }
 
@@ -189,7 +168,7 @@ mod tests {
                 damage: None,
                 preferences: Preferences::default(),
             };
-            let node = Node::Container(ContainerNode::new(FileKind::File, recognised));
+            let node = Node::Container(ContainerNode::new(FileKind::File, recognised).into());
             let stat = self.stat(name);
             (self.inodes.enter(link(name), node).unwrap().0, stat)
         }

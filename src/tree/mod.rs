@@ -16,6 +16,7 @@ mod entry;
 mod entry_table;
 mod hidden;
 mod inode;
+mod inode_table;
 mod kept_names;
 mod kept_open;
 mod links;
@@ -33,8 +34,11 @@ mod pinned;
 mod replacing;
 mod restated;
 mod shared_array;
+mod short_name;
 mod staged;
 mod status;
+#[cfg(test)]
+mod tests;
 mod version;
 mod writing;
 pub mod xattr;
@@ -169,7 +173,7 @@ impl Tree {
         cache.budget().register(Arc::downgrade(&idle));
         let is_writable = disk.is_some();
         let tree = Tree {
-            inodes: Inodes::new(node_of(&stat, recognised.known()), root),
+            inodes: Inodes::new(node_of(&stat, recognised.known()), root, cache.budget()),
             open_files: OpenFiles::default(),
             versions,
             kept_names: KeptNames::default(),

@@ -13,18 +13,20 @@ use super::version::ContainerVersion;
 use crate::container::Recognised;
 use crate::source::{FileId, FileIdentity, FileKind, MountId, Stat};
 
+/// Two words, for there may be millions.
+#[derive(Clone)]
 pub(super) enum Node {
     /// A directory of the source that is no container.
-    Directory(StoredAt),
+    Directory(Arc<StoredAt>),
     /// A regular file of the source, shown as it is.
-    File(OrdinaryFile),
+    File(Arc<OrdinaryFile>),
     /// A link, pipe, socket or device of the source: shown, never opened.
-    Special(StoredAt, FileKind),
+    Special(Arc<StoredAt>, FileKind),
     /// A name in the source of which a listing knows no more than what kind it is: looking at it failed. Looking it up
     /// finds another node, or says why not.
     Unseen(FileKind),
     /// A file or directory of the source that is shown as a container's directory.
-    Container(ContainerNode),
+    Container(Arc<ContainerNode>),
     /// Something in one version of a container: an array, a view, a text, a directory, a link.
     Entry(Arc<ContainerVersion>, EntryIndex),
 }
@@ -114,9 +116,9 @@ impl Node {
     /// Whether what a name in the source leads to is what it stands for.
     pub(super) fn is_still(&self, stat: &Stat) -> bool {
         match self {
-            Node::Directory(at) => stat.kind == FileKind::Directory && *at == StoredAt::of(stat),
+            Node::Directory(at) => stat.kind == FileKind::Directory && **at == StoredAt::of(stat),
             Node::File(file) => stat.kind == FileKind::File && file.at == StoredAt::of(stat),
-            Node::Special(at, kind) => stat.kind == *kind && *at == StoredAt::of(stat),
+            Node::Special(at, kind) => stat.kind == *kind && **at == StoredAt::of(stat),
             Node::Container(container) => stat.kind == container.stored,
             Node::Unseen(_) | Node::Entry(..) => false,
         }

@@ -10,26 +10,33 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::node::StoredAt;
 use crate::error::Result;
-use crate::source::FileIdentity;
+use crate::source::{FileIdentity, Timestamp};
 
 /// Of a mode: set-user-id and set-group-id.
 pub(super) const SET_ID: u16 = 0o6000;
 
 pub(super) struct OrdinaryFile {
     pub(super) at: StoredAt,
-    /// Identity when it was found to be no container.
-    seen: Mutex<Option<FileIdentity>>,
     content: Mutex<Content>,
     /// The bits of its mode that a write takes away, as the kernel was told last.
     told_bits: AtomicU16,
 }
 
+/// An identity of the file, but for what says which file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct KnownContent {
+    size: u64,
+    mtime: Timestamp,
+}
+
 #[derive(Default)]
 struct Content {
+    /// What it was when it was found to be no container.
+    seen: Option<KnownContent>,
     /// That of which the kernel has pages; none before the file was opened.
-    known: Option<FileIdentity>,
+    known: Option<KnownContent>,
     /// Changes of ours that are under way.
-    changing: usize,
+    changing: u32,
     /// Counts their beginnings and ends.
     turn: u64,
     told: ToldSize,
@@ -78,7 +85,6 @@ impl OrdinaryFile {
     pub(super) fn new(at: StoredAt) -> Self {
         OrdinaryFile {
             at,
-            seen: Mutex::default(),
             content: Mutex::default(),
             told_bits: AtomicU16::new(0),
         }
@@ -86,16 +92,17 @@ impl OrdinaryFile {
 
     /// Notes that it was looked into as `identity` and is no container.
     pub(super) fn note(&self, identity: FileIdentity) {
-        *self.seen() = Some(identity);
+        self.content().seen = (identity.id == self.at.id).then(|| KnownContent::of(identity));
     }
 
     pub(super) fn was_seen_as(&self, identity: FileIdentity) -> bool {
-        *self.seen() == Some(identity)
+        let seen = self.content().seen;
+        seen.is_some_and(|seen| self.is(seen, identity))
     }
 
     /// It has another name: what it is may go by that.
     pub(super) fn look_again(&self) {
-        *self.seen() = None;
+        self.content().seen = None;
     }
 
     /// To be taken before the file is looked at.
@@ -106,14 +113,15 @@ impl OrdinaryFile {
 
     /// Whether what was found calls for another look, at a known moment.
     pub(super) fn may_be_foreign(&self, found: FileIdentity) -> bool {
-        self.content().known.is_some_and(|known| known != found)
+        let known = self.content().known;
+        known.is_some_and(|known| !self.is(known, found))
     }
 
     /// What is to be dropped because somebody else has changed the content of which the kernel has pages, if the file
     /// was found like this after `moment`. Told until it has been dropped.
     pub(super) fn stale(&self, moment: LookedAt, found: FileIdentity) -> Option<StalePages> {
         let content = self.content();
-        let known = content.known.filter(|known| *known != found)?;
+        let known = content.known.filter(|&known| !self.is(known, found))?;
         content.is_now(moment).then_some(StalePages {
             moment,
             found,
@@ -125,7 +133,7 @@ impl OrdinaryFile {
     pub(super) fn dropped(&self, stale: StalePages) {
         let mut content = self.content();
         if content.is_now(stale.moment) {
-            content.known = Some(stale.found);
+            content.known = Some(KnownContent::of(stale.found));
         }
     }
 
@@ -155,11 +163,11 @@ impl OrdinaryFile {
             content.told = ToldSize::Nothing;
         }
         let pages = match content.known {
-            Some(known) if known == found => true,
+            Some(known) if self.is(known, found) => true,
             // What differs is a change of ours, which the pages have.
             Some(_) if !content.is_now(moment) => true,
             _ => {
-                content.known = Some(found);
+                content.known = Some(KnownContent::of(found));
                 false
             }
         };
@@ -184,8 +192,17 @@ impl OrdinaryFile {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Option<FileIdentity>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is(&self, known: KnownContent, found: FileIdentity) -> bool {
+        found.id == self.at.id && known == KnownContent::of(found)
+    }
+}
+
+impl KnownContent {
+    fn of(identity: FileIdentity) -> KnownContent {
+        KnownContent {
+            size: identity.size,
+            mtime: identity.mtime,
+        }
     }
 }
 
@@ -209,7 +226,7 @@ impl<'a, F: Fn() -> Result<FileIdentity>> ChangeUnderWay<'a, F> {
         let foreign = content.changing == 0
             && content
                 .known
-                .is_some_and(|known| now().is_ok_and(|now| now != known));
+                .is_some_and(|known| now().is_ok_and(|now| !file.is(known, now)));
         content.changing += 1;
         content.turn += 1;
         ChangeUnderWay { file, now, foreign }
@@ -222,7 +239,8 @@ impl<F: Fn() -> Result<FileIdentity>> Drop for ChangeUnderWay<'_, F> {
         content.changing -= 1;
         content.turn += 1;
         if content.changing == 0 && content.known.is_some() {
-            content.known = (self.now)().ok().or(content.known);
+            let now = (self.now)().ok().map(KnownContent::of);
+            content.known = now.or(content.known);
         }
     }
 }

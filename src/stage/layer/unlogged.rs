@@ -18,6 +18,9 @@ pub(in crate::stage) struct MovedExtent {
     pub(in crate::stage) to: u64,
 }
 
+/// What a record takes in a log beside its bytes.
+const RECORD: u64 = 64;
+
 impl Layer {
     /// Whether the log has anything of it.
     pub(in crate::stage) fn has_logged(&self) -> bool {
@@ -183,12 +186,14 @@ impl Layer {
         }
     }
 
-    /// How many bytes of what is changed are somewhere.
+    /// About how many bytes of a log what is changed takes: each extent is a record.
     pub(in crate::stage) fn bytes_staged(&self) -> u64 {
         let state = self.read_state();
         let extents = state.arrays.iter().flat_map(|array| array.extents.iter());
         let bytes = extents.filter(|(_, place)| *place != StagedAt::ZEROS);
-        bytes.map(|(range, _)| range.end - range.start).sum()
+        bytes
+            .map(|(range, _)| range.end - range.start + RECORD)
+            .sum()
     }
 
     /// The first part of a range that is changed, all of it bytes that lie together, or zeros.

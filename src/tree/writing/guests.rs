@@ -115,7 +115,7 @@ impl Tree {
         let file = self.nameless(&path, mode, caller)?;
         let stat = file.source().stat()?;
         self.ours.add(stat.identity.id)?;
-        let node = Node::File(OrdinaryFile::new(StoredAt::of(&stat)));
+        let node = Node::File(OrdinaryFile::new(StoredAt::of(&stat)).into());
         let link = Dirent::new(parent, name);
         let (inode, node) = self.inodes.enter(link.clone(), node)?;
         self.inodes.unlinked(&link, &stat);

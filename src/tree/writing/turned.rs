@@ -163,7 +163,8 @@ impl Tree {
         }
         let container = ContainerNode::new(FileKind::Directory, recognised);
         container.new.begin(stat.identity.id);
-        self.inodes.becomes(inode, Node::Container(container))?;
+        self.inodes
+            .becomes(inode, Node::Container(container.into()))?;
         moving.made();
         self.watch(inode);
         self.names_changed(inode);

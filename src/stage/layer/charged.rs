@@ -1,0 +1,38 @@
+//! What the intervals of a [`Layer`] take, and are charged. Used by [`super::super::Stage`], before it writes.
+
+use super::super::intervals::{EXTENT, FREE, IntervalCharge, RANGE};
+use super::{ArrayChanges, Layer, LayerState};
+
+impl Layer {
+    /// What its intervals take beyond what they are charged.
+    pub(in crate::stage) fn uncharged(&self) -> u64 {
+        let state = self.read_state();
+        let charged = state.charge.as_ref().map_or(0, IntervalCharge::bytes);
+        let taken = state
+            .arrays
+            .iter()
+            .map(ArrayChanges::intervals)
+            .sum::<u64>();
+        taken.saturating_sub(charged.saturating_add(FREE))
+    }
+
+    pub(in crate::stage) fn add_charge(&self, more: IntervalCharge) {
+        self.write_state().add_charge(more);
+    }
+}
+
+impl ArrayChanges {
+    /// What its intervals take.
+    fn intervals(&self) -> u64 {
+        EXTENT * self.extents.count() as u64 + RANGE * self.unlogged.count() as u64
+    }
+}
+
+impl LayerState {
+    pub(super) fn add_charge(&mut self, more: IntervalCharge) {
+        match &mut self.charge {
+            Some(charge) => charge.join(more),
+            None => self.charge = Some(more),
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! The table of inodes: compact, because the kernel decides how many there are.
+//!
+//! An inode that stands for an entry of a container takes at most 150 bytes here, its share of both tables included; one of a
+//! file 300 with what is known of the file. So a node is two words, names are kept without a list as long as there is one, and a key is made
+//! of what an inode has, not kept beside it. Assumes that a key does not change while it can be found: [`InodeTable::drop_key`]
+//! comes first. Used by [`super::inode`] and [`super::links`].
+
+use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use super::entry_table::EntryIndex;
+use super::inode::{Dirent, InodeId};
+use super::node::Node;
+use super::short_name::ShortName;
+use crate::cache::VersionId;
+use crate::commit::drafts::drafts_path;
+use crate::error::Result;
+use crate::memory::no_memory;
+use crate::source::{FileId, FileKind, MountId, Stat};
+
+/// A name in a directory of the mount, as it lies in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Link<'a> {
+    pub(super) parent: InodeId,
+    pub(super) name: &'a OsStr,
+}
+
+/// What makes two look-ups find the same inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum InodeKey<'a> {
+    /// A file of the source, whatever its name. Through another mount it is another one: the kernel lets a directory be in
+    /// one place only.
+    Stored(FileId, MountId, FileKind),
+    /// Whichever container has this name, as long as it is a file or a directory: a container is a directory
+    /// in the mount, so that of a file with two names is two.
+    Container(Link<'a>, FileKind),
+    /// What could not be looked at when it was listed.
+    Unseen(Link<'a>, FileKind),
+    /// Each version of a container has inodes of its own.
+    Entry(VersionId, EntryIndex),
+}
+
+pub(super) struct Inode {
+    id: InodeId,
+    pub(super) node: Node,
+    /// The name under which it was looked up last. The root has none.
+    newest: Option<KeptLink>,
+    rest: Option<Box<RestOfInode>>,
+    pub(super) lookups: u64,
+}
+
+struct KeptLink {
+    parent: InodeId,
+    name: ShortName,
+}
+
+/// What few inodes have.
+#[derive(Default)]
+struct RestOfInode {
+    /// Other names.
+    older: Vec<KeptLink>,
+    /// What it was like when its last name was removed through the mount.
+    removed: Option<Stat>,
+}
+
+/// Of a file with more names those count that were looked up last.
+const MOST_LINKS: usize = 16;
+
+/// Numbers of what has none in the source begin here: few file systems have so many files, and programs that know but 32
+/// bits of a number can still open arrays.
+const FIRST_OWN: u64 = 1 << 31;
+
+pub(super) struct InodeTable {
+    inodes: HashTable<Box<Inode>>,
+    by_key: HashTable<InodeId>,
+    hasher: RandomState,
+    /// The next number of what has none in the source.
+    next: u64,
+    /// The file system of the source: files of others that are mounted in it could have the same numbers.
+    device: u64,
+}
+
+impl<'a> InodeKey<'a> {
+    /// None: it goes by its name, and has none.
+    pub(super) fn of(node: &Node, link: Option<Link<'a>>) -> Option<InodeKey<'a>> {
+        Some(match node {
+            Node::Directory(at) => InodeKey::Stored(at.id, at.mount, FileKind::Directory),
+            Node::Special(at, kind) => InodeKey::Stored(at.id, at.mount, *kind),
+            Node::Unseen(kind) => InodeKey::Unseen(link?, *kind),
+            Node::File(file) => InodeKey::Stored(file.at.id, file.at.mount, FileKind::File),
+            Node::Container(container) => InodeKey::Container(link?, container.stored),
+            Node::Entry(version, entry) => InodeKey::Entry(version.id, *entry),
+        })
+    }
+
+    /// Whether it is found by its name, not by the file.
+    pub(super) fn is_by_name(&self) -> bool {
+        matches!(self, InodeKey::Container(..) | InodeKey::Unseen(..))
+    }
+}
+
+impl KeptLink {
+    fn new(link: &Dirent) -> KeptLink {
+        KeptLink {
+            parent: link.parent,
+            name: ShortName::new(&link.name),
+        }
+    }
+
+    fn link(&self) -> Link<'_> {
+        Link {
+            parent: self.parent,
+            name: self.name.as_os_str(),
+        }
+    }
+}
+
+impl Inode {
+    pub(super) fn new(id: InodeId, node: Node, link: Option<&Dirent>) -> Inode {
+        Inode {
+            id,
+            node,
+            newest: link.map(KeptLink::new),
+            rest: None,
+            lookups: 1,
+        }
+    }
+
+    pub(super) fn key(&self) -> Option<InodeKey<'_>> {
+        InodeKey::of(&self.node, self.last_link())
+    }
+
+    pub(super) fn node(&self) -> Arc<Node> {
+        Arc::new(self.node.clone())
+    }
+
+    /// The name under which it was looked up last.
+    pub(super) fn last_link(&self) -> Option<Link<'_>> {
+        self.newest.as_ref().map(KeptLink::link)
+    }
+
+    /// Its names, the one looked up last first.
+    pub(super) fn links(&self) -> impl Iterator<Item = Link<'_>> {
+        let older = self.rest.iter().flat_map(|rest| rest.older.iter().rev());
+        self.newest.iter().chain(older).map(KeptLink::link)
+    }
+
+    pub(super) fn has_link(&self, link: Link<'_>) -> bool {
+        self.links().any(|known| known == link)
+    }
+
+    pub(super) fn add_link(&mut self, link: &Dirent) {
+        self.note_removed(None);
+        if self.last_link() == Some(link.link()) {
+            return;
+        }
+        if matches!(self.node, Node::Directory(_)) {
+            self.keep_links(&mut |_| false);
+        }
+        self.drop_link(link.link());
+        if let Some(before) = self.newest.replace(KeptLink::new(link)) {
+            let older = &mut self.rest.get_or_insert_default().older;
+            older.push(before);
+            if older.len() >= MOST_LINKS {
+                older.remove(0);
+            }
+        }
+    }
+
+    pub(super) fn drop_link(&mut self, link: Link<'_>) {
+        self.keep_links(&mut |known| known != link);
+    }
+
+    pub(super) fn keep_links(&mut self, keep: &mut dyn FnMut(Link<'_>) -> bool) {
+        if let Some(rest) = &mut self.rest {
+            rest.older.retain(|link| keep(link.link()));
+        }
+        if self.newest.take_if(|link| !keep(link.link())).is_some() {
+            self.newest = self.rest.as_mut().and_then(|rest| rest.older.pop());
+        }
+    }
+
+    pub(super) fn removed(&self) -> Option<&Stat> {
+        self.rest.as_ref()?.removed.as_ref()
+    }
+
+    pub(super) fn note_removed(&mut self, last: Option<Stat>) {
+        match last {
+            Some(last) => self.rest.get_or_insert_default().removed = Some(last),
+            None => {
+                if let Some(rest) = &mut self.rest {
+                    rest.removed = None;
+                }
+            }
+        }
+    }
+
+    fn holds_drafts(&self) -> bool {
+        let container = self.node.container();
+        container.is_some_and(|container| container.new.is_new())
+    }
+}
+
+/// Where that lies of which something else is looked for: what is in a new container is in a directory beside it.
+fn in_source(path: PathBuf, holds_drafts: bool) -> PathBuf {
+    match holds_drafts {
+        true => drafts_path(&path),
+        false => path,
+    }
+}
+
+impl InodeTable {
+    pub(super) fn new(root: Node) -> InodeTable {
+        let mut table = InodeTable {
+            inodes: HashTable::new(),
+            by_key: HashTable::new(),
+            hasher: RandomState::new(),
+            next: FIRST_OWN,
+            device: root.file().map_or(0, |file| file.device),
+        };
+        // It is found by no key.
+        table.put(Inode::new(InodeId::ROOT, root, None));
+        table
+    }
+
+    pub(super) fn get(&self, id: InodeId) -> Option<&Inode> {
+        let found = self.inodes.find(self.hasher.hash_one(id), |i| i.id == id);
+        found.map(|inode| &**inode)
+    }
+
+    pub(super) fn get_mut(&mut self, id: InodeId) -> Option<&mut Inode> {
+        let hash = self.hasher.hash_one(id);
+        let found = self.inodes.find_mut(hash, |inode| inode.id == id);
+        found.map(|inode| &mut **inode)
+    }
+
+    pub(super) fn find(&self, key: InodeKey<'_>) -> Option<InodeId> {
+        let is_it = |id: &InodeId| self.get(*id).and_then(Inode::key) == Some(key);
+        self.by_key
+            .find(self.hasher.hash_one(Some(key)), is_it)
+            .copied()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (InodeId, &Inode)> {
+        self.inodes.iter().map(|inode| (inode.id, &**inode))
+    }
+
+    /// Room for one more.
+    pub(super) fn try_reserve(&mut self) -> Result<()> {
+        let InodeTable {
+            inodes,
+            by_key,
+            hasher,
+            ..
+        } = self;
+        let by_id = by_id(hasher);
+        let keys = by_key.try_reserve(1, |&id| key_hash(inodes, hasher, id));
+        let room = keys.and_then(|()| inodes.try_reserve(1, by_id));
+        room.map_err(|_| no_memory("cannot remember an entry"))
+    }
+
+    /// A new inode of what is found by its key from now on.
+    pub(super) fn insert(&mut self, node: Node, link: &Dirent) -> InodeId {
+        let id = self.number(InodeKey::of(&node, Some(link.link())));
+        self.put(Inode::new(id, node, Some(link)));
+        self.add_key(id);
+        id
+    }
+
+    fn put(&mut self, inode: Inode) {
+        let hash = self.hasher.hash_one(inode.id);
+        let inode = Box::new(inode);
+        self.inodes.insert_unique(hash, inode, by_id(&self.hasher));
+    }
+
+    pub(super) fn remove(&mut self, id: InodeId) -> Option<Box<Inode>> {
+        self.drop_key(id);
+        let hash = self.hasher.hash_one(id);
+        let found = self.inodes.find_entry(hash, |inode| inode.id == id);
+        found.ok().map(|entry| entry.remove().0)
+    }
+
+    /// It is found by its key from now on, and what was found by the same one is not.
+    pub(super) fn add_key(&mut self, id: InodeId) {
+        let Some(key) = self.get(id).and_then(Inode::key) else {
+            return;
+        };
+        if let Some(before) = self.find(key) {
+            self.drop_key(before);
+        }
+        let InodeTable {
+            inodes,
+            by_key,
+            hasher,
+            ..
+        } = self;
+        let hash = key_hash(inodes, hasher, id);
+        by_key.insert_unique(hash, id, |&id| key_hash(inodes, hasher, id));
+    }
+
+    /// It is not found by its key any more, which may change.
+    pub(super) fn drop_key(&mut self, id: InodeId) {
+        let hash = key_hash(&self.inodes, &self.hasher, id);
+        if let Ok(entry) = self.by_key.find_entry(hash, |&known| known == id) {
+            entry.remove();
+        }
+    }
+
+    /// A number for a new inode.
+    fn number(&mut self, key: Option<InodeKey<'_>>) -> InodeId {
+        if let Some(InodeKey::Stored(file, ..)) = key
+            && file.device == self.device
+            && file.inode > InodeId::ROOT.0
+            && self.get(InodeId(file.inode)).is_none()
+        {
+            return InodeId(file.inode);
+        }
+        while self.get(InodeId(self.next)).is_some() {
+            self.next += 1;
+        }
+        self.next += 1;
+        InodeId(self.next - 1)
+    }
+
+    /// The path of a link, if all directories above it are known.
+    pub(super) fn path(&self, link: Link<'_>, root: &Path) -> Option<PathBuf> {
+        let (mut at, mut names) = (link, vec![(link.name, false)]);
+        while at.parent != InodeId::ROOT {
+            let above = self.get(at.parent)?;
+            at = above.last_link()?;
+            names.push((at.name, above.holds_drafts()));
+            // What others move meanwhile could lead in a circle.
+            if names.len() > self.inodes.len() {
+                return None;
+            }
+        }
+        let holds_drafts = self.get(InodeId::ROOT)?.holds_drafts();
+        let root = in_source(root.to_owned(), holds_drafts);
+        let below = names.into_iter().rev();
+        Some(below.fold(root, |path, (name, holds)| {
+            in_source(path.join(name), holds)
+        }))
+    }
+
+    /// The directories above an inode, by all names that are known.
+    pub(super) fn above(&self, inode: InodeId) -> Vec<InodeId> {
+        let (mut above, mut next) = (Vec::new(), vec![inode]);
+        while let Some(at) = next.pop() {
+            for link in self.get(at).into_iter().flat_map(Inode::links) {
+                if !above.contains(&link.parent) {
+                    above.push(link.parent);
+                    next.push(link.parent);
+                }
+            }
+        }
+        above
+    }
+}
+
+/// Of an inode's number.
+fn by_id<I: AsRef<Inode>>(hasher: &RandomState) -> impl Fn(&I) -> u64 {
+    |inode| hasher.hash_one(inode.as_ref().id)
+}
+
+/// Of an inode's key; any number, if it has none.
+fn key_hash(inodes: &HashTable<Box<Inode>>, hasher: &RandomState, id: InodeId) -> u64 {
+    let inode = inodes.find(hasher.hash_one(id), |inode| inode.id == id);
+    hasher.hash_one(inode.and_then(|inode| inode.key()))
+}

@@ -11,6 +11,7 @@ mod left_staged;
 mod made;
 mod mappings;
 mod model;
+mod moved;
 mod programs;
 mod renamed_over;
 mod retyped;

@@ -273,6 +273,34 @@ impl Error {
         matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::AlreadyExists)
     }
 
+    /// There is no room for it on the disk, or no more than its owner may have.
+    pub fn is_no_room(&self) -> bool {
+        self.is_one_of(&[libc::ENOSPC, libc::EDQUOT, libc::EFBIG])
+    }
+
+    /// The source's file system does not let it be made, now or ever.
+    pub fn is_refusal(&self) -> bool {
+        use libc::{EACCES, EEXIST, EINVAL, ENAMETOOLONG, ENOSYS, EOPNOTSUPP, EPERM};
+        let codes = [
+            EACCES,
+            EEXIST,
+            EINVAL,
+            ENAMETOOLONG,
+            ENOSYS,
+            EOPNOTSUPP,
+            EPERM,
+        ];
+        self.is_one_of(&codes)
+    }
+
+    fn is_one_of(&self, codes: &[i32]) -> bool {
+        let code = match self {
+            Error::Io { cause, .. } => cause.raw_os_error(),
+            _ => None,
+        };
+        code.is_some_and(|code| codes.contains(&code))
+    }
+
     /// There is no such extended attribute.
     pub fn is_no_data(&self) -> bool {
         matches!(self, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::ENODATA))

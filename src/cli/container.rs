@@ -35,6 +35,7 @@ struct Place {
 }
 
 /// A container that was found.
+#[derive(Clone)]
 pub(super) struct FoundContainer {
     pub(super) store: Arc<dyn Store>,
     /// The same, to be changed.
@@ -58,7 +59,7 @@ pub(super) fn root_of(path: &Path, preferences: Preferences) -> Result<Root, Fai
 
 /// Directories are stores of their own; a file lies in the store of its directory. Messages spell paths
 /// as they were given: `given` is `stored`, however it is spelled.
-fn root_at(stored: &Path, given: &Path) -> Result<Root, Failure> {
+pub(super) fn root_at(stored: &Path, given: &Path) -> Result<Root, Failure> {
     let (directory, shown, name) = match (stored.is_dir(), stored.parent(), stored.file_name()) {
         (false, Some(parent), Some(name)) => {
             let is_named = given.file_name() == Some(name);

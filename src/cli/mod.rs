@@ -10,6 +10,7 @@ mod info;
 mod ls;
 mod mount;
 mod options;
+mod orphan_logs;
 mod output;
 mod preconditions;
 mod refresh;

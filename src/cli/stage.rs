@@ -7,7 +7,7 @@ mod served;
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -15,11 +15,13 @@ use serde_json::json;
 use super::args::StageCommand;
 use super::container::{FoundContainer, walk_beside};
 use super::in_mount::InMount;
+use super::orphan_logs::{OrphanLog, find_orphans};
 use super::{CommandResult, Failure, output, size};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::commit::drafts::{DraftsStanding, LeftDrafts, left_drafts};
-use crate::commit::recovery::{Left, LogStanding, discard, left_at, spot_at};
+use crate::commit::found_logs::{LogBeside, logs_at};
+use crate::commit::recovery::{Left, LogStanding, discard, spot_at};
 use crate::commit::tidy::remove_directory;
 use crate::container::Preferences;
 use crate::daemon::source_lock::{self, Refusal, SourceLock};
@@ -29,6 +31,12 @@ use crate::error::{Error, plain};
 use crate::memory::budget::Budget;
 use crate::memory::limit::default_limit;
 use crate::tree::{InUse, Settings, Tree};
+
+/// What a mount has left somewhere.
+enum StagedThing {
+    Container(Box<StagedContainerFile>),
+    Orphan(OrphanLog),
+}
 
 /// A container with a log, or one that is new.
 struct StagedContainerFile {
@@ -43,7 +51,7 @@ enum LeftChanges {
 }
 
 /// What is done to what a mount has left of a container.
-type Settle = fn(&StagedContainerFile) -> Result<(), Failure>;
+type Settle = fn(&StagedThing) -> Result<(), Failure>;
 
 pub(super) fn run(command: &StageCommand, preferences: Preferences) -> CommandResult {
     let (path, settle): (_, Option<Settle>) = match command {
@@ -61,39 +69,84 @@ pub(super) fn run(command: &StageCommand, preferences: Preferences) -> CommandRe
     }
 }
 
-/// Containers at or below a path, and what could not be looked at.
-fn find(
-    path: &Path,
-    preferences: Preferences,
-) -> Result<(Vec<FoundContainer>, Vec<Error>), Failure> {
+impl StagedThing {
+    fn shown(&self) -> PathBuf {
+        match self {
+            StagedThing::Container(found) => found.container.shown(),
+            StagedThing::Orphan(log) => log.shown(),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            StagedThing::Container(found) => bytes(found),
+            StagedThing::Orphan(log) => log.bytes(),
+        }
+    }
+
+    fn standing(&self) -> String {
+        match self {
+            StagedThing::Container(found) => standing(&found.left).to_owned(),
+            StagedThing::Orphan(log) => format!("of {}, which is not there", log.container()),
+        }
+    }
+}
+
+/// Containers and orphans at or below a path, and what could not be looked at.
+struct Search {
+    containers: Vec<FoundContainer>,
+    orphans: Vec<OrphanLog>,
+    errors: Vec<Error>,
+}
+
+fn find(path: &Path, preferences: Preferences) -> Result<Search, Failure> {
     let (mut containers, mut errors) = (Vec::new(), Vec::new());
     let mut failed = |e| errors.push(e);
     walk_beside(path, preferences, &mut failed, &mut |found| {
         containers.push(found);
     })?;
-    Ok((containers, errors))
+    let orphans = find_orphans(path, preferences, &mut failed)?;
+    Ok(Search {
+        containers,
+        orphans,
+        errors,
+    })
 }
 
-/// Those that have something staged, one after the other: as long as one is looked at, its log is open.
+/// What is staged, one after the other: as long as a container is looked at, its logs are open.
 fn staged(
     containers: Vec<FoundContainer>,
-) -> impl Iterator<Item = Result<StagedContainerFile, Error>> {
-    let look = |container| match left_of(&container) {
-        Ok(Some(left)) => Some(Ok(StagedContainerFile { container, left })),
-        Ok(None) => None,
-        Err(e) => Some(Err(e)),
+    orphans: Vec<OrphanLog>,
+) -> impl Iterator<Item = Result<StagedThing, Error>> {
+    let of_container = |container: FoundContainer| {
+        let left = left_of(&container).unwrap_or_else(|e| vec![Err(e)]);
+        left.into_iter().map(move |left| {
+            let container = container.clone();
+            let file = StagedContainerFile {
+                container,
+                left: left?,
+            };
+            Ok(StagedThing::Container(Box::new(file)))
+        })
     };
-    containers.into_iter().filter_map(look)
+    let containers = containers.into_iter().flat_map(of_container);
+    containers.chain(orphans.into_iter().map(|log| Ok(StagedThing::Orphan(log))))
 }
 
-fn left_of(container: &FoundContainer) -> Result<Option<LeftChanges>, Error> {
+fn left_of(container: &FoundContainer) -> Result<Vec<Result<LeftChanges, Error>>, Error> {
     let (recognised, store, path) = (&container.recognised, &*container.store, &container.path);
-    if let Some(log) = left_at(recognised, store, path)? {
-        return Ok(Some(LeftChanges::Log(Box::new(log))));
+    let logs = logs_at(recognised, store, path)?.into_all().into_iter();
+    let of_log = |log| match log {
+        LogBeside::Left(left) => Ok(LeftChanges::Log(left)),
+        LogBeside::Foreign(e) | LogBeside::Unreadable(e) => Err(e),
+    };
+    let mut found: Vec<_> = logs.map(of_log).collect();
+    if found.is_empty() {
+        let drafts = left_drafts(recognised, store, path, &Budget::by_default())?;
+        let drafts = drafts.filter(|left| left.standing != DraftsStanding::New || !left.is_empty);
+        found.extend(drafts.map(|drafts| Ok(LeftChanges::Drafts(drafts))));
     }
-    let drafts = left_drafts(recognised, store, path, &Budget::by_default())?;
-    let drafts = drafts.filter(|left| left.standing != DraftsStanding::New || !left.is_empty);
-    Ok(drafts.map(LeftChanges::Drafts))
+    Ok(found)
 }
 
 /// Bytes that are staged.
@@ -114,18 +167,15 @@ fn bytes(found: &StagedContainerFile) -> u64 {
 }
 
 fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
-    let (containers, mut errors) = find(path, preferences)?;
+    let mut search = find(path, preferences)?;
     let mut all = Vec::new();
-    for found in staged(containers) {
+    for found in staged(search.containers, search.orphans) {
         match found {
-            Ok(found) => all.push((
-                found.container.shown(),
-                bytes(&found),
-                standing(&found.left),
-            )),
-            Err(e) => errors.push(e),
+            Ok(found) => all.push((found.shown(), found.bytes(), found.standing())),
+            Err(e) => search.errors.push(e),
         }
     }
+    let errors = search.errors;
     output::print(|out| {
         if json {
             let each = all.iter().map(|(path, bytes, standing)| {
@@ -172,16 +222,16 @@ fn each(
     path: &Path,
     preferences: Preferences,
     done: &str,
-    settle: fn(&StagedContainerFile) -> Result<(), Failure>,
+    settle: fn(&StagedThing) -> Result<(), Failure>,
 ) -> CommandResult {
-    let (containers, errors) = find(path, preferences)?;
-    errors.iter().for_each(output::complain);
-    let mut failed = !errors.is_empty();
+    let search = find(path, preferences)?;
+    search.errors.iter().for_each(output::complain);
+    let mut failed = !search.errors.is_empty();
     let mut settled = Vec::new();
-    for found in staged(containers) {
+    for found in staged(search.containers, search.orphans) {
         let done = found.map_err(Failure::from).and_then(|found| {
             settle(&found)?;
-            Ok(found.container.shown())
+            Ok(found.shown())
         });
         match done {
             Ok(path) => settled.push(path),
@@ -220,8 +270,19 @@ fn lock(found: &StagedContainerFile) -> Result<Option<SourceLock>, Failure> {
     })
 }
 
+fn commit(found: &StagedThing) -> Result<(), Failure> {
+    match found {
+        StagedThing::Container(found) => commit_container(found),
+        StagedThing::Orphan(log) => Err(Failure::new(format!(
+            "{}: {} is not there; bring it back beside this log, or `arrayfs stage discard` it",
+            log.shown().display(),
+            log.container()
+        ))),
+    }
+}
+
 /// By a tree that shows nothing but this container, and nobody sees.
-fn commit(found: &StagedContainerFile) -> Result<(), Failure> {
+fn commit_container(found: &StagedContainerFile) -> Result<(), Failure> {
     let _lock = lock(found)?;
     if let LeftChanges::Drafts(left) = &found.left
         && left.standing == DraftsStanding::Foreign
@@ -249,17 +310,37 @@ fn commit(found: &StagedContainerFile) -> Result<(), Failure> {
         workers,
         settings,
     )?;
-    tree.commit_left()?;
-    match tree.commit_all(InUse::Ignored).into_iter().next() {
-        Some((path, why)) => Err(Failure::new(format!(
-            "{}: stays staged: {why}",
-            path.display()
-        ))),
-        None => Ok(()),
+    let settled = tree.commit_left();
+    if let Some((path, why)) = tree.commit_all(InUse::Ignored).into_iter().next() {
+        let why = format!("{}: stays staged: {why}", path.display());
+        return Err(Failure::new(why));
+    }
+    match (settled, &found.left) {
+        // It is another log that stays.
+        (Err(_), LeftChanges::Log(left)) if !is_there(found, left)? => Ok(()),
+        (settled, _) => Ok(settled?),
     }
 }
 
-fn throw_away(found: &StagedContainerFile) -> Result<(), Failure> {
+/// Whether the log has not been settled.
+fn is_there(found: &StagedContainerFile, left: &Left) -> Result<bool, Error> {
+    let container = &found.container;
+    let logs = logs_at(&container.recognised, &*container.store, &container.path)?;
+    let is_it = |log: &LogBeside| match log {
+        LogBeside::Left(now) => now.state().name() == left.state().name(),
+        LogBeside::Foreign(_) | LogBeside::Unreadable(_) => false,
+    };
+    Ok(logs.into_all().iter().any(is_it))
+}
+
+fn throw_away(found: &StagedThing) -> Result<(), Failure> {
+    match found {
+        StagedThing::Container(found) => discard_container(found),
+        StagedThing::Orphan(log) => Ok(log.discard()?),
+    }
+}
+
+fn discard_container(found: &StagedContainerFile) -> Result<(), Failure> {
     let _lock = lock(found)?;
     let store = Arc::clone(&found.container.local);
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));

@@ -175,12 +175,23 @@ fn print_staged(out: &mut impl Write, staged: &Value) -> io::Result<()> {
     let held = size::show(staged["bytes"].as_u64().unwrap_or(0));
     let logged = size::show(staged["log_bytes"].as_u64().unwrap_or(0));
     let path = output::path_text(Path::new(staged["path"].as_str().unwrap_or("?")));
-    let why = staged["why"].as_str();
-    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    let log = staged["log"].as_str();
+    let log = log.map_or_else(String::new, |log| {
+        format!(" {}", output::path_text(Path::new(log)))
+    });
+    let told = |name: &str| {
+        let why = staged[name].as_str();
+        why.map_or_else(String::new, |why| format!(": {why}"))
+    };
     writeln!(
         out,
-        "  staged  {path}, {held} in memory, {logged} in its log{why}"
-    )
+        "  staged  {path}, {held} in memory, {logged} in its log{log}{}",
+        told("why")
+    )?;
+    match staged["beside"].is_null() {
+        true => Ok(()),
+        false => writeln!(out, "  beside  {path}{}", told("beside")),
+    }
 }
 
 /// What keeps a daemon from telling.

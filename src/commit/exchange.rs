@@ -89,13 +89,15 @@ impl Exchange<'_> {
             Err(e) if e.is_not_found() => return Err(self.changed(swap)),
             Err(e) => return Err(e),
         }
-        let out = self.store.stat(&beside(self.spot, &swap.new_name));
-        if out.is_ok_and(|out| out.identity == seen) {
-            return Ok(SwapMade::Exchanged);
-        }
+        let refused = match self.store.stat(&beside(self.spot, &swap.new_name)) {
+            Ok(out) if out.identity == seen => return Ok(SwapMade::Exchanged),
+            Ok(_) => self.changed(swap),
+            Err(e) if e.is_not_found() => self.changed(swap),
+            Err(e) => e,
+        };
         let back = self.undo(std::slice::from_ref(swap), &[SwapMade::Exchanged]);
         back.inspect_err(|_| unsure())?;
-        Err(self.changed(swap))
+        Err(refused)
     }
 
     /// The last one first. A name that somebody has taken meanwhile stays with him.

@@ -72,7 +72,7 @@ pub(super) fn change(commit: &Commit<'_>, publish: Publish<'_>) -> Result<()> {
 fn reserve_all(commit: &Commit<'_>, files: &[ChangedFile]) -> Result<()> {
     for (number, file) in files.iter().enumerate() {
         match file.reserve(commit) {
-            Err(e) if has_no_room(&e) => {
+            Err(e) if e.is_no_room() => {
                 let mut restored = files[..=number].iter().rev().filter(|file| file.grows());
                 restored
                     .try_for_each(|file| file.restore_time(commit))
@@ -84,18 +84,6 @@ fn reserve_all(commit: &Commit<'_>, files: &[ChangedFile]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-pub(super) fn has_no_room(e: &Error) -> bool {
-    match e {
-        Error::Io { cause, .. } => {
-            let code = cause.raw_os_error();
-            [libc::ENOSPC, libc::EDQUOT, libc::EFBIG]
-                .iter()
-                .any(|one| code == Some(*one))
-        }
-        _ => false,
-    }
 }
 
 /// What a recipe has told of a file.

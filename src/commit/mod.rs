@@ -9,7 +9,7 @@
 //! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`exchange`]: how new files take the names of
 //!   others. [`tidy`]: removing what was hidden.
 //! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to its end, which [`standing`]
-//!   finds out, with [`fingerprint`]s; [`patched`] is for who reads through it.
+//!   finds out, with [`fingerprint`]s; [`found_logs`]: which logs there are; [`patched`] is for who reads through it.
 //!
 //! The stage's frozen layer is what is committed; writing goes on above it meanwhile. Whoever asks for a commit has
 //! it publish the result at a moment of his own choosing ([`Publish`]): when nobody looks at the container's identity, and in
@@ -19,6 +19,7 @@
 pub mod drafts;
 mod exchange;
 mod fingerprint;
+pub mod found_logs;
 mod in_place;
 mod metered;
 pub mod new_container;

@@ -1,15 +1,17 @@
 //! What a log that was left behind means for the container beside it, and settling it.
 //!
 //! A log names the container that it belongs to by size and time. What the file is now says how far a commit got that did
-//! not come to its end: [`look`] compares, and changes nothing. A writable mount and `arrayfs stage commit` then settle it
+//! not come to its end: `look` compares, and changes nothing. A writable mount and `arrayfs stage commit` then settle it
 //! ([`settle`]); everything else reads through it ([`Left::layers`], [`Left::source`]). What does not fit is never applied.
 //! Used by `tree` and by the commands.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Spot;
 use super::exchange::{Exchange, Swap};
+use super::found_logs::{LogBeside, logs_at};
 use super::patched::{Patched, through_log};
 use super::redo::redo;
 pub use super::standing::LogStanding;
@@ -25,8 +27,8 @@ use crate::memory::budget::Budget;
 use crate::source::{Source, Store};
 use crate::stage::log::NewFileRecord;
 use crate::stage::{
-    Base, BaseFile, Layer, LogOf, LogSpot, LogState, Overlay, PendingCommit, Stage, StageMemory,
-    StagedArray, log_name, new_name, read_log,
+    Base, BaseFile, FoundLog, Layer, LogOf, LogSpot, LogState, Overlay, PendingCommit, Stage,
+    StageMemory, StagedArray, log_names, new_name, read_log,
 };
 
 /// A log, and how it stands to its container.
@@ -37,10 +39,12 @@ pub struct Left {
     new_at: Vec<(PathBuf, PathBuf)>,
 }
 
-/// What the log of a container means; none if there is no log, or nothing in it.
-pub fn look(of: &LogOf<'_>) -> Result<Option<Left>> {
-    let Some(state) = read_log(of)? else {
-        return Ok(None);
+/// What this log of a container means; none if there is no log, or nothing in it.
+pub(super) fn look(of: &LogOf<'_>, name: &OsStr) -> Result<Option<LogBeside>> {
+    let state = match read_log(of, name)? {
+        FoundLog::Nothing => return Ok(None),
+        FoundLog::Foreign(e) => return Ok(Some(LogBeside::Foreign(e))),
+        FoundLog::Held(state) => *state,
     };
     let standing = standing(of, &state)?;
     // One that could not be removed, and has nothing to say.
@@ -58,11 +62,11 @@ pub fn look(of: &LogOf<'_>) -> Result<Option<Left>> {
             }
         }
     }
-    Ok(Some(Left {
+    Ok(Some(LogBeside::Left(Box::new(Left {
         state,
         standing,
         new_at,
-    }))
+    }))))
 }
 
 fn says_nothing(state: &LogState) -> bool {
@@ -76,17 +80,30 @@ impl Left {
 
     /// Bytes that are staged.
     pub fn bytes(&self) -> u64 {
-        let layers = match self.standing {
-            LogStanding::Stale | LogStanding::Swapped => self.state.layers(),
-            _ => self.layers(),
-        };
-        let arrays = (0..self.state.arrays().len()).map(|n| StagedArray(n as u32));
-        let changed = arrays.flat_map(|n| layers.iter().flat_map(move |layer| layer.changed(n)));
-        changed.map(|range| range.end - range.start).sum()
+        match self.is_stale() {
+            true => self.state.staged_bytes(),
+            false => self.state.bytes_of(&self.layers()),
+        }
+    }
+
+    /// Whether it is of another version of the container.
+    pub fn is_stale(&self) -> bool {
+        matches!(self.standing, LogStanding::Stale | LogStanding::Swapped)
+    }
+
+    /// Whether it is of another version, and no commit has left anything to be taken back: who writes need not wait until it is
+    /// settled.
+    pub fn is_only_old(&self) -> bool {
+        self.standing == LogStanding::Stale && self.state.pending().is_none()
+    }
+
+    /// Why it stays, if it is of another version.
+    pub fn as_stale(&self, spot: &LogSpot) -> Error {
+        stale(spot, self)
     }
 
     /// Whether all files that it names are of such a container.
-    fn is_of(&self, recognised: &Recognised) -> bool {
+    pub(super) fn is_of(&self, recognised: &Recognised) -> bool {
         let members = recognised.format.members();
         let is_member = |name: &str| match members.is_empty() {
             true => name.is_empty(),
@@ -154,14 +171,23 @@ pub fn open_through(
     path: &Path,
     budget: &Arc<Budget>,
 ) -> Result<Container> {
-    let left = match left_at(recognised, &**store, path) {
-        Ok(Some(left)) => left,
-        Ok(None) => return recognised.open(store, path, budget),
-        // The container is shown as it is.
+    let left = match logs_at(recognised, &**store, path) {
+        Ok(logs) => {
+            let (own, others) = logs.own();
+            for other in others {
+                if let LogBeside::Foreign(e) | LogBeside::Unreadable(e) = other {
+                    log::warn!("{e}");
+                }
+            }
+            own
+        }
         Err(e) => {
             log::warn!("{e}");
-            return recognised.open(store, path, budget);
+            None
         }
+    };
+    let Some(left) = left else {
+        return recognised.open(store, path, budget);
     };
     let left = Arc::new(left);
     let through = through_log(store, &left, files_of(recognised, path));
@@ -215,34 +241,6 @@ fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)
     files.zip(names.iter().copied()).collect()
 }
 
-/// What lies beside a container's files, if it may have a log that means something. An error for one that is not believed.
-pub fn left_at(recognised: &Recognised, store: &dyn Store, path: &Path) -> Result<Option<Left>> {
-    let Some((directory, name)) = recognised
-        .first_file(path)
-        .filter(|_| recognised.format.is_changed())
-    else {
-        return Ok(None);
-    };
-    match store.stat(&directory.join(log_name(&name))) {
-        Err(e) if e.is_not_found() => return Ok(None),
-        _ => {}
-    }
-    let of = LogOf {
-        store,
-        directory: &directory,
-        container: &name,
-        owner: store.stat(&directory.join(&name))?.uid,
-    };
-    let left = look(&of)?;
-    match left.as_ref().map(|left| left.is_of(recognised)) {
-        Some(false) => {
-            let fault = Fault::new("the log names files that are not the container's");
-            Err(Error::from(fault.container(&store.display(path))))
-        }
-        _ => Ok(left),
-    }
-}
-
 /// Carries out what the log of a container asks for. What is still staged then goes on being staged; none if nothing is. A log that
 /// does not fit is an error, and stays; unless `fits` says that it does, although it is of another version.
 pub fn settle(
@@ -255,7 +253,7 @@ pub fn settle(
         LogStanding::Stale if left.state.pending().is_none() && fits(&left.state)? => {}
         LogStanding::Stale | LogStanding::Swapped => {
             undo(spot, &left.state, left.standing)?;
-            return Err(stale(spot));
+            return Err(stale(spot, left));
         }
         LogStanding::Staged
         | LogStanding::Committed
@@ -283,19 +281,30 @@ pub fn settle(
     }
 }
 
-/// Removes what a crash has left beside a container before a log could mean anything: an empty one, and a new file. A log that is
+/// Removes what a crash has left beside a container before a log could mean anything: empty ones, and a new file. A log that is
 /// not believed stays, and what it may tell of.
 pub fn clear(spot: &LogSpot) -> Result<()> {
-    let log = log_name(&spot.container);
-    match spot.store.stat(&spot.directory.join(&log)) {
-        Err(e) if e.is_not_found() => {}
-        Err(e) => return Err(e),
-        Ok(_) if read_log(&spot.of())?.is_some_and(|state| !says_nothing(&state)) => {
-            return Ok(());
+    let mut is_cleared = true;
+    for log in log_names(&spot.container) {
+        match spot.store.stat(&spot.directory.join(&log)) {
+            Err(e) if e.is_not_found() => continue,
+            Err(e) => return Err(e),
+            Ok(_) => {}
         }
-        Ok(_) => spot.disk.unlink(place(spot, &log))?,
+        let is_empty = match read_log(&spot.of(), &log)? {
+            FoundLog::Nothing => true,
+            FoundLog::Foreign(_) => false,
+            FoundLog::Held(state) => says_nothing(&state),
+        };
+        match is_empty {
+            true => spot.disk.unlink(place(spot, &log))?,
+            false => is_cleared = false,
+        }
     }
-    remove_new(spot)
+    match is_cleared {
+        true => remove_new(spot),
+        false => Ok(()),
+    }
 }
 
 /// Throws away what is staged. What a commit has begun to change in place is brought to its end before.
@@ -335,8 +344,8 @@ pub fn spot_at(
     })
 }
 
-fn stale(spot: &LogSpot) -> Error {
-    let name = log_name(&spot.container);
+fn stale(spot: &LogSpot, left: &Left) -> Error {
+    let name = left.state.name();
     let fault = Fault::new(format!(
         "{} holds changes of another version of the container; `arrayfs stage` settles that",
         name.to_string_lossy()
@@ -431,9 +440,9 @@ pub(super) fn sync_names(spot: &LogSpot) -> Result<()> {
 fn remove_new(spot: &LogSpot) -> Result<()> {
     let mut removed = false;
     // A log that was being written anew, too.
-    let log = log_name(&spot.container);
-    for name in spot.files.iter().chain([&log]) {
-        let new = new_name(name);
+    let logs = log_names(&spot.container);
+    for name in spot.files.iter().cloned().chain(logs) {
+        let new = new_name(&name);
         match spot.store.stat(&spot.directory.join(&new)) {
             Err(e) if e.is_not_found() => continue,
             other => other?,

@@ -5,7 +5,6 @@
 //! which. Used by [`super`].
 
 use super::exchange::Exchange;
-use super::in_place::has_no_room;
 use super::new_files::{NewFiles, Sharing, is_copied, is_given};
 use super::{Commit, Publish};
 use crate::container::rewrite::CommitWay;
@@ -64,7 +63,7 @@ fn replace_by(
     };
     let filled = commit.tell(told, &mut new).and_then(|()| new.finish());
     // What is shared counts twice for a quota.
-    let not_shared = |e: &Error| new.cannot_share || has_no_room(e);
+    let not_shared = |e: &Error| new.cannot_share || e.is_no_room();
     let in_vain =
         |e: &Error| e.is_permission_denied() || (sharing == Sharing::Always && not_shared(e));
     let replaced = match filled {

@@ -28,6 +28,8 @@ pub struct Failure {
     no_times: AtomicBool,
     /// Whether new files cannot be given the modes of others.
     no_rights: AtomicBool,
+    /// Whether all calls fail after the one that fails.
+    dies: AtomicBool,
     /// What is done instead of failing.
     instead: Mutex<Option<Instead>>,
     /// What it fails with.
@@ -50,6 +52,12 @@ impl Failure {
     /// The call with this number from now on, counted from 1, fails. 0: none does.
     pub fn arm(&self, call: usize) {
         self.left.store(call, Ordering::SeqCst);
+    }
+
+    /// That call fails, and all after it.
+    pub fn die_at(&self, call: usize) {
+        self.dies.store(true, Ordering::SeqCst);
+        self.arm(call);
     }
 
     /// Before the call with this number, which succeeds, this is done.
@@ -113,20 +121,28 @@ impl Failure {
         self.left.load(Ordering::SeqCst) > 0
     }
 
+    fn error(&self) -> Error {
+        let cause = std::io::Error::from_raw_os_error(self.code);
+        Error::io("failing as it was told", cause)
+    }
+
     fn call(&self) -> Result<()> {
         let count = |left: usize| left.checked_sub(1);
         let before = self
             .left
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
         match before {
+            Ok(1) if self.dies.load(Ordering::SeqCst) => {
+                self.arm(1);
+                Err(self.error())
+            }
             Ok(1) => {
                 let instead = self.instead().take();
                 if let Some(instead) = instead {
                     instead();
                     return Ok(());
                 }
-                let cause = std::io::Error::from_raw_os_error(self.code);
-                Err(Error::io("failing as it was told", cause))
+                Err(self.error())
             }
             _ => Ok(()),
         }

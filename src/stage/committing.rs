@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::layer::Layer;
 use super::log::{Base, CommitRecord, LogWriter, Record};
@@ -64,6 +65,7 @@ impl Stage {
 
     /// The commit has failed when a part of it was done. The log does not call it off: who recovers does it again.
     pub fn stay_sealed(&self) {
+        self.half_done.store(true, Ordering::Release);
         self.lock_log().commit_logged = false;
     }
 
@@ -218,6 +220,7 @@ impl StageLog {
         };
         let Err(e) = writer.remove(&self.spot) else {
             self.owed.clear();
+            self.set_writer(None);
             return Ok(());
         };
         log::debug!("the log of a stage cannot be removed: {e}");

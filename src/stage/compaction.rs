@@ -56,7 +56,10 @@ impl StageLog {
 
     fn write_anew(&mut self, layer: &Layer) -> Result<()> {
         self.pay()?;
-        let mut new = LogWriter::create_anew(&self.spot, &self.base, &self.arrays)?;
+        let Some(old) = &self.writer else {
+            return Ok(());
+        };
+        let mut new = old.create_anew(&self.spot, &self.base, &self.arrays)?;
         let copied = self.copy_to(&mut new, layer);
         let copied = copied.and_then(|moved| new.take_name(&self.spot).map(|()| moved));
         match copied {

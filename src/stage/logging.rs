@@ -114,7 +114,7 @@ impl StageLog {
             for layer in layers {
                 layer.set_log(writer.bytes());
             }
-            self.writer = Some(writer);
+            self.set_writer(Some(writer));
         }
         Ok(())
     }

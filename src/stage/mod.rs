@@ -32,8 +32,8 @@ mod tests;
 
 pub use layer::Layer;
 pub use log::{
-    Base, BaseFile, LogOf, LogSpot, LogState, PendingCommit, drafts_name, is_hidden_name, log_name,
-    new_name, read_log,
+    Base, BaseFile, FoundLog, LogOf, LogSpot, LogState, PendingCommit, container_of_log,
+    drafts_name, is_hidden_name, log_names, new_name, read_log,
 };
 pub use overlay::Overlay;
 pub use slab::StageMemory;

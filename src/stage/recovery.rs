@@ -1,6 +1,7 @@
 //! A stage made of what a log holds.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::layer::Layer;
 use super::log::{LogSpot, LogState, LogWriter, Record};
@@ -47,6 +48,7 @@ impl Stage {
                 .collect(),
             commit_logged: pending,
             short_until: 0,
+            has_log: Arc::new(AtomicBool::new(true)),
             writer: Some(writer),
         };
         // A copy keeps it, too.

@@ -3,6 +3,7 @@
 //! What follows when memory is short or a sync is asked for is in [`super::logging`], freezing and thawing in
 //! [`super::committing`].
 
+use std::ffi::OsString;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -30,6 +31,10 @@ pub struct Stage {
     changes: AtomicU64,
     /// Whether that is what somebody has set.
     time_set: AtomicBool,
+    /// Whether there is a log, for those who must not wait for its lock.
+    has_log: Arc<AtomicBool>,
+    /// Whether a commit was begun that could neither be carried out nor taken back.
+    pub(super) half_done: AtomicBool,
     /// Somebody wanted memory and met a lock: he is to be told when it is free.
     pub(super) wanted: AtomicBool,
 }
@@ -40,8 +45,9 @@ pub(super) struct StageLog {
     pub(super) base: Base,
     /// Names of the arrays, and how long they are in the container.
     pub(super) arrays: Vec<(String, u64)>,
-    /// None: nothing has been logged yet.
+    /// None: nothing has been logged yet. Set by [`StageLog::set_writer`].
     pub(super) writer: Option<LogWriter>,
+    pub(super) has_log: Arc<AtomicBool>,
     /// Records that could not be written when they should have been; nothing is written before them.
     pub(super) owed: Vec<Record>,
     /// Whether records of a commit were appended that has neither failed nor come to an end.
@@ -74,6 +80,7 @@ impl Stage {
             base,
             arrays,
             writer: None,
+            has_log: Arc::default(),
             owed: Vec::new(),
             commit_logged: false,
             short_until: 0,
@@ -89,6 +96,7 @@ impl Stage {
     ) -> Arc<Stage> {
         let stage = Arc::new(Stage {
             memory,
+            has_log: Arc::clone(&log.has_log),
             syncing: Mutex::default(),
             log: Mutex::new(log),
             layers: RwLock::new(layers),
@@ -96,6 +104,7 @@ impl Stage {
             // Something may have been left by a daemon before.
             changes: AtomicU64::new(1),
             time_set: AtomicBool::new(false),
+            half_done: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
         });
         let lender = Arc::downgrade(&stage);
@@ -251,6 +260,30 @@ impl Stage {
         layers.frozen.is_none() && layers.active.is_clean()
     }
 
+    /// Whether there is a log. No lock is waited for.
+    pub fn has_log(&self) -> bool {
+        self.has_log.load(Ordering::Acquire)
+    }
+
+    /// Whether the container may be neither what was opened nor what was committed: that is known by who recovers from the log.
+    pub fn is_half_done(&self) -> bool {
+        self.half_done.load(Ordering::Acquire)
+    }
+
+    /// Fails if no log can be made where there is none.
+    pub fn check_log(&self) -> Result<()> {
+        let log = self.lock_log();
+        match log.writer {
+            Some(_) => Ok(()),
+            None => LogWriter::try_out(&log.spot),
+        }
+    }
+
+    /// Whether it leaves nothing behind: there is nothing to commit, and no log.
+    pub fn is_gone(&self) -> bool {
+        !self.has_log() && self.is_clean()
+    }
+
     /// What lies above the arrays of the container, the top first. Another list after each step of a commit.
     pub fn layers(&self) -> Vec<Arc<Layer>> {
         self.read_layers().list().collect()
@@ -261,9 +294,11 @@ impl Stage {
         self.layers().iter().map(|layer| layer.bytes_held()).sum()
     }
 
-    /// Bytes of the log.
-    pub fn bytes_logged(&self) -> u64 {
-        self.lock_log().writer.as_ref().map_or(0, LogWriter::end)
+    /// Name of the log, and its bytes; none if there is none.
+    pub fn logged(&self) -> Option<(OsString, u64)> {
+        let log = self.lock_log();
+        let writer = log.writer.as_ref()?;
+        Some((writer.name().to_owned(), writer.end()))
     }
 
     /// To be called when a lock is free again that giving memory back needs.
@@ -297,6 +332,11 @@ impl StageLayers {
 }
 
 impl StageLog {
+    pub(super) fn set_writer(&mut self, writer: Option<LogWriter>) {
+        self.has_log.store(writer.is_some(), Ordering::Release);
+        self.writer = writer;
+    }
+
     pub(super) fn check(&self, array: StagedArray) -> Result<()> {
         match array.index() < self.arrays.len() {
             true => Ok(()),

@@ -43,11 +43,10 @@ mod version;
 mod writing;
 pub mod xattr;
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -86,7 +85,8 @@ use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
 use ordinary::{OrdinaryFile, StillKnown};
 use ours::OurFiles;
 use outdated::Outdated;
-use version::{ContainerVersion, Versions};
+use version::Versions;
+use writing::StagedVersions;
 
 /// What the kernel should forget, because the source changed or may change underneath.
 #[derive(Debug, Clone)]
@@ -128,7 +128,7 @@ pub struct Tree {
     stage_memory: Option<Arc<StageMemory>>,
     background: Option<BackgroundWorkers>,
     /// Containers of which something is staged.
-    staged: Mutex<HashMap<InodeId, Arc<ContainerVersion>>>,
+    staged: StagedVersions,
     due: DueCommits,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
@@ -184,7 +184,7 @@ impl Tree {
             new_containers: NewContainers::default(),
             stage_memory: is_writable.then(|| StageMemory::new(Arc::clone(cache.budget()))),
             background: is_writable.then(BackgroundWorkers::new),
-            staged: Mutex::default(),
+            staged: StagedVersions::default(),
             due: DueCommits::default(),
             cache,
             workers,
@@ -345,6 +345,7 @@ impl Tree {
             }
             Node::Entry(version, entry) => {
                 self.check_current(version)?;
+                self.settle_again(version)?;
                 let opened = self.open_entry(version, *entry)?;
                 let pages = self.keeps_pages(inode, &opened);
                 (opened, StillKnown { pages, size: true }, false)

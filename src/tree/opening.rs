@@ -108,6 +108,14 @@ impl OpenVersions {
         drop(closed);
     }
 
+    /// Whoever wants it opens it anew.
+    pub(super) fn close(&self, version: &ContainerVersion) {
+        let closed = self.kept().drop_one(version.id);
+        drop(closed);
+        let slot = version.opening.opened.lock();
+        *slot.unwrap_or_else(PoisonError::into_inner) = OpenedAs::default();
+    }
+
     pub(super) fn count(&self) -> usize {
         self.kept().len()
     }
@@ -151,7 +159,7 @@ impl Tree {
                     return Err(no_memory("cannot open a container"));
                 }
                 // What could not be settled is read through its log, as by who only reads.
-                let settled = self.disk.is_some() && version.staged.unsettled().is_none();
+                let settled = self.disk.is_some() && !version.staged.keeps_out();
                 let opened = open_unchanged(version, &path, &self.store, budget, settled);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);

@@ -39,10 +39,8 @@ pub(super) struct Staged {
     turn: Mutex<()>,
     commits: AtomicU64,
     pub(super) replacements: Arc<Replacements>,
-    /// Whether the tree holds on to it, because of what is staged.
-    pub(super) pinned: AtomicBool,
-    /// Why a log that was there could not be settled.
-    unsettled: Mutex<Option<Error>>,
+    /// A log that was there and is not settled.
+    unsettled: Mutex<Option<Unsettled>>,
     /// Why what is staged was not committed, when that was tried last.
     why: Mutex<Option<String>>,
     last_commit: Mutex<Option<LastCommit>>,
@@ -61,12 +59,33 @@ impl Drop for CommittedAside<'_> {
     }
 }
 
+/// A log beside a container that has not been settled.
+#[derive(Clone)]
+pub(super) struct Unsettled {
+    pub(super) why: Error,
+    pub(super) log: UnsettledLog,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnsettledLog {
+    /// It may be the container's: that is read through it, and not written before it is settled.
+    Pending,
+    /// Of the version before, which was changed while this mount had something staged of it: nothing new is staged beside that.
+    Held,
+    /// Of another version of the container.
+    Old,
+    /// Somebody else's.
+    Foreign,
+}
+
 /// A container with a stage.
 pub(super) struct StagedContainer {
     pub(super) stage: Arc<Stage>,
     rewrite: Mutex<Arc<dyn Rewrite>>,
     /// Moves that had been made when the stage was last told where the container lies.
     pub(super) followed: AtomicU64,
+    /// What a commit failed with that was half done.
+    failed: Mutex<Option<Error>>,
     base: Mutex<Arc<OpenContainer>>,
     /// What was last told of it, and of which edition.
     pub(super) told: Mutex<Option<(u64, Arc<Restated>)>>,
@@ -91,6 +110,7 @@ impl StagedContainer {
             stage,
             rewrite: Mutex::new(rewrite),
             followed: AtomicU64::new(0),
+            failed: Mutex::default(),
             base: Mutex::new(base),
             told: Mutex::default(),
         })
@@ -102,6 +122,24 @@ impl StagedContainer {
 
     pub(super) fn rewrite(&self) -> Arc<dyn Rewrite> {
         Arc::clone(&lock(&self.rewrite))
+    }
+
+    /// Notes what a commit has failed with, and says what is told of it: what we have half changed ourselves, nobody else has.
+    pub(super) fn note_failure(&self, e: Error) -> Error {
+        let mut failed = lock(&self.failed);
+        if self.stage.is_half_done() && failed.is_none() {
+            *failed = Some(e.clone());
+        }
+        match (&e, &*failed) {
+            (Error::Changed { .. }, Some(failed)) => failed.clone(),
+            _ => e,
+        }
+    }
+
+    fn half_done(&self) -> Option<Unsettled> {
+        let why = lock(&self.failed).clone()?;
+        let log = UnsettledLog::Pending;
+        Some(Unsettled { why, log })
     }
 
     /// What is stored is this now.
@@ -286,22 +324,51 @@ impl Staged {
         lock(&self.why).clone()
     }
 
-    /// Why nothing can be staged of the version that follows: a log would have the same name.
-    pub(super) fn is_in_the_way(&self, path: &Path) -> Option<Error> {
+    /// What the version that follows finds: a log of this one, which stays.
+    pub(super) fn leaves(&self, path: &Path) -> Option<Unsettled> {
         let is_staged = self.now().is_some_and(|now| !now.stage.is_clean());
-        let stale = || {
+        let old = || {
             let what = "somebody else has changed the container; what is staged of it is kept in its log, and `arrayfs stage` settles that";
-            Error::from(Fault::new(what).container(path))
+            Unsettled {
+                why: Error::from(Fault::new(what).container(path)),
+                log: UnsettledLog::Held,
+            }
         };
-        self.unsettled().or_else(|| is_staged.then(stale))
+        let half_done = || self.now().and_then(|now| now.half_done());
+        let found = self.unsettled().or_else(half_done);
+        found.or_else(|| is_staged.then(old))
     }
 
-    pub(super) fn unsettled(&self) -> Option<Error> {
+    pub(super) fn unsettled(&self) -> Option<Unsettled> {
         lock(&self.unsettled).clone()
     }
 
-    pub(super) fn note_unsettled(&self, why: Error) {
-        *lock(&self.unsettled) = Some(why);
+    pub(super) fn note_unsettled(&self, unsettled: Unsettled) {
+        *lock(&self.unsettled) = Some(unsettled);
+    }
+
+    /// Whether nothing can be staged before a log is settled.
+    pub(super) fn keeps_out(&self) -> bool {
+        let log = self.unsettled_log();
+        matches!(log, Some(UnsettledLog::Pending | UnsettledLog::Held))
+    }
+
+    /// Whether it is to be tried again to settle one.
+    pub(super) fn is_pending(&self) -> bool {
+        self.unsettled_log() == Some(UnsettledLog::Pending)
+    }
+
+    fn unsettled_log(&self) -> Option<UnsettledLog> {
+        let unsettled = lock(&self.unsettled);
+        unsettled.as_ref().map(|unsettled| unsettled.log)
+    }
+
+    /// Why a log of the container, which goes by its name, would be left behind if it got another one.
+    pub(super) fn keeps_place(&self) -> Option<String> {
+        let left = |now: Arc<StagedContainer>| !now.stage.is_gone();
+        let has_log = || "its log cannot be removed".to_owned();
+        self.state()
+            .or_else(|| self.now().is_some_and(left).then(has_log))
     }
 
     /// What was in the way has gone.
@@ -311,8 +378,9 @@ impl Staged {
 
     /// For the attribute of the container: none if nothing is staged.
     pub(super) fn state(&self) -> Option<String> {
-        if let Some(why) = self.unsettled() {
-            return Some(format!("staged: {why}"));
+        let unsettled = self.unsettled();
+        if let Some(unsettled) = unsettled.filter(|found| found.log != UnsettledLog::Foreign) {
+            return Some(format!("staged: {}", unsettled.why));
         }
         self.now().filter(|now| !now.stage.is_clean())?;
         Some(match self.why() {

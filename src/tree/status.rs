@@ -31,12 +31,16 @@ impl Tree {
         let each = staged.filter_map(|(inode, version)| {
             let container = version.staged.now()?;
             let path = self.inodes.path(inode).unwrap_or_default();
+            let (log, log_bytes) = container.stage.logged().unzip();
+            let beside = version.staged.unsettled();
             Some(json!({
                 "path": self.store.display(&path).to_string_lossy(),
                 "inside": self.text_of_place(&path),
                 "bytes": container.stage.bytes_held(),
-                "log_bytes": container.stage.bytes_logged(),
+                "log": log.map(|name| name.to_string_lossy().into_owned()),
+                "log_bytes": log_bytes.unwrap_or(0),
                 "why": version.staged.why(),
+                "beside": beside.map(|beside| beside.why.to_string()),
             }))
         });
         each.chain(self.new_with_drafts()).collect()

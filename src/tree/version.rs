@@ -15,7 +15,7 @@ use super::inode::Dirent;
 use super::node::{ContainerNode, KnownContainer, Node};
 use super::opening::{OpenVersions, VersionOpening};
 use super::staged::Staged;
-use super::writing::Guests;
+use super::writing::{Guests, Settled};
 use super::{InodeId, Invalidation, Tree};
 use crate::cache::VersionId;
 use crate::container::{MemberStats, Recognised};
@@ -137,9 +137,10 @@ impl Tree {
         let left = match known.version {
             None => self
                 .resume_drafts(inode, container, &recognised, &path)
-                .and_then(|()| self.settle(&recognised, &path)),
-            // What was staged of it stays, and nothing can be staged of this one before that is settled.
-            Some(ref old) => old.staged.is_in_the_way(&path).map_or(Ok(None), Err),
+                .and_then(|()| self.settle(&recognised, &path))
+                .unwrap_or_else(Settled::failed),
+            // What was staged of it stays, in a log that this one does not touch.
+            Some(ref old) => Settled::left_by(&old.staged, &path),
         };
         // What was to be settled may have changed it.
         let found = recognised.stat(&*self.store, &path)?;
@@ -154,18 +155,12 @@ impl Tree {
         }
         let recognised = known.recognised.clone();
         let version = self.versions.create(inode, recognised, &found);
+        self.resume(&version, left);
         if let Some(old) = known.version.replace(Arc::clone(&version)) {
             self.retire(&old, &path);
         }
         drop(known);
-        match left {
-            Ok(Some(left)) => self.go_on(&version, left),
-            Ok(None) => {}
-            Err(e) => {
-                log::warn!("{e}");
-                version.staged.note_unsettled(e);
-            }
-        }
+        self.go_on(&version);
         Ok(version)
     }
 
@@ -212,7 +207,7 @@ impl Tree {
 
     /// Ends a version that the source no longer holds: its blocks go, and the kernel is told to drop its
     /// pages and names.
-    fn retire(&self, old: &ContainerVersion, path: &Path) {
+    pub(super) fn retire(&self, old: &ContainerVersion, path: &Path) {
         log::info!(
             "{}: changed; showing the new version",
             self.store.display(path).display()
@@ -286,6 +281,12 @@ impl Tree {
 }
 
 impl KnownContainer {
+    /// Whether it is this version.
+    pub(super) fn shows(&self, version: &Arc<ContainerVersion>) -> bool {
+        let now = self.version.as_ref();
+        now.is_some_and(|now| Arc::ptr_eq(now, version))
+    }
+
     /// The version that is shown, if it has this identity and need not be opened anew.
     fn version_of(&self, found: &MemberStats) -> Option<Arc<ContainerVersion>> {
         let version = self.version.as_ref()?;

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{
-    FoundContainer, LeftChanges, Settle, StagedContainerFile, bytes, find, staged, standing,
-};
+use super::{FoundContainer, LeftChanges, OrphanLog, Search, Settle, StagedThing, find, staged};
 use crate::cli::args::StageCommand;
 use crate::cli::in_mount::{InMount, StagedThere};
 use crate::cli::{CommandResult, Failure, output, size};
@@ -32,33 +30,39 @@ pub(super) fn run(
 }
 
 /// Has the daemon look at what was left here, which goes on with what it can. Gives the containers concerned.
-fn look(
-    place: &InMount,
-    preferences: Preferences,
-) -> Result<(Vec<FoundContainer>, Vec<Error>), Failure> {
-    let (containers, mut errors) = find(&place.given, preferences)?;
-    let mut concerned = Vec::new();
-    for left in staged(containers) {
+fn look(place: &InMount, preferences: Preferences) -> Result<Search, Failure> {
+    let mut search = find(&place.given, preferences)?;
+    let mut concerned: Vec<FoundContainer> = Vec::new();
+    for left in staged(search.containers, Vec::new()) {
         match left {
-            Ok(left) => {
+            Ok(StagedThing::Container(left)) => {
                 if let Some(path) = place.in_mount(&left.container.shown()) {
                     // Whatever it says: to be asked is to look into the container.
                     let _ = rustix::fs::getxattr(&path, STATE, &mut [0; 4096][..]);
                 }
-                concerned.push(left.container);
+                // One may have several logs.
+                let is_it = |one: &FoundContainer| one.path == left.container.path;
+                if !concerned.last().is_some_and(is_it) {
+                    concerned.push(left.container);
+                }
             }
-            Err(e) => errors.push(e),
+            Ok(StagedThing::Orphan(_)) => {}
+            Err(e) => search.errors.push(e),
         }
     }
-    Ok((concerned, errors))
+    Ok(Search {
+        containers: concerned,
+        ..search
+    })
 }
 
 /// Those of them that the daemon does not name, as far as something is left there.
 fn others(
     containers: Vec<FoundContainer>,
+    orphans: Vec<OrphanLog>,
     place: &InMount,
     named: &[StagedThere],
-) -> impl Iterator<Item = Result<StagedContainerFile, Error>> {
+) -> impl Iterator<Item = Result<StagedThing, Error>> {
     let named: Vec<PathBuf> = named
         .iter()
         .map(|there| place.mount_path(&there.inside))
@@ -67,11 +71,16 @@ fn others(
         let path = place.in_mount(&container.shown());
         path.is_none_or(|path| !named.contains(&path))
     };
-    staged(containers.into_iter().filter(is_other).collect())
+    let containers = containers.into_iter().filter(is_other).collect();
+    staged(containers, orphans)
 }
 
 fn list(place: &InMount, preferences: Preferences, json: bool) -> CommandResult {
-    let (containers, mut errors) = look(place, preferences)?;
+    let Search {
+        containers,
+        orphans,
+        mut errors,
+    } = look(place, preferences)?;
     let named = place.staged()?;
     let there = named.iter().map(|there| {
         let state = match (&there.why, there.new) {
@@ -82,11 +91,10 @@ fn list(place: &InMount, preferences: Preferences, json: bool) -> CommandResult 
         (place.spelled(&there.inside), there.bytes, state)
     });
     let mut all: Vec<(PathBuf, u64, String)> = there.collect();
-    for left in others(containers, place, &named) {
+    for left in others(containers, orphans, place, &named) {
         match left {
             Ok(left) => {
-                let state = standing(&left.left).to_owned();
-                all.push((left.container.shown(), bytes(&left), state));
+                all.push((left.shown(), left.bytes(), left.standing()));
             }
             Err(e) => errors.push(e),
         }
@@ -126,7 +134,11 @@ fn each(
     (request, done): (&str, &str),
     settle: Option<Settle>,
 ) -> CommandResult {
-    let (containers, errors) = look(place, preferences)?;
+    let Search {
+        containers,
+        orphans,
+        errors,
+    } = look(place, preferences)?;
     errors.iter().for_each(output::complain);
     let before = place.staged()?;
     let asked = place.ask(request);
@@ -146,7 +158,7 @@ fn each(
         .filter(is_left)
         .map(|there| place.spelled(&there.inside))
         .collect();
-    for left in others(containers, place, &before) {
+    for left in others(containers, orphans, place, &before) {
         match left
             .map_err(Failure::from)
             .and_then(|left| settle_alone(&left, settle))
@@ -166,12 +178,13 @@ fn each(
 }
 
 /// Settles what the daemon leaves alone, as without a mount. What is new is the daemon's, as long as it serves.
-fn settle_alone(
-    left: &StagedContainerFile,
-    settle: Option<Settle>,
-) -> Result<Option<PathBuf>, Failure> {
-    match settle.filter(|_| matches!(left.left, LeftChanges::Log(_))) {
-        Some(settle) => settle(left).map(|()| Some(left.container.shown())),
+fn settle_alone(left: &StagedThing, settle: Option<Settle>) -> Result<Option<PathBuf>, Failure> {
+    let is_new = match left {
+        StagedThing::Container(found) => matches!(found.left, LeftChanges::Drafts(_)),
+        StagedThing::Orphan(_) => false,
+    };
+    match settle.filter(|_| !is_new) {
+        Some(settle) => settle(left).map(|()| Some(left.shown())),
         None => Ok(None),
     }
 }

@@ -5,9 +5,13 @@
 //! sorted by layer before they are applied. Everything that a record says is checked here: arrays and files there are, ranges
 //! that an array can have, names that stay in the container.
 
+mod check;
+
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
+
+use check::{check_index, check_len, check_name, check_range};
 
 use super::read::FoundRecord;
 use super::record::{self, Begin, NewFileRecord, Record, SealedFile, SealedTime};
@@ -15,14 +19,16 @@ use super::{Base, LogBytes};
 use crate::error::{Fault, Result};
 use crate::memory::fallible;
 use crate::source::{FileIdentity, Source};
+use crate::stage::StagedArray;
 use crate::stage::extents::{Extents, StagedAt};
 use crate::stage::layer::Layer;
-use crate::stage::staging::LARGEST_ARRAY;
 
 const DOING: &str = "cannot read the log of a stage";
 
 /// What the log of a container holds.
 pub struct LogState {
+    /// Under which it lies.
+    name: OsString,
     source: Arc<dyn Source>,
     base: Base,
     /// Names, and lengths in the container.
@@ -96,7 +102,7 @@ impl PendingCommit {
 }
 
 impl LogState {
-    pub(super) fn new(begin: Begin, source: Arc<dyn Source>) -> Result<LogState> {
+    pub(super) fn new(begin: Begin, name: &OsStr, source: Arc<dyn Source>) -> Result<LogState> {
         let known = record::OLDEST..=record::VERSION;
         if !known.contains(&begin.version) {
             let fault = Fault::new("the log is of a version that is not known");
@@ -104,6 +110,7 @@ impl LogState {
             return Err(fault.expected(expected).found(begin.version).into());
         }
         let state = LogState {
+            name: name.to_owned(),
             source,
             base: begin.base,
             arrays: begin.arrays,
@@ -334,6 +341,11 @@ impl LogState {
         Ok(())
     }
 
+    /// Its name, beside the container.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
     /// What was opened, or what the last commit made of it.
     pub fn base(&self) -> &Base {
         &self.base
@@ -405,6 +417,18 @@ impl LogState {
             .collect()
     }
 
+    /// Bytes that are staged, whatever the container is by now.
+    pub fn staged_bytes(&self) -> u64 {
+        self.bytes_of(&self.layers())
+    }
+
+    /// Bytes of changes in some of the layers.
+    pub fn bytes_of(&self, layers: &[Arc<Layer>]) -> u64 {
+        let arrays = (0..self.arrays.len()).map(|n| StagedArray(n as u32));
+        let changed = arrays.flat_map(|n| layers.iter().flat_map(move |layer| layer.changed(n)));
+        changed.map(|range| range.end - range.start).sum()
+    }
+
     pub(in crate::stage) fn found_layers(&self) -> &[FoundLayer] {
         &self.layers
     }
@@ -452,43 +476,5 @@ impl FoundLayer {
 
     pub(in crate::stage) fn open(&self, log: LogBytes) -> Layer {
         Layer::found(self.number, self.arrays.clone(), log)
-    }
-}
-
-/// A file of a container is the container, or lies in its directory.
-fn check_name(name: &str) -> Result<()> {
-    let mut parts = Path::new(name).components();
-    let stays = parts.all(|part| matches!(part, Component::Normal(_)));
-    if stays && !name.contains(['\0', '/']) {
-        return Ok(());
-    }
-    let fault = Fault::new("a file that is not one of the container's");
-    Err(fault.found(name.escape_debug()).into())
-}
-
-fn check_index(what: &str, index: u32, count: usize) -> Result<()> {
-    match (index as usize) < count {
-        true => Ok(()),
-        false => {
-            let fault = Fault::new(format!("{what} that is not there"));
-            Err(fault
-                .expected(format_args!("less than {count}"))
-                .found(index)
-                .into())
-        }
-    }
-}
-
-fn check_len(len: u64) -> Result<()> {
-    check_range(0, len)
-}
-
-fn check_range(offset: u64, len: u64) -> Result<()> {
-    match offset.checked_add(len) {
-        Some(end) if end <= LARGEST_ARRAY => Ok(()),
-        _ => {
-            let fault = Fault::new("a range that no file has");
-            Err(fault.found(format_args!("{len} bytes at {offset}")).into())
-        }
     }
 }

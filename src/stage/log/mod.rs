@@ -2,7 +2,8 @@
 //!
 //! It is where staged bytes go when memory is short, what an fsync makes durable, and what recovery reads. [`record`] is how
 //! bytes become records, [`writer`] appends them, [`read`] folds them into what is staged. A log names its
-//! container by what `cp -a` keeps: names, sizes and times of modification, not inode numbers. Used by the rest of `stage`,
+//! container by what `cp -a` keeps: names, sizes and times of modification, not inode numbers. It lies under the first of the
+//! names that a log of the container may have ([`log_names`]), or the next one where something else lies. Used by the rest of `stage`,
 //! and by who lists directories, to hide it.
 
 mod found;
@@ -13,8 +14,8 @@ mod writer;
 
 pub(super) use found::FoundLayer;
 pub use found::{FoundRedo, LogState, PendingCommit};
-pub use name::{drafts_name, is_hidden_name, log_name, new_name};
-pub use read::read_log;
+pub use name::{container_of_log, drafts_name, is_hidden_name, log_names, new_name};
+pub use read::{FoundLog, read_log};
 pub(super) use record::Record;
 pub use record::{CommitRecord, NewFileRecord, RangeSample, SealedFile};
 pub(super) use writer::{LogWriter, with_buffer};

@@ -13,9 +13,25 @@ const LONGEST: usize = 255;
 /// `~` and the digits of a hash.
 const HASH: usize = 17;
 
-/// Of the log of a container.
-pub fn log_name(container: &OsStr) -> OsString {
-    name_with(container, LOG)
+/// Under how many names a container's logs may lie.
+const MOST_LOGS: usize = 8;
+
+/// The names that a log of a container may have. What has the first one may be another program's, or of another version of the
+/// container: what is staged then goes to a log of the next name.
+pub fn log_names(container: &OsStr) -> impl Iterator<Item = OsString> + use<'_> {
+    log_suffixes().map(|suffix| name_with(container, &suffix))
+}
+
+fn log_suffixes() -> impl Iterator<Item = Vec<u8>> {
+    let numbered = |number: usize| [LOG, format!("-{number}").as_bytes()].concat();
+    std::iter::once(LOG.to_vec()).chain((2..=MOST_LOGS).map(numbered))
+}
+
+/// The container whose log has this name; none if it is no log's. Of a long name only the beginning is left.
+pub fn container_of_log(name: &OsStr) -> Option<&OsStr> {
+    let suffix = log_suffixes().find(|suffix| has_suffix(name, suffix))?;
+    let name = name.as_bytes();
+    Some(OsStr::from_bytes(&name[1..name.len() - suffix.len()]))
 }
 
 /// Of the file that is to replace a container.
@@ -34,7 +50,7 @@ pub fn is_hidden_name(name: &OsStr) -> bool {
 }
 
 fn is_log_name(name: &OsStr) -> bool {
-    has_suffix(name, LOG)
+    container_of_log(name).is_some()
 }
 
 fn is_new_name(name: &OsStr) -> bool {
@@ -74,16 +90,25 @@ mod tests {
     #[test]
     fn names_are_hidden_and_recognised() {
         let container = OsStr::new("x.blp");
-        assert_eq!(log_name(container), ".x.blp.arrayfs-stage");
         assert_eq!(new_name(container), ".x.blp.arrayfs-new");
-        assert!(is_log_name(&log_name(container)) && !is_new_name(&log_name(container)));
         assert!(is_new_name(&new_name(container)));
         assert_eq!(drafts_name(container), ".x.blp.arrayfs-drafts");
-        for hidden in [log_name, new_name, drafts_name] {
+        for hidden in [new_name, drafts_name] {
             assert!(is_hidden_name(&hidden(container)));
+        }
+        let logs: Vec<_> = log_names(container).collect();
+        assert_eq!(logs.len(), MOST_LOGS);
+        assert!(logs[0] == ".x.blp.arrayfs-stage" && logs[1] == ".x.blp.arrayfs-stage-2");
+        for log in &logs {
+            assert!(is_log_name(log) && !is_new_name(log));
+            assert!(is_hidden_name(log));
+            assert_eq!(container_of_log(log), Some(container));
         }
         for other in [
             ".arrayfs-stage",
+            ".arrayfs-stage-2",
+            ".x.arrayfs-stage-1",
+            ".x.arrayfs-stage-22",
             "x.arrayfs-stage",
             ".x.arrayfs-stage.bak",
             "",
@@ -94,6 +119,7 @@ mod tests {
 
     #[test]
     fn long_names_fit_and_stay_apart() {
+        let log_name = |container: &OsStr| log_names(container).next().unwrap();
         let long = |last: &str| OsString::from("n".repeat(254) + last);
         let names = ["a", "b"].map(|last| log_name(&long(last)));
         assert_ne!(names[0], names[1]);

@@ -8,13 +8,14 @@
 //! is believed only if it is a regular file of mode 0600 that belongs to the container's owner, and
 //! names the container. Nothing is allocated by what a record claims beyond the file's own length.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::found::LogState;
 use super::record::{self, BEFORE_BYTES, Begin, HEADER, LONGEST_PAYLOAD, Record, RecordHeader};
-use super::{LogBytes, LogOf, log_name};
+use super::{LogBytes, LogOf};
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::source::{FileKind, Source, Stat};
@@ -56,22 +57,35 @@ struct Records<'a> {
     payload: Vec<u8>,
 }
 
-/// What the log of a container holds. None if there is no log, or nothing in it ever reached the disk.
-pub fn read_log(of: &LogOf<'_>) -> Result<Option<LogState>> {
-    let name = log_name(of.container);
-    let path = of.directory.join(&name);
+/// What has a name that a log of a container may have.
+pub enum FoundLog {
+    /// No file, or nothing in it ever reached the disk.
+    Nothing,
+    /// Something that is not believed to be a log of this container, for this reason.
+    Foreign(Error),
+    Held(Box<LogState>),
+}
+
+/// What has this name of the container's logs. An error if it cannot be read, or is damaged.
+pub fn read_log(of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
+    let path = of.directory.join(name);
     let stat = match of.store.stat(&path) {
-        Err(e) if e.is_not_found() => return Ok(None),
+        Err(e) if e.is_not_found() => return Ok(FoundLog::Nothing),
         stat => stat?,
     };
     let located = |e: Error| e.of_container(&of.store.display(&path));
-    check_trust(&stat, of).map_err(located)?;
+    if let Err(e) = check_trust(&stat, of) {
+        return Ok(FoundLog::Foreign(located(e)));
+    }
     let source = of.store.open(&path)?;
     if source.identity().id != stat.identity.id {
         let path = of.store.display(&path);
         return Err(Error::Changed { path });
     }
-    fold(source, of).map_err(located)
+    match fold(source, of, name).map_err(located)? {
+        FoundLog::Foreign(e) => Ok(FoundLog::Foreign(located(e))),
+        found => Ok(found),
+    }
 }
 
 fn check_trust(stat: &Stat, of: &LogOf<'_>) -> Result<()> {
@@ -92,7 +106,7 @@ fn check_trust(stat: &Stat, of: &LogOf<'_>) -> Result<()> {
     Ok(())
 }
 
-fn fold(source: Arc<dyn Source>, of: &LogOf<'_>) -> Result<Option<LogState>> {
+fn fold(source: Arc<dyn Source>, of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
     let log = LogBytes::Found(Arc::clone(&source));
     let mut records = Records {
         len: source.identity().size,
@@ -104,7 +118,7 @@ fn fold(source: Arc<dyn Source>, of: &LogOf<'_>) -> Result<Option<LogState>> {
     };
     let Some(first) = records.next()? else {
         records.check_end()?;
-        return Ok(None);
+        return Ok(FoundLog::Nothing);
     };
     let FoundRecord::Begin(begin) = first else {
         return Err(Fault::new("the log does not begin with what it is of")
@@ -114,12 +128,10 @@ fn fold(source: Arc<dyn Source>, of: &LogOf<'_>) -> Result<Option<LogState>> {
     if begin.container != of.container.as_bytes() {
         let shown = String::from_utf8_lossy(&begin.container).into_owned();
         let fault = Fault::new("the log is another container's");
-        return Err(fault
-            .expected(Path::new(of.container).display())
-            .found(shown)
-            .into());
+        let fault = fault.expected(Path::new(of.container).display());
+        return Ok(FoundLog::Foreign(fault.found(shown).into()));
     }
-    let mut state = LogState::new(begin, source)?;
+    let mut state = LogState::new(begin, name, source)?;
     loop {
         let at = records.at;
         let Some(found) = records.next()? else { break };
@@ -129,7 +141,7 @@ fn fold(source: Arc<dyn Source>, of: &LogOf<'_>) -> Result<Option<LogState>> {
     records.check_end()?;
     state.end_at(records.at, records.sequence.unwrap_or(0));
     state.settle()?;
-    Ok(Some(state))
+    Ok(FoundLog::Held(Box::new(state)))
 }
 
 impl Records<'_> {

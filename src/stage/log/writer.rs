@@ -6,6 +6,7 @@
 
 mod anew;
 
+use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
@@ -16,7 +17,7 @@ use rustix::io::Errno;
 
 use super::read::RECOVERED;
 use super::record::{self, BEFORE_BYTES, Begin, CommitRecord, HEADER, Record, RecordHeader};
-use super::{Base, LogBytes, LogSpot, LogState, log_name, read_log};
+use super::{Base, FoundLog, LogBytes, LogSpot, LogState, log_names, read_log};
 use crate::disk::{Caller, DiskFile, Place, Putting, Target};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
@@ -34,6 +35,7 @@ static ZEROS: [u8; ROOM as usize] = [0; ROOM as usize];
 
 pub(in crate::stage) struct LogWriter {
     file: Arc<dyn DiskFile>,
+    name: OsString,
     owner: Caller,
     /// Where the next record goes.
     end: u64,
@@ -69,23 +71,22 @@ pub(in crate::stage) fn with_buffer<T>(bytes: usize, with: impl FnOnce(&mut [u8]
 }
 
 impl LogWriter {
-    /// Makes the log of a container. What has its name already is somebody's, or was not recovered.
+    /// Makes the log of a container, under the first of its names that can be had: what has one already is somebody's, or was
+    /// not recovered, and stays.
     pub(in crate::stage) fn create(
         spot: &LogSpot,
         base: &Base,
         arrays: &[(String, u64)],
     ) -> Result<LogWriter> {
-        let name = log_name(&spot.container);
-        let create = || spot.disk.create(spot.place(&name), 0o600, spot.owner);
-        let file = match create() {
-            // Nothing in it ever reached the disk: a crash has left it.
-            Err(e) if e.is_already_there() && read_log(&spot.of())?.is_none() => {
-                spot.disk.unlink(spot.place(&name))?;
-                create()?
-            }
-            file => file?,
-        };
-        let mut writer = LogWriter::of(file, spot.owner, first_sequence());
+        let (name, file) = create_file(spot)?;
+        if log_names(&spot.container).next().as_ref() != Some(&name) {
+            let path = spot.store.display(&spot.directory.join(&name));
+            log::warn!(
+                "{}: what is staged goes to this log, for another lies where it should; `arrayfs stage ls` tells of both",
+                path.display()
+            );
+        }
+        let mut writer = LogWriter::of(file, name, spot.owner, first_sequence());
         if let Err(e) = writer.begin(spot, base, arrays) {
             let _ = writer.remove(spot);
             return Err(e);
@@ -107,12 +108,19 @@ impl LogWriter {
         self.put_payload(record::BEGIN, &record::encode(&begin)?)
     }
 
+    /// Makes the file of a log, and removes it.
+    pub(in crate::stage) fn try_out(spot: &LogSpot) -> Result<()> {
+        let (name, _) = create_file(spot)?;
+        let remove = || spot.disk.unlink(spot.place(&name));
+        remove().or_else(|_| remove())
+    }
+
     /// Goes on with a log that was read, behind its last record.
     pub(in crate::stage) fn resume(spot: &LogSpot, found: &LogState) -> Result<LogWriter> {
-        let path = spot.directory.join(log_name(&spot.container));
+        let path = spot.directory.join(found.name());
         let identity = found.identity();
         let file = spot.disk.open(&path, identity.id)?;
-        let mut writer = LogWriter::of(file, spot.owner, found.sequence());
+        let mut writer = LogWriter::of(file, found.name().to_owned(), spot.owner, found.sequence());
         writer.lock()?;
         // Somebody may have gone on with it between reading and locking.
         match writer.file.source().stat() {
@@ -147,9 +155,10 @@ impl LogWriter {
         })
     }
 
-    fn of(file: Arc<dyn DiskFile>, owner: Caller, sequence: u64) -> LogWriter {
+    fn of(file: Arc<dyn DiskFile>, name: OsString, owner: Caller, sequence: u64) -> LogWriter {
         LogWriter {
             file,
+            name,
             owner,
             end: 0,
             room: 0,
@@ -192,6 +201,11 @@ impl LogWriter {
         }
     }
 
+    /// Of the file.
+    pub(in crate::stage) fn name(&self) -> &OsStr {
+        &self.name
+    }
+
     pub(in crate::stage) fn end(&self) -> u64 {
         self.end
     }
@@ -202,9 +216,7 @@ impl LogWriter {
 
     /// Unlinks it.
     pub(in crate::stage) fn remove(&self, spot: &LogSpot) -> Result<()> {
-        let name = log_name(&spot.container);
-        let place = spot.place(&name);
-        match spot.disk.unlink(place) {
+        match spot.disk.unlink(spot.place(&self.name)) {
             Err(e) if !e.is_not_found() => Err(e),
             _ => Ok(()),
         }
@@ -426,6 +438,32 @@ impl LogSpot {
             id: self.directory_id,
             name,
         }
+    }
+}
+
+/// The file of a log, and the name that it has got.
+fn create_file(spot: &LogSpot) -> Result<(OsString, Arc<dyn DiskFile>)> {
+    let mut taken = None;
+    for name in log_names(&spot.container) {
+        match create_named(spot, &name) {
+            Ok(file) => return Ok((name, file)),
+            Err(e) if e.is_already_there() => taken = Some(e),
+            Err(e) => return Err(e),
+        }
+    }
+    Err(taken.unwrap_or(Error::NotFound))
+}
+
+fn create_named(spot: &LogSpot, name: &OsStr) -> Result<Arc<dyn DiskFile>> {
+    let create = || spot.disk.create(spot.place(name), 0o600, spot.owner);
+    let taken = match create() {
+        Err(e) if e.is_already_there() => e,
+        made => return made,
+    };
+    match read_log(&spot.of(), name) {
+        // Nothing in it ever reached the disk: a crash has left it.
+        Ok(FoundLog::Nothing) if spot.disk.unlink(spot.place(name)).is_ok() => create(),
+        _ => Err(taken),
     }
 }
 

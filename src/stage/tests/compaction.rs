@@ -1,7 +1,7 @@
 //! Logs that are written anew: they stay short, and say what they said.
 
-use super::sample::{self, Container};
-use crate::stage::{Stage, StagedArray, read_log};
+use super::sample::{self, Container, read_log};
+use crate::stage::{Stage, StagedArray};
 
 const ARRAY: StagedArray = StagedArray(0);
 const OTHER: StagedArray = StagedArray(1);

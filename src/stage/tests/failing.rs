@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::sample::{self, Container};
+use super::sample::{self, Container, read_log};
 use crate::disk::failing::{FailingDisk, Failure};
-use crate::stage::{StagedArray, read_log};
+use crate::stage::StagedArray;
 
 const ARRAY: StagedArray = StagedArray(0);
 

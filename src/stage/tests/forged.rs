@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::sample::{self, Container};
+use super::sample::{self, Container, read_log};
 use crate::error::Error;
-use crate::stage::{StagedArray, read_log};
+use crate::stage::StagedArray;
 
 const ARRAY: StagedArray = StagedArray(0);
 
@@ -28,7 +28,7 @@ fn logged() -> (Container, Vec<u8>, Vec<Vec<u8>>) {
         stage.sync().unwrap();
         states.push(shown.clone());
     }
-    let end = stage.bytes_logged() as usize;
+    let end = stage.logged().unwrap().1 as usize;
     drop(stage);
     let mut log = std::fs::read(container.log_path()).unwrap();
     assert!(log.len() > end && log[end..].iter().all(|&byte| byte == 0));
@@ -241,7 +241,11 @@ fn one_writes_a_log() {
     assert!(again.err().unwrap().to_string().contains("another process"));
     let other = container.stage(1 << 20);
     other.write(ARRAY, 0, b"y").unwrap();
-    assert!(other.sync().err().unwrap().is_already_there());
+    // That one stays as it is: what others stage goes to another.
+    other.sync().unwrap();
+    assert_eq!(other.logged().unwrap().0, ".c.blp.arrayfs-stage-2");
+    let still = read_log(&container.spot().of()).unwrap().unwrap();
+    assert!(!still.is_clean());
     drop((stage, other));
     crate::stage::Stage::recover(container.spot(), &found, memory).unwrap();
 }

@@ -1,5 +1,6 @@
 //! A container for tests: a file, and arrays of which it is said to hold them.
 
+use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +17,22 @@ use crate::memory::budget::Budget;
 use crate::source::Store;
 use crate::source::local::LocalStore;
 use crate::stage::{
-    Base, BaseFile, Layer, LogSpot, Overlay, Stage, StageMemory, StagedArray, log_name,
+    Base, BaseFile, FoundLog, Layer, LogOf, LogSpot, LogState, Overlay, Stage, StageMemory,
+    StagedArray, log_names,
 };
+
+fn first_log(container: &OsStr) -> OsString {
+    log_names(container).next().unwrap()
+}
+
+/// The log under its first name.
+pub(super) fn read_log(of: &LogOf<'_>) -> Result<Option<LogState>> {
+    match crate::stage::read_log(of, &first_log(of.container))? {
+        FoundLog::Nothing => Ok(None),
+        FoundLog::Foreign(e) => Err(e),
+        FoundLog::Held(state) => Ok(Some(*state)),
+    }
+}
 
 pub(super) const ARRAYS: usize = 2;
 const BLOCK: u64 = 64;
@@ -58,7 +73,7 @@ impl Container {
     }
 
     pub(super) fn log_path(&self) -> PathBuf {
-        self.directory.path().join(log_name("c.blp".as_ref()))
+        self.directory.path().join(first_log("c.blp".as_ref()))
     }
 
     pub(super) fn spot(&self) -> LogSpot {

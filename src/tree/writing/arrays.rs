@@ -28,6 +28,7 @@ impl Tree {
         entry: EntryIndex,
     ) -> Result<Open> {
         self.check_current(version)?;
+        self.settle_again(version)?;
         let opened = self.open_version(version)?;
         let number = self.written_array(version, entry)?;
         let container = self.stage_of(version)?;
@@ -72,11 +73,13 @@ impl Tree {
     /// The stage of a container.
     pub(super) fn stage_of(&self, version: &Arc<ContainerVersion>) -> Result<Arc<StagedContainer>> {
         // Its log is in nobody's way, and in ours.
-        if let Some(e) = version.staged.unsettled() {
+        if let Some(unsettled) = version.staged.unsettled()
+            && version.staged.keeps_out()
+        {
             let cause = std::io::Error::from_raw_os_error(libc::EACCES);
-            return Err(Error::io(e.to_string(), cause));
+            return Err(Error::io(unsettled.why.to_string(), cause));
         }
-        version.staged.begun(&self.cache, || {
+        let container = version.staged.begun(&self.cache, || {
             let path = self.container_path(version.container)?;
             let found = version.recognised.stat(&*self.store, &path)?;
             let base = self.open_version(version)?;
@@ -89,7 +92,23 @@ impl Tree {
             let memory = self.stage_memory.as_ref().ok_or(Error::ReadOnly)?;
             let stage = Stage::new(spot, base_named, arrays, Arc::clone(memory));
             StagedContainer::new(stage, Arc::clone(&base))
-        })
+        })?;
+        self.follow(version, &container)?;
+        match container.stage.check_log() {
+            Err(e) if e.is_refusal() => {
+                let path = self.inodes.path(version.container).unwrap_or_default();
+                let path = self.store.display(&path);
+                let why = format!(
+                    "{}: its arrays cannot be written, for no log can be made beside it: {e}",
+                    path.display()
+                );
+                let cause = std::io::Error::from_raw_os_error(libc::EACCES);
+                Err(Error::io(why, cause))
+            }
+            // Whoever writes is told.
+            Err(e) if e.is_no_room() => Ok(container),
+            checked => checked.map(|()| container),
+        }
     }
 
     pub(super) fn log_spot(
@@ -177,6 +196,7 @@ impl Tree {
             return self.truncate_open(writer, len);
         }
         self.check_current(version)?;
+        self.settle_again(version)?;
         let number = self.written_array(version, entry)?;
         let container = self.stage_of(version)?;
         let writer = ArrayWriter::new(version, container, number)?;
@@ -237,18 +257,20 @@ impl Tree {
     pub(super) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
         self.follow(&writer.version, &writer.container)?;
         writer.stage().sync()?;
-        self.check_current(&writer.version)?;
+        self.check_current(&writer.version)
+            .map_err(|e| writer.container.note_failure(e))?;
         writer.version.staged.tell()
     }
 
     /// The same of everything that is staged of a container, if anything is.
     pub(super) fn sync_staged(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        let Some(container) = version.staged.now().filter(|now| !now.stage.is_clean()) else {
+        let Some(container) = version.staged.now().filter(|now| !now.stage.is_gone()) else {
             return Ok(());
         };
         self.follow(version, &container)?;
         container.stage.sync()?;
-        self.check_current(version)?;
+        self.check_current(version)
+            .map_err(|e| container.note_failure(e))?;
         version.staged.tell()
     }
 

@@ -204,9 +204,16 @@ impl Tree {
     /// What can be set now. The time of a container of which something is staged is that of its commit: the log knows
     /// the container by the time that it has.
     fn now_or_at_commit(&self, version: &ContainerVersion, to: &NewAttributes) -> NewAttributes {
-        let Some(staged) = version.staged.now().filter(|now| !now.stage.is_clean()) else {
+        let Some(staged) = version.staged.now() else {
             return *to;
         };
+        // What was taken back needs no log, which would know the files by their old times.
+        if let Err(e) = staged.stage.tidy() {
+            log::warn!("{e}");
+        }
+        if staged.stage.is_clean() {
+            return *to;
+        }
         match to.mtime {
             Some(NewTime::At(time)) => staged.stage.set_last_write(time),
             Some(NewTime::Now) => staged.stage.set_last_write(Timestamp::now()),

@@ -1,4 +1,4 @@
-//! Committing what is staged of a container, and which containers have something staged.
+//! Committing what is staged of a container.
 //!
 //! A commit changes what is stored and nothing that is shown: the version goes on, with the identity that the commit leaves.
 //! Whoever looks at the container's identity waits while it is being changed. Used by [`super`].
@@ -6,8 +6,8 @@
 use std::cell::Cell;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use super::super::Tree;
@@ -24,7 +24,7 @@ use crate::container::rewrite::Consistency;
 use crate::disk::Target;
 use crate::error::{Error, Result};
 use crate::source::FileKind;
-use crate::stage::{Layer, log_name, new_name};
+use crate::stage::{Layer, log_names, new_name};
 
 /// How much a commit may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,16 +90,14 @@ impl Tree {
         let Some(version) = known.or_else(|| self.current(inode, container).ok()) else {
             return Ok(());
         };
-        if version
-            .staged
-            .now()
-            .is_some_and(|now| !now.stage.is_clean())
+        // What was staged may have been taken back since, and the log be there still.
+        if version.staged.now().is_some_and(|now| !now.stage.is_gone())
             && let Err(e) = self.commit(&version, Effort::All)
             && !moves_its_log(container, &version)
         {
             return Err(e);
         }
-        match version.staged.state() {
+        match version.staged.keeps_place() {
             None => Ok(()),
             // Its log goes with it.
             Some(_) if moves_its_log(container, &version) => Ok(()),
@@ -132,7 +130,7 @@ impl Tree {
             }
             self.forget_staged(&version);
         }
-        for left in [log_name(name), new_name(name)] {
+        for left in log_names(name).chain([new_name(name)]) {
             if self.store.stat(&directory.join(&left)).is_ok()
                 && let Ok(disk) = self.writable()
                 && let Err(e) = disk.unlink(directory.place(&left))
@@ -166,7 +164,9 @@ impl Tree {
             return Ok(());
         };
         let begun = Instant::now();
-        let done = self.commit_layer(version, &container, &frozen, effort);
+        let done = self
+            .commit_layer(version, &container, &frozen, effort)
+            .map_err(|e| container.note_failure(e));
         if !matches!(done, Ok(CommitOutcome::Published)) {
             staged.stored.while_nobody_reads(|| {
                 let thawed = container.stage.thaw();
@@ -302,39 +302,6 @@ impl Tree {
         Ok(outcome)
     }
 
-    /// Has something staged: it is not forgotten before it is committed.
-    pub(super) fn remember_staged(&self, version: &Arc<ContainerVersion>) {
-        if version.staged.pinned.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        self.inodes.hold(version.container);
-        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
-        staged.insert(version.container, Arc::clone(version));
-    }
-
-    pub(super) fn forget_staged(&self, version: &Arc<ContainerVersion>) {
-        let is_clean = || version.staged.now().is_none_or(|now| now.stage.is_clean());
-        if !is_clean() || !version.staged.pinned.swap(false, Ordering::AcqRel) {
-            return;
-        }
-        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
-        staged.remove(&version.container);
-        drop(staged);
-        self.forget(version.container, 1);
-        // Somebody may have written meanwhile, and found it remembered.
-        if !is_clean() {
-            self.remember_staged(version);
-        }
-    }
-
-    /// Containers with something staged.
-    pub(in crate::tree) fn all_staged(&self) -> Vec<(InodeId, Arc<ContainerVersion>)> {
-        let staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
-        let each = staged.iter();
-        each.map(|(inode, version)| (*inode, Arc::clone(version)))
-            .collect()
-    }
-
     /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and why. `new`: what becomes of new
     /// containers of which something is open.
     pub fn commit_all(&self, new: InUse) -> Vec<(PathBuf, String)> {
@@ -368,5 +335,5 @@ impl Tree {
 
 /// Whether the log of a container lies in the directory that it is, and is its own.
 pub(super) fn moves_its_log(container: &ContainerNode, version: &ContainerVersion) -> bool {
-    container.stored == FileKind::Directory && version.staged.unsettled().is_none()
+    container.stored == FileKind::Directory && !version.staged.keeps_out()
 }

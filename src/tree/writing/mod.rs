@@ -18,6 +18,7 @@ mod names;
 mod packing;
 mod publish;
 mod recovery;
+mod remembered;
 mod removal;
 mod rename;
 mod requests;
@@ -33,6 +34,8 @@ use std::sync::Arc;
 pub use content::Hole;
 pub(super) use guests::Guests;
 pub use packing::InUse;
+pub(super) use recovery::Settled;
+pub(super) use remembered::StagedVersions;
 
 use super::listing::is_shown;
 use super::node::{ContainerNode, Node};

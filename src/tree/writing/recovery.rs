@@ -1,45 +1,120 @@
 //! Changes that a daemon left behind, found when a container is looked into for the first time.
 //!
 //! What a log asks for is carried out before a version of the container begins; what is still staged then goes on being
-//! staged, and is committed if it can be. A log that does not fit its container stays where it is: the container is shown as it
-//! is, and cannot be written. Used by `version`.
+//! staged before anybody sees the version, and is committed if it can be. A log that cannot be settled now is read through, and the
+//! container is not written; it is tried again at each open. One that is of another version, or somebody else's, stays where it is
+//! and is told of: the container is shown as it is, and what is staged of it goes to a log of another name. Used by `version`.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::super::entry_table::ContainerNumber;
-use super::super::staged::StagedContainer;
+use super::super::node::ContainerNode;
+use super::super::staged::{Staged, StagedContainer, Unsettled, UnsettledLog};
 use super::super::version::ContainerVersion;
 use super::super::{InodeId, Tree};
 use super::commit::Effort;
-use crate::commit::recovery::{clear, left_at, settle};
+use crate::commit::found_logs::{LogBeside, logs_at};
+use crate::commit::recovery::{Left, clear, settle};
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::stage::{LogState, Stage};
+use crate::stage::{LogSpot, LogState, Stage, StageMemory};
+
+/// What has become of the logs of a container.
+#[derive(Default)]
+pub(in crate::tree) struct Settled {
+    /// What is staged still.
+    stage: Option<Arc<Stage>>,
+    unsettled: Option<Unsettled>,
+}
+
+impl Settled {
+    pub(in crate::tree) fn failed(why: Error) -> Settled {
+        Settled::but(why, UnsettledLog::Pending)
+    }
+
+    /// By the version before, which somebody else has changed: while this mount has something staged of it, nothing is staged of
+    /// the next one.
+    pub(in crate::tree) fn left_by(old: &Staged, path: &Path) -> Settled {
+        // What was taken back needs no log any more.
+        if let Some(now) = old.now()
+            && let Err(e) = now.stage.tidy()
+        {
+            log::warn!("{e}");
+        }
+        Settled {
+            stage: None,
+            unsettled: old.leaves(path),
+        }
+    }
+
+    fn but(why: Error, log: UnsettledLog) -> Settled {
+        Settled {
+            stage: None,
+            unsettled: Some(Unsettled { why, log }),
+        }
+    }
+
+    fn keeps_out(&self) -> bool {
+        let log = self.unsettled.as_ref().map(|unsettled| unsettled.log);
+        log == Some(UnsettledLog::Pending)
+    }
+}
 
 impl Tree {
-    /// Settles what the log of a container asks for, if there is one.
-    pub(in crate::tree) fn settle(
-        &self,
-        recognised: &Recognised,
-        path: &Path,
-    ) -> Result<Option<Arc<Stage>>> {
+    /// Settles what the logs of a container ask for, if there are any.
+    pub(in crate::tree) fn settle(&self, recognised: &Recognised, path: &Path) -> Result<Settled> {
         let Some(memory) = self.stage_memory.as_ref() else {
-            return Ok(None);
+            return Ok(Settled::default());
         };
         if !recognised.format.is_changed() {
-            return Ok(None);
+            return Ok(Settled::default());
         }
         let spot = self.log_spot(recognised, path)?;
-        let Some(left) = left_at(recognised, &*self.store, path)? else {
-            return clear(&spot).map(|()| None);
+        let (own, others) = logs_at(recognised, &*self.store, path)?.own();
+        let mut beside = None;
+        for other in others {
+            beside = beside.or(Some(match other {
+                LogBeside::Foreign(why) => (why, UnsettledLog::Foreign),
+                LogBeside::Unreadable(why) if own.as_ref().is_none_or(Left::is_stale) => {
+                    return Ok(Settled::failed(why));
+                }
+                LogBeside::Unreadable(why) => (why, UnsettledLog::Old),
+                LogBeside::Left(left) => (left.as_stale(&spot), UnsettledLog::Old),
+            }));
+        }
+        let settled = match own {
+            Some(left) => self.settle_own((recognised, path), &spot, &left, memory)?,
+            None => clear(&spot).map(|()| Settled::default())?,
         };
-        settle(&spot, &left, memory, |state| {
-            match self.settings.settles_stale {
-                true => self.fits(recognised, path, state),
-                false => Ok(false),
-            }
+        let beside = beside.map(|(why, log)| Unsettled { why, log });
+        Ok(Settled {
+            unsettled: settled.unsettled.or(beside),
+            ..settled
         })
+    }
+
+    fn settle_own(
+        &self,
+        (recognised, path): (&Recognised, &Path),
+        spot: &LogSpot,
+        left: &Left,
+        memory: &Arc<StageMemory>,
+    ) -> Result<Settled> {
+        let fits = |state: &LogState| match self.settings.settles_stale {
+            true => self.fits(recognised, path, state),
+            false => Ok(false),
+        };
+        match settle(spot, left, memory, fits) {
+            Ok(stage) => Ok(Settled {
+                stage,
+                unsettled: None,
+            }),
+            Err(why @ Error::Fault(_)) if left.is_only_old() => {
+                Ok(Settled::but(why, UnsettledLog::Old))
+            }
+            Err(why) => Err(why),
+        }
     }
 
     /// Whether what is staged can be taken for changes of a container: its arrays are as long as those that were opened.
@@ -58,13 +133,18 @@ impl Tree {
         let container = node.container().ok_or(Error::Unsuitable)?;
         let version = self.current(InodeId::ROOT, container)?;
         match version.staged.unsettled() {
-            Some(why) => Err(why),
+            Some(unsettled) => Err(unsettled.why),
             None => Ok(()),
         }
     }
 
-    /// Goes on with what a daemon before has staged.
-    pub(in crate::tree) fn go_on(&self, version: &Arc<ContainerVersion>, stage: Arc<Stage>) {
+    /// Has a version that nobody sees yet begin with what a daemon before has staged.
+    pub(in crate::tree) fn resume(&self, version: &Arc<ContainerVersion>, left: Settled) {
+        if let Some(unsettled) = left.unsettled {
+            log::warn!("{}", unsettled.why);
+            version.staged.note_unsettled(unsettled);
+        }
+        let Some(stage) = left.stage else { return };
         let begun = version.staged.begun(&self.cache, || {
             let base = self.open_version(version)?;
             let written = base.container(ContainerNumber(0))?.written();
@@ -72,12 +152,53 @@ impl Tree {
             stage.rebase(&lens.collect::<Result<Vec<_>>>()?);
             StagedContainer::new(stage, base)
         });
-        if let Err(e) = begun {
-            return log::warn!("{e}");
+        if let Err(why) = begun {
+            log::warn!("{why}");
+            let log = UnsettledLog::Pending;
+            version.staged.note_unsettled(Unsettled { why, log });
+            // It may have been opened as if there was no log.
+            self.versions.open.close(version);
+        }
+    }
+
+    /// Commits what a daemon before has staged, if it can be.
+    pub(in crate::tree) fn go_on(&self, version: &Arc<ContainerVersion>) {
+        if version.staged.now().is_none() {
+            return;
         }
         self.remember_staged(version);
         if let Err(e) = self.commit(version, Effort::Usual) {
             log::warn!("{e}");
         }
+    }
+
+    /// Tries again to settle a log that could not be. If that succeeds another version begins: whoever opens this one is to look
+    /// it up afresh.
+    pub(in crate::tree) fn settle_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+        if !version.staged.is_pending() || self.disk.is_none() {
+            return Ok(());
+        }
+        let node = self.inodes.get(version.container)?;
+        let path = self.container_path(version.container)?;
+        let mut known = match node.container().map(ContainerNode::known) {
+            Some(known) if known.shows(version) => known,
+            _ => return Err(self.changed(&path)),
+        };
+        let left = self.settle(&version.recognised, &path);
+        let left = left.unwrap_or_else(Settled::failed);
+        if !left.keeps_out() {
+            let found = version.recognised.stat(&*self.store, &path)?;
+            let recognised = version.recognised.clone();
+            let next = self.versions.create(version.container, recognised, &found);
+            self.resume(&next, left);
+            if !next.staged.is_pending() {
+                known.version = Some(Arc::clone(&next));
+                self.retire(version, &path);
+                drop(known);
+                self.go_on(&next);
+                return Err(self.changed(&path));
+            }
+        }
+        Ok(())
     }
 }

@@ -4,6 +4,8 @@ mod calls;
 mod crash;
 mod later;
 mod made;
+mod refused;
+mod remembered;
 mod retyped;
 
 use std::ffi::OsStr;

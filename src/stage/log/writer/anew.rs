@@ -3,23 +3,25 @@
 use super::LogWriter;
 use crate::disk::{Renaming, Target};
 use crate::error::Result;
-use crate::stage::log::{Base, LogSpot, log_name, new_name};
+use crate::stage::log::{Base, LogSpot, new_name};
 
 impl LogWriter {
     /// Makes it. What a crash has left under its name goes.
     pub(in crate::stage) fn create_anew(
+        &self,
         spot: &LogSpot,
         base: &Base,
         arrays: &[(String, u64)],
     ) -> Result<LogWriter> {
-        let name = new_name(&log_name(&spot.container));
+        let name = new_name(&self.name);
         let place = spot.place(&name);
         match spot.disk.unlink(place) {
             Err(e) if !e.is_not_found() => return Err(e),
             _ => {}
         }
         let file = spot.disk.create(place, 0o600, spot.owner)?;
-        let mut writer = LogWriter::of(file, spot.owner, super::first_sequence());
+        let mut writer =
+            LogWriter::of(file, self.name.clone(), spot.owner, super::first_sequence());
         match writer.begin(spot, base, arrays) {
             Ok(()) => Ok(writer),
             Err(e) => {
@@ -33,18 +35,15 @@ impl LogWriter {
     /// name leads to this one is synced when something else has to be.
     pub(in crate::stage) fn take_name(&mut self, spot: &LogSpot) -> Result<()> {
         spot.disk.sync(Target::Open(self.file.source()), true)?;
-        let (old, new) = (
-            log_name(&spot.container),
-            new_name(&log_name(&spot.container)),
-        );
-        let (old, new) = (spot.place(&old), spot.place(&new));
+        let new = new_name(&self.name);
+        let (old, new) = (spot.place(&self.name), spot.place(&new));
         spot.disk.rename(new, old, Renaming::Over)?;
         self.synced = self.end;
         Ok(())
     }
 
     pub(in crate::stage) fn remove_anew(&self, spot: &LogSpot) {
-        let name = new_name(&log_name(&spot.container));
+        let name = new_name(&self.name);
         if let Err(e) = spot.disk.unlink(spot.place(&name)) {
             log::debug!("{e}");
         }

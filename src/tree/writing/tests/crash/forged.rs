@@ -3,16 +3,17 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use super::super::ROOT;
+use super::super::{NOBODY, ROOT};
 use super::image::{Image, StoredFile, scratch};
 use super::session::{Session, tree_at};
 use crate::commit::Preference;
+use crate::disk::Putting;
 use crate::tree::{InUse, PageCache, Tree};
 
 const LOG: &str = ".x.blp.arrayfs-stage";
 
 /// A container with a log of what was synced and not committed.
-fn staged() -> (Image, Arc<Session>) {
+pub(super) fn staged() -> (Image, Arc<Session>) {
     let session = Session::new("chunk-127.blp", Preference::Auto, libc::EIO);
     let file = session.open();
     session.write(file, 16, &[3; 64]);
@@ -27,7 +28,7 @@ fn changed(image: &Image, name: &str, change: impl FnOnce(&mut StoredFile)) -> I
     image
 }
 
-fn read(tree: &Tree, path: &str) -> Vec<u8> {
+pub(super) fn read(tree: &Tree, path: &str) -> Vec<u8> {
     let open = tree.open(tree.inode(path).unwrap()).unwrap();
     let bytes = |bytes: crate::error::Result<&[u8]>| bytes.unwrap().to_vec();
     tree.read(open.handle, 0, 1 << 20, PageCache::Used, bytes)
@@ -54,15 +55,56 @@ fn assert_refused(image: &Image, container: &str, session: &Session, what: &str)
     assert_eq!(Image::load(directory.path()), *image, "{what}");
 }
 
+/// The container is shown as it is stored, and can be written; the log stays as it was.
+fn assert_kept(image: &Image, container: &str, session: &Session, what: &str) {
+    let directory = scratch();
+    image.store(directory.path());
+    let array = format!("{container}/data");
+    let reader = tree_at(directory.path(), Preference::Auto, |_| None);
+    assert!(read(&reader, &array) == session.first[0], "{what}");
+    let tree = tree_at(directory.path(), Preference::Auto, Some);
+    assert!(read(&tree, &array) == session.first[0], "{what}");
+    let mut expected = session.first[0].clone();
+    expected[5..8].copy_from_slice(b"new");
+    let (inode, handle) = tree.written(&array, false).unwrap();
+    tree.write(inode, handle, 5, b"new", Putting::default(), NOBODY)
+        .unwrap();
+    tree.sync(inode, handle, false).unwrap();
+    let staged = Image::load(directory.path());
+    assert_eq!(
+        staged.names().len(),
+        image.names().len() + 1,
+        "{what}: {staged:?}"
+    );
+    tree.close(handle).unwrap();
+    tree.release(handle);
+    assert!(read(&tree, &array) == expected, "{what}");
+    assert!(tree.commit_all(InUse::Ignored).is_empty(), "{what}");
+    drop(tree);
+    let now = Image::load(directory.path());
+    assert_eq!(now.names(), image.names(), "{what}");
+    let log = OsString::from(format!(".{container}.arrayfs-stage"));
+    assert_eq!(now.files[&log], image.files[&log], "{what}");
+    // What was synced is found beside it.
+    staged.store(directory.path());
+    let tree = tree_at(directory.path(), Preference::Auto, Some);
+    assert!(read(&tree, &array) == expected, "{what}");
+}
+
 #[test]
-fn a_log_that_does_not_fit_is_refused_and_nothing_is_touched() {
+fn a_log_that_does_not_fit_is_kept_and_costs_nobody_what_he_writes() {
     let (image, session) = staged();
     let later = changed(&image, "x.blp", |file| file.mtime.0 += 1);
-    assert_refused(&later, "x.blp", &session, "the container was written later");
+    assert_kept(&later, "x.blp", &session, "the container was written later");
     let longer = changed(&image, "x.blp", |file| file.len += 1);
-    assert_refused(&longer, "x.blp", &session, "the container is longer");
+    assert_kept(&longer, "x.blp", &session, "the container is longer");
     let open = changed(&image, LOG, |file| file.mode = 0o640);
-    assert_refused(&open, "x.blp", &session, "others may write the log");
+    assert_kept(&open, "x.blp", &session, "others may write the log");
+}
+
+#[test]
+fn a_damaged_log_is_refused_and_nothing_is_touched() {
+    let (image, session) = staged();
     let mut damaged = image.clone();
     // A second sync vouches for what the first one wrote.
     let file = session.open();
@@ -75,14 +117,14 @@ fn a_log_that_does_not_fit_is_refused_and_nothing_is_touched() {
 }
 
 #[test]
-fn a_log_of_another_container_is_refused() {
+fn a_log_of_another_container_is_kept() {
     let (image, session) = staged();
     let mut moved = Image::default();
     for (name, file) in &image.files {
         let name = OsString::from(name.to_str().unwrap().replace("x.blp", "y.blp"));
         moved.files.insert(name, Arc::clone(file));
     }
-    assert_refused(&moved, "y.blp", &session, "the container is another one");
+    assert_kept(&moved, "y.blp", &session, "the container is another one");
 }
 
 /// A copy that keeps times is as good as the first; each is settled by itself.

@@ -10,6 +10,7 @@ mod foreign;
 mod forged;
 mod image;
 mod matrices;
+mod resumed;
 mod scenarios;
 mod session;
 mod simulated;

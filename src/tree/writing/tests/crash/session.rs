@@ -157,7 +157,11 @@ impl Session {
 
     pub(super) fn open_array(&self, array: usize) -> Opened {
         let inode = self.tree.inode(self.subject.arrays[array]).unwrap();
-        let open = self.tree.open_for_writing(inode).unwrap();
+        let open = match self.note(self.tree.open_for_writing(inode)) {
+            Some(open) => open,
+            // Told, he tries again.
+            None => self.tree.open_for_writing(inode).unwrap(),
+        };
         (inode, open.handle, array)
     }
 
@@ -187,6 +191,8 @@ impl Session {
             .is_some()
         {
             self.safe(edits);
+        } else if self.tree.all_staged().is_empty() {
+            self.done.lock().unwrap().edits.pop();
         }
     }
 

@@ -1,0 +1,139 @@
+//! Which logs lie beside a container, and which of them is its own.
+//!
+//! A container has one log, but more may lie there: one of an older version of it, of a container that had its name before, or what
+//! another program has put there. Those are never applied by themselves, keep nobody from writing, and are told of. A log whose
+//! container is gone is an *orphan*. Used by `tree` and by the commands.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::recovery::{Left, look, place};
+use crate::container::Recognised;
+use crate::disk::{Caller, Disk};
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use crate::source::Store;
+use crate::stage::{
+    FoundLog, LogOf, LogSpot, Stage, StageMemory, container_of_log, log_names, read_log,
+};
+
+/// A log beside a container.
+pub enum LogBeside {
+    Left(Box<Left>),
+    /// It is not believed, or another container's.
+    Foreign(Error),
+    /// It may be the container's, and cannot be read, or is damaged.
+    Unreadable(Error),
+}
+
+/// All logs of a container that may mean something.
+pub struct FoundLogs(Vec<LogBeside>);
+
+impl FoundLogs {
+    /// The log that is to be settled, or read through; how the container stands to the others stays to be told. Where none fits,
+    /// the first of an older version.
+    pub fn own(self) -> (Option<Left>, Vec<LogBeside>) {
+        let mut logs = self.0;
+        let fits = |log: &LogBeside| matches!(log, LogBeside::Left(left) if !left.is_stale());
+        let is_left = |log: &LogBeside| matches!(log, LogBeside::Left(_));
+        let own = logs.iter().position(fits);
+        match own.or_else(|| logs.iter().position(is_left)) {
+            Some(own) => match logs.remove(own) {
+                LogBeside::Left(left) => (Some(*left), logs),
+                other => {
+                    logs.insert(own, other);
+                    (None, logs)
+                }
+            },
+            None => (None, logs),
+        }
+    }
+
+    pub fn into_all(self) -> Vec<LogBeside> {
+        self.0
+    }
+}
+
+/// What lies beside a container's files, if its format can have logs.
+pub fn logs_at(recognised: &Recognised, store: &dyn Store, path: &Path) -> Result<FoundLogs> {
+    let mut found = Vec::new();
+    let Some((directory, container)) = recognised
+        .first_file(path)
+        .filter(|_| recognised.format.is_changed())
+    else {
+        return Ok(FoundLogs(found));
+    };
+    for name in log_names(&container) {
+        match store.stat(&directory.join(&name)) {
+            Err(e) if e.is_not_found() => continue,
+            _ => {}
+        }
+        let of = LogOf {
+            store,
+            directory: &directory,
+            container: &container,
+            owner: store.stat(&directory.join(&container))?.uid,
+        };
+        let log = match look(&of, &name) {
+            Ok(Some(LogBeside::Left(left))) if !left.is_of(recognised) => {
+                let fault = Fault::new("the log names files that are not the container's");
+                LogBeside::Unreadable(Error::from(fault.container(&store.display(path))))
+            }
+            Ok(Some(log)) => log,
+            Ok(None) => continue,
+            Err(e) => LogBeside::Unreadable(e),
+        };
+        found.push(log);
+    }
+    Ok(FoundLogs(found))
+}
+
+/// Whether one of the logs of a container has this name.
+pub fn is_log_of(log: &OsStr, container: &OsStr) -> bool {
+    log_names(container).any(|name| name == log)
+}
+
+/// Bytes that are staged in a log whose container is gone, as far as that can be known.
+pub fn orphan_bytes(store: &dyn Store, directory: &Path, log: &OsStr) -> Result<u64> {
+    let stat = store.stat(&directory.join(log))?;
+    let of = LogOf {
+        store,
+        directory,
+        container: container_of_log(log).ok_or(Error::Unsuitable)?,
+        owner: stat.uid,
+    };
+    match read_log(&of, log) {
+        Ok(FoundLog::Held(state)) => Ok(state.staged_bytes()),
+        Ok(FoundLog::Nothing) => Ok(0),
+        _ => Ok(stat.identity.size),
+    }
+}
+
+/// Removes a log whose container is gone, unless somebody goes on with it.
+pub fn discard_orphan(
+    disk: Arc<dyn Disk>,
+    store: Arc<dyn Store>,
+    directory: &Path,
+    log: &OsStr,
+) -> Result<()> {
+    let stat = store.stat(&directory.join(log))?;
+    let spot = LogSpot {
+        directory_id: store.stat(directory)?.identity.id,
+        directory: directory.to_owned(),
+        container: container_of_log(log).ok_or(Error::Unsuitable)?.to_owned(),
+        files: Vec::new(),
+        owner: Caller {
+            uid: stat.uid,
+            gid: stat.gid,
+        },
+        disk,
+        store,
+    };
+    let memory = StageMemory::new(Budget::by_default());
+    match read_log(&spot.of(), log) {
+        // Locked from here on.
+        Ok(FoundLog::Held(state)) => Stage::recover(spot, &state, memory)?.discard(),
+        _ => spot.disk.unlink(place(&spot, log)),
+    }
+}

@@ -1,0 +1,88 @@
+//! Where no log can be made, and where the disk is dead: what is told, and when.
+
+use std::sync::Arc;
+
+use super::{NOBODY, ground, tree_of};
+use crate::commit::Preference;
+use crate::disk::Putting;
+use crate::disk::failing::{FailingDisk, Failure};
+use crate::error::Error;
+use crate::tree::Tree;
+
+fn code(e: &Error) -> Option<i32> {
+    match e {
+        Error::Io { cause, .. } => cause.raw_os_error(),
+        _ => None,
+    }
+}
+
+fn failing(source: &std::path::Path, failure: &Arc<Failure>) -> Tree {
+    tree_of(source, |disk| {
+        let failure = Arc::clone(failure);
+        Arc::new(FailingDisk { disk, failure })
+    })
+}
+
+/// Told at the close it would be too late: many programs do not listen then.
+#[test]
+fn where_no_log_can_be_made_opening_for_writing_is_refused() {
+    for (refused, told) in [
+        (libc::EPERM, Some(libc::EACCES)),
+        (libc::EOPNOTSUPP, Some(libc::EACCES)),
+        (libc::EROFS, Some(libc::EROFS)),
+        (libc::EIO, Some(libc::EIO)),
+        (libc::ENOSPC, None),
+    ] {
+        let directory = ground();
+        let failure = Failure::new(refused);
+        let tree = failing(directory.path(), &failure);
+        let inode = tree.inode("one.blp/data").unwrap();
+        failure.arm(1);
+        let opened = tree.open_for_writing(inode);
+        assert_eq!(opened.as_ref().err().and_then(code), told, "{refused}");
+        assert!(!failure.is_armed());
+        let truncated = || tree.set_len(inode, None, 100, NOBODY);
+        failure.arm(1);
+        assert_eq!(truncated().err().as_ref().and_then(code), told, "{refused}");
+        assert!(tree.open_for_writing(inode).is_ok(), "{refused}");
+    }
+}
+
+/// What we have half changed ourselves nobody else has changed.
+#[test]
+fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
+    let mut deaths = 0;
+    for preference in [Preference::Replace, Preference::InPlace] {
+        for call in 1.. {
+            let directory = ground();
+            let failure = Failure::new(libc::EIO);
+            let mut tree = failing(directory.path(), &failure);
+            tree.settings.commit = preference;
+            let (inode, handle) = tree.written("one.blp/data", false).unwrap();
+            let how = Putting::default();
+            tree.write(inode, handle, 0, b"bytes", how, NOBODY).unwrap();
+            failure.die_at(call);
+            let closed = tree.close(handle);
+            // All of it was done before, but for tidying up.
+            if closed.is_ok() {
+                break;
+            }
+            let what = format!("{preference:?}, call {call}");
+            let told = |done: crate::error::Result<()>| {
+                let e = done
+                    .err()
+                    .unwrap_or_else(|| panic!("{what}: nothing is told"));
+                assert_eq!(code(&e), Some(libc::EIO), "{what}: {e}");
+            };
+            told(closed);
+            for _ in 0..2 {
+                let _ = tree.write(inode, handle, 9, b"more", how, NOBODY);
+                told(tree.sync(inode, handle, false));
+                // Only the first close commits.
+                tree.close(handle).unwrap();
+            }
+            deaths += 1;
+        }
+    }
+    assert!(deaths > 15, "{deaths}");
+}

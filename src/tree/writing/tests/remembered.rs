@@ -1,0 +1,37 @@
+//! What is staged is never out of sight of who unmounts, however writes and commits fall together.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{NOBODY, ground, tree_of};
+use crate::disk::Putting;
+
+const WRITES: u64 = 4_000;
+
+#[test]
+fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    let (inode, handle) = tree.written("one.blp/data", false).unwrap();
+    let open = tree.open_files.get(handle).unwrap();
+    let writer = open.array_writer().unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                tree.commit(&writer.version, super::super::commit::Effort::Usual)
+                    .unwrap();
+            }
+        });
+        for at in 0..WRITES {
+            let how = Putting::default();
+            tree.write(inode, handle, at % 100, &[at as u8], how, NOBODY)
+                .unwrap();
+            let listed = tree.all_staged();
+            let is_listed = listed.iter().any(|(_, one)| one.id == writer.version.id);
+            assert!(is_listed || writer.stage().is_clean(), "write {at}");
+        }
+        done.store(true, Ordering::Release);
+    });
+    tree.release(handle);
+    assert!(tree.all_staged().is_empty());
+}

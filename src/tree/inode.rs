@@ -56,7 +56,7 @@ impl From<Link<'_>> for Dirent {
 }
 
 /// What a container takes that somebody has looked into, closed: its node and its version.
-const CONTAINER: u64 = 1500;
+const CONTAINER: u64 = 2000;
 
 pub(super) struct Inodes {
     table: Mutex<InodeTable>,

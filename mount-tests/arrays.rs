@@ -1,5 +1,6 @@
 //! Arrays that are written through a mount: what is shown meanwhile, and what the container holds afterwards.
 
+mod added;
 mod attributes;
 mod derived;
 mod edited;

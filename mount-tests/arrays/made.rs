@@ -247,11 +247,30 @@ fn a_copied_description_that_is_not_understood_is_refused_when_it_is_closed() {
 }
 
 #[test]
-fn what_is_no_part_of_a_container_is_not_lost() {
+fn what_is_no_part_of_a_container_lies_beside_its_arrays() {
     let place = place();
     std::fs::create_dir(place.join("x.blp")).unwrap();
     std::fs::write(place.join("x.blp/data"), "data").unwrap();
     std::fs::write(place.join("x.blp/notes"), "notes").unwrap();
+    std::fs::write(place.join("x.blp/.rc"), "dot").unwrap();
+    sync(&place.join("x.blp"));
+    let (mounted, source) = place.into_parts();
+    drop(mounted);
+    assert_unpacks(&source.path().join("x.blp"), b"data");
+    let place = Place::over(source, &[]);
+    assert_content(&place.join("x.blp/notes"), b"notes");
+    assert_content(&place.join("x.blp/.rc"), b"dot");
+    shell(place.path(), "mv x.blp/notes .; rm x.blp/.rc", &[]);
+    assert_eq!(hidden(&place.stored("x.blp")), 0);
+    assert_stored(&place.stored("x.blp"), b"data");
+}
+
+#[test]
+fn what_cannot_lie_beside_its_arrays_is_not_lost() {
+    let place = place();
+    std::fs::create_dir_all(place.join("x.blp/notes")).unwrap();
+    std::fs::write(place.join("x.blp/data"), "data").unwrap();
+    std::fs::write(place.join("x.blp/notes/one"), "notes").unwrap();
     let refused = File::open(place.join("x.blp")).unwrap().sync_all();
     assert_eq!(errno(refused), Some(libc::EINVAL));
     let (mounted, source) = place.into_parts();
@@ -259,10 +278,10 @@ fn what_is_no_part_of_a_container_is_not_lost() {
     let container = source.path().join("x.blp");
     let stage = |what: &str| arrayfs([OsStr::new("stage"), what.as_ref(), container.as_os_str()]);
     let listed = stage("ls").success().text();
-    assert!(listed.contains("9 B  new, not packed yet"), "{listed}");
+    assert!(listed.contains("new, not packed yet"), "{listed}");
     stage("commit").failed_saying(1, &["notes cannot be a part"]);
     let place = Place::over(source, &[]);
-    assert_content(&place.join("x.blp/notes"), b"notes");
+    assert_content(&place.join("x.blp/notes/one"), b"notes");
     shell(place.path(), "mv x.blp/notes .", &[]);
     wait_packed(&place, "x.blp");
     assert_stored(&place.stored("x.blp"), b"data");

@@ -3,13 +3,14 @@
 //! A path may be that of a container, of an array in it (`CONTAINER/ARRAY`, as `ls` prints it), or of either in a mount:
 //! [`place_of`] finds out which.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Failure;
 use super::in_mount::InMount;
+use crate::commit::added::added_of;
 use crate::commit::recovery::open_through;
 use crate::container::inside::{Located, join};
 use crate::container::{Candidate, Container, FORMATS, Preferences, Recognised, recognise};
@@ -17,7 +18,7 @@ use crate::error::{Error, plain};
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
 use crate::source::{FileKind, Store};
-use crate::stage::is_hidden_name;
+use crate::stage::{is_added_name, is_hidden_name};
 
 /// A place in a store.
 pub(super) struct Root {
@@ -44,6 +45,31 @@ pub(super) struct FoundContainer {
     pub(super) recognised: Recognised,
     /// The array or group that is meant; empty: all of it.
     pub(super) within: String,
+}
+
+/// What a walk comes across.
+pub(super) enum Found {
+    Container(FoundContainer),
+    /// Files that were put into the directory of a container which is not there any more: a directory that has them.
+    Orphans(PathBuf),
+}
+
+impl Found {
+    pub(super) fn container(self) -> Option<FoundContainer> {
+        match self {
+            Found::Container(container) => Some(container),
+            Found::Orphans(_) => None,
+        }
+    }
+}
+
+/// The line that tells of orphans.
+pub(super) fn orphans_line(path: &Path) -> String {
+    format!(
+        "{}: files that were put into a container which is not here any more; move it to where the container is \
+         (NAME in the place of the container's name in .NAME.arrayfs-files), or move the files out of it",
+        path.display()
+    )
 }
 
 /// The store and the path in it of what is to be mounted: a directory, or one container file.
@@ -192,14 +218,14 @@ pub(super) fn walk(
     path: &Path,
     preferences: Preferences,
     failed: &mut dyn FnMut(Error),
-    visit: &mut dyn FnMut(FoundContainer),
+    visit: &mut dyn FnMut(Found),
 ) -> Result<(), Failure> {
     let place = place_of(path, preferences)?;
     if !place.within.is_empty() {
-        visit(find(path, preferences)?);
+        visit(Found::Container(find(path, preferences)?));
         return Ok(());
     }
-    walk_place(place.root, preferences, failed, visit);
+    walk_place(&place.root, preferences, failed, visit);
     Ok(())
 }
 
@@ -209,7 +235,7 @@ pub(super) fn walk_beside(
     path: &Path,
     preferences: Preferences,
     failed: &mut dyn FnMut(Error),
-    visit: &mut dyn FnMut(FoundContainer),
+    visit: &mut dyn FnMut(Found),
 ) -> Result<(), Failure> {
     let Place { root, stored, .. } = place_of(path, preferences)?;
     let is_container = root.path.as_os_str().is_empty()
@@ -218,7 +244,7 @@ pub(super) fn walk_beside(
         true => above(&stored),
         false => None,
     };
-    walk_place(above.unwrap_or(root), preferences, failed, visit);
+    walk_place(&above.unwrap_or(root), preferences, failed, visit);
     Ok(())
 }
 
@@ -232,42 +258,70 @@ fn above(path: &Path) -> Option<Root> {
     })
 }
 
+/// Says whether it is a container that is a file.
 fn walk_place(
-    root: Root,
+    root: &Root,
     preferences: Preferences,
     failed: &mut dyn FnMut(Error),
-    visit: &mut dyn FnMut(FoundContainer),
-) {
-    // Files of a container are not containers; what else lies in its directory may be.
-    let mut members: &[&str] = &[];
-    match found_at(&root, preferences) {
-        Ok(Some(found)) => {
-            members = found.recognised.format.members();
-            visit(found);
-        }
-        Ok(None) => {}
-        Err(e) => return failed(e),
-    }
+    visit: &mut dyn FnMut(Found),
+) -> bool {
     let kind = root.store.stat(&root.path).map(|stat| stat.kind);
+    let members = match found_at(root, preferences) {
+        Ok(Some(found)) => {
+            let members = found.recognised.format.members();
+            visit(Found::Container(found));
+            Some(members)
+        }
+        Ok(None) => None,
+        Err(e) => {
+            failed(e);
+            return false;
+        }
+    };
     if !matches!(kind, Ok(FileKind::Directory)) {
-        return;
+        return members.is_some();
     }
-    let mut names = Vec::new();
+    let (mut names, mut added) = (Vec::new(), Vec::new());
     let listed = root.store.list(&root.path, &mut |name, kind| {
-        let member = members.iter().any(|member| name == *member);
-        let hidden = is_hidden_name(name);
-        if !member && !hidden && matches!(kind, FileKind::File | FileKind::Directory) {
+        // Files in a container's directory are not containers; directories that lie in it may be.
+        let may_be = match kind {
+            FileKind::File => members.is_none(),
+            FileKind::Directory => !is_hidden_name(name),
+            _ => false,
+        };
+        if may_be && !is_hidden_name(name) {
             names.push(name.to_owned());
+        } else if kind == FileKind::Directory && is_added_name(name) {
+            added.push(name.to_owned());
         }
     });
     names.sort();
     for name in names {
         let path = root.path.join(&name);
         let store = Arc::clone(&root.store);
-        walk_place(Root { store, path }, preferences, failed, visit);
+        if walk_place(&Root { store, path }, preferences, failed, visit) {
+            let own = added_of(&*root.store, &root.path.join(&name))
+                .ok()
+                .flatten();
+            added.retain(|added| own.as_ref().is_none_or(|(own, _)| !own.ends_with(added)));
+        }
     }
+    tell_orphans(root, added, visit);
     if let Err(e) = listed {
         failed(e);
+    }
+    false
+}
+
+fn tell_orphans(root: &Root, mut names: Vec<OsString>, visit: &mut dyn FnMut(Found)) {
+    names.sort();
+    for name in names {
+        let (path, mut any) = (root.path.join(name), false);
+        let listed = root.store.list(&path, &mut |_, _| any = true);
+        // What may not be looked into may have something in it.
+        if any || listed.is_err() {
+            visit(Found::Orphans(root.store.display(&path)));
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serializer;
 use serde::ser::SerializeSeq;
 use serde_json::json;
 
-use super::container::{self, FoundContainer};
+use super::container::{self, Found, FoundContainer, orphans_line};
 use super::{CommandResult, Failure, output, size};
 use crate::container::Preferences;
 use crate::container::describe::{Description, describe};
@@ -16,15 +16,21 @@ use crate::memory::budget::Budget;
 
 pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool) -> CommandResult {
     let mut errors = Vec::new();
-    let mut found = Vec::new();
-    let mut failed = |e: Error| errors.push(e.to_string());
-    container::walk(path, preferences, &mut failed, &mut |f| found.push(f))?;
+    let (mut found, mut orphans) = (Vec::new(), Vec::new());
+    let failed = &mut |e: Error| errors.push(e.to_string());
+    container::walk(path, preferences, failed, &mut |f| match f {
+        Found::Container(container) => found.push(container),
+        Found::Orphans(at) => orphans.push(at),
+    })?;
     output::print(|out| match json {
         true => print_json(out, &found, &mut errors),
         false => each(&found, &mut errors, |path, container| {
             print(out, path, container, long)
         }),
     })?;
+    for at in &orphans {
+        output::complain(orphans_line(at));
+    }
     for e in &errors {
         output::complain(e);
     }

@@ -85,6 +85,11 @@ impl Report {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
+    /// What lies beside a container that is not there is no damage, and told all the same.
+    pub(super) fn orphans(&self, line: &str) {
+        self.progress.suspend(|| output::complain(one_line(line)));
+    }
+
     /// A fault that is none of an opened container.
     pub(super) fn fault(&self, line: &str) {
         self.count(Finding::Fault);

@@ -17,7 +17,7 @@ use crate::daemon::source_lock::SourceLock;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
-use crate::tree::{InUse, Tree};
+use crate::tree::{COMES_BACK, InUse, Tree};
 
 /// After this long a mount that is still in use is detached and the daemon ends.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -110,6 +110,9 @@ impl Running<'_> {
         self.tree.end_packing_by(Instant::now() + PACKING);
         for (path, why) in self.tree.commit_all(in_use) {
             log::warn!("{}: stays staged: {why}", path.display());
+        }
+        for path in self.tree.half_removed() {
+            log::warn!("{}: {COMES_BACK}", path.display());
         }
     }
 

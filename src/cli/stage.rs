@@ -103,7 +103,7 @@ fn find(path: &Path, preferences: Preferences) -> Result<Search, Failure> {
     let (mut containers, mut errors) = (Vec::new(), Vec::new());
     let mut failed = |e| errors.push(e);
     walk_beside(path, preferences, &mut failed, &mut |found| {
-        containers.push(found);
+        containers.extend(found.container());
     })?;
     let orphans = find_orphans(path, preferences, &mut failed)?;
     Ok(Search {

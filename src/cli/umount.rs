@@ -22,6 +22,7 @@ use crate::daemon::processes;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::error::plain;
 use crate::kernel::session;
+use crate::tree::COMES_BACK;
 use crate::tree::xattr::COMMIT;
 
 /// How long the daemon may take to end, once the mount is gone.
@@ -156,6 +157,10 @@ fn commit(mounted: &Mounted) -> Result<Left, Failure> {
 /// A line for each container of which something stays staged.
 fn name_staged(status: &Value) -> Left {
     let staged: Vec<&Value> = status["staged"].as_array().into_iter().flatten().collect();
+    for removed in status["half_removed"].as_array().into_iter().flatten() {
+        let path = removed.as_str().unwrap_or_default();
+        output::complain(format!("{path}: {COMES_BACK}"));
+    }
     for staged in &staged {
         let text = |name: &str| staged[name].as_str().unwrap_or_default();
         let (path, why) = (text("path"), text("why"));

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::container::{self, FoundContainer};
+use super::container::{self, Found, FoundContainer, orphans_line};
 use super::report::{Report, Subject};
 use super::{CommandResult, Failure};
 use crate::array::{Piece, uncached};
@@ -67,8 +67,9 @@ fn verify_path<'a>(
     report: &'a Report,
 ) -> std::result::Result<(), Failure> {
     let failed = &mut |e: Error| report.fault(&e.to_string());
-    container::walk(path, preferences, failed, &mut |found| {
-        plan(&found, budget, jobs, report);
+    container::walk(path, preferences, failed, &mut |found| match found {
+        Found::Container(found) => plan(&found, budget, jobs, report),
+        Found::Orphans(at) => report.orphans(&orphans_line(&at)),
     })
 }
 

@@ -123,7 +123,7 @@ pub fn left_drafts(
     }))
 }
 
-/// Whether a directory is one of drafts of this owner's container: his, and closed to others.
-pub fn is_of(drafts: &Stat, owner: u32) -> bool {
-    drafts.kind == FileKind::Directory && drafts.uid == owner && u32::from(drafts.mode) & 0o077 == 0
+/// Whether a hidden directory beside a container is believed to be this owner's: his, and closed to others.
+pub fn is_of(hidden: &Stat, owner: u32) -> bool {
+    hidden.kind == FileKind::Directory && hidden.uid == owner && u32::from(hidden.mode) & 0o077 == 0
 }

@@ -6,7 +6,8 @@
 //!   shared and costs nothing.
 //! - [`in_place`]: changes written to the log first, then to the files, which are known by what [`sealed`] says. If a file of a
 //!   directory has what no new one can be given, all of that commit are changed so.
-//! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`exchange`]: how new files take the names of
+//! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`added`]: files
+//!   beside containers that are no part of them. [`exchange`]: how new files take the names of
 //!   others. [`tidy`]: removing what was hidden.
 //! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to its end, which [`standing`]
 //!   finds out, with [`fingerprint`]s; [`found_logs`]: which logs there are; [`patched`] is for who reads through it.
@@ -16,6 +17,7 @@
 //! place, when nobody reads. Assumes one commit of a container at a time. Used by `tree` and by the commands that settle
 //! what is staged.
 
+pub mod added;
 pub mod drafts;
 mod exchange;
 mod fingerprint;

@@ -30,6 +30,7 @@ pub struct Failure {
     no_rights: AtomicBool,
     /// Whether all calls fail after the one that fails.
     dies: AtomicBool,
+    has_died: AtomicBool,
     /// What is done instead of failing.
     instead: Mutex<Option<Instead>>,
     /// What it fails with.
@@ -52,6 +53,11 @@ impl Failure {
     /// The call with this number from now on, counted from 1, fails. 0: none does.
     pub fn arm(&self, call: usize) {
         self.left.store(call, Ordering::SeqCst);
+    }
+
+    /// Whether a call has failed that was to be the first of those that do.
+    pub fn has_died(&self) -> bool {
+        self.has_died.load(Ordering::SeqCst)
     }
 
     /// That call fails, and all after it.
@@ -134,6 +140,7 @@ impl Failure {
         match before {
             Ok(1) if self.dies.load(Ordering::SeqCst) => {
                 self.arm(1);
+                self.has_died.store(true, Ordering::SeqCst);
                 Err(self.error())
             }
             Ok(1) => {

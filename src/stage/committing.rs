@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::StagedArray;
 use super::layer::Layer;
 use super::log::{Base, CommitRecord, LogWriter, Record};
 use super::staging::{Stage, StageLayers, StageLog};
@@ -19,7 +20,7 @@ impl Stage {
         self.freeze_if(|active| !active.is_clean())
     }
 
-    /// The same if there may be nothing: for a commit of something else than bytes.
+    /// The same for a commit that brings more than what is staged. None if a commit is under way.
     pub fn freeze_all(&self) -> Option<Arc<Layer>> {
         self.freeze_if(|_| true)
     }
@@ -61,6 +62,35 @@ impl Stage {
         drop(log);
         self.announce();
         said
+    }
+
+    /// An array is what is stored now, of this length, whatever was staged of it before the commit that is under way began.
+    pub fn replaced(&self, array: StagedArray, len: u64) -> Result<()> {
+        let log = self.lock_log();
+        let layers = self.write_layers();
+        let Some(frozen) = &layers.frozen else {
+            return Ok(());
+        };
+        frozen.show_below(array, len)?;
+        // Unless somebody has written to it since.
+        if layers.active.leaves(array) {
+            layers.active.show_below(array, len)?;
+        }
+        drop((layers, log));
+        self.has_changed();
+        Ok(())
+    }
+
+    /// What was staged of an array since it was frozen is void.
+    pub fn take_back(&self, array: StagedArray) -> Result<()> {
+        let log = self.lock_log();
+        let layers = self.write_layers();
+        if let Some(frozen) = &layers.frozen {
+            layers.active.show_below(array, frozen.len(array))?;
+        }
+        drop((layers, log));
+        self.has_changed();
+        Ok(())
     }
 
     /// The commit has failed when a part of it was done. The log does not call it off: who recovers does it again.

@@ -249,6 +249,15 @@ impl Layer {
         }
     }
 
+    /// Nothing is said of an array any more, which has this length below.
+    pub(super) fn show_below(&self, array: StagedArray, len: u64) -> Result<()> {
+        self.set_len(array, 0)?;
+        let mut state = self.write_state();
+        let array = state.arrays.get_mut(array.index()).ok_or_else(no_array)?;
+        *array = ArrayChanges::new(Extents::new(len), len);
+        Ok(())
+    }
+
     /// Whether nothing is said of an array.
     pub fn leaves(&self, array: StagedArray) -> bool {
         let state = self.read_state();

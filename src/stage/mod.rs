@@ -32,8 +32,9 @@ mod tests;
 
 pub use layer::Layer;
 pub use log::{
-    Base, BaseFile, FoundLog, LogOf, LogSpot, LogState, PendingCommit, container_of_log,
-    drafts_name, is_hidden_name, log_names, new_name, read_log,
+    Base, BaseFile, FoundLog, LogOf, LogSpot, LogState, PendingCommit, added_name,
+    container_of_log, drafts_name, is_added_name, is_hidden_name, log_names, move_name, new_name,
+    read_log,
 };
 pub use overlay::Overlay;
 pub use slab::StageMemory;

@@ -9,6 +9,7 @@ use super::inode::Dirent;
 use super::node::{ContainerNode, Node, StoredAt};
 use super::ordinary::OrdinaryFile;
 use super::{Attr, InodeId, Tree};
+use crate::commit::added::added_of;
 use crate::container::{self, Candidate, Preferences, Recognised};
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Stat, Store};
@@ -157,7 +158,9 @@ impl Tree {
         path: &Path,
         stat: &Stat,
     ) -> Result<Recognition> {
-        if self.shows_drafts(link.parent) {
+        if self.shows_drafts(link.parent)
+            || stat.kind == FileKind::File && self.is_container(link.parent)
+        {
             return Ok(Recognition::Ordinary);
         }
         if stat.kind == FileKind::File
@@ -221,6 +224,25 @@ impl Tree {
             self.locate_directory(parent, &node)?;
         }
         self.inodes.path(inode)
+    }
+
+    /// Whether an inode is a container: files that lie in the directory of one are not looked into.
+    pub(super) fn is_container(&self, inode: InodeId) -> bool {
+        let node = self.inodes.get(inode);
+        node.is_ok_and(|node| node.container().is_some())
+    }
+
+    /// Where files lie that are shown in the directory of a container and are no part of it: in that directory, or if the
+    /// container is a file, in one beside it. NotFound if there is none.
+    pub(super) fn beside(&self, inode: InodeId, container: &ContainerNode) -> Result<PathBuf> {
+        let path = self.container_path(inode)?;
+        match container.stored {
+            FileKind::Directory => Ok(path),
+            _ => {
+                let added = added_of(&*self.store, &path)?;
+                added.map(|(path, _)| path).ok_or(Error::NotFound)
+            }
+        }
     }
 
     /// Where a directory of the source lies now.

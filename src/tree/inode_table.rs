@@ -17,6 +17,7 @@ use super::inode::{Dirent, InodeId};
 use super::node::Node;
 use super::short_name::ShortName;
 use crate::cache::VersionId;
+use crate::commit::added::added_path;
 use crate::commit::drafts::drafts_path;
 use crate::error::Result;
 use crate::memory::no_memory;
@@ -199,17 +200,13 @@ impl Inode {
         }
     }
 
-    fn holds_drafts(&self) -> bool {
-        let container = self.node.container();
-        container.is_some_and(|container| container.new.is_new())
-    }
-}
-
-/// Where that lies of which something else is looked for: what is in a new container is in a directory beside it.
-fn in_source(path: PathBuf, holds_drafts: bool) -> PathBuf {
-    match holds_drafts {
-        true => drafts_path(&path),
-        false => path,
+    /// Where that lies of which something is looked for: files that are shown in a container lie in a directory beside it.
+    fn holds_at(&self, path: PathBuf) -> PathBuf {
+        match self.node.container() {
+            Some(container) if container.new.is_new() => drafts_path(&path),
+            Some(container) if container.stored == FileKind::File => added_path(&path),
+            _ => path,
+        }
     }
 }
 
@@ -328,21 +325,21 @@ impl InodeTable {
 
     /// The path of a link, if all directories above it are known.
     pub(super) fn path(&self, link: Link<'_>, root: &Path) -> Option<PathBuf> {
-        let (mut at, mut names) = (link, vec![(link.name, false)]);
+        let (mut at, mut names) = (link, vec![(link.name, None)]);
         while at.parent != InodeId::ROOT {
             let above = self.get(at.parent)?;
             at = above.last_link()?;
-            names.push((at.name, above.holds_drafts()));
+            names.push((at.name, Some(above)));
             // What others move meanwhile could lead in a circle.
             if names.len() > self.inodes.len() {
                 return None;
             }
         }
-        let holds_drafts = self.get(InodeId::ROOT)?.holds_drafts();
-        let root = in_source(root.to_owned(), holds_drafts);
+        let root = self.get(InodeId::ROOT)?.holds_at(root.to_owned());
         let below = names.into_iter().rev();
-        Some(below.fold(root, |path, (name, holds)| {
-            in_source(path.join(name), holds)
+        Some(below.fold(root, |path, (name, above)| match above {
+            Some(above) => above.holds_at(path.join(name)),
+            None => path.join(name),
         }))
     }
 

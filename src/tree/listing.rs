@@ -140,7 +140,9 @@ impl Tree {
         let in_source = self.inodes.get(directory).is_ok_and(|node| match &*node {
             Node::Directory(_) => true,
             Node::Container(container) => {
-                container.stored == FileKind::Directory || container.new.is_new()
+                container.stored == FileKind::Directory
+                    || container.new.is_new()
+                    || self.beside(directory, container).is_ok()
             }
             Node::File(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => false,
         });
@@ -202,7 +204,7 @@ impl Tree {
         }
     }
 
-    /// A container's own directory; of one that is a directory in the source, with what lies beside it.
+    /// A container's own directory, with what lies beside the arrays.
     fn list_container(
         &self,
         inode: InodeId,
@@ -213,9 +215,12 @@ impl Tree {
         if container.new.is_new() {
             return self.list_drafts(inode, after);
         }
-        if container.stored != FileKind::Directory {
-            return self.list_inside(inode, &version, EntryIndex::ROOT, after);
-        }
+        let path = match self.beside(inode, container) {
+            Err(Error::NotFound) => {
+                return self.list_inside(inode, &version, EntryIndex::ROOT, after);
+            }
+            other => other?,
+        };
         let inside = self.inside(&version, EntryIndex::ROOT)?;
         let own = inside
             .opened
@@ -227,7 +232,6 @@ impl Tree {
         let beside = |name: &OsStr| {
             is_shown(name) && inside.opened.shows_beside(name) && inside.find(name).is_none()
         };
-        let path = self.inodes.path(inode)?;
         let run = self.names_in_source(inode, &path, after, beside, &own)?;
         Ok(ListingStep {
             inside: Some(inside),

@@ -69,12 +69,13 @@ pub use listing::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, PageCache};
 pub use ordinary::StalePages;
 pub use outdated::OutdatedPages;
-pub use writing::{Hole, InUse};
+pub use writing::{COMES_BACK, Hole, InUse};
 
 use arrival::{node_of, recognise};
 use background::BackgroundWorkers;
 use due::DueCommits;
 use entry_table::EntryIndex;
+use hidden::HalfRemoved;
 use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
 use listing::is_shown;
@@ -130,6 +131,7 @@ pub struct Tree {
     /// Containers of which something is staged.
     staged: StagedVersions,
     due: DueCommits,
+    half_removed: HalfRemoved,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
     settings: Settings,
@@ -186,6 +188,7 @@ impl Tree {
             background: is_writable.then(BackgroundWorkers::new),
             staged: StagedVersions::default(),
             due: DueCommits::default(),
+            half_removed: HalfRemoved::default(),
             cache,
             workers,
             settings,
@@ -212,9 +215,9 @@ impl Tree {
                 match opened.find(EntryIndex::ROOT, name) {
                     Some(entry) => self.enter(&version, &opened, entry, link),
                     None if opened.shows_beside(name) => {
-                        self.enter_source(link, &self.inodes.path(parent)?)
+                        self.enter_source(link, &self.beside(parent, container)?)
                     }
-                    None => self.guest(&version, name),
+                    None => Err(Error::NotFound),
                 }
             }
             Node::Entry(version, entry) => {

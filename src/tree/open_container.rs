@@ -21,6 +21,7 @@ use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::inside::Located;
+use crate::container::names::RESERVED;
 use crate::container::rewrite::Change;
 use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
@@ -157,12 +158,17 @@ impl OpenContainer {
         }
     }
 
-    /// Whether a stored file of that name in a container directory is shown beside the arrays: it is,
-    /// unless it is part of the container, would pass for what is wrong with it, or has an entry's name.
+    /// Whether a file of that name, in the container's directory or beside the container, is shown beside the arrays: it
+    /// is, unless it is part of the container, would pass for what the container says of itself, or has an entry's name.
     pub(super) fn shows_beside(&self, name: &OsStr) -> bool {
-        let mut taken = self.members.iter().chain(&[ERROR_TXT]);
+        let (members, kept) = match self.members.is_empty() {
+            true => (&[][..], &RESERVED[..]),
+            // Its directory is shown as it is, but for this.
+            false => (self.members, &[ERROR_TXT][..]),
+        };
+        let mut taken = members.iter().chain(kept);
         let is_free = || self.entries.find(EntryIndex::ROOT, name).is_none();
-        !self.members.is_empty() && !taken.any(|taken| OsStr::new(taken) == name) && is_free()
+        !taken.any(|taken| OsStr::new(taken) == name) && is_free()
     }
 
     fn array(&self, number: ArrayNumber) -> Result<&Located> {

@@ -89,6 +89,8 @@ pub(super) struct StagedContainer {
     base: Mutex<Arc<OpenContainer>>,
     /// What was last told of it, and of which edition.
     pub(super) told: Mutex<Option<(u64, Arc<Restated>)>>,
+    /// An array that a commit under way gives another content of this length, which is staged nowhere.
+    replacing: Mutex<Option<(StagedArray, u64)>>,
 }
 
 /// An array that is written through a handle.
@@ -113,7 +115,16 @@ impl StagedContainer {
             failed: Mutex::default(),
             base: Mutex::new(base),
             told: Mutex::default(),
+            replacing: Mutex::default(),
         })
+    }
+
+    pub(super) fn replacing(&self) -> Option<(StagedArray, u64)> {
+        *lock(&self.replacing)
+    }
+
+    pub(super) fn note_replacing(&self, replacing: Option<(StagedArray, u64)>) {
+        *lock(&self.replacing) = replacing;
     }
 
     pub(super) fn base(&self) -> Arc<OpenContainer> {
@@ -146,7 +157,10 @@ impl StagedContainer {
     pub(super) fn rebase(&self, base: Arc<OpenContainer>) -> Result<()> {
         *lock(&self.rewrite) = rewrite_of(&base)?;
         *lock(&self.base) = base;
-        Ok(())
+        match self.replacing() {
+            Some((array, len)) => self.stage.replaced(array, len),
+            None => Ok(()),
+        }
     }
 
     /// An array with these layers over what is stored.

@@ -82,6 +82,14 @@ impl Tree {
         }
     }
 
+    /// The first of them: an attribute has a length.
+    fn half_removed_names(&self) -> Vec<String> {
+        const MOST: usize = 64;
+        let arrays = self.half_removed().into_iter().take(MOST);
+        let names = arrays.map(|path| path.to_string_lossy().into_owned());
+        names.collect()
+    }
+
     pub fn status(&self) -> Value {
         let stats = self.cache.stats.snapshot();
         let (staged, unlisted) = that_fit(self.staged_containers());
@@ -94,6 +102,7 @@ impl Tree {
             "open_containers": self.versions.open.count(),
             "staged": staged,
             "staged_unlisted": unlisted,
+            "half_removed": self.half_removed_names(),
             "cache": {
                 "limit": self.cache.limit(),
                 "used": self.cache.used(),

@@ -15,12 +15,12 @@ use super::inode::Dirent;
 use super::node::{ContainerNode, KnownContainer, Node};
 use super::opening::{OpenVersions, VersionOpening};
 use super::staged::Staged;
-use super::writing::{Guests, Settled};
+use super::writing::Settled;
 use super::{InodeId, Invalidation, Tree};
 use crate::cache::VersionId;
 use crate::container::{MemberStats, Recognised};
 use crate::error::{Error, Result};
-use crate::source::Identity;
+use crate::source::{FileKind, Identity};
 
 pub(super) struct ContainerVersion {
     pub(super) id: VersionId,
@@ -33,7 +33,6 @@ pub(super) struct ContainerVersion {
     blocks: AtomicU64,
     pub(super) opening: VersionOpening,
     pub(super) staged: Staged,
-    pub(super) guests: Guests,
     /// As it was when it was last looked at: it may change while the version stays.
     owner: Mutex<Owner>,
     pub(super) hidden: Arc<HiddenEntries>,
@@ -106,7 +105,6 @@ impl Versions {
             blocks: AtomicU64::new(id.0),
             opening: VersionOpening::default(),
             staged: Staged::default(),
-            guests: Guests::default(),
             owner: Mutex::new(Owner::of_container(found)),
             hidden: Arc::default(),
         })
@@ -133,6 +131,9 @@ impl Tree {
             drop(known);
             self.note_access(&version, &found);
             return Ok(version);
+        }
+        if known.version.is_none() {
+            self.finish_moving_added(&path);
         }
         let left = match known.version {
             None => self
@@ -161,6 +162,9 @@ impl Tree {
         }
         drop(known);
         self.go_on(&version);
+        if container.stored == FileKind::File {
+            self.give_way_to_arrays(&version, &path);
+        }
         Ok(version)
     }
 

@@ -1,4 +1,5 @@
-//! Names of logs, of the new files of commits, and of directories of drafts: hidden, beside the container, made of its name.
+//! Names of logs, of the new files of commits, and of directories of drafts and of added files: hidden, beside the
+//! container, made of its name.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,6 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 const LOG: &[u8] = b".arrayfs-stage";
 const NEW: &[u8] = b".arrayfs-new";
 const DRAFTS: &[u8] = b".arrayfs-drafts";
+const ADDED: &[u8] = b".arrayfs-files";
+const MOVE: &[u8] = b".arrayfs-move";
 
 /// What file systems allow.
 const LONGEST: usize = 255;
@@ -44,17 +47,29 @@ pub fn drafts_name(container: &OsStr) -> OsString {
     name_with(container, DRAFTS)
 }
 
+/// Of the directory of files that were put into the directory of a container, and are no part of it.
+pub fn added_name(container: &OsStr) -> OsString {
+    name_with(container, ADDED)
+}
+
+/// Of what says where the added files of a container are that has just got this name.
+pub fn move_name(container: &OsStr) -> OsString {
+    name_with(container, MOVE)
+}
+
+/// Whether a name is that of a directory of added files.
+pub fn is_added_name(name: &OsStr) -> bool {
+    has_suffix(name, ADDED)
+}
+
 /// Whether a name is one of ours, which nobody is shown.
 pub fn is_hidden_name(name: &OsStr) -> bool {
-    is_log_name(name) || is_new_name(name) || has_suffix(name, DRAFTS)
+    let is_ours = |suffix| has_suffix(name, suffix);
+    is_log_name(name) || [NEW, DRAFTS, ADDED, MOVE].into_iter().any(is_ours)
 }
 
 fn is_log_name(name: &OsStr) -> bool {
     container_of_log(name).is_some()
-}
-
-fn is_new_name(name: &OsStr) -> bool {
-    has_suffix(name, NEW)
 }
 
 fn has_suffix(name: &OsStr, suffix: &[u8]) -> bool {
@@ -87,13 +102,19 @@ fn hash(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
+    fn is_new_name(name: &OsStr) -> bool {
+        has_suffix(name, NEW)
+    }
+
     #[test]
     fn names_are_hidden_and_recognised() {
         let container = OsStr::new("x.blp");
         assert_eq!(new_name(container), ".x.blp.arrayfs-new");
         assert!(is_new_name(&new_name(container)));
         assert_eq!(drafts_name(container), ".x.blp.arrayfs-drafts");
-        for hidden in [new_name, drafts_name] {
+        assert_eq!(added_name(container), ".x.blp.arrayfs-files");
+        assert!(is_added_name(&added_name(container)) && !is_added_name(&drafts_name(container)));
+        for hidden in [new_name, drafts_name, added_name, move_name] {
             assert!(is_hidden_name(&hidden(container)));
         }
         let logs: Vec<_> = log_names(container).collect();

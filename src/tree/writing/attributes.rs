@@ -14,6 +14,7 @@ use super::super::xattr::{PREFIX, is_offered};
 use super::super::{Attr, HandleId, InodeId, Tree};
 use super::refused;
 use super::retyped::given_type;
+use crate::commit::added::added_of;
 use crate::commit::base_of;
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
@@ -181,6 +182,10 @@ impl Tree {
             // Something has just got into the log.
             self.now_or_at_commit(&version, to);
         }
+        let added = match container.stored {
+            FileKind::File => added_of(&*self.store, &path)?,
+            _ => None,
+        };
         let others = NewAttributes {
             // Whoever may list the directory may read the files.
             mode: to.mode.map(|mode| mode & READABLE),
@@ -197,6 +202,7 @@ impl Tree {
             staged.stage.moved(spot);
         }
         self.give_drafts(inode, to)?;
+        self.give_added(added, to)?;
         self.notice_change(inode, &node);
         Ok(())
     }

@@ -18,6 +18,7 @@ use super::super::staged::StagedContainer;
 use super::super::version::ContainerVersion;
 use super::changes::{Changes, changed_arrays, seen_files};
 use super::publish::OutdatedBlocks;
+use super::replaced_array::ArrayContent;
 use super::{InUse, SourceDirectory, refused};
 use crate::commit::{Commit, CommitLimits, CommitOutcome, Spot};
 use crate::container::rewrite::Consistency;
@@ -165,7 +166,7 @@ impl Tree {
         };
         let begun = Instant::now();
         let done = self
-            .commit_layer(version, &container, &frozen, effort)
+            .commit_layer(version, &container, (&frozen, None), effort)
             .map_err(|e| container.note_failure(e));
         if !matches!(done, Ok(CommitOutcome::Published)) {
             staged.stored.while_nobody_reads(|| {
@@ -213,14 +214,18 @@ impl Tree {
         })
     }
 
-    fn commit_layer(
+    /// `content`: of an array that gets another one, whatever is staged of it.
+    pub(super) fn commit_layer(
         &self,
         version: &Arc<ContainerVersion>,
         container: &StagedContainer,
-        frozen: &Arc<Layer>,
+        (frozen, content): (&Arc<Layer>, Option<&ArrayContent>),
         effort: Effort,
     ) -> Result<CommitOutcome> {
-        let changed = changed_arrays(container, frozen, &self.cache)?;
+        let mut changed = changed_arrays(container, frozen, &self.cache)?;
+        if let Some(content) = content {
+            content.put_among(&mut changed);
+        }
         let rewrite = container.rewrite();
         match rewrite.consistency(&changed, self.cache.budget())? {
             Consistency::Now => {}
@@ -231,7 +236,9 @@ impl Tree {
             rewrite: &*rewrite,
             changed: &changed,
             layer: frozen.number(),
-            written: container.stage.last_write(),
+            written: content
+                .map(|content| content.written)
+                .or(container.stage.last_write()),
         };
         self.commit_changes(version, container, &changes, effort)
     }

@@ -197,7 +197,8 @@ impl Tree {
         match (open.source(), &self.disk) {
             (Some(source), Some(disk)) => {
                 disk.sync(Target::Open(source), data)?;
-                self.sync_new_above(handle)
+                self.sync_new_above(handle)?;
+                self.sync_added_above(inode)
             }
             _ => match self.inodes.get(inode).as_deref() {
                 Ok(Node::Entry(version, _)) => self.sync_staged(version),
@@ -217,12 +218,13 @@ impl Tree {
         }
         let node = self.inodes.get(inode).ok();
         if let Some(container) = node.as_ref().and_then(|node| node.container()) {
-            // Its names are never dirty, what is staged of it is.
+            // The names of its arrays are never dirty, what is staged of it is.
             let version = container.known().version.clone();
-            return version.map_or(Ok(()), |version| {
+            if let Some(version) = version {
                 self.commit_put_off(&version)?;
-                self.sync_staged(&version)
-            });
+                self.sync_staged(&version)?;
+            }
+            return self.sync_beside(inode, container);
         }
         match self.directory(inode) {
             Ok(directory) => {

@@ -168,8 +168,17 @@ impl Tree {
 
     /// Makes a container that is as empty as it was made a new one.
     pub(super) fn make_drafts(&self, container: &Path, owner: Caller) -> Result<SourceDirectory> {
-        let disk = self.writable()?;
-        let (spot, path) = (self.spot(container)?, drafts_path(container));
+        self.make_hidden(container, drafts_path(container), owner)
+    }
+
+    /// Makes a hidden directory of a container.
+    pub(super) fn make_hidden(
+        &self,
+        container: &Path,
+        path: PathBuf,
+        owner: Caller,
+    ) -> Result<SourceDirectory> {
+        let (disk, spot) = (self.writable()?, self.spot(container)?);
         let place = Place {
             directory: &spot.directory,
             id: spot.id,
@@ -185,7 +194,7 @@ impl Tree {
             other => other,
         }?;
         let made = self.store.stat(&path)?;
-        // Where modes and owners are not kept, nobody would believe after a crash that these are drafts.
+        // Where modes and owners are not kept, nobody would believe after a crash that this is the container's.
         if !is_of(&made, owner.uid) {
             disk.remove_directory(place)?;
             let shown = self.store.display(&path);

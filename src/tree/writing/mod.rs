@@ -4,13 +4,13 @@
 //! What is written to arrays is staged, and committed later; a container is renamed or removed as the file
 //! or directory that it is. Assumes that the kernel has let the caller in. Used by `kernel::adapter`.
 
+mod added;
 mod ahead;
 mod arrays;
 mod attributes;
 mod changes;
 mod commit;
 mod content;
-mod guests;
 mod later;
 mod made;
 mod moved_new;
@@ -21,6 +21,7 @@ mod recovery;
 mod remembered;
 mod removal;
 mod rename;
+mod replaced_array;
 mod requests;
 mod retyped;
 #[cfg(test)]
@@ -32,13 +33,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use content::Hole;
-pub(super) use guests::Guests;
 pub use packing::InUse;
 pub(super) use recovery::Settled;
 pub(super) use remembered::StagedVersions;
+pub use removal::COMES_BACK;
 
 use super::listing::is_shown;
-use super::node::{ContainerNode, Node};
+use super::node::Node;
 use super::open_container::OpenContainer;
 use super::{InodeId, Tree};
 use crate::disk::{Disk, Place};
@@ -93,24 +94,27 @@ impl Tree {
         self.disk.as_deref().ok_or(Error::ReadOnly)
     }
 
-    /// The directory of the source that an inode is. Of a container that is new it is the directory of its drafts; in one that
-    /// is a directory there may be other files beside its own; others cannot be changed.
+    /// The directory of the source that an inode is. Of a container that is new it is the directory of its drafts; of another
+    /// one that of what lies beside its arrays. NotFound if it has none.
     fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
         match &*self.inodes.get(inode)? {
             Node::Directory(at) => Ok(SourceDirectory::new(self.inodes.path(inode)?, at.id)),
-            Node::Container(container) if lies_around(container) => {
-                let version = self.current(inode, container)?;
-                let path = self.container_path(inode)?;
-                Ok(SourceDirectory {
-                    id: self.store.stat(&path)?.identity.id,
-                    path,
-                    container: Some(self.open_version(&version)?),
-                })
-            }
-            Node::Container(_) => self.drafts_to_change(inode),
+            Node::Container(container) if container.new.is_new() => self.drafts_to_change(inode),
+            Node::Container(container) => self.directory_beside(inode, container),
             Node::Entry(..) => Err(Error::ReadOnly),
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
             Node::Unseen(_) => Err(self.unseen(inode)),
+        }
+    }
+
+    /// The same for who puts something of this name into it: made, if there is none yet.
+    fn directory_to_fill(&self, inode: InodeId, name: &OsStr) -> Result<SourceDirectory> {
+        let node = self.inodes.get(inode)?;
+        match node.container() {
+            Some(container) if container.stored == FileKind::File && !container.new.is_new() => {
+                self.added_made(inode, container, name)
+            }
+            _ => self.directory(inode),
         }
     }
 
@@ -118,11 +122,6 @@ impl Tree {
     fn names_changed(&self, directory: InodeId) {
         self.kept_names.forget(directory);
     }
-}
-
-/// Whether a container is a directory in which anything may lie beside its own files.
-fn lies_around(container: &ContainerNode) -> bool {
-    container.stored == FileKind::Directory && !container.new.is_new()
 }
 
 /// A failure that names the path, with a number of the system.

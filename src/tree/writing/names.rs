@@ -32,11 +32,11 @@ impl Tree {
         if let node = self.inodes.get(parent)?
             && let Some(container) = node.container()
             && !container.new.is_new()
-            && let Some(made) = self.create_inside((parent, container), name, mode, caller)?
+            && let Some(made) = self.create_removed((parent, container), name, caller)?
         {
             return Ok(made);
         }
-        let directory = self.directory(parent)?;
+        let directory = self.directory_to_fill(parent, name)?;
         let made = disk.create(directory.new_place(name)?, mode, caller);
         let file = made.map_err(|e| match e.is_already_there() && !exclusive {
             true => self.changed(&directory.join(name)),
@@ -88,7 +88,10 @@ impl Tree {
             })?;
             return self.make_container(parent, name, creation, mode, caller);
         }
-        let directory = self.directory(parent)?;
+        if !matches!(what, NewEntry::File { .. }) {
+            self.refuse_in_container(parent, name)?;
+        }
+        let directory = self.directory_to_fill(parent, name)?;
         disk.make(directory.new_place(name)?, what, caller)?;
         let stat = self.look_at_made(parent, name, None)?;
         let (attr, _) = self.enter_made(parent, name, &stat)?;
@@ -99,7 +102,8 @@ impl Tree {
     pub fn link(&self, file: InodeId, parent: InodeId, name: &OsStr) -> Result<Attr> {
         let disk = self.writable()?;
         let _stays = self.new_containers.stay();
-        let directory = self.directory(parent)?;
+        self.refuse_in_container(parent, name)?;
+        let directory = self.directory_to_fill(parent, name)?;
         let node = self.inodes.get(file)?;
         let id = match &*node {
             Node::File(_) | Node::Special(..) => node.file().ok_or(Error::NotFound)?,
@@ -122,8 +126,8 @@ impl Tree {
     pub fn unlink(&self, parent: InodeId, name: &OsStr) -> Result<()> {
         let disk = self.writable()?;
         let _stays = self.new_containers.stay();
-        if self.is_in_container(parent)? {
-            return self.unlink_inside(parent, name);
+        if self.removes_entry(parent, name, false)? {
+            return Ok(());
         }
         let directory = self.directory(parent)?;
         let (link, stat) = (
@@ -133,14 +137,15 @@ impl Tree {
         self.as_looked_up(&link, &stat)?;
         disk.unlink(directory.place(name))?;
         self.forget_name(&link, &stat);
+        self.tidy_added(parent);
         Ok(())
     }
 
     /// Removes a directory: of the source, if it is empty, or of a container.
     pub fn remove_directory(&self, parent: InodeId, name: &OsStr) -> Result<()> {
         let disk = self.writable()?;
-        if self.is_in_container(parent)? {
-            return self.remove_directory_inside(parent, name);
+        if self.removes_entry(parent, name, true)? {
+            return Ok(());
         }
         let directory = self.directory(parent)?;
         let link = Dirent::new(parent, name);
@@ -158,13 +163,6 @@ impl Tree {
         }
         self.forget_name(&link, &stat);
         Ok(())
-    }
-
-    fn is_in_container(&self, directory: InodeId) -> Result<bool> {
-        Ok(match &*self.inodes.get(directory)? {
-            Node::Container(container) => !container.new.is_new(),
-            node => matches!(node, Node::Entry(..)),
-        })
     }
 
     /// What the kernel has looked up under a name, and let the caller change. If the name leads to something else by now,

@@ -352,9 +352,7 @@ impl Tree {
                 }
                 // Derived, or no part of it.
                 _ if is_shown_beside(creation, &name) && name != ARRAYS_JSON => {}
-                _ if creation.is_derived(&name) || is_foreign(creation, &name) => {}
-                // A temporary file whose program has come to a sudden end. Directories are more than that.
-                Some(other) if other.starts_with('.') && kind == FileKind::File => {}
+                _ if creation.is_derived(&name) || is_foreign(creation, &name, kind) => {}
                 _ => {
                     let name = name.to_string_lossy();
                     let why = format!("{name} cannot be a part of such a container");

@@ -41,8 +41,7 @@ impl Tree {
     ) -> Result<VersionId> {
         let node = self.inodes.get(version.container)?;
         let _known = node.container().map(ContainerNode::known);
-        let mut publish = || {
-            step()?;
+        let show = || {
             let found = version.recognised.stat(&*self.store, path)?;
             let (old, blocks) = (version.blocks(), self.versions.next_id());
             let before = version.adopt(found.identity(), blocks);
@@ -56,9 +55,17 @@ impl Tree {
             version.staged.count_commit();
             Ok(old)
         };
+        let stored = &version.staged.stored;
         match way {
-            CommitWay::InPlace => version.staged.stored.while_nobody_reads(publish),
-            CommitWay::Replaced => publish(),
+            CommitWay::InPlace => stored.while_nobody_reads(|| step().and_then(|()| show())),
+            CommitWay::Replaced => {
+                step()?;
+                match container.and_then(StagedContainer::replacing) {
+                    // Its handles show the old file, and then all at once the new one.
+                    Some(_) => stored.while_nobody_reads(show),
+                    None => show(),
+                }
+            }
         }
     }
 

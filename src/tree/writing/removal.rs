@@ -3,84 +3,96 @@
 //! Used by [`super::names`].
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::super::cookie::Cookie;
 use super::super::entry_table::EntryIndex;
 use super::super::listing::is_shown;
 use super::super::node::{ContainerNode, Node};
 use super::super::open_container::OpenContainer;
+use super::super::version::ContainerVersion;
 use super::super::{InodeId, Tree};
 use super::{SourceDirectory, refused};
+use crate::commit::added::{added_of, remove_empty};
 use crate::disk::Place;
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Stat};
 
-/// A name in a directory of a container.
-enum Found {
-    Entry(
-        EntryIndex,
-        std::sync::Arc<super::super::version::ContainerVersion>,
-    ),
-    /// It lies beside the container's files, in the directory that the container is.
-    Beside(SourceDirectory),
-    Guest(std::sync::Arc<super::super::version::ContainerVersion>),
-}
+/// What is told of an array that was removed while its container stays.
+pub const COMES_BACK: &str = "is there again: an array is only removed with its container (rm -r)";
 
 impl Tree {
-    /// Hides an entry of a container until the container itself is removed, or removes what lies beside its files.
-    pub(super) fn unlink_inside(&self, parent: InodeId, name: &OsStr) -> Result<()> {
-        match self.find_inside(parent, name)? {
-            Found::Entry(entry, version) => {
-                let opened = self.open_version(&version)?;
-                if opened.kind(entry)? == FileKind::Directory {
-                    return Err(Error::IsADirectory);
-                }
-                version.hidden.add(entry);
-            }
-            Found::Beside(directory) => self.writable()?.unlink(directory.place(name))?,
-            Found::Guest(version) => drop(self.remove_guest(&version, name)),
-        }
-        self.names_changed(parent);
-        Ok(())
-    }
-
-    pub(super) fn remove_directory_inside(&self, parent: InodeId, name: &OsStr) -> Result<()> {
-        match self.find_inside(parent, name)? {
-            Found::Entry(entry, version) => {
-                let opened = self.open_version(&version)?;
-                if opened.kind(entry)? != FileKind::Directory {
-                    return Err(Error::NotADirectory);
-                }
-                if !is_empty(&opened, entry)? {
-                    let path = self.inodes.path(version.container)?.join(name);
-                    return Err(refused("remove", &path, libc::ENOTEMPTY));
-                }
-                version.hidden.add(entry);
-            }
-            Found::Beside(directory) => self.writable()?.remove_directory(directory.place(name))?,
-            Found::Guest(_) => return Err(Error::NotADirectory),
-        }
-        self.names_changed(parent);
-        Ok(())
-    }
-
-    fn find_inside(&self, parent: InodeId, name: &OsStr) -> Result<Found> {
+    /// Hides an entry of a container until the container itself is removed. False if the name is none of a container's own:
+    /// what lies beside its arrays is removed as any other file.
+    pub(super) fn removes_entry(
+        &self,
+        parent: InodeId,
+        name: &OsStr,
+        is_directory: bool,
+    ) -> Result<bool> {
         let (version, at) = match &*self.inodes.get(parent)? {
-            Node::Container(container) => (self.current(parent, container)?, EntryIndex::ROOT),
-            Node::Entry(version, entry) => (std::sync::Arc::clone(version), *entry),
-            _ => return Err(Error::NotADirectory),
+            Node::Container(container) if !container.new.is_new() => {
+                (self.current(parent, container)?, EntryIndex::ROOT)
+            }
+            Node::Entry(version, entry) => (Arc::clone(version), *entry),
+            _ => return Ok(false),
         };
         let opened = self.open_version(&version)?;
-        match opened.find(at, name) {
-            Some(entry) => Ok(Found::Entry(entry, version)),
-            None if at == EntryIndex::ROOT && opened.shows_beside(name) => {
-                let path = self.inodes.path(parent)?;
-                let id = self.store.stat(&path)?.identity.id;
-                Ok(Found::Beside(SourceDirectory::new(path, id)))
-            }
-            None if at == EntryIndex::ROOT && version.guests.has(name) => Ok(Found::Guest(version)),
-            None => Err(Error::NotFound),
+        let Some(entry) = opened.find(at, name) else {
+            return match at == EntryIndex::ROOT && opened.shows_beside(name) {
+                true => Ok(false),
+                false => Err(Error::NotFound),
+            };
+        };
+        match (opened.kind(entry)? == FileKind::Directory, is_directory) {
+            (true, false) => return Err(Error::IsADirectory),
+            (false, true) => return Err(Error::NotADirectory),
+            _ => {}
         }
+        if is_directory && !is_empty(&opened, entry)? {
+            let path = self.inodes.path(version.container)?.join(name);
+            return Err(refused("remove", &path, libc::ENOTEMPTY));
+        }
+        version.hidden.add(entry);
+        if opened.array_at(entry).is_some() {
+            self.remember_half_removed(&version);
+        }
+        self.names_changed(parent);
+        Ok(true)
+    }
+
+    /// What is removed of a container is known as long as the mount lives, whatever the kernel forgets.
+    fn remember_half_removed(&self, version: &Arc<ContainerVersion>) {
+        let added = self.half_removed.insert(version.container, version);
+        if added {
+            self.inodes.hold(version.container);
+        }
+    }
+
+    /// Arrays that were removed, each by itself, of containers that are still there: they come back when the mount ends.
+    pub fn half_removed(&self) -> Vec<PathBuf> {
+        let mut arrays = Vec::new();
+        for (inode, version) in self.half_removed.all() {
+            let is_shown = |node: &Node| {
+                let known = node.container()?.known().version.clone();
+                known.map(|known| Arc::ptr_eq(&known, &version))
+            };
+            let node = self.inodes.get(inode).ok();
+            let (Some(true), Ok(path), Ok(opened)) = (
+                node.and_then(|node| is_shown(&node)),
+                self.inodes.path(inode),
+                self.open_version(&version),
+            ) else {
+                continue;
+            };
+            let removed = version.hidden.all().into_iter();
+            let removed = removed.filter(|entry| opened.array_at(*entry).is_some());
+            let names = removed.filter_map(|entry| opened.name(entry).ok().cloned());
+            arrays.extend(names.map(|name| self.store.display(&path.join(name))));
+        }
+        arrays.sort();
+        arrays
     }
 
     /// Removes a container whose entries have been removed, all of them.
@@ -100,12 +112,21 @@ impl Tree {
         }
         let left = match stat.kind {
             FileKind::Directory => self.files_not_shown(&above.join(name), &opened)?,
-            _ => Some(Vec::new()),
+            _ => {
+                let path = above.join(name);
+                if added_of(&*self.store, &path)?.is_some() {
+                    remove_empty(self.writable()?, &self.spot(&path)?)?;
+                }
+                Some(Vec::new())
+            }
         };
         let removed = self.remove_files(above.place(name), stat, left.ok_or_else(not_empty)?);
         if removed.is_err() {
             version.hidden.clear();
             self.invalidate(inode, None);
+        }
+        if self.half_removed.remove(inode) {
+            self.forget(inode, 1);
         }
         removed
     }

@@ -47,11 +47,12 @@ impl Tree {
         to: (InodeId, &OsStr),
         how: Renaming,
     ) -> Result<()> {
-        let disk = self.writable()?;
-        if let Some(done) = self.rename_inside(from, to, how) {
-            return done;
+        self.writable()?;
+        if self.renames_entry(from, to, how)? {
+            return Ok(());
         }
         let mut moved = self.side(from)?;
+        self.takes(to, &moved)?;
         if self.rename_new(&moved, to, how)? {
             return Ok(());
         }
@@ -59,7 +60,8 @@ impl Tree {
         // What lies below is not to be looked for meanwhile; paths above may have changed until nobody else moves.
         let begun = self.begin_move(&moved, to, &mut emptied)?;
         moved.directory = self.directory(from.0)?;
-        let (link, directory) = (Dirent::new(to.0, to.1), self.directory(to.0)?);
+        let link = Dirent::new(to.0, to.1);
+        let directory = self.directory_to_fill(to.0, to.1)?;
         directory.new_place(to.1)?;
         let replaced = match self.store.stat(&directory.join(to.1)) {
             Ok(stat) => Some(stat),
@@ -84,27 +86,15 @@ impl Tree {
                 return Err(refused("rename", &path, libc::EBUSY));
             }
         }
-        let (old, new) = (moved.directory.place(from.1), directory.new_place(to.1)?);
-        match &replaced {
-            // In the mount both are directories; in the source only one is.
-            Some(stat) if how == Renaming::Over && differ(stat.kind, moved.stat.kind) => {
-                self.replace_other_kind(&moved, &directory, to.1, stat)?;
-            }
-            // They are empty for nobody but us.
-            Some(stat)
-                if how == Renaming::Over
-                    && stat.kind == FileKind::Directory
-                    && !is_same(stat, &moved.stat)
-                    && self.is_container(&link, stat)
-                    && self.is_container(&moved.link, &moved.stat) =>
-            {
-                let replaced = self.as_looked_up(&link, stat)?.1;
-                self.replace_directory(&moved, &directory, to.1)?;
-                self.discard_staged(&replaced, &directory, to.1);
-            }
-            _ => disk.rename(old, new, how)?,
-        }
+        let follow =
+            self.announce_followers(&moved, (&link, &directory), replaced.as_ref(), how)?;
+        let renamed = self.rename_stored(&moved, (&link, &directory), replaced.as_ref(), how);
         begun.moving.made();
+        // If it has come to nothing, that is what is found.
+        follow
+            .iter()
+            .for_each(|path| self.finish_moving_added(path));
+        renamed?;
         match (how, replaced) {
             (Renaming::Exchange, Some(stat)) => {
                 let ends = ((&moved.link, &moved.stat), (&link, &stat));
@@ -124,88 +114,138 @@ impl Tree {
         begun.moving.made();
         self.follow_all();
         drop(begun);
+        self.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {
             self.arrived(to.0, to.1);
         }
         Ok(())
     }
 
-    /// Renames that end, or begin, in the directory of a container: a guest of one that is a file, or a file from
-    /// elsewhere over an array. None if it is another case.
-    fn rename_inside(
+    fn rename_stored(
+        &self,
+        moved: &Side,
+        (link, directory): (&Dirent, &SourceDirectory),
+        replaced: Option<&Stat>,
+        how: Renaming,
+    ) -> Result<()> {
+        match replaced {
+            // In the mount both are directories; in the source only one is.
+            Some(stat) if how == Renaming::Over && differ(stat.kind, moved.stat.kind) => {
+                self.replace_other_kind(moved, directory, &link.name, stat)
+            }
+            // They are empty for nobody but us.
+            Some(stat)
+                if how == Renaming::Over
+                    && stat.kind == FileKind::Directory
+                    && !is_same(stat, &moved.stat)
+                    && self.is_named_container(link, stat)
+                    && self.is_named_container(&moved.link, &moved.stat) =>
+            {
+                let replaced = self.as_looked_up(link, stat)?.1;
+                self.replace_directory(moved, directory, &link.name)?;
+                self.discard_staged(&replaced, directory, &link.name);
+                Ok(())
+            }
+            _ => {
+                let (old, new) = (
+                    moved.directory.place(&moved.link.name),
+                    directory.place(&link.name),
+                );
+                self.writable()?.rename(old, new, how)
+            }
+        }
+    }
+
+    /// Has the added files of containers follow these to the names that they are about to get. Says where to.
+    fn announce_followers(
+        &self,
+        moved: &Side,
+        (link, directory): (&Dirent, &SourceDirectory),
+        replaced: Option<&Stat>,
+        how: Renaming,
+    ) -> Result<Vec<PathBuf>> {
+        let is_one_file = |link: &Dirent, stat: &Stat| {
+            stat.kind == FileKind::File && self.is_named_container(link, stat)
+        };
+        let (old, new) = (
+            moved.directory.join(&moved.link.name),
+            directory.join(&link.name),
+        );
+        let replaces = replaced.is_some_and(|stat| is_one_file(link, stat));
+        let mut follow = Vec::new();
+        if is_one_file(&moved.link, &moved.stat) || how != Renaming::Exchange && replaces {
+            follow.extend(self.begin_moving_added(&old, &new, (how, replaces))?);
+        }
+        if how == Renaming::Exchange && replaces {
+            follow.extend(self.begin_moving_added(&new, &old, (how, false))?);
+        }
+        Ok(follow)
+    }
+
+    /// A container's directory takes files, and containers are none.
+    fn takes(&self, to: (InodeId, &OsStr), moved: &Side) -> Result<()> {
+        let is_file =
+            moved.stat.kind == FileKind::File && !self.is_named_container(&moved.link, &moved.stat);
+        match is_file {
+            true => Ok(()),
+            false => self.refuse_in_container(to.0, to.1),
+        }
+    }
+
+    /// Renames from or to an entry of a container: a file takes the place of an array, and an array cannot be moved. False if
+    /// both names are those of files of the source.
+    fn renames_entry(
         &self,
         from: (InodeId, &OsStr),
         to: (InodeId, &OsStr),
         how: Renaming,
-    ) -> Option<Result<()>> {
-        let node = |inode| self.inodes.get(inode).ok();
-        let (above, below) = (node(from.0)?, node(to.0)?);
-        let is_new = |node: &Node| node.container().is_some_and(|c| c.new.is_new());
-        let from_draft = is_new(&above);
-        // A guest of a container stays one.
-        let to_draft = match from.0 == to.0 {
-            true => from_draft,
-            false => is_new(&below),
+    ) -> Result<bool> {
+        let (above, below) = (self.inodes.get(from.0)?, self.inodes.get(to.0)?);
+        let refuse = |code| {
+            let path = self.inodes.path(from.0).unwrap_or_default().join(from.1);
+            Err(refused("rename", &path, code))
         };
-        let (inside, into) = match (
-            match above.container() {
-                Some(container) if !from_draft => self.is_own(from.0, container, from.1),
-                _ => Ok(false),
-            },
-            match below.container() {
-                Some(container) if !to_draft => self.is_entry(to.0, container, to.1),
-                _ => Ok(false),
-            },
-        ) {
-            (Ok(inside), Ok(into)) => (inside, into),
-            (Err(e), _) | (_, Err(e)) => return Some(Err(e)),
+        if let Some(container) = above.container().filter(|one| !one.new.is_new())
+            && self.entry_of((from.0, container), from.1)?.is_some()
+        {
+            let format = container.known().recognised.format;
+            return match how {
+                _ if !format.is_changed() => Err(Error::ReadOnly),
+                Renaming::Over => refuse(libc::EXDEV),
+                _ => refuse(libc::EINVAL),
+            };
+        }
+        let Some(container) = below.container() else {
+            return Ok(false);
         };
-        let is_file = above
-            .container()
-            .is_some_and(|container| container.stored == FileKind::File);
-        let path = || self.inodes.path(from.0).unwrap_or_default().join(from.1);
-        let is_only_read = |node: &Node| {
-            node.container()
-                .is_some_and(|container| !container.known().recognised.format.is_changed())
-        };
-        match (inside, into) {
-            (false, false) => None,
-            _ if inside && is_only_read(&above) || into && is_only_read(&below) => {
-                Some(Err(Error::ReadOnly))
-            }
-            _ if how != Renaming::Over => Some(Err(refused("rename", &path(), libc::EINVAL))),
-            (true, _) if from.0 == to.0 && is_file => {
-                let container = above.container()?;
-                Some(self.rename_guest((from.0, container), from.1, to.1))
-            }
-            (true, _) => Some(Err(refused("rename", &path(), libc::EXDEV))),
-            (false, true) => {
-                let container = below.container()?;
-                Some(self.rename_into(from, (to.0, container), to.1))
-            }
+        // What lies among drafts is one of them.
+        if container.new.is_new() {
+            return Ok(false);
+        }
+        match self.entry_of((to.0, container), to.1)? {
+            None => Ok(false),
+            Some(_) if how == Renaming::Exchange => refuse(libc::EINVAL),
+            Some((_, true)) if how == Renaming::NoReplace => refuse(libc::EEXIST),
+            Some((entry, _)) => self
+                .rename_into(from, (to.0, container), entry)
+                .map(|()| true),
         }
     }
 
-    /// Whether a name in the directory of a container is not that of a file of the source: any, of a container that is a file.
-    fn is_own(&self, inode: InodeId, container: &ContainerNode, name: &OsStr) -> Result<bool> {
-        if container.stored == FileKind::File {
-            return Ok(true);
-        }
-        let version = self.current(inode, container)?;
-        Ok(!self.open_version(&version)?.shows_beside(name))
-    }
-
-    /// Whether a name in the directory of a container is, or was, an entry of it, or the container is a file.
-    fn is_entry(&self, inode: InodeId, container: &ContainerNode, name: &OsStr) -> Result<bool> {
-        if container.stored == FileKind::File {
-            return Ok(true);
-        }
+    /// What is, or was before it was removed, the entry of this name in the directory of a container; and whether it is shown.
+    fn entry_of(
+        &self,
+        (inode, container): (InodeId, &ContainerNode),
+        name: &OsStr,
+    ) -> Result<Option<(EntryIndex, bool)>> {
         let version = self.current(inode, container)?;
         let opened = self.open_version(&version)?;
-        let found = opened.find(EntryIndex::ROOT, name);
-        Ok(found
-            .or_else(|| opened.find_hidden(EntryIndex::ROOT, name))
-            .is_some())
+        let shown = opened.find(EntryIndex::ROOT, name);
+        let removed = || opened.find_hidden(EntryIndex::ROOT, name);
+        Ok(match shown {
+            Some(entry) => Some((entry, true)),
+            None => removed().map(|entry| (entry, false)),
+        })
     }
 
     /// A file of the source takes the place of an array.
@@ -213,25 +253,23 @@ impl Tree {
         &self,
         from: (InodeId, &OsStr),
         (parent, container): (InodeId, &ContainerNode),
-        name: &OsStr,
+        entry: EntryIndex,
     ) -> Result<()> {
         let moved = self.side(from)?;
         self.as_looked_up(&moved.link, &moved.stat)?;
         let version = self.current(parent, container)?;
-        let opened = self.open_version(&version)?;
         let path = moved.directory.join(from.1);
-        let entry = opened.find(EntryIndex::ROOT, name);
-        let entry = entry.or_else(|| opened.find_hidden(EntryIndex::ROOT, name));
-        let Some(entry) = entry.filter(|_| moved.stat.kind == FileKind::File) else {
+        if moved.stat.kind != FileKind::File {
             return Err(refused("rename", &path, libc::EXDEV));
-        };
+        }
         let source = self.store.open(&path)?;
         if source.identity().id != moved.stat.identity.id {
             return Err(self.changed(&path));
         }
-        self.replace_array(&version, entry, &*source)?;
+        self.replace_array(&version, entry, source)?;
         self.writable()?.unlink(moved.directory.place(from.1))?;
         self.forget_name(&moved.link, &moved.stat);
+        self.tidy_added(from.0);
         Ok(())
     }
 
@@ -241,17 +279,23 @@ impl Tree {
         moved: &Side,
         to: (InodeId, &OsStr),
     ) -> Result<Vec<(InodeId, Arc<Node>, PathBuf)>> {
-        let (link, directory) = (Dirent::new(to.0, to.1), self.directory(to.0)?);
-        let over = self.store.stat(&directory.join(to.1)).ok();
-        let own = (
-            &moved.link,
-            moved.directory.join(&moved.link.name),
-            Some(&moved.stat),
-        );
-        let over = (&link, directory.join(to.1), over.as_ref());
+        let link = Dirent::new(to.0, to.1);
+        let own = moved.directory.join(&moved.link.name);
+        let mut sides = vec![(&moved.link, own, moved.stat.clone())];
+        match self.directory(to.0) {
+            Ok(directory) => {
+                let path = directory.join(to.1);
+                if let Ok(over) = self.store.stat(&path) {
+                    sides.push((&link, path, over));
+                }
+            }
+            // There is nothing yet in which it could be.
+            Err(Error::NotFound) => {}
+            Err(e) => return Err(e),
+        }
         let mut found = Vec::new();
-        for (link, path, stat) in [own, over] {
-            if let Some((inode, node)) = stat.and_then(|stat| self.inodes.named(link, stat))
+        for (link, path, stat) in sides {
+            if let Some((inode, node)) = self.inodes.named(link, &stat)
                 && node.container().is_some()
             {
                 found.push((inode, node, path));
@@ -349,7 +393,7 @@ impl Tree {
             moved.directory.place(&moved.link.name),
             directory.place(name),
         );
-        let is_container = self.is_container(&moved.link, &moved.stat);
+        let is_container = self.is_named_container(&moved.link, &moved.stat);
         if moved.stat.kind != FileKind::Directory && !is_container {
             return disk.rename(old, new, Renaming::Over);
         }
@@ -416,12 +460,12 @@ impl Tree {
         found.known().ok_or_else(|| self.changed(path))
     }
 
-    fn is_container(&self, link: &Dirent, stat: &Stat) -> bool {
+    fn is_named_container(&self, link: &Dirent, stat: &Stat) -> bool {
         let known = self.inodes.named(link, stat);
         known.is_some_and(|(_, node)| node.container().is_some())
     }
 
-    fn is_empty(&self, path: &Path) -> Result<bool> {
+    pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
         let mut empty = true;
         self.store.list(path, &mut |_, _| empty = false)?;
         Ok(empty)
@@ -433,10 +477,8 @@ impl Tree {
             return;
         };
         let before = node.container().is_some();
-        let Ok(above) = self.inodes.path(link.parent) else {
-            return;
-        };
-        match self.shown_kind(link, &above) {
+        let above = self.directory(link.parent).map(|directory| directory.path);
+        match above.and_then(|above| self.shown_kind(link, &above)) {
             Ok(kind) if stat.kind == FileKind::File && before != (kind == FileKind::Directory) => {
                 self.invalidate(inode, Some(link.clone()));
             }

@@ -1,11 +1,13 @@
 //! Changes of a tree without a kernel: on a disk that fails at its n-th call, and on one that writes down what is done.
 
+mod added;
 mod calls;
 mod crash;
 mod later;
 mod made;
 mod refused;
 mod remembered;
+mod replaced;
 mod retyped;
 
 use std::ffi::OsStr;
@@ -379,7 +381,6 @@ fn a_container_is_no_ordinary_directory() {
     let tree = tree_of(directory.path(), |disk| disk);
     let array = tree.inode("one.blp/data").unwrap();
     let refused = [
-        tree.makes("one.blp/x", NewEntry::Directory { mode: 0o755 }),
         tree.link(array, ROOT, OsStr::new("x")).map(drop),
         tree.set_xattr(array, OsStr::new("user.x"), b"x", XattrSetting::Any),
     ];

@@ -272,67 +272,16 @@ pub(super) fn is_shown_beside(creation: &dyn Creation, name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| names.contains(&name))
 }
 
-/// Names that a packed container does not take up: they are moved into its directory.
-pub(super) fn is_foreign(creation: &dyn Creation, name: &OsStr) -> bool {
-    !creation.members().is_empty()
+/// What a packed container does not take up: it lies beside the arrays from then on. Beside a container that is a file only
+/// files can lie.
+pub(super) fn is_foreign(creation: &dyn Creation, name: &OsStr, kind: FileKind) -> bool {
+    (kind == FileKind::File || !creation.members().is_empty())
         && !is_shown_beside(creation, name)
         && !creation.has_array(name)
         && !creation.is_derived(name)
 }
 
 impl Tree {
-    /// What lay beside the arrays in a new container lies beside the container's files from now on.
-    pub(super) fn carry_over(
-        &self,
-        creation: &dyn Creation,
-        drafts: &Path,
-        container: &Path,
-    ) -> Result<()> {
-        let mut foreign = Vec::new();
-        self.store.list(drafts, &mut |name, _| {
-            if is_foreign(creation, name) {
-                foreign.push(name.to_owned());
-            }
-        })?;
-        if foreign.is_empty() {
-            return Ok(());
-        }
-        let disk = self.writable()?;
-        let (from, to) = (self.store.stat(drafts)?, self.store.stat(container)?);
-        for name in &foreign {
-            let old = Place {
-                directory: drafts,
-                id: from.identity.id,
-                name,
-            };
-            let new = Place {
-                directory: container,
-                id: to.identity.id,
-                name,
-            };
-            self.move_in(old, new)?;
-        }
-        let (path, id) = (container, to.identity.id);
-        disk.sync(Target::Named { path, id }, false)
-    }
-
-    /// Under another name, if somebody has made something of this one meanwhile.
-    fn move_in(&self, old: Place<'_>, new: Place<'_>) -> Result<()> {
-        const TRIES: u32 = 100;
-        let disk = self.writable()?;
-        let mut moved = disk.rename(old, new, Renaming::NoReplace);
-        for number in 1..TRIES {
-            if !moved.as_ref().is_err_and(Error::is_already_there) {
-                break;
-            }
-            let mut name = new.name.to_owned();
-            name.push(format!("~{number}"));
-            let other = Place { name: &name, ..new };
-            moved = disk.rename(old, other, Renaming::NoReplace);
-        }
-        moved
-    }
-
     /// A file that was written is closed.
     pub(super) fn closed(&self, handle: HandleId) {
         let file = self.open_files.inode_of(handle).ok();

@@ -15,7 +15,7 @@ const DRAFTS: &str = ".new.blp.arrayfs-drafts";
 
 impl Tree {
     /// Makes a file with this content.
-    fn puts(&self, path: &str, content: &[u8]) -> Result<()> {
+    pub(super) fn puts(&self, path: &str, content: &[u8]) -> Result<()> {
         let (parent, name) = self.parent(path)?;
         let (attr, open) = self.create(parent, name, 0o644, true, NOBODY)?;
         let how = Putting::default();
@@ -26,7 +26,7 @@ impl Tree {
     }
 
     /// Makes a container and puts something into it.
-    fn puts_container(&self) -> Result<InodeId> {
+    pub(super) fn puts_container(&self) -> Result<InodeId> {
         self.makes("new.blp", NewEntry::Directory { mode: 0o755 })?;
         self.puts("new.blp/data", PLAIN)?;
         self.puts("new.blp/arrays.json", DESCRIPTION)?;
@@ -41,7 +41,7 @@ impl Tree {
         self.set_attributes(inode, None, len, &to, NOBODY).map(drop)
     }
 
-    fn state(&self, path: &str) -> String {
+    pub(super) fn state(&self, path: &str) -> String {
         let state = self.xattr(self.inode(path).unwrap(), OsStr::new("user.arrayfs.state"));
         String::from_utf8(state.unwrap()).unwrap()
     }
@@ -58,7 +58,7 @@ impl Tree {
     }
 }
 
-fn hidden(source: &Path) -> Vec<String> {
+pub(super) fn hidden(source: &Path) -> Vec<String> {
     let names = std::fs::read_dir(source).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.starts_with('.')).collect()
@@ -329,7 +329,7 @@ fn nothing_that_is_written_while_it_is_packed_is_lost() {
 }
 
 /// A tree, and what makes its disk fail or do something else at a call.
-fn hooked(source: &Path) -> (Arc<Tree>, Arc<Failure>) {
+pub(super) fn hooked(source: &Path) -> (Arc<Tree>, Arc<Failure>) {
     let failure = Failure::new(libc::EIO);
     let tree = tree_of(source, |disk| {
         let failure = Arc::clone(&failure);

@@ -1,0 +1,240 @@
+//! Arrays that get the content of a file: one that is renamed over an array, as editors and rsync do it, or made under the
+//! name of an array that was removed.
+//!
+//! Used by [`super::names`] and [`super::rename`].
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::super::entry_table::EntryIndex;
+use super::super::inode::Dirent;
+use super::super::node::{ContainerNode, Node};
+use super::super::replacing::OldPages;
+use super::super::staged::{ArrayWriter, StagedContainer};
+use super::super::version::ContainerVersion;
+use super::super::{Attr, InodeId, Open, Tree};
+use super::commit::Effort;
+use crate::array::{Array, Info, Piece, direct_piece};
+use crate::commit::CommitOutcome;
+use crate::container::rewrite::{Change, ChangedArray};
+use crate::disk::Caller;
+use crate::error::{Error, Result};
+use crate::source::{Source, Timestamp};
+
+/// Bytes that are copied at once.
+const STEP: usize = 256 << 10;
+
+impl Tree {
+    /// What is made under the name of an array that was removed is the array's new content. None if there is no such array.
+    pub(super) fn create_removed(
+        &self,
+        (parent, container): (InodeId, &ContainerNode),
+        name: &OsStr,
+        caller: Caller,
+    ) -> Result<Option<(Attr, Open)>> {
+        let version = self.current(parent, container)?;
+        let opened = self.open_version(&version)?;
+        let Some(entry) = opened.find_hidden(EntryIndex::ROOT, name) else {
+            return Ok(None);
+        };
+        self.written_array(&version, entry)?;
+        version.hidden.remove(entry);
+        let attr = self.enter(&version, &opened, entry, Dirent::new(parent, name))?;
+        let open = self.open_entry_for_writing(attr.inode, &version, entry)?;
+        self.set_len(attr.inode, Some(open.handle), 0, caller)?;
+        Ok(Some((Attr { size: 0, ..attr }, open)))
+    }
+
+    /// Gives an array the content of a file: all of it or none, and whoever reads sees the old content or the new one.
+    pub(super) fn replace_array(
+        &self,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+        file: Arc<dyn Source>,
+    ) -> Result<()> {
+        let number = self.written_array(version, entry)?;
+        let container = self.stage_of(version)?;
+        let writer = ArrayWriter::new(version, container, number)?;
+        let content = self.content_of(&writer, file)?;
+        // What others have written until now is not lost if this fails, nor does it keep this from succeeding.
+        if let Err(e) = self.commit(version, Effort::All) {
+            log::debug!("{e}");
+        }
+        self.follow(version, &writer.container)?;
+        self.remember_staged(version);
+        let replacement = version.staged.replacements.begin(writer.array);
+        match self.commit_content(&writer, &content) {
+            Ok(()) => {
+                version.hidden.remove(entry);
+                let old_pages = Arc::new(replacement.succeeded());
+                self.outdate_pages_of(version, entry, Some(&old_pages));
+                Ok(())
+            }
+            Err(e) => {
+                self.forget_staged(version);
+                Err(e)
+            }
+        }
+    }
+
+    fn content_of(&self, writer: &ArrayWriter, file: Arc<dyn Source>) -> Result<ArrayContent> {
+        let identity = file.stat()?.identity;
+        let (rewrite, len) = (writer.container.rewrite(), identity.size);
+        rewrite.permits(&writer.name, Change::SetLen(len))?;
+        let is_one_file = writer.version.recognised.format.members().is_empty();
+        Ok(ArrayContent {
+            array: Arc::new(FileArray {
+                name: writer.name.clone(),
+                info: rewrite.info(&writer.name, len)?,
+                file,
+            }),
+            len,
+            // The arrays of several files have one time.
+            written: match is_one_file {
+                true => identity.mtime,
+                false => Timestamp::now(),
+            },
+        })
+    }
+
+    /// One commit, of this and of all that is staged. What others write meanwhile is staged above it.
+    fn commit_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
+        let (version, container) = (&writer.version, &writer.container);
+        let staged = &version.staged;
+        let _turn = staged.take_turn();
+        self.thaw(version, container)?;
+        let frozen = staged.stored.while_nobody_reads(|| {
+            let frozen = container.stage.freeze_all();
+            staged.show(&self.cache).map(|()| frozen)
+        })?;
+        let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
+        container.note_replacing(Some((writer.array, content.len)));
+        let layer = (&frozen, Some(content));
+        let done = self
+            .commit_layer(version, container, layer, Effort::All)
+            .map_err(|e| container.note_failure(e));
+        container.note_replacing(None);
+        match done {
+            Ok(CommitOutcome::Published) => {
+                staged.note_why(None);
+                self.forget_staged(version);
+                Ok(())
+            }
+            Ok(CommitOutcome::Stays(why)) => {
+                staged.note_why(Some(why));
+                self.stage_content(writer, content)
+            }
+            Ok(CommitOutcome::TooMuch) => {
+                let unlimited = Error::Bug("a commit without limits is too much".into());
+                self.thaw(version, container).and(Err(unlimited))
+            }
+            Err(e) => self.thaw(version, container).and(Err(e)),
+        }
+    }
+
+    /// Stages the content of an array that does not agree with others yet, above what has been frozen.
+    fn stage_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
+        let (staged, stage) = (&writer.version.staged, writer.stage());
+        staged.stored.while_nobody_reads(|| {
+            let copied = copy(writer, content);
+            let copied = copied.or_else(|e| stage.take_back(writer.array).and(Err(e)));
+            let thawed = stage.thaw();
+            staged.show(&self.cache).and(thawed).and(copied)
+        })
+    }
+
+    fn thaw(&self, version: &ContainerVersion, container: &StagedContainer) -> Result<()> {
+        let staged = &version.staged;
+        staged.stored.while_nobody_reads(|| {
+            let thawed = container.stage.thaw();
+            // A log that was made for this commit alone.
+            let tidied = container.stage.tidy();
+            staged.show(&self.cache).and(thawed).and(tidied)
+        })
+    }
+
+    /// The kernel's pages of an array are of what was there before.
+    fn outdate_pages_of(
+        &self,
+        version: &ContainerVersion,
+        entry: EntryIndex,
+        old_pages: Option<&Arc<OldPages>>,
+    ) {
+        for (inode, _) in self.inodes.of_version(version.id) {
+            let node = self.inodes.get(inode);
+            if node.is_ok_and(|node| matches!(&*node, Node::Entry(_, found) if *found == entry)) {
+                self.outdated.add(inode, old_pages.cloned());
+            }
+        }
+    }
+}
+
+fn copy(writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
+    let (stage, file, len) = (writer.stage(), &content.array.file, content.len);
+    stage.set_len(writer.array, 0)?;
+    let mut buf = vec![0; STEP];
+    let mut at = 0;
+    while at < len {
+        let n = STEP.min(usize::try_from(len - at).unwrap_or(STEP));
+        file.fetch_one(at, &mut buf[..n])?;
+        let mut done = 0;
+        while done < n {
+            done += stage.write(writer.array, at + done as u64, &buf[done..n])?;
+        }
+        at += n as u64;
+    }
+    stage.set_len(writer.array, len)
+}
+
+/// What an array is to hold.
+pub(super) struct ArrayContent {
+    array: Arc<FileArray>,
+    len: u64,
+    /// The time of modification that the container has then.
+    pub(super) written: Timestamp,
+}
+
+impl ArrayContent {
+    /// Takes the place of what is staged of the array.
+    pub(super) fn put_among(&self, changed: &mut Vec<ChangedArray>) {
+        changed.retain(|other| other.shown.name() != self.array.name);
+        let ranges = match self.len {
+            0 => Vec::new(),
+            len => vec![0..len],
+        };
+        changed.push(ChangedArray {
+            shown: Arc::clone(&self.array) as Arc<dyn Array>,
+            len: self.len,
+            ranges,
+            visible: 0,
+            ahead: None,
+        });
+    }
+}
+
+/// A file as an array of a container.
+struct FileArray {
+    name: String,
+    info: Info,
+    file: Arc<dyn Source>,
+}
+
+impl Array for FileArray {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(self.info.clone())
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        direct_piece(range, out);
+        Ok(())
+    }
+
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.file.fetch_one(at, out)
+    }
+}

@@ -6,11 +6,16 @@
 //! the number that it has there, so that programs which remember numbers (backups, version control) find it again;
 //! everything else has one that nothing else has. [`Inodes::enter`] is the one place where one is made. Used by `tree` alone.
 
+mod links;
+mod short_name;
+mod table;
+#[cfg(test)]
+mod tests;
+
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::inode_table::{Inode, InodeKey, InodeTable, Link};
 use super::node::Node;
 use crate::cache::VersionId;
 use crate::container::Recognised;
@@ -18,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, TableCharge};
 use crate::memory::{is_short, no_memory};
 use crate::source::{FileKind, Stat};
+use table::{Inode, InodeKey, InodeTable, NameIn};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InodeId(pub u64);
@@ -41,16 +47,16 @@ impl Dirent {
         }
     }
 
-    pub(super) fn link(&self) -> Link<'_> {
-        Link {
+    pub(super) fn link(&self) -> NameIn<'_> {
+        NameIn {
             parent: self.parent,
             name: &self.name,
         }
     }
 }
 
-impl From<Link<'_>> for Dirent {
-    fn from(link: Link<'_>) -> Dirent {
+impl From<NameIn<'_>> for Dirent {
+    fn from(link: NameIn<'_>) -> Dirent {
         Dirent::new(link.parent, link.name)
     }
 }
@@ -113,7 +119,7 @@ impl Inodes {
     /// Forgets the names of an inode that lead elsewhere by now: all whose paths are not among these.
     pub(super) fn keep_names(&self, inode: InodeId, paths: &[PathBuf]) {
         let mut table = self.lock();
-        let leads_there = |link: &Link<'_>| {
+        let leads_there = |link: &NameIn<'_>| {
             let path = table.path(*link, &self.root);
             path.is_some_and(|path| paths.contains(&path))
         };

@@ -1,4 +1,4 @@
-//! A name that takes no memory of its own if it is short, as most are. Used by [`super::inode_table`].
+//! A name that takes no memory of its own if it is short, as most are. Used by [`super::table`].
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

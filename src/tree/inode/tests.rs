@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::cookie::Cookie;
-use super::{InodeId, Settings, Tree};
+use super::super::cookie::Cookie;
+use super::super::{InodeId, Settings, Tree};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::memory::counting::held_after;

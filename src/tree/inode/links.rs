@@ -6,14 +6,18 @@
 
 use std::sync::Arc;
 
-use super::inode::{Dirent, InodeId, Inodes};
-use super::inode_table::{Inode, InodeKey, InodeTable};
-use super::node::Node;
+use super::super::node::Node;
+use super::table::{Inode, InodeKey, InodeTable};
+use super::{Dirent, InodeId, Inodes};
 use crate::source::Stat;
 
 impl Inodes {
     /// The inode that a name leads to, if the kernel knows it by that name.
-    pub(super) fn named(&self, link: &Dirent, stat: &Stat) -> Option<(InodeId, Arc<Node>)> {
+    pub(in crate::tree) fn named(
+        &self,
+        link: &Dirent,
+        stat: &Stat,
+    ) -> Option<(InodeId, Arc<Node>)> {
         let table = self.lock();
         let id = table.known(link, stat)?;
         Some((id, table.get(id)?.node()))
@@ -21,7 +25,7 @@ impl Inodes {
 
     /// A name has gone. Returns the node that it led to. A file that has others is not gone with the last one that is known
     /// here, for these are not all: it is to be looked up by one of them.
-    pub(super) fn unlinked(&self, link: &Dirent, stat: &Stat) -> Option<Arc<Node>> {
+    pub(in crate::tree) fn unlinked(&self, link: &Dirent, stat: &Stat) -> Option<Arc<Node>> {
         let mut table = self.lock();
         let id = table.known(link, stat)?;
         let inode = table.unlink(id, link)?;
@@ -35,13 +39,13 @@ impl Inodes {
     }
 
     /// What an inode was like whose last name has been removed: somebody may still stand in that directory.
-    pub(super) fn removed(&self, inode: InodeId) -> Option<Stat> {
+    pub(in crate::tree) fn removed(&self, inode: InodeId) -> Option<Stat> {
         let table = self.lock();
         table.get(inode)?.removed().cloned()
     }
 
     /// What had the name `from` has the name `to`; what had that before has been unlinked.
-    pub(super) fn renamed(&self, from: &Dirent, to: &Dirent, stat: &Stat) {
+    pub(in crate::tree) fn renamed(&self, from: &Dirent, to: &Dirent, stat: &Stat) {
         let mut table = self.lock();
         if let Some(id) = table.known(from, stat) {
             table.relink(id, from, to);
@@ -49,7 +53,7 @@ impl Inodes {
     }
 
     /// Two names lead to what the other one led to.
-    pub(super) fn exchanged(&self, one: (&Dirent, &Stat), other: (&Dirent, &Stat)) {
+    pub(in crate::tree) fn exchanged(&self, one: (&Dirent, &Stat), other: (&Dirent, &Stat)) {
         let mut table = self.lock();
         let ids = (table.known(one.0, one.1), table.known(other.0, other.1));
         // The keys of containers are their names: both go before one comes.
@@ -116,8 +120,8 @@ mod tests {
     use std::ffi::OsStr;
     use std::path::Path;
 
-    use super::super::node::{ContainerNode, StoredAt};
-    use super::super::ordinary::OrdinaryFile;
+    use super::super::super::node::{ContainerNode, StoredAt};
+    use super::super::super::ordinary::OrdinaryFile;
     use super::*;
     use crate::container::{FORMATS, Preferences, Recognised};
     use crate::memory::budget::Budget;

@@ -3,7 +3,7 @@
 //! An inode that stands for an entry of a container takes at most 150 bytes here, its share of both tables included; one of a
 //! file 300 with what is known of the file. So a node is two words, names are kept without a list as long as there is one, and a key is made
 //! of what an inode has, not kept beside it. Assumes that a key does not change while it can be found: [`InodeTable::drop_key`]
-//! comes first. Used by [`super::inode`] and [`super::links`].
+//! comes first. Used by [`super`] and `links`.
 
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::entry_table::EntryIndex;
-use super::inode::{Dirent, InodeId};
-use super::node::Node;
+use super::super::entry_table::EntryIndex;
+use super::super::node::Node;
 use super::short_name::ShortName;
+use super::{Dirent, InodeId};
 use crate::cache::VersionId;
 use crate::commit::added::added_path;
 use crate::commit::drafts::drafts_path;
@@ -25,33 +25,33 @@ use crate::source::{FileId, FileKind, MountId, Stat};
 
 /// A name in a directory of the mount, as it lies in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Link<'a> {
-    pub(super) parent: InodeId,
-    pub(super) name: &'a OsStr,
+pub(in crate::tree) struct NameIn<'a> {
+    pub(in crate::tree) parent: InodeId,
+    pub(in crate::tree) name: &'a OsStr,
 }
 
 /// What makes two look-ups find the same inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum InodeKey<'a> {
+pub(in crate::tree) enum InodeKey<'a> {
     /// A file of the source, whatever its name. Through another mount it is another one: the kernel lets a directory be in
     /// one place only.
     Stored(FileId, MountId, FileKind),
     /// Whichever container has this name, as long as it is a file or a directory: a container is a directory
     /// in the mount, so that of a file with two names is two.
-    Container(Link<'a>, FileKind),
+    Container(NameIn<'a>, FileKind),
     /// What could not be looked at when it was listed.
-    Unseen(Link<'a>, FileKind),
+    Unseen(NameIn<'a>, FileKind),
     /// Each version of a container has inodes of its own.
     Entry(VersionId, EntryIndex),
 }
 
-pub(super) struct Inode {
+pub(in crate::tree) struct Inode {
     id: InodeId,
-    pub(super) node: Node,
+    pub(in crate::tree) node: Node,
     /// The name under which it was looked up last. The root has none.
     newest: Option<KeptLink>,
     rest: Option<Box<RestOfInode>>,
-    pub(super) lookups: u64,
+    pub(in crate::tree) lookups: u64,
 }
 
 struct KeptLink {
@@ -75,7 +75,7 @@ const MOST_LINKS: usize = 16;
 /// bits of a number can still open arrays.
 const FIRST_OWN: u64 = 1 << 31;
 
-pub(super) struct InodeTable {
+pub(in crate::tree) struct InodeTable {
     inodes: HashTable<Box<Inode>>,
     by_key: HashTable<InodeId>,
     hasher: RandomState,
@@ -87,7 +87,7 @@ pub(super) struct InodeTable {
 
 impl<'a> InodeKey<'a> {
     /// None: it goes by its name, and has none.
-    pub(super) fn of(node: &Node, link: Option<Link<'a>>) -> Option<InodeKey<'a>> {
+    pub(in crate::tree) fn of(node: &Node, link: Option<NameIn<'a>>) -> Option<InodeKey<'a>> {
         Some(match node {
             Node::Directory(at) => InodeKey::Stored(at.id, at.mount, FileKind::Directory),
             Node::Special(at, kind) => InodeKey::Stored(at.id, at.mount, *kind),
@@ -99,7 +99,7 @@ impl<'a> InodeKey<'a> {
     }
 
     /// Whether it is found by its name, not by the file.
-    pub(super) fn is_by_name(&self) -> bool {
+    pub(in crate::tree) fn is_by_name(&self) -> bool {
         matches!(self, InodeKey::Container(..) | InodeKey::Unseen(..))
     }
 }
@@ -112,8 +112,8 @@ impl KeptLink {
         }
     }
 
-    fn link(&self) -> Link<'_> {
-        Link {
+    fn link(&self) -> NameIn<'_> {
+        NameIn {
             parent: self.parent,
             name: self.name.as_os_str(),
         }
@@ -121,7 +121,7 @@ impl KeptLink {
 }
 
 impl Inode {
-    pub(super) fn new(id: InodeId, node: Node, link: Option<&Dirent>) -> Inode {
+    pub(in crate::tree) fn new(id: InodeId, node: Node, link: Option<&Dirent>) -> Inode {
         Inode {
             id,
             node,
@@ -131,30 +131,30 @@ impl Inode {
         }
     }
 
-    pub(super) fn key(&self) -> Option<InodeKey<'_>> {
+    pub(in crate::tree) fn key(&self) -> Option<InodeKey<'_>> {
         InodeKey::of(&self.node, self.last_link())
     }
 
-    pub(super) fn node(&self) -> Arc<Node> {
+    pub(in crate::tree) fn node(&self) -> Arc<Node> {
         Arc::new(self.node.clone())
     }
 
     /// The name under which it was looked up last.
-    pub(super) fn last_link(&self) -> Option<Link<'_>> {
+    pub(in crate::tree) fn last_link(&self) -> Option<NameIn<'_>> {
         self.newest.as_ref().map(KeptLink::link)
     }
 
     /// Its names, the one looked up last first.
-    pub(super) fn links(&self) -> impl Iterator<Item = Link<'_>> {
+    pub(in crate::tree) fn links(&self) -> impl Iterator<Item = NameIn<'_>> {
         let older = self.rest.iter().flat_map(|rest| rest.older.iter().rev());
         self.newest.iter().chain(older).map(KeptLink::link)
     }
 
-    pub(super) fn has_link(&self, link: Link<'_>) -> bool {
+    pub(in crate::tree) fn has_link(&self, link: NameIn<'_>) -> bool {
         self.links().any(|known| known == link)
     }
 
-    pub(super) fn add_link(&mut self, link: &Dirent) {
+    pub(in crate::tree) fn add_link(&mut self, link: &Dirent) {
         self.note_removed(None);
         if self.last_link() == Some(link.link()) {
             return;
@@ -172,11 +172,11 @@ impl Inode {
         }
     }
 
-    pub(super) fn drop_link(&mut self, link: Link<'_>) {
+    pub(in crate::tree) fn drop_link(&mut self, link: NameIn<'_>) {
         self.keep_links(&mut |known| known != link);
     }
 
-    pub(super) fn keep_links(&mut self, keep: &mut dyn FnMut(Link<'_>) -> bool) {
+    pub(in crate::tree) fn keep_links(&mut self, keep: &mut dyn FnMut(NameIn<'_>) -> bool) {
         if let Some(rest) = &mut self.rest {
             rest.older.retain(|link| keep(link.link()));
         }
@@ -185,11 +185,11 @@ impl Inode {
         }
     }
 
-    pub(super) fn removed(&self) -> Option<&Stat> {
+    pub(in crate::tree) fn removed(&self) -> Option<&Stat> {
         self.rest.as_ref()?.removed.as_ref()
     }
 
-    pub(super) fn note_removed(&mut self, last: Option<Stat>) {
+    pub(in crate::tree) fn note_removed(&mut self, last: Option<Stat>) {
         match last {
             Some(last) => self.rest.get_or_insert_default().removed = Some(last),
             None => {
@@ -211,7 +211,7 @@ impl Inode {
 }
 
 impl InodeTable {
-    pub(super) fn new(root: Node) -> InodeTable {
+    pub(in crate::tree) fn new(root: Node) -> InodeTable {
         let mut table = InodeTable {
             inodes: HashTable::new(),
             by_key: HashTable::new(),
@@ -224,30 +224,30 @@ impl InodeTable {
         table
     }
 
-    pub(super) fn get(&self, id: InodeId) -> Option<&Inode> {
+    pub(in crate::tree) fn get(&self, id: InodeId) -> Option<&Inode> {
         let found = self.inodes.find(self.hasher.hash_one(id), |i| i.id == id);
         found.map(|inode| &**inode)
     }
 
-    pub(super) fn get_mut(&mut self, id: InodeId) -> Option<&mut Inode> {
+    pub(in crate::tree) fn get_mut(&mut self, id: InodeId) -> Option<&mut Inode> {
         let hash = self.hasher.hash_one(id);
         let found = self.inodes.find_mut(hash, |inode| inode.id == id);
         found.map(|inode| &mut **inode)
     }
 
-    pub(super) fn find(&self, key: InodeKey<'_>) -> Option<InodeId> {
+    pub(in crate::tree) fn find(&self, key: InodeKey<'_>) -> Option<InodeId> {
         let is_it = |id: &InodeId| self.get(*id).and_then(Inode::key) == Some(key);
         self.by_key
             .find(self.hasher.hash_one(Some(key)), is_it)
             .copied()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (InodeId, &Inode)> {
+    pub(in crate::tree) fn iter(&self) -> impl Iterator<Item = (InodeId, &Inode)> {
         self.inodes.iter().map(|inode| (inode.id, &**inode))
     }
 
     /// Room for one more.
-    pub(super) fn try_reserve(&mut self) -> Result<()> {
+    pub(in crate::tree) fn try_reserve(&mut self) -> Result<()> {
         let InodeTable {
             inodes,
             by_key,
@@ -261,7 +261,7 @@ impl InodeTable {
     }
 
     /// A new inode of what is found by its key from now on.
-    pub(super) fn insert(&mut self, node: Node, link: &Dirent) -> InodeId {
+    pub(in crate::tree) fn insert(&mut self, node: Node, link: &Dirent) -> InodeId {
         let id = self.number(InodeKey::of(&node, Some(link.link())));
         self.put(Inode::new(id, node, Some(link)));
         self.add_key(id);
@@ -274,7 +274,7 @@ impl InodeTable {
         self.inodes.insert_unique(hash, inode, by_id(&self.hasher));
     }
 
-    pub(super) fn remove(&mut self, id: InodeId) -> Option<Box<Inode>> {
+    pub(in crate::tree) fn remove(&mut self, id: InodeId) -> Option<Box<Inode>> {
         self.drop_key(id);
         let hash = self.hasher.hash_one(id);
         let found = self.inodes.find_entry(hash, |inode| inode.id == id);
@@ -282,7 +282,7 @@ impl InodeTable {
     }
 
     /// It is found by its key from now on, and what was found by the same one is not.
-    pub(super) fn add_key(&mut self, id: InodeId) {
+    pub(in crate::tree) fn add_key(&mut self, id: InodeId) {
         let Some(key) = self.get(id).and_then(Inode::key) else {
             return;
         };
@@ -300,7 +300,7 @@ impl InodeTable {
     }
 
     /// It is not found by its key any more, which may change.
-    pub(super) fn drop_key(&mut self, id: InodeId) {
+    pub(in crate::tree) fn drop_key(&mut self, id: InodeId) {
         let hash = key_hash(&self.inodes, &self.hasher, id);
         if let Ok(entry) = self.by_key.find_entry(hash, |&known| known == id) {
             entry.remove();
@@ -324,7 +324,7 @@ impl InodeTable {
     }
 
     /// The path of a link, if all directories above it are known.
-    pub(super) fn path(&self, link: Link<'_>, root: &Path) -> Option<PathBuf> {
+    pub(in crate::tree) fn path(&self, link: NameIn<'_>, root: &Path) -> Option<PathBuf> {
         let (mut at, mut names) = (link, vec![(link.name, None)]);
         while at.parent != InodeId::ROOT {
             let above = self.get(at.parent)?;
@@ -344,7 +344,7 @@ impl InodeTable {
     }
 
     /// The directories above an inode, by all names that are known.
-    pub(super) fn above(&self, inode: InodeId) -> Vec<InodeId> {
+    pub(in crate::tree) fn above(&self, inode: InodeId) -> Vec<InodeId> {
         let (mut above, mut next) = (Vec::new(), vec![inode]);
         while let Some(at) = next.pop() {
             for link in self.get(at).into_iter().flat_map(Inode::links) {

@@ -27,7 +27,7 @@ pub(super) struct Root {
 }
 
 /// What a path that was given leads to.
-struct Place {
+struct GivenPlace {
     root: Root,
     /// Where that lies, without links, in no mount.
     stored: PathBuf,
@@ -103,7 +103,7 @@ pub(super) fn root_at(stored: &Path, given: &Path) -> Result<Root, Failure> {
 }
 
 /// What a path means: what lies there, or else the nearest container above it and what of that is named.
-fn place_of(path: &Path, preferences: Preferences) -> Result<Place, Failure> {
+fn place_of(path: &Path, preferences: Preferences) -> Result<GivenPlace, Failure> {
     let failed = |e: io::Error| Failure::new(format!("{}: {}", path.display(), plain(&e)));
     let (mut stored, rest) = existing(path).map_err(failed)?;
     if let Some(place) = InMount::at(&stored)? {
@@ -119,7 +119,7 @@ fn place_of(path: &Path, preferences: Preferences) -> Result<Place, Failure> {
         {
             within.reverse();
             let within = within.iter().map(|name| name.to_string_lossy());
-            return Ok(Place {
+            return Ok(GivenPlace {
                 root,
                 stored: stored.to_owned(),
                 within: within.collect::<Vec<_>>().join("/"),
@@ -237,7 +237,7 @@ pub(super) fn walk_beside(
     failed: &mut dyn FnMut(Error),
     visit: &mut dyn FnMut(Found),
 ) -> Result<(), Failure> {
-    let Place { root, stored, .. } = place_of(path, preferences)?;
+    let GivenPlace { root, stored, .. } = place_of(path, preferences)?;
     let is_container = root.path.as_os_str().is_empty()
         && found_at(&root, preferences).is_ok_and(|found| found.is_some());
     let above = match is_container {

@@ -37,7 +37,7 @@ pub(super) fn run(mountpoint: &Path) -> CommandResult {
         Ok(status) => {
             let daemon = status["pid"].as_u64().and_then(|pid| pid.try_into().ok());
             let watched = daemon.and_then(Daemon::watch);
-            let mut left = Left::Nothing;
+            let mut left = Unfinished::Nothing;
             if mounted.writable {
                 write_out(&mounted)?;
                 left = commit(&mounted)?;
@@ -45,9 +45,9 @@ pub(super) fn run(mountpoint: &Path) -> CommandResult {
             unmount(&mounted, false)?;
             watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))?;
             match left {
-                Left::Nothing => Ok(()),
+                Unfinished::Nothing => Ok(()),
                 // Each has been named.
-                Left::Staged => Err(Failure::silent()),
+                Unfinished::Staged => Err(Failure::silent()),
             }
         }
         // The daemon has died, or this user may not look into the mount.
@@ -124,13 +124,13 @@ fn write_out(mounted: &Mounted) -> CommandResult {
 
 /// What a mount leaves to the next one, or to `arrayfs stage`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
+enum Unfinished {
     Nothing,
     Staged,
 }
 
 /// Has the daemon commit what has been written to arrays, however long that takes, and names what stays staged.
-fn commit(mounted: &Mounted) -> Result<Left, Failure> {
+fn commit(mounted: &Mounted) -> Result<Unfinished, Failure> {
     let mountpoint = mounted.mountpoint.clone();
     let flags = rustix::fs::XattrFlags::empty();
     let done = write_out::aside(move || {
@@ -140,7 +140,7 @@ fn commit(mounted: &Mounted) -> Result<Left, Failure> {
     let failed = |e: io::Error| Failure::new(format!("{path} is not unmounted: {}", plain(&e)));
     // Whoever may not ask for it leaves it to the daemon's end.
     if answer(mounted, &done.map_err(failed)?)?.is_err() {
-        return Ok(Left::Nothing);
+        return Ok(Unfinished::Nothing);
     }
     match status::of(&mounted.mountpoint) {
         Ok(status) => Ok(name_staged(&status)),
@@ -149,13 +149,13 @@ fn commit(mounted: &Mounted) -> Result<Left, Failure> {
             output::complain(format!(
                 "{path}: what stays staged cannot be told: {e}; 'arrayfs stage ls' lists it"
             ));
-            Ok(Left::Staged)
+            Ok(Unfinished::Staged)
         }
     }
 }
 
 /// A line for each container of which something stays staged.
-fn name_staged(status: &Value) -> Left {
+fn name_staged(status: &Value) -> Unfinished {
     let staged: Vec<&Value> = status["staged"].as_array().into_iter().flatten().collect();
     for removed in status["half_removed"].as_array().into_iter().flatten() {
         let path = removed.as_str().unwrap_or_default();
@@ -171,8 +171,8 @@ fn name_staged(status: &Value) -> Left {
         Some(more) => output::complain(format!("{more} more containers stay staged")),
     }
     match staged.is_empty() {
-        true => Left::Nothing,
-        false => Left::Staged,
+        true => Unfinished::Nothing,
+        false => Unfinished::Staged,
     }
 }
 

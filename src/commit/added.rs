@@ -36,7 +36,7 @@ pub fn added_of(store: &dyn Store, container: &Path) -> Result<Option<(PathBuf, 
 
 /// A container gets the name `to`, and the directory of its added files is to follow: what the hidden link says.
 #[derive(Debug, PartialEq, Eq)]
-struct Following {
+struct AddedMove {
     /// Inode numbers of the container and of the directory.
     container: u64,
     directory: u64,
@@ -44,18 +44,18 @@ struct Following {
     from: PathBuf,
 }
 
-impl Following {
+impl AddedMove {
     fn text(&self) -> OsString {
         let mut text = format!("{} {} ", self.container, self.directory).into_bytes();
         text.extend_from_slice(self.from.as_os_str().as_bytes());
         OsString::from_vec(text)
     }
 
-    fn parse(text: &OsStr) -> Option<Following> {
+    fn parse(text: &OsStr) -> Option<AddedMove> {
         let mut parts = text.as_bytes().splitn(3, |byte| *byte == b' ');
         let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse().ok();
         let (container, directory) = (number()?, number()?);
-        Some(Following {
+        Some(AddedMove {
             container,
             directory,
             from: PathBuf::from(OsStr::from_bytes(parts.next()?)),
@@ -71,7 +71,7 @@ pub fn announce_move(disk: &dyn Disk, store: &dyn Store, from: &Spot, to: &Spot)
         return Ok(false);
     };
     let container = store.stat(&path)?;
-    let target = Following {
+    let target = AddedMove {
         container: container.identity.id.inode,
         directory: directory.inode,
         from: path,
@@ -114,36 +114,32 @@ pub fn finish_move(disk: &dyn Disk, store: &dyn Store, to: &Spot) -> Result<()> 
         Err(e) if e.is_not_found() => None,
         other => Some(other?),
     };
-    let following = match &container {
+    let said = match &container {
         Some(container) if is_believed(container.uid) => {
-            let said = Following::parse(&store.read_link(&link)?);
+            let said = AddedMove::parse(&store.read_link(&link)?);
             said.filter(|said| said.container == container.identity.id.inode)
         }
         _ => None,
     };
-    if let Some(following) = following {
-        follow(disk, store, &following, to)?;
+    if let Some(said) = said {
+        follow(disk, store, &said, to)?;
     }
     disk.unlink(to.place(&move_name(&to.name)))
 }
 
-fn follow(disk: &dyn Disk, store: &dyn Store, following: &Following, to: &Spot) -> Result<()> {
-    let (old, new) = (added_path(&following.from), added_path(&to.path()));
+fn follow(disk: &dyn Disk, store: &dyn Store, said: &AddedMove, to: &Spot) -> Result<()> {
+    let (old, new) = (added_path(&said.from), added_path(&to.path()));
     let is_left = store.stat(&old).is_ok_and(|found| {
-        found.kind == FileKind::Directory && found.identity.id.inode == following.directory
+        found.kind == FileKind::Directory && found.identity.id.inode == said.directory
     });
     if !is_left {
         return Ok(());
     }
-    let above = following.from.parent().unwrap_or(Path::new(""));
+    let above = said.from.parent().unwrap_or(Path::new(""));
     let from = Spot {
         directory: above.to_owned(),
         id: store.stat(above)?.identity.id,
-        name: following
-            .from
-            .file_name()
-            .ok_or(Error::Unsuitable)?
-            .to_owned(),
+        name: said.from.file_name().ok_or(Error::Unsuitable)?.to_owned(),
     };
     // The container has its new name for good before the directory gets its own.
     sync(disk, &from)?;
@@ -184,14 +180,14 @@ mod tests {
 
     #[test]
     fn what_a_link_says_is_read_again() {
-        let following = Following {
+        let said = AddedMove {
             container: 7,
             directory: 12,
             from: PathBuf::from("a b/c \u{e9}.blp"),
         };
-        assert_eq!(Following::parse(&following.text()), Some(following));
+        assert_eq!(AddedMove::parse(&said.text()), Some(said));
         for bad in ["", "7", "7 12", "x 12 a", "7 -1 a"] {
-            assert_eq!(Following::parse(OsStr::new(bad)), None, "{bad}");
+            assert_eq!(AddedMove::parse(OsStr::new(bad)), None, "{bad}");
         }
     }
 }

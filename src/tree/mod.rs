@@ -279,25 +279,6 @@ impl Tree {
         !self.outdated.is_empty()
     }
 
-    /// The kernel has dropped its pages.
-    pub fn dropped(&self, inode: InodeId, stale: StalePages) {
-        if let Ok(node) = self.inodes.get(inode)
-            && let Some(file) = node.ordinary()
-        {
-            file.dropped(stale);
-        }
-    }
-
-    /// The last byte of a file that has grown, and where it is, if the file is open.
-    pub fn last_byte(&self, inode: InodeId, stale: StalePages) -> Option<(u64, u8)> {
-        let at = stale.grown_to()?.checked_sub(1)?;
-        let open = self.open_files.of_inode(inode);
-        let source = open.iter().find_map(|file| file.source())?;
-        let mut last = [0];
-        let n = source.read(at, &mut last).ok()?;
-        (n == 1).then_some((at, last[0]))
-    }
-
     /// Asks what is left of an entry whose names have gone, or are other files' now: the file, if it is open.
     fn of_open<T>(
         &self,

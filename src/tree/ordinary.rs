@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::node::StoredAt;
+use super::{InodeId, Tree};
 use crate::error::Result;
 use crate::source::{FileIdentity, Timestamp};
 
@@ -242,6 +243,27 @@ impl<F: Fn() -> Result<FileIdentity>> Drop for ChangeUnderWay<'_, F> {
             let now = (self.now)().ok().map(KnownContent::of);
             content.known = now.or(content.known);
         }
+    }
+}
+
+impl Tree {
+    /// The kernel has dropped its pages.
+    pub fn dropped(&self, inode: InodeId, stale: StalePages) {
+        if let Ok(node) = self.inodes.get(inode)
+            && let Some(file) = node.ordinary()
+        {
+            file.dropped(stale);
+        }
+    }
+
+    /// The last byte of a file that has grown, and where it is, if the file is open.
+    pub fn last_byte(&self, inode: InodeId, stale: StalePages) -> Option<(u64, u8)> {
+        let at = stale.grown_to()?.checked_sub(1)?;
+        let open = self.open_files.of_inode(inode);
+        let source = open.iter().find_map(|file| file.source())?;
+        let mut last = [0];
+        let n = source.read(at, &mut last).ok()?;
+        (n == 1).then_some((at, last[0]))
     }
 }
 

@@ -224,6 +224,7 @@ impl Tree {
         }
         match self.entry_of((to.0, container), to.1)? {
             None => Ok(false),
+            Some(_) if !container.known().recognised.format.is_changed() => Err(Error::ReadOnly),
             Some(_) if how == Renaming::Exchange => refuse(libc::EINVAL),
             Some((_, true)) if how == Renaming::NoReplace => refuse(libc::EEXIST),
             Some((entry, _)) => self

@@ -199,14 +199,11 @@ impl ArrayContent {
     /// Takes the place of what is staged of the array.
     pub(super) fn put_among(&self, changed: &mut Vec<ChangedArray>) {
         changed.retain(|other| other.shown.name() != self.array.name);
-        let ranges = match self.len {
-            0 => Vec::new(),
-            len => vec![0..len],
-        };
+        let all = Some(0..self.len).filter(|all| !all.is_empty());
         changed.push(ChangedArray {
             shown: Arc::clone(&self.array) as Arc<dyn Array>,
             len: self.len,
-            ranges,
+            ranges: all.into_iter().collect(),
             visible: 0,
             ahead: None,
         });

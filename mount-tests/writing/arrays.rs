@@ -230,11 +230,12 @@ fn attributes_of_arrays_are_not_changed() {
                 rustix::fs::removexattr(path, "user.x"),
             );
         }
-        // What is computed is nobody's to set.
-        for name in ["user.arrayfs.dtype", "user.arrayfs.state"] {
-            let set = rustix::fs::setxattr(place.join("x.blp/data"), name, b"1", empty);
-            assert_eq!(set, Err(rustix::io::Errno::PERM), "{name}");
+        // What is computed is nobody's to set, and "1" is no type.
+        let set = |name| rustix::fs::setxattr(place.join("x.blp/data"), name, b"1", empty);
+        for name in ["user.arrayfs.codec", "user.arrayfs.state"] {
+            assert_eq!(set(name), Err(rustix::io::Errno::PERM), "{name}");
         }
+        assert_eq!(set("user.arrayfs.dtype"), Err(rustix::io::Errno::INVAL));
     });
 }
 

@@ -149,10 +149,17 @@ fn the_hdf5_worker_is_not_called_like_a_daemon_and_survives_sighup() {
     let source = golden("binsparse/sources");
     let mounted = Mounted::new(source, &[]);
     assert!(mounted.join("empty-csr-5x7.h5/arrays.json").exists());
-    let workers = children(mounted.daemon());
-    assert!(!workers.is_empty());
-    for worker in workers {
-        assert_eq!(comm(worker), "arrayfs-hdf5");
+    let called = |name: &'static str| {
+        let children = children(mounted.daemon()).into_iter();
+        children.filter(move |child| comm(*child) == name)
+    };
+    let all = || children(mounted.daemon()).len();
+    // The guardian is a child, too, and says its name when it has begun.
+    wait_until("every child says its name", || {
+        called("arrayfs-hdf5").count() + called("arrayfs-guard").count() == all()
+    });
+    assert!(called("arrayfs-hdf5").count() > 0);
+    for worker in called("arrayfs-hdf5") {
         let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();

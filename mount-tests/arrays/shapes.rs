@@ -180,7 +180,7 @@ fn a_write_that_leaves_no_whole_rows_is_refused_at_close(place: &Place) {
         .map(str::to_owned);
     let says = |what: &str| staged.as_ref().is_some_and(|line| line.contains(what));
     assert!(
-        says("x.blp, ") && says(" in its log ") && says("rows"),
+        says("x.blp, ") && says(" in its log") && says("rows"),
         "{told:?}"
     );
     let file = write(place);

@@ -102,10 +102,14 @@ struct Search {
 fn find(path: &Path, preferences: Preferences) -> Result<Search, Failure> {
     let (mut containers, mut errors) = (Vec::new(), Vec::new());
     let mut failed = |e| errors.push(e);
-    walk_beside(path, preferences, &mut failed, &mut |found| {
-        containers.extend(found.container());
-    })?;
     let orphans = find_orphans(path, preferences, &mut failed)?;
+    let walked = walk_beside(path, preferences, &mut failed, &mut |found| {
+        containers.extend(found.container());
+    });
+    // The path of a log whose container is gone is that of no container.
+    if orphans.is_empty() {
+        walked?;
+    }
     Ok(Search {
         containers,
         orphans,

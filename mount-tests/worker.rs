@@ -104,8 +104,16 @@ impl Ground {
         std::fs::write(self.note("good"), "").unwrap();
     }
 
-    fn children(&self) -> Vec<u32> {
-        children(self.mounted.daemon())
+    fn workers(&self) -> Vec<u32> {
+        // The guardian is a child, too.
+        let is_worker = |pid: &u32| {
+            let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            arguments
+                .split(|byte| *byte == 0)
+                .any(|argument| argument == b"hdf5-worker")
+        };
+        let children = children(self.mounted.daemon()).into_iter();
+        children.filter(is_worker).collect()
     }
 }
 
@@ -153,7 +161,7 @@ const UNLESS_GOOD: &str = "[ -e $F.good ] && good \"$@\"\n";
 fn a_worker_that_is_killed_at_work_is_replaced_and_asked_again() {
     let ground = Ground::new("", NO_LIMIT);
     ground.assert_well("one");
-    let workers = ground.children();
+    let workers = ground.workers();
     assert!(!workers.is_empty(), "a worker waits for more");
     workers
         .iter()
@@ -303,7 +311,7 @@ fn workers_are_few_and_end_with_the_mount() {
             scope.spawn(|| ground.assert_well(name));
         }
     });
-    let workers = ground.children();
+    let workers = ground.workers();
     let cores = std::thread::available_parallelism().unwrap().get();
     assert!(
         (1..=cores).contains(&workers.len()),
@@ -320,7 +328,7 @@ fn workers_are_few_and_end_with_the_mount() {
 fn workers_end_when_the_daemon_is_killed() {
     let ground = Ground::new("", NO_LIMIT);
     ground.assert_well("one");
-    let workers = ground.children();
+    let workers = ground.workers();
     assert!(!workers.is_empty());
     send(ground.mounted.daemon(), Signal::KILL);
     for worker in workers {

@@ -61,7 +61,7 @@ pub(super) fn find_orphans(
         return Ok(Vec::new());
     };
     let root = root_at(&stored, path)?;
-    let mut search = Search {
+    let mut search = OrphanSearch {
         store: root.store,
         preferences,
         found: Vec::new(),
@@ -79,13 +79,13 @@ pub(super) fn find_orphans(
     Ok(search.found)
 }
 
-struct Search {
+struct OrphanSearch {
     store: Arc<LocalStore>,
     preferences: Preferences,
     found: Vec<OrphanLog>,
 }
 
-impl Search {
+impl OrphanSearch {
     fn below(&mut self, root: PathBuf) -> Result<(), Error> {
         let mut left = vec![root];
         while let Some(directory) = left.pop() {

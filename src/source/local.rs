@@ -174,8 +174,8 @@ impl Store for LocalStore {
     ) -> Result<Option<Stat>> {
         let reached = self.open_at(directory, OFlags::PATH | OFlags::DIRECTORY);
         let found = match reached {
-            // Something else has its name.
-            Err(Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            // Something else has its name; or what lies above has become a link, which is told.
+            Err(Errno::NOTDIR | Errno::LOOP) => return self.stat(directory).map(|_| None),
             Err(e) => Err(e),
             Ok(reached) => status::of_file(reached.as_fd()).and_then(|found| match is_it(&found) {
                 true => self.stat_entry(reached.as_fd(), Path::new(name)).map(Some),

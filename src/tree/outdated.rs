@@ -15,19 +15,19 @@ use super::InodeId;
 use super::replacing::OldPages;
 
 /// How often the pages of each of these are still to be dropped.
-type Waiting = Arc<Mutex<HashMap<InodeId, usize>>>;
+type WaitingAnswers = Arc<Mutex<HashMap<InodeId, usize>>>;
 
 /// Of a tree.
 pub(super) struct Outdated {
     queue: Sender<OutdatedPages>,
     taken: Receiver<OutdatedPages>,
-    waiting: Waiting,
+    waiting: WaitingAnswers,
 }
 
 /// Pages that are to be dropped, until this is.
 pub struct OutdatedPages {
     pub inode: InodeId,
-    waiting: Waiting,
+    waiting: WaitingAnswers,
     of: Option<Arc<OldPages>>,
 }
 
@@ -37,7 +37,7 @@ impl Default for Outdated {
         Outdated {
             queue,
             taken,
-            waiting: Waiting::default(),
+            waiting: WaitingAnswers::default(),
         }
     }
 }
@@ -81,7 +81,7 @@ impl Drop for OutdatedPages {
     }
 }
 
-fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<InodeId, usize>> {
+fn lock(waiting: &WaitingAnswers) -> MutexGuard<'_, HashMap<InodeId, usize>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -52,7 +52,10 @@ impl Tree {
                 let node = self.inodes.get(inode)?;
                 match self.locate(inode, &node) {
                     Ok((path, _)) => self.store.xattr(&path, node.file(), name),
-                    Err(missing) => self.of_open(inode, missing, |source| source.xattr(name)),
+                    Err(missing) => {
+                        let missing = self.without_names(inode, missing);
+                        self.of_open(inode, missing, |source| source.xattr(name))
+                    }
                 }
             }
         }
@@ -65,10 +68,22 @@ impl Tree {
                 let node = self.inodes.get(inode)?;
                 let names = match self.locate(inode, &node) {
                     Ok((path, _)) => self.store.xattr_names(&path, node.file()),
-                    Err(missing) => self.of_open(inode, missing, |source| source.xattr_names()),
+                    Err(missing) => {
+                        let missing = self.without_names(inode, missing);
+                        self.of_open(inode, missing, |source| source.xattr_names())
+                    }
                 }?;
                 Ok(names.into_iter().filter(|name| is_offered(name)).collect())
             }
+        }
+    }
+
+    /// A file that was renamed over an array has no name any more, but the kernel goes on taking the array's name for it:
+    /// it is to look again.
+    fn without_names(&self, inode: InodeId, missing: Error) -> Error {
+        match self.inodes.paths(inode).is_empty() {
+            true => self.unseen(inode),
+            false => missing,
         }
     }
 

@@ -49,13 +49,10 @@ pub(super) fn read_filled(source: &dyn Source, at: u64, bytes: &mut [u8]) -> Res
 /// Clears the bytes that are changed.
 fn leave_out(bytes: &mut [u8], at: u64, changed: &[Range<u64>]) {
     let end = at + bytes.len() as u64;
-    // Ranges do not overlap, but for sections that are told twice: so from the first that may reach here.
-    let first = changed.partition_point(|range| range.start < at);
-    let before = changed[..first].iter().rev().take(2);
-    let from = changed[first..]
-        .iter()
-        .take_while(|range| range.start < end);
-    for range in before.chain(from) {
+    // They do not overlap.
+    let first = changed.partition_point(|range| range.end <= at);
+    let from = changed[first..].iter();
+    for range in from.take_while(|range| range.start < end) {
         let (start, stop) = (range.start.max(at), range.end.min(end));
         if start < stop {
             bytes[(start - at) as usize..(stop - at) as usize].fill(0);

@@ -10,33 +10,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::new_container::create_hidden;
-use super::new_files::put_all;
+use super::redo::{STEP, put_patches};
 use super::sealed::{Sealing, seal};
 use super::{Commit, Publish, SeenFile, beside};
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::disk::{Allocation, Caller, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::{Source, Stat, Timestamp};
-use crate::stage::log::{CommitRecord, SealedFile};
+use crate::stage::log::{CommitRecord, Patch, SealedFile, last_said};
 use crate::stage::new_name;
-
-/// Bytes that are moved at once.
-pub(super) const STEP: u64 = 256 << 10;
-
-/// Bytes of the log that belong into a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Patch {
-    pub(super) at: u64,
-    /// Where in the log they are.
-    pub(super) logged: Range<u64>,
-}
-
-impl Patch {
-    /// Where in the file they go.
-    pub(super) fn range(&self) -> Range<u64> {
-        self.at..self.at + (self.logged.end - self.logged.start)
-    }
-}
 
 pub(super) fn change(commit: &Commit<'_>, publish: Publish<'_>) -> Result<()> {
     let mut told = RedoLog {
@@ -113,7 +95,8 @@ struct ChangedFile {
 }
 
 impl ChangedFile {
-    fn open(commit: &Commit<'_>, number: MemberNumber, told: RedoFile) -> Result<ChangedFile> {
+    fn open(commit: &Commit<'_>, number: MemberNumber, mut told: RedoFile) -> Result<ChangedFile> {
+        told.patches = last_said(told.patches);
         let path = beside(commit.spot, &told.seen.name);
         let stat = commit.store.stat(&path)?;
         let file = commit.disk.open(&path, told.old.identity().id);
@@ -181,29 +164,15 @@ impl ChangedFile {
     }
 
     fn carry_out(&self, commit: &Commit<'_>) -> Result<()> {
-        for patch in &self.told.patches {
-            self.apply(commit, patch)?;
-        }
+        put_patches(&self.told.patches, (&*self.file, self.owner), &|at, out| {
+            commit.stage.read_logged(at, out)
+        })?;
         self.file.set_len(self.told.len, self.owner)?;
         if let Some(mtime) = self.mtime {
             set_mtime(commit, &*self.file, mtime)?;
         }
         let target = Target::Open(self.file.source());
         commit.disk.sync(target, false)
-    }
-
-    fn apply(&self, commit: &Commit<'_>, patch: &Patch) -> Result<()> {
-        let mut buf = Vec::new();
-        let mut at = patch.logged.start;
-        while at < patch.logged.end {
-            let step = STEP.min(patch.logged.end - at);
-            buf.resize(step as usize, 0);
-            commit.stage.read_logged(at, &mut buf)?;
-            let to = patch.at + (at - patch.logged.start);
-            put_all(&*self.file, to, &buf, self.owner)?;
-            at += step;
-        }
-        Ok(())
     }
 }
 

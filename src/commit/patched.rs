@@ -11,13 +11,13 @@ use crate::error::{Fault, Result};
 use crate::source::passing::Passing;
 use crate::source::{Fetch, FileIdentity, Source, Stat, Store};
 use crate::stage::BaseFile;
-use crate::stage::log::{FoundRedo, SealedFile};
+use crate::stage::log::{Patch, SealedFile};
 
 pub(super) struct Patched {
     stored: Arc<dyn Source>,
     left: Arc<Left>,
-    /// What is put into the file; what comes later counts.
-    redo: Vec<FoundRedo>,
+    /// What is put into the file.
+    patches: Vec<Patch>,
     len: u64,
 }
 
@@ -27,12 +27,12 @@ impl Patched {
         left: Arc<Left>,
         (sealed, base): (&SealedFile, &BaseFile),
     ) -> Patched {
-        let redo = left.state().redo_of(sealed).copied().collect();
+        let patches = left.state().patches_of(sealed).to_vec();
         let len = final_len(left.state(), sealed, base);
         Patched {
             stored,
             left,
-            redo,
+            patches,
             len,
         }
     }
@@ -46,13 +46,18 @@ impl Patched {
         let there = self.stored.len().clamp(at, end) - at;
         self.stored.fetch_one(at, &mut buf[..there as usize])?;
         buf[there as usize..].fill(0);
-        for redo in &self.redo {
-            let (from, to) = (redo.offset.max(at), (redo.offset + redo.len).min(end));
-            if from < to {
-                let out = &mut buf[(from - at) as usize..(to - at) as usize];
-                let skip = from - redo.offset;
-                self.left.state().read_redo(redo, skip, out)?;
+        let first = self
+            .patches
+            .partition_point(|patch| patch.range().end <= at);
+        for patch in &self.patches[first..] {
+            let range = patch.range();
+            let (from, to) = (range.start.max(at), range.end.min(end));
+            if from >= to {
+                break;
             }
+            let out = &mut buf[(from - at) as usize..(to - at) as usize];
+            let logged = patch.logged.start + (from - range.start);
+            self.left.state().read_logged(logged, out)?;
         }
         Ok(())
     }

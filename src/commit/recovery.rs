@@ -13,7 +13,7 @@ use super::Spot;
 use super::exchange::{Exchange, Swap};
 use super::found_logs::{LogBeside, logs_at};
 use super::patched::{Patched, through_log};
-use super::redo::redo;
+use super::redo::{redo, sync_done};
 pub use super::standing::LogStanding;
 use super::standing::{NameHolder, hidden_path_of, holder, name_of, path_of, standing};
 use super::undone::undo;
@@ -271,7 +271,10 @@ pub fn settle(
             go_forward(spot, &left.state)?;
             committed(spot, left, &stage)?;
         }
-        LogStanding::Committed => committed(spot, left, &stage)?,
+        LogStanding::Committed => {
+            sync_done(spot, &left.state)?;
+            committed(spot, left, &stage)?;
+        }
         _ => stage.thaw()?,
     }
     remove_new(spot)?;
@@ -315,6 +318,7 @@ pub fn discard(spot: &LogSpot, left: &Left) -> Result<()> {
     match left.standing {
         LogStanding::Sealed => redo(spot, &left.state)?,
         LogStanding::Halfway => go_forward(spot, &left.state)?,
+        LogStanding::Committed => sync_done(spot, &left.state)?,
         _ => {}
     }
     remove_new(spot)?;

@@ -1,20 +1,33 @@
-//! Doing a sealed commit again from its log: whatever of it was done before, this gives the same files.
+//! Putting into files what a log holds of them, and doing a sealed commit again from its log: whatever of it was done
+//! before, this gives the same files.
 //!
-//! Used by [`super::recovery`].
+//! Used by [`super::in_place`] and [`super::recovery`].
 
-use super::in_place::STEP;
 use super::new_files::put_all;
 use super::standing::path_of;
 use crate::disk::{Caller, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::Result;
 use crate::source::Timestamp;
-use crate::stage::log::SealedFile;
+use crate::stage::log::{Patch, SealedFile};
 use crate::stage::{LogSpot, LogState};
+
+/// Bytes that are moved at once.
+pub(super) const STEP: u64 = 256 << 10;
 
 /// All files of it, which are on the disk then.
 pub(super) fn redo(spot: &LogSpot, state: &LogState) -> Result<()> {
     let mut files = state.sealed().iter();
     files.try_for_each(|sealed| redo_file(spot, state, sealed))
+}
+
+/// The files of a sealed commit that are what it makes of them: whoever made it may have been killed before they had reached
+/// the disk, and the log is about to go.
+pub(super) fn sync_done(spot: &LogSpot, state: &LogState) -> Result<()> {
+    state.sealed().iter().try_for_each(|sealed| {
+        let path = path_of(&spot.of(), &sealed.name);
+        let id = spot.store.stat(&path)?.identity.id;
+        spot.disk.sync(Target::Named { path: &path, id }, false)
+    })
 }
 
 fn redo_file(spot: &LogSpot, state: &LogState, sealed: &SealedFile) -> Result<()> {
@@ -25,7 +38,9 @@ fn redo_file(spot: &LogSpot, state: &LogState, sealed: &SealedFile) -> Result<()
         uid: now.uid,
         gid: now.gid,
     };
-    put_again(state, sealed, &*file, owner)?;
+    put_patches(state.patches_of(sealed), (&*file, owner), &|at, out| {
+        state.read_logged(at, out)
+    })?;
     if let Some(len) = state.file_length(sealed) {
         file.set_len(len, owner)?;
     }
@@ -44,21 +59,20 @@ fn redo_file(spot: &LogSpot, state: &LogState, sealed: &SealedFile) -> Result<()
     spot.disk.sync(target, false)
 }
 
-fn put_again(
-    state: &LogState,
-    sealed: &SealedFile,
-    file: &dyn DiskFile,
-    owner: Caller,
+/// Puts bytes of a log into a file. `logged` reads them.
+pub(super) fn put_patches(
+    patches: &[Patch],
+    (file, owner): (&dyn DiskFile, Caller),
+    logged: &dyn Fn(u64, &mut [u8]) -> Result<()>,
 ) -> Result<()> {
     let mut buf = Vec::new();
-    for redo in state.redo_of(sealed) {
-        let mut done = 0;
-        while done < redo.len {
-            let n = STEP.min(redo.len - done);
-            buf.resize(n as usize, 0);
-            state.read_redo(redo, done, &mut buf)?;
-            put_all(file, redo.offset + done, &buf, owner)?;
-            done += n;
+    for patch in patches {
+        let mut from = patch.logged.start;
+        while from < patch.logged.end {
+            buf.resize(STEP.min(patch.logged.end - from) as usize, 0);
+            logged(from, &mut buf)?;
+            put_all(file, patch.at + (from - patch.logged.start), &buf, owner)?;
+            from += buf.len() as u64;
         }
     }
     Ok(())

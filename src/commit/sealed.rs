@@ -8,11 +8,11 @@
 use std::ops::Range;
 
 use super::fingerprint::{fingerprint, read_filled};
-use super::in_place::Patch;
+use super::redo::STEP;
 use super::standing::{is_like, path_of};
 use crate::error::Result;
 use crate::source::{Source, Stat, Timestamp};
-use crate::stage::log::{FoundRedo, RangeSample, SealedFile};
+use crate::stage::log::{Patch, RangeSample, SealedFile};
 use crate::stage::{BaseFile, LogOf, LogState};
 
 /// What a disk writes as a whole.
@@ -26,6 +26,7 @@ pub(super) struct Sealing<'a> {
     pub(super) number: u32,
     pub(super) name: &'a str,
     pub(super) old: &'a dyn Source,
+    /// In order, none of which overlap.
     pub(super) patches: &'a [Patch],
     pub(super) len: u64,
     /// None: it cannot be set.
@@ -54,11 +55,11 @@ fn samples(
 ) -> Result<Vec<RangeSample>> {
     // How long the file is in between says nothing of the bytes behind both of its ends.
     let stays = of.old.len().min(of.len);
-    let mut apart = apart(of.patches);
-    apart.retain(|patch| patch.at < stays);
-    let step = apart.len().div_ceil(SAMPLES).max(1);
+    let there = of.patches.partition_point(|patch| patch.at < stays);
+    let there = &of.patches[..there];
+    let step = there.len().div_ceil(SAMPLES).max(1);
     let mut samples = Vec::new();
-    for patch in apart.into_iter().step_by(step) {
+    for patch in there.iter().step_by(step) {
         // The rest of the sector in which it begins: that is written at once, whoever writes it.
         let range = patch.range();
         let sector = (range.start / SECTOR + 1).saturating_mul(SECTOR);
@@ -78,23 +79,6 @@ fn samples(
     Ok(samples)
 }
 
-/// Patches that no other one overlaps: what is told twice is neither old nor new in between.
-fn apart(patches: &[Patch]) -> Vec<&Patch> {
-    let mut sorted: Vec<&Patch> = patches.iter().collect();
-    sorted.sort_unstable_by_key(|patch| patch.at);
-    let mut before = 0;
-    let mut apart = Vec::new();
-    for (number, patch) in sorted.iter().enumerate() {
-        let next = sorted.get(number + 1).map_or(u64::MAX, |next| next.at);
-        let range = patch.range();
-        if range.start >= before && range.end <= next {
-            apart.push(*patch);
-        }
-        before = before.max(range.end);
-    }
-    apart
-}
-
 /// Whether a file of a sealed commit can be the one that it changes: as it was before, as it is after, or anything between.
 pub(super) fn can_be(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> Result<bool> {
     let Some(base) = state.base().file(&sealed.name) else {
@@ -110,6 +94,40 @@ pub(super) fn can_be(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> R
     Ok(is_base || seems_done || is_half_done(of, &now, (state, sealed, base))?)
 }
 
+/// Whether a file of a sealed commit is what the commit makes of it: nothing is left to be done to it, though what has been
+/// done need not have reached the disk.
+pub(super) fn is_done(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> Result<bool> {
+    let Some(base) = state.base().file(&sealed.name) else {
+        return Ok(false);
+    };
+    let path = path_of(of, &base.name);
+    let (now, len) = (of.store.stat(&path)?, final_len(state, sealed, base));
+    let mtime = match sealed.mtime {
+        Some((secs, nanos)) => Timestamp { secs, nanos },
+        None => now.identity.mtime,
+    };
+    if !is_like(&now, len, mtime) {
+        return Ok(false);
+    }
+    let source = of.store.open(&path)?;
+    let (mut stored, mut logged) = (Vec::new(), Vec::new());
+    for patch in state.patches_of(sealed) {
+        let mut at = patch.at;
+        while at < patch.range().end {
+            let n = STEP.min(patch.range().end - at) as usize;
+            stored.resize(n, 0);
+            logged.resize(n, 0);
+            read_filled(&*source, at, &mut stored)?;
+            state.read_logged(patch.logged.start + (at - patch.at), &mut logged)?;
+            if stored != logged {
+                return Ok(false);
+            }
+            at += n as u64;
+        }
+    }
+    Ok(true)
+}
+
 /// How long the file is to be.
 pub(super) fn final_len(state: &LogState, sealed: &SealedFile, base: &BaseFile) -> u64 {
     state.file_length(sealed).unwrap_or(base.size)
@@ -122,8 +140,7 @@ fn is_half_done(
     (state, sealed, base): (&LogState, &SealedFile, &BaseFile),
 ) -> Result<bool> {
     let (size, new) = (now.identity.size, final_len(state, sealed, base));
-    let range = |redo: &FoundRedo| redo.offset..redo.offset.saturating_add(redo.len);
-    let patches: Vec<Range<u64>> = state.redo_of(sealed).map(range).collect();
+    let patches: Vec<Range<u64>> = state.patches_of(sealed).iter().map(Patch::range).collect();
     let highest = patches.iter().map(|range| range.end).max().unwrap_or(0);
     if size < base.size.min(new) || size > highest.max(base.size).max(new) {
         return Ok(false);
@@ -144,27 +161,4 @@ fn are_old_or_new(source: &dyn Source, samples: &[RangeSample]) -> Result<bool> 
         }
     }
     Ok(true)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn patch(at: u64, len: u64) -> Patch {
-        Patch { at, logged: 0..len }
-    }
-
-    #[test]
-    fn samples_are_of_what_is_told_once() {
-        let told = [
-            patch(40, 10),
-            patch(0, 20),
-            patch(10, 5),
-            patch(50, 4),
-            patch(52, 1),
-        ];
-        let starts: Vec<u64> = apart(&told).iter().map(|patch| patch.at).collect();
-        assert_eq!(starts, [40]);
-        assert!(apart(&[]).is_empty());
-    }
 }

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use super::fingerprint::fingerprint;
-use super::sealed::can_be;
+use super::sealed::{can_be, is_done};
 use crate::error::Result;
 use crate::source::{Stat, Timestamp};
 use crate::stage::log::{NewFileRecord, SealedFile};
@@ -103,10 +103,16 @@ fn of_sealed(of: &LogOf<'_>, state: &LogState, files: &[SealedFile]) -> Result<L
     for file in files {
         is_same = is_same && can_be(of, state, file)?;
     }
-    Ok(match is_same {
-        true => LogStanding::Sealed,
-        false => LogStanding::Stale,
-    })
+    if !is_same {
+        return Ok(LogStanding::Stale);
+    }
+    for file in files {
+        if !is_done(of, state, file)? {
+            return Ok(LogStanding::Sealed);
+        }
+    }
+    // It has come to its end, and only the removal of its log has not reached the disk.
+    Ok(LogStanding::Committed)
 }
 
 fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Result<LogStanding> {

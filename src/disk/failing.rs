@@ -253,6 +253,11 @@ impl Disk for FailingDisk {
         self.failure.call()?;
         self.disk.sync(of, data)
     }
+
+    fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()> {
+        self.failure.call()?;
+        self.disk.sync_named(file, directory)
+    }
 }
 
 impl DiskFile for FailingFile {

@@ -8,6 +8,7 @@
 mod attributes;
 mod caller;
 mod file;
+mod names;
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -43,6 +44,8 @@ pub struct LocalDisk {
     store: Arc<LocalStore>,
     /// The device of which files could not share bytes when that was tried last; 0 if none is known.
     not_sharing: AtomicU64,
+    /// The source's own device, if a file's new name goes to the disk together with the file there.
+    names_follow: Option<u64>,
 }
 
 /// What a [`Target`] is changed through.
@@ -55,9 +58,12 @@ enum Reached<'a> {
 impl LocalDisk {
     /// Changes what `store` reads.
     pub fn new(store: Arc<LocalStore>) -> LocalDisk {
+        let root = status::of_file(store.root());
+        let device = root.ok().map(|root| root.identity.id.device);
         LocalDisk {
             store,
             not_sharing: AtomicU64::new(0),
+            names_follow: device.filter(|device| names::go_with_files(*device)),
         }
     }
 
@@ -313,6 +319,13 @@ impl Disk for LocalDisk {
                 };
                 sync(file).map_err(failed)
             }
+        }
+    }
+    fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()> {
+        self.sync(Target::Open(file), false)?;
+        match self.names_follow == Some(file.identity().id.device) {
+            true => Ok(()),
+            false => self.sync(directory, false),
         }
     }
 }

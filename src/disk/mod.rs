@@ -189,6 +189,10 @@ pub trait Disk: Send + Sync {
     /// Returns when a file, or the names in a directory, have reached the disk. `data`: without what is not needed to
     /// find the bytes.
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()>;
+
+    /// Returns when a file that has just been made, or got its name, has reached the disk with that name, which is in this
+    /// directory, and with all that was done to names there before.
+    fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()>;
 }
 
 /// A regular file that is opened for writing.

@@ -39,6 +39,8 @@ pub enum Change {
     SetXattr(Of, OsString, Vec<u8>, XattrSetting),
     RemoveXattr(Of, OsString),
     Sync(Of, bool),
+    /// A file, and its name in a directory.
+    SyncNamed(Of, Of),
     Put(Writer, u64, Vec<u8>, Putting),
     SetLen(Writer, u64),
     Allocate(Writer, Allocation),
@@ -251,6 +253,12 @@ impl Disk for RecordingDisk {
         self.disk.sync(of, data)?;
         self.note(Change::Sync(self.of(of), data))
     }
+
+    fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()> {
+        self.disk.sync_named(file, directory)?;
+        let file = self.of(Target::Open(file));
+        self.note(Change::SyncNamed(file, self.of(directory)))
+    }
 }
 
 impl RecordingFile {
@@ -355,7 +363,8 @@ impl Player {
             | Change::SetAttributes(..)
             | Change::SetXattr(..)
             | Change::RemoveXattr(..)
-            | Change::Sync(..) => self.play_on_target(change),
+            | Change::Sync(..)
+            | Change::SyncNamed(..) => self.play_on_target(change),
         }
     }
 
@@ -374,6 +383,10 @@ impl Player {
                 self.of(of, |target| self.disk.remove_xattr(target, name))
             }
             Change::Sync(of, data) => self.of(of, |target| self.disk.sync(target, *data)),
+            Change::SyncNamed(file, directory) => {
+                self.of(file, |target| self.disk.sync(target, false))?;
+                self.of(directory, |target| self.disk.sync(target, false))
+            }
             _ => Ok(()),
         }
     }

@@ -141,7 +141,8 @@ impl Stage {
     }
 
     /// Has the container's files changed in a way that leaves what they hold: a log that is made from now on knows them by what
-    /// `change` says that they are then. None, and nothing is changed, if there is a log, which knows them as they are.
+    /// `change` says that they are then. None, and nothing is changed, if there is a log, which knows them as they are. One that
+    /// was removed does not come back after that.
     pub fn change_base(
         &self,
         change: &mut dyn FnMut() -> (Result<()>, Option<Base>),
@@ -149,6 +150,9 @@ impl Stage {
         let mut log = self.lock_log();
         if log.writer.is_some() {
             return None;
+        }
+        if let Err(e) = log.be_gone() {
+            return Some(Err(e));
         }
         let (changed, base) = change();
         if let Some(base) = base {
@@ -251,11 +255,21 @@ impl StageLog {
         let Err(e) = writer.remove(&self.spot) else {
             self.owed.clear();
             self.set_writer(None);
+            self.may_return = true;
             return Ok(());
         };
         log::debug!("the log of a stage cannot be removed: {e}");
         self.writer = Some(writer);
         self.put_committed(layer)
+    }
+
+    /// Returns when the log that was removed last is gone for good.
+    fn be_gone(&mut self) -> Result<()> {
+        if self.may_return {
+            self.spot.disk.sync(self.spot.names(), false)?;
+            self.may_return = false;
+        }
+        Ok(())
     }
 
     /// Says that the layers up to this one are void, because the container is what the base says now.

@@ -31,8 +31,7 @@ impl Stage {
         let active = layers.pop().unwrap_or_else(nothing);
         // What was begun and never sealed is void, whatever comes next.
         let pending = found.pending().is_some();
-        let is_begun = !found.redo().is_empty() || !found.file_lengths().is_empty();
-        let unsealed = !pending && is_begun;
+        let unsealed = !pending && found.is_begun();
         let layer = active.number();
         let layers = StageLayers {
             active,
@@ -48,6 +47,7 @@ impl Stage {
                 .collect(),
             commit_logged: pending,
             short_until: 0,
+            may_return: false,
             has_log: Arc::new(AtomicBool::new(true)),
             writer: Some(writer),
         };

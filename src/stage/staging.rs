@@ -54,6 +54,8 @@ pub(super) struct StageLog {
     pub(super) commit_logged: bool,
     /// A log that is not longer is not too long.
     pub(super) short_until: u64,
+    /// Whether the last one was removed, and that may not have reached the disk.
+    pub(super) may_return: bool,
 }
 
 pub(super) struct StageLayers {
@@ -84,6 +86,7 @@ impl Stage {
             owed: Vec::new(),
             commit_logged: false,
             short_until: 0,
+            may_return: false,
         };
         Stage::assembled(log, layers, memory, None)
     }

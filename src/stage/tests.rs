@@ -169,9 +169,9 @@ impl Model {
         assert_eq!(found.pending().is_some(), self.sealed);
         if self.sealed {
             let mut bytes = [0; 70];
-            let redo = found.redo().last().unwrap();
-            found.read_redo(redo, 0, &mut bytes).unwrap();
-            assert!(bytes == [3; 70] && redo.offset == 7);
+            let patch = found.patches_of(&found.sealed()[0]).last().unwrap();
+            found.read_logged(patch.logged.start, &mut bytes).unwrap();
+            assert!(bytes == [3; 70] && patch.at == 7);
         } else {
             self.frozen = None;
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use check::{check_index, check_len, check_name, check_range};
 
+use super::patch::{Patch, last_said};
 use super::read::FoundRecord;
 use super::record::{self, Begin, NewFileRecord, Record, SealedFile, SealedTime};
 use super::{Base, LogBytes};
@@ -38,7 +39,8 @@ pub struct LogState {
     /// Layers up to this one are the container's.
     committed: u64,
     highest: u64,
-    redo: Vec<FoundRedo>,
+    /// What files are to hold, by what the seal calls them.
+    redo: BTreeMap<u32, Vec<Patch>>,
     lengths: Vec<(u32, u64)>,
     pending: Option<PendingCommit>,
     /// The bottom first.
@@ -69,16 +71,6 @@ enum LoggedChange {
 pub(in crate::stage) struct FoundLayer {
     pub(in crate::stage) number: u64,
     pub(in crate::stage) arrays: Vec<(Extents, u64)>,
-}
-
-/// Bytes that a file of the container is to have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FoundRedo {
-    pub file: u32,
-    pub offset: u64,
-    pub len: u64,
-    /// Where they are in the log.
-    at: u64,
 }
 
 /// A commit of which the log does not say how it ended.
@@ -117,7 +109,7 @@ impl LogState {
             steps: BTreeMap::new(),
             committed: 0,
             highest: 0,
-            redo: Vec::new(),
+            redo: BTreeMap::new(),
             lengths: Vec::new(),
             pending: None,
             layers: Vec::new(),
@@ -144,13 +136,11 @@ impl LogState {
                 ..
             } => {
                 check_range(offset, len)?;
-                let redo = FoundRedo {
-                    file: index,
-                    offset,
-                    len,
-                    at,
+                let patch = Patch {
+                    at: offset,
+                    logged: at..at + len,
                 };
-                fallible::push(&mut self.redo, redo, DOING)
+                fallible::push(self.redo.entry(index).or_default(), patch, DOING)
             }
             FoundRecord::Bytes {
                 layer,
@@ -296,7 +286,7 @@ impl LogState {
         let Some(PendingCommit::Sealed { files, .. }) = &self.pending else {
             return Ok(());
         };
-        let redo = self.redo.iter().map(|redo| redo.file);
+        let redo = self.redo.keys().copied();
         let lengths = self.lengths.iter().map(|&(file, _)| file);
         let mut changed = redo.chain(lengths);
         match changed.find(|number| !files.iter().any(|file| file.file == *number)) {
@@ -320,6 +310,9 @@ impl LogState {
     /// Makes layers of what is said.
     pub(super) fn settle(&mut self) -> Result<()> {
         self.check_sealed()?;
+        for said in self.redo.values_mut() {
+            *said = last_said(std::mem::take(said));
+        }
         let pending = self.pending.as_ref().map(PendingCommit::layer);
         let mut steps = std::mem::take(&mut self.steps);
         let below: Vec<u64> = self.arrays.iter().map(|&(_, len)| len).collect();
@@ -360,27 +353,21 @@ impl LogState {
         self.pending.as_ref()
     }
 
-    /// What a sealed commit puts into files.
-    pub fn redo(&self) -> &[FoundRedo] {
-        &self.redo
+    /// Whether a commit has begun to say what files are to hold, or how long they are to be.
+    pub fn is_begun(&self) -> bool {
+        !self.redo.is_empty() || !self.lengths.is_empty()
     }
 
-    /// How long a sealed commit makes files: which, and how long.
-    pub fn file_lengths(&self) -> &[(u32, u64)] {
-        &self.lengths
-    }
-
-    /// The same of one of them, if it says so.
+    /// How long a sealed commit makes one of its files, if it says so.
     pub fn file_length(&self, file: &SealedFile) -> Option<u64> {
         let mut lengths = self.lengths.iter().rev();
         let (_, len) = lengths.find(|(number, _)| *number == file.file)?;
         Some(*len)
     }
 
-    /// What a sealed commit puts into one of its files.
-    pub fn redo_of(&self, file: &SealedFile) -> impl Iterator<Item = &FoundRedo> {
-        let number = file.file;
-        self.redo.iter().filter(move |redo| redo.file == number)
+    /// What a sealed commit puts into one of its files: in order, each byte once.
+    pub fn patches_of(&self, file: &SealedFile) -> &[Patch] {
+        self.redo.get(&file.file).map_or(&[], |patches| patches)
     }
 
     /// The files of a sealed commit.
@@ -391,15 +378,9 @@ impl LogState {
         }
     }
 
-    /// Reads a part of what a record has.
-    pub fn read_redo(&self, redo: &FoundRedo, skip: u64, out: &mut [u8]) -> Result<()> {
-        match skip
-            .checked_add(out.len() as u64)
-            .is_some_and(|end| end <= redo.len)
-        {
-            true => LogBytes::Found(Arc::clone(&self.source)).read(redo.at + skip, out),
-            false => Err(crate::error::Error::Bug("more than a record has".into())),
-        }
+    /// Bytes of the log.
+    pub fn read_logged(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        LogBytes::Found(Arc::clone(&self.source)).read(at, out)
     }
 
     /// Whether nothing is staged.

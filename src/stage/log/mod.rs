@@ -8,16 +8,18 @@
 
 mod found;
 mod name;
+mod patch;
 mod read;
 mod record;
 mod writer;
 
 pub(super) use found::FoundLayer;
-pub use found::{FoundRedo, LogState, PendingCommit};
+pub use found::{LogState, PendingCommit};
 pub use name::{
     added_name, container_of_log, drafts_name, is_added_name, is_hidden_name, log_names, move_name,
     new_name,
 };
+pub use patch::{Patch, last_said};
 pub use read::{FoundLog, read_log};
 pub(super) use record::Record;
 pub use record::{CommitRecord, NewFileRecord, RangeSample, SealedFile};

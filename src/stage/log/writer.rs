@@ -422,16 +422,23 @@ impl Drop for LogWriter {
 
 impl SyncRound {
     pub(in crate::stage) fn wait(&self, spot: &LogSpot) -> Result<()> {
-        spot.disk.sync(Target::Open(self.file.source()), true)?;
-        if !self.named {
-            let (path, id) = (&*spot.directory, spot.directory_id);
-            spot.disk.sync(Target::Named { path, id }, false)?;
+        let file = self.file.source();
+        match self.named {
+            true => spot.disk.sync(Target::Open(file), true),
+            false => spot.disk.sync_named(file, spot.names()),
         }
-        Ok(())
     }
 }
 
 impl LogSpot {
+    /// The directory, whose sync is one of all names in it.
+    pub(in crate::stage) fn names(&self) -> Target<'_> {
+        Target::Named {
+            path: &self.directory,
+            id: self.directory_id,
+        }
+    }
+
     pub(super) fn place<'a>(&'a self, name: &'a std::ffi::OsStr) -> Place<'a> {
         Place {
             directory: &self.directory,

@@ -22,7 +22,6 @@ use super::replaced_array::ArrayContent;
 use super::{InUse, SourceDirectory, refused};
 use crate::commit::{Commit, CommitLimits, CommitOutcome, Spot};
 use crate::container::rewrite::Consistency;
-use crate::disk::Target;
 use crate::error::{Error, Result};
 use crate::source::FileKind;
 use crate::stage::{Layer, log_names, new_name};
@@ -291,17 +290,9 @@ impl Tree {
         })?;
         if outcome == CommitOutcome::Published {
             self.end_commit(version, container, &path)?;
-            // As long as there is a log it knows the files by their times: first it has to be gone for good.
-            let (directory, id) = (&*commit.spot.directory, commit.spot.id);
-            let target = Target::Named {
-                path: directory,
-                id,
-            };
+            // As long as there is a log it knows the files by their times.
             if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
-                && let Err(e) = commit
-                    .disk
-                    .sync(target, false)
-                    .and_then(|()| self.set_time_of_all(version, &path, time))
+                && let Err(e) = self.set_time_of_all(version, &path, time)
             {
                 log::warn!("{e}");
             }

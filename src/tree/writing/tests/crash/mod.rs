@@ -11,10 +11,12 @@ mod forged;
 mod image;
 mod matrices;
 mod resumed;
+mod returned;
 mod scenarios;
 mod session;
 mod simulated;
 mod subject;
+mod syncs;
 mod torn;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -107,6 +107,27 @@ impl Session {
     ) -> Arc<Session> {
         let directory = scratch();
         subject.make(of, directory.path());
+        Session::at(directory, subject, commit, (code, sharing))
+    }
+
+    /// Another mount, of what a crash has left.
+    pub(super) fn of_image(
+        image: &Image,
+        subject: &'static Subject,
+        commit: Preference,
+    ) -> Arc<Session> {
+        let directory = scratch();
+        image.store(directory.path());
+        Session::at(directory, subject, commit, (libc::EIO, Sharing::Unknown))
+    }
+
+    fn at(
+        directory: TempDir,
+        subject: &'static Subject,
+        commit: Preference,
+        (code, sharing): (i32, Sharing),
+    ) -> Arc<Session> {
+        let before = Image::load(directory.path());
         let failure = Failure::new(code);
         let mut recording = None;
         let tree = tree_at(directory.path(), commit, |disk| {
@@ -117,7 +138,7 @@ impl Session {
             Some(disk)
         });
         Arc::new(Session {
-            before: Image::load(directory.path()),
+            before,
             first: subject.arrays(&tree).unwrap(),
             subject,
             directory,

@@ -292,6 +292,10 @@ impl SimulatedDisk {
                 let number = self.of(of);
                 self.files[number].sync(*data);
             }
+            Change::SyncNamed(file, directory) => {
+                self.apply(&Change::Sync(file.clone(), false));
+                self.apply(&Change::Sync(directory.clone(), false));
+            }
             other => panic!("not simulated: {other:?}"),
         }
     }

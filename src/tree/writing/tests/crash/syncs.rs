@@ -1,0 +1,74 @@
+//! How often a close waits for the disk.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::scenarios::noise;
+use super::session::Session;
+use super::subject::{FILE, MATRIX, Subject};
+use crate::commit::Preference;
+use crate::disk::recording::{Change, Of, Sharing};
+
+fn session(subject: &'static Subject, sample: &'static str) -> Arc<Session> {
+    let of = (subject, sample);
+    Session::on(of, Preference::InPlace, libc::EIO, Sharing::Unknown)
+}
+
+/// What has been waited for since so many changes: a file with its name, a name, or a file.
+fn waited(session: &Session, since: usize) -> Vec<&'static str> {
+    let changes = session.disk.changes();
+    let kinds = changes[since..].iter().filter_map(|change| match change {
+        Change::SyncNamed(..) => Some("file with its name"),
+        Change::Sync(Of::Named(path), _) if path == Path::new("") => Some("names"),
+        Change::Sync(..) => Some("file"),
+        _ => None,
+    });
+    kinds.collect()
+}
+
+#[test]
+fn a_small_commit_in_place_waits_for_the_disk_twice() {
+    let session = session(&FILE, "chunk-127.blp");
+    for bytes in [vec![7; 40], noise(240)] {
+        let before = session.disk.changes().len();
+        let file = session.open();
+        session.write(file, 304, &bytes);
+        session.close(file);
+        assert_eq!(waited(&session, before), ["file with its name", "file"]);
+    }
+}
+
+#[test]
+fn what_has_been_synced_before_a_commit_in_place_has_its_log() {
+    let session = session(&FILE, "chunk-127.blp");
+    let file = session.open();
+    session.write(file, 304, &[7; 40]);
+    session.sync(file);
+    let before = session.disk.changes().len();
+    session.close(file);
+    assert_eq!(waited(&session, before), ["file", "file"]);
+}
+
+#[test]
+fn a_commit_in_place_of_several_files_waits_for_each_of_them_once() {
+    let session = session(&MATRIX, "m-unpacked-uint");
+    let files = [0, 1].map(|array| session.open_array(array));
+    session.write(files[0], 0, &[0; 4]);
+    session.write(files[1], 4, &2u32.to_le_bytes());
+    session.close(files[0]);
+    let before = session.disk.changes().len();
+    session.set_len(files[1], session.first[1].len() as u64);
+    session.write(files[1], 4, &3u32.to_le_bytes());
+    session.close(files[1]);
+    assert_eq!(waited(&session, before), ["file with its name", "file"]);
+}
+
+#[test]
+fn a_small_commit_of_a_new_file_waits_four_times() {
+    let session = Session::new("chunk-127.blp", Preference::Replace, libc::EIO);
+    let file = session.open();
+    session.write(file, 304, &[7; 40]);
+    session.close(file);
+    let waited = waited(&session, 0);
+    assert_eq!(waited, ["file with its name", "file", "file", "names"]);
+}

@@ -214,6 +214,26 @@ fn the_tree_does_not_know_who_asks() {
             "container",
             "disk",
             "error",
+            "live",
+            "memory",
+            "source",
+            "stage",
+        ],
+    );
+}
+
+/// Names, inodes and listings are the tree's: containers live without them.
+#[test]
+fn the_life_of_containers_knows_no_tree() {
+    assert_uses_only(
+        "live",
+        &[
+            "array",
+            "cache",
+            "commit",
+            "container",
+            "disk",
+            "error",
             "memory",
             "source",
             "stage",

@@ -16,6 +16,7 @@ mod daemon;
 mod disk;
 mod error;
 mod kernel;
+mod live;
 mod memory;
 mod pipeline;
 mod source;

@@ -7,7 +7,7 @@ use log::LevelFilter;
 
 use super::args::MountArgs;
 use super::options::MountOptions;
-use super::preconditions::{self, Places};
+use super::preconditions::{self, MountPaths};
 use super::running::Running;
 use super::{CommandResult, Failure, container, output, writing};
 use crate::array::prefetch::ReadAheadWorkers;
@@ -19,6 +19,7 @@ use crate::disk::Disk;
 use crate::disk::local::LocalDisk;
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
+use crate::live::ContainerSettings;
 use crate::memory;
 use crate::memory::limit::default_limit;
 use crate::source::Store;
@@ -51,7 +52,7 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
 
 /// The child's failures are the parent's to print.
 fn serve_as_child(
-    places: &Places,
+    places: &MountPaths,
     options: &MountOptions,
     log: &Destination,
     readiness: Readiness,
@@ -74,7 +75,7 @@ fn serve_as_child(
 }
 
 fn serve(
-    places: &Places,
+    places: &MountPaths,
     options: &MountOptions,
     log: &Destination,
     readiness: Readiness,
@@ -85,7 +86,7 @@ fn serve(
 }
 
 fn start<'a>(
-    places: &'a Places,
+    places: &'a MountPaths,
     options: &MountOptions,
     log: &Destination,
 ) -> Result<Running<'a>, Failure> {
@@ -118,14 +119,16 @@ fn start<'a>(
     let mut pacing = Pacing::default();
     pacing.slow = options.slow_commit.unwrap_or(pacing.slow);
     let settings = Settings {
-        pacing,
         uid: options.uid,
         gid: options.gid,
         umask: options.umask,
-        preferences: options.preferences,
-        commit: options.commit,
-        settle: options.settle,
-        ..Settings::default()
+        containers: ContainerSettings {
+            preferences: options.preferences,
+            commit: options.commit,
+            pacing,
+            settle: options.settle,
+            settles_stale: false,
+        },
     };
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
     let disk = writable.then_some(disk);
@@ -165,7 +168,11 @@ fn start<'a>(
     })
 }
 
-fn session_options(places: &Places, options: &MountOptions, threads: usize) -> session::Options {
+fn session_options(
+    places: &MountPaths,
+    options: &MountOptions,
+    threads: usize,
+) -> session::Options {
     let mut session = session::Options::new(output::path_text(&places.source), threads);
     session.allow_other = options.allow_other;
     session.direct_io = options.direct_io;

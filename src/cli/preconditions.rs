@@ -12,7 +12,7 @@ use crate::kernel::session;
 
 /// A source and a mountpoint that can be mounted, as absolute paths.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct MountPaths {
     pub(super) source: PathBuf,
     pub(super) mountpoint: PathBuf,
 }
@@ -21,8 +21,8 @@ pub(super) fn check(
     source: &Path,
     mountpoint: &Path,
     options: &MountOptions,
-) -> Result<Places, Failure> {
-    let places = Places {
+) -> Result<MountPaths, Failure> {
+    let places = MountPaths {
         source: check_source(source)?,
         mountpoint: check_mountpoint(mountpoint)?,
     };
@@ -90,8 +90,8 @@ fn check_mountpoint(mountpoint: &Path) -> Result<PathBuf, Failure> {
 
 /// A mount inside its own source would show itself in itself without end. The other way round, a source
 /// below its mountpoint, is hidden from others but not from the daemon, which holds it open.
-fn check_not_nested(places: &Places) -> Result<(), Failure> {
-    let Places { source, mountpoint } = places;
+fn check_not_nested(places: &MountPaths) -> Result<(), Failure> {
+    let MountPaths { source, mountpoint } = places;
     if source == mountpoint {
         return Err(Failure::new(format!(
             "{} is source and mountpoint at once: the mount would hide the containers from \
@@ -167,8 +167,8 @@ fn check_user_mount(options: &MountOptions) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    fn places(source: &str, mountpoint: &str) -> Places {
-        Places {
+    fn places(source: &str, mountpoint: &str) -> MountPaths {
+        MountPaths {
             source: source.into(),
             mountpoint: mountpoint.into(),
         }

@@ -107,8 +107,10 @@ impl Running<'_> {
             true => InUse::Ignored,
             false => InUse::Spared,
         };
-        self.tree.end_packing_by(Instant::now() + PACKING);
-        for (path, why) in self.tree.commit_all(in_use) {
+        self.tree
+            .containers()
+            .end_packing_by(Instant::now() + PACKING);
+        for (path, why) in self.tree.containers().commit_all(in_use) {
             log::warn!("{}: stays staged: {why}", path.display());
         }
         for path in self.tree.half_removed() {

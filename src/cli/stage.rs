@@ -17,7 +17,6 @@ use super::container::{FoundContainer, walk_beside};
 use super::in_mount::InMount;
 use super::orphan_logs::{OrphanLog, find_orphans};
 use super::{CommandResult, Failure, output, size};
-use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::commit::drafts::{DraftsStanding, LeftDrafts, left_drafts};
 use crate::commit::found_logs::{LogBeside, logs_at};
@@ -28,9 +27,9 @@ use crate::daemon::source_lock::{self, Refusal, SourceLock};
 use crate::disk::Disk;
 use crate::disk::local::LocalDisk;
 use crate::error::{Error, plain};
+use crate::live::unmounted::settle;
 use crate::memory::budget::Budget;
 use crate::memory::limit::default_limit;
-use crate::tree::{InUse, Settings, Tree};
 
 /// What a mount has left somewhere.
 enum StagedThing {
@@ -285,7 +284,7 @@ fn commit(found: &StagedThing) -> Result<(), Failure> {
     }
 }
 
-/// By a tree that shows nothing but this container, and nobody sees.
+/// Without a mount: nobody sees the container meanwhile.
 fn commit_container(found: &StagedContainerFile) -> Result<(), Failure> {
     let _lock = lock(found)?;
     if let LeftChanges::Drafts(left) = &found.left
@@ -298,28 +297,13 @@ fn commit_container(found: &StagedContainerFile) -> Result<(), Failure> {
     }
     let store = Arc::clone(&found.container.local);
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));
-    let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
-    let workers = ReadAheadWorkers::new(1).map_err(failed)?;
-    let settings = Settings {
-        preferences: found.container.recognised.preferences,
-        settles_stale: true,
-        ..Settings::default()
-    };
+    let container = &found.container;
     let cache = BlockCache::new(default_limit());
-    let (tree, _nobody) = Tree::new(
-        store,
-        Some(disk),
-        &found.container.path,
-        cache,
-        workers,
-        settings,
-    )?;
-    let settled = tree.commit_left();
-    if let Some((path, why)) = tree.commit_all(InUse::Ignored).into_iter().next() {
-        let why = format!("{}: stays staged: {why}", path.display());
+    let settled = settle(store, disk, &container.path, &container.recognised, cache)?;
+    if let Some(why) = settled.stays {
         return Err(Failure::new(why));
     }
-    match (settled, &found.left) {
+    match (settled.log, &found.left) {
         // It is another log that stays.
         (Err(_), LeftChanges::Log(left)) if !is_there(found, left)? => Ok(()),
         (settled, _) => Ok(settled?),

@@ -101,13 +101,13 @@ impl Mount {
         if options.writable {
             std::thread::Builder::new()
                 .name("new-containers".into())
-                .spawn(move || new_containers.pack_when_quiet())?;
+                .spawn(move || new_containers.containers().pack_when_quiet())?;
             std::thread::Builder::new()
                 .name("put-off-commits".into())
-                .spawn(move || put_off.commit_when_due(Later::PutOff))?;
+                .spawn(move || put_off.containers().commit_when_due(Later::PutOff))?;
             std::thread::Builder::new()
                 .name("large-commits".into())
-                .spawn(move || large.commit_when_due(Later::Large))?;
+                .spawn(move || large.containers().commit_when_due(Later::Large))?;
         }
         Ok(Mount {
             _session: ManuallyDrop::new(session),

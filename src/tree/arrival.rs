@@ -6,55 +6,22 @@
 use std::path::{Path, PathBuf};
 
 use super::inode::Dirent;
-use super::node::{ContainerNode, Node, StoredAt};
+use super::node::{Node, StoredAt};
 use super::ordinary::OrdinaryFile;
 use super::{Attr, InodeId, Tree};
 use crate::commit::added::added_of;
-use crate::container::{self, Candidate, Preferences, Recognised};
+use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::source::{FileKind, Stat, Store};
-
-/// What looking into an entry of the source came to.
-pub(super) enum Recognition {
-    Container(Recognised),
-    Ordinary,
-    /// It may not be read, or another program holds a lease on it: shown as it is, and asked again the next time.
-    Unknown,
-}
-
-impl Recognition {
-    pub(super) fn known(self) -> Option<Recognised> {
-        match self {
-            Recognition::Container(recognised) => Some(recognised),
-            Recognition::Ordinary | Recognition::Unknown => None,
-        }
-    }
-}
-
-pub(super) fn recognise(
-    store: &dyn Store,
-    path: &Path,
-    stat: &Stat,
-    preferences: Preferences,
-) -> Result<Recognition> {
-    if stat.kind != FileKind::File && stat.kind != FileKind::Directory {
-        return Ok(Recognition::Ordinary);
-    }
-    let candidate = Candidate::new(store, path, stat.kind, preferences);
-    match container::recognise(&candidate) {
-        Ok(Some(recognised)) => Ok(Recognition::Container(recognised)),
-        Ok(None) => Ok(Recognition::Ordinary),
-        Err(e) if e.is_permission_denied() || e.is_would_block() => Ok(Recognition::Unknown),
-        Err(e) => Err(e),
-    }
-}
+use crate::live::recognition::{Recognition, recognise};
+use crate::live::{LiveContainer, Places};
+use crate::source::{FileKind, Stat};
 
 /// The node of an entry. A file that becomes a container, or is replaced by another file, is another
 /// inode: the kernel neither lets an inode change its type nor two files share their cached pages.
 pub(super) fn node_of(stat: &Stat, recognised: Option<Recognised>) -> Node {
     let at = StoredAt::of(stat);
     match (recognised, stat.kind) {
-        (Some(recognised), kind) => Node::Container(ContainerNode::new(kind, recognised).into()),
+        (Some(recognised), kind) => Node::Container(LiveContainer::new(kind, recognised).into()),
         (None, FileKind::Directory) => Node::Directory(at.into()),
         (None, FileKind::File) => Node::File(OrdinaryFile::new(at).into()),
         (None, kind) => Node::Special(at.into(), kind),
@@ -171,7 +138,12 @@ impl Tree {
         if stat.kind == FileKind::File && self.ours.contains(stat.identity.id) {
             return Ok(Recognition::Ordinary);
         }
-        let recognised = recognise(&*self.store, path, stat, self.settings.preferences)?;
+        let recognised = recognise(
+            &*self.store,
+            path,
+            stat,
+            self.settings.containers.preferences,
+        )?;
         match &recognised {
             Recognition::Container(container) if self.has_our_files(container, path) => {
                 Ok(Recognition::Ordinary)
@@ -202,28 +174,12 @@ impl Tree {
 
     /// Where the file or directory of the source that an inode stands for lies now, by whichever of its names.
     pub(super) fn locate(&self, inode: InodeId, node: &Node) -> Result<(PathBuf, Stat)> {
-        let mut missing = None;
-        for path in self.inodes.paths(inode) {
-            let why = match self.store.stat(&path) {
-                Ok(stat) if node.is_still(&stat) => return Ok((path, stat)),
-                Ok(_) => self.changed(&path),
-                Err(e) => e,
-            };
-            // What the name looked up last says counts.
-            missing.get_or_insert(why);
-        }
-        Err(missing.unwrap_or(Error::NotFound))
+        self.places.locate(inode, node)
     }
 
     /// Where a container lies: never in a directory that has taken the place of its own.
     pub(super) fn container_path(&self, inode: InodeId) -> Result<PathBuf> {
-        if let Some(parent) = self.inodes.parent(inode)
-            && let node = self.inodes.get(parent)?
-            && let Node::Directory(_) = &*node
-        {
-            self.locate_directory(parent, &node)?;
-        }
-        self.inodes.path(inode)
+        self.places.path(inode.into())
     }
 
     /// Whether an inode is a container: files that lie in the directory of one are not looked into.
@@ -234,7 +190,7 @@ impl Tree {
 
     /// Where files lie that are shown in the directory of a container and are no part of it: in that directory, or if the
     /// container is a file, in one beside it. NotFound if there is none.
-    pub(super) fn beside(&self, inode: InodeId, container: &ContainerNode) -> Result<PathBuf> {
+    pub(super) fn beside(&self, inode: InodeId, container: &LiveContainer) -> Result<PathBuf> {
         let path = self.container_path(inode)?;
         match container.stored {
             FileKind::Directory => Ok(path),
@@ -247,11 +203,7 @@ impl Tree {
 
     /// Where a directory of the source lies now.
     pub(super) fn locate_directory(&self, inode: InodeId, node: &Node) -> Result<PathBuf> {
-        // The root is not looked for by a name.
-        if inode == InodeId::ROOT {
-            return self.inodes.path(inode);
-        }
-        self.locate(inode, node).map(|(path, _)| path)
+        self.places.locate_directory(inode, node)
     }
 
     /// Of what could not be looked at: whoever asks is to look it up afresh.

@@ -2,7 +2,8 @@
 
 use super::ordinary::StalePages;
 use super::{InodeId, Settings};
-use crate::container::MemberStats;
+use crate::live::owner::Owner;
+use crate::live::shown::entry_stat::EntryStat;
 use crate::source::{FileKind, Stat, Timestamp};
 
 /// What `stat` shows.
@@ -27,56 +28,6 @@ pub struct Attr {
     pub is_written: bool,
     /// It follows from arrays that may be written at any moment: the kernel is to ask each time.
     pub follows: bool,
-}
-
-/// Owner, mode and times that a container's entries share.
-#[derive(Debug, Clone, Copy)]
-pub struct Owner {
-    pub uid: u32,
-    pub gid: u32,
-    /// Permission bits of the stored file.
-    pub mode: u16,
-    pub atime: Timestamp,
-    pub mtime: Timestamp,
-    pub ctime: Timestamp,
-}
-
-impl Owner {
-    pub fn of(stat: &Stat) -> Self {
-        Owner {
-            uid: stat.uid,
-            gid: stat.gid,
-            mode: stat.mode,
-            atime: stat.atime,
-            mtime: stat.identity.mtime,
-            ctime: stat.ctime,
-        }
-    }
-
-    /// Of the files of a container together.
-    pub(super) fn of_container(found: &MemberStats) -> Self {
-        let mut owner = Owner::of(&found.own);
-        for member in found.members.iter().flatten() {
-            owner.restrict(member);
-        }
-        owner
-    }
-
-    /// Whether it lets in the same users as another.
-    pub(super) fn lets_in_as(&self, other: &Owner) -> bool {
-        (self.uid, self.gid, self.mode) == (other.uid, other.gid, other.mode)
-    }
-
-    /// An array made of several files may be read by those who may read each of them.
-    pub fn restrict(&mut self, member: &Stat) {
-        if (member.uid, member.gid) != (self.uid, self.gid) {
-            let others = member.mode & 0o7;
-            self.mode &= others << 6 | others << 3 | others;
-        }
-        self.mode &= member.mode;
-        self.mtime = self.mtime.max(member.identity.mtime);
-        self.ctime = self.ctime.max(member.ctime);
-    }
 }
 
 impl Attr {
@@ -165,12 +116,24 @@ impl Attr {
         }
     }
 
-    /// A symbolic link, whose mode nobody looks at.
-    pub(super) fn link(inode: InodeId, owner: &Owner, len: u64, settings: &Settings) -> Attr {
+    /// An entry of a container.
+    pub(super) fn of_entry(inode: InodeId, stat: &EntryStat, settings: &Settings) -> Attr {
+        let attr = match stat.kind {
+            FileKind::Directory => Attr::directory(inode, &stat.owner, settings),
+            // The mode of a link is looked at by nobody.
+            FileKind::Symlink => Attr {
+                kind: FileKind::Symlink,
+                mode: 0o777 & !settings.umask.unwrap_or(0),
+                ..Attr::file(inode, &stat.owner, stat.size, 0, settings)
+            },
+            FileKind::File | FileKind::Other(_) => {
+                Attr::file(inode, &stat.owner, stat.size, stat.stored, settings)
+            }
+        };
         Attr {
-            kind: FileKind::Symlink,
-            mode: 0o777,
-            ..Attr::file(inode, owner, len, 0, settings)
+            is_written: stat.is_written,
+            follows: stat.follows,
+            ..attr
         }
     }
 

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lru::LruCache;
 
 use super::InodeId;
-use super::cookie::{Cookie, NameHash, Numbering};
 use crate::error::Result;
+use crate::live::shown::cookie::{Cookie, NameHash, Numbering};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::set_aside;
 use crate::source::FileKind;

@@ -9,15 +9,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cookie::Cookie;
-use super::entry_table::EntryIndex;
 use super::inode::Dirent;
 use super::kept_names::{NameRun, RunBuilder};
-use super::node::{ContainerNode, Node};
-use super::open_container::OpenContainer;
-use super::version::ContainerVersion;
+use super::node::Node;
 use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
+use crate::live::LiveContainer;
+use crate::live::shown::cookie::Cookie;
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::shown::open_container::OpenContainer;
+use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
 use crate::stage::is_hidden_name;
 
@@ -125,7 +126,7 @@ impl Tree {
             Node::Container(container) => self.list_container(directory, container, after),
             Node::Entry(version, entry) => {
                 if after == Cookie::START {
-                    self.check_current(version)?;
+                    self.live.check_current(version)?;
                 }
                 self.list_inside(directory, version, *entry, after)
             }
@@ -208,10 +209,10 @@ impl Tree {
     fn list_container(
         &self,
         inode: InodeId,
-        container: &ContainerNode,
+        container: &LiveContainer,
         after: Cookie,
     ) -> Result<ListingStep> {
-        let version = self.current(inode, container)?;
+        let version = self.live.current(inode.into(), container)?;
         if container.new.is_new() {
             return self.list_drafts(inode, after);
         }
@@ -241,7 +242,7 @@ impl Tree {
 
     /// What has been put into a new container.
     fn list_drafts(&self, container: InodeId, after: Cookie) -> Result<ListingStep> {
-        let Some(path) = self.drafts_at(container)? else {
+        let Some(path) = self.live.drafts_at(container.into())? else {
             return Ok(ListingStep {
                 directory: container,
                 names: StepNames::Container(Vec::new()),
@@ -277,7 +278,7 @@ impl Tree {
     fn inside(&self, version: &Arc<ContainerVersion>, directory: EntryIndex) -> Result<Inside> {
         Ok(Inside {
             version: Arc::clone(version),
-            opened: self.open_version(version)?,
+            opened: self.live.open_version(version)?,
             directory,
         })
     }

@@ -9,33 +9,20 @@
 
 mod arrival;
 mod attr;
-mod background;
 mod by_name;
-mod cookie;
-mod due;
-mod entry;
-mod entry_table;
-mod hidden;
+mod entries;
+mod half_removed;
 mod inode;
 mod kept_names;
-mod kept_open;
 mod listing;
 mod moves;
-mod newness;
 mod node;
-mod open_container;
 mod open_file;
-mod opening;
 mod ordinary;
 mod ours;
 mod outdated;
-mod pinned;
-mod replacing;
-mod restated;
-mod shared_array;
-mod staged;
+mod places;
 mod status;
-mod version;
 mod writing;
 pub mod xattr;
 
@@ -43,47 +30,43 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
-use crate::commit::Preference;
-use crate::container::Preferences;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::memory::budget::Reclaim;
+use crate::live::recognition::recognise;
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::{ContainerSettings, Containers};
 use crate::source::{Source, Space, Store};
-use crate::stage::StageMemory;
 
+pub use crate::live::shown::cookie::Cookie;
+pub use crate::live::shown::open_entry::PageCache;
+pub use crate::live::{InUse, Later, Pacing};
 pub use attr::Attr;
-pub use cookie::Cookie;
-pub use due::{Later, Pacing};
 pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
-pub use open_file::{HandleId, PageCache};
+pub use open_file::HandleId;
 pub use ordinary::StalePages;
 pub use outdated::OutdatedPages;
-pub use writing::{COMES_BACK, Hole, InUse};
+#[cfg(test)]
+pub(crate) use writing::tests as driven;
+pub use writing::{COMES_BACK, Hole};
 
-use arrival::{node_of, recognise};
-use background::BackgroundWorkers;
-use due::DueCommits;
-use entry_table::EntryIndex;
-use hidden::HalfRemoved;
+use arrival::node_of;
+use half_removed::HalfRemoved;
 use inode::{Dirent, Inodes};
 use kept_names::KeptNames;
 use listing::is_shown;
 use moves::Moves;
-use newness::NewContainers;
 use node::Node;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
 use ordinary::{OrdinaryFile, StillKnown};
 use ours::OurFiles;
 use outdated::Outdated;
-use version::Versions;
-use writing::StagedVersions;
+use places::TreePlaces;
 
 /// What the kernel should forget, because the source changed or may change underneath.
 #[derive(Debug, Clone)]
@@ -102,41 +85,27 @@ pub struct Settings {
     pub uid: Option<u32>,
     pub gid: Option<u32>,
     pub umask: Option<u16>,
-    pub preferences: Preferences,
-    /// How changes of arrays are committed.
-    pub commit: Preference,
-    /// How much of the time of those who close files goes to that.
-    pub pacing: Pacing,
-    /// Whether changes of another version of a container are taken for changes of this one, if they can be.
-    pub settles_stale: bool,
-    /// How long nobody uses a new container before it is packed, if not as long as usual.
-    pub settle: Option<Duration>,
+    pub containers: ContainerSettings,
 }
 
 pub struct Tree {
     store: Arc<dyn Store>,
     /// What the source is changed through; a tree without is read-only.
     disk: Option<Arc<dyn Disk>>,
+    /// The containers that it shows.
+    live: Containers,
+    places: Arc<TreePlaces>,
+    inodes: Arc<Inodes>,
+    moves: Arc<Moves>,
+    open_files: Arc<OpenFiles>,
     /// What was made or written through it.
-    ours: OurFiles,
-    moves: Moves,
-    new_containers: NewContainers,
-    /// Memory for what is written to arrays; none in a tree that is only read.
-    stage_memory: Option<Arc<StageMemory>>,
-    background: Option<BackgroundWorkers>,
-    /// Containers of which something is staged.
-    staged: StagedVersions,
-    due: DueCommits,
+    ours: Arc<OurFiles>,
+    kept_names: Arc<KeptNames>,
+    outdated: Arc<Outdated>,
     half_removed: HalfRemoved,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
     settings: Settings,
-    inodes: Inodes,
-    open_files: OpenFiles,
-    versions: Versions,
-    kept_names: KeptNames,
-    invalidations: Sender<Invalidation>,
-    outdated: Outdated,
 }
 
 /// An opened file.
@@ -165,31 +134,42 @@ impl Tree {
     ) -> Result<(Self, Receiver<Invalidation>)> {
         let (invalidations, receiver) = crossbeam_channel::unbounded();
         let stat = store.stat(root)?;
-        let recognised = recognise(&*store, root, &stat, settings.preferences)?;
-        let versions = Versions::default();
-        let idle: Arc<dyn Reclaim> = Arc::clone(&versions.open) as _;
-        cache.budget().register(Arc::downgrade(&idle));
-        let is_writable = disk.is_some();
+        let preferences = settings.containers.preferences;
+        let recognised = recognise(&*store, root, &stat, preferences)?;
+        let root_node = node_of(&stat, recognised.known());
+        let inodes = Arc::new(Inodes::new(root_node, root, cache.budget()));
+        let places = Arc::new(TreePlaces {
+            store: Arc::clone(&store),
+            inodes: Arc::clone(&inodes),
+            moves: Arc::default(),
+            open_files: Arc::default(),
+            ours: Arc::new(OurFiles::new(cache.budget())),
+            kept_names: Arc::default(),
+            outdated: Arc::default(),
+            invalidations,
+        });
+        let live = Containers::new(
+            Arc::clone(&store),
+            disk.clone(),
+            Arc::clone(&cache),
+            Arc::clone(&places) as _,
+            settings.containers.clone(),
+        );
         let tree = Tree {
-            inodes: Inodes::new(node_of(&stat, recognised.known()), root, cache.budget()),
-            open_files: OpenFiles::default(),
-            versions,
-            kept_names: KeptNames::default(),
             store,
             disk,
-            ours: OurFiles::new(cache.budget()),
-            moves: Moves::default(),
-            new_containers: NewContainers::default(),
-            stage_memory: is_writable.then(|| StageMemory::new(Arc::clone(cache.budget()))),
-            background: is_writable.then(BackgroundWorkers::new),
-            staged: StagedVersions::default(),
-            due: DueCommits::default(),
+            live,
+            inodes,
+            moves: Arc::clone(&places.moves),
+            open_files: Arc::clone(&places.open_files),
+            ours: Arc::clone(&places.ours),
+            kept_names: Arc::clone(&places.kept_names),
+            outdated: Arc::clone(&places.outdated),
+            places,
             half_removed: HalfRemoved::default(),
             cache,
             workers,
             settings,
-            invalidations,
-            outdated: Outdated::default(),
         };
         Ok((tree, receiver))
     }
@@ -203,11 +183,11 @@ impl Tree {
         match &*self.inodes.get(parent)? {
             node @ Node::Directory(_) => self.enter_found(link, node),
             Node::Container(container) => {
-                let version = self.current(parent, container)?;
+                let version = self.live.current(parent.into(), container)?;
                 if container.new.is_new() {
                     return self.lookup_draft(parent, link);
                 }
-                let opened = self.open_version(&version)?;
+                let opened = self.live.open_version(&version)?;
                 match opened.find(EntryIndex::ROOT, name) {
                     Some(entry) => self.enter(&version, &opened, entry, link),
                     None if opened.shows_beside(name) => {
@@ -217,8 +197,8 @@ impl Tree {
                 }
             }
             Node::Entry(version, entry) => {
-                self.check_current(version)?;
-                let opened = self.open_version(version)?;
+                self.live.check_current(version)?;
+                let opened = self.live.open_version(version)?;
                 let child = opened.find(*entry, name).ok_or(Error::NotFound)?;
                 self.enter(version, &opened, child, link)
             }
@@ -233,7 +213,7 @@ impl Tree {
         match gone.as_deref() {
             Some(Node::Container(container)) => {
                 self.kept_names.forget(inode);
-                self.forget_container(container);
+                self.live.close(container);
             }
             Some(Node::Directory(_)) => self.kept_names.forget(inode),
             Some(Node::File(_) | Node::Special(..) | Node::Unseen(_) | Node::Entry(..)) | None => {}
@@ -244,8 +224,9 @@ impl Tree {
     pub fn attr(&self, inode: InodeId) -> Result<Attr> {
         let node = self.inodes.get(inode)?;
         if let Node::Entry(version, entry) = &*node {
-            let opened = self.open_version(version)?;
-            return self.entry_attr(version, &opened, *entry, inode);
+            let opened = self.live.open_version(version)?;
+            let stat = self.live.entry_stat(version, &opened, *entry)?;
+            return Ok(Attr::of_entry(inode, &stat, &self.settings));
         }
         self.notice_change(inode, &node);
         let moment = node.ordinary().map(OrdinaryFile::moment);
@@ -296,7 +277,7 @@ impl Tree {
     pub fn read_link(&self, inode: InodeId) -> Result<OsString> {
         let node = self.inodes.get(inode)?;
         match &*node {
-            Node::Entry(version, entry) => self.open_version(version)?.read_link(*entry),
+            Node::Entry(version, entry) => self.live.open_version(version)?.read_link(*entry),
             _ => {
                 let (path, _) = self.locate(inode, &node)?;
                 self.store.read_link(&path)
@@ -321,13 +302,15 @@ impl Tree {
                 let known = file.opened(moment, source.identity());
                 let stored = Stored::Read(source);
                 set_id = takes_away_bits(&stored);
-                (OpenFile::ordinary(stored, Arc::clone(&node)), known, true)
+                let file = OpenFile::Ordinary(stored, Arc::clone(&node));
+                (file, known, true)
             }
             Node::Entry(version, entry) => {
-                self.check_current(version)?;
-                self.settle_again(version)?;
-                let opened = self.open_entry(version, *entry)?;
+                self.live.check_current(version)?;
+                self.live.settle_again(version)?;
+                let opened = self.live.open_entry(version, *entry)?;
                 let pages = self.keeps_pages(inode, &opened);
+                let opened = OpenFile::Entry(opened);
                 (opened, StillKnown { pages, size: true }, false)
             }
         };
@@ -389,9 +372,9 @@ impl Tree {
         self.open_files.remove(handle);
         if let Ok(closed) = closed {
             if let Some(writer) = closed.array_writer() {
-                self.end_writing(writer);
+                self.live.end_writing(writer);
             }
-            if let Some(derived) = closed.derived() {
+            if let Some(derived) = closed.entry().and_then(|entry| entry.derived()) {
                 let staged = &derived.version.staged;
                 staged.note_edition(derived.entry, derived.edition);
             }
@@ -399,6 +382,11 @@ impl Tree {
         if let Ok(inode) = inode {
             self.note_let_go(inode);
         }
+    }
+
+    /// The containers that it shows.
+    pub fn containers(&self) -> &Containers {
+        &self.live
     }
 
     pub fn space(&self) -> Result<Space> {

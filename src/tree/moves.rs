@@ -120,21 +120,21 @@ const TRIES: usize = 64;
 const TRIES_BEFORE_STARVING: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(200);
 
-impl Tree {
+impl Moves {
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
-    pub fn steady<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
-        let mut before = self.moves.mark();
+    pub(super) fn steady<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut before = self.mark();
         let mut starved = None;
         for tried in 0..TRIES {
             if tried == TRIES_BEFORE_STARVING {
-                starved = Some(self.moves.starve());
+                starved = Some(self.starve());
             }
             let done = work();
             let lost = |e: &Error| e.is_not_found() || matches!(e, Error::Changed { .. });
             if !done.as_ref().is_err_and(lost) {
                 return done;
             }
-            match self.moves.count() {
+            match self.count() {
                 now if now == before => return done,
                 now => before = now,
             }
@@ -142,6 +142,13 @@ impl Tree {
         let done = work();
         drop(starved);
         done
+    }
+}
+
+impl Tree {
+    /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
+    pub fn steady<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
+        self.moves.steady(work)
     }
 }
 

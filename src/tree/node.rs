@@ -4,13 +4,13 @@
 //! container; kept by [`super::inode`], which knows where it lies. A node never changes its kind: what becomes something
 //! else gets another inode; but for a directory that is filled with what makes it a container, which gets another node.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use super::entry_table::EntryIndex;
-use super::newness::NewState;
 use super::ordinary::OrdinaryFile;
-use super::version::ContainerVersion;
 use crate::container::Recognised;
+use crate::live::LiveContainer;
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::version::ContainerVersion;
 use crate::source::{FileId, FileIdentity, FileKind, MountId, Stat};
 
 /// Two words, for there may be millions.
@@ -26,7 +26,7 @@ pub(super) enum Node {
     /// finds another node, or says why not.
     Unseen(FileKind),
     /// A file or directory of the source that is shown as a container's directory.
-    Container(Arc<ContainerNode>),
+    Container(Arc<LiveContainer>),
     /// Something in one version of a container: an array, a view, a text, a directory, a link.
     Entry(Arc<ContainerVersion>, EntryIndex),
 }
@@ -47,44 +47,9 @@ impl StoredAt {
     }
 }
 
-pub(super) struct ContainerNode {
-    /// What it is in the source: a file or a directory.
-    pub(super) stored: FileKind,
-    /// Whether it has just been made.
-    pub(super) new: NewState,
-    known: Mutex<KnownContainer>,
-}
-
-/// A container's format and the version that is shown.
-pub(super) struct KnownContainer {
-    pub(super) recognised: Recognised,
-    /// Of its file or directory, when it was recognised.
-    pub(super) seen: Option<FileIdentity>,
-    /// None until somebody looks into it.
-    pub(super) version: Option<Arc<ContainerVersion>>,
-}
-
-impl ContainerNode {
-    pub(super) fn new(stored: FileKind, recognised: Recognised) -> Self {
-        ContainerNode {
-            stored,
-            new: NewState::default(),
-            known: Mutex::new(KnownContainer {
-                recognised,
-                seen: None,
-                version: None,
-            }),
-        }
-    }
-
-    pub(super) fn known(&self) -> MutexGuard<'_, KnownContainer> {
-        lock(&self.known)
-    }
-}
-
 impl Node {
     /// The container that it is.
-    pub(super) fn container(&self) -> Option<&ContainerNode> {
+    pub(super) fn container(&self) -> Option<&Arc<LiveContainer>> {
         match self {
             Node::Container(container) => Some(container),
             _ => None,
@@ -150,8 +115,4 @@ impl Node {
             Node::Directory(_) | Node::Special(..) | Node::Unseen(_) | Node::Entry(..) => None,
         }
     }
-}
-
-fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

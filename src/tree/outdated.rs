@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::InodeId;
-use super::replacing::OldPages;
+use crate::live::staged::replacing::OldPages;
 
 /// How often the pages of each of these are still to be dropped.
 type WaitingAnswers = Arc<Mutex<HashMap<InodeId, usize>>>;

@@ -27,10 +27,10 @@ fn that_fit(all: Vec<Value>) -> (Vec<Value>, usize) {
 impl Tree {
     /// Containers of which something is staged: how much of it is in memory and in the log, and why it is not committed.
     fn staged_containers(&self) -> Vec<Value> {
-        let staged = self.all_staged().into_iter();
+        let staged = self.live.all_staged().into_iter();
         let each = staged.filter_map(|(inode, version)| {
             let container = version.staged.now()?;
-            let path = self.inodes.path(inode).unwrap_or_default();
+            let path = self.inodes.path(inode.into()).unwrap_or_default();
             let (log, log_bytes) = container.stage.logged().unzip();
             let beside = version.staged.unsettled();
             Some(json!({
@@ -48,10 +48,11 @@ impl Tree {
 
     /// New containers into which something has been put: where that is, it is on the disk.
     fn new_with_drafts(&self) -> Vec<Value> {
-        let new = self.new_containers.all().into_iter();
-        let with_drafts = new.filter(|(inode, _)| self.has_drafts(*inode).unwrap_or(true));
+        let new = self.live.new.all().into_iter();
+        let with_drafts =
+            new.filter(|(inode, _)| self.live.has_drafts((*inode).into()).unwrap_or(true));
         let each = with_drafts.map(|(inode, used)| {
-            let path = self.inodes.path(inode).unwrap_or_default();
+            let path = self.inodes.path(inode.into()).unwrap_or_default();
             json!({
                 "path": self.store.display(&path).to_string_lossy(),
                 "inside": self.text_of_place(&path),
@@ -99,7 +100,7 @@ impl Tree {
             "source_id": self.source_id(),
             "version": env!("CARGO_PKG_VERSION"),
             "open_files": self.open_files.len(),
-            "open_containers": self.versions.open.count(),
+            "open_containers": self.live.open_count(),
             "staged": staged,
             "staged_unlisted": unlisted,
             "half_removed": self.half_removed_names(),

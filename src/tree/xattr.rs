@@ -2,15 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::entry_table::{ContainerNumber, EntryIndex};
 use super::node::Node;
-use super::open_container::OpenContainer;
 use super::{InodeId, Tree};
 use crate::array::Info;
 use crate::container::describe::ratio;
 use crate::error::{Error, Result};
-
-pub(super) const PREFIX: &str = "user.arrayfs.";
+use crate::live::creation::given::PREFIX;
+use crate::live::shown::entry_table::{ContainerNumber, EntryIndex};
+use crate::live::shown::open_container::OpenContainer;
 
 /// Setting it commits everything that is staged at or below what it is set on, and returns when that has been tried.
 pub const COMMIT: &str = "user.arrayfs.commit";
@@ -91,17 +90,20 @@ impl Tree {
     fn own_xattrs(&self, inode: InodeId) -> Result<Option<Vec<(String, String)>>> {
         match &*self.inodes.get(inode)? {
             Node::Container(container) => {
-                let version = self.current(inode, container)?;
-                let opened = self.open_version(&version)?;
-                let staged = version.staged.state().or_else(|| self.new_state(inode));
-                let restated = self.restated(&version)?;
+                let version = self.live.current(inode.into(), container)?;
+                let opened = self.live.open_version(&version)?;
+                let staged = version
+                    .staged
+                    .state()
+                    .or_else(|| self.live.new_state(inode.into()));
+                let restated = self.live.restated(&version)?;
                 let version = restated.version.clone();
                 of_container(&opened, ContainerNumber(0), staged, version).map(Some)
             }
             Node::Entry(version, entry) => {
-                let opened = self.open_version(version)?;
+                let opened = self.live.open_version(version)?;
                 let restated = match opened.shown_array(*entry) {
-                    Some(number) => self.restated_info(version, &opened, number)?,
+                    Some(number) => self.live.restated_info(version, &opened, number)?,
                     None => None,
                 };
                 of_entry(&opened, *entry, restated).map(Some)

@@ -120,10 +120,11 @@ mod tests {
     use std::ffi::OsStr;
     use std::path::Path;
 
-    use super::super::super::node::{ContainerNode, StoredAt};
+    use super::super::super::node::StoredAt;
     use super::super::super::ordinary::OrdinaryFile;
     use super::*;
     use crate::container::{FORMATS, Preferences, Recognised};
+    use crate::live::LiveContainer;
     use crate::memory::budget::Budget;
     use crate::source::local::LocalStore;
     use crate::source::{FileKind, Store};
@@ -172,7 +173,7 @@ mod tests {
                 damage: None,
                 preferences: Preferences::default(),
             };
-            let node = Node::Container(ContainerNode::new(FileKind::File, recognised).into());
+            let node = Node::Container(LiveContainer::new(FileKind::File, recognised).into());
             let stat = self.stat(name);
             (self.inodes.enter(link(name), node).unwrap().0, stat)
         }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::super::entry_table::EntryIndex;
 use super::super::node::Node;
 use super::short_name::ShortName;
 use super::{Dirent, InodeId};
@@ -20,6 +19,7 @@ use crate::cache::VersionId;
 use crate::commit::added::added_path;
 use crate::commit::drafts::drafts_path;
 use crate::error::Result;
+use crate::live::shown::entry_table::EntryIndex;
 use crate::memory::no_memory;
 use crate::source::{FileId, FileKind, MountId, Stat};
 

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::cookie::Cookie;
 use super::super::{InodeId, Settings, Tree};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
+use crate::live::shown::cookie::Cookie;
 use crate::memory::counting::held_after;
 use crate::source::local::LocalStore;
 

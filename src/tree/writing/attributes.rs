@@ -6,21 +6,19 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::entry::WRITABLE;
-use super::super::entry_table::EntryIndex;
 use super::super::node::Node;
-use super::super::version::ContainerVersion;
-use super::super::xattr::{PREFIX, is_offered};
+use super::super::xattr::is_offered;
 use super::super::{Attr, HandleId, InodeId, Tree};
 use super::refused;
-use super::retyped::given_type;
 use crate::commit::added::added_of;
-use crate::commit::base_of;
-use crate::container::MemberStats;
-use crate::container::rewrite::CommitWay;
-use crate::disk::{Caller, Disk, NewAttributes, NewTime, Target, XattrSetting};
+use crate::disk::{Caller, Disk, NewAttributes, Target, XattrSetting};
 use crate::error::{Error, Result};
-use crate::source::{FileIdentity, FileKind, Timestamp};
+use crate::live::creation::given::PREFIX;
+use crate::live::creation::given::given_type;
+use crate::live::shown::entry::WRITABLE;
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::version::ContainerVersion;
+use crate::source::{FileIdentity, FileKind};
 
 /// What a mode of a container says of its files: nobody executes them.
 const READABLE: u32 = 0o666;
@@ -35,7 +33,7 @@ impl Tree {
         to: &NewAttributes,
         caller: Caller,
     ) -> Result<Attr> {
-        self.writable()?;
+        self.live.writable()?;
         let node = self.inodes.get(inode)?;
         // That of an array may be a commit, which takes long.
         if let (Some(len), Node::Entry(..)) = (len, &*node) {
@@ -68,13 +66,13 @@ impl Tree {
             Node::Container(_) => self.set_container_attributes(inode, to, caller, true),
             Node::Entry(version, entry) => {
                 if *entry != EntryIndex::ROOT {
-                    self.check_current(version)?;
+                    self.live.check_current(version)?;
                 }
                 let is_directory = *entry == EntryIndex::ROOT;
                 let to = self.of_entry(version, *entry, to)?;
-                self.set_container_attributes(version.container, &to, caller, is_directory)
+                self.set_container_attributes(version.container.into(), &to, caller, is_directory)
             }
-            _ => self.set_source_attributes(inode, node, self.writable()?, to),
+            _ => self.set_source_attributes(inode, node, self.live.writable()?, to),
         }
     }
 
@@ -85,7 +83,7 @@ impl Tree {
         entry: EntryIndex,
         to: &NewAttributes,
     ) -> Result<NewAttributes> {
-        let opened = self.open_version(version)?;
+        let opened = self.live.open_version(version)?;
         let shows_all = opened.kind(entry)? != FileKind::File || opened.is_written(entry);
         let writable = u32::from(WRITABLE);
         let now = u32::from(version.owner().mode) & writable;
@@ -154,7 +152,7 @@ impl Tree {
     ) -> Result<()> {
         let node = self.inodes.get(inode)?;
         let container = node.container().ok_or(Error::NotADirectory)?;
-        let version = self.current(inode, container)?;
+        let version = self.live.current(inode.into(), container)?;
         let path = self.container_path(inode)?;
         let found = version.recognised.stat(&*self.store, &path)?;
         let all = std::iter::once(&found.own).chain(found.members.iter().flatten());
@@ -165,22 +163,25 @@ impl Tree {
         let mut owners = files.map(|stat| stat.uid);
         if to.uid.is_some_and(|uid| owners.any(|owner| owner != uid)) {
             // A log that is not the container's owner's would not be believed.
-            self.commit_before_move(inode, &node, &path)?;
+            self.live
+                .commit_before_move(inode.into(), container, &path)?;
             if version.staged.state().is_some() {
                 return Err(refused("give away", &path, libc::EBUSY));
             }
         }
-        let now = self.now_or_at_commit(&version, to);
+        let now = self.live.now_or_at_commit(&version, to);
         let own_mode = match container.stored {
             // That of an array is its files' alone.
             FileKind::Directory => to.mode.filter(|_| is_directory),
             _ => to.mode.map(|mode| mode & READABLE),
         };
         if now.changes_times()
-            && !self.set_times(&version, &path, (&found, now.atime, now.mtime))?
+            && !self
+                .live
+                .set_times(&version, &path, (&found, now.atime, now.mtime))?
         {
             // Something has just got into the log.
-            self.now_or_at_commit(&version, to);
+            self.live.now_or_at_commit(&version, to);
         }
         let added = match container.stored {
             FileKind::File => added_of(&*self.store, &path)?,
@@ -194,138 +195,18 @@ impl Tree {
             ..*to
         };
         if others.mode.is_some() || others.uid.is_some() || others.gid.is_some() {
-            self.set_of_files(&version, &path, &found, &others, own_mode)?;
+            self.live
+                .set_of_files(&version, &path, &found, &others, own_mode)?;
         }
         if let Some(staged) = version.staged.now().filter(|_| others.uid.is_some()) {
             // A log has to be the owner's to be believed.
-            let spot = self.log_spot(&version.recognised, &path)?;
+            let spot = self.live.log_spot(&version.recognised, &path)?;
             staged.stage.moved(spot);
         }
-        self.give_drafts(inode, to)?;
+        self.live.give_drafts(inode.into(), to)?;
         self.give_added(added, to)?;
         self.notice_change(inode, &node);
         Ok(())
-    }
-
-    /// What can be set now. The time of a container of which something is staged is that of its commit: the log knows
-    /// the container by the time that it has.
-    fn now_or_at_commit(&self, version: &ContainerVersion, to: &NewAttributes) -> NewAttributes {
-        let Some(staged) = version.staged.now() else {
-            return *to;
-        };
-        // What was taken back needs no log, which would know the files by their old times.
-        if let Err(e) = staged.stage.tidy() {
-            log::warn!("{e}");
-        }
-        if staged.stage.is_clean() {
-            return *to;
-        }
-        match to.mtime {
-            Some(NewTime::At(time)) => staged.stage.set_last_write(time),
-            Some(NewTime::Now) => staged.stage.set_last_write(Timestamp::now()),
-            None => {}
-        }
-        NewAttributes {
-            atime: None,
-            mtime: None,
-            ..*to
-        }
-    }
-
-    /// The files that a commit has left alone get the time that it has given to the others, and so does their directory.
-    pub(super) fn set_time_of_all(
-        &self,
-        version: &Arc<ContainerVersion>,
-        path: &Path,
-        time: Timestamp,
-    ) -> Result<()> {
-        let found = version.recognised.stat(&*self.store, path)?;
-        let mtime = Some(NewTime::At(time));
-        self.set_times(version, path, (&found, None, mtime))
-            .map(drop)
-    }
-
-    /// Sets times of all files. What is stored is the same: the version goes on with the identity that this leaves, and a log that is
-    /// made later knows them by it. False if there is a log already.
-    fn set_times(
-        &self,
-        version: &Arc<ContainerVersion>,
-        path: &Path,
-        (found, atime, mtime): (&MemberStats, Option<NewTime>, Option<NewTime>),
-    ) -> Result<bool> {
-        let to = NewAttributes {
-            atime,
-            mtime,
-            ..NewAttributes::default()
-        };
-        let (staged, mut is_set) = (version.staged.now(), Ok(true));
-        let mut publish_set = || {
-            let set = || {
-                self.set_of_files(version, path, found, &to, None)?;
-                self.sync_files(version, path, found)
-            };
-            let Some(staged) = &staged else {
-                is_set = set().map(|()| true);
-                return Ok(());
-            };
-            let changed = staged.stage.change_base(&mut || {
-                let (set, now) = (set(), version.recognised.stat(&*self.store, path));
-                (set, now.ok().map(|now| base_of(&version.recognised, &now)))
-            });
-            is_set = changed.map_or(Ok(false), |set| set.map(|()| true));
-            // Whatever has failed, what has been set so far is ours.
-            Ok(())
-        };
-        let shown = staged.as_deref();
-        let before = self.publish(version, shown, path, CommitWay::InPlace, &mut publish_set)?;
-        self.forget_blocks(before);
-        is_set
-    }
-
-    /// The power may go when a log that knows the files by these times is on the disk: so they are there before.
-    fn sync_files(
-        &self,
-        version: &ContainerVersion,
-        path: &Path,
-        found: &MemberStats,
-    ) -> Result<()> {
-        let disk = self.writable()?;
-        let members = version.recognised.format.members();
-        for (name, stat) in members.iter().zip(&found.members) {
-            if let Some(stat) = stat {
-                let (path, id) = (&*path.join(name), stat.identity.id);
-                disk.sync(Target::Named { path, id }, false)?;
-            }
-        }
-        let id = found.own.identity.id;
-        match members.is_empty() {
-            true => disk.sync(Target::Named { path, id }, false),
-            false => Ok(()),
-        }
-    }
-
-    fn set_of_files(
-        &self,
-        version: &ContainerVersion,
-        path: &Path,
-        found: &MemberStats,
-        of_files: &NewAttributes,
-        own_mode: Option<u32>,
-    ) -> Result<()> {
-        let disk = self.writable()?;
-        let members = version.recognised.format.members().iter();
-        for (name, stat) in members.zip(&found.members) {
-            if let Some(stat) = stat {
-                let (path, id) = (&*path.join(name), stat.identity.id);
-                disk.set_attributes(Target::Named { path, id }, of_files)?;
-            }
-        }
-        let own = NewAttributes {
-            mode: own_mode,
-            ..*of_files
-        };
-        let id = found.own.identity.id;
-        disk.set_attributes(Target::Named { path, id }, &own)
     }
 
     pub fn set_xattr(
@@ -335,7 +216,7 @@ impl Tree {
         value: &[u8],
         how: XattrSetting,
     ) -> Result<()> {
-        self.writable()?;
+        self.live.writable()?;
         if let Some(done) = self.requested(inode, name) {
             return done;
         }
@@ -364,7 +245,7 @@ impl Tree {
         name: &OsStr,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        let disk = self.writable()?;
+        let disk = self.live.writable()?;
         if !is_offered(name) {
             return Err(Error::Unsupported);
         }

@@ -29,11 +29,11 @@ impl Tree {
         let node = self.inodes.get(inode)?;
         let Node::File(of) = &*node else {
             return match &*node {
-                Node::Entry(version, entry) => self.open_entry_for_writing(inode, version, *entry),
+                Node::Entry(version, entry) => self.open_array_for_writing(inode, version, *entry),
                 _ => self.open(inode),
             };
         };
-        let disk = self.writable()?;
+        let disk = self.live.writable()?;
         let stays = self.stay_in_new(inode);
         let moment = of.moment();
         let file = match self.by_a_name(inode, of, |path| disk.open(path, of.at.id)) {
@@ -42,7 +42,7 @@ impl Tree {
         };
         self.ours.add(of.at.id)?;
         let known = of.opened(moment, file.source().identity());
-        let opened = OpenFile::ordinary(Stored::Written(file), Arc::clone(&node));
+        let opened = OpenFile::Ordinary(Stored::Written(file), Arc::clone(&node));
         let handle = self.open_files.insert(inode, opened);
         if stays.is_some() {
             self.note_use(inode);
@@ -84,7 +84,7 @@ impl Tree {
     ) -> Result<usize> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
-            return self.write_array(writer, offset, bytes, how);
+            return self.live.write_array(writer, offset, bytes, how);
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.put(offset, bytes, how, caller))
@@ -111,7 +111,7 @@ impl Tree {
         len: u64,
         caller: Caller,
     ) -> Result<()> {
-        let disk = self.writable()?;
+        let disk = self.live.writable()?;
         let node = self.inodes.get(inode)?;
         let of = match &*node {
             Node::File(of) => of,
@@ -141,7 +141,7 @@ impl Tree {
     ) -> Result<()> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
-            return self.allocate_array(writer, what);
+            return self.live.allocate_array(writer, what);
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.allocate(what, caller))
@@ -192,7 +192,7 @@ impl Tree {
     pub fn sync(&self, inode: InodeId, handle: HandleId, data: bool) -> Result<()> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
-            return self.sync_array(writer);
+            return self.live.sync_array(writer);
         }
         match (open.source(), &self.disk) {
             (Some(source), Some(disk)) => {
@@ -201,7 +201,7 @@ impl Tree {
                 self.sync_added_above(inode)
             }
             _ => match self.inodes.get(inode).as_deref() {
-                Ok(Node::Entry(version, _)) => self.sync_staged(version),
+                Ok(Node::Entry(version, _)) => self.live.sync_staged(version),
                 // Nothing was written.
                 _ => Ok(()),
             },
@@ -213,7 +213,7 @@ impl Tree {
         let Some(disk) = &self.disk else {
             return Ok(());
         };
-        if let Some(done) = self.sync_new(inode) {
+        if let Some(done) = self.live.sync_new(inode.into()) {
             return done;
         }
         let node = self.inodes.get(inode).ok();
@@ -221,8 +221,8 @@ impl Tree {
             // The names of its arrays are never dirty, what is staged of it is.
             let version = container.known().version.clone();
             if let Some(version) = version {
-                self.commit_put_off(&version)?;
-                self.sync_staged(&version)?;
+                self.live.commit_put_off(&version)?;
+                self.live.sync_staged(&version)?;
             }
             return self.sync_beside(inode, container);
         }

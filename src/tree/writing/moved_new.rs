@@ -7,7 +7,6 @@
 use std::ffi::OsStr;
 
 use super::super::inode::Dirent;
-use super::super::node::ContainerNode;
 use super::super::{InodeId, Tree};
 use super::rename::Side;
 use super::{SourceDirectory, refused};
@@ -17,6 +16,7 @@ use crate::commit::new_container::{NewContainerPlace, NewModes};
 use crate::commit::tidy::remove_tree;
 use crate::disk::{Caller, NewAttributes, NewTime, Renaming};
 use crate::error::{Error, Result};
+use crate::live::LiveContainer;
 use crate::source::Stat;
 use crate::stage::drafts_name;
 
@@ -33,10 +33,10 @@ impl<'a> Emptied<'a> {
         Emptied { tree, containers }
     }
 
-    pub(super) fn add(&mut self, inode: InodeId, container: &ContainerNode) -> Result<()> {
+    pub(super) fn add(&mut self, inode: InodeId, container: &LiveContainer) -> Result<()> {
         let _turn = container.new.take_turn();
-        let _alone = self.tree.new_containers.alone();
-        self.tree.end_empty(inode, container)?;
+        let _alone = self.tree.live.new.alone();
+        self.tree.live.end_empty(inode.into(), container)?;
         self.containers.push(inode);
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Tree {
             return Ok(false);
         };
         // What a daemon before has left is found when it is looked into.
-        self.current(inode, container)?;
+        self.live.current(inode.into(), container)?;
         let is_free = || -> Result<bool> {
             let found = self.store.stat(&self.directory(to.0)?.join(to.1));
             Ok(found.is_err_and(|e| e.is_not_found()))
@@ -87,7 +87,7 @@ impl Tree {
             return Err(refused("rename", &path, libc::EBUSY));
         };
         self.moves.let_others_through();
-        let alone = self.new_containers.alone();
+        let alone = self.live.new.alone();
         let moving = self.moves.begin();
         if !container.new.is_new() || !is_free()? {
             return Ok(false);
@@ -102,21 +102,21 @@ impl Tree {
 
     fn move_new(
         &self,
-        (inode, container): (InodeId, &ContainerNode),
+        (inode, container): (InodeId, &LiveContainer),
         moved: &Side,
         to: (InodeId, &OsStr),
     ) -> Result<()> {
-        let (disk, drafts) = (self.writable()?, self.drafts(inode)?);
+        let (disk, drafts) = (self.live.writable()?, self.live.drafts(inode.into())?);
         let (from, path) = (drafts.ok_or(Error::NotFound)?, self.container_path(inode)?);
         let stat = self.store.stat(&path)?;
         let recognised = container.known().recognised.clone();
-        if !self.is_pristine(&recognised, &path)? {
+        if !self.live.is_pristine(&recognised, &path)? {
             return Err(self.changed(&path));
         }
         let directory = self.directory(to.0)?;
         directory.new_place(to.1)?;
-        let (old, new) = (self.spot(&path)?, spot_in(&directory, to.1));
-        self.make_way(&drafts_path(&directory.join(to.1)))?;
+        let (old, new) = (self.live.spot(&path)?, spot_in(&directory, to.1));
+        self.live.make_way(&drafts_path(&directory.join(to.1)))?;
         self.make_empty_as(&new, container, &stat)?;
         let (old_drafts, new_drafts) = (drafts_name(&old.name), drafts_name(to.1));
         let renamed = disk.rename(
@@ -134,19 +134,19 @@ impl Tree {
         let link = Dirent::new(to.0, to.1);
         self.inodes.renamed(&moved.link, &link, &moved.stat);
         // The empty container is another file now.
-        self.forget_container(container);
+        self.live.close(container);
         container.known().version = None;
         container.new.begin(from.id);
-        self.new_containers.used(inode);
+        self.live.new.used(inode.into());
         Ok(())
     }
 
     /// Makes an empty container under another name, with the rights that one has.
-    fn make_empty_as(&self, spot: &Spot, container: &ContainerNode, stat: &Stat) -> Result<()> {
+    fn make_empty_as(&self, spot: &Spot, container: &LiveContainer, stat: &Stat) -> Result<()> {
         let creation = container.known().recognised.format.creation();
         let creation = creation.ok_or(Error::ReadOnly)?;
         let at = NewContainerPlace {
-            disk: self.writable()?,
+            disk: self.live.writable()?,
             store: &self.store,
             spot,
             members: creation.members(),
@@ -180,7 +180,7 @@ impl Tree {
         let _turn = container.new.take_turn();
         let path = self.container_path(inode)?;
         let recognised = container.known().recognised.clone();
-        if container.new.is_new() || !self.is_pristine(&recognised, &path)? {
+        if container.new.is_new() || !self.live.is_pristine(&recognised, &path)? {
             return Ok(());
         }
         let stat = self.store.stat(&path)?;
@@ -188,10 +188,10 @@ impl Tree {
             uid: stat.uid,
             gid: stat.gid,
         };
-        let drafts = self.make_drafts(&path, owner)?;
+        let drafts = self.live.make_drafts(&path, owner)?;
         container.new.begin(drafts.id);
-        self.watch(inode);
-        self.forget_entries(inode);
+        self.live.watch(inode.into());
+        self.live.forget_entries(inode.into());
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::{Attr, InodeId, Open, Tree};
 use super::refused_saying;
+use crate::commit::Spot;
 use crate::container::creation::format_named;
 use crate::disk::{Caller, NewEntry};
 use crate::error::{Error, Result};
@@ -27,8 +28,8 @@ impl Tree {
         exclusive: bool,
         caller: Caller,
     ) -> Result<(Attr, Open)> {
-        let disk = self.writable()?;
-        let _stays = self.new_containers.stay();
+        let disk = self.live.writable()?;
+        let _stays = self.live.new.stay();
         if let node = self.inodes.get(parent)?
             && let Some(container) = node.container()
             && !container.new.is_new()
@@ -51,7 +52,7 @@ impl Tree {
         if let Some(of) = node.ordinary() {
             of.opened(of.moment(), identity);
         }
-        let opened = OpenFile::ordinary(Stored::Written(file), node);
+        let opened = OpenFile::Ordinary(Stored::Written(file), node);
         let handle = self.open_files.insert(attr.inode, opened);
         let open = Open {
             handle,
@@ -71,8 +72,8 @@ impl Tree {
         what: NewEntry<'_>,
         caller: Caller,
     ) -> Result<Attr> {
-        let disk = self.writable()?;
-        let _stays = self.new_containers.stay();
+        let disk = self.live.writable()?;
+        let _stays = self.live.new.stay();
         if let NewEntry::Directory { mode } = what
             && let Some(format) = format_named(name)
             && !self.is_below_container(parent)
@@ -100,8 +101,8 @@ impl Tree {
 
     /// Gives a file another name. Counts one look-up.
     pub fn link(&self, file: InodeId, parent: InodeId, name: &OsStr) -> Result<Attr> {
-        let disk = self.writable()?;
-        let _stays = self.new_containers.stay();
+        let disk = self.live.writable()?;
+        let _stays = self.live.new.stay();
         self.refuse_in_container(parent, name)?;
         let directory = self.directory_to_fill(parent, name)?;
         let node = self.inodes.get(file)?;
@@ -124,8 +125,8 @@ impl Tree {
 
     /// Removes a name that is no directory's.
     pub fn unlink(&self, parent: InodeId, name: &OsStr) -> Result<()> {
-        let disk = self.writable()?;
-        let _stays = self.new_containers.stay();
+        let disk = self.live.writable()?;
+        let _stays = self.live.new.stay();
         if self.removes_entry(parent, name, false)? {
             return Ok(());
         }
@@ -143,7 +144,7 @@ impl Tree {
 
     /// Removes a directory: of the source, if it is empty, or of a container.
     pub fn remove_directory(&self, parent: InodeId, name: &OsStr) -> Result<()> {
-        let disk = self.writable()?;
+        let disk = self.live.writable()?;
         if self.removes_entry(parent, name, true)? {
             return Ok(());
         }
@@ -153,11 +154,19 @@ impl Tree {
         let (inode, node) = self.as_looked_up(&link, &stat)?;
         match &*node {
             Node::Container(container) => {
-                match self.remove_new(inode, container, directory.place(name)) {
+                match self
+                    .live
+                    .remove_new(inode.into(), container, directory.place(name))
+                {
                     Some(removed) => removed?,
                     None => self.remove_container(inode, container, &directory, name, &stat)?,
                 }
-                self.discard_staged(&node, &directory, name);
+                let at = Spot {
+                    directory: directory.path.clone(),
+                    id: directory.id,
+                    name: name.to_owned(),
+                };
+                self.live.discard_removed(container, &at);
             }
             _ => disk.remove_directory(directory.place(name))?,
         }
@@ -178,7 +187,7 @@ impl Tree {
     /// A name led to this, and is gone.
     pub(super) fn forget_name(&self, link: &Dirent, stat: &Stat) {
         if let Some(Node::Container(container)) = self.inodes.unlinked(link, stat).as_deref() {
-            self.forget_container(container);
+            self.live.close(container);
         }
         if stat.kind == FileKind::File && stat.nlink < 2 {
             self.ours.remove(stat.identity.id);

@@ -6,17 +6,18 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::cookie::Cookie;
-use super::super::entry_table::EntryIndex;
 use super::super::listing::is_shown;
-use super::super::node::{ContainerNode, Node};
-use super::super::open_container::OpenContainer;
-use super::super::version::ContainerVersion;
+use super::super::node::Node;
 use super::super::{InodeId, Tree};
 use super::{SourceDirectory, refused};
 use crate::commit::added::{added_of, remove_empty};
 use crate::disk::Place;
 use crate::error::{Error, Result};
+use crate::live::LiveContainer;
+use crate::live::shown::cookie::Cookie;
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::shown::open_container::OpenContainer;
+use crate::live::version::ContainerVersion;
 use crate::source::{FileKind, Stat};
 
 /// What is told of an array that was removed while its container stays.
@@ -32,13 +33,14 @@ impl Tree {
         is_directory: bool,
     ) -> Result<bool> {
         let (version, at) = match &*self.inodes.get(parent)? {
-            Node::Container(container) if !container.new.is_new() => {
-                (self.current(parent, container)?, EntryIndex::ROOT)
-            }
+            Node::Container(container) if !container.new.is_new() => (
+                self.live.current(parent.into(), container)?,
+                EntryIndex::ROOT,
+            ),
             Node::Entry(version, entry) => (Arc::clone(version), *entry),
             _ => return Ok(false),
         };
-        let opened = self.open_version(&version)?;
+        let opened = self.live.open_version(&version)?;
         let Some(entry) = opened.find(at, name) else {
             return match at == EntryIndex::ROOT && opened.shows_beside(name) {
                 true => Ok(false),
@@ -51,7 +53,7 @@ impl Tree {
             _ => {}
         }
         if is_directory && !is_empty(&opened, entry)? {
-            let path = self.inodes.path(version.container)?.join(name);
+            let path = self.inodes.path(version.container.into())?.join(name);
             return Err(refused("remove", &path, libc::ENOTEMPTY));
         }
         version.hidden.add(entry);
@@ -64,9 +66,9 @@ impl Tree {
 
     /// What is removed of a container is known as long as the mount lives, whatever the kernel forgets.
     fn remember_half_removed(&self, version: &Arc<ContainerVersion>) {
-        let added = self.half_removed.insert(version.container, version);
+        let added = self.half_removed.insert(version.container.into(), version);
         if added {
-            self.inodes.hold(version.container);
+            self.inodes.hold(version.container.into());
         }
     }
 
@@ -82,7 +84,7 @@ impl Tree {
             let (Some(true), Ok(path), Ok(opened)) = (
                 node.and_then(|node| is_shown(&node)),
                 self.inodes.path(inode),
-                self.open_version(&version),
+                self.live.open_version(&version),
             ) else {
                 continue;
             };
@@ -99,13 +101,13 @@ impl Tree {
     pub(super) fn remove_container(
         &self,
         inode: InodeId,
-        container: &ContainerNode,
+        container: &LiveContainer,
         above: &SourceDirectory,
         name: &OsStr,
         stat: &Stat,
     ) -> Result<()> {
-        let version = self.current(inode, container)?;
-        let opened = self.open_version(&version)?;
+        let version = self.live.current(inode.into(), container)?;
+        let opened = self.live.open_version(&version)?;
         let not_empty = || refused("remove", &above.join(name), libc::ENOTEMPTY);
         if !is_empty(&opened, EntryIndex::ROOT)? {
             return Err(not_empty());
@@ -115,7 +117,7 @@ impl Tree {
             _ => {
                 let path = above.join(name);
                 if added_of(&*self.store, &path)?.is_some() {
-                    remove_empty(self.writable()?, &self.spot(&path)?)?;
+                    remove_empty(self.live.writable()?, &self.live.spot(&path)?)?;
                 }
                 Some(Vec::new())
             }
@@ -133,7 +135,7 @@ impl Tree {
 
     /// Removes a container's file, or its directory with these files in it.
     fn remove_files(&self, place: Place<'_>, stat: &Stat, files: Vec<OsString>) -> Result<()> {
-        let disk = self.writable()?;
+        let disk = self.live.writable()?;
         if stat.kind != FileKind::Directory {
             return disk.unlink(place);
         }

@@ -6,24 +6,21 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
-use super::super::arrival::recognise;
-use super::super::entry_table::EntryIndex;
 use super::super::inode::Dirent;
-use super::super::listing::is_shown;
 use super::super::moves::Moving;
-use super::super::newness::UNFILLED;
-use super::super::node::{ContainerNode, Node};
+use super::super::node::Node;
 use super::super::{InodeId, Tree};
-use super::commit::moves_its_log;
 use super::moved_new::Emptied;
-use super::packing::Settled;
-use super::{InUse, SourceDirectory, refused};
-use crate::commit::tidy::remove_tree;
-use crate::container::Recognised;
+use super::{SourceDirectory, refused};
 use crate::disk::Renaming;
 use crate::error::{Error, Result};
+use crate::live::InUse;
+use crate::live::LiveContainer;
+use crate::live::committing::moves_its_log;
+use crate::live::creation::newness::UNFILLED;
+use crate::live::creation::packing::PackOutcome;
+use crate::live::shown::entry_table::EntryIndex;
 use crate::source::{FileKind, Stat};
-use crate::stage::new_name;
 
 /// A name that is renamed, and what it led to before.
 pub(super) struct Side {
@@ -47,7 +44,7 @@ impl Tree {
         to: (InodeId, &OsStr),
         how: Renaming,
     ) -> Result<()> {
-        self.writable()?;
+        self.live.writable()?;
         if self.renames_entry(from, to, how)? {
             return Ok(());
         }
@@ -93,7 +90,7 @@ impl Tree {
         // If it has come to nothing, that is what is found.
         follow
             .iter()
-            .for_each(|path| self.finish_moving_added(path));
+            .for_each(|path| self.live.finish_moving_added(path));
         renamed?;
         match (how, replaced) {
             (Renaming::Exchange, Some(stat)) => {
@@ -112,7 +109,7 @@ impl Tree {
         self.names_changed(from.0);
         self.names_changed(to.0);
         begun.moving.made();
-        self.follow_all();
+        self.live.follow_all();
         drop(begun);
         self.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {
@@ -143,7 +140,10 @@ impl Tree {
             {
                 let replaced = self.as_looked_up(link, stat)?.1;
                 self.replace_directory(moved, directory, &link.name)?;
-                self.discard_staged(&replaced, directory, &link.name);
+                if let Some(container) = replaced.container() {
+                    let at = self.live.spot(&directory.join(&link.name))?;
+                    self.live.discard_removed(container, &at);
+                }
                 Ok(())
             }
             _ => {
@@ -151,7 +151,7 @@ impl Tree {
                     moved.directory.place(&moved.link.name),
                     directory.place(&link.name),
                 );
-                self.writable()?.rename(old, new, how)
+                self.live.writable()?.rename(old, new, how)
             }
         }
     }
@@ -174,10 +174,10 @@ impl Tree {
         let replaces = replaced.is_some_and(|stat| is_one_file(link, stat));
         let mut follow = Vec::new();
         if is_one_file(&moved.link, &moved.stat) || how != Renaming::Exchange && replaces {
-            follow.extend(self.begin_moving_added(&old, &new, (how, replaces))?);
+            follow.extend(self.live.begin_moving_added(&old, &new, (how, replaces))?);
         }
         if how == Renaming::Exchange && replaces {
-            follow.extend(self.begin_moving_added(&new, &old, (how, false))?);
+            follow.extend(self.live.begin_moving_added(&new, &old, (how, false))?);
         }
         Ok(follow)
     }
@@ -236,11 +236,11 @@ impl Tree {
     /// What is, or was before it was removed, the entry of this name in the directory of a container; and whether it is shown.
     fn entry_of(
         &self,
-        (inode, container): (InodeId, &ContainerNode),
+        (inode, container): (InodeId, &LiveContainer),
         name: &OsStr,
     ) -> Result<Option<(EntryIndex, bool)>> {
-        let version = self.current(inode, container)?;
-        let opened = self.open_version(&version)?;
+        let version = self.live.current(inode.into(), container)?;
+        let opened = self.live.open_version(&version)?;
         let shown = opened.find(EntryIndex::ROOT, name);
         let removed = || opened.find_hidden(EntryIndex::ROOT, name);
         Ok(match shown {
@@ -253,12 +253,12 @@ impl Tree {
     fn rename_into(
         &self,
         from: (InodeId, &OsStr),
-        (parent, container): (InodeId, &ContainerNode),
+        (parent, container): (InodeId, &LiveContainer),
         entry: EntryIndex,
     ) -> Result<()> {
         let moved = self.side(from)?;
         self.as_looked_up(&moved.link, &moved.stat)?;
-        let version = self.current(parent, container)?;
+        let version = self.live.current(parent.into(), container)?;
         let path = moved.directory.join(from.1);
         if moved.stat.kind != FileKind::File {
             return Err(refused("rename", &path, libc::EXDEV));
@@ -267,8 +267,10 @@ impl Tree {
         if source.identity().id != moved.stat.identity.id {
             return Err(self.changed(&path));
         }
-        self.replace_array(&version, entry, source)?;
-        self.writable()?.unlink(moved.directory.place(from.1))?;
+        self.live.replace_array(&version, entry, source)?;
+        self.live
+            .writable()?
+            .unlink(moved.directory.place(from.1))?;
         self.forget_name(&moved.link, &moved.stat);
         self.tidy_added(from.0);
         Ok(())
@@ -328,13 +330,14 @@ impl Tree {
             for (inode, node, path) in &containers {
                 if let Some(container) = node.container() {
                     // What a daemon before has left is found when it is looked into.
-                    self.current(*inode, container)?;
+                    self.live.current((*inode).into(), container)?;
                     self.settle_to_move((*inode, container), path, emptied)?;
+                    let id = (*inode).into();
+                    self.live.commit_before_move(id, container, path)?;
                 }
-                self.commit_before_move(*inode, node, path)?;
             }
             self.moves.let_others_through();
-            let (any, new) = (!containers.is_empty(), &self.new_containers);
+            let (any, new) = (!containers.is_empty(), &self.live.new);
             let (alone, stays) = (any.then(|| new.alone()), (!any).then(|| new.stay()));
             let moving = self.moves.begin();
             if containers.iter().all(|(_, node, _)| is_clean(node)) {
@@ -352,15 +355,15 @@ impl Tree {
     /// A new container takes the place of another, or another its place, when it is packed, or as the empty one that it is.
     fn settle_to_move(
         &self,
-        (inode, container): (InodeId, &ContainerNode),
+        (inode, container): (InodeId, &LiveContainer),
         path: &Path,
         emptied: &mut Emptied<'_>,
     ) -> Result<()> {
         let busy = || refused("rename", path, libc::EBUSY);
-        match self.settle_new(inode, InUse::Spared) {
-            Ok(Settled::Packed) => Ok(()),
-            Ok(Settled::Empty) => emptied.add(inode, container).map_err(|_| busy()),
-            Ok(Settled::Unfilled) => {
+        match self.live.settle_new(inode.into(), InUse::Spared) {
+            Ok(PackOutcome::Packed) => Ok(()),
+            Ok(PackOutcome::Empty) => emptied.add(inode, container).map_err(|_| busy()),
+            Ok(PackOutcome::Unfilled) => {
                 let shown = self.store.display(path);
                 log::warn!("{}: cannot be renamed: {UNFILLED}", shown.display());
                 Err(busy())
@@ -380,88 +383,7 @@ impl Tree {
         })
     }
 
-    /// A container that is a file takes the place of an empty directory, or a directory that of such a container: they
-    /// change places, and then the one that was replaced goes.
-    fn replace_other_kind(
-        &self,
-        moved: &Side,
-        directory: &SourceDirectory,
-        name: &OsStr,
-        replaced: &Stat,
-    ) -> Result<()> {
-        let disk = self.writable()?;
-        let (old, new) = (
-            moved.directory.place(&moved.link.name),
-            directory.place(name),
-        );
-        let is_container = self.is_named_container(&moved.link, &moved.stat);
-        if moved.stat.kind != FileKind::Directory && !is_container {
-            return disk.rename(old, new, Renaming::Over);
-        }
-        let path = directory.join(name);
-        let is_full = match replaced.kind {
-            FileKind::Directory => !self.is_empty(&path)?,
-            // A container takes the place of a container; for a directory it is one that is not empty.
-            _ => !is_container,
-        };
-        if is_full {
-            return Err(refused("replace", &path, libc::ENOTEMPTY));
-        }
-        disk.rename(old, new, Renaming::Exchange)?;
-        let removed = match replaced.kind {
-            FileKind::Directory => disk.remove_directory(old),
-            _ => disk.unlink(old),
-        };
-        if removed.is_err() {
-            disk.rename(old, new, Renaming::Exchange)?;
-        }
-        removed
-    }
-
-    /// A container that is a directory takes the place of another: they change places, and then the other one goes. If there
-    /// is more in it than its own files, that is more than is replaced.
-    fn replace_directory(
-        &self,
-        moved: &Side,
-        directory: &SourceDirectory,
-        name: &OsStr,
-    ) -> Result<()> {
-        let (disk, path) = (self.writable()?, directory.join(name));
-        let found = self.recognise_here(&path)?;
-        let members = found.format.members();
-        let mut others = false;
-        self.store.list(&path, &mut |name, _| {
-            let is_own = members.iter().any(|member| OsStr::new(member) == name);
-            others |= is_shown(name) && !is_own;
-        })?;
-        if others {
-            return Err(refused("replace", &path, libc::ENOTEMPTY));
-        }
-        let (old, new) = (
-            moved.directory.place(&moved.link.name),
-            directory.place(name),
-        );
-        disk.rename(old, new, Renaming::Exchange)?;
-        // From here on it is one that has been replaced, whether or not it can be removed.
-        let hidden = new_name(&moved.link.name);
-        if let Err(e) = disk.rename(old, moved.directory.place(&hidden), Renaming::NoReplace) {
-            disk.rename(old, new, Renaming::Exchange)?;
-            return Err(e);
-        }
-        let spot = self.spot(&moved.directory.join(&moved.link.name))?;
-        if let Err(e) = remove_tree(disk, &*self.store, &spot, &hidden) {
-            log::warn!("{e}");
-        }
-        Ok(())
-    }
-
-    fn recognise_here(&self, path: &Path) -> Result<Recognised> {
-        let stat = self.store.stat(path)?;
-        let found = recognise(&*self.store, path, &stat, self.settings.preferences)?;
-        found.known().ok_or_else(|| self.changed(path))
-    }
-
-    fn is_named_container(&self, link: &Dirent, stat: &Stat) -> bool {
+    pub(super) fn is_named_container(&self, link: &Dirent, stat: &Stat) -> bool {
         let known = self.inodes.named(link, stat);
         known.is_some_and(|(_, node)| node.container().is_some())
     }

@@ -5,15 +5,13 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use super::super::inode::Dirent;
 use super::super::node::Node;
-use super::super::version::ContainerVersion;
 use super::super::xattr::{COMMIT, DISCARD, REFRESH};
 use super::super::{InodeId, Tree};
-use super::{InUse, refused};
+use super::refused;
 use crate::error::{Error, Result};
+use crate::live::{ContainerId, InUse};
 use crate::source::FileKind;
 
 impl Tree {
@@ -30,7 +28,7 @@ impl Tree {
     /// The containers at or below an inode; of what lies in one, that one.
     fn path_asked_of(&self, inode: InodeId) -> Result<PathBuf> {
         match &*self.inodes.get(inode)? {
-            Node::Entry(version, _) => self.inodes.path(version.container),
+            Node::Entry(version, _) => self.inodes.path(version.container.into()),
             _ => self.inodes.path(inode),
         }
     }
@@ -43,15 +41,15 @@ impl Tree {
     /// Commits everything that is staged at or below an inode, and sees to it that the rest is safe.
     fn commit_below(&self, inode: InodeId) -> Result<()> {
         let path = self.path_asked_of(inode)?;
-        for (new, _) in self.new_containers.all() {
-            if self.lies_below(new, &path) {
+        for (new, _) in self.live.new.all() {
+            if self.lies_below(new.into(), &path) {
                 // What stays new has noted why.
-                let _ = self.settle_new(new, InUse::Spared);
+                let _ = self.live.settle_new(new.into(), InUse::Spared);
             }
         }
-        for (staged, version) in self.all_staged() {
-            if self.lies_below(staged, &path) {
-                self.commit_or_keep(staged, &version);
+        for (staged, version) in self.live.all_staged() {
+            if self.lies_below(staged.into(), &path) {
+                self.live.commit_or_keep(staged.into(), &version);
             }
         }
         Ok(())
@@ -61,17 +59,20 @@ impl Tree {
     fn discard_below(&self, inode: InodeId) -> Result<()> {
         let path = self.path_asked_of(inode)?;
         let mut done = Ok(());
-        for (staged, version) in self.all_staged() {
-            if self.lies_below(staged, &path) {
-                done = done.and(self.discard(staged, &version));
+        for (staged, version) in self.live.all_staged() {
+            if self.lies_below(staged.into(), &path) {
+                done = done.and(self.live.discard(staged.into(), &version));
             }
         }
         // What has been put into a new container are files, which are removed like any others.
-        let with_drafts = |new: &InodeId| self.shows_drafts(*new) && self.lies_below(*new, &path);
-        let mut new = self.new_containers.all().into_iter();
+        let with_drafts = |new: &ContainerId| {
+            let inode = (*new).into();
+            self.shows_drafts(inode) && self.lies_below(inode, &path)
+        };
+        let mut new = self.live.new.all().into_iter();
         match new.find(|(new, _)| with_drafts(new)) {
             Some((new, _)) => {
-                let path = self.inodes.path(new).unwrap_or_default();
+                let path = self.inodes.path(new.into()).unwrap_or_default();
                 log::warn!(
                     "{}: is new: what was put into it is not staged; rm -r removes it",
                     self.store.display(&path).display()
@@ -80,41 +81,6 @@ impl Tree {
             }
             None => done,
         }
-    }
-
-    fn discard(&self, container: InodeId, version: &Arc<ContainerVersion>) -> Result<()> {
-        let entries = self.inodes.of_version(version.id);
-        let is_written = |(inode, _): &(InodeId, Vec<Dirent>)| {
-            let open = self.open_files.of_inode(*inode);
-            open.iter().any(|file| file.array_writer().is_some())
-        };
-        if entries.iter().any(is_written) {
-            let path = self.inodes.path(container).unwrap_or_default();
-            return Err(refused("discard what is staged of", &path, libc::EBUSY));
-        }
-        let staged = &version.staged;
-        let turn = staged.take_turn();
-        let Some(now) = staged.now() else {
-            return Ok(());
-        };
-        self.follow(version, &now)?;
-        staged.stored.while_nobody_reads(|| {
-            let discarded = now.stage.discard();
-            staged.show(&self.cache).and(discarded)
-        })?;
-        staged.note_why(None);
-        drop(turn);
-        self.forget_staged(version);
-        // It may have been in the way of a version that somebody else has made since.
-        if let Some(node) = self.inodes.get(container)?.container()
-            && let Some(shown) = &node.known().version
-        {
-            shown.staged.forget_unsettled();
-        }
-        for (entry, _) in entries {
-            self.outdated.add(entry, None);
-        }
-        Ok(())
     }
 
     /// What was made or written through the mount is looked into again: it may be a container.

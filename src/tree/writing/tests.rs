@@ -2,7 +2,7 @@
 
 mod added;
 mod calls;
-mod crash;
+mod driving;
 mod later;
 mod made;
 mod refused;
@@ -15,8 +15,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::cookie::Cookie;
-use super::super::{HandleId, InodeId, PageCache, Settings, Tree};
+use super::super::{Cookie, HandleId, InodeId, PageCache, Settings, Tree};
 use super::Hole;
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
@@ -27,28 +26,43 @@ use crate::disk::{
     Allocation, Caller, Disk, NewAttributes, NewEntry, NewTime, Putting, Renaming, XattrSetting,
 };
 use crate::error::{Error, Result};
+use crate::live::ContainerSettings;
 use crate::source::local::LocalStore;
 use crate::source::{FileKind, SpecialKind, Timestamp};
 
-const ROOT: InodeId = InodeId::ROOT;
-const NOBODY: Caller = Caller { uid: 0, gid: 0 };
+pub(crate) const ROOT: InodeId = InodeId::ROOT;
+pub(crate) const NOBODY: Caller = Caller { uid: 0, gid: 0 };
 
 /// A tree over a directory, changed through what `wrap` makes of its disk.
-fn tree_of(source: &Path, wrap: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk>) -> Tree {
+pub(crate) fn tree_of(source: &Path, wrap: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk>) -> Tree {
     tree_on(source, |disk| Some(wrap(disk)))
 }
 
-fn tree_on(source: &Path, disk: impl FnOnce(Arc<dyn Disk>) -> Option<Arc<dyn Disk>>) -> Tree {
+pub(crate) fn tree_on(
+    source: &Path,
+    disk: impl FnOnce(Arc<dyn Disk>) -> Option<Arc<dyn Disk>>,
+) -> Tree {
+    tree_with(source, ContainerSettings::default(), disk)
+}
+
+pub(crate) fn tree_with(
+    source: &Path,
+    containers: ContainerSettings,
+    disk: impl FnOnce(Arc<dyn Disk>) -> Option<Arc<dyn Disk>>,
+) -> Tree {
     let store = Arc::new(LocalStore::open(source, source).unwrap());
     let disk = disk(Arc::new(LocalDisk::new(Arc::clone(&store))));
     let (cache, workers) = (BlockCache::new(1 << 20), ReadAheadWorkers::new(1).unwrap());
-    let (root, settings) = (Path::new(""), Settings::default());
-    let (tree, _) = Tree::new(store, disk, root, cache, workers, settings).unwrap();
+    let settings = Settings {
+        containers,
+        ..Settings::default()
+    };
+    let (tree, _) = Tree::new(store, disk, Path::new(""), cache, workers, settings).unwrap();
     tree
 }
 
 /// Files, directories and containers of both kinds.
-fn ground() -> tempfile::TempDir {
+pub(crate) fn ground() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     std::fs::create_dir_all(at.join("d/inner")).unwrap();
@@ -67,94 +81,6 @@ fn ground() -> tempfile::TempDir {
         std::fs::copy(file.path(), at.join("matrix").join(file.file_name())).unwrap();
     }
     directory
-}
-
-impl Tree {
-    fn inode(&self, path: &str) -> Result<InodeId> {
-        let names = path.split('/').filter(|name| !name.is_empty());
-        names.into_iter().try_fold(ROOT, |at, name| {
-            self.lookup(at, OsStr::new(name)).map(|attr| attr.inode)
-        })
-    }
-
-    fn parent<'a>(&self, path: &'a str) -> Result<(InodeId, &'a OsStr)> {
-        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        Ok((self.inode(above)?, OsStr::new(name)))
-    }
-
-    fn written(&self, path: &str, truncate: bool) -> Result<(InodeId, HandleId)> {
-        let inode = self.inode(path)?;
-        let open = self.open_for_writing(inode)?;
-        if truncate {
-            self.set_len(inode, Some(open.handle), 0, NOBODY)?;
-        }
-        Ok((inode, open.handle))
-    }
-
-    fn names(&self, directory: InodeId) -> Vec<String> {
-        let step = self.list(directory, Cookie::START).unwrap();
-        let names = step.names().into_iter();
-        let mut names: Vec<_> = names
-            .map(|(_, name)| name.to_str().unwrap().into())
-            .collect();
-        names.sort();
-        names
-    }
-
-    fn content(&self, inode: InodeId) -> String {
-        let Ok(open) = self.open(inode) else {
-            return "unreadable".into();
-        };
-        let read = |bytes: Result<&[u8]>| {
-            let bytes = bytes.unwrap();
-            let start = String::from_utf8_lossy(&bytes[..bytes.len().min(20)]);
-            format!("{} {start:?} {:08x}", bytes.len(), crc32fast::hash(bytes))
-        };
-        let content = self.read(open.handle, 0, 1 << 16, PageCache::Used, read);
-        self.release(open.handle);
-        content
-    }
-
-    /// Everything that is shown below a directory.
-    fn shown(&self, directory: InodeId, above: &str) -> String {
-        let mut shown = String::new();
-        for name in self.names(directory) {
-            let attr = self.lookup(directory, OsStr::new(&name)).unwrap();
-            let path = format!("{above}/{name}");
-            let (kind, mode, links) = (attr.kind, attr.mode, attr.nlink);
-            write!(shown, "{path} {kind:?} {mode:o} {links}").unwrap();
-            match attr.kind {
-                FileKind::Directory => {
-                    shown = shown + "\n" + &self.shown(attr.inode, &path);
-                }
-                FileKind::File => writeln!(shown, " {}", self.content(attr.inode)).unwrap(),
-                _ => shown.push('\n'),
-            }
-        }
-        shown
-    }
-
-    fn remove_all(&self, path: &str) -> Result<()> {
-        let inode = self.inode(path)?;
-        for name in self.names(inode) {
-            let below = format!("{path}/{name}");
-            match self.lookup(inode, OsStr::new(&name))?.kind {
-                FileKind::Directory => self.remove_all(&below)?,
-                _ => self.unlink(inode, OsStr::new(&name))?,
-            }
-        }
-        let (parent, name) = self.parent(path)?;
-        self.remove_directory(parent, name)
-    }
-
-    fn renames(&self, from: &str, to: &str, how: Renaming) -> Result<()> {
-        self.rename(self.parent(from)?, self.parent(to)?, how)
-    }
-
-    fn makes(&self, path: &str, what: NewEntry<'_>) -> Result<()> {
-        let (parent, name) = self.parent(path)?;
-        self.make(parent, name, what, NOBODY).map(drop)
-    }
 }
 
 type Operation = fn(&Tree) -> Result<()>;

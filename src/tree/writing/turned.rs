@@ -3,25 +3,25 @@
 //! `tar x` and `cp -r` make a directory by whatever name and write files into it: arrays as they are shown, or a container's files
 //! as they are stored. A directory with the file by which a container is recognised (`version`) that gets an array as it is shown
 //! becomes a new container: it is hidden as the directory of its drafts, and an empty container takes its place. A new container
-//! into which a stored file is written becomes the directory of what was put into it. Either way what lies in it keeps its inodes. Used by [`super::arrays`] when a file is
-//! closed, and by [`super::packing`].
+//! into which a stored file is written becomes the directory of what was put into it. Either way what lies in it keeps its inodes. Used by [`super::content`] when a file is
+//! closed.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::super::arrival::{Recognition, node_of, recognise};
-use super::super::entry_table::ARRAYS_JSON;
-use super::super::node::{ContainerNode, Node};
+use super::super::node::Node;
 use super::super::{HandleId, InodeId, Tree};
-use super::SourceDirectory;
 use crate::commit::drafts::drafts_path;
-use crate::commit::new_container::{NewContainerPlace, NewModes};
+use crate::commit::new_container::NewModes;
 use crate::commit::tidy::remove_tree;
 use crate::container::creation::{Creation, FileForm};
-use crate::container::names::{OF_EVERY_CONTAINER, RESERVED};
 use crate::container::{FORMATS, Recognised};
-use crate::disk::{Caller, NewAttributes, Place, Renaming, Target};
+use crate::disk::{Caller, NewAttributes, Renaming};
 use crate::error::{Error, Result};
+use crate::live::LiveContainer;
+use crate::live::creation::drafts::CLOSED;
+use crate::live::recognition::{Recognition, recognise};
+use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::source::{FileKind, Stat};
 use crate::stage::drafts_name;
 
@@ -36,13 +36,13 @@ impl Tree {
             return Ok(());
         }
         // Files that are closed side by side make one container.
-        let _turn = self.new_containers.turning();
+        let _turn = self.live.new.turning();
         match &*self.inodes.get(parent)? {
             Node::Directory(_) if !self.is_below_container(parent) => {
                 self.look_into(parent, &self.directory(parent)?.path, name)
             }
             Node::Container(container) if container.stored == FileKind::Directory => {
-                let Some(drafts) = self.drafts(parent)? else {
+                let Some(drafts) = self.live.drafts(parent.into())? else {
                     return Ok(());
                 };
                 let creation = container.known().recognised.format.creation();
@@ -59,7 +59,12 @@ impl Tree {
     /// An ordinary directory has got a file that a container can have.
     fn look_into(&self, inode: InodeId, path: &Path, name: &OsStr) -> Result<()> {
         let stat = self.store.stat(path)?;
-        let found = recognise(&*self.store, path, &stat, self.settings.preferences)?;
+        let found = recognise(
+            &*self.store,
+            path,
+            &stat,
+            self.settings.containers.preferences,
+        )?;
         let Recognition::Container(recognised) = found else {
             return Ok(());
         };
@@ -78,7 +83,7 @@ impl Tree {
             .filter_map(|name| self.form_of(creation, path, name));
         let forms: Vec<FileForm> = forms.collect();
         let is_shown = forms.contains(&FileForm::Shown) && !forms.contains(&FileForm::Stored);
-        match is_shown && recognised.damage.is_none() && !self.is_stored(&recognised, path)? {
+        match is_shown && recognised.damage.is_none() && !self.live.is_stored(&recognised, path)? {
             true => self.turn(inode, recognised, creation, (path, &stat)),
             false => Ok(()),
         }
@@ -94,22 +99,26 @@ impl Tree {
     }
 
     /// What is put into a new container is a stored one.
-    fn take_stored(&self, inode: InodeId, container: &ContainerNode) -> Result<()> {
+    fn take_stored(&self, inode: InodeId, container: &LiveContainer) -> Result<()> {
         // Who packs it finds that out as well.
         let Some(_turn) = container.new.try_turn() else {
             return Ok(());
         };
-        let Some(drafts) = self.drafts(inode)? else {
+        let Some(drafts) = self.live.drafts(inode.into())? else {
             return Ok(());
         };
-        let _alone = self.new_containers.alone();
+        let _alone = self.live.new.alone();
         let path = self.container_path(inode)?;
         let empty = self.store.stat(&path)?;
-        if !self.is_pristine(&container.known().recognised.clone(), &path)? {
+        if !self
+            .live
+            .is_pristine(&container.known().recognised.clone(), &path)?
+        {
             return Err(self.changed(&path));
         }
-        self.take_as_stored(inode, container, &drafts, (&path, &empty))?;
-        self.watch_no_more(inode);
+        self.live
+            .take_as_stored(inode.into(), container, &drafts, (&path, &empty))?;
+        self.live.watch_no_more(inode.into());
         Ok(())
     }
 
@@ -120,33 +129,22 @@ impl Tree {
         creation: &dyn Creation,
         (path, stat): (&Path, &Stat),
     ) -> Result<()> {
-        self.make_way(&drafts_path(path))?;
-        let (disk, spot) = (self.writable()?, self.spot(path)?);
-        let at = NewContainerPlace {
-            disk,
-            store: &self.store,
-            spot: &spot,
-            members: creation.members(),
-            owner: Caller {
-                uid: stat.uid,
-                gid: stat.gid,
-            },
-            go_on: &|| true,
+        self.live.make_way(&drafts_path(path))?;
+        let (disk, spot) = (self.live.writable()?, self.live.spot(path)?);
+        let owner = Caller {
+            uid: stat.uid,
+            gid: stat.gid,
         };
+        let at = self.live.new_place(&spot, creation, owner)?;
         let modes = NewModes {
             files: u32::from(stat.mode) & 0o666,
             directory: stat.mode.into(),
         };
-        let budget = self.cache.budget();
-        let new = at.write(modes, &NewAttributes::default(), |write| {
-            creation.recipe(&[], None, budget, write)
-        })?;
+        let to = NewAttributes::default();
+        let new = self.live.write_empty(&at, creation, modes, &to)?;
         let drafts = drafts_name(&spot.name);
-        let (place, hidden) = (
-            self.place_of(&spot, &spot.name),
-            self.place_of(&spot, &drafts),
-        );
-        let _alone = self.new_containers.alone();
+        let (place, hidden) = (spot.place(&spot.name), spot.place(&drafts));
+        let _alone = self.live.new.alone();
         let moving = self.moves.begin();
         let still = self.store.stat(path)?;
         if still.identity.id != stat.identity.id {
@@ -154,103 +152,23 @@ impl Tree {
             return Err(self.changed(path));
         }
         new.appear_as(&drafts)?;
-        let closed = self.set_mode(path, stat, CLOSED);
+        let closed = self.live.set_mode(path, stat, CLOSED);
         let turned = closed.and_then(|()| disk.rename(hidden, place, Renaming::Exchange));
         if let Err(e) = turned {
-            self.set_mode(path, stat, stat.mode.into())?;
+            self.live.set_mode(path, stat, stat.mode.into())?;
             remove_tree(disk, &*self.store, &spot, &drafts)?;
             return Err(e);
         }
-        let container = ContainerNode::new(FileKind::Directory, recognised);
+        let container = LiveContainer::new(FileKind::Directory, recognised);
         container.new.begin(stat.identity.id);
         self.inodes
             .becomes(inode, Node::Container(container.into()))?;
         moving.made();
-        self.watch(inode);
+        self.live.watch(inode.into());
         self.names_changed(inode);
         Ok(())
     }
-
-    fn place_of<'a>(&self, spot: &'a crate::commit::Spot, name: &'a OsStr) -> Place<'a> {
-        Place {
-            directory: &spot.directory,
-            id: spot.id,
-            name,
-        }
-    }
-
-    fn set_mode(&self, path: &Path, stat: &Stat, mode: u32) -> Result<()> {
-        let to = NewAttributes {
-            mode: Some(mode),
-            ..NewAttributes::default()
-        };
-        let id = stat.identity.id;
-        let target = Target::Named { path, id };
-        self.writable()?.set_attributes(target, &to)
-    }
-
-    /// Whether a directory has files of a container as they are stored: one that is no array, or all of them.
-    pub(super) fn is_stored(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
-        let (members, creation) = (recognised.format.members(), recognised.format.creation());
-        let Some(creation) = creation.filter(|_| !members.is_empty()) else {
-            return Ok(false);
-        };
-        let mut stored = false;
-        self.store.list(path, &mut |name, _| {
-            let is_member = members.iter().any(|member| OsStr::new(member) == name);
-            let is_shown = creation.has_array(name) || creation.is_derived(name);
-            stored |= is_member && !is_shown;
-        })?;
-        if stored {
-            return Ok(true);
-        }
-        let stat = self.store.stat(path)?;
-        match recognise(&*self.store, path, &stat, self.settings.preferences)? {
-            Recognition::Container(found) if found.damage.is_none() => {
-                let opened = found.open(&self.store, path, self.cache.budget())?;
-                Ok(opened.faults.is_empty())
-            }
-            _ => Ok(false),
-        }
-    }
-
-    /// What was put into a new container is a stored one, file for file: it takes the place of the empty one as it is. Nobody uses
-    /// it meanwhile.
-    pub(super) fn take_as_stored(
-        &self,
-        inode: InodeId,
-        container: &ContainerNode,
-        drafts: &SourceDirectory,
-        (path, empty): (&Path, &Stat),
-    ) -> Result<()> {
-        let (disk, spot) = (self.writable()?, self.spot(path)?);
-        let moving = self.moves.begin();
-        let stat = self.store.stat(&drafts.path)?;
-        let hidden = drafts_name(&spot.name);
-        let (place, other) = (
-            self.place_of(&spot, &spot.name),
-            self.place_of(&spot, &hidden),
-        );
-        disk.rename(other, place, Renaming::Exchange)?;
-        container.new.end();
-        // Not before: drafts are known by their mode.
-        self.set_mode(path, &stat, empty.mode.into())?;
-        // Files that were written through this mount stay files as long as it is there.
-        if self.has_our_files(&container.known().recognised.clone(), path) {
-            self.inodes.becomes(inode, node_of(&stat, None))?;
-        }
-        moving.made();
-        drop(moving);
-        remove_tree(disk, &*self.store, &spot, &hidden)?;
-        let (path, id) = (&*spot.directory, spot.id);
-        disk.sync(Target::Named { path, id }, false)?;
-        self.forget_entries(inode);
-        Ok(())
-    }
 }
-
-/// Of a directory of drafts.
-const CLOSED: u32 = 0o700;
 
 /// Whether a container of a kind that can be made, and is a directory, can have a file of this name.
 fn is_of_some_container(name: &OsStr) -> bool {
@@ -260,25 +178,6 @@ fn is_of_some_container(name: &OsStr) -> bool {
         let is_member = members.iter().any(|member| OsStr::new(member) == name);
         is_member || !members.is_empty() && (name == ARRAYS_JSON || creation.has_array(name))
     })
-}
-
-/// Names of what a container shows beside its arrays and the files of others: it is made anew.
-pub(super) fn is_shown_beside(creation: &dyn Creation, name: &OsStr) -> bool {
-    let names = match creation.members().is_empty() {
-        true => &RESERVED[..],
-        // Its directory is shown as it is, but for these.
-        false => &OF_EVERY_CONTAINER[..],
-    };
-    name.to_str().is_some_and(|name| names.contains(&name))
-}
-
-/// What a packed container does not take up: it lies beside the arrays from then on. Beside a container that is a file only
-/// files can lie.
-pub(super) fn is_foreign(creation: &dyn Creation, name: &OsStr, kind: FileKind) -> bool {
-    (kind == FileKind::File || !creation.members().is_empty())
-        && !is_shown_beside(creation, name)
-        && !creation.has_array(name)
-        && !creation.is_derived(name)
 }
 
 impl Tree {

@@ -230,8 +230,11 @@ fn whichever_step_packing_stops_at_what_is_no_array_is_kept() {
         let next = tree_of(directory.path(), |disk| disk);
         let what = format!("call {call}");
         assert_eq!(next.text("new.blp/notes").as_deref(), Some(NOTES), "{what}");
-        next.pack_quiet(Duration::ZERO);
-        assert!(next.commit_all(InUse::Ignored).is_empty(), "{what}");
+        next.containers().pack_quiet(Duration::ZERO);
+        assert!(
+            next.containers().commit_all(InUse::Ignored).is_empty(),
+            "{what}"
+        );
         assert_eq!(next.text("new.blp/notes").as_deref(), Some(NOTES), "{what}");
         let dot = next.text("new.blp/.config");
         assert_eq!(dot.as_deref(), Some(&b"dot"[..]), "{what}");

@@ -13,6 +13,7 @@ use crate::disk::Putting;
 use crate::disk::failing::{FailingDisk, Failure};
 use crate::disk::local::LocalDisk;
 use crate::error::{Error, Result};
+use crate::live::ContainerSettings;
 use crate::source::local::LocalStore;
 use crate::tree::{InUse, Later, Pacing, PageCache, Settings, Tree};
 
@@ -47,7 +48,10 @@ fn tree(source: &Path, pacing: Pacing) -> (Tree, Arc<Failure>) {
     });
     let (cache, workers) = (BlockCache::new(1 << 20), ReadAheadWorkers::new(1).unwrap());
     let settings = Settings {
-        pacing,
+        containers: ContainerSettings {
+            pacing,
+            ..ContainerSettings::default()
+        },
         ..Settings::default()
     };
     let (tree, _) = Tree::new(store, Some(disk), Path::new(""), cache, workers, settings).unwrap();
@@ -124,7 +128,7 @@ fn what_takes_long_to_commit_is_in_the_log_and_committed_later() {
             state(&tree)
         );
         assert!(after_a_kill(source.path()) == shown);
-        tree.commit_all_due(Later::Large);
+        tree.containers().commit_all_due(Later::Large);
         assert_eq!(state(&tree), "clean");
         assert!(stored(source.path()) != before && content(&tree) == shown);
         assert!(!source.path().join(LOG).exists());
@@ -154,7 +158,7 @@ fn what_becomes_of_a_later_commit_is_told_by_the_next_fsync_once() {
     write(&tree, 3, &[9; 500]).unwrap();
     let shown = content(&tree);
     failure.arm(2);
-    tree.commit_all_due(Later::Large);
+    tree.containers().commit_all_due(Later::Large);
     assert!(!failure.is_armed());
     assert!(
         state(&tree).contains("failing as it was told"),
@@ -164,7 +168,7 @@ fn what_becomes_of_a_later_commit_is_told_by_the_next_fsync_once() {
     assert!(matches!(sync(&tree), Err(Error::Io { .. })));
     sync(&tree).unwrap();
     assert!(content(&tree) == shown);
-    assert!(tree.commit_all(InUse::Ignored).is_empty());
+    assert!(tree.containers().commit_all(InUse::Ignored).is_empty());
     assert_eq!(state(&tree), "clean");
 }
 
@@ -182,7 +186,7 @@ fn containers_whose_commits_are_slow_rest() {
     }
     let shown = content(&tree);
     assert!(after_a_kill(source.path()) == shown);
-    tree.commit_all_due(Later::PutOff);
+    tree.containers().commit_all_due(Later::PutOff);
     assert_eq!(state(&tree), "clean");
     assert!(content(&tree) == shown && stored(source.path()) != before);
 }
@@ -194,14 +198,14 @@ fn a_rest_ends_when_the_directory_is_synced_or_unmounted() {
             let directory = tree.inode("one.blp").unwrap();
             tree.sync_directory(directory, false).unwrap();
         },
-        |tree| assert!(tree.commit_all(InUse::Ignored).is_empty()),
+        |tree| assert!(tree.containers().commit_all(InUse::Ignored).is_empty()),
     ];
     for end in ends {
         let source = ground();
         let (tree, _) = tree(source.path(), resting(Duration::from_secs(3600)));
         write(&tree, 0, &[1; 10]).unwrap();
         write(&tree, 200, &[2; 10]).unwrap();
-        tree.commit_all_due(Later::PutOff);
+        tree.containers().commit_all_due(Later::PutOff);
         assert!(state(&tree).contains("slow"), "it was due at once");
         end(&tree);
         assert_eq!(state(&tree), "clean");

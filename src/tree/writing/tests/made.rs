@@ -72,9 +72,13 @@ fn a_new_container_shows_what_was_put_into_it_and_then_what_it_is() {
     assert_eq!(tree.names(new), ["arrays.json", "data", "views"]);
     let state = || tree.xattr(new, OsStr::new("user.arrayfs.state")).unwrap();
     assert_eq!(state(), b"staged: it is new");
-    assert!(tree.pack_quiet(Duration::from_secs(3600)).is_some());
+    assert!(
+        tree.containers()
+            .pack_quiet(Duration::from_secs(3600))
+            .is_some()
+    );
     assert_eq!(hidden(directory.path()), [".new.blp.arrayfs-drafts"]);
-    assert_eq!(tree.pack_quiet(Duration::ZERO), None);
+    assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None);
     assert!(tree.is_packed());
     assert_eq!(state(), b"clean");
     assert_eq!(
@@ -93,12 +97,12 @@ fn as_long_as_something_in_it_is_open_it_stays_new() {
     let open = tree
         .open(tree.inode("new.blp/views/data.npy").unwrap())
         .unwrap();
-    assert_eq!(tree.pack_quiet(Duration::ZERO), None);
+    assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None);
     tree.sync_directory(new, false).unwrap();
-    assert_eq!(tree.commit_all(InUse::Spared).len(), 1);
+    assert_eq!(tree.containers().commit_all(InUse::Spared).len(), 1);
     assert!(!hidden(directory.path()).is_empty());
     tree.release(open.handle);
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
 }
 
@@ -113,10 +117,11 @@ fn it_waits_for_an_array() {
         if !put.is_empty() {
             tree.puts(&format!("new.blp/{put}"), DESCRIPTION).unwrap();
         }
-        assert_eq!(tree.pack_quiet(Duration::ZERO), None, "{put}");
+        assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None, "{put}");
         tree.sync_directory(new, false).unwrap();
         assert_eq!(hidden(directory.path()), [DRAFTS], "{put}");
         let named: Vec<String> = tree
+            .containers()
             .commit_all(InUse::Spared)
             .into_iter()
             .map(|left| left.1)
@@ -138,7 +143,7 @@ fn it_waits_for_an_array() {
     tree.release(again.1);
     tree.renames("new.blp/.data.x", "new.blp/data", Renaming::Over)
         .unwrap();
-    assert_eq!(tree.pack_quiet(Duration::ZERO), None);
+    assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None);
     assert!(tree.is_packed());
 }
 
@@ -199,7 +204,7 @@ fn what_another_container_has_left_is_neither_shown_nor_removed() {
     make().unwrap();
     tree.puts("new.blp/data", PLAIN).unwrap();
     tree.puts("new.blp/arrays.json", DESCRIPTION).unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
     // Nor is what others put beside one that has something in it.
     std::fs::create_dir(&left).unwrap();
@@ -249,7 +254,7 @@ fn after_a_crash_it_is_what_it_was_or_empty() {
             continue;
         };
         next.names(new);
-        let left = next.commit_all(InUse::Ignored);
+        let left = next.containers().commit_all(InUse::Ignored);
         let full = next.names(new).contains(&"metadata.json".to_owned());
         match full {
             true => assert!(next.is_packed(), "{some}"),
@@ -317,10 +322,10 @@ fn nothing_that_is_written_while_it_is_packed_is_lost() {
             }
         });
         while !writer.is_finished() {
-            tree.pack_quiet(Duration::ZERO);
+            tree.containers().pack_quiet(Duration::ZERO);
         }
     });
-    assert!(tree.commit_all(InUse::Spared).is_empty());
+    assert!(tree.containers().commit_all(InUse::Spared).is_empty());
     for number in 0..30 {
         let path = format!("new-{number}.blp/data");
         assert_eq!(again(|| read(&path)), b"round 5", "{path}");
@@ -375,7 +380,7 @@ fn an_empty_one_is_new_in_the_next_mount() {
     let new = tree.inode("new.blp").unwrap();
     assert_eq!(tree.names(new), ["arrays.json"]);
     tree.puts("new.blp/data", PLAIN).unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
 }
 
@@ -386,7 +391,7 @@ fn an_array_of_nothing_is_there_in_the_next_mount() {
     let tree = tree_of(directory.path(), |disk| disk);
     tree.makes("new.blp", DIRECTORY).unwrap();
     tree.puts("new.blp/data", b"").unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     assert!(hidden(directory.path()).is_empty());
     drop(tree);
     let tree = tree_of(directory.path(), |disk| disk);
@@ -399,7 +404,7 @@ fn what_follows_from_its_arrays_is_not_made_anew() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     tree.puts_container().unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     let (parent, name) = tree.parent("new.blp/arrays.json").unwrap();
     tree.unlink(parent, name).unwrap();
     let made = tree.puts("new.blp/arrays.json", DESCRIPTION);
@@ -411,7 +416,7 @@ fn a_draft_can_take_the_place_of_an_array() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     tree.puts_container().unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     tree.makes("more.blp", NewEntry::Directory { mode: 0o755 })
         .unwrap();
     tree.puts("more.blp/out", &[7; 36]).unwrap();

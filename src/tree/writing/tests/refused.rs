@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{NOBODY, ground, tree_of};
+use super::{NOBODY, ground, tree_with};
 use crate::commit::Preference;
 use crate::disk::Putting;
 use crate::disk::failing::{FailingDisk, Failure};
 use crate::error::Error;
+use crate::live::ContainerSettings;
 use crate::tree::Tree;
 
 fn code(e: &Error) -> Option<i32> {
@@ -17,9 +18,17 @@ fn code(e: &Error) -> Option<i32> {
 }
 
 fn failing(source: &std::path::Path, failure: &Arc<Failure>) -> Tree {
-    tree_of(source, |disk| {
+    failing_with(source, Preference::default(), failure)
+}
+
+fn failing_with(source: &std::path::Path, commit: Preference, failure: &Arc<Failure>) -> Tree {
+    let settings = ContainerSettings {
+        commit,
+        ..ContainerSettings::default()
+    };
+    tree_with(source, settings, |disk| {
         let failure = Arc::clone(failure);
-        Arc::new(FailingDisk { disk, failure })
+        Some(Arc::new(FailingDisk { disk, failure }))
     })
 }
 
@@ -56,8 +65,7 @@ fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
         for call in 1.. {
             let directory = ground();
             let failure = Failure::new(libc::EIO);
-            let mut tree = failing(directory.path(), &failure);
-            tree.settings.commit = preference;
+            let tree = failing_with(directory.path(), preference, &failure);
             let (inode, handle) = tree.written("one.blp/data", false).unwrap();
             let how = Putting::default();
             tree.write(inode, handle, 0, b"bytes", how, NOBODY).unwrap();

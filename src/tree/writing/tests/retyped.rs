@@ -6,14 +6,16 @@ use crate::commit::Preference;
 const OLD: &str = "uint8";
 const NEW: &str = "int8";
 
-fn tree_with(
+fn committing(
     source: &Path,
     commit: Preference,
     wrap: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk>,
 ) -> Tree {
-    let mut tree = tree_of(source, wrap);
-    tree.settings.commit = commit;
-    tree
+    let settings = ContainerSettings {
+        commit,
+        ..ContainerSettings::default()
+    };
+    tree_with(source, settings, |disk| Some(wrap(disk)))
 }
 
 impl Tree {
@@ -37,7 +39,7 @@ fn a_disk_that_fails_once_leaves_one_type_or_the_other() {
         for call in 1.. {
             let directory = ground();
             let failure = Failure::new(libc::EIO);
-            let tree = tree_with(directory.path(), commit, |disk| {
+            let tree = committing(directory.path(), commit, |disk| {
                 let failure = Arc::clone(&failure);
                 Arc::new(FailingDisk { disk, failure })
             });
@@ -69,7 +71,7 @@ fn after_a_crash_it_has_one_type_or_the_other() {
     for commit in WAYS {
         let directory = ground();
         let recording = Arc::new(std::sync::OnceLock::new());
-        let tree = tree_with(directory.path(), commit, |disk| {
+        let tree = committing(directory.path(), commit, |disk| {
             let disk = Arc::new(RecordingDisk::new(disk));
             let _ = recording.set(Arc::clone(&disk));
             disk

@@ -18,15 +18,15 @@ fn a_hidden_directory_is_not_lost() {
         if with_data {
             tree.puts("new.blp/data", PLAIN).unwrap();
         }
-        tree.pack_quiet(Duration::ZERO);
-        assert_eq!(tree.commit_all(InUse::Ignored).len(), 1);
+        tree.containers().pack_quiet(Duration::ZERO);
+        assert_eq!(tree.containers().commit_all(InUse::Ignored).len(), 1);
         assert_eq!(hidden(directory.path()), [DRAFTS]);
         let state = tree.state("new.blp");
         assert!(state.contains(".git cannot be a part"), "{state}");
         let content = tree.content(tree.inode("new.blp/.git/HEAD").unwrap());
         assert!(content.starts_with("3 "), "{content}");
         tree.remove_all("new.blp/.git").unwrap();
-        tree.pack_quiet(Duration::ZERO);
+        tree.containers().pack_quiet(Duration::ZERO);
         assert_eq!(hidden(directory.path()).is_empty(), with_data);
     }
 }
@@ -37,12 +37,12 @@ fn a_temporary_file_is_not_lost_before_there_is_another_one() {
     let tree = tree_of(directory.path(), |disk| disk);
     tree.makes("new.blp", DIRECTORY).unwrap();
     tree.puts("new.blp/.data.x", PLAIN).unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     assert_eq!(hidden(directory.path()), [DRAFTS]);
     tree.renames("new.blp/.data.x", "new.blp/data", Renaming::Over)
         .unwrap();
     tree.puts("new.blp/arrays.json", DESCRIPTION).unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
 }
 
@@ -127,9 +127,9 @@ fn what_is_changed_by_path_while_it_is_packed_is_not_lost() {
         tree.puts("new.blp/data", PLAIN).unwrap();
         let changing = Arc::clone(&tree);
         failure.arm_with(1, move || changing.sets(path, len, to).unwrap());
-        tree.pack_quiet(Duration::ZERO);
+        tree.containers().pack_quiet(Duration::ZERO);
         assert_eq!(hidden(directory.path()), [DRAFTS], "{what}");
-        tree.pack_quiet(Duration::ZERO);
+        tree.containers().pack_quiet(Duration::ZERO);
         assert!(hidden(directory.path()).is_empty(), "{what}");
         let stored = directory.path().join("new.blp").metadata().unwrap();
         if let Some(len) = len {
@@ -165,9 +165,9 @@ fn what_somebody_else_changes_while_it_is_packed_is_not_lost() {
             tree.puts("new.blp/data", PLAIN).unwrap();
             let drafts = directory.path().join(DRAFTS);
             failure.arm_with(1, move || change(&drafts));
-            assert_eq!(tree.commit_all(in_use).len(), 1, "{number}");
+            assert_eq!(tree.containers().commit_all(in_use).len(), 1, "{number}");
             assert_eq!(hidden(directory.path()), [DRAFTS], "{number}");
-            assert!(tree.commit_all(in_use).is_empty(), "{number}");
+            assert!(tree.containers().commit_all(in_use).is_empty(), "{number}");
             let changed = ["new.blp/data", "new.blp/data", "new.blp/notes"][number];
             let content = tree.content(tree.inode(changed).unwrap());
             assert!(content.starts_with("100 "), "{number}: {content}");
@@ -187,7 +187,7 @@ fn what_belongs_to_another_user_does_not_become_the_owners() {
         tree.puts_container().unwrap();
         let draft = directory.path().join(DRAFTS).join(name);
         std::os::unix::fs::chown(&draft, Some(1), None).unwrap();
-        tree.pack_quiet(Duration::ZERO);
+        tree.containers().pack_quiet(Duration::ZERO);
         assert_eq!(hidden(directory.path()), [DRAFTS]);
         let state = tree.state("new.blp");
         let why = format!("{name} belongs to another user");
@@ -197,7 +197,7 @@ fn what_belongs_to_another_user_does_not_become_the_owners() {
             ..NewAttributes::default()
         };
         tree.sets(&format!("new.blp/{name}"), None, given).unwrap();
-        tree.pack_quiet(Duration::ZERO);
+        tree.containers().pack_quiet(Duration::ZERO);
         assert!(tree.is_packed());
     }
 }
@@ -219,7 +219,7 @@ fn one_that_is_used_while_another_one_is_packed_is_left_alone() {
             using.puts(&format!("{name}/.x"), b"more").unwrap();
         }
     });
-    assert!(tree.pack_quiet(QUIET).is_some());
+    assert!(tree.containers().pack_quiet(QUIET).is_some());
     assert!(!failure.is_armed());
     assert_eq!(hidden(directory.path()).len(), 2);
 }
@@ -229,7 +229,7 @@ fn what_is_put_into_it_while_it_is_renamed_goes_along() {
     let directory = ground();
     let (tree, failure) = hooked(directory.path());
     tree.makes("new.blp", DIRECTORY).unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     let new = tree.inode("new.blp").unwrap();
     let (done, wait) = mpsc::channel();
     let putting = Arc::clone(&tree);
@@ -252,7 +252,7 @@ fn in_a_container_that_is_not_used_any_more_a_container_is_a_directory() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     tree.makes("new.blp", DIRECTORY).unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     tree.makes("new.blp/inner.blp", DIRECTORY).unwrap();
     let new = tree.inode("new.blp").unwrap();
     assert_eq!(tree.names(new), ["inner.blp"]);
@@ -270,13 +270,13 @@ fn a_file_that_is_open_by_another_name_is_open() {
     let data = tree.inode("new.blp/data").unwrap();
     tree.link(data, ROOT, OsStr::new("linked")).unwrap();
     let open = tree.open_for_writing(data).unwrap();
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     assert_eq!(hidden(directory.path()), [DRAFTS]);
     let how = Putting::default();
     tree.write(data, open.handle, 0, b"what is put,", how, NOBODY)
         .unwrap();
     tree.release(open.handle);
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("36 \"what is put,"), "{content}");
 }
@@ -297,8 +297,8 @@ fn packing_that_takes_for_ever_ends_when_somebody_uses_it_and_with_the_mount() {
     let ends: [End; 2] = [
         |tree| tree.puts("new.blp/.x", b"more").unwrap(),
         |tree| {
-            tree.end_packing_by(Instant::now());
-            assert_eq!(tree.commit_all(InUse::Ignored).len(), 1);
+            tree.containers().end_packing_by(Instant::now());
+            assert_eq!(tree.containers().commit_all(InUse::Ignored).len(), 1);
         },
     ];
     for end in ends {
@@ -311,7 +311,7 @@ fn packing_that_takes_for_ever_ends_when_somebody_uses_it_and_with_the_mount() {
         let (done, wait) = mpsc::channel();
         let packing = Arc::clone(&tree);
         std::thread::spawn(move || {
-            packing.pack_quiet(Duration::ZERO);
+            packing.containers().pack_quiet(Duration::ZERO);
             done.send(())
         });
         let begun = directory.path().join(".new.blp.arrayfs-new");
@@ -337,7 +337,7 @@ fn what_is_not_new_is_changed_whoever_packs() {
     tree.puts_container().unwrap();
     let (done, wait) = mpsc::channel();
     let (changing, told) = (Arc::clone(&tree), done.clone());
-    let alone = tree.new_containers.alone();
+    let alone = tree.live.new.alone();
     std::thread::spawn(move || {
         changing
             .sets("file", Some(3), NewAttributes::default())
@@ -374,7 +374,7 @@ fn where_modes_are_not_kept_nothing_is_put_into_a_container() {
     tree.makes("new.blp", DIRECTORY).unwrap();
     assert!(tree.puts("new.blp/data", PLAIN).is_err());
     assert!(hidden(directory.path()).is_empty());
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("0 "), "{content}");
 }
@@ -390,7 +390,7 @@ fn drafts_are_removed_however_deep_they_lie() {
         std::fs::create_dir(&below).unwrap();
         std::fs::write(below.join("file"), "derived").unwrap();
     }
-    tree.pack_quiet(Duration::ZERO);
+    tree.containers().pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
     assert!(hidden(directory.path()).is_empty());
 }

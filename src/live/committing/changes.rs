@@ -1,0 +1,72 @@
+//! What a commit is given: the files that were opened, the arrays that have changed, and how the files come about.
+//!
+//! Used by [`super`], and by [`super::retyped`], whose commit changes no bytes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::cache::BlockCache;
+use crate::commit::SeenFile;
+use crate::container::rewrite::{ChangedArray, Rewrite};
+use crate::error::Result;
+use crate::live::shown::entry_table::{ArrayNumber, ContainerNumber};
+use crate::live::staged::ahead::LayerBlocks;
+use crate::live::staged::{StagedContainer, staged_array};
+use crate::live::version::ContainerVersion;
+use crate::source::{FileIdentity, Timestamp};
+use crate::stage::Layer;
+
+/// What a commit changes, and how the container's files come about.
+pub(crate) struct Changes<'a> {
+    pub(crate) rewrite: &'a dyn Rewrite,
+    pub(crate) changed: &'a [ChangedArray],
+    /// The layer that is committed.
+    pub(crate) layer: u64,
+    /// The time that the files get, if not that which they have.
+    pub(crate) written: Option<Timestamp>,
+}
+
+/// The files of a container as they were opened, by their member numbers.
+pub(crate) fn seen_files(version: &ContainerVersion, path: &Path) -> Vec<SeenFile> {
+    let (identity, files) = (version.identity(), version.recognised.files(path));
+    let identities: Vec<_> = match identity.file() {
+        Some(own) => vec![Some(own)],
+        None => identity.companions().collect(),
+    };
+    let seen = |(path, identity): (&PathBuf, &Option<FileIdentity>)| SeenFile {
+        name: path.file_name().unwrap_or_default().to_owned(),
+        identity: *identity,
+    };
+    files.iter().zip(&identities).map(seen).collect()
+}
+
+/// The arrays of which something is staged, as they are with it.
+pub(crate) fn changed_arrays(
+    container: &StagedContainer,
+    frozen: &Arc<Layer>,
+    cache: &Arc<BlockCache>,
+) -> Result<Vec<ChangedArray>> {
+    let base = container.base();
+    let arrays = base.container(ContainerNumber(0))?.written();
+    let mut changed = Vec::new();
+    for (number, array) in arrays.enumerate() {
+        let number = ArrayNumber(number);
+        let staged = staged_array(number)?;
+        let (len, ranges, visible) = (
+            frozen.len(staged),
+            frozen.changed(staged),
+            frozen.visible(staged),
+        );
+        let stored = array.info()?.bytes;
+        if !ranges.is_empty() || len != stored || visible < len.min(stored) {
+            changed.push(ChangedArray {
+                shown: container.merged(number, vec![Arc::clone(frozen)], cache)?,
+                len,
+                ranges,
+                visible,
+                ahead: Some(Arc::new(LayerBlocks::new(Arc::clone(frozen), staged))),
+            });
+        }
+    }
+    Ok(changed)
+}

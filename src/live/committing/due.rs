@@ -1,0 +1,134 @@
+//! Commits that nobody waits for: which are to be made, and when.
+//!
+//! What takes long goes on after the close that began it, and a container whose commits are slow is left alone for a while, so
+//! that one commit takes what many closes would. Each of the two has a thread of its own, so that none waits for the other.
+//! Here is when; [`super::later`] makes them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::commit::CommitLimits;
+use crate::live::ContainerId;
+use crate::live::version::ContainerVersion;
+
+/// How much of the time of those who close files goes to commits.
+#[derive(Debug, Clone, Copy)]
+pub struct Pacing {
+    /// What a commit may do while somebody waits for it.
+    pub limits: CommitLimits,
+    /// A commit that takes longer is slow,
+    pub slow: Duration,
+    /// and its container rests for so many times as long.
+    pub rest: u32,
+    /// What was closed meanwhile is committed so long after the last close.
+    pub quiet: Duration,
+}
+
+impl Default for Pacing {
+    fn default() -> Pacing {
+        Pacing {
+            limits: CommitLimits::default(),
+            // Tests do not depend on time.
+            slow: match cfg!(test) {
+                true => Duration::MAX,
+                false => Duration::from_millis(50),
+            },
+            rest: 10,
+            quiet: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Why a commit is made later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Later {
+    /// The last one was slow.
+    PutOff,
+    /// It does more than somebody waits for.
+    Large,
+}
+
+/// When a container was committed last, and how long that took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LastCommit {
+    pub(crate) ended: Instant,
+    pub(crate) took: Duration,
+}
+
+impl LastCommit {
+    /// Whether another one would come too soon.
+    pub(crate) fn rests(&self, by: &Pacing) -> bool {
+        self.took > by.slow && self.ended.elapsed() < self.took.saturating_mul(by.rest)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct DueCommits {
+    list: Mutex<HashMap<(Later, ContainerId), Due>>,
+    changed: Condvar,
+}
+
+struct Due {
+    version: Arc<ContainerVersion>,
+    at: Instant,
+}
+
+impl DueCommits {
+    /// To be made at this moment, not before, whatever was said of it until now.
+    pub(crate) fn set(&self, why: Later, version: &Arc<ContainerVersion>, at: Instant) {
+        let due = Due {
+            version: Arc::clone(version),
+            at,
+        };
+        self.lock().insert((why, version.container), due);
+        self.changed.notify_all();
+    }
+
+    /// It is made by who asks. Says whether it was to be made.
+    pub(crate) fn take(&self, why: Later, container: ContainerId) -> bool {
+        self.lock().remove(&(why, container)).is_some()
+    }
+
+    /// One that is due by now.
+    #[cfg(test)]
+    pub(crate) fn take_due(&self, why: Later) -> Option<Arc<ContainerVersion>> {
+        take_due(&mut self.lock(), why)
+    }
+
+    /// The same, as soon as there is one.
+    pub(crate) fn wait(&self, why: Later) -> Arc<ContainerVersion> {
+        let mut list = self.lock();
+        loop {
+            if let Some(version) = take_due(&mut list, why) {
+                return version;
+            }
+            let due = list.iter().filter(|((of, _), _)| *of == why);
+            let next = due.map(|(_, due)| due.at).min();
+            list = match next.map(|next| next.saturating_duration_since(Instant::now())) {
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(list, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let waited = self.changed.wait(list);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Later, ContainerId), Due>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn take_due(
+    list: &mut HashMap<(Later, ContainerId), Due>,
+    why: Later,
+) -> Option<Arc<ContainerVersion>> {
+    let now = Instant::now();
+    let mut due = list.iter();
+    let (&key, _) = due.find(|((of, _), due)| *of == why && due.at <= now)?;
+    list.remove(&key).map(|due| due.version)
+}

@@ -1,0 +1,85 @@
+//! Commits that nobody waits for: those that would take too long, and those of containers whose last one was slow.
+//!
+//! Whoever closes finds everything that is staged in the log when his close returns, so that a killed daemon loses none of it. What
+//! becomes of the commit is told by the next fsync, and by the container's state. Used by [`super`], and by the
+//! threads that [`Containers::commit_when_due`] is.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Effort;
+use super::due::Later;
+use crate::error::Result;
+use crate::live::Containers;
+use crate::live::staged::StagedContainer;
+use crate::live::version::ContainerVersion;
+
+impl Containers {
+    /// A file of a container is closed through which something was written.
+    pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+        let (staged, pacing) = (&version.staged, &self.settings.pacing);
+        let has_changed = staged.now().filter(|now| !now.stage.is_clean());
+        match has_changed.filter(|_| staged.rests(pacing)) {
+            Some(container) => {
+                let why = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
+                let due = Instant::now() + pacing.quiet;
+                self.commit_later(version, &container, (Later::PutOff, due), why)
+            }
+            None => self.commit(version, Effort::Usual),
+        }
+    }
+
+    /// Leaves a commit to who makes it at this moment.
+    pub(crate) fn commit_later(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        (later, at): (Later, Instant),
+        why: &str,
+    ) -> Result<()> {
+        self.follow(version, container)?;
+        container.stage.log_all()?;
+        version.staged.note_why(Some(why.to_owned()));
+        self.due.set(later, version, at);
+        Ok(())
+    }
+
+    /// Makes the commit that has been put off, if one has been.
+    pub(crate) fn commit_put_off(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+        match self.due.take(Later::PutOff, version.container) {
+            true => self.steady(|| self.commit(version, Effort::Usual)),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes commits when they are due. Does not return.
+    pub(crate) fn commit_when_due(&self, later: Later) {
+        loop {
+            let version = self.due.wait(later);
+            // A panic must not cost the thread; the hook has reported it.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.commit_due(&version, later)));
+        }
+    }
+
+    /// Makes those that are due now.
+    #[cfg(test)]
+    pub(crate) fn commit_all_due(&self, later: Later) {
+        while let Some(version) = self.due.take_due(later) {
+            self.commit_due(&version, later);
+        }
+    }
+
+    fn commit_due(&self, version: &Arc<ContainerVersion>, later: Later) {
+        let staged = &version.staged;
+        let effort = match later {
+            Later::PutOff => Effort::Usual,
+            Later::Large => Effort::All,
+        };
+        let _aside = staged.committed_aside();
+        // What fails is logged where it does.
+        if let Err(e) = self.steady(|| self.commit(version, effort)) {
+            staged.note_untold(e);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Committing what is staged of a container.
+//!
+//! A commit changes what is stored and nothing that is shown: the version goes on, with the identity that the commit leaves.
+//! Whoever looks at the container's identity waits while it is being changed. Used by all of
+//! `live`, and by `tree::writing`.
+
+pub mod changes;
+pub mod due;
+pub mod later;
+pub mod publish;
+pub mod replaced_array;
+pub mod retyped;
+pub mod times;
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::container::LiveContainer;
+use super::staged::StagedContainer;
+use super::version::ContainerVersion;
+use super::{ContainerId, Containers, InUse, refused};
+use crate::commit::{Commit, CommitLimits, CommitOutcome};
+use crate::container::rewrite::Consistency;
+use crate::error::{Error, Result};
+use crate::source::FileKind;
+use crate::stage::Layer;
+
+use changes::{Changes, changed_arrays, seen_files};
+use due::Later;
+use publish::OutdatedBlocks;
+use replaced_array::ArrayContent;
+
+/// How much a commit may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// What a close may take.
+    Usual,
+    /// Whatever it takes.
+    All,
+}
+
+impl Containers {
+    /// Tells the stage where the container lies, if something has been moved.
+    pub(crate) fn follow(
+        &self,
+        version: &ContainerVersion,
+        container: &StagedContainer,
+    ) -> Result<()> {
+        let mark = self.places.moves();
+        if container.followed.load(Ordering::Acquire) != mark {
+            let path = self.places.path(version.container)?;
+            let spot = self.log_spot(&version.recognised, &path)?;
+            container.stage.moved(spot);
+            container.followed.store(mark, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Tells all stages where their containers lie after a move: a log may have to be made at any moment.
+    pub(crate) fn follow_all(&self) {
+        for (_, version) in self.all_staged() {
+            if let Some(container) = version.staged.now()
+                && let Err(e) = self.follow(&version, &container)
+            {
+                log::warn!("{e}");
+            }
+        }
+    }
+
+    /// Commits everything that is staged of a container that is about to get another name, or another owner, for its log would
+    /// not find it, or not be believed.
+    /// One that nobody has looked into is looked into: a log may have been left behind.
+    pub(crate) fn commit_before_move(
+        &self,
+        id: ContainerId,
+        container: &LiveContainer,
+        path: &Path,
+    ) -> Result<()> {
+        let known = container.known().version.clone();
+        let Some(version) = known.or_else(|| self.current(id, container).ok()) else {
+            return Ok(());
+        };
+        // What was staged may have been taken back since, and the log be there still.
+        if version.staged.now().is_some_and(|now| !now.stage.is_gone())
+            && let Err(e) = self.commit(&version, Effort::All)
+            && !moves_its_log(container, &version)
+        {
+            return Err(e);
+        }
+        match version.staged.keeps_place() {
+            None => Ok(()),
+            // Its log goes with it.
+            Some(_) if moves_its_log(container, &version) => Ok(()),
+            Some(why) => {
+                log::warn!("{}: cannot be renamed: {why}", path.display());
+                Err(refused("rename", path, libc::EBUSY))
+            }
+        }
+    }
+
+    /// Commits what is staged of a container. What cannot be committed stays staged, and says why; after an error, too.
+    pub(crate) fn commit(&self, version: &Arc<ContainerVersion>, effort: Effort) -> Result<()> {
+        let staged = &version.staged;
+        let _turn = staged.take_turn();
+        let Some(container) = staged.now() else {
+            return Ok(());
+        };
+        // Of a commit that ended in a panic.
+        if container.stage.frozen().is_some() {
+            staged.stored.while_nobody_reads(|| {
+                let thawed = container.stage.thaw();
+                staged.show(&self.cache).and(thawed)
+            })?;
+        }
+        let Some(frozen) = self.freeze(version, &container)? else {
+            staged.stored.while_nobody_reads(|| {
+                let tidied = container.stage.tidy();
+                staged.show(&self.cache).and(tidied)
+            })?;
+            staged.note_why(None);
+            self.forget_staged(version);
+            return Ok(());
+        };
+        let begun = Instant::now();
+        let done = self
+            .commit_layer(version, &container, (&frozen, None), effort)
+            .map_err(|e| container.note_failure(e));
+        if !matches!(done, Ok(CommitOutcome::Published)) {
+            staged.stored.while_nobody_reads(|| {
+                let thawed = container.stage.thaw();
+                staged.show(&self.cache).and(thawed)
+            })?;
+        }
+        let path = self.shown_path(version.container);
+        match done {
+            Ok(CommitOutcome::Published) => {
+                staged.note_commit(begun);
+                staged.note_why(None);
+                self.forget_staged(version);
+                Ok(())
+            }
+            Ok(CommitOutcome::TooMuch) => {
+                let why = "it takes long to commit, and is being committed in the background";
+                self.commit_later(version, &container, (Later::Large, begun), why)
+            }
+            Ok(CommitOutcome::Stays(why)) => {
+                log::info!("{}: stays staged: {why}", path.display());
+                staged.note_why(Some(why));
+                Ok(())
+            }
+            Err(e) => {
+                log::warn!("{}: stays staged: {e}", path.display());
+                staged.note_why(Some(e.to_string()));
+                // What was written is kept, whatever becomes of the daemon.
+                self.follow(version, &container)?;
+                container.stage.sync()?;
+                Err(e)
+            }
+        }
+    }
+
+    fn freeze(
+        &self,
+        version: &ContainerVersion,
+        container: &StagedContainer,
+    ) -> Result<Option<Arc<Layer>>> {
+        version.staged.stored.while_nobody_reads(|| {
+            let frozen = container.stage.freeze();
+            version.staged.show(&self.cache).map(|()| frozen)
+        })
+    }
+
+    /// `content`: of an array that gets another one, whatever is staged of it.
+    pub(crate) fn commit_layer(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        (frozen, content): (&Arc<Layer>, Option<&ArrayContent>),
+        effort: Effort,
+    ) -> Result<CommitOutcome> {
+        let mut changed = changed_arrays(container, frozen, &self.cache)?;
+        if let Some(content) = content {
+            content.put_among(&mut changed);
+        }
+        let rewrite = container.rewrite();
+        match rewrite.consistency(&changed, self.cache.budget())? {
+            Consistency::Now => {}
+            Consistency::NotYet(why) => return Ok(CommitOutcome::Stays(why)),
+            Consistency::Unfit(why) => return Err(Error::Invalid(why)),
+        }
+        let changes = Changes {
+            rewrite: &*rewrite,
+            changed: &changed,
+            layer: frozen.number(),
+            written: content
+                .map(|content| content.written)
+                .or(container.stage.last_write()),
+        };
+        self.commit_changes(version, container, &changes, effort)
+    }
+
+    /// Has the container's files changed; what the layer holds is checked before.
+    pub(crate) fn commit_changes(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        changes: &Changes<'_>,
+        effort: Effort,
+    ) -> Result<CommitOutcome> {
+        self.follow(version, container)?;
+        let path = self.places.path(version.container)?;
+        let seen = seen_files(version, &path);
+        let first = seen.first().and_then(|first| first.identity);
+        let first = first.ok_or(Error::ReadOnly)?;
+        let (directory, name) = version
+            .recognised
+            .first_file(&path)
+            .ok_or(Error::Unsuitable)?;
+        let commit = Commit {
+            disk: self.writable()?,
+            store: &self.store,
+            spot: &self.spot(&directory.join(name))?,
+            seen: &seen,
+            is_directory: !version.recognised.format.members().is_empty(),
+            stage: &container.stage,
+            layer: changes.layer,
+            rewrite: changes.rewrite,
+            changed: changes.changed,
+            written: changes.written.unwrap_or(first.mtime),
+            budget: self.cache.budget(),
+            preference: self.settings.commit,
+            limits: match effort {
+                Effort::Usual => self.settings.pacing.limits,
+                Effort::All => CommitLimits::NONE,
+            },
+            is_too_much: Cell::new(false),
+        };
+        let time = container.stage.time_set();
+        let mut outdated = OutdatedBlocks {
+            containers: self,
+            of: Vec::new(),
+        };
+        let outcome = commit.carry_out(&mut |way, step| {
+            let before = self.publish(version, Some(container), &path, way, step)?;
+            outdated.of.push(before);
+            Ok(())
+        })?;
+        if outcome == CommitOutcome::Published {
+            self.end_commit(version, container, &path)?;
+            // As long as there is a log it knows the files by their times.
+            if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
+                && let Err(e) = self.set_time_of_all(version, &path, time)
+            {
+                log::warn!("{e}");
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and why. `new`: what becomes of new
+    /// containers of which something is open.
+    pub(crate) fn commit_all(&self, new: InUse) -> Vec<(PathBuf, String)> {
+        let mut left = self.pack_all(new);
+        for (id, version) in self.all_staged() {
+            left.extend(self.commit_or_keep(id, &version));
+        }
+        left
+    }
+
+    /// The same of one container.
+    pub(crate) fn commit_or_keep(
+        &self,
+        id: ContainerId,
+        version: &Arc<ContainerVersion>,
+    ) -> Option<(PathBuf, String)> {
+        let committed = self.commit(version, Effort::All);
+        let container = version.staged.now();
+        let container = container.filter(|now| !now.stage.is_clean())?;
+        let synced = self
+            .follow(version, &container)
+            .and_then(|()| container.stage.sync());
+        let why = match committed.and(synced) {
+            Err(e) => e.to_string(),
+            Ok(()) => version.staged.why().unwrap_or_default(),
+        };
+        Some((self.shown_path(id), why))
+    }
+}
+
+/// Whether the log of a container lies in the directory that it is, and is its own.
+pub(crate) fn moves_its_log(container: &LiveContainer, version: &ContainerVersion) -> bool {
+    container.stored == FileKind::Directory && !version.staged.keeps_out()
+}

@@ -1,0 +1,131 @@
+//! Making visible what a commit has stored: the version goes on, with the identity and the files that this leaves, and handles
+//! show them under what is staged. Used by [`super`], and by whoever else changes what is stored of a container.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cache::VersionId;
+use crate::commit::base_of;
+use crate::container::rewrite::{Change, CommitWay};
+use crate::error::Result;
+use crate::live::Containers;
+use crate::live::places::{Forget, Stale};
+use crate::live::shown::entry_table::{ContainerNumber, EntryIndex};
+use crate::live::staged::StagedContainer;
+use crate::live::version::ContainerVersion;
+
+/// Decoded blocks that commits have made useless. They are freed in the end: that would hold up what else there is to do.
+pub(crate) struct OutdatedBlocks<'a> {
+    pub(crate) containers: &'a Containers,
+    pub(crate) of: Vec<VersionId>,
+}
+
+impl Drop for OutdatedBlocks<'_> {
+    fn drop(&mut self) {
+        for of in self.of.drain(..) {
+            self.containers.forget_blocks(of);
+        }
+    }
+}
+
+impl Containers {
+    /// Makes a commit visible: while nobody compares the container's identity, and in place, while nobody reads it. Says whose
+    /// decoded blocks nobody finds any more.
+    pub(crate) fn publish(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: Option<&StagedContainer>,
+        path: &Path,
+        way: CommitWay,
+        step: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<VersionId> {
+        let shown = self.places.container(version.container)?;
+        let _known = shown.known();
+        let show = || {
+            let found = version.recognised.stat(&*self.store, path)?;
+            let (old, blocks) = (version.blocks(), self.versions.next_id());
+            let before = version.adopt(found.identity(), blocks);
+            let shown = self.show_committed(version, container, path);
+            if shown.is_err() {
+                // What is planned by the old file must never be made of the new one: to us that is somebody else's.
+                version.adopt(before, old);
+            }
+            shown?;
+            version.note_owner_of(&found);
+            version.staged.count_commit();
+            Ok(old)
+        };
+        let stored = &version.staged.stored;
+        match way {
+            CommitWay::InPlace => stored.while_nobody_reads(|| step().and_then(|()| show())),
+            CommitWay::Replaced => {
+                step()?;
+                match container.and_then(StagedContainer::replacing) {
+                    // Its handles show the old file, and then all at once the new one.
+                    Some(_) => stored.while_nobody_reads(show),
+                    None => show(),
+                }
+            }
+        }
+    }
+
+    /// Has handles show the container as it is stored now.
+    fn show_committed(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: Option<&StagedContainer>,
+        path: &Path,
+    ) -> Result<()> {
+        let opened = self.reopen_version(version, path)?;
+        match container {
+            Some(container) => container.rebase(opened)?,
+            None => version.staged.show_stored(&opened, &self.cache)?,
+        }
+        version.staged.show(&self.cache)
+    }
+
+    /// Frees the decoded blocks of what was stored before: much work, if there are many.
+    pub(crate) fn forget_blocks(&self, of: VersionId) {
+        let cache = Arc::clone(&self.cache);
+        let forget = move || cache.forget(of);
+        let ordered = self
+            .background
+            .as_ref()
+            .map(|workers| workers.order(forget));
+        if ordered != Some(true) {
+            self.cache.forget(of);
+        }
+    }
+
+    /// The layer that was committed goes, and what the kernel knows of what follows from arrays.
+    pub(crate) fn end_commit(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        path: &Path,
+    ) -> Result<()> {
+        let found = version.recognised.stat(&*self.store, path)?;
+        let base = container.base();
+        let outermost = base.container(ContainerNumber(0))?;
+        let lens = outermost.written().map(|array| Ok(array.info()?.bytes));
+        let lens = lens.collect::<Result<Vec<u64>>>()?;
+        let named = base_of(&version.recognised, &found);
+        version.staged.stored.while_nobody_reads(|| {
+            let ended = container.stage.committed(named, &lens);
+            version.staged.show(&self.cache).and(ended)
+        })?;
+        let rewrite = container.rewrite();
+        let nothing = Change::Write { offset: 0, len: 0 };
+        let stale = |entry: EntryIndex| {
+            let array = base.array_at(entry);
+            let array = array.and_then(|number| base.stored_array(number).ok());
+            match array.is_some_and(|array| rewrite.permits(array.name(), nothing).is_ok()) {
+                true => Stale::Attributes,
+                false => Stale::Pages(None),
+            }
+        };
+        let stale = Forget::Stale(version.id, &stale);
+        self.places.forget(version.container, stale);
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! Arrays that get the content of a file: one that is renamed over an array, as editors and rsync do it, or made under the
+//! name of an array that was removed.
+//!
+//! Used by `tree::writing::rename`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Effort;
+use crate::array::{Array, Info, Piece, direct_piece};
+use crate::commit::CommitOutcome;
+use crate::container::rewrite::{Change, ChangedArray};
+use crate::error::{Error, Result};
+use crate::live::Containers;
+use crate::live::places::{Forget, Stale};
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::staged::replacing::OldPages;
+use crate::live::staged::{ArrayWriter, StagedContainer};
+use crate::live::version::ContainerVersion;
+use crate::source::{Source, Timestamp};
+
+/// Bytes that are copied at once.
+const STEP: usize = 256 << 10;
+
+impl Containers {
+    /// Gives an array the content of a file: all of it or none, and whoever reads sees the old content or the new one.
+    pub(crate) fn replace_array(
+        &self,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+        file: Arc<dyn Source>,
+    ) -> Result<()> {
+        let number = self.written_array(version, entry)?;
+        let container = self.stage_of(version)?;
+        let writer = ArrayWriter::new(version, container, number)?;
+        let content = self.content_of(&writer, file)?;
+        // What others have written until now is not lost if this fails, nor does it keep this from succeeding.
+        if let Err(e) = self.commit(version, Effort::All) {
+            log::debug!("{e}");
+        }
+        self.follow(version, &writer.container)?;
+        self.remember_staged(version);
+        let replacement = version.staged.replacements.begin(writer.array);
+        match self.commit_content(&writer, &content) {
+            Ok(()) => {
+                version.hidden.remove(entry);
+                let old_pages = Arc::new(replacement.succeeded());
+                self.outdate_pages_of(version, entry, Some(&old_pages));
+                Ok(())
+            }
+            Err(e) => {
+                self.forget_staged(version);
+                Err(e)
+            }
+        }
+    }
+
+    fn content_of(&self, writer: &ArrayWriter, file: Arc<dyn Source>) -> Result<ArrayContent> {
+        let identity = file.stat()?.identity;
+        let (rewrite, len) = (writer.container.rewrite(), identity.size);
+        rewrite.permits(&writer.name, Change::SetLen(len))?;
+        let is_one_file = writer.version.recognised.format.members().is_empty();
+        Ok(ArrayContent {
+            array: Arc::new(FileArray {
+                name: writer.name.clone(),
+                info: rewrite.info(&writer.name, len)?,
+                file,
+            }),
+            len,
+            // The arrays of several files have one time.
+            written: match is_one_file {
+                true => identity.mtime,
+                false => Timestamp::now(),
+            },
+        })
+    }
+
+    /// One commit, of this and of all that is staged. What others write meanwhile is staged above it.
+    fn commit_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
+        let (version, container) = (&writer.version, &writer.container);
+        let staged = &version.staged;
+        let _turn = staged.take_turn();
+        self.thaw(version, container)?;
+        let frozen = staged.stored.while_nobody_reads(|| {
+            let frozen = container.stage.freeze_all();
+            staged.show(&self.cache).map(|()| frozen)
+        })?;
+        let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
+        container.note_replacing(Some((writer.array, content.len)));
+        let layer = (&frozen, Some(content));
+        let done = self
+            .commit_layer(version, container, layer, Effort::All)
+            .map_err(|e| container.note_failure(e));
+        container.note_replacing(None);
+        match done {
+            Ok(CommitOutcome::Published) => {
+                staged.note_why(None);
+                self.forget_staged(version);
+                Ok(())
+            }
+            Ok(CommitOutcome::Stays(why)) => {
+                staged.note_why(Some(why));
+                self.stage_content(writer, content)
+            }
+            Ok(CommitOutcome::TooMuch) => {
+                let unlimited = Error::Bug("a commit without limits is too much".into());
+                self.thaw(version, container).and(Err(unlimited))
+            }
+            Err(e) => self.thaw(version, container).and(Err(e)),
+        }
+    }
+
+    /// Stages the content of an array that does not agree with others yet, above what has been frozen.
+    fn stage_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
+        let (staged, stage) = (&writer.version.staged, writer.stage());
+        staged.stored.while_nobody_reads(|| {
+            let copied = copy(writer, content);
+            let copied = copied.or_else(|e| stage.take_back(writer.array).and(Err(e)));
+            let thawed = stage.thaw();
+            staged.show(&self.cache).and(thawed).and(copied)
+        })
+    }
+
+    fn thaw(&self, version: &ContainerVersion, container: &StagedContainer) -> Result<()> {
+        let staged = &version.staged;
+        staged.stored.while_nobody_reads(|| {
+            let thawed = container.stage.thaw();
+            // A log that was made for this commit alone.
+            let tidied = container.stage.tidy();
+            staged.show(&self.cache).and(thawed).and(tidied)
+        })
+    }
+
+    /// The kernel's pages of an array are of what was there before.
+    fn outdate_pages_of(
+        &self,
+        version: &ContainerVersion,
+        entry: EntryIndex,
+        old_pages: Option<&Arc<OldPages>>,
+    ) {
+        let stale = |found| match found == entry {
+            true => Stale::Pages(old_pages.cloned()),
+            false => Stale::Nothing,
+        };
+        let stale = Forget::Stale(version.id, &stale);
+        self.places.forget(version.container, stale);
+    }
+}
+
+fn copy(writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
+    let (stage, file, len) = (writer.stage(), &content.array.file, content.len);
+    stage.set_len(writer.array, 0)?;
+    let mut buf = vec![0; STEP];
+    let mut at = 0;
+    while at < len {
+        let n = STEP.min(usize::try_from(len - at).unwrap_or(STEP));
+        file.fetch_one(at, &mut buf[..n])?;
+        let mut done = 0;
+        while done < n {
+            done += stage.write(writer.array, at + done as u64, &buf[done..n])?;
+        }
+        at += n as u64;
+    }
+    stage.set_len(writer.array, len)
+}
+
+/// What an array is to hold.
+pub(crate) struct ArrayContent {
+    array: Arc<FileArray>,
+    len: u64,
+    /// The time of modification that the container has then.
+    pub(crate) written: Timestamp,
+}
+
+impl ArrayContent {
+    /// Takes the place of what is staged of the array.
+    pub(crate) fn put_among(&self, changed: &mut Vec<ChangedArray>) {
+        changed.retain(|other| other.shown.name() != self.array.name);
+        let all = Some(0..self.len).filter(|all| !all.is_empty());
+        changed.push(ChangedArray {
+            shown: Arc::clone(&self.array) as Arc<dyn Array>,
+            len: self.len,
+            ranges: all.into_iter().collect(),
+            visible: 0,
+            ahead: None,
+        });
+    }
+}
+
+/// A file as an array of a container.
+struct FileArray {
+    name: String,
+    info: Info,
+    file: Arc<dyn Source>,
+}
+
+impl Array for FileArray {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(self.info.clone())
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        direct_piece(range, out);
+        Ok(())
+    }
+
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.file.fetch_one(at, out)
+    }
+}

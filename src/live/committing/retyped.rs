@@ -1,0 +1,85 @@
+//! Giving an array another type: a commit that changes what the container says, and no byte of the array.
+//!
+//! Used by `tree::writing::retyped`.
+
+use std::sync::Arc;
+
+use super::Effort;
+use super::changes::Changes;
+use crate::commit::CommitOutcome;
+use crate::container::creation::GivenType;
+use crate::container::rewrite::{ChangedArray, Rewrite};
+use crate::error::{Error, Result};
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::staged::StagedContainer;
+use crate::live::version::ContainerVersion;
+use crate::live::{Containers, refused_saying};
+use crate::source::Timestamp;
+
+impl Containers {
+    /// Gives an array another type. What has been written to it is committed before, with the type that it has.
+    pub(crate) fn retype(
+        &self,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+        to: &GivenType,
+    ) -> Result<()> {
+        self.check_current(version)?;
+        let number = self.written_array(version, entry)?;
+        self.commit(version, Effort::All)?;
+        let container = self.stage_of(version)?;
+        let staged = &version.staged;
+        let _turn = staged.take_turn();
+        if !container.stage.is_clean() {
+            let what = "set the type of an array that is being written".to_owned();
+            return Err(refused_saying(what, libc::EBUSY));
+        }
+        let stored = container.base().stored_array(number)?;
+        let Some(rewrite) = container.rewrite().retyped(stored.name(), to)? else {
+            return Ok(());
+        };
+        let len = stored.info()?.bytes;
+        let unchanged = ChangedArray {
+            shown: container.merged(number, Vec::new(), &self.cache)?,
+            len,
+            ranges: Vec::new(),
+            visible: len,
+            ahead: None,
+        };
+        self.commit_retyped(version, &container, &*rewrite, unchanged)
+    }
+
+    /// A commit of no bytes, which a crash leaves done or not done as any other.
+    fn commit_retyped(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        rewrite: &dyn Rewrite,
+        unchanged: ChangedArray,
+    ) -> Result<()> {
+        let staged = &version.staged;
+        let frozen = staged.stored.while_nobody_reads(|| {
+            let frozen = container.stage.freeze_all();
+            staged.show(&self.cache).map(|()| frozen)
+        })?;
+        let frozen = frozen.ok_or_else(|| Error::Bug("two commits at once".into()))?;
+        let changes = Changes {
+            rewrite,
+            changed: &[unchanged],
+            layer: frozen.number(),
+            written: Some(Timestamp::now()),
+        };
+        let done = self.commit_changes(version, container, &changes, Effort::All);
+        if !matches!(done, Ok(CommitOutcome::Published)) {
+            staged.stored.while_nobody_reads(|| {
+                let thawed = container.stage.thaw();
+                staged.show(&self.cache).and(thawed)
+            })?;
+        }
+        match done? {
+            CommitOutcome::Published => Ok(()),
+            CommitOutcome::Stays(why) => Err(Error::Invalid(why)),
+            CommitOutcome::TooMuch => Err(Error::Bug("there was no limit".into())),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Mode, owner and times of a container's files, while its version goes on.
+//!
+//! A log knows the files by their times, so these are changed while nobody compares them, and are on the
+//! disk before a log is made that goes by them. Used by [`super`], and by `tree::writing::attributes`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::commit::base_of;
+use crate::container::MemberStats;
+use crate::container::rewrite::CommitWay;
+use crate::disk::{NewAttributes, NewTime, Target};
+use crate::error::Result;
+use crate::live::Containers;
+use crate::live::version::ContainerVersion;
+use crate::source::Timestamp;
+
+impl Containers {
+    /// What can be set now. The time of a container of which something is staged is that of its commit: the log knows
+    /// the container by the time that it has.
+    pub(crate) fn now_or_at_commit(
+        &self,
+        version: &ContainerVersion,
+        to: &NewAttributes,
+    ) -> NewAttributes {
+        let Some(staged) = version.staged.now() else {
+            return *to;
+        };
+        // What was taken back needs no log, which would know the files by their old times.
+        if let Err(e) = staged.stage.tidy() {
+            log::warn!("{e}");
+        }
+        if staged.stage.is_clean() {
+            return *to;
+        }
+        match to.mtime {
+            Some(NewTime::At(time)) => staged.stage.set_last_write(time),
+            Some(NewTime::Now) => staged.stage.set_last_write(Timestamp::now()),
+            None => {}
+        }
+        NewAttributes {
+            atime: None,
+            mtime: None,
+            ..*to
+        }
+    }
+
+    /// The files that a commit has left alone get the time that it has given to the others, and so does their directory.
+    pub(crate) fn set_time_of_all(
+        &self,
+        version: &Arc<ContainerVersion>,
+        path: &Path,
+        time: Timestamp,
+    ) -> Result<()> {
+        let found = version.recognised.stat(&*self.store, path)?;
+        let mtime = Some(NewTime::At(time));
+        self.set_times(version, path, (&found, None, mtime))
+            .map(drop)
+    }
+
+    /// Sets times of all files. What is stored is the same: the version goes on with the identity that this leaves, and a log that is
+    /// made later knows them by it. False if there is a log already.
+    pub(crate) fn set_times(
+        &self,
+        version: &Arc<ContainerVersion>,
+        path: &Path,
+        (found, atime, mtime): (&MemberStats, Option<NewTime>, Option<NewTime>),
+    ) -> Result<bool> {
+        let to = NewAttributes {
+            atime,
+            mtime,
+            ..NewAttributes::default()
+        };
+        let (staged, mut is_set) = (version.staged.now(), Ok(true));
+        let mut publish_set = || {
+            let set = || {
+                self.set_of_files(version, path, found, &to, None)?;
+                self.sync_files(version, path, found)
+            };
+            let Some(staged) = &staged else {
+                is_set = set().map(|()| true);
+                return Ok(());
+            };
+            let changed = staged.stage.change_base(&mut || {
+                let (set, now) = (set(), version.recognised.stat(&*self.store, path));
+                (set, now.ok().map(|now| base_of(&version.recognised, &now)))
+            });
+            is_set = changed.map_or(Ok(false), |set| set.map(|()| true));
+            // Whatever has failed, what has been set so far is ours.
+            Ok(())
+        };
+        let shown = staged.as_deref();
+        let before = self.publish(version, shown, path, CommitWay::InPlace, &mut publish_set)?;
+        self.forget_blocks(before);
+        is_set
+    }
+
+    /// The power may go when a log that knows the files by these times is on the disk: so they are there before.
+    fn sync_files(
+        &self,
+        version: &ContainerVersion,
+        path: &Path,
+        found: &MemberStats,
+    ) -> Result<()> {
+        let disk = self.writable()?;
+        let members = version.recognised.format.members();
+        for (name, stat) in members.iter().zip(&found.members) {
+            if let Some(stat) = stat {
+                let (path, id) = (&*path.join(name), stat.identity.id);
+                disk.sync(Target::Named { path, id }, false)?;
+            }
+        }
+        let id = found.own.identity.id;
+        match members.is_empty() {
+            true => disk.sync(Target::Named { path, id }, false),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn set_of_files(
+        &self,
+        version: &ContainerVersion,
+        path: &Path,
+        found: &MemberStats,
+        of_files: &NewAttributes,
+        own_mode: Option<u32>,
+    ) -> Result<()> {
+        let disk = self.writable()?;
+        let members = version.recognised.format.members().iter();
+        for (name, stat) in members.zip(&found.members) {
+            if let Some(stat) = stat {
+                let (path, id) = (&*path.join(name), stat.identity.id);
+                disk.set_attributes(Target::Named { path, id }, of_files)?;
+            }
+        }
+        let own = NewAttributes {
+            mode: own_mode,
+            ..*of_files
+        };
+        let id = found.own.identity.id;
+        disk.set_attributes(Target::Named { path, id }, &own)
+    }
+}

@@ -1,0 +1,55 @@
+//! A container from the moment at which it is recognised: its kind in the source, whether it is new, and
+//! the version that is shown.
+//!
+//! Whoever shows it keeps one of these for each, and gives it to [`super::Containers`] with the number by
+//! which it is known. Used by `tree::node`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::creation::newness::NewState;
+use super::version::ContainerVersion;
+use crate::container::Recognised;
+use crate::source::{FileIdentity, FileKind};
+
+pub struct LiveContainer {
+    /// What it is in the source: a file or a directory.
+    pub(crate) stored: FileKind,
+    /// Whether it has just been made.
+    pub(crate) new: NewState,
+    known: Mutex<KnownContainer>,
+}
+
+/// A container's format and the version that is shown.
+pub(crate) struct KnownContainer {
+    pub(crate) recognised: Recognised,
+    /// Of its file or directory, when it was recognised.
+    pub(crate) seen: Option<FileIdentity>,
+    /// None until somebody looks into it.
+    pub(crate) version: Option<Arc<ContainerVersion>>,
+}
+
+impl LiveContainer {
+    pub(crate) fn new(stored: FileKind, recognised: Recognised) -> Self {
+        LiveContainer {
+            stored,
+            new: NewState::default(),
+            known: Mutex::new(KnownContainer {
+                recognised,
+                seen: None,
+                version: None,
+            }),
+        }
+    }
+
+    pub(crate) fn known(&self) -> MutexGuard<'_, KnownContainer> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KnownContainer {
+    /// Whether it is this version.
+    pub(crate) fn shows(&self, version: &Arc<ContainerVersion>) -> bool {
+        let now = self.version.as_ref();
+        now.is_some_and(|now| Arc::ptr_eq(now, version))
+    }
+}

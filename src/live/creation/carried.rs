@@ -1,0 +1,178 @@
+//! What is put into a container and is no part of it: where it goes when the container is packed or moved.
+//!
+//! In a container that is a directory such files lie where they are shown; beside one that is a file, in a
+//! hidden directory, which goes where the container goes. Used by [`super::packing`], by
+//! [`super::super::version`], and by `tree::writing`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::commit::added::{added_of, added_path, announce_move, finish_move, remove_empty};
+use crate::container::creation::Creation;
+use crate::container::names::{OF_EVERY_CONTAINER, RESERVED};
+use crate::disk::{Caller, Place, Renaming, Target};
+use crate::error::{Error, Result};
+use crate::live::Containers;
+use crate::live::version::ContainerVersion;
+use crate::source::{FileId, FileKind, Stat};
+
+impl Containers {
+    /// The added files of a container that has been given this name follow it, if they have not yet.
+    pub(crate) fn finish_moving_added(&self, path: &Path) {
+        let (Some(disk), Some(_)) = (self.disk.as_deref(), path.file_name()) else {
+            return;
+        };
+        let spot = self.spot(path);
+        if let Err(e) = spot.and_then(|spot| finish_move(disk, &*self.store, &spot)) {
+            log::warn!("{e}");
+        }
+    }
+
+    /// An array that has come later has its name: an added file of that name gets another one.
+    pub(crate) fn give_way_to_arrays(&self, version: &Arc<ContainerVersion>, path: &Path) {
+        let moved = || {
+            let (Some(_), Some((added, id))) = (&self.disk, added_of(&*self.store, path)?) else {
+                return Ok(());
+            };
+            let (opened, mut taken) = (self.open_version(version)?, Vec::new());
+            self.store.list(&added, &mut |name, _| {
+                if !opened.shows_beside(name) {
+                    taken.push(name.to_owned());
+                }
+            })?;
+            taken.iter().try_for_each(|name| {
+                let place = Place {
+                    directory: &added,
+                    id,
+                    name,
+                };
+                self.move_in(place, place)
+            })
+        };
+        if let Err(e) = moved() {
+            log::warn!("{e}");
+        }
+    }
+
+    /// A container is about to get the name `to`, and its added files are to follow it. None if it has none.
+    /// `replaces`: a container of that name, which must not have any: they would be nobody's.
+    pub(crate) fn begin_moving_added(
+        &self,
+        from: &Path,
+        to: &Path,
+        (how, replaces): (Renaming, bool),
+    ) -> Result<Option<PathBuf>> {
+        let (disk, store) = (self.writable()?, &*self.store);
+        let (from_spot, to_spot) = (self.spot(from)?, self.spot(to)?);
+        let has_added = added_of(store, from)?.is_some();
+        if how != Renaming::Exchange && (has_added || replaces) {
+            // What others have left there, and nothing follows to, are the container's from then on.
+            remove_empty(disk, &to_spot)?;
+        }
+        let follows = announce_move(disk, store, &from_spot, &to_spot)?;
+        Ok(follows.then(|| to.to_owned()))
+    }
+
+    /// What lay beside the arrays in a new container are its added files from then on, or lie beside the files of one that
+    /// is a directory.
+    pub(crate) fn carry_over(
+        &self,
+        creation: &dyn Creation,
+        drafts: &Path,
+        container: &Path,
+    ) -> Result<()> {
+        let mut foreign = Vec::new();
+        self.store.list(drafts, &mut |name, kind| {
+            if is_foreign(creation, name, kind) {
+                foreign.push(name.to_owned());
+            }
+        })?;
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        let (disk, from) = (self.writable()?, self.store.stat(drafts)?);
+        let (to, id) = match creation.members().is_empty() {
+            true => self.room_for_added(container)?,
+            false => (
+                container.to_owned(),
+                self.store.stat(container)?.identity.id,
+            ),
+        };
+        for name in &foreign {
+            let old = Place {
+                directory: drafts,
+                id: from.identity.id,
+                name,
+            };
+            let new = Place {
+                directory: &to,
+                id,
+                name,
+            };
+            self.move_in(old, new)?;
+        }
+        let path = &*to;
+        disk.sync(Target::Named { path, id }, false)
+    }
+
+    /// The directory of added files of a container, whose name is on the disk.
+    fn room_for_added(&self, container: &Path) -> Result<(PathBuf, FileId)> {
+        let found = added_of(&*self.store, container)?;
+        let room = match found {
+            Some(found) => found,
+            None => {
+                let now = self.store.stat(container)?;
+                let made = self.make_hidden(container, added_path(container), owner_of(&now))?;
+                (made.path, made.id)
+            }
+        };
+        let spot = self.spot(container)?;
+        let (path, id) = (&*spot.directory, spot.id);
+        self.writable()?.sync(Target::Named { path, id }, false)?;
+        Ok(room)
+    }
+
+    /// Under another name, if somebody has made something of this one meanwhile.
+    fn move_in(&self, old: Place<'_>, new: Place<'_>) -> Result<()> {
+        const TRIES: u32 = 100;
+        let disk = self.writable()?;
+        let mut moved = disk.rename(old, new, Renaming::NoReplace);
+        for number in 0..TRIES {
+            if !moved.as_ref().is_err_and(Error::is_already_there) {
+                break;
+            }
+            let mut name = new.name.to_owned();
+            name.push(format!("~{number}"));
+            let other = Place { name: &name, ..new };
+            moved = disk.rename(old, other, Renaming::NoReplace);
+        }
+        moved
+    }
+}
+
+pub(crate) fn owner_of(container: &Stat) -> Caller {
+    Caller {
+        uid: container.uid,
+        gid: container.gid,
+    }
+}
+
+/// Names of what a container shows beside its arrays and the files of others: it is made anew.
+pub(crate) fn is_shown_beside(creation: &dyn Creation, name: &OsStr) -> bool {
+    let names = match creation.members().is_empty() {
+        true => &RESERVED[..],
+        // Its directory is shown as it is, but for these.
+        false => &OF_EVERY_CONTAINER[..],
+    };
+    name.to_str().is_some_and(|name| names.contains(&name))
+}
+
+/// What a packed container does not take up: it lies beside the arrays from then on. Beside a container that is a file only
+/// files can lie.
+pub(crate) fn is_foreign(creation: &dyn Creation, name: &OsStr, kind: FileKind) -> bool {
+    (kind == FileKind::File || !creation.members().is_empty())
+        && !is_shown_beside(creation, name)
+        && !creation.has_array(name)
+        && !creation.is_derived(name)
+}

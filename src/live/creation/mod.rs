@@ -1,0 +1,10 @@
+//! New containers: made empty, filled with drafts, and packed.
+//!
+//! Used by `tree::writing`, and by the thread that packs what nobody has used for a while.
+
+pub mod carried;
+pub mod drafts;
+pub mod given;
+pub mod newness;
+pub mod packing;
+pub mod stored;

@@ -1,0 +1,269 @@
+//! New containers: made by `mkdir`, and not packed yet.
+//!
+//! In the source a new container is an empty one, and a hidden directory beside it is what makes it new: that of its *drafts*,
+//! ordinary files that are put into it, which the container's directory shows instead of its own entries. The directory is made
+//! before the container gets its name and goes when the drafts have been packed into it, however long that takes: so a new
+//! container is found again by any later mount. Here is what a mount knows of each; [`super::drafts`] begins, and
+//! [`super::packing`] ends it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{
+    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
+};
+use std::time::{Duration, Instant};
+
+use crate::live::ContainerId;
+use crate::source::FileId;
+
+/// Of one container.
+#[derive(Default)]
+pub(crate) struct NewState {
+    /// The directory of its drafts, as long as it is new.
+    drafts: Mutex<Option<FileId>>,
+    /// Whether there is one, for who may not wait.
+    is_new: AtomicBool,
+    /// Held by who packs, moves or removes it.
+    turn: Mutex<()>,
+}
+
+impl NewState {
+    pub(crate) fn drafts(&self) -> Option<FileId> {
+        *lock(&self.drafts)
+    }
+
+    pub(crate) fn begin(&self, drafts: FileId) {
+        self.set(Some(drafts));
+    }
+
+    /// It is what its file holds from now on.
+    pub(crate) fn end(&self) {
+        self.set(None);
+    }
+
+    fn set(&self, to: Option<FileId>) {
+        let mut drafts = lock(&self.drafts);
+        *drafts = to;
+        self.is_new.store(to.is_some(), Ordering::Release);
+    }
+
+    /// Whether its drafts are shown, and not the container's own entries.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn take_turn(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turn)
+    }
+
+    /// The same, unless somebody has it.
+    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// Containers that are waiting for somebody to put something into them, or to end doing so.
+#[derive(Default)]
+pub(crate) struct NewContainers {
+    list: Mutex<NewList>,
+    /// How many there are, without waiting.
+    count: AtomicUsize,
+    changed: Condvar,
+    /// Held shared while names and files are opened and changed, alone while drafts become a container.
+    gate: RwLock<()>,
+    /// Held while a directory becomes a container, or the other way round.
+    turning: Mutex<()>,
+    /// When packing is given up, if the mount is coming to its end.
+    until: Mutex<Option<Instant>>,
+}
+
+#[derive(Default)]
+struct NewList {
+    uses: HashMap<ContainerId, Use>,
+    /// How often something has changed in it.
+    changes: u64,
+}
+
+/// Why a container stays new that nobody uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stays {
+    /// There is nothing in it, or no array yet: it waits, as long as it takes.
+    Waiting,
+    /// It could not be packed.
+    Failed(String),
+}
+
+/// When a new container was used, and how its packing went.
+#[derive(Debug, Clone)]
+pub(crate) struct Use {
+    pub(crate) last: Instant,
+    /// How often, for who wants to know whether it was used since.
+    pub(crate) times: u64,
+    /// Why it stays new: packing it is not tried again before it is used again.
+    pub(crate) stays: Option<Stays>,
+    /// How often it had been used when somebody waited in vain for its files to be let go.
+    waited: Option<u64>,
+}
+
+impl Use {
+    /// For who asks why it is new still, if something has been put into it.
+    pub(crate) fn why(&self) -> &str {
+        match &self.stays {
+            Some(Stays::Failed(why)) => why,
+            Some(Stays::Waiting) => UNFILLED,
+            None => "it is new",
+        }
+    }
+}
+
+/// Why a container stays new that will be packed as soon as there is an array in it.
+pub(crate) const UNFILLED: &str = "no array has been put into it yet";
+
+impl NewContainers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    pub(crate) fn has(&self, container: ContainerId) -> bool {
+        lock(&self.list).uses.contains_key(&container)
+    }
+
+    /// Says whether it was not there yet. If it was, that is a use: whoever compares how often there were any is not to
+    /// find as many as before.
+    pub(crate) fn add(&self, container: ContainerId) -> bool {
+        let mut list = lock(&self.list);
+        let before = list.uses.get(&container);
+        let fresh = Use {
+            last: Instant::now(),
+            times: before.map_or(0, |used| used.times + 1),
+            stays: None,
+            waited: None,
+        };
+        let added = list.uses.insert(container, fresh).is_none();
+        self.note(&mut list);
+        added
+    }
+
+    /// Says whether it was there.
+    pub(crate) fn remove(&self, container: ContainerId) -> bool {
+        let mut list = lock(&self.list);
+        let removed = list.uses.remove(&container).is_some();
+        self.note(&mut list);
+        removed
+    }
+
+    /// A file of it is open no more.
+    pub(crate) fn let_go(&self, container: ContainerId) {
+        let mut list = lock(&self.list);
+        if let Some(used) = list.uses.get_mut(&container) {
+            used.last = Instant::now();
+            used.waited = None;
+            self.note(&mut list);
+        }
+    }
+
+    pub(crate) fn note_wait(&self, container: ContainerId, times: u64) {
+        if let Some(used) = lock(&self.list).uses.get_mut(&container) {
+            used.waited = Some(times);
+        }
+    }
+
+    /// Whether somebody has waited for its files since it was used, and none was let go.
+    pub(crate) fn has_waited(&self, container: ContainerId, times: u64) -> bool {
+        let list = lock(&self.list);
+        let used = list.uses.get(&container);
+        used.is_some_and(|used| used.waited == Some(times))
+    }
+
+    /// It is being used, or has been until now.
+    pub(crate) fn used(&self, container: ContainerId) {
+        let mut list = lock(&self.list);
+        if let Some(used) = list.uses.get_mut(&container) {
+            used.last = Instant::now();
+            used.times += 1;
+            used.stays = None;
+            self.note(&mut list);
+        }
+    }
+
+    fn note(&self, list: &mut NewList) {
+        list.changes += 1;
+        self.count.store(list.uses.len(), Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// What packing it came to. If it has been used since it had been this often, it is tried again when it is quiet.
+    pub(crate) fn note_stays(&self, container: ContainerId, times: u64, why: Stays) {
+        if let Some(used) = lock(&self.list).uses.get_mut(&container)
+            && used.times == times
+        {
+            used.stays = Some(why);
+        }
+    }
+
+    /// To be compared later.
+    pub(crate) fn times_used(&self, container: ContainerId) -> u64 {
+        let list = lock(&self.list);
+        list.uses.get(&container).map_or(0, |used| used.times)
+    }
+
+    /// As it is by now; none if it does not wait any more.
+    pub(crate) fn last_use(&self, container: ContainerId) -> Option<Use> {
+        lock(&self.list).uses.get(&container).cloned()
+    }
+
+    pub(crate) fn end_by(&self, until: Instant) {
+        *lock(&self.until) = Some(until);
+    }
+
+    /// Whether there is time left for packing.
+    pub(crate) fn has_time(&self) -> bool {
+        lock(&self.until).is_none_or(|until| Instant::now() < until)
+    }
+
+    pub(crate) fn all(&self) -> Vec<(ContainerId, Use)> {
+        let list = lock(&self.list);
+        let uses = list.uses.iter();
+        uses.map(|(id, used)| (*id, used.clone())).collect()
+    }
+
+    /// Keeps drafts what they are for a moment.
+    pub(crate) fn stay(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One directory at a time.
+    pub(crate) fn turning(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turning)
+    }
+
+    /// Nobody opens or changes anything meanwhile.
+    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be taken before the list is looked at, and waited for changes since.
+    pub(crate) fn changes(&self) -> u64 {
+        lock(&self.list).changes
+    }
+
+    /// Returns when a container has been made or used since, at the latest after this time.
+    pub(crate) fn wait(&self, since: u64, most: Option<Duration>) {
+        let list = lock(&self.list);
+        if list.changes == since {
+            match most {
+                Some(most) => drop(self.changed.wait_timeout(list, most)),
+                None => drop(self.changed.wait(list)),
+            }
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,438 @@
+//! Packing: what was put into a new container becomes its content, and the container is new no more.
+//!
+//! That happens when there is an array in it and nothing in it has been open for [`QUIET`], and at once when its directory is synced
+//! and when the mount ends. One without an array waits, as long as it takes.
+//! The container's file is written from the drafts beside the empty one and takes its place; if somebody has begun to use the drafts
+//! meanwhile it is thrown away, and made anew later. What cannot be packed stays as it is, and says why. Used by
+//! `tree::writing`, and by the thread that [`Containers::pack_when_quiet`] is.
+
+use std::ffi::{OsStr, OsString};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::carried::{is_foreign, is_shown_beside};
+use super::newness::{Stays, UNFILLED};
+use crate::array::Array;
+use crate::commit::new_container::{NewContainerPlace, NewModes};
+use crate::commit::tidy::remove_tree;
+use crate::container::creation::{
+    Creation, GivenDescription, GivenType, LONGEST_DESCRIPTION, RawArray,
+};
+use crate::disk::{Caller, NewAttributes, NewTime, Target};
+use crate::error::{Error, Result};
+use crate::live::directory::SourceDirectory;
+use crate::live::shown::entry_table::ARRAYS_JSON;
+use crate::live::{ContainerId, Containers, LiveContainer, refused};
+use crate::source::{FileKind, Source, Stat, Timestamp};
+use crate::stage::new_name;
+
+/// How long a new container is not used before it is packed, if the mount is not told otherwise: programs close a file and go on with
+/// the next one.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How long who cannot wait for quiet waits for files to be let go: the kernel tells of that after close(2) has returned.
+const RELEASED: Duration = Duration::from_millis(100);
+
+/// What becomes of new containers of which something is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InUse {
+    /// They stay new.
+    Spared,
+    /// Whoever has it open will not write any more.
+    Ignored,
+}
+
+/// What settling a new container came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PackOutcome {
+    /// It is new no more.
+    Packed,
+    /// Nothing has been put into it.
+    Empty,
+    /// No array has been put into it yet.
+    Unfilled,
+}
+
+/// What the drafts of a container come to.
+#[derive(Default)]
+struct DraftContent {
+    arrays: Vec<Arc<dyn Array>>,
+    description: Option<GivenDescription>,
+    /// What attributes say of an array, and how many bytes it has.
+    typed: Vec<(GivenType, u64)>,
+    /// All that lies there.
+    names: Vec<(OsString, FileKind)>,
+    /// What was read, as it was then.
+    read: Vec<(OsString, Stat)>,
+    /// When an array was last written, and who may read all of them.
+    written: Option<Timestamp>,
+    mode: Option<u16>,
+    /// Whom the bits for a group are for, of each; none if that is not a group alone.
+    groups: Vec<Option<u32>>,
+}
+
+impl Containers {
+    /// Packs new containers as soon as nobody has used them for a while. Does not return.
+    pub(crate) fn pack_when_quiet(&self) {
+        let quiet = self.settings.settle.unwrap_or(QUIET);
+        loop {
+            let seen = self.new.changes();
+            // A panic must not cost the thread; the hook has reported it.
+            let packed = catch_unwind(AssertUnwindSafe(|| self.pack_quiet(quiet)));
+            self.new.wait(seen, packed.unwrap_or(Some(QUIET)));
+        }
+    }
+
+    /// Packs the new containers that nobody has used for this long. Says when to look again, if nobody uses any.
+    pub(crate) fn pack_quiet(&self, quiet: Duration) -> Option<Duration> {
+        let mut next: Option<Duration> = None;
+        for (id, _) in self.new.all() {
+            // They are looked at again when they are used again, or their last file is closed.
+            if self.places.is_in_use(id) {
+                continue;
+            }
+            // As it is by now: to pack those before may have taken long.
+            let used = self.new.last_use(id);
+            let Some(used) = used.filter(|used| used.stays.is_none()) else {
+                continue;
+            };
+            match quiet
+                .checked_sub(used.last.elapsed())
+                .filter(|left| !left.is_zero())
+            {
+                Some(left) => next = Some(next.map_or(left, |next| next.min(left))),
+                None => drop(self.settle_quiet(id, InUse::Spared, quiet)),
+            }
+        }
+        next
+    }
+
+    /// The same at once, for all. Says what stays new, and why.
+    pub(crate) fn pack_all(&self, in_use: InUse) -> Vec<(PathBuf, String)> {
+        let mut left = Vec::new();
+        for (id, _) in self.new.all() {
+            let why = match self.settle_new(id, in_use) {
+                Ok(PackOutcome::Packed | PackOutcome::Empty) => continue,
+                Ok(PackOutcome::Unfilled) => UNFILLED.to_owned(),
+                Err(e) => e.to_string(),
+            };
+            left.push((self.shown_path(id), why));
+        }
+        left
+    }
+
+    /// Packs a new container if it can be: not as long as there is no array in it, or it is spared (EBUSY).
+    pub(crate) fn settle_new(&self, id: ContainerId, in_use: InUse) -> Result<PackOutcome> {
+        let (until, new) = (Instant::now() + RELEASED, &self.new);
+        loop {
+            let (seen, times) = (new.changes(), new.times_used(id));
+            let may_wait = self.places.is_in_use(id) && !new.has_waited(id, times);
+            let settled = self.settle_quiet(id, in_use, Duration::ZERO);
+            if !may_wait || !settled.as_ref().is_err_and(is_busy) {
+                return settled;
+            }
+            match until.checked_duration_since(Instant::now()) {
+                Some(left) => new.wait(seen, Some(left)),
+                None => {
+                    new.note_wait(id, times);
+                    return settled;
+                }
+            }
+        }
+    }
+
+    /// The same of one that must not have been used for this long.
+    fn settle_quiet(&self, id: ContainerId, in_use: InUse, quiet: Duration) -> Result<PackOutcome> {
+        let container = &*self.places.container(id)?;
+        if !container.new.is_new() {
+            return Ok(PackOutcome::Packed);
+        }
+        let _turn = container.new.take_turn();
+        let used = self.new.last_use(id);
+        if used
+            .as_ref()
+            .is_some_and(|used| used.last.elapsed() < quiet)
+        {
+            let path = self.known_path(id);
+            return Err(refused("pack", &path, libc::EBUSY));
+        }
+        let times = used.map_or(0, |used| used.times);
+        let settled = match container.new.is_new() {
+            false => Ok(PackOutcome::Packed),
+            true => {
+                let is_quiet = || !self.places.is_in_use(id) && self.new.times_used(id) == times;
+                let may = || self.new.has_time() && (in_use == InUse::Ignored || is_quiet());
+                self.steady(|| self.pack(id, container, &may))
+            }
+        };
+        match &settled {
+            Ok(PackOutcome::Packed) => self.watch_no_more(id),
+            Ok(PackOutcome::Empty | PackOutcome::Unfilled) => {
+                self.new.note_stays(id, times, Stays::Waiting);
+            }
+            Err(e) if is_busy(e) => {}
+            Err(e) if self.new.times_used(id) == times => {
+                log::warn!("{}: stays new: {e}", self.shown_path(id).display());
+                let why = Stays::Failed(e.to_string());
+                self.new.note_stays(id, times, why);
+            }
+            // It has been used meanwhile, and is tried again when it is quiet.
+            Err(_) => {}
+        }
+        settled
+    }
+
+    /// Packing that is not done by then is given up: what would be packed stays new.
+    pub(crate) fn end_packing_by(&self, until: Instant) {
+        self.new.end_by(until);
+    }
+
+    /// `may`: asked before it begins, all the time and when it is done, whether it may be.
+    fn pack(
+        &self,
+        id: ContainerId,
+        container: &LiveContainer,
+        may: &dyn Fn() -> bool,
+    ) -> Result<PackOutcome> {
+        let drafts = self.drafts(id)?.ok_or(Error::NotFound)?;
+        let path = self.places.path(id)?;
+        let busy = || refused("pack", &path, libc::EBUSY);
+        if !may() {
+            return Err(busy());
+        }
+        let recognised = container.known().recognised.clone();
+        let creation = recognised.format.creation().ok_or(Error::ReadOnly)?;
+        let now = self.store.stat(&path)?;
+        if !self.is_pristine(&recognised, &path)? {
+            return Err(self.changed(&path));
+        }
+        if self.is_stored(&recognised, &drafts.path)? {
+            let _alone = self.new.alone();
+            return match may() {
+                true => self
+                    .take_as_stored(id, container, &drafts, (&*path, &now))
+                    .map(|()| PackOutcome::Packed),
+                false => Err(busy()),
+            };
+        }
+        let content = self.read_drafts(&drafts, creation, &now)?;
+        if content.names.is_empty() {
+            return Ok(PackOutcome::Empty);
+        }
+        if content.arrays.is_empty() {
+            return Ok(PackOutcome::Unfilled);
+        }
+        let description = content.described(creation)?;
+        let spot = self.spot(&path)?;
+        let at = NewContainerPlace {
+            disk: self.writable()?,
+            store: &self.store,
+            spot: &spot,
+            members: creation.members(),
+            owner: Caller {
+                uid: now.uid,
+                gid: now.gid,
+            },
+            go_on: may,
+        };
+        let budget = self.cache.budget();
+        let modes = NewModes {
+            files: 0o600,
+            directory: now.mode.into(),
+        };
+        let new = at.write(modes, &content.attributes(&now), |write| {
+            creation.recipe(&content.arrays, description.as_ref(), budget, write)
+        })?;
+        let alone = self.new.alone();
+        let still = self.are_still(&drafts, &content, (&*path, &now));
+        if !may() || !matches!(still, Ok(true)) {
+            new.discard();
+            // Somebody else's change is one, too: it is tried again later.
+            if matches!(still, Ok(false)) {
+                self.new.used(id);
+            }
+            return still.and_then(|_| Err(busy()));
+        }
+        new.replace(now.identity)?;
+        container.new.end();
+        let carried = self.carry_over(creation, &drafts.path, &path);
+        drop(alone);
+        // The container is what it is meant to be, whether or not the rest can be removed.
+        if let Err(e) = carried.and_then(|()| self.remove_packed(id, &drafts, &path)) {
+            log::warn!("{e}");
+        }
+        self.forget_entries(id);
+        Ok(PackOutcome::Packed)
+    }
+
+    /// The drafts first: as long as the empty container is there, a crash shows that they have been packed.
+    fn remove_packed(&self, id: ContainerId, drafts: &SourceDirectory, path: &Path) -> Result<()> {
+        self.remove_drafts(Some(id), &drafts.path)?;
+        let (disk, spot) = (self.writable()?, self.spot(path)?);
+        remove_tree(disk, &*self.store, &spot, &new_name(&spot.name))
+    }
+
+    /// What lies in a directory of drafts, in order.
+    fn names_of(&self, drafts: &SourceDirectory) -> Result<Vec<(OsString, FileKind)>> {
+        let mut names = Vec::new();
+        self.store.list(&drafts.path, &mut |name, kind| {
+            names.push((name.to_owned(), kind))
+        })?;
+        names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        Ok(names)
+    }
+
+    /// Whether drafts are what was read of them, and their container what it was.
+    fn are_still(
+        &self,
+        drafts: &SourceDirectory,
+        content: &DraftContent,
+        (path, container): (&Path, &Stat),
+    ) -> Result<bool> {
+        let what = |stat: &Stat| (stat.identity, stat.mode, stat.uid, stat.gid);
+        let mut still = what(&self.store.stat(path)?) == what(container)
+            && self.names_of(drafts)? == content.names;
+        for (name, read) in &content.read {
+            still = still && what(&self.store.stat(&drafts.join(name))?) == what(read);
+        }
+        Ok(still)
+    }
+
+    /// A draft of which the container is made. Whoever owns that reads it.
+    fn stat_draft(&self, path: &Path, container: &Stat) -> Result<Stat> {
+        let stat = self.store.stat(path)?;
+        match stat.uid == container.uid {
+            true => Ok(stat),
+            false => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let why = format!("{name} belongs to another user than the container");
+                Err(Error::Invalid(why))
+            }
+        }
+    }
+
+    fn read_drafts(
+        &self,
+        drafts: &SourceDirectory,
+        creation: &dyn Creation,
+        container: &Stat,
+    ) -> Result<DraftContent> {
+        let mut content = DraftContent {
+            names: self.names_of(drafts)?,
+            ..DraftContent::default()
+        };
+        for (name, kind) in content.names.clone() {
+            let path = drafts.join(&name);
+            match name.to_str() {
+                Some(ARRAYS_JSON) if kind == FileKind::File => {
+                    let stat = self.stat_draft(&path, container)?;
+                    content.description = Some(self.read_description(&path)?);
+                    content.read.push((name, stat));
+                }
+                Some(array) if creation.has_array(&name) && kind == FileKind::File => {
+                    let (stat, source) =
+                        (self.stat_draft(&path, container)?, self.store.open(&path)?);
+                    if source.identity().id != stat.identity.id {
+                        return Err(self.changed(&path));
+                    }
+                    let said = self.said_of_draft(&path, stat.identity.id)?;
+                    if !said.is_empty() {
+                        content.typed.push((said, stat.identity.size));
+                    }
+                    content.add(array, source, &stat);
+                    content.read.push((name, stat));
+                }
+                // Derived, or no part of it.
+                _ if is_shown_beside(creation, &name) && name != ARRAYS_JSON => {}
+                _ if creation.is_derived(&name) || is_foreign(creation, &name, kind) => {}
+                _ => {
+                    let name = name.to_string_lossy();
+                    let why = format!("{name} cannot be a part of such a container");
+                    return Err(Error::Invalid(why));
+                }
+            }
+        }
+        Ok(content)
+    }
+
+    pub(crate) fn read_description(&self, path: &Path) -> Result<GivenDescription> {
+        let mut text = vec![0; LONGEST_DESCRIPTION as usize + 1];
+        let n = self.store.head(path, &mut text)?;
+        GivenDescription::parse(&text[..n])
+    }
+
+    /// Returns when a container is as durable as its directory is when that is synced: packed, or if somebody has something
+    /// in it open, with the names of its drafts on the disk. None if it is not new.
+    pub(crate) fn sync_new(&self, id: ContainerId) -> Option<Result<()>> {
+        if !self.places.container(id).ok()?.new.is_new() {
+            return None;
+        }
+        Some(match self.settle_new(id, InUse::Spared) {
+            Err(e) if is_busy(&e) => self.sync_drafts(id),
+            Ok(PackOutcome::Empty | PackOutcome::Unfilled) => self.sync_drafts(id),
+            settled => settled.map(drop),
+        })
+    }
+
+    pub(crate) fn sync_drafts(&self, id: ContainerId) -> Result<()> {
+        let Some(drafts) = self.drafts(id)? else {
+            return Ok(());
+        };
+        let (disk, spot) = (self.writable()?, self.spot(&drafts.path)?);
+        for (path, id) in [(&*drafts.path, drafts.id), (&*spot.directory, spot.id)] {
+            disk.sync(Target::Named { path, id }, false)?;
+        }
+        Ok(())
+    }
+
+    /// For the attribute of a container: none if it is not new, or there is nothing in it.
+    pub(crate) fn new_state(&self, id: ContainerId) -> Option<String> {
+        if !self.places.container(id).ok()?.new.is_new() || !self.has_drafts(id).ok()? {
+            return None;
+        }
+        let used = self.new.last_use(id)?;
+        Some(format!("staged: {}", used.why()))
+    }
+}
+
+/// Somebody uses it.
+fn is_busy(e: &Error) -> bool {
+    matches!(e, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::EBUSY))
+}
+
+impl DraftContent {
+    /// What is said of the arrays by whatever says it.
+    fn described(&self, creation: &dyn Creation) -> Result<Option<GivenDescription>> {
+        let mut described = self.description.clone();
+        for (said, bytes) in &self.typed {
+            described = Some(creation.typed(described, said, *bytes)?);
+        }
+        Ok(described)
+    }
+
+    fn add(&mut self, name: &str, source: Arc<dyn Source>, stat: &Stat) {
+        self.written = self.written.max(Some(stat.identity.mtime));
+        // With a list of rights the group's bits are not the group's.
+        let rights = OsStr::new("system.posix_acl_access");
+        let group = source.xattr(rights).is_err().then_some(stat.gid);
+        self.groups.push(group);
+        self.arrays.push(Arc::new(RawArray::new(name, source)));
+        self.mode = Some(self.mode.unwrap_or(u16::MAX) & stat.mode);
+    }
+
+    /// Of the container's files: nobody gets more than the empty one and the arrays gave him.
+    fn attributes(&self, now: &Stat) -> NewAttributes {
+        let is_for_this = self.groups.iter().all(|group| *group == Some(now.gid));
+        let of_group = if is_for_this { u16::MAX } else { !0o070 };
+        let mode = now.mode & self.mode.unwrap_or(u16::MAX) & of_group & 0o666;
+        NewAttributes {
+            mode: Some(mode.into()),
+            uid: None,
+            gid: Some(now.gid),
+            atime: None,
+            mtime: self.written.map(NewTime::At),
+        }
+    }
+}

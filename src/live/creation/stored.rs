@@ -1,0 +1,93 @@
+//! New containers into which the files of one are put as they are stored: these are the container.
+//!
+//! Used by [`super::packing`], and by `tree::writing::turned` when such a file is closed.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::commit::tidy::remove_tree;
+use crate::container::Recognised;
+use crate::disk::{NewAttributes, Renaming, Target};
+use crate::error::Result;
+use crate::live::directory::SourceDirectory;
+use crate::live::recognition::{Recognition, recognise};
+use crate::live::{ContainerId, Containers, LiveContainer};
+use crate::source::Stat;
+use crate::stage::drafts_name;
+
+impl Containers {
+    /// Whether a directory has files of a container as they are stored: one that is no array, or all of them.
+    pub(crate) fn is_stored(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
+        let (members, creation) = (recognised.format.members(), recognised.format.creation());
+        let Some(creation) = creation.filter(|_| !members.is_empty()) else {
+            return Ok(false);
+        };
+        let mut stored = false;
+        self.store.list(path, &mut |name, _| {
+            let is_member = members.iter().any(|member| OsStr::new(member) == name);
+            let is_shown = creation.has_array(name) || creation.is_derived(name);
+            stored |= is_member && !is_shown;
+        })?;
+        if stored {
+            return Ok(true);
+        }
+        let stat = self.store.stat(path)?;
+        match recognise(&*self.store, path, &stat, self.settings.preferences)? {
+            Recognition::Container(found) if found.damage.is_none() => {
+                let opened = found.open(&self.store, path, self.cache.budget())?;
+                Ok(opened.faults.is_empty())
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What was put into a new container is a stored one, file for file: it takes the place of the empty
+    /// one as it is. Nobody uses it meanwhile.
+    pub(crate) fn take_as_stored(
+        &self,
+        id: ContainerId,
+        container: &LiveContainer,
+        drafts: &SourceDirectory,
+        (path, empty): (&Path, &Stat),
+    ) -> Result<()> {
+        let (disk, spot) = (self.writable()?, self.spot(path)?);
+        let hidden = drafts_name(&spot.name);
+        self.places.exchanged(id, &mut || {
+            let stat = self.store.stat(&drafts.path)?;
+            let (place, other) = (spot.place(&spot.name), spot.place(&hidden));
+            disk.rename(other, place, Renaming::Exchange)?;
+            container.new.end();
+            // Not before: drafts are known by their mode.
+            self.set_mode(path, &stat, empty.mode.into())?;
+            // Files that were written through this mount stay files as long as it is there.
+            let recognised = container.known().recognised.clone();
+            Ok(self.has_written_in(&recognised, path).then_some(stat))
+        })?;
+        remove_tree(disk, &*self.store, &spot, &hidden)?;
+        let (path, id_above) = (&*spot.directory, spot.id);
+        let above = Target::Named { path, id: id_above };
+        disk.sync(above, false)?;
+        self.forget_entries(id);
+        Ok(())
+    }
+
+    /// Whether a directory that looks like a container has files that were made or written where it is
+    /// shown: whoever does that expects to find them as files.
+    fn has_written_in(&self, container: &Recognised, path: &Path) -> bool {
+        let is_written = |member: &&str| {
+            let found = self.store.stat(&path.join(member));
+            found.is_ok_and(|stat| self.places.has_written(stat.identity.id))
+        };
+        container.format.members().iter().any(is_written)
+    }
+
+    pub(crate) fn set_mode(&self, path: &Path, stat: &Stat, mode: u32) -> Result<()> {
+        let to = NewAttributes {
+            mode: Some(mode),
+            ..NewAttributes::default()
+        };
+        let id = stat.identity.id;
+        let target = Target::Named { path, id };
+        self.writable()?.set_attributes(target, &to)
+    }
+}

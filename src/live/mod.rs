@@ -1,0 +1,172 @@
+//! The life of containers: opened, written, committed, made, and found again after a crash.
+//!
+//! [`Containers`] opens versions of containers, keeps what is written to their arrays, commits it, packs
+//! new containers and recovers what a crash has left. It is told where a container lies, and tells what of
+//! it is to be forgotten, through one trait, [`Places`]: it knows no inodes, no names and no FUSE.
+//! Assumes that whoever asks may do what is asked for. Used by `tree`, which shows containers in a mount,
+//! and by `arrayfs stage commit`, which settles one that is not mounted ([`unmounted`]).
+
+pub mod background;
+pub mod committing;
+pub mod container;
+pub mod creation;
+pub mod directory;
+pub mod opening;
+pub mod owner;
+pub mod places;
+pub mod recognition;
+pub mod recovery;
+pub mod shown;
+pub mod staged;
+#[cfg(test)]
+mod tests;
+pub mod unmounted;
+pub mod version;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cache::BlockCache;
+use crate::commit::{Preference, Spot};
+use crate::container::Preferences;
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::memory::budget::Reclaim;
+use crate::source::Store;
+use crate::stage::StageMemory;
+
+pub use committing::due::{Later, Pacing};
+pub use container::LiveContainer;
+pub use creation::packing::InUse;
+pub use places::{ContainerId, Places};
+
+use background::BackgroundWorkers;
+use committing::due::DueCommits;
+use creation::newness::NewContainers;
+use staged::remembered::StagedVersions;
+use version::Versions;
+
+/// How containers are opened and changed.
+#[derive(Debug, Clone, Default)]
+pub struct ContainerSettings {
+    pub preferences: Preferences,
+    /// How changes of arrays are committed.
+    pub commit: Preference,
+    /// How much of the time of those who close files goes to that.
+    pub pacing: Pacing,
+    /// Whether changes of another version of a container are taken for changes of this one, if they
+    /// can be.
+    pub settles_stale: bool,
+    /// How long nobody uses a new container before it is packed, if not as long as usual.
+    pub settle: Option<Duration>,
+}
+
+/// All containers of a mount, as far as somebody has looked into them.
+pub struct Containers {
+    store: Arc<dyn Store>,
+    /// What the source is changed through; without one containers are only read.
+    disk: Option<Arc<dyn Disk>>,
+    cache: Arc<BlockCache>,
+    places: Arc<dyn Places>,
+    settings: ContainerSettings,
+    /// Memory for what is written to arrays; none where containers are only read.
+    stage_memory: Option<Arc<StageMemory>>,
+    background: Option<BackgroundWorkers>,
+    versions: Versions,
+    /// Those of which something is staged.
+    staged: StagedVersions,
+    due: DueCommits,
+    pub(crate) new: NewContainers,
+}
+
+impl Containers {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        disk: Option<Arc<dyn Disk>>,
+        cache: Arc<BlockCache>,
+        places: Arc<dyn Places>,
+        settings: ContainerSettings,
+    ) -> Containers {
+        let versions = Versions::default();
+        let idle: Arc<dyn Reclaim> = Arc::clone(&versions.open) as _;
+        cache.budget().register(Arc::downgrade(&idle));
+        let is_writable = disk.is_some();
+        Containers {
+            store,
+            disk,
+            places,
+            settings,
+            stage_memory: is_writable.then(|| StageMemory::new(Arc::clone(cache.budget()))),
+            background: is_writable.then(BackgroundWorkers::new),
+            cache,
+            versions,
+            staged: StagedVersions::default(),
+            due: DueCommits::default(),
+            new: NewContainers::default(),
+        }
+    }
+
+    pub(crate) fn writable(&self) -> Result<&dyn Disk> {
+        self.disk.as_deref().ok_or(Error::ReadOnly)
+    }
+
+    /// Containers that are open now.
+    pub(crate) fn open_count(&self) -> usize {
+        self.versions.open.count()
+    }
+
+    /// Where a file lies that is a container, or belongs to one.
+    pub(crate) fn spot(&self, path: &Path) -> Result<Spot> {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let name = path.file_name().ok_or(Error::Unsuitable)?;
+        Ok(Spot {
+            id: self.store.stat(directory)?.identity.id,
+            directory: directory.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    fn let_go(&self, id: ContainerId) {
+        if let Some(container) = self.places.let_go(id) {
+            self.close(&container);
+        }
+    }
+
+    /// Where a container lies, as far as is known: for messages.
+    fn known_path(&self, id: ContainerId) -> PathBuf {
+        self.places.known_path(id).unwrap_or_default()
+    }
+
+    /// The same as a user would say it.
+    fn shown_path(&self, id: ContainerId) -> PathBuf {
+        self.store.display(&self.known_path(id))
+    }
+
+    /// Somebody else has changed what lies at this path.
+    pub(crate) fn changed(&self, path: &Path) -> Error {
+        let path = self.store.display(path);
+        Error::Changed { path }
+    }
+
+    /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
+    fn steady<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut done = None;
+        self.places.steady(&mut || {
+            done = Some(work()?);
+            Ok(())
+        })?;
+        done.ok_or_else(|| Error::Bug("nothing was tried".into()))
+    }
+}
+
+/// A failure that names the path, with a number of the system.
+pub(crate) fn refused(doing: &str, path: &Path, code: i32) -> Error {
+    refused_saying(format!("{doing} {}", path.display()), code)
+}
+
+/// The same in other words.
+pub(crate) fn refused_saying(doing: String, code: i32) -> Error {
+    let cause = std::io::Error::from_raw_os_error(code);
+    Error::io(format!("cannot {doing}"), cause)
+}

@@ -1,0 +1,245 @@
+//! Opening versions of containers, and keeping them open.
+//!
+//! A version is opened when it is first looked into. A bounded number stays open; the others are opened
+//! again when they are wanted, if the source still holds them. Used by all of `live`, and by `tree`.
+
+pub mod kept_open;
+pub mod pinned;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::time::{Duration, Instant};
+
+use super::Containers;
+use super::shown::entry_table::ContainerNumber;
+use super::shown::open_container::OpenContainer;
+use super::version::ContainerVersion;
+use crate::commit::recovery::open_through;
+use crate::error::{Error, Result};
+use crate::memory::budget::{Budget, Reclaim};
+use crate::memory::{is_short, no_memory};
+use crate::source::Store;
+
+use kept_open::KeptOpen;
+use pinned::pinned;
+
+/// What becomes of a version's container between its beginning and its end.
+#[derive(Default)]
+pub(crate) struct VersionOpening {
+    opened: Mutex<OpenedAs>,
+    /// The source holds another one, or nobody can find it any more: it is not kept open for its own sake.
+    retired: AtomicBool,
+}
+
+/// What a version was opened as.
+#[derive(Default)]
+struct OpenedAs {
+    opened: Weak<OpenContainer>,
+    /// Opened with a fault that may pass, and when to try again: kept open until then, because it might
+    /// have other entries.
+    passing: Option<(Arc<OpenContainer>, Instant)>,
+    /// Opened with faults, of whatever kind.
+    damaged: bool,
+    /// There was no memory to open it, and when to try again: to find that out may take long, and who lists its
+    /// directory comes back for every entry.
+    refused: Option<(Error, Instant)>,
+}
+
+/// For how long nobody tries again to open what there was no memory for.
+const REFUSED_FOR: Duration = Duration::from_secs(5);
+
+impl OpenedAs {
+    /// What it is still refused with.
+    fn refusal(&self, now: Instant) -> Option<Error> {
+        let (error, until) = self.refused.as_ref()?;
+        (now < *until).then(|| error.clone())
+    }
+
+    /// Passes on what opening it gave, and remembers a refusal.
+    fn note<T>(&mut self, opened: Result<T>, now: Instant) -> Result<T> {
+        let refused = opened.as_ref().err().filter(|e| e.is_no_memory());
+        self.refused = refused.map(|e| (e.clone(), now + REFUSED_FOR));
+        opened
+    }
+}
+
+impl VersionOpening {
+    /// Whether it was opened with a fault that may have passed by now. Not while somebody is opening it,
+    /// which may take long: who only looks at the container does not wait for that.
+    pub(crate) fn may_have_passed(&self) -> bool {
+        let passing = |opened: &OpenedAs| opened.passing.as_ref().map(|(_, again)| *again);
+        let again = self.look(passing).flatten();
+        again.is_some_and(|again| Instant::now() > again)
+    }
+
+    /// Whether it was opened with faults.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.look(|opened| opened.damaged).unwrap_or(false)
+    }
+
+    fn look<T>(&self, at: impl FnOnce(&OpenedAs) -> T) -> Option<T> {
+        match self.opened.try_lock() {
+            Ok(opened) => Some(at(&opened)),
+            Err(TryLockError::Poisoned(opened)) => Some(at(&opened.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// The versions that are kept open.
+#[derive(Default)]
+pub(crate) struct OpenVersions {
+    kept: Mutex<KeptOpen>,
+}
+
+impl OpenVersions {
+    fn keep(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
+        let mut kept = self.kept();
+        // Asked under the lock under which it is retired.
+        if !version.opening.retired.load(Ordering::Relaxed) {
+            let closed = kept.keep(version.id, opened);
+            drop(kept);
+            drop(closed);
+        }
+    }
+
+    pub(crate) fn retire(&self, version: &ContainerVersion) {
+        let mut kept = self.kept();
+        version.opening.retired.store(true, Ordering::Relaxed);
+        let closed = kept.drop_one(version.id);
+        drop(kept);
+        drop(closed);
+    }
+
+    /// Whoever wants it opens it anew.
+    pub(crate) fn close(&self, version: &ContainerVersion) {
+        let closed = self.kept().drop_one(version.id);
+        drop(closed);
+        let slot = version.opening.opened.lock();
+        *slot.unwrap_or_else(PoisonError::into_inner) = OpenedAs::default();
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.kept().len()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptOpen> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lends the tables of containers that nobody uses. No memory is asked for under the lock of the list.
+impl Reclaim for OpenVersions {
+    fn reclaimable(&self) -> u64 {
+        0
+    }
+
+    fn give_up(&self) -> bool {
+        false
+    }
+
+    fn give_up_kept(&self) -> bool {
+        let closed = self.kept().take_idle();
+        closed.is_some()
+    }
+}
+
+impl Containers {
+    /// The opened container of a version. Readers of the same container wait for one opening.
+    pub(crate) fn open_version(&self, version: &ContainerVersion) -> Result<Arc<OpenContainer>> {
+        let opening = &version.opening.opened;
+        let mut slot = opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = match slot.opened.upgrade() {
+            Some(opened) => opened,
+            None => {
+                if let Some(refused) = slot.refusal(Instant::now()) {
+                    return Err(refused);
+                }
+                let path = self.places.known_path(version.container)?;
+                let budget = self.cache.budget();
+                budget.relieve();
+                if is_short() {
+                    return Err(no_memory("cannot open a container"));
+                }
+                // What could not be settled is read through its log, as by who only reads.
+                let settled = self.disk.is_some() && !version.staged.keeps_out();
+                let opened = open_unchanged(version, &path, &self.store, budget, settled);
+                let opened = Arc::new(slot.note(opened, Instant::now())?);
+                slot.opened = Arc::downgrade(&opened);
+                let container = opened.container(ContainerNumber(0))?;
+                let faults = &container.faults;
+                slot.damaged = !container.all_faults().is_empty();
+                if let Some(retry_after) = faults.iter().filter_map(|fault| fault.passing).max() {
+                    slot.passing = Some((Arc::clone(&opened), Instant::now() + retry_after));
+                }
+                opened
+            }
+        };
+        drop(slot);
+        self.versions.open.keep(version, &opened);
+        Ok(opened)
+    }
+}
+
+impl Containers {
+    /// Opens a version again, of which we have changed what is stored. Whoever has it open keeps it as it was.
+    pub(crate) fn reopen_version(
+        &self,
+        version: &ContainerVersion,
+        path: &Path,
+    ) -> Result<Arc<OpenContainer>> {
+        let mut slot = version.opening.opened.lock();
+        let slot = slot.as_mut().unwrap_or_else(|e| e.get_mut());
+        let budget = self.cache.budget();
+        let opened = Arc::new(open_unchanged(version, path, &self.store, budget, true)?);
+        slot.opened = Arc::downgrade(&opened);
+        Ok(opened)
+    }
+}
+
+/// Opens a container and makes sure that it is the version: the sources were opened one after another,
+/// so it is looked at again afterwards. `settled`: whether its log is the tree's own affair; else it is read through.
+fn open_unchanged(
+    version: &ContainerVersion,
+    path: &Path,
+    store: &Arc<dyn Store>,
+    budget: &Arc<Budget>,
+    settled: bool,
+) -> Result<OpenContainer> {
+    let pinned = pinned(store, version, path);
+    let container = match settled {
+        true => version.recognised.open(&pinned, path, budget)?,
+        false => open_through(&version.recognised, &pinned, path, budget)?,
+    };
+    let opened = OpenContainer::new(version, path, container, &**store, budget);
+    let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(path)))?;
+    if identity != version.identity() {
+        return Err(Error::Changed {
+            path: store.display(path),
+        });
+    }
+    for fault in opened.container(ContainerNumber(0))?.all_faults() {
+        log::warn!("{fault}");
+    }
+    Ok(opened)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::no_memory;
+
+    #[test]
+    fn a_refusal_is_remembered_for_some_seconds() {
+        let (mut slot, start) = (OpenedAs::default(), Instant::now());
+        assert!(slot.note::<()>(Err(no_memory("tables")), start).is_err());
+        let refused = slot.refusal(start + REFUSED_FOR / 2);
+        assert!(refused.is_some_and(|e| e.is_no_memory()));
+        assert!(slot.refusal(start + REFUSED_FOR).is_none());
+        assert!(slot.note(Ok(()), start).is_ok());
+        assert!(slot.refusal(start).is_none(), "it has been opened since");
+        assert!(slot.note::<()>(Err(Error::NotFound), start).is_err());
+        assert!(slot.refusal(start).is_none());
+    }
+}

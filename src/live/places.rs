@@ -1,0 +1,87 @@
+//! What [`super::Containers`] asks of whoever shows containers somewhere: where they lie, who uses them,
+//! and to forget what is not so any more.
+//!
+//! Assumes that a place is asked for whenever it is needed: a container, or a directory above it, may be
+//! moved at any moment. Implemented by `tree::places`, and by [`super::unmounted`] for one container that
+//! nobody sees.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::{Arc, RwLockReadGuard};
+
+use super::container::LiveContainer;
+use super::shown::entry_table::EntryIndex;
+use super::staged::replacing::OldPages;
+use crate::cache::VersionId;
+use crate::error::Result;
+use crate::source::{FileId, Stat};
+
+/// A container, whatever its name and place are by now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContainerId(pub u64);
+
+/// Where containers are shown.
+pub trait Places: Send + Sync {
+    /// NotFound if it is known no more, and NotADirectory if it is no container any more.
+    fn container(&self, id: ContainerId) -> Result<Arc<LiveContainer>>;
+
+    /// Where it lies now: never in a directory that has taken the place of its own.
+    fn path(&self, id: ContainerId) -> Result<PathBuf>;
+
+    /// Where it lay when it was looked up, which costs no look at the source.
+    fn known_path(&self, id: ContainerId) -> Result<PathBuf>;
+
+    /// Nothing is moved before this is dropped.
+    fn pin(&self) -> RwLockReadGuard<'_, ()>;
+
+    /// How many moves there have been.
+    fn moves(&self) -> u64;
+
+    /// Runs `work`, again if it finds nothing and something has been moved meanwhile.
+    fn steady(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
+
+    /// Whether something in it is open.
+    fn is_in_use(&self, id: ContainerId) -> bool;
+
+    /// Whether an array of a version is open for writing.
+    fn is_written(&self, version: VersionId) -> bool;
+
+    /// Whether a file was made or written where the containers are shown.
+    fn has_written(&self, file: FileId) -> bool;
+
+    /// Keeps it known, until it is let go as often. What nobody knows any more then is returned.
+    fn hold(&self, id: ContainerId);
+    fn let_go(&self, id: ContainerId) -> Option<Arc<LiveContainer>>;
+
+    /// What has been shown of it does not hold any more.
+    fn forget(&self, id: ContainerId, what: Forget<'_>);
+
+    /// What had been put into a new container has been removed; `id` is none if nobody has seen it.
+    fn draft_removed(&self, id: Option<ContainerId>, name: &OsStr, stat: &Stat);
+
+    /// Runs `exchange` while nothing is moved. If it says what lies there now, that is an ordinary
+    /// directory from then on.
+    fn exchanged(
+        &self,
+        id: ContainerId,
+        exchange: &mut dyn FnMut() -> Result<Option<Stat>>,
+    ) -> Result<()>;
+}
+
+/// What is to be forgotten of a container.
+pub enum Forget<'a> {
+    /// The names in its directory, and all of this version.
+    Entries(Option<VersionId>),
+    /// The attributes of the entries of a version.
+    Attributes(VersionId),
+    /// What this says of each entry of a version.
+    Stale(VersionId, &'a dyn Fn(EntryIndex) -> Stale),
+}
+
+/// What of an entry does not hold any more.
+pub enum Stale {
+    Nothing,
+    Attributes,
+    /// The kernel's pages; what is given is dropped when these have gone.
+    Pages(Option<Arc<OldPages>>),
+}

@@ -1,0 +1,201 @@
+//! Changes that a daemon left behind, found when a container is looked into for the first time.
+//!
+//! What a log asks for is carried out before a version of the container begins; what is still staged then goes on being
+//! staged before anybody sees the version, and is committed if it can be. A log that cannot be settled now is read through, and the
+//! container is not written; it is tried again at each open. One that is of another version, or somebody else's, stays where it is
+//! and is told of: the container is shown as it is, and what is staged of it goes to a log of another name. Used by `version`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::committing::Effort;
+use super::shown::entry_table::ContainerNumber;
+use super::staged::{Staged, StagedContainer, Unsettled, UnsettledLog};
+use super::version::ContainerVersion;
+use super::{ContainerId, Containers, LiveContainer};
+use crate::commit::found_logs::{LogBeside, logs_at};
+use crate::commit::recovery::{Left, clear, settle};
+use crate::container::Recognised;
+use crate::error::{Error, Result};
+use crate::stage::{LogSpot, LogState, Stage, StageMemory};
+
+/// What has become of the logs of a container.
+#[derive(Default)]
+pub(crate) struct Settled {
+    /// What is staged still.
+    stage: Option<Arc<Stage>>,
+    unsettled: Option<Unsettled>,
+}
+
+impl Settled {
+    pub(crate) fn failed(why: Error) -> Settled {
+        Settled::but(why, UnsettledLog::Pending)
+    }
+
+    /// By the version before, which somebody else has changed: while this mount has something staged of it, nothing is staged of
+    /// the next one.
+    pub(crate) fn left_by(old: &Staged, path: &Path) -> Settled {
+        // What was taken back needs no log any more.
+        if let Some(now) = old.now()
+            && let Err(e) = now.stage.tidy()
+        {
+            log::warn!("{e}");
+        }
+        Settled {
+            stage: None,
+            unsettled: old.leaves(path),
+        }
+    }
+
+    fn but(why: Error, log: UnsettledLog) -> Settled {
+        Settled {
+            stage: None,
+            unsettled: Some(Unsettled { why, log }),
+        }
+    }
+
+    fn keeps_out(&self) -> bool {
+        let log = self.unsettled.as_ref().map(|unsettled| unsettled.log);
+        log == Some(UnsettledLog::Pending)
+    }
+}
+
+impl Containers {
+    /// Settles what the logs of a container ask for, if there are any.
+    pub(crate) fn settle(&self, recognised: &Recognised, path: &Path) -> Result<Settled> {
+        let Some(memory) = self.stage_memory.as_ref() else {
+            return Ok(Settled::default());
+        };
+        if !recognised.format.is_changed() {
+            return Ok(Settled::default());
+        }
+        let spot = self.log_spot(recognised, path)?;
+        let (own, others) = logs_at(recognised, &*self.store, path)?.own();
+        let mut beside = None;
+        for other in others {
+            beside = beside.or(Some(match other {
+                LogBeside::Foreign(why) => (why, UnsettledLog::Foreign),
+                LogBeside::Unreadable(why) if own.as_ref().is_none_or(Left::is_stale) => {
+                    return Ok(Settled::failed(why));
+                }
+                LogBeside::Unreadable(why) => (why, UnsettledLog::Old),
+                LogBeside::Left(left) => (left.as_stale(&spot), UnsettledLog::Old),
+            }));
+        }
+        let settled = match own {
+            Some(left) => self.settle_own((recognised, path), &spot, &left, memory)?,
+            None => clear(&spot).map(|()| Settled::default())?,
+        };
+        let beside = beside.map(|(why, log)| Unsettled { why, log });
+        Ok(Settled {
+            unsettled: settled.unsettled.or(beside),
+            ..settled
+        })
+    }
+
+    fn settle_own(
+        &self,
+        (recognised, path): (&Recognised, &Path),
+        spot: &LogSpot,
+        left: &Left,
+        memory: &Arc<StageMemory>,
+    ) -> Result<Settled> {
+        let fits = |state: &LogState| match self.settings.settles_stale {
+            true => self.fits(recognised, path, state),
+            false => Ok(false),
+        };
+        match settle(spot, left, memory, fits) {
+            Ok(stage) => Ok(Settled {
+                stage,
+                unsettled: None,
+            }),
+            Err(why @ Error::Fault(_)) if left.is_only_old() => {
+                Ok(Settled::but(why, UnsettledLog::Old))
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Whether what is staged can be taken for changes of a container: its arrays are as long as those that were opened.
+    fn fits(&self, recognised: &Recognised, path: &Path, state: &LogState) -> Result<bool> {
+        let container = recognised.open(&self.store, path, self.cache.budget())?;
+        let mut now = Vec::new();
+        for array in container.written() {
+            now.push((array.name().to_owned(), array.info()?.bytes));
+        }
+        Ok(container.format == state.base().format && now == state.arrays())
+    }
+
+    /// Looks into a container for what was left beside it. An error says why that stays as it is.
+    pub(crate) fn commit_left(&self, id: ContainerId, container: &LiveContainer) -> Result<()> {
+        let version = self.current(id, container)?;
+        match version.staged.unsettled() {
+            Some(unsettled) => Err(unsettled.why),
+            None => Ok(()),
+        }
+    }
+
+    /// Has a version that nobody sees yet begin with what a daemon before has staged.
+    pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Settled) {
+        if let Some(unsettled) = left.unsettled {
+            log::warn!("{}", unsettled.why);
+            version.staged.note_unsettled(unsettled);
+        }
+        let Some(stage) = left.stage else { return };
+        let begun = version.staged.begun(&self.cache, || {
+            let base = self.open_version(version)?;
+            let written = base.container(ContainerNumber(0))?.written();
+            let lens = written.map(|array| Ok(array.info()?.bytes));
+            stage.rebase(&lens.collect::<Result<Vec<_>>>()?);
+            StagedContainer::new(stage, base)
+        });
+        if let Err(why) = begun {
+            log::warn!("{why}");
+            let log = UnsettledLog::Pending;
+            version.staged.note_unsettled(Unsettled { why, log });
+            // It may have been opened as if there was no log.
+            self.versions.open.close(version);
+        }
+    }
+
+    /// Commits what a daemon before has staged, if it can be.
+    pub(crate) fn go_on(&self, version: &Arc<ContainerVersion>) {
+        if version.staged.now().is_none() {
+            return;
+        }
+        self.remember_staged(version);
+        if let Err(e) = self.commit(version, Effort::Usual) {
+            log::warn!("{e}");
+        }
+    }
+
+    /// Tries again to settle a log that could not be. If that succeeds another version begins: whoever opens this one is to look
+    /// it up afresh.
+    pub(crate) fn settle_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+        if !version.staged.is_pending() || self.disk.is_none() {
+            return Ok(());
+        }
+        let container = self.places.container(version.container)?;
+        let path = self.places.path(version.container)?;
+        let mut known = container.known();
+        if !known.shows(version) {
+            return Err(self.changed(&path));
+        }
+        let left = self.settle(&version.recognised, &path);
+        let left = left.unwrap_or_else(Settled::failed);
+        if !left.keeps_out() {
+            let found = version.recognised.stat(&*self.store, &path)?;
+            let recognised = version.recognised.clone();
+            let next = self.versions.create(version.container, recognised, &found);
+            self.resume(&next, left);
+            if !next.staged.is_pending() {
+                known.version = Some(Arc::clone(&next));
+                self.retire(version, &path);
+                drop(known);
+                self.go_on(&next);
+                return Err(self.changed(&path));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! Entries of containers: opening them to be read, and what they look like, with what is staged.
+//!
+//! Used by `tree`.
+
+use std::sync::Arc;
+
+use super::entry_stat::EntryStat;
+use super::entry_table::EntryIndex;
+use super::open_container::OpenContainer;
+use super::open_entry::{OpenArray, OpenContent, OpenEntry};
+use crate::error::Result;
+use crate::live::Containers;
+use crate::live::opening::pinned::pinned;
+use crate::live::staged::staged_array;
+use crate::live::version::ContainerVersion;
+use crate::source::FileKind;
+
+/// Bits of a mode that let somebody write.
+pub(crate) const WRITABLE: u16 = 0o222;
+
+impl Containers {
+    /// Opens an entry of a container, to be read. Handles of an array that may be written share what they show.
+    pub(crate) fn open_entry(
+        &self,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+    ) -> Result<OpenEntry> {
+        let opened = self.open_version(version)?;
+        if let Some(derived) = opened.derived(entry).filter(|_| self.disk.is_some()) {
+            return self.open_derived(version, opened, entry, derived);
+        }
+        if opened.is_stored(entry) {
+            return self.open_stored(version, opened);
+        }
+        match opened.array_at(entry) {
+            Some(number) if self.disk.is_some() && opened.is_outermost(number) => {
+                let shared = version.staged.share(number, &opened, &self.cache)?;
+                let content = OpenContent::Array(OpenArray::new(shared, None));
+                Ok(OpenEntry::new(content, opened))
+            }
+            _ => opened.open(entry, &self.cache),
+        }
+    }
+
+    /// The file that a container is, as it is stored now.
+    pub(crate) fn open_stored(
+        &self,
+        version: &ContainerVersion,
+        opened: Arc<OpenContainer>,
+    ) -> Result<OpenEntry> {
+        let path = self.places.path(version.container)?;
+        let source = pinned(&self.store, version, &path).open(&path)?;
+        Ok(OpenEntry::new(OpenContent::Stored(source), opened))
+    }
+
+    /// What an entry of a container looks like, with what is staged.
+    pub(crate) fn entry_stat(
+        &self,
+        version: &ContainerVersion,
+        opened: &OpenContainer,
+        entry: EntryIndex,
+    ) -> Result<EntryStat> {
+        let mut stat = opened.stat(entry, &version.owner())?;
+        // In a mount that is only read, modes say what they say in the source.
+        if self.disk.is_some() && stat.kind == FileKind::File && !opened.is_written(entry) {
+            stat.owner.mode &= !WRITABLE;
+        }
+        stat.follows = self.disk.is_some() && opened.derived(entry).is_some();
+        let Some(container) = version.staged.now() else {
+            return Ok(stat);
+        };
+        if let Some(written) = container.stage.last_write() {
+            let owner = &mut stat.owner;
+            (owner.mtime, owner.ctime) = (owner.mtime.max(written), owner.ctime.max(written));
+        }
+        if let Some(number) = opened.array_at(entry)
+            && opened.is_outermost(number)
+        {
+            stat.size = container.stage.len(staged_array(number)?);
+            stat.is_written = true;
+        }
+        if let Some(size) = self.restated_size(version, opened, entry)? {
+            stat.size = size;
+        }
+        Ok(stat)
+    }
+}

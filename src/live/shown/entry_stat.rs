@@ -1,0 +1,33 @@
+//! What an entry of a container looks like.
+//!
+//! Used by `tree::attr`, which adds what a mount is told to show.
+
+use crate::live::owner::Owner;
+use crate::source::FileKind;
+
+#[derive(Debug, Clone)]
+pub struct EntryStat {
+    pub kind: FileKind,
+    pub size: u64,
+    /// Bytes in the container.
+    pub stored: u64,
+    /// What it has of the container's files.
+    pub owner: Owner,
+    /// An array that has been opened for writing: to be written in large pieces.
+    pub is_written: bool,
+    /// It follows from arrays that may be written at any moment: its size is to be asked for each time.
+    pub follows: bool,
+}
+
+impl EntryStat {
+    pub(crate) fn new(kind: FileKind, size: u64, stored: u64, owner: &Owner) -> EntryStat {
+        EntryStat {
+            kind,
+            size,
+            stored,
+            owner: *owner,
+            is_written: false,
+            follows: false,
+        }
+    }
+}

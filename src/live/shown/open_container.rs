@@ -1,0 +1,412 @@
+//! An opened container: what its entries are like, and opening them.
+//!
+//! Sizes are asked of the arrays when an entry is first described. Used by `tree`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::cookie::Cookie;
+use super::entry_stat::EntryStat;
+use super::entry_table::{
+    ArrayNumber, ContainerNumber, ERROR_TXT, EntryContent, EntryIndex, EntryTable,
+};
+use super::hidden::HiddenEntries;
+use super::open_entry::{OpenArray, OpenContent, OpenEntry};
+use super::shared_array::{SharedArray, StoredBytes};
+use crate::array::read::CachedArray;
+use crate::array::{Array, Info, npy};
+use crate::cache::{ArrayIndex, BlockCache, VersionId};
+use crate::container::inside::Located;
+use crate::container::names::RESERVED;
+use crate::container::rewrite::Change;
+use crate::container::{Container, describe};
+use crate::error::{Error, Fault, Result};
+use crate::live::owner::Owner;
+use crate::live::version::ContainerVersion;
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::set_aside;
+use crate::source::{FileKind, Identity, Store};
+
+pub struct OpenContainer {
+    /// Under which its blocks are cached.
+    blocks: VersionId,
+    path: PathBuf,
+    members: &'static [&'static str],
+    hidden: Arc<HiddenEntries>,
+    /// The outermost container first.
+    parts: Vec<OpenPart>,
+    arrays: Vec<Located>,
+    entries: EntryTable,
+    /// Bytes of the file that it is, if it is one.
+    stored: u64,
+    weight: usize,
+    /// For as long as it is open.
+    _charge: Hold,
+}
+
+/// An entry that follows from arrays of the container itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DerivedEntry {
+    /// An array that follows from others.
+    Array(ArrayNumber),
+    View(ArrayNumber),
+    ArraysJson,
+    Text,
+    Stored,
+}
+
+/// The container, or one in a group of it.
+struct OpenPart {
+    container: Arc<Container>,
+    arrays_json: OnceLock<Arc<Vec<u8>>>,
+    /// Faults found while opening and while describing the arrays; asking costs describing them all.
+    error_txt: OnceLock<Arc<Vec<u8>>>,
+}
+
+impl OpenContainer {
+    /// Also says which identity the container has now, after everything was opened. What it takes is charged to
+    /// `budget`.
+    pub(crate) fn new(
+        version: &ContainerVersion,
+        path: &Path,
+        container: Container,
+        store: &dyn Store,
+        budget: &Arc<Budget>,
+    ) -> Result<(Self, Identity)> {
+        let stats = version.recognised.stat(store, path)?;
+        let stored = stats.identity().file().map(|file| file.size);
+        let container = Arc::new(container);
+        let weight = describe::weight(&container);
+        let charge = budget.keep_built(weight as u64);
+        let opened = set_aside(4 * weight as u64, "cannot open a container", || {
+            let all = container.all();
+            OpenContainer {
+                blocks: version.blocks(),
+                path: store.display(path),
+                members: version.recognised.format.members(),
+                hidden: Arc::clone(&version.hidden),
+                entries: EntryTable::new(&all, stored.is_some()),
+                stored: stored.unwrap_or(0),
+                arrays: container.all_written(),
+                weight,
+                _charge: charge,
+                parts: all.into_iter().map(OpenPart::new).collect(),
+            }
+        })?;
+        Ok((opened, stats.identity()))
+    }
+
+    pub(crate) fn container(&self, part: ContainerNumber) -> Result<&Arc<Container>> {
+        self.part(part).map(|part| &part.container)
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight
+    }
+
+    fn part(&self, part: ContainerNumber) -> Result<&OpenPart> {
+        self.parts.get(part.0).ok_or(Error::NotFound)
+    }
+
+    pub(crate) fn name(&self, index: EntryIndex) -> Result<&OsString> {
+        self.entries.entry(index).map(|entry| &entry.name)
+    }
+
+    pub(crate) fn find(&self, parent: EntryIndex, name: &OsStr) -> Option<EntryIndex> {
+        self.entries
+            .find(parent, name)
+            .filter(|index| self.shown(*index))
+    }
+
+    /// An array that was removed from a directory.
+    pub(crate) fn find_hidden(&self, parent: EntryIndex, name: &OsStr) -> Option<EntryIndex> {
+        let index = self.entries.find(parent, name)?;
+        let was_array = self.array_at(index).is_some();
+        (was_array && self.hidden.contains(index)).then_some(index)
+    }
+
+    /// Entries of a directory that are shown and follow a place in its listing; at most so many.
+    pub(crate) fn children_after(
+        &self,
+        parent: EntryIndex,
+        place: Cookie,
+        most: usize,
+    ) -> Result<Vec<(Cookie, EntryIndex)>> {
+        let children = self.entries.children_after(parent, place)?.iter().copied();
+        let listed = children.filter(|(_, index)| !self.is_stored(*index));
+        let shown = listed.filter(|(_, index)| self.shown(*index));
+        Ok(shown.take(most).collect())
+    }
+
+    /// Whether an entry is the container as it is stored.
+    pub(crate) fn is_stored(&self, index: EntryIndex) -> bool {
+        let entry = self.entries.entry(index);
+        entry.is_ok_and(|entry| matches!(entry.content, EntryContent::Stored))
+    }
+
+    /// `error.txt` is there when there is something to say; what was removed is not.
+    fn shown(&self, index: EntryIndex) -> bool {
+        if self.hidden.contains(index) {
+            return false;
+        }
+        match self.entries.entry(index).map(|entry| &entry.content) {
+            Ok(EntryContent::ErrorTxt(part)) => !self.error_txt(*part).is_empty(),
+            other => other.is_ok(),
+        }
+    }
+
+    /// Whether a file of that name, in the container's directory or beside the container, is shown beside the arrays: it
+    /// is, unless it is part of the container, would pass for what the container says of itself, or has an entry's name.
+    pub(crate) fn shows_beside(&self, name: &OsStr) -> bool {
+        let (members, kept) = match self.members.is_empty() {
+            true => (&[][..], &RESERVED[..]),
+            // Its directory is shown as it is, but for this.
+            false => (self.members, &[ERROR_TXT][..]),
+        };
+        let mut taken = members.iter().chain(kept);
+        let is_free = || self.entries.find(EntryIndex::ROOT, name).is_none();
+        !taken.any(|taken| OsStr::new(taken) == name) && is_free()
+    }
+
+    fn array(&self, number: ArrayNumber) -> Result<&Located> {
+        self.arrays.get(number.0).ok_or(Error::NotFound)
+    }
+
+    /// What an array is as it is stored.
+    pub(crate) fn info(&self, number: ArrayNumber) -> Result<Info> {
+        let located = self.array(number)?;
+        let info = located.array.info();
+        info.map_err(|e| located.locate(e).of_container(&self.path))
+    }
+
+    pub(crate) fn kind(&self, index: EntryIndex) -> Result<FileKind> {
+        self.entries.kind(index)
+    }
+
+    /// The target of a link.
+    pub(crate) fn read_link(&self, index: EntryIndex) -> Result<OsString> {
+        match &self.entries.entry(index)?.content {
+            EntryContent::Link(target) => Ok(target.clone()),
+            _ => Err(Error::Unsuitable),
+        }
+    }
+
+    /// An array that cannot be described is shown without size; opening it says why.
+    pub(crate) fn stat(&self, index: EntryIndex, owner: &Owner) -> Result<EntryStat> {
+        let file = |size, stored| EntryStat::new(FileKind::File, size, stored, owner);
+        Ok(match &self.entries.entry(index)?.content {
+            EntryContent::Directory(..) => EntryStat::new(FileKind::Directory, 0, 0, owner),
+            EntryContent::Array(array) => match self.info(*array) {
+                Ok(info) => file(info.bytes, info.stored_bytes),
+                Err(Error::Fault(_) | Error::NotShown(_)) => file(0, 0),
+                Err(e) => return Err(e),
+            },
+            EntryContent::Npy(array) => match self.info(*array) {
+                Ok(info) => file(npy::header(&info).len() as u64 + info.bytes, 0),
+                Err(Error::Fault(_) | Error::NotShown(_)) => file(0, 0),
+                Err(e) => return Err(e),
+            },
+            EntryContent::Text(bytes) => file(bytes.len() as u64, bytes.len() as u64),
+            EntryContent::Link(target) => {
+                EntryStat::new(FileKind::Symlink, target.len() as u64, 0, owner)
+            }
+            EntryContent::Stored => file(self.stored, self.stored),
+            // Made up, not stored: no blocks.
+            EntryContent::Unreadable(_) => file(0, 0),
+            EntryContent::ArraysJson(part) => file(self.arrays_json(*part)?.len() as u64, 0),
+            EntryContent::ErrorTxt(part) => file(self.error_txt(*part).len() as u64, 0),
+        })
+    }
+
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        index: EntryIndex,
+        cache: &Arc<BlockCache>,
+    ) -> Result<OpenEntry> {
+        let entry = self.entries.entry(index)?;
+        let content = match &entry.content {
+            EntryContent::Directory(..) => return Err(Error::IsADirectory),
+            EntryContent::Link(_) | EntryContent::Stored => return Err(Error::Unsuitable),
+            EntryContent::Array(array) => self.open_array(*array, Arc::from([]), cache)?,
+            EntryContent::Npy(array) => {
+                let header = npy::header(&self.info(*array)?);
+                self.open_array(*array, Arc::from(header), cache)?
+            }
+            EntryContent::Text(bytes) => OpenContent::Bytes(Arc::clone(bytes)),
+            EntryContent::Unreadable(error) => return Err(error.clone().of_container(&self.path)),
+            EntryContent::ArraysJson(part) => OpenContent::Bytes(self.arrays_json(*part)?),
+            EntryContent::ErrorTxt(part) => OpenContent::Bytes(self.error_txt(*part)),
+        };
+        Ok(OpenEntry::new(content, Arc::clone(self)))
+    }
+
+    /// An array of its own, by the number that it has.
+    pub(crate) fn stored_array(&self, number: ArrayNumber) -> Result<Arc<dyn Array>> {
+        self.array(number).map(|located| Arc::clone(&located.array))
+    }
+
+    /// Whether an array belongs to the container itself, not to one in a group of it.
+    pub(crate) fn is_outermost(&self, number: ArrayNumber) -> bool {
+        let outermost = self.parts.first();
+        outermost.is_some_and(|part| number.0 < part.container.written().count())
+    }
+
+    /// Whether an entry is an array that can be written: everything else follows from arrays, or is of what is only read.
+    pub(crate) fn is_written(&self, index: EntryIndex) -> bool {
+        let nothing = Change::Write { offset: 0, len: 0 };
+        let outermost = self.parts.first();
+        let rewrite = outermost.and_then(|part| part.container.rewrite.as_ref());
+        let number = self
+            .array_at(index)
+            .filter(|number| self.is_outermost(*number));
+        let (Some(rewrite), Some(number)) = (rewrite, number) else {
+            return false;
+        };
+        self.array(number)
+            .is_ok_and(|located| rewrite.permits(located.array.name(), nothing).is_ok())
+    }
+
+    /// The array that an entry is.
+    pub(crate) fn array_at(&self, index: EntryIndex) -> Option<ArrayNumber> {
+        match self.entries.entry(index).ok()?.content {
+            EntryContent::Array(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// What an entry is if it follows from arrays that can be written.
+    pub(crate) fn derived(&self, index: EntryIndex) -> Option<DerivedEntry> {
+        let rewrite = self.parts.first()?.container.rewrite.as_ref()?;
+        match self.entries.entry(index).ok()?.content {
+            EntryContent::Array(number) if self.is_outermost(number) => {
+                let nothing = Change::Write { offset: 0, len: 0 };
+                let name = self.arrays.get(number.0)?.array.name();
+                let follows = rewrite.permits(name, nothing).is_err();
+                follows.then_some(DerivedEntry::Array(number))
+            }
+            EntryContent::Npy(number) if self.is_outermost(number) => {
+                Some(DerivedEntry::View(number))
+            }
+            EntryContent::ArraysJson(ContainerNumber(0)) => Some(DerivedEntry::ArraysJson),
+            EntryContent::Text(_) => Some(DerivedEntry::Text),
+            EntryContent::Stored => Some(DerivedEntry::Stored),
+            _ => None,
+        }
+    }
+
+    /// An array as it is stored.
+    pub(crate) fn cached_array(
+        &self,
+        number: ArrayNumber,
+        prefix: Arc<[u8]>,
+        cache: &Arc<BlockCache>,
+    ) -> Result<CachedArray> {
+        let located = self.array(number)?;
+        Ok(CachedArray {
+            bytes: self.info(number)?.bytes,
+            array: Arc::clone(&located.array),
+            cache: Arc::clone(cache),
+            version: self.blocks,
+            index: ArrayIndex(u32::try_from(number.0).unwrap_or(u32::MAX)),
+            container: self.path.clone(),
+            group: Arc::clone(&located.group),
+            prefix,
+        })
+    }
+
+    /// An array of which nothing is ever replaced.
+    fn open_array(
+        &self,
+        number: ArrayNumber,
+        prefix: Arc<[u8]>,
+        cache: &Arc<BlockCache>,
+    ) -> Result<OpenContent> {
+        let cached = self.cached_array(number, prefix, cache)?;
+        let shared = SharedArray::new(cached, StoredBytes::default());
+        Ok(OpenContent::Array(OpenArray::new(shared, None)))
+    }
+
+    /// The array that an entry is, or is a view of.
+    pub(crate) fn shown_array(&self, index: EntryIndex) -> Option<ArrayNumber> {
+        match self.entries.entry(index).ok()?.content {
+            EntryContent::Array(number) | EntryContent::Npy(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The array or view behind an entry and its container's format, for its attributes.
+    pub(crate) fn described(&self, index: EntryIndex) -> Result<Option<(&'static str, Info)>> {
+        match self.entries.entry(index)?.content {
+            EntryContent::Array(array) | EntryContent::Npy(array) => {
+                let format = self.array(array)?.format;
+                self.info(array).map(|info| Some((format, info)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The container whose own directory the entry is.
+    pub(crate) fn part_at(&self, index: EntryIndex) -> Option<ContainerNumber> {
+        match self.entries.entry(index).ok()?.content {
+            EntryContent::Directory(_, part) => part,
+            _ => None,
+        }
+    }
+
+    fn arrays_json(&self, part: ContainerNumber) -> Result<Arc<Vec<u8>>> {
+        let part = self.part(part)?;
+        if let Some(text) = part.arrays_json.get() {
+            return Ok(Arc::clone(text));
+        }
+        let text = Arc::from(describe::arrays_json(&part.container)?);
+        Ok(Arc::clone(part.arrays_json.get_or_init(|| text)))
+    }
+
+    /// One line per fault; empty when the container is sound as far as opening can tell, or there is no memory to say
+    /// more.
+    pub(crate) fn error_txt(&self, part: ContainerNumber) -> Arc<Vec<u8>> {
+        let Ok(part) = self.part(part) else {
+            return Arc::default();
+        };
+        if let Some(text) = part.error_txt.get() {
+            return Arc::clone(text);
+        }
+        let room = 4 * self.weight as u64;
+        match set_aside(room, "cannot tell of faults", || part.faults()) {
+            Ok(text) => Arc::clone(part.error_txt.get_or_init(|| text)),
+            Err(_) => Arc::default(),
+        }
+    }
+}
+
+impl OpenPart {
+    fn new((_, container): (Arc<str>, Arc<Container>)) -> Self {
+        OpenPart {
+            container,
+            arrays_json: OnceLock::new(),
+            error_txt: OnceLock::new(),
+        }
+    }
+
+    fn faults(&self) -> Arc<Vec<u8>> {
+        let described = self
+            .container
+            .all_arrays()
+            .into_iter()
+            .filter_map(|located| match located.array.check_structure() {
+                Err(error) => located.locate(error).fault(),
+                Ok(()) => None,
+            });
+        let faults = self.container.all_faults().into_iter().chain(described);
+        let lines = faults.map(|fault| format!("{}\n", within(fault)));
+        Arc::from(lines.collect::<String>().into_bytes())
+    }
+}
+
+/// A line of `error.txt` lies in the container that it speaks of.
+fn within(mut fault: Fault) -> Fault {
+    fault.container = None;
+    fault
+}

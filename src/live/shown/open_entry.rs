@@ -1,0 +1,223 @@
+//! Open entries of containers: what a handle of one reads.
+//!
+//! A handle keeps what it opened: the container as it was, whatever happens to its name. Read by many
+//! threads at once. Used by `tree::open_file`, which numbers handles.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::entry_table::EntryIndex;
+use super::open_container::OpenContainer;
+use super::shared_array::{SharedArray, ViewHeader};
+use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
+use crate::array::read::{CachedArray, Tail};
+use crate::error::Result;
+use crate::live::staged::ArrayWriter;
+use crate::live::version::ContainerVersion;
+use crate::memory::budget::Hold;
+use crate::memory::fallible;
+use crate::source::Source;
+
+/// What becomes of the bytes of a read: whether the kernel keeps them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageCache {
+    Used,
+    /// They go straight to the application.
+    Bypassed,
+}
+
+pub struct OpenEntry {
+    content: OpenContent,
+    /// The container that it belongs to: as long as it is here, its version can be described.
+    _opened: Arc<OpenContainer>,
+    /// For bytes that were made for this handle.
+    _charge: Option<Hold>,
+    /// If it follows from arrays that may be written.
+    derived: Option<DerivedFile>,
+}
+
+/// What follows from arrays, and what they were when it was opened.
+pub(crate) struct DerivedFile {
+    pub(crate) version: Arc<ContainerVersion>,
+    pub(crate) entry: EntryIndex,
+    pub(crate) edition: u64,
+}
+
+pub(crate) enum OpenContent {
+    Array(OpenArray),
+    Bytes(Arc<Vec<u8>>),
+    /// The file that a container is, as long as it is what was opened.
+    Stored(Arc<dyn Source>),
+}
+
+pub(crate) struct OpenArray {
+    array: Arc<SharedArray>,
+    /// If this is a view of it.
+    header: Option<Arc<ViewHeader>>,
+    stream: ReadAhead,
+    /// If it is open for writing.
+    writer: Option<ArrayWriter>,
+}
+
+impl OpenArray {
+    pub(crate) fn new(array: Arc<SharedArray>, writer: Option<ArrayWriter>) -> Self {
+        let stream = ReadAhead::new(array.now().cache.limit());
+        OpenArray {
+            array,
+            header: None,
+            stream,
+            writer,
+        }
+    }
+
+    /// A view of it.
+    pub(crate) fn view(array: Arc<SharedArray>, header: Arc<ViewHeader>) -> Self {
+        OpenArray {
+            header: Some(header),
+            ..OpenArray::new(array, None)
+        }
+    }
+
+    /// What is shown of an array, behind the view's header if it has one.
+    fn shown(&self, array: &Arc<CachedArray>) -> Arc<CachedArray> {
+        match &self.header {
+            Some(header) => Arc::new(array.behind(header.now())),
+            None => Arc::clone(array),
+        }
+    }
+
+    /// Orders read-ahead, and says what the reader has passed and the kernel keeps.
+    fn read_ahead(
+        &self,
+        array: &Arc<CachedArray>,
+        workers: &ReadAheadWorkers,
+        offset: u64,
+        len: usize,
+        pages: PageCache,
+    ) -> Option<Range<u64>> {
+        let (before, bytes) = (array.prefix.len() as u64, array.len_now());
+        let start = offset.saturating_sub(before);
+        let end = offset
+            .saturating_add(len as u64)
+            .saturating_sub(before)
+            .min(bytes);
+        let advance = self.stream.advance(start..end, bytes);
+        if let Some(ahead) = advance.ahead {
+            workers.order(array, ahead);
+        }
+        advance.passed.filter(|_| pages == PageCache::Used)
+    }
+}
+
+impl OpenEntry {
+    pub(crate) fn new(content: OpenContent, opened: Arc<OpenContainer>) -> Self {
+        OpenEntry {
+            content,
+            _opened: opened,
+            _charge: None,
+            derived: None,
+        }
+    }
+
+    /// Bytes that were made for this handle alone, and are charged.
+    pub(crate) fn computed(bytes: Vec<u8>, charge: Hold, opened: Arc<OpenContainer>) -> Self {
+        let content = OpenContent::Bytes(Arc::new(bytes));
+        OpenEntry {
+            _charge: Some(charge),
+            ..OpenEntry::new(content, opened)
+        }
+    }
+
+    pub(crate) fn derived_from(self, derived: Option<DerivedFile>) -> Self {
+        OpenEntry { derived, ..self }
+    }
+
+    pub(crate) fn derived(&self) -> Option<&DerivedFile> {
+        self.derived.as_ref()
+    }
+
+    /// The array that is written through this handle.
+    pub(crate) fn array_writer(&self) -> Option<&ArrayWriter> {
+        match &self.content {
+            OpenContent::Array(open) => open.writer.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Bytes of what is shown.
+    pub(crate) fn len(&self) -> u64 {
+        match &self.content {
+            OpenContent::Array(open) => open.shown(&open.array.now()).size(),
+            OpenContent::Bytes(bytes) => bytes.len() as u64,
+            OpenContent::Stored(source) => source.len(),
+        }
+    }
+
+    pub(crate) fn read<R>(
+        &self,
+        workers: &ReadAheadWorkers,
+        offset: u64,
+        len: usize,
+        pages: PageCache,
+        reply: impl FnOnce(Result<&[u8]>) -> R,
+    ) -> R {
+        match &self.content {
+            OpenContent::Array(open) => open.array.read(|array| {
+                let array = &open.shown(array);
+                // First, so that it runs while this read is served.
+                if let Some(passed) = open.read_ahead(array, workers, offset, len, pages) {
+                    array.let_go(passed);
+                }
+                array.read(offset, len, Tail::Whole, reply)
+            }),
+            OpenContent::Bytes(bytes) => reply(Ok(part(bytes, offset, len))),
+            OpenContent::Stored(source) => match stored_part(&**source, offset, len) {
+                Ok(bytes) => reply(Ok(&bytes)),
+                Err(e) => reply(Err(e)),
+            },
+        }
+    }
+
+    /// As [`OpenEntry::read`], from memory. None if the bytes are not there; then nobody has been told
+    /// anything.
+    pub(crate) fn read_in_memory<R>(
+        &self,
+        workers: &ReadAheadWorkers,
+        offset: u64,
+        len: usize,
+        pages: PageCache,
+        reply: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
+        match &self.content {
+            OpenContent::Array(open) => open.array.try_read(|array| {
+                let array = &open.shown(array);
+                let replied = array.read_cached(offset, len, reply)?;
+                let passed = open.read_ahead(array, workers, offset, len, pages);
+                // What the format has forgotten by now, the cache forgets in its own time.
+                if let Some(passed) = passed.filter(|passed| array.array.places_known(passed)) {
+                    array.let_go(passed);
+                }
+                Some(replied)
+            })?,
+            OpenContent::Bytes(bytes) => Some(reply(part(bytes, offset, len))),
+            OpenContent::Stored(_) => None,
+        }
+    }
+}
+
+/// Bytes of a source that must be what was opened.
+fn stored_part(source: &dyn Source, offset: u64, len: usize) -> Result<Vec<u8>> {
+    let len = source.len().saturating_sub(offset).min(len as u64);
+    let mut bytes = fallible::zeros(len, "cannot read a container")?;
+    if len > 0 {
+        source.fetch_one(offset, &mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+fn part(bytes: &[u8], offset: u64, len: usize) -> &[u8] {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let start = start.min(bytes.len());
+    let end = start.saturating_add(len).min(bytes.len());
+    &bytes[start..end]
+}

@@ -1,0 +1,216 @@
+//! What is told of a container while something is staged of it: views, `arrays.json`, texts, attributes, and arrays that follow
+//! from others.
+//!
+//! All of it is as the arrays are now, whether or not that can be committed; how they are stored (`stored_bytes`, blocks, codec)
+//! is as it is stored. Every change makes another *edition* of the container. What is told is put together when
+//! it is asked for, once for each edition; the kernel keeps its pages of a derived file from one open to the next as
+//! long as the edition stays. Used by `entry` and `xattr`.
+
+use std::sync::Arc;
+
+use super::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
+use super::open_container::{DerivedEntry, OpenContainer};
+use super::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
+use crate::array::{Info, npy};
+use crate::cache::BlockCache;
+use crate::container::describe::arrays_json_restated;
+use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
+use crate::error::Result;
+use crate::live::Containers;
+use crate::live::staged::{StagedContainer, lock, staged_array};
+use crate::live::version::ContainerVersion;
+use crate::memory::fallible;
+
+impl StagedContainer {
+    /// What the container says of itself now, as far as it is something else than is stored.
+    fn restated(&self, cache: &Arc<BlockCache>) -> Result<Arc<Restated>> {
+        let edition = self.stage.changes();
+        let mut told = lock(&self.told);
+        if let Some((of, restated)) = &*told
+            && *of == edition
+        {
+            return Ok(Arc::clone(restated));
+        }
+        let restated = match self.stage.is_clean() {
+            true => Arc::default(),
+            false => {
+                let changed = self.changed_arrays(cache)?;
+                Arc::new(self.rewrite().restate(&changed, cache.budget())?)
+            }
+        };
+        *told = Some((edition, Arc::clone(&restated)));
+        Ok(restated)
+    }
+
+    /// The bytes of an array that follows from others, if these have changed.
+    fn computed(
+        &self,
+        number: ArrayNumber,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Option<ComputedBytes>> {
+        if self.stage.is_clean() {
+            return Ok(None);
+        }
+        let array = self.base().stored_array(number)?;
+        let changed = self.changed_arrays(cache)?;
+        let rewrite = self.rewrite();
+        rewrite.computed(array.name(), &changed, cache.budget())
+    }
+
+    /// The arrays of which something is staged, for who reads them: which ranges have changed is not told.
+    fn changed_arrays(&self, cache: &Arc<BlockCache>) -> Result<Vec<ChangedArray>> {
+        let layers = self.stage.layers();
+        let base = self.base();
+        let mut changed = Vec::new();
+        for number in 0..base.container(ContainerNumber(0))?.written().count() {
+            let number = ArrayNumber(number);
+            let staged = staged_array(number)?;
+            if layers.iter().all(|layer| layer.leaves(staged)) {
+                continue;
+            }
+            let len = layers.first().map_or(0, |top| top.len(staged));
+            changed.push(ChangedArray {
+                shown: self.merged(number, layers.clone(), cache)?,
+                len,
+                ranges: std::iter::once(0..len).collect(),
+                visible: 0,
+                ahead: None,
+            });
+        }
+        Ok(changed)
+    }
+}
+
+impl Containers {
+    /// What a version says of itself, where that is not what is stored.
+    pub(crate) fn restated(&self, version: &ContainerVersion) -> Result<Arc<Restated>> {
+        let Some(container) = version.staged.now() else {
+            return Ok(Arc::default());
+        };
+        let stored = &version.staged.stored;
+        stored.while_it_stays(|| container.restated(&self.cache))
+    }
+
+    /// The same of one array of the container itself; none if it is what is stored.
+    pub(crate) fn restated_info(
+        &self,
+        version: &ContainerVersion,
+        opened: &OpenContainer,
+        number: ArrayNumber,
+    ) -> Result<Option<Info>> {
+        if version.staged.now().is_none() || !opened.is_outermost(number) {
+            return Ok(None);
+        }
+        let array = opened.stored_array(number)?;
+        let restated = self.restated(version)?;
+        Ok(restated.arrays.get(array.name()).cloned())
+    }
+
+    /// Bytes of a file that follows from arrays, if they are not what it is without what is staged.
+    pub(crate) fn restated_size(
+        &self,
+        version: &ContainerVersion,
+        opened: &OpenContainer,
+        entry: EntryIndex,
+    ) -> Result<Option<u64>> {
+        if version.staged.now().is_none_or(|now| now.stage.is_clean()) {
+            return Ok(None);
+        }
+        let size = |bytes: &[u8]| Some(bytes.len() as u64);
+        Ok(match opened.derived(entry) {
+            None | Some(DerivedEntry::Stored) => None,
+            Some(DerivedEntry::Array(number)) => {
+                let info = self.restated_info(version, opened, number)?;
+                info.map(|info| info.bytes)
+            }
+            Some(DerivedEntry::View(number)) => {
+                let info = self.restated_info(version, opened, number)?;
+                info.map(|info| npy::header(&info).len() as u64 + info.bytes)
+            }
+            Some(DerivedEntry::ArraysJson) => size(&self.arrays_json(version, opened)?),
+            Some(DerivedEntry::Text) => {
+                let restated = self.restated(version)?;
+                let text = restated.texts.get(&*opened.name(entry)?.to_string_lossy());
+                text.and_then(|text| size(text))
+            }
+        })
+    }
+
+    fn arrays_json(&self, version: &ContainerVersion, opened: &OpenContainer) -> Result<Vec<u8>> {
+        let restated = self.restated(version)?;
+        arrays_json_restated(opened.container(ContainerNumber(0))?, &restated)
+    }
+
+    /// Opens a file that follows from arrays which may be written.
+    pub(crate) fn open_derived(
+        &self,
+        version: &Arc<ContainerVersion>,
+        opened: Arc<OpenContainer>,
+        entry: EntryIndex,
+        what: DerivedEntry,
+    ) -> Result<OpenEntry> {
+        let derived = DerivedFile {
+            version: Arc::clone(version),
+            entry,
+            edition: version.staged.edition(),
+        };
+        let open = match what {
+            DerivedEntry::Array(number) => self.open_array(version, opened, number, None),
+            DerivedEntry::View(number) => {
+                let info = match self.restated_info(version, &opened, number)? {
+                    Some(info) => info,
+                    None => opened.info(number)?,
+                };
+                self.open_array(version, opened, number, Some(npy::header(&info)))
+            }
+            DerivedEntry::ArraysJson if version.staged.now().is_some() => {
+                let text = Arc::new(self.arrays_json(version, &opened)?);
+                Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
+            }
+            DerivedEntry::Text if version.staged.now().is_some() => {
+                let restated = self.restated(version)?;
+                match restated.texts.get(&*opened.name(entry)?.to_string_lossy()) {
+                    Some(text) => {
+                        let text = OpenContent::Bytes(Arc::clone(text));
+                        Ok(OpenEntry::new(text, opened))
+                    }
+                    None => opened.open(entry, &self.cache),
+                }
+            }
+            DerivedEntry::ArraysJson | DerivedEntry::Text => opened.open(entry, &self.cache),
+            DerivedEntry::Stored => self.open_stored(version, opened),
+        };
+        Ok(open?.derived_from(Some(derived)))
+    }
+
+    /// An array as all its handles share it, or what it comes to if it follows from others; with a view's header before it.
+    fn open_array(
+        &self,
+        version: &Arc<ContainerVersion>,
+        opened: Arc<OpenContainer>,
+        number: ArrayNumber,
+        header: Option<Vec<u8>>,
+    ) -> Result<OpenEntry> {
+        let staged = &version.staged;
+        let computed = match staged.now() {
+            Some(container) => staged
+                .stored
+                .while_it_stays(|| container.computed(number, &self.cache))?,
+            None => None,
+        };
+        if let Some(ComputedBytes { bytes, mut hold }) = computed {
+            let header = header.unwrap_or_default();
+            hold.keep_more(header.len() as u64)?;
+            let mut whole = fallible::room_for(header.len() + bytes.len(), "cannot open a view")?;
+            whole.extend_from_slice(&header);
+            whole.extend_from_slice(&bytes);
+            return Ok(OpenEntry::computed(whole, hold, opened));
+        }
+        let shared = staged.share(number, &opened, &self.cache)?;
+        let open = match header {
+            Some(header) => OpenArray::view(shared, staged.view_header(number, header)),
+            None => OpenArray::new(shared, None),
+        };
+        Ok(OpenEntry::new(OpenContent::Array(open), opened))
+    }
+}

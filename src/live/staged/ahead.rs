@@ -1,0 +1,116 @@
+//! Encoding what is being written before it is committed: whole blocks, by threads of their own, while the program
+//! writes on.
+//!
+//! Nobody waits for it and nothing depends on it: a block that is not taken up, for want of a thread or of memory, is encoded
+//! by the commit. What is written to a block later takes its encoded form back ([`Layer::encoded`]). Used by [`super`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{ArrayWriter, StagedContainer};
+use crate::container::rewrite::{ChangedArray, EncodedAhead};
+use crate::error::Result;
+use crate::live::Containers;
+use crate::live::shown::entry_table::ArrayNumber;
+use crate::memory::budget::Budget;
+use crate::stage::{Layer, StageMemory, StagedArray};
+
+/// A block of an array, as a layer has it.
+struct EncodeTask {
+    container: Arc<StagedContainer>,
+    memory: Arc<StageMemory>,
+    budget: Arc<Budget>,
+    layer: Arc<Layer>,
+    array: StagedArray,
+    block: Range<u64>,
+}
+
+/// What a layer has of the blocks of an array.
+pub(crate) struct LayerBlocks {
+    layer: Arc<Layer>,
+    array: StagedArray,
+}
+
+impl LayerBlocks {
+    pub(crate) fn new(layer: Arc<Layer>, array: StagedArray) -> LayerBlocks {
+        LayerBlocks { layer, array }
+    }
+}
+
+impl EncodedAhead for LayerBlocks {
+    fn take(&self, block: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool {
+        let encoded = self.layer.encoded(self.array, block);
+        encoded.inspect(|block| take(block.bytes())).is_some()
+    }
+}
+
+impl EncodeTask {
+    fn run(&self) -> Result<()> {
+        let Some(ticket) = self.layer.begin_encoding(self.array, &self.block) else {
+            return Ok(());
+        };
+        let encoded = self.encode();
+        let (bytes, failed) = match encoded {
+            Ok(bytes) => (bytes, Ok(())),
+            Err(e) => (None, Err(e)),
+        };
+        let block = bytes.and_then(|bytes| self.memory.encoded(bytes));
+        let start = self.block.start;
+        self.layer.end_encoding(self.array, start, ticket, block);
+        failed
+    }
+
+    /// The block is wholly in this layer: what is below does not matter.
+    fn encode(&self) -> Result<Option<Vec<u8>>> {
+        let number = ArrayNumber(self.array.0 as usize);
+        let layers = vec![Arc::clone(&self.layer)];
+        let changed = ChangedArray {
+            shown: self.container.overlay(number, layers)?,
+            len: self.layer.len(self.array),
+            ranges: vec![self.block.clone()],
+            visible: self.layer.visible(self.array),
+            ahead: None,
+        };
+        let rewrite = self.container.rewrite();
+        rewrite.encode_block(&changed, &self.block, &self.budget)
+    }
+}
+
+impl Containers {
+    /// Has the blocks encoded that a write has come to the end of.
+    pub(crate) fn encode_ahead(&self, writer: &ArrayWriter, written: Range<u64>) {
+        let (Some(workers), Some(memory)) = (&self.background, &self.stage_memory) else {
+            return;
+        };
+        if memory.wants_slabs() {
+            let memory = Arc::clone(memory);
+            workers.order(move || memory.prepare());
+        }
+        let Some(layer) = writer.stage().layers().into_iter().next() else {
+            return;
+        };
+        let (rewrite, len) = (writer.container.rewrite(), layer.len(writer.array));
+        let mut at = written.start;
+        while let Some(block) = rewrite.whole_block(&writer.name, len, at)
+            && block.end <= written.end
+        {
+            at = block.end;
+            let task = EncodeTask {
+                container: Arc::clone(&writer.container),
+                memory: Arc::clone(memory),
+                budget: Arc::clone(self.cache.budget()),
+                layer: Arc::clone(&layer),
+                array: writer.array,
+                block,
+            };
+            let encode = move || {
+                if let Err(e) = task.run() {
+                    log::debug!("a block cannot be encoded ahead: {e}");
+                }
+            };
+            if !workers.order(encode) {
+                return;
+            }
+        }
+    }
+}

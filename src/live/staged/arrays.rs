@@ -1,0 +1,274 @@
+//! Bytes of arrays: opening for writing, writing, lengths, syncing, closing.
+//!
+//! What is written goes to the container's stage, and is committed when the handle is closed. Used by [`super`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{ArrayWriter, StagedContainer};
+use crate::commit::base_of;
+use crate::commit::recovery::spot_at;
+use crate::container::Recognised;
+use crate::container::rewrite::Change;
+use crate::disk::{Allocation, Durability, Putting};
+use crate::error::{Error, Result};
+use crate::live::Containers;
+use crate::live::committing::Effort;
+use crate::live::shown::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
+use crate::live::shown::open_entry::{OpenArray, OpenContent, OpenEntry};
+use crate::live::version::ContainerVersion;
+use crate::stage::{LogSpot, Stage};
+
+impl Containers {
+    /// Opens an entry of a container, to be written.
+    pub(crate) fn open_entry_for_writing(
+        &self,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+    ) -> Result<OpenEntry> {
+        self.check_current(version)?;
+        self.settle_again(version)?;
+        let opened = self.open_version(version)?;
+        let number = self.written_array(version, entry)?;
+        let container = self.stage_of(version)?;
+        let writer = ArrayWriter::new(version, container, number)?;
+        // What follows from others is not opened at all.
+        let nothing = Change::Write { offset: 0, len: 0 };
+        writer.container.rewrite().permits(&writer.name, nothing)?;
+        let shared = version.staged.share(number, &opened, &self.cache)?;
+        let content = OpenContent::Array(OpenArray::new(shared, Some(writer)));
+        Ok(OpenEntry::new(content, opened))
+    }
+
+    /// The array that an entry is. Everything else follows from arrays.
+    pub(crate) fn written_array(
+        &self,
+        version: &ContainerVersion,
+        entry: EntryIndex,
+    ) -> Result<ArrayNumber> {
+        self.writable()?;
+        let opened = self.open_version(version)?;
+        let container = opened.container(ContainerNumber(0))?;
+        if container.rewrite.is_none() {
+            return Err(Error::ReadOnly);
+        }
+        match opened.array_at(entry) {
+            Some(number) if number.0 < container.written().count() => Ok(number),
+            _ => {
+                let name = opened.name(entry)?.to_string_lossy();
+                Err(Error::Computed(format!("{name} follows from the arrays")))
+            }
+        }
+    }
+
+    /// The stage of a container.
+    pub(crate) fn stage_of(&self, version: &Arc<ContainerVersion>) -> Result<Arc<StagedContainer>> {
+        // Its log is in nobody's way, and in ours.
+        if let Some(unsettled) = version.staged.unsettled()
+            && version.staged.keeps_out()
+        {
+            let cause = std::io::Error::from_raw_os_error(libc::EACCES);
+            return Err(Error::io(unsettled.why.to_string(), cause));
+        }
+        let container = version.staged.begun(&self.cache, || {
+            let path = self.places.path(version.container)?;
+            let found = version.recognised.stat(&*self.store, &path)?;
+            let base = self.open_version(version)?;
+            let container = base.container(ContainerNumber(0))?;
+            let arrays = container.written();
+            let arrays = arrays.map(|array| Ok((array.name().to_owned(), array.info()?.bytes)));
+            let arrays = arrays.collect::<Result<Vec<_>>>()?;
+            let base_named = base_of(&version.recognised, &found);
+            let spot = self.log_spot(&version.recognised, &path)?;
+            let memory = self.stage_memory.as_ref().ok_or(Error::ReadOnly)?;
+            let stage = Stage::new(spot, base_named, arrays, Arc::clone(memory));
+            StagedContainer::new(stage, Arc::clone(&base))
+        })?;
+        self.follow(version, &container)?;
+        match container.stage.check_log() {
+            Err(e) if e.is_refusal() => {
+                let path = self.known_path(version.container);
+                let path = self.store.display(&path);
+                let why = format!(
+                    "{}: its arrays cannot be written, for no log can be made beside it: {e}",
+                    path.display()
+                );
+                let cause = std::io::Error::from_raw_os_error(libc::EACCES);
+                Err(Error::io(why, cause))
+            }
+            // Whoever writes is told.
+            Err(e) if e.is_no_room() => Ok(container),
+            checked => checked.map(|()| container),
+        }
+    }
+
+    pub(crate) fn log_spot(
+        &self,
+        recognised: &Recognised,
+        path: &std::path::Path,
+    ) -> Result<LogSpot> {
+        let disk = Arc::clone(self.disk.as_ref().ok_or(Error::ReadOnly)?);
+        spot_at(recognised, disk, Arc::clone(&self.store), path)
+    }
+
+    /// Writes to an array, and says how many bytes.
+    pub(crate) fn write_array(
+        &self,
+        writer: &ArrayWriter,
+        offset: u64,
+        bytes: &[u8],
+        how: Putting,
+    ) -> Result<usize> {
+        let replacements = &writer.version.staged.replacements;
+        if how.of_mapping && replacements.is_of_the_old(writer.array) {
+            return Ok(bytes.len());
+        }
+        let offset = match how.append {
+            true => writer.stage().len(writer.array),
+            false => offset,
+        };
+        let len = bytes.len() as u64;
+        let rewrite = writer.container.rewrite();
+        rewrite.permits(&writer.name, Change::Write { offset, len })?;
+        let n = match self.stage_bytes(writer, offset, bytes) {
+            // So much has been written here and there that knowing where takes too much memory.
+            Err(e) if e.is_no_memory() => {
+                self.commit_for_room();
+                self.stage_bytes(writer, offset, bytes)?
+            }
+            n => n?,
+        };
+        self.encode_ahead(writer, offset..offset.saturating_add(n as u64));
+        if how.durable != Durability::Later {
+            writer.stage().sync()?;
+        }
+        Ok(n)
+    }
+
+    /// Commits all that is staged: whichever container has the most small pieces.
+    fn commit_for_room(&self) {
+        for (_, version) in self.all_staged() {
+            if let Err(e) = self.steady(|| self.commit(&version, Effort::All)) {
+                log::debug!("nothing staged is given up: {e}");
+            }
+        }
+    }
+
+    fn stage_bytes(&self, writer: &ArrayWriter, offset: u64, bytes: &[u8]) -> Result<usize> {
+        let stays = self.places.pin();
+        self.follow(&writer.version, &writer.container)?;
+        let n = writer.stage().write(writer.array, offset, bytes)?;
+        drop(stays);
+        self.was_staged(writer);
+        Ok(n)
+    }
+
+    fn was_staged(&self, writer: &ArrayWriter) {
+        writer.note_write();
+        self.remember_staged(&writer.version);
+    }
+
+    /// Changes the length of an array by its name alone, and commits that at once.
+    pub(crate) fn set_array_len(
+        &self,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+        len: u64,
+    ) -> Result<()> {
+        self.check_current(version)?;
+        self.settle_again(version)?;
+        let number = self.written_array(version, entry)?;
+        let container = self.stage_of(version)?;
+        let writer = ArrayWriter::new(version, container, number)?;
+        let rewrite = writer.container.rewrite();
+        rewrite.permits(&writer.name, Change::SetLen(len))?;
+        let stays = self.places.pin();
+        writer.stage().set_len(writer.array, len)?;
+        drop(stays);
+        self.remember_staged(version);
+        self.commit_at_close(version)
+    }
+
+    /// The same for who has it open for writing, and is about to write.
+    pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
+        let rewrite = writer.container.rewrite();
+        rewrite.permits(&writer.name, Change::Truncate(len))?;
+        let stays = self.places.pin();
+        writer.stage().set_len(writer.array, len)?;
+        drop(stays);
+        self.was_staged(writer);
+        Ok(())
+    }
+
+    /// Room is not kept for an array: what it will take is known when it is encoded. A range becomes zeros.
+    pub(crate) fn allocate_array(&self, writer: &ArrayWriter, what: Allocation) -> Result<()> {
+        use libc::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
+        let bit = |flag: i32| what.mode & flag.cast_unsigned() != 0;
+        let known = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+        if what.mode & !known.cast_unsigned() != 0 {
+            return Err(Error::Unsupported);
+        }
+        let end = what.offset.saturating_add(what.len);
+        let len = writer.stage().len(writer.array);
+        if !bit(FALLOC_FL_KEEP_SIZE) && end > len {
+            self.truncate_open(writer, end)?;
+        }
+        if bit(FALLOC_FL_PUNCH_HOLE) || bit(FALLOC_FL_ZERO_RANGE) {
+            self.zero_array(writer, what.offset.min(len)..end.min(len))?;
+        }
+        Ok(())
+    }
+
+    fn zero_array(&self, writer: &ArrayWriter, range: Range<u64>) -> Result<()> {
+        let change = Change::Write {
+            offset: range.start,
+            len: range.end - range.start,
+        };
+        writer.container.rewrite().permits(&writer.name, change)?;
+        let stays = self.places.pin();
+        self.follow(&writer.version, &writer.container)?;
+        writer.stage().write_zeros(writer.array, range)?;
+        drop(stays);
+        self.was_staged(writer);
+        Ok(())
+    }
+
+    /// Returns when what was written to an array survives a crash. If somebody else has changed the container meanwhile, that
+    /// is told: what was written is safe, and stays where it is.
+    pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
+        self.follow(&writer.version, &writer.container)?;
+        writer.stage().sync()?;
+        self.check_current(&writer.version)
+            .map_err(|e| writer.container.note_failure(e))?;
+        writer.version.staged.tell()
+    }
+
+    /// The same of everything that is staged of a container, if anything is.
+    pub(crate) fn sync_staged(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+        let Some(container) = version.staged.now().filter(|now| !now.stage.is_gone()) else {
+            return Ok(());
+        };
+        self.follow(version, &container)?;
+        container.stage.sync()?;
+        self.check_current(version)
+            .map_err(|e| container.note_failure(e))?;
+        version.staged.tell()
+    }
+
+    /// A handle is closed, perhaps not for the last time: a child has one more. What was written is committed.
+    pub(crate) fn close_writer(&self, writer: &ArrayWriter) -> Result<()> {
+        match writer.commits_at_close() {
+            true => self.steady(|| self.commit_at_close(&writer.version)),
+            false => Ok(()),
+        }
+    }
+
+    /// The end of a handle through which an array was written: what came after its first close is committed.
+    pub(crate) fn end_writing(&self, writer: &ArrayWriter) {
+        if writer.commits_at_end()
+            && let Err(e) = self.steady(|| self.commit_at_close(&writer.version))
+        {
+            log::error!("{e}");
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! What has been written to the arrays of a container and is not committed yet, and how its open handles show it.
+//!
+//! A version of a container has one stage, from the first time that an array of it is opened for writing on. Handles share
+//! what they show ([`SharedArray`]): the stored array, under the layers of the stage. Whenever these change (a stage begins, a
+//! commit begins, fails or ends) all of them are given the new ones while nobody reads, so that what was written is never out
+//! of sight. Used by all of `live`.
+
+pub mod ahead;
+pub mod arrays;
+pub mod discard;
+pub mod remembered;
+pub mod replacing;
+pub mod writer;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use super::committing::due::{LastCommit, Pacing};
+use super::shown::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
+use super::shown::open_container::OpenContainer;
+use super::shown::shared_array::{SharedArray, StoredBytes, ViewHeader};
+use crate::array::Array;
+use crate::array::read::CachedArray;
+use crate::array::through_cache::ThroughCache;
+use crate::cache::BlockCache;
+use crate::container::rewrite::{Restated, Rewrite};
+use crate::error::{Error, Fault, Result};
+use crate::stage::{Overlay, Stage, StagedArray};
+
+use replacing::Replacements;
+
+pub(crate) use writer::ArrayWriter;
+
+/// Of a version of a container.
+#[derive(Default)]
+pub(crate) struct Staged {
+    pub(crate) stored: StoredBytes,
+    open: Mutex<HashMap<ArrayNumber, Weak<SharedArray>>>,
+    views: Mutex<HashMap<ArrayNumber, Weak<ViewHeader>>>,
+    /// Of files that follow from arrays: the last edition as which the kernel is known to have dropped its pages of what was before.
+    editions: Mutex<HashMap<EntryIndex, u64>>,
+    /// None before an array is opened for writing.
+    now: Mutex<Option<Arc<StagedContainer>>>,
+    /// Held by who commits.
+    turn: Mutex<()>,
+    commits: AtomicU64,
+    pub(crate) replacements: Arc<Replacements>,
+    /// A log that was there and is not settled.
+    unsettled: Mutex<Option<Unsettled>>,
+    /// Why what is staged was not committed, when that was tried last.
+    why: Mutex<Option<String>>,
+    last_commit: Mutex<Option<LastCommit>>,
+    /// Whether somebody commits it for whom nobody waits.
+    aside: AtomicBool,
+    /// What became of such a commit, until somebody is told.
+    untold: Mutex<Option<Error>>,
+}
+
+/// As long as it lives, a commit is under way that nobody waits for.
+pub(crate) struct CommittedAside<'a>(&'a AtomicBool);
+
+impl Drop for CommittedAside<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A log beside a container that has not been settled.
+#[derive(Clone)]
+pub(crate) struct Unsettled {
+    pub(crate) why: Error,
+    pub(crate) log: UnsettledLog,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnsettledLog {
+    /// It may be the container's: that is read through it, and not written before it is settled.
+    Pending,
+    /// Of the version before, which was changed while this mount had something staged of it: nothing new is staged beside that.
+    Held,
+    /// Of another version of the container.
+    Old,
+    /// Somebody else's.
+    Foreign,
+}
+
+/// A container with a stage.
+pub(crate) struct StagedContainer {
+    pub(crate) stage: Arc<Stage>,
+    rewrite: Mutex<Arc<dyn Rewrite>>,
+    /// Moves that had been made when the stage was last told where the container lies.
+    pub(crate) followed: AtomicU64,
+    /// What a commit failed with that was half done.
+    failed: Mutex<Option<Error>>,
+    base: Mutex<Arc<OpenContainer>>,
+    /// What was last told of it, and of which edition.
+    pub(crate) told: Mutex<Option<(u64, Arc<Restated>)>>,
+    /// An array that a commit under way gives another content of this length, which is staged nowhere.
+    replacing: Mutex<Option<(StagedArray, u64)>>,
+}
+
+impl StagedContainer {
+    pub(crate) fn new(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
+        let rewrite = rewrite_of(&base)?;
+        Ok(StagedContainer {
+            stage,
+            rewrite: Mutex::new(rewrite),
+            followed: AtomicU64::new(0),
+            failed: Mutex::default(),
+            base: Mutex::new(base),
+            told: Mutex::default(),
+            replacing: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn replacing(&self) -> Option<(StagedArray, u64)> {
+        *lock(&self.replacing)
+    }
+
+    pub(crate) fn note_replacing(&self, replacing: Option<(StagedArray, u64)>) {
+        *lock(&self.replacing) = replacing;
+    }
+
+    pub(crate) fn base(&self) -> Arc<OpenContainer> {
+        Arc::clone(&lock(&self.base))
+    }
+
+    pub(crate) fn rewrite(&self) -> Arc<dyn Rewrite> {
+        Arc::clone(&lock(&self.rewrite))
+    }
+
+    /// Notes what a commit has failed with, and says what is told of it: what we have half changed ourselves, nobody else has.
+    pub(crate) fn note_failure(&self, e: Error) -> Error {
+        let mut failed = lock(&self.failed);
+        if self.stage.is_half_done() && failed.is_none() {
+            *failed = Some(e.clone());
+        }
+        match (&e, &*failed) {
+            (Error::Changed { .. }, Some(failed)) => failed.clone(),
+            _ => e,
+        }
+    }
+
+    fn half_done(&self) -> Option<Unsettled> {
+        let why = lock(&self.failed).clone()?;
+        let log = UnsettledLog::Pending;
+        Some(Unsettled { why, log })
+    }
+
+    /// What is stored is this now.
+    pub(crate) fn rebase(&self, base: Arc<OpenContainer>) -> Result<()> {
+        *lock(&self.rewrite) = rewrite_of(&base)?;
+        *lock(&self.base) = base;
+        match self.replacing() {
+            Some((array, len)) => self.stage.replaced(array, len),
+            None => Ok(()),
+        }
+    }
+
+    /// An array with these layers over what is stored.
+    pub(crate) fn overlay(
+        &self,
+        number: ArrayNumber,
+        layers: Vec<Arc<crate::stage::Layer>>,
+    ) -> Result<Arc<dyn Array>> {
+        self.over(self.base().stored_array(number)?, number, layers)
+    }
+
+    /// The same for who merges: what is cached of what is stored is not decoded again.
+    pub(crate) fn merged(
+        &self,
+        number: ArrayNumber,
+        layers: Vec<Arc<crate::stage::Layer>>,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Arc<dyn Array>> {
+        let stored = self.base().cached_array(number, Arc::from([]), cache)?;
+        let stored = ThroughCache {
+            array: stored.array,
+            cache: stored.cache,
+            version: stored.version,
+            index: stored.index,
+        };
+        self.over(Arc::new(stored), number, layers)
+    }
+
+    fn over(
+        &self,
+        stored: Arc<dyn Array>,
+        number: ArrayNumber,
+        layers: Vec<Arc<crate::stage::Layer>>,
+    ) -> Result<Arc<dyn Array>> {
+        let (rewrite, name) = (self.rewrite(), stored.name().to_owned());
+        let overlay = Overlay::new(stored, layers, staged_array(number)?);
+        let reshape = move |info: &crate::array::Info, len: u64| {
+            rewrite.info(&name, len).unwrap_or_else(|_| info.clone())
+        };
+        Ok(Arc::new(overlay.reshaped(Arc::new(reshape))))
+    }
+
+    /// The same as handles read it.
+    fn shown(&self, number: ArrayNumber, cache: &Arc<BlockCache>) -> Result<CachedArray> {
+        let base = self.base();
+        let array = self.overlay(number, self.stage.layers())?;
+        let stored = base.cached_array(number, Arc::from([]), cache)?;
+        let bytes = array.len_now().unwrap_or(stored.bytes);
+        Ok(CachedArray {
+            array,
+            bytes,
+            ..stored
+        })
+    }
+}
+
+impl Staged {
+    pub(crate) fn now(&self) -> Option<Arc<StagedContainer>> {
+        lock(&self.now).clone()
+    }
+
+    /// The stage, begun by `begin` if there is none.
+    pub(crate) fn begun(
+        &self,
+        cache: &Arc<BlockCache>,
+        begin: impl FnOnce() -> Result<StagedContainer>,
+    ) -> Result<Arc<StagedContainer>> {
+        let mut now = lock(&self.now);
+        if let Some(container) = &*now {
+            return Ok(Arc::clone(container));
+        }
+        let container = Arc::new(begin()?);
+        *now = Some(Arc::clone(&container));
+        drop(now);
+        self.stored.while_nobody_reads(|| self.show(cache))?;
+        Ok(container)
+    }
+
+    /// One commit at a time.
+    pub(crate) fn take_turn(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turn)
+    }
+
+    /// Numbers what the version shows: another number whenever something may have been written, thrown away or committed.
+    pub(crate) fn edition(&self) -> u64 {
+        let changes = self.now().map_or(0, |now| now.stage.changes());
+        changes.saturating_add(self.commits.load(Ordering::Acquire))
+    }
+
+    /// The edition that the kernel's pages of a file that follows from arrays are of, at the least.
+    pub(crate) fn edition_of_pages(&self, entry: EntryIndex) -> u64 {
+        lock(&self.editions).get(&entry).copied().unwrap_or(0)
+    }
+
+    /// A file that was opened as this edition, for which the kernel has dropped all older pages, has been closed.
+    pub(crate) fn note_edition(&self, entry: EntryIndex, edition: u64) {
+        if edition > 0 {
+            let mut editions = lock(&self.editions);
+            let of_pages = editions.entry(entry).or_default();
+            *of_pages = edition.max(*of_pages);
+        }
+    }
+
+    pub(crate) fn count_commit(&self) {
+        self.commits.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A commit that was begun at this moment has come to its end.
+    pub(crate) fn note_commit(&self, begun: Instant) {
+        *lock(&self.last_commit) = Some(LastCommit {
+            ended: Instant::now(),
+            took: begun.elapsed(),
+        });
+        *lock(&self.untold) = None;
+    }
+
+    /// Whether what is closed now is left to a later commit.
+    pub(crate) fn rests(&self, by: &Pacing) -> bool {
+        self.aside.load(Ordering::Acquire)
+            || lock(&self.last_commit).is_some_and(|last| last.rests(by))
+    }
+
+    pub(crate) fn committed_aside(&self) -> CommittedAside<'_> {
+        self.aside.store(true, Ordering::Release);
+        CommittedAside(&self.aside)
+    }
+
+    pub(crate) fn note_untold(&self, e: Error) {
+        *lock(&self.untold) = Some(e);
+    }
+
+    /// What became of a commit that nobody waited for, once.
+    pub(crate) fn tell(&self) -> Result<()> {
+        lock(&self.untold).take().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn why(&self) -> Option<String> {
+        lock(&self.why).clone()
+    }
+
+    /// What the version that follows finds: a log of this one, which stays.
+    pub(crate) fn leaves(&self, path: &Path) -> Option<Unsettled> {
+        let is_staged = self.now().is_some_and(|now| !now.stage.is_clean());
+        let old = || {
+            let what = "somebody else has changed the container; what is staged of it is kept in its log, and `arrayfs stage` settles that";
+            Unsettled {
+                why: Error::from(Fault::new(what).container(path)),
+                log: UnsettledLog::Held,
+            }
+        };
+        let half_done = || self.now().and_then(|now| now.half_done());
+        let found = self.unsettled().or_else(half_done);
+        found.or_else(|| is_staged.then(old))
+    }
+
+    pub(crate) fn unsettled(&self) -> Option<Unsettled> {
+        lock(&self.unsettled).clone()
+    }
+
+    pub(crate) fn note_unsettled(&self, unsettled: Unsettled) {
+        *lock(&self.unsettled) = Some(unsettled);
+    }
+
+    /// Whether nothing can be staged before a log is settled.
+    pub(crate) fn keeps_out(&self) -> bool {
+        let log = self.unsettled_log();
+        matches!(log, Some(UnsettledLog::Pending | UnsettledLog::Held))
+    }
+
+    /// Whether it is to be tried again to settle one.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.unsettled_log() == Some(UnsettledLog::Pending)
+    }
+
+    fn unsettled_log(&self) -> Option<UnsettledLog> {
+        let unsettled = lock(&self.unsettled);
+        unsettled.as_ref().map(|unsettled| unsettled.log)
+    }
+
+    /// Why a log of the container, which goes by its name, would be left behind if it got another one.
+    pub(crate) fn keeps_place(&self) -> Option<String> {
+        let left = |now: Arc<StagedContainer>| !now.stage.is_gone();
+        let has_log = || "its log cannot be removed".to_owned();
+        self.state()
+            .or_else(|| self.now().is_some_and(left).then(has_log))
+    }
+
+    /// What was in the way has gone.
+    pub(crate) fn forget_unsettled(&self) {
+        *lock(&self.unsettled) = None;
+    }
+
+    /// For the attribute of the container: none if nothing is staged.
+    pub(crate) fn state(&self) -> Option<String> {
+        let unsettled = self.unsettled();
+        if let Some(unsettled) = unsettled.filter(|found| found.log != UnsettledLog::Foreign) {
+            return Some(format!("staged: {}", unsettled.why));
+        }
+        self.now().filter(|now| !now.stage.is_clean())?;
+        Some(match self.why() {
+            Some(why) => format!("staged: {why}"),
+            None => "staged: it is being written".to_owned(),
+        })
+    }
+
+    pub(crate) fn note_why(&self, why: Option<String>) {
+        *lock(&self.why) = why;
+    }
+
+    /// An array as all handles share it.
+    pub(crate) fn share(
+        &self,
+        number: ArrayNumber,
+        opened: &Arc<OpenContainer>,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Arc<SharedArray>> {
+        let mut open = lock(&self.open);
+        if let Some(shared) = open.get(&number).and_then(Weak::upgrade) {
+            return Ok(shared);
+        }
+        let shown = match self.now() {
+            Some(container) => container.shown(number, cache)?,
+            None => opened.cached_array(number, Arc::from([]), cache)?,
+        };
+        let shared = SharedArray::new(shown, self.stored.clone());
+        open.retain(|_, shared| shared.strong_count() > 0);
+        open.insert(number, Arc::downgrade(&shared));
+        Ok(shared)
+    }
+
+    /// What all handles of an array's view have before its bytes: this, from now on.
+    pub(crate) fn view_header(&self, number: ArrayNumber, bytes: Vec<u8>) -> Arc<ViewHeader> {
+        let mut views = lock(&self.views);
+        if let Some(header) = views.get(&number).and_then(Weak::upgrade) {
+            header.set(bytes);
+            return header;
+        }
+        let header = ViewHeader::new(bytes);
+        views.retain(|_, header| header.strong_count() > 0);
+        views.insert(number, Arc::downgrade(&header));
+        header
+    }
+
+    /// Has all handles show what is stored, where nothing is staged.
+    pub(crate) fn show_stored(
+        &self,
+        opened: &OpenContainer,
+        cache: &Arc<BlockCache>,
+    ) -> Result<()> {
+        for (number, shared) in lock(&self.open).iter() {
+            if let Some(shared) = shared.upgrade() {
+                shared.replace(opened.cached_array(*number, Arc::from([]), cache)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has all handles show what is stored and staged now. Called while nobody reads.
+    pub(crate) fn show(&self, cache: &Arc<BlockCache>) -> Result<()> {
+        let open = lock(&self.open);
+        let Some(container) = self.now() else {
+            return Ok(());
+        };
+        for (number, shared) in open.iter() {
+            if let Some(shared) = shared.upgrade() {
+                shared.replace(container.shown(*number, cache)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Arrays of a stage have the numbers that they have in the container.
+pub(crate) fn staged_array(number: ArrayNumber) -> Result<StagedArray> {
+    let number = u32::try_from(number.0).map_err(|_| Error::NotFound)?;
+    Ok(StagedArray(number))
+}
+
+/// How a container can be changed. One that is damaged, or of a format that is only read, cannot.
+fn rewrite_of(opened: &OpenContainer) -> Result<Arc<dyn Rewrite>> {
+    let container = opened.container(ContainerNumber(0))?;
+    container.rewrite.clone().ok_or(Error::ReadOnly)
+}
+
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

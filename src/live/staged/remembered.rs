@@ -1,0 +1,68 @@
+//! Which containers have something staged: none of them is forgotten before it is committed, whatever the kernel forgets.
+//!
+//! Whoever stages something says so afterwards ([`Containers::remember_staged`]), and a commit takes a container out only if nothing is
+//! staged under the lock of the list: so nothing is ever staged of a container that is not in it once the write returns. Nothing but
+//! the layers of a stage is looked at under that lock, and nothing of [`super::super::Places`] is asked. Used by all of `live`, and by `tree::status`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::cache::VersionId;
+use crate::live::version::ContainerVersion;
+use crate::live::{ContainerId, Containers};
+
+/// Of one container there may be several: one for each version that somebody has staged something of.
+#[derive(Default)]
+pub(crate) struct StagedVersions(Mutex<HashMap<VersionId, Arc<ContainerVersion>>>);
+
+impl StagedVersions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<VersionId, Arc<ContainerVersion>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self, version: &ContainerVersion) -> bool {
+        self.lock().contains_key(&version.id)
+    }
+
+    /// False if it is there already.
+    fn add(&self, version: &Arc<ContainerVersion>) -> bool {
+        let before = self.lock().insert(version.id, Arc::clone(version));
+        before.is_none()
+    }
+
+    /// False if it stays, or was not there.
+    fn remove_if(&self, version: &ContainerVersion, is_clean: impl FnOnce() -> bool) -> bool {
+        let mut staged = self.lock();
+        is_clean() && staged.remove(&version.id).is_some()
+    }
+}
+
+impl Containers {
+    /// Something has been staged: the container is held until it is committed.
+    pub(crate) fn remember_staged(&self, version: &Arc<ContainerVersion>) {
+        if self.staged.has(version) {
+            return;
+        }
+        self.places.hold(version.container);
+        if !self.staged.add(version) {
+            self.let_go(version.container);
+        }
+    }
+
+    /// Lets go of a container of which nothing is staged any more.
+    pub(crate) fn forget_staged(&self, version: &ContainerVersion) {
+        let now = version.staged.now();
+        let is_clean = || now.as_ref().is_none_or(|now| now.stage.is_clean());
+        if self.staged.remove_if(version, is_clean) {
+            self.let_go(version.container);
+        }
+    }
+
+    /// Containers with something staged.
+    pub(crate) fn all_staged(&self) -> Vec<(ContainerId, Arc<ContainerVersion>)> {
+        let staged = self.staged.lock();
+        let each = staged.values();
+        each.map(|version| (version.container, Arc::clone(version)))
+            .collect()
+    }
+}

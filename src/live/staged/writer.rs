@@ -1,0 +1,62 @@
+//! An array that is open for writing.
+//!
+//! A handle has one: what is written through it goes to the stage of its container, and its first close
+//! after that commits. Used by [`super::arrays`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{StagedContainer, staged_array};
+use crate::error::Result;
+use crate::live::shown::entry_table::ArrayNumber;
+use crate::live::version::ContainerVersion;
+use crate::stage::{Stage, StagedArray};
+
+/// An array that is written through a handle.
+pub(crate) struct ArrayWriter {
+    pub(crate) version: Arc<ContainerVersion>,
+    pub(crate) container: Arc<StagedContainer>,
+    pub(crate) array: StagedArray,
+    pub(crate) name: String,
+    /// Something was written that this handle has not seen committed.
+    wrote: AtomicBool,
+    /// It has been closed once: by a child of who opened it, perhaps.
+    closed: AtomicBool,
+}
+
+impl ArrayWriter {
+    pub(crate) fn new(
+        version: &Arc<ContainerVersion>,
+        container: Arc<StagedContainer>,
+        number: ArrayNumber,
+    ) -> Result<ArrayWriter> {
+        Ok(ArrayWriter {
+            version: Arc::clone(version),
+            name: container.base().stored_array(number)?.name().to_owned(),
+            container,
+            array: staged_array(number)?,
+            wrote: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn stage(&self) -> &Stage {
+        &self.container.stage
+    }
+
+    pub(crate) fn note_write(&self) {
+        self.wrote.store(true, Ordering::Release);
+    }
+
+    /// Whether a close commits: the first one after something was written.
+    pub(crate) fn commits_at_close(&self) -> bool {
+        self.wrote.load(Ordering::Acquire)
+            && !self.closed.swap(true, Ordering::AcqRel)
+            && self.wrote.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether its end commits: something was written since.
+    pub(crate) fn commits_at_end(&self) -> bool {
+        self.wrote.swap(false, Ordering::AcqRel)
+    }
+}

@@ -1,0 +1,120 @@
+//! Whichever call of the disk fails in a scenario: it is told, what was synced is there, and nothing is lost once it works again.
+
+use std::collections::BTreeSet;
+
+use super::examine::{examine, sound};
+use super::image::Image;
+use super::{Run, judge, matrices, on_all_processors, one_in, runs, runs_of};
+use crate::tree::InUse;
+
+/// How a scenario went with a failure.
+enum Went {
+    /// There was none: it has fewer calls.
+    Well,
+    Failed {
+        told: usize,
+    },
+}
+
+fn fail(run: &Run, code: i32, call: usize) -> Result<Went, String> {
+    let session = run.session(code);
+    session.failure.arm(call);
+    (run.scenario.act)(&session);
+    let well = session.failure.is_armed();
+    session.failure.arm(0);
+    session.disk.watch(|_| true);
+    let done = session.done.lock().unwrap();
+    let told = done.errors.len();
+    if told > usize::from(!well) {
+        return Err(format!("told {told} errors: {:?}", done.errors));
+    }
+    // The power goes now.
+    let image = Image::load(session.directory.path());
+    let allowed = done.allowed(&session.first, done.bounds(usize::MAX));
+    let recovered = examine(run.subject, &image, run.way);
+    let recovered = recovered.map_err(|e| format!("after a crash: {e}"))?;
+    judge(&recovered, &[&allowed], &session).map_err(|e| format!("after a crash: {e}"))?;
+    // Or it does not, and whoever is asked to commits.
+    let stays = session.tree.containers().commit_all(InUse::Ignored);
+    if !stays.is_empty() {
+        return Err(format!("stays staged: {stays:?}"));
+    }
+    let all = done.allowed(&session.first, done.all());
+    let shown = run
+        .subject
+        .content(&session.tree)
+        .map_err(|e| e.to_string())?;
+    if BTreeSet::from([shown.clone()]) != all {
+        return Err("what was written is not shown".into());
+    }
+    sound(run.subject, session.directory.path(), Some(&shown))?;
+    let left = Image::load(session.directory.path()).names();
+    match left == session.before.names() || told == 0 {
+        true if well => Ok(Went::Well),
+        true => Ok(Went::Failed { told }),
+        false => Err(format!("{left:?} is left")),
+    }
+}
+
+/// What came of all calls of a run.
+#[derive(Default)]
+struct Outcome {
+    failures: usize,
+    told: usize,
+    wrong: Vec<String>,
+}
+
+fn fail_all(run: &Run) -> Outcome {
+    let mut outcome = Outcome::default();
+    for code in [libc::EIO, libc::ENOSPC] {
+        for call in (1 + run.first_tried()..).step_by(one_in()) {
+            match fail(run, code, call) {
+                Ok(Went::Well) => break,
+                Ok(Went::Failed { told }) => {
+                    outcome.failures += 1;
+                    outcome.told += told;
+                }
+                Err(e) => outcome
+                    .wrong
+                    .push(format!("{code}, call {call}, {}: {e}", run.name())),
+            }
+            assert!(call < 200, "{} does not end", run.name());
+        }
+    }
+    outcome
+}
+
+#[test]
+fn whichever_call_of_a_commit_fails_nothing_is_lost() {
+    fail_each(runs().filter(|run| run.scenario.errors == 0), 300, 50);
+}
+
+#[test]
+fn whichever_call_of_a_commit_of_several_files_fails_nothing_is_lost() {
+    let runs = runs_of(matrices::SCENARIOS);
+    let ends = |run: &Run| run.scenario.errors == 0 && run.scenario.name != matrices::STAYS;
+    fail_each(runs.filter(ends), 300, 50);
+}
+
+#[test]
+fn whichever_call_of_a_commit_in_place_of_several_files_fails_nothing_is_lost() {
+    // What fails when the files are being changed is tried again, and nobody is told if that succeeds.
+    fail_each(runs_of(matrices::SCENARIOS_IN_PLACE), 300, 30);
+}
+
+/// `percent`: so many of the failures are told at least.
+fn fail_each(runs: impl Iterator<Item = Run>, least: usize, percent: usize) {
+    let runs: Vec<Run> = runs.collect();
+    let outcomes = on_all_processors(runs.len(), |number| fail_all(&runs[number]));
+    let wrong: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.wrong).collect();
+    wrong.iter().for_each(|wrong| println!("  FAILED {wrong}"));
+    let failures: usize = outcomes.iter().map(|outcome| outcome.failures).sum();
+    let told: usize = outcomes.iter().map(|outcome| outcome.told).sum();
+    println!("{failures} failures, {told} of them told");
+    assert!(wrong.is_empty());
+    // Of what opening tries out little is told: it is tried again, or whoever writes is told of it.
+    assert!(
+        failures * one_in() > least && told * 100 > failures * percent,
+        "{failures}, {told}"
+    );
+}

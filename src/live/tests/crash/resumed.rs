@@ -1,0 +1,104 @@
+//! A log that cannot be gone on with, because a file cannot be opened just then: it is read through, and tried again.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::forged::{read, staged};
+use super::image::{Image, scratch};
+use crate::array::prefetch::ReadAheadWorkers;
+use crate::cache::BlockCache;
+use crate::disk::Putting;
+use crate::disk::local::LocalDisk;
+use crate::error::{Error, Result};
+use crate::source::Store;
+use crate::source::local::LocalStore;
+use crate::source::passing::Passing;
+use crate::tree::driven::NOBODY;
+use crate::tree::{HandleId, InUse, InodeId, Settings, Tree};
+
+/// A tree whose container cannot be opened the n-th time.
+fn tree_failing(directory: &Path, left: &Arc<AtomicUsize>) -> Tree {
+    let local = Arc::new(LocalStore::open(directory, directory).unwrap());
+    let disk = Arc::new(LocalDisk::new(Arc::clone(&local)));
+    let (local, left): (Arc<dyn Store>, _) = (local, Arc::clone(left));
+    let count = |left: usize| left.checked_sub(1);
+    let store = Passing::new(&local, move |path, source| {
+        let is_it = path == Path::new("x.blp");
+        match is_it && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count) == Ok(1) {
+            true => {
+                let cause = std::io::Error::from_raw_os_error(libc::EIO);
+                Err(Error::io("failing as it was told", cause))
+            }
+            false => Ok(source),
+        }
+    });
+    let (cache, workers) = (BlockCache::new(1 << 20), ReadAheadWorkers::new(1).unwrap());
+    let (root, settings) = (Path::new(""), Settings::default());
+    let tree = Tree::new(Arc::new(store), Some(disk), root, cache, workers, settings);
+    tree.unwrap().0
+}
+
+/// As the kernel does it: what is of an older version is looked up afresh.
+fn tried<T>(tree: &Tree, open: impl Fn(&Tree, InodeId) -> Result<T>) -> Result<T> {
+    for _ in 0..3 {
+        match tree.inode("x.blp/data").and_then(|inode| open(tree, inode)) {
+            Err(Error::Changed { .. }) => {}
+            opened => return opened,
+        }
+    }
+    Err(Error::NotFound)
+}
+
+fn written(tree: &Tree) -> Result<(InodeId, HandleId)> {
+    tried(tree, |tree, inode| {
+        let open = tree.open_for_writing(inode)?;
+        Ok((inode, open.handle))
+    })
+}
+
+#[test]
+fn a_log_that_cannot_be_gone_on_with_is_read_through_and_tried_again() {
+    let (image, session) = staged();
+    let mut expected = session.first[0].clone();
+    expected[16..80].fill(3);
+    let mut failures = 0;
+    for call in 1.. {
+        let directory = scratch();
+        image.store(directory.path());
+        let left = Arc::new(AtomicUsize::new(call));
+        let tree = tree_failing(directory.path(), &left);
+        let opened = tried(&tree, |tree, inode| tree.open(inode));
+        if opened.is_ok() {
+            assert!(read(&tree, "x.blp/data") == expected, "call {call}");
+        }
+        left.store(0, Ordering::SeqCst);
+        // It has got so far that it was gone on with, and committed: what fails from here on is the commit.
+        let stored = std::fs::read(directory.path().join("x.blp")).unwrap();
+        let is_committed = stored != image.files[OsStr::new("x.blp")].bytes;
+        if is_committed && !tree.containers().all_staged().is_empty() {
+            break;
+        }
+        failures += 1;
+        let (inode, handle) = written(&tree).unwrap();
+        assert!(read(&tree, "x.blp/data") == expected, "call {call}");
+        let how = Putting::default();
+        tree.write(inode, handle, 0, b"go on", how, NOBODY).unwrap();
+        tree.close(handle).unwrap();
+        tree.release(handle);
+        let mut expected = expected.clone();
+        expected[..5].copy_from_slice(b"go on");
+        assert!(read(&tree, "x.blp/data") == expected, "call {call}");
+        assert!(
+            tree.containers().commit_all(InUse::Ignored).is_empty(),
+            "call {call}"
+        );
+        assert_eq!(
+            Image::load(directory.path()).names(),
+            ["x.blp"],
+            "call {call}"
+        );
+    }
+    assert!(failures > 2, "{failures}");
+}

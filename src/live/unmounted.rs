@@ -1,0 +1,119 @@
+//! One container that nobody sees: what was staged of it by a mount that has gone is settled.
+//!
+//! Assumes that nobody moves it meanwhile, and that no mount has it: the lock of its log, or of its
+//! directory as a source, says so. Used by `arrayfs stage commit`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use super::places::Forget;
+use super::{ContainerId, ContainerSettings, Containers, InUse, LiveContainer, Places};
+use crate::cache::{BlockCache, VersionId};
+use crate::container::Recognised;
+use crate::disk::Disk;
+use crate::error::Result;
+use crate::source::{FileId, Stat, Store};
+
+/// There is one.
+const ONLY: ContainerId = ContainerId(1);
+
+/// Where it lies.
+struct OnlyPlace {
+    path: PathBuf,
+    container: Arc<LiveContainer>,
+    still: RwLock<()>,
+}
+
+impl Places for OnlyPlace {
+    fn container(&self, _: ContainerId) -> Result<Arc<LiveContainer>> {
+        Ok(Arc::clone(&self.container))
+    }
+
+    fn path(&self, _: ContainerId) -> Result<PathBuf> {
+        Ok(self.path.clone())
+    }
+
+    fn known_path(&self, _: ContainerId) -> Result<PathBuf> {
+        Ok(self.path.clone())
+    }
+
+    fn pin(&self) -> RwLockReadGuard<'_, ()> {
+        self.still.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn moves(&self) -> u64 {
+        0
+    }
+
+    fn steady(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
+
+    fn is_in_use(&self, _: ContainerId) -> bool {
+        false
+    }
+
+    fn is_written(&self, _: VersionId) -> bool {
+        false
+    }
+
+    fn has_written(&self, _: FileId) -> bool {
+        false
+    }
+
+    fn hold(&self, _: ContainerId) {}
+
+    fn let_go(&self, _: ContainerId) -> Option<Arc<LiveContainer>> {
+        None
+    }
+
+    fn forget(&self, _: ContainerId, _: Forget<'_>) {}
+
+    fn draft_removed(&self, _: Option<ContainerId>, _: &OsStr, _: &Stat) {}
+
+    fn exchanged(
+        &self,
+        _: ContainerId,
+        exchange: &mut dyn FnMut() -> Result<Option<Stat>>,
+    ) -> Result<()> {
+        exchange().map(drop)
+    }
+}
+
+/// What has become of what was staged of a container.
+pub struct Settlement {
+    /// Why a log that lay beside it has not been settled.
+    pub log: Result<()>,
+    /// Why something stays staged.
+    pub stays: Option<String>,
+}
+
+/// Commits what is staged of the container at `path`.
+pub fn settle(
+    store: Arc<dyn Store>,
+    disk: Arc<dyn Disk>,
+    path: &Path,
+    recognised: &Recognised,
+    cache: Arc<BlockCache>,
+) -> Result<Settlement> {
+    let stat = store.stat(path)?;
+    let container = Arc::new(LiveContainer::new(stat.kind, recognised.clone()));
+    let place = Arc::new(OnlyPlace {
+        path: path.to_owned(),
+        container: Arc::clone(&container),
+        still: RwLock::default(),
+    });
+    let settings = ContainerSettings {
+        preferences: recognised.preferences,
+        settles_stale: true,
+        ..ContainerSettings::default()
+    };
+    let containers = Containers::new(store, Some(disk), cache, place, settings);
+    let log = containers.commit_left(ONLY, &container);
+    let left = containers.commit_all(InUse::Ignored).into_iter().next();
+    Ok(Settlement {
+        log,
+        stays: left.map(|(path, why)| format!("{}: stays staged: {why}", path.display())),
+    })
+}

@@ -1,0 +1,261 @@
+//! Versions of containers: what a container was when it was looked into.
+//!
+//! [`Containers::current`] begins a version, [`Containers::retire`] and [`Containers::close`] end one;
+//! nobody else does. In between it is what its identity says, and anything else is refused as changed.
+//! Opening it is the business of [`super::opening`]. Used by all of `live`, and by `tree::node`.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::container::{KnownContainer, LiveContainer};
+use super::opening::{OpenVersions, VersionOpening};
+use super::owner::Owner;
+use super::places::Forget;
+use super::recognition::recognise;
+use super::recovery::Settled;
+use super::shown::hidden::HiddenEntries;
+use super::staged::Staged;
+use super::{ContainerId, Containers};
+use crate::cache::VersionId;
+use crate::container::{MemberStats, Recognised};
+use crate::error::Result;
+use crate::source::{FileKind, Identity};
+
+pub struct ContainerVersion {
+    pub(crate) id: VersionId,
+    pub(crate) container: ContainerId,
+    pub(crate) recognised: Recognised,
+    /// Our own commits change it, and nothing that is shown.
+    identity: Mutex<Identity>,
+    /// Under which its blocks are cached: others after a commit.
+    blocks: AtomicU64,
+    pub(crate) opening: VersionOpening,
+    pub(crate) staged: Staged,
+    /// As it was when it was last looked at: it may change while the version stays.
+    owner: Mutex<Owner>,
+    pub(crate) hidden: Arc<HiddenEntries>,
+}
+
+impl ContainerVersion {
+    pub(crate) fn owner(&self) -> Owner {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how its files are now, and says whether others may read them than before.
+    fn note_owner(&self, now: Owner) -> bool {
+        let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *owner, now);
+        !before.lets_in_as(&now)
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        let identity = self.identity.lock();
+        identity.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn blocks(&self) -> VersionId {
+        VersionId(self.blocks.load(Ordering::Acquire))
+    }
+
+    /// What we have changed ourselves: the version goes on. Returns the identity that it had.
+    pub(crate) fn adopt(&self, to: Identity, blocks: VersionId) -> Identity {
+        let mut identity = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        self.blocks.store(blocks.0, Ordering::Release);
+        std::mem::replace(&mut identity, to)
+    }
+
+    pub(crate) fn note_owner_of(&self, found: &MemberStats) {
+        self.note_owner(Owner::of_container(found));
+    }
+
+    /// Whether the container is what it was. Of one that could not be read whole, who may read it decides what it is, too.
+    fn is_still(&self, found: &MemberStats) -> bool {
+        let readable = || self.owner().lets_in_as(&Owner::of_container(found));
+        self.identity() == found.identity() && (!self.opening.is_damaged() || readable())
+    }
+}
+
+/// Numbers versions, and keeps some of them open.
+#[derive(Default)]
+pub(crate) struct Versions {
+    last: AtomicU64,
+    pub(crate) open: Arc<OpenVersions>,
+}
+
+impl Versions {
+    /// A number that nothing in the cache has.
+    pub(crate) fn next_id(&self) -> VersionId {
+        VersionId(self.last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    pub(crate) fn create(
+        &self,
+        container: ContainerId,
+        recognised: Recognised,
+        found: &MemberStats,
+    ) -> Arc<ContainerVersion> {
+        let id = self.next_id();
+        Arc::new(ContainerVersion {
+            id,
+            container,
+            recognised,
+            identity: Mutex::new(found.identity()),
+            blocks: AtomicU64::new(id.0),
+            opening: VersionOpening::default(),
+            staged: Staged::default(),
+            owner: Mutex::new(Owner::of_container(found)),
+            hidden: Arc::default(),
+        })
+    }
+}
+
+impl Containers {
+    /// The version of a container that is in the source now: the one that is known, or a new one, which
+    /// retires it.
+    pub(crate) fn current(
+        &self,
+        id: ContainerId,
+        container: &LiveContainer,
+    ) -> Result<Arc<ContainerVersion>> {
+        let path = self.places.path(id)?;
+        let recognised = container.known().recognised.clone();
+        let found = recognised.stat(&*self.store, &path)?;
+        // A file that has become a directory, or the other way round, is another inode.
+        if found.own.kind != container.stored {
+            return Err(self.changed(&path));
+        }
+        let mut known = container.known();
+        if let Some(version) = known.version_of(&found) {
+            drop(known);
+            self.note_access(&version, &found);
+            return Ok(version);
+        }
+        if known.version.is_none() {
+            self.finish_moving_added(&path);
+        }
+        let left = match known.version {
+            None => self
+                .resume_drafts(id, container, &recognised, &path)
+                .and_then(|()| self.settle(&recognised, &path))
+                .unwrap_or_else(Settled::failed),
+            // What was staged of it stays, in a log that this one does not touch.
+            Some(ref old) => Settled::left_by(&old.staged, &path),
+        };
+        // What was to be settled may have changed it.
+        let found = recognised.stat(&*self.store, &path)?;
+        let found = match &known.version {
+            // Recognised a moment ago, when it was looked up.
+            None if found.identity().is_of(known.seen) => found,
+            _ => self.recognise_anew(&path, &mut known)?,
+        };
+        // Somebody else may have been faster.
+        if let Some(version) = known.version_of(&found) {
+            return Ok(version);
+        }
+        let recognised = known.recognised.clone();
+        let version = self.versions.create(id, recognised, &found);
+        self.resume(&version, left);
+        if let Some(old) = known.version.replace(Arc::clone(&version)) {
+            self.retire(&old, &path);
+        }
+        drop(known);
+        self.go_on(&version);
+        if container.stored == FileKind::File {
+            self.give_way_to_arrays(&version, &path);
+        }
+        Ok(version)
+    }
+
+    /// The listing of an opened container, which the kernel keeps, goes when the container changes,
+    /// whatever its time says. What is wrong with it is told to who looks into it.
+    pub(crate) fn notice_change(&self, id: ContainerId, container: &LiveContainer) {
+        if container.known().version.is_some()
+            && let Err(e) = self.current(id, container)
+        {
+            log::debug!("{e}");
+        }
+    }
+
+    /// Shows who may do what with a version now: attributes alone are to be asked for again, for what it holds is the same.
+    fn note_access(&self, version: &ContainerVersion, found: &MemberStats) {
+        if version.note_owner(Owner::of_container(found)) {
+            let attributes = Forget::Attributes(version.id);
+            self.places.forget(version.container, attributes);
+        }
+    }
+
+    /// Recognises a container that changed. It may be changing still: what it is recognised as and the
+    /// identity that is returned must be of one moment, or half a container would be taken for a version.
+    fn recognise_anew(&self, path: &Path, known: &mut KnownContainer) -> Result<MemberStats> {
+        const TRIES: u32 = 16;
+        for _ in 0..TRIES {
+            let before = known.recognised.identity(&*self.store, path)?;
+            let stat = self.store.stat(path)?;
+            let preferences = self.settings.preferences;
+            let recognised = recognise(&*self.store, path, &stat, preferences)?;
+            let Some(recognised) = recognised.known() else {
+                break;
+            };
+            known.recognised = recognised;
+            let after = known.recognised.stat(&*self.store, path)?;
+            if before == after.identity() {
+                return Ok(after);
+            }
+        }
+        Err(self.changed(path))
+    }
+
+    /// Ends a version that the source no longer holds: its blocks go, and what is shown of it.
+    pub(crate) fn retire(&self, old: &ContainerVersion, path: &Path) {
+        log::info!(
+            "{}: changed; showing the new version",
+            self.store.display(path).display()
+        );
+        self.end(old);
+        // The container's own listing may have lost or gained an error.txt.
+        let all = Forget::Entries(Some(old.id));
+        self.places.forget(old.container, all);
+    }
+
+    /// Ends the version of a container that nobody knows any more, for it may have been removed: nothing
+    /// of it is kept open.
+    pub(crate) fn close(&self, container: &LiveContainer) {
+        let version = container.known().version.clone();
+        if let Some(version) = version {
+            self.end(&version);
+        }
+    }
+
+    fn end(&self, version: &ContainerVersion) {
+        self.cache.forget(version.blocks());
+        self.versions.open.retire(version);
+    }
+
+    /// Whether a version is still what the source holds.
+    pub(crate) fn check_current(&self, version: &ContainerVersion) -> Result<()> {
+        let path = self.places.known_path(version.container)?;
+        let mut found = version.recognised.stat(&*self.store, &path)?;
+        if !version.is_still(&found) {
+            // Perhaps by a commit of ours, which is not half done as nobody else's is.
+            let container = self.places.container(version.container)?;
+            let known = container.known();
+            found = version.recognised.stat(&*self.store, &path)?;
+            drop(known);
+            if !version.is_still(&found) {
+                return Err(self.changed(&path));
+            }
+        }
+        self.note_access(version, &found);
+        Ok(())
+    }
+}
+
+impl KnownContainer {
+    /// The version that is shown, if it has this identity and need not be opened anew.
+    fn version_of(&self, found: &MemberStats) -> Option<Arc<ContainerVersion>> {
+        let version = self.version.as_ref()?;
+        let holds = version.is_still(found) && !version.opening.may_have_passed();
+        holds.then(|| Arc::clone(version))
+    }
+}

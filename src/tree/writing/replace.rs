@@ -1,0 +1,107 @@
+//! What a container is renamed over, and what takes a container's place: in the source a file and a directory, or two
+//! directories that are not empty, which no rename replaces. They change places, and the one that was replaced goes.
+//!
+//! Used by [`super::rename`].
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::super::Tree;
+use super::super::listing::is_shown;
+use super::rename::Side;
+use super::{SourceDirectory, refused};
+use crate::commit::tidy::remove_tree;
+use crate::container::Recognised;
+use crate::disk::Renaming;
+use crate::error::Result;
+use crate::live::recognition::recognise;
+use crate::source::{FileKind, Stat};
+use crate::stage::new_name;
+
+impl Tree {
+    /// A container that is a file takes the place of an empty directory, or a directory that of such a container: they
+    /// change places, and then the one that was replaced goes.
+    pub(super) fn replace_other_kind(
+        &self,
+        moved: &Side,
+        directory: &SourceDirectory,
+        name: &OsStr,
+        replaced: &Stat,
+    ) -> Result<()> {
+        let disk = self.live.writable()?;
+        let (old, new) = (
+            moved.directory.place(&moved.link.name),
+            directory.place(name),
+        );
+        let is_container = self.is_named_container(&moved.link, &moved.stat);
+        if moved.stat.kind != FileKind::Directory && !is_container {
+            return disk.rename(old, new, Renaming::Over);
+        }
+        let path = directory.join(name);
+        let is_full = match replaced.kind {
+            FileKind::Directory => !self.is_empty(&path)?,
+            // A container takes the place of a container; for a directory it is one that is not empty.
+            _ => !is_container,
+        };
+        if is_full {
+            return Err(refused("replace", &path, libc::ENOTEMPTY));
+        }
+        disk.rename(old, new, Renaming::Exchange)?;
+        let removed = match replaced.kind {
+            FileKind::Directory => disk.remove_directory(old),
+            _ => disk.unlink(old),
+        };
+        if removed.is_err() {
+            disk.rename(old, new, Renaming::Exchange)?;
+        }
+        removed
+    }
+
+    /// A container that is a directory takes the place of another: they change places, and then the other one goes. If there
+    /// is more in it than its own files, that is more than is replaced.
+    pub(super) fn replace_directory(
+        &self,
+        moved: &Side,
+        directory: &SourceDirectory,
+        name: &OsStr,
+    ) -> Result<()> {
+        let (disk, path) = (self.live.writable()?, directory.join(name));
+        let found = self.recognise_here(&path)?;
+        let members = found.format.members();
+        let mut others = false;
+        self.store.list(&path, &mut |name, _| {
+            let is_own = members.iter().any(|member| OsStr::new(member) == name);
+            others |= is_shown(name) && !is_own;
+        })?;
+        if others {
+            return Err(refused("replace", &path, libc::ENOTEMPTY));
+        }
+        let (old, new) = (
+            moved.directory.place(&moved.link.name),
+            directory.place(name),
+        );
+        disk.rename(old, new, Renaming::Exchange)?;
+        // From here on it is one that has been replaced, whether or not it can be removed.
+        let hidden = new_name(&moved.link.name);
+        if let Err(e) = disk.rename(old, moved.directory.place(&hidden), Renaming::NoReplace) {
+            disk.rename(old, new, Renaming::Exchange)?;
+            return Err(e);
+        }
+        let spot = self.live.spot(&moved.directory.join(&moved.link.name))?;
+        if let Err(e) = remove_tree(disk, &*self.store, &spot, &hidden) {
+            log::warn!("{e}");
+        }
+        Ok(())
+    }
+
+    fn recognise_here(&self, path: &Path) -> Result<Recognised> {
+        let stat = self.store.stat(path)?;
+        let found = recognise(
+            &*self.store,
+            path,
+            &stat,
+            self.settings.containers.preferences,
+        )?;
+        found.known().ok_or_else(|| self.changed(path))
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! [`ChunkSettings`] say how, if need be those of a chunk that is rewritten; [`ChunkPlan`] what follows from them
 //! for so many bytes; [`Encoder`] does it. Blocks are encoded independently, so those of a large chunk are
-//! given to several threads ([`lanes`]).
+//! given to several threads ([`lanes`]), and a chunk can be made without ever being held whole ([`parts`]).
 //!
 //! Bytes in, bytes out: memory is handed in, and [`ChunkPlan::scratch_of`] says how much. The compression libraries
 //! allocate some by themselves. Any bytes can be encoded, at worst as they are and 16 more.
@@ -17,6 +17,7 @@ mod blosclz;
 mod compressors;
 mod error;
 mod lanes;
+mod parts;
 mod plan;
 mod settings;
 mod shuffle;
@@ -25,6 +26,7 @@ mod tests;
 
 use assembler::Assembler;
 pub use error::EncodeError;
+pub use parts::{PartEncoder, PartNeeds, PartSpace};
 pub use plan::ChunkPlan;
 pub use settings::{BlockSize, ChunkSettings, Compressor};
 

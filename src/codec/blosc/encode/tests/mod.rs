@@ -1,5 +1,6 @@
 //! Chunks of every kind: what our decoder and the real library read of them.
 
+mod parts;
 mod settings;
 
 use super::*;

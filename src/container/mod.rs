@@ -13,6 +13,7 @@ mod binsparse;
 pub mod bloscpack;
 pub mod bpcells;
 mod candidate;
+mod chunked_write;
 pub mod creation;
 pub mod daphne;
 pub mod describe;

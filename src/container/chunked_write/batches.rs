@@ -1,11 +1,12 @@
-//! Which blocks of a stream are encoded together: handing one over to another thread takes longer than encoding the few
-//! chunks that may have changed of it.
+//! Which chunks are encoded together: handing one over to another thread takes longer than encoding it
+//! where chunks are small.
 //!
-//! Used by `stream`.
+//! Chunks lie in blocks of so many in a row as a format encodes, or decodes, at once. Where much has
+//! changed, the changed chunks of a block are a batch; where little has, those of several blocks. Used
+//! by [`super`].
 
 use std::ops::Range;
 
-use super::spaces::CHUNKS;
 use crate::container::numbers::Numbers;
 use crate::error::Result;
 use crate::memory::fallible;
@@ -14,29 +15,59 @@ use crate::memory::fallible;
 const MOST_CHUNKS: u64 = 64;
 const MOST_BLOCKS: u64 = 64;
 
-/// With more changed chunks, on the average, every block is a batch.
-const DENSE: u64 = CHUNKS / 4;
+/// Where more than one of so many chunks has changed, on the average, every block is a batch.
+const DENSE: u64 = 4;
 
-pub(super) struct Batches {
+pub(in crate::container) struct Batches<'a> {
+    dirty: &'a Numbers,
+    /// Chunks of a block.
+    block: u64,
     /// Those with changed chunks.
     blocks: Numbers,
     /// Which of them is the first of each batch; none: each block is one.
     firsts: Option<Vec<u64>>,
 }
 
-impl Batches {
-    /// `dirty`: the chunks that have changed.
-    pub(super) fn of(dirty: &Numbers) -> Result<Batches> {
-        let block = |run: Range<u64>| run.start / CHUNKS..run.end.div_ceil(CHUNKS);
-        let blocks = Numbers::of(dirty.runs().map(block).collect());
-        if dirty.count() / blocks.count().max(1) >= DENSE {
-            let firsts = None;
-            return Ok(Batches { blocks, firsts });
+/// Chunks that are encoded together, as runs in order, none of which lies in two blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::container) struct Batch(Vec<Range<u64>>);
+
+impl Batch {
+    pub(in crate::container) fn runs(&self) -> &[Range<u64>] {
+        &self.0
+    }
+
+    /// How many there are.
+    pub(in crate::container) fn chunks(&self) -> u64 {
+        self.0.iter().map(|run| run.end - run.start).sum()
+    }
+
+    pub(in crate::container) fn first(&self) -> u64 {
+        self.0.first().map_or(0, |run| run.start)
+    }
+}
+
+impl<'a> Batches<'a> {
+    /// `dirty`: the chunks that have changed, `block`: how many lie in a block.
+    pub(in crate::container) fn of(dirty: &'a Numbers, block: u64) -> Result<Batches<'a>> {
+        let with = |run: Range<u64>| run.start / block..run.end.div_ceil(block);
+        let blocks = Numbers::of(dirty.runs().map(with).collect());
+        let mut batches = Batches {
+            dirty,
+            block,
+            blocks,
+            firsts: None,
+        };
+        if dirty.count() / batches.blocks.count().max(1) < block / DENSE {
+            batches.firsts = Some(batches.joined()?);
         }
+        Ok(batches)
+    }
+
+    fn joined(&self) -> Result<Vec<u64>> {
         let (mut firsts, mut of_batch) = (Vec::new(), 0);
-        for (n, block) in (0..).zip(blocks.iter()) {
-            let runs = dirty.within(chunks_of(block));
-            let chunks: u64 = runs.map(|run| run.end - run.start).sum();
+        for (n, block) in (0..).zip(self.blocks.iter()) {
+            let chunks: u64 = self.runs_of(block).map(|run| run.end - run.start).sum();
             let first = firsts.last().copied();
             let fits = of_batch + chunks <= MOST_CHUNKS;
             if first.is_some_and(|first| fits && n - first < MOST_BLOCKS) {
@@ -46,17 +77,15 @@ impl Batches {
                 of_batch = chunks;
             }
         }
-        let firsts = Some(firsts);
-        Ok(Batches { blocks, firsts })
+        Ok(firsts)
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(in crate::container) fn count(&self) -> u64 {
         let batches = self.firsts.as_ref().map(|firsts| firsts.len() as u64);
         batches.unwrap_or_else(|| self.blocks.count())
     }
 
-    /// The blocks of a batch.
-    pub(super) fn blocks(&self, batch: u64) -> impl Iterator<Item = u64> + '_ {
+    pub(in crate::container) fn get(&self, batch: u64) -> Batch {
         let range = match &self.firsts {
             None => batch..batch + 1,
             Some(firsts) => {
@@ -65,18 +94,19 @@ impl Batches {
                 at(batch).copied().unwrap_or(end)..end
             }
         };
-        range.filter_map(|n| self.blocks.get(n))
+        let blocks = range.filter_map(|n| self.blocks.get(n));
+        Batch(blocks.flat_map(|block| self.runs_of(block)).collect())
     }
 
-    /// All blocks.
-    pub(super) fn all(&self) -> impl Iterator<Item = u64> + '_ {
-        self.blocks.iter()
+    pub(in crate::container) fn iter(&self) -> impl Iterator<Item = Batch> + '_ {
+        (0..self.count()).map(|batch| self.get(batch))
     }
-}
 
-fn chunks_of(block: u64) -> Range<u64> {
-    let start = block.saturating_mul(CHUNKS);
-    start..start.saturating_add(CHUNKS)
+    /// The changed chunks of a block.
+    fn runs_of(&self, block: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let start = block.saturating_mul(self.block);
+        self.dirty.within(start..start.saturating_add(self.block))
+    }
 }
 
 #[cfg(test)]
@@ -84,26 +114,39 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn numbers(runs: Vec<(u64, u64)>, single: Vec<u64>) -> Numbers {
+        let runs = runs.into_iter().map(|(start, len)| start..start + len);
+        let single = single.into_iter().map(|one| one..one + 1);
+        Numbers::of(runs.chain(single).collect())
+    }
+
     proptest! {
         #[test]
-        fn every_block_is_in_one_batch_in_order(
-            runs in proptest::collection::vec((0u64..60 * CHUNKS, 1u64..3 * CHUNKS / 2), 0..6),
-            single in proptest::collection::vec(0u64..900 * CHUNKS, 0..200),
+        fn every_changed_chunk_is_in_one_batch_in_order(
+            block in prop_oneof![Just(1u64), Just(7), Just(512)],
+            runs in proptest::collection::vec((0u64..30_000, 1u64..800), 0..6),
+            single in proptest::collection::vec(0u64..460_000, 0..200),
         ) {
-            let runs = runs.into_iter().map(|(start, len)| start..start + len);
-            let dirty = Numbers::of(runs.chain(single.into_iter().map(|one| one..one + 1)).collect());
-            let batches = Batches::of(&dirty).unwrap();
-            let of_batches = (0..batches.count()).flat_map(|batch| batches.blocks(batch).collect::<Vec<_>>());
-            prop_assert_eq!(of_batches.collect::<Vec<_>>(), batches.all().collect::<Vec<_>>());
-            let blocks: std::collections::BTreeSet<u64> = dirty.iter().map(|chunk| chunk / CHUNKS).collect();
-            prop_assert_eq!(batches.all().collect::<Vec<_>>(), blocks.into_iter().collect::<Vec<_>>());
-            for batch in 0..batches.count() {
-                let blocks: Vec<u64> = batches.blocks(batch).collect();
-                let chunks = |block: &u64| dirty.within(chunks_of(*block)).map(|run| run.end - run.start).sum::<u64>();
-                let all: u64 = blocks.iter().map(chunks).sum();
-                prop_assert!(!blocks.is_empty());
-                prop_assert!(blocks.len() == 1 || all <= MOST_CHUNKS && blocks.len() as u64 <= MOST_BLOCKS);
+            let dirty = numbers(runs, single);
+            let batches = Batches::of(&dirty, block).unwrap();
+            let chunks = batches.iter().flat_map(|batch| batch.0.into_iter().flatten());
+            prop_assert_eq!(chunks.collect::<Vec<_>>(), dirty.iter().collect::<Vec<_>>());
+            for batch in batches.iter() {
+                let block_of = |chunk: u64| chunk / block;
+                prop_assert!(batch.runs().iter().all(|run| block_of(run.start) == block_of(run.end - 1)));
+                let (first, last) = (&batch.0[0], &batch.0[batch.0.len() - 1]);
+                let is_block = block_of(first.start) == block_of(last.start);
+                prop_assert!(is_block || batch.chunks() <= MOST_CHUNKS);
+                prop_assert_eq!(batch.first(), first.start);
             }
         }
+    }
+
+    #[test]
+    fn chunks_that_are_encoded_by_themselves_are_a_batch_each() {
+        let dirty = numbers(vec![(3, 2)], vec![100]);
+        let batches = Batches::of(&dirty, 1).unwrap();
+        let runs: Vec<_> = batches.iter().map(|batch| batch.first()).collect();
+        assert_eq!(runs, [3, 4, 100]);
     }
 }

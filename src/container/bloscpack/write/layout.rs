@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use crate::container::bloscpack::header::FileHeader;
 use crate::container::bloscpack::sections::ENTRY;
+use crate::container::chunked_write::grid::EvenChunks;
 
 /// Plain bytes of a chunk where nobody has decided: what the real program takes.
 pub(super) const DEFAULT_CHUNK: u64 = 1 << 20;
@@ -103,23 +104,14 @@ impl Layout {
         }
     }
 
-    /// The part of the array that a chunk holds.
-    pub(super) fn plain(&self, chunk: u64) -> Range<u64> {
-        let start = chunk * self.chunk_size;
-        let len = match chunk + 1 == self.chunks {
-            true => self.last,
-            false => self.chunk_size,
-        };
-        start..start + len
+    /// Which bytes of the array lie in which chunks.
+    pub(super) fn grid(&self) -> EvenChunks {
+        EvenChunks::counted(self.chunk_size, self.len(), self.chunks)
     }
 
-    /// The chunks that hold any of these bytes.
-    pub(super) fn chunks_of(&self, plain: &Range<u64>) -> Range<u64> {
-        if plain.is_empty() || self.chunk_size == 0 {
-            return 0..0;
-        }
-        let end = plain.end.div_ceil(self.chunk_size).min(self.chunks);
-        (plain.start / self.chunk_size).min(end)..end
+    /// The part of the array that a chunk holds.
+    pub(super) fn plain(&self, chunk: u64) -> Range<u64> {
+        self.grid().range(chunk..chunk + 1)
     }
 }
 
@@ -181,7 +173,7 @@ mod tests {
                 let plain = new.plain(chunk);
                 prop_assert_eq!(plain.start, at);
                 prop_assert!(plain.end - plain.start <= new.chunk_size);
-                prop_assert_eq!(new.chunks_of(&plain).contains(&chunk), !plain.is_empty());
+                prop_assert_eq!(new.grid().of(&plain).contains(&chunk), !plain.is_empty());
                 at = plain.end;
             }
             prop_assert_eq!(at, len);

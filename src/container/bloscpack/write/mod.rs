@@ -2,19 +2,23 @@
 //!
 //! - [`layout`]: how many chunks a file of another length has, and where they begin.
 //! - [`shape`]: the metadata of a NumPy array of another length.
-//! - [`encode`]: one chunk with its changes, encoded as the chunks beside it are.
-//! - [`recipe`]: the whole file, chunk by chunk.
+//! - [`encode`]: one chunk with its changes, encoded as the chunks beside it are; [`in_parts`]: one that is larger than
+//!   the memory there is.
+//! - [`recipe`]: the whole file, chunk by chunk, by [`crate::container::chunked_write`].
 //! - [`retype`]: metadata that say another type.
 //! - [`new_file`]: a file that is not there yet.
 //!
 //! Assumes a file without faults whose header knows all sizes; others are not offered for writing.
 
 mod encode;
+mod in_parts;
 mod layout;
 mod new_file;
 mod recipe;
 mod retype;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,6 +27,8 @@ use super::header::{self, FileHeader};
 use super::read::PackedBytes;
 use super::{TEXT_NAME, metadata};
 use crate::array::{Array, Info, Order};
+use crate::container::chunked_write::encode_alone;
+use crate::container::chunked_write::grid::dirty_chunks;
 use crate::container::creation::GivenType;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
@@ -112,22 +118,13 @@ impl BloscpackFile {
 
     /// The chunks that do not stay as they are stored.
     fn dirty(&self, old: &Layout, new: &Layout, changed: &ChangedArray) -> Numbers {
-        if old.chunk_size != new.chunk_size {
-            let all = 0..new.chunks;
-            return Numbers::of(std::iter::once(all).collect());
-        }
-        let mut dirty: Vec<_> = changed.ranges.iter().map(|r| new.chunks_of(r)).collect();
-        if changed.visible < changed.len {
-            dirty.push(new.chunks_of(&(changed.visible..changed.len)));
-        }
-        if old.len() != new.len() {
-            let (before, after) = (old.chunks - 1, new.chunks - 1);
-            dirty.push(after..after + 1);
-            dirty.push(before..before + 1);
-            dirty.push(before..new.chunks);
-        }
-        dirty.iter_mut().for_each(|r| r.end = r.end.min(new.chunks));
-        Numbers::of(dirty)
+        let behind = changed.visible..changed.len;
+        let ranges = changed
+            .ranges
+            .iter()
+            .cloned()
+            .chain(std::iter::once(behind));
+        dirty_chunks(&new.grid(), Some(&old.grid()), ranges)
     }
 }
 
@@ -257,10 +254,10 @@ impl Rewrite for BloscpackFile {
         budget: &Arc<Budget>,
     ) -> Result<Option<Vec<u8>>> {
         let mut plan = self.plan(changed, None, CommitWay::Replaced);
-        plan.dirty = Numbers::of(vec![plan.new.chunks_of(block)]);
+        plan.dirty = Numbers::of(vec![plan.new.grid().of(block)]);
         let number = plan.dirty.get(0);
         match number.filter(|&number| plan.new.plain(number) == *block) {
-            Some(number) => plan.encode_alone(number, budget),
+            Some(_) => encode_alone(&plan, budget),
             None => Ok(None),
         }
     }
@@ -275,6 +272,8 @@ impl Rewrite for BloscpackFile {
         let changed = only(changed)
             .ok_or_else(|| Error::from(Fault::new("there is nothing to be changed")))?;
         let metadata = self.metadata(changed.len)?;
-        self.plan(changed, metadata, way).tell(budget, write)
+        self.plan(changed, metadata, way)
+            .tell(budget, write)
+            .map(drop)
     }
 }

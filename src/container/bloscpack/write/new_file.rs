@@ -24,6 +24,7 @@ use crate::container::bloscpack::header::{self, FileHeader, MAX_CHUNK_SIZE};
 use crate::container::bloscpack::metadata::numpy::Numpy;
 use crate::container::bloscpack::read::PackedBytes;
 use crate::container::bloscpack::sections::Sections;
+use crate::container::chunked_write::BatchCounts;
 use crate::container::creation::{Creation, GivenArray, GivenDescription, GivenType, RawArray};
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
@@ -92,7 +93,7 @@ impl Creation for Bloscpack {
             Some(bytes) if bytes != len => Err(Error::Invalid(format!(
                 "arrays.json describes {bytes} bytes, {ARRAY} has {len}"
             ))),
-            _ => settings.tell(data, len, budget, write),
+            _ => settings.tell(data, len, budget, write).map(drop),
         }
     }
 }
@@ -172,7 +173,7 @@ impl FileSettings {
         len: u64,
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
-    ) -> Result<()> {
+    ) -> Result<BatchCounts> {
         let empty = self.empty_file()?;
         let file = BloscpackFile::in_memory(&empty, budget)?;
         let (old, chunk_size) = (file.layout(), u64::from(self.chunk_size));

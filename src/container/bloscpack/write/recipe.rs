@@ -6,18 +6,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::encode::{ChunkEncoder, EncodedChunk};
 use super::layout::Layout;
 use super::{BloscpackFile, shape};
 use crate::container::bloscpack::chunks::FoundChunk;
 use crate::container::bloscpack::header::{self, FileHeader};
 use crate::container::bloscpack::sections::ENTRY;
+use crate::container::chunked_write::memory::EncodeMemory;
+use crate::container::chunked_write::{
+    BatchCounts, ChunkWriter, EncodedBatch, PutPart, write_chunks,
+};
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
-use crate::memory::fallible;
-use crate::pipeline::in_order;
 
 const FILE: MemberNumber = MemberNumber::ONLY;
 
@@ -35,45 +36,18 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    pub(super) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<()> {
-        let mut encoder = ChunkEncoder::new(self);
-        let jobs = usize::try_from(self.dirty.count())
-            .map_err(|_| Error::from(Fault::new("there are too many chunks")))?;
-        let spaces = encoder.spaces(jobs, budget)?;
+    pub(super) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<BatchCounts> {
+        let mut memory = EncodeMemory::for_array(self, self.dirty.count(), budget)?;
         let mut told = ToldFile {
             plan: self,
             write,
             at: self.new.first,
-            next: 0,
             entries: OffsetEntries::default(),
         };
-        let number = |job: usize| {
-            let number = self.dirty.get(job as u64);
-            number.ok_or_else(|| Error::Bug("there is no such chunk".into()))
-        };
-        in_order(
-            spaces,
-            jobs,
-            |space, job| encoder.encode(number(job)?, space),
-            |job, space, encoded: EncodedChunk| {
-                told.chunk(number(job)?, encoder.bytes(space, &encoded)?)
-            },
-        )?;
-        told.end()
-    }
-
-    /// One chunk by itself, before the others are known; none if there is no memory for it now.
-    pub(super) fn encode_alone(
-        &self,
-        number: u64,
-        budget: &Arc<Budget>,
-    ) -> Result<Option<Vec<u8>>> {
-        let encoder = ChunkEncoder::new(self);
-        let Some(mut space) = encoder.space_now(budget)? else {
-            return Ok(None);
-        };
-        let encoded = encoder.encode(number, &mut space)?;
-        fallible::copy(encoder.bytes(&mut space, &encoded)?, "cannot keep a chunk").map(Some)
+        let counts = write_chunks(self, &mut memory, &mut told)?;
+        log::debug!("{}: {counts:?}", self.changed.shown.name());
+        told.end()?;
+        Ok(counts)
     }
 
     /// A chunk as it is stored.
@@ -114,46 +88,52 @@ struct ToldFile<'a, 'w> {
     write: &'w mut dyn Recipe,
     /// Where the next chunk begins.
     at: u64,
-    /// Its number.
-    next: u64,
     entries: OffsetEntries,
 }
 
-impl ToldFile<'_, '_> {
-    /// A chunk with its digest, and those that stay before it.
-    fn chunk(&mut self, number: u64, bytes: &[u8]) -> Result<()> {
-        self.unchanged(number)?;
-        self.entry(number, self.at)?;
-        self.write.put(FILE, self.at, bytes)?;
-        self.at += bytes.len() as u64;
-        self.next = number + 1;
+impl ChunkWriter for ToldFile<'_, '_> {
+    /// A chunk with its digest.
+    fn put(&mut self, chunks: Range<u64>, batch: &EncodedBatch<'_>) -> Result<()> {
+        self.entry(chunks.start, self.at)?;
+        self.write.put(FILE, self.at, batch.bytes)?;
+        self.at += batch.bytes.len() as u64;
         Ok(())
     }
 
-    /// The chunks up to this one stay as they are stored.
-    fn unchanged(&mut self, to: u64) -> Result<()> {
-        if self.next >= to {
-            return Ok(());
-        }
-        let from = self.plan.place(self.next)?.start;
-        let end = self.plan.place(to - 1)?.end;
+    fn put_in_parts(
+        &mut self,
+        chunks: Range<u64>,
+        encode: &mut dyn FnMut(PutPart<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.entry(chunks.start, self.at)?;
+        encode(&mut |part| {
+            self.write.put(FILE, self.at, part)?;
+            self.at += part.len() as u64;
+            Ok(())
+        })
+    }
+
+    fn keep(&mut self, chunks: Range<u64>) -> Result<()> {
+        let from = self.plan.place(chunks.start)?.start;
+        let end = self.plan.place(chunks.end - 1)?.end;
         if from >= end {
-            let fault = Fault::new("chunks do not follow each other").block(to - 1);
+            let fault = Fault::new("chunks do not follow each other").block(chunks.end - 1);
             return Err(fault.bytes(end..from).into());
         }
         self.write.copy(FILE, from..end, self.at)?;
         // Where nothing moves, the entries hold.
         if self.plan.way == CommitWay::Replaced || self.at != from {
-            for number in self.next..to {
+            for number in chunks {
                 let old = self.plan.place(number)?.start;
                 self.entry(number, self.at + (old - from))?;
             }
         }
         self.at += end - from;
-        self.next = to;
         Ok(())
     }
+}
 
+impl ToldFile<'_, '_> {
     fn entry(&mut self, number: u64, at: u64) -> Result<()> {
         if self.plan.file.header.has_offsets {
             let section = self.plan.new.offsets;
@@ -162,10 +142,9 @@ impl ToldFile<'_, '_> {
         Ok(())
     }
 
-    /// The rest: chunks that stay, and what lies before them all.
+    /// What lies before the chunks.
     fn end(mut self) -> Result<()> {
         let plan = self.plan;
-        self.unchanged(plan.new.chunks)?;
         if plan.file.header.has_offsets && (plan.way == CommitWay::Replaced || plan.old != plan.new)
         {
             for number in plan.new.chunks..plan.new.chunks + plan.new.spare {

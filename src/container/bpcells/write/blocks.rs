@@ -1,27 +1,31 @@
-//! A block of a packed stream, encoded: the chunks of it that have changed.
+//! A batch of chunks of a packed stream, encoded: those of a block that have changed, or of several blocks.
 //!
 //! What comes out stands for itself, wherever in the stream it goes: index entries from 0 (one more than there are chunks),
-//! start values if the transform has any, words. So it can be encoded before the blocks before it are, by a thread of its
+//! start values if the transform has any, words. So it can be encoded before the chunks before it are, by a thread of its
 //! own, and while the program still writes. Used by `stream`, and for blocks that are encoded ahead.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::spaces::{CHUNK_BYTES, CHUNKS, lent, read_part, spare_space};
+use super::spaces::{CHUNK_BYTES, CHUNKS, lent, read_part};
 use super::stream::StreamPlan;
 use crate::array::Array;
 use crate::codec::bp128::{self, Bp128Error};
 use crate::container::bpcells::packed::BLOCK_BYTES;
+use crate::container::chunked_write::grid::ChunkGrid;
+use crate::container::chunked_write::memory::EncodeNeeds;
+use crate::container::chunked_write::{Batch, Batches, ChunkedArray};
+use crate::container::numbers::Numbers;
+use crate::container::rewrite::EncodedAhead;
 use crate::error::{Error, Result};
-use crate::memory::block::Workspace;
-use crate::memory::budget::Budget;
-use crate::memory::{Scratch, fallible};
+use crate::memory::{Scratch, room};
 
-pub(super) struct BlockEncoder<'a> {
-    pub(super) plan: &'a StreamPlan<'a>,
-}
+/// What a block is encoded to: an index entry for every chunk and one more, start values, and words at full width.
+const ENCODED: u64 = 4 * (CHUNKS + 1) + 4 * CHUNKS + BLOCK_BYTES;
 
-/// The parts of an encoded block.
+/// Index entries and start values while it is encoded.
+const TABLES: u64 = room(4 * (CHUNKS + 1)) + room(4 * CHUNKS);
+
+/// The parts of an encoded batch.
 pub(super) struct EncodedChunks<'a> {
     idx: &'a [u8],
     starts: &'a [u8],
@@ -53,7 +57,7 @@ impl<'a> EncodedChunks<'a> {
         self.words.get(self.word_bytes(chunks)?)
     }
 
-    /// Where each of its chunks ends, in words from the start of the block.
+    /// Where each of its chunks ends, in words from the start of the batch.
     pub(super) fn ends(&self, chunks: Range<usize>) -> impl Iterator<Item = u32> + '_ {
         let entries = self.idx.as_chunks::<4>().0.iter().skip(chunks.start);
         let first = entries
@@ -71,138 +75,133 @@ impl<'a> EncodedChunks<'a> {
     }
 }
 
-impl BlockEncoder<'_> {
-    /// Encodes what has changed of the blocks of a batch to a space, one behind the other, and says where each ends.
-    pub(super) fn encode_all(
-        &self,
-        blocks: impl Iterator<Item = u64>,
-        space: &mut Workspace,
-    ) -> Result<Vec<usize>> {
-        let (mut ends, mut at) = (Vec::new(), 0);
-        for block in blocks {
-            let (out, scratch) = space.parts();
-            at += self.encode(block, &mut out[at..], scratch)?;
-            ends.push(at);
-        }
-        Ok(ends)
+impl ChunkedArray for StreamPlan<'_> {
+    type Settings = ();
+
+    fn grid(&self) -> impl ChunkGrid {
+        self.values_grid()
     }
 
-    /// The same of one block.
-    fn encode(&self, block: u64, out: &mut [u8], scratch: Scratch<'_>) -> Result<usize> {
-        let chunks = self.chunks(block);
-        let runs: Vec<Range<u64>> = self.plan.dirty.within(chunks.clone()).collect();
-        if let [run] = &runs[..]
-            && *run == chunks
-            && let Some(len) = self.ahead(block, out)
-        {
-            return Ok(len);
-        }
-        self.encode_runs(&runs, out, scratch)
+    fn dirty(&self) -> &Numbers {
+        &self.dirty
     }
 
-    /// A whole block by itself; none if there is no memory for it now.
-    pub(super) fn encode_alone(&self, block: u64, budget: &Arc<Budget>) -> Result<Option<Vec<u8>>> {
-        let start = block.saturating_mul(BLOCK_BYTES);
-        let bytes = start..start.saturating_add(BLOCK_BYTES);
-        let Some(mut space) = spare_space(lent(self.plan.values.shown, bytes)?, budget)? else {
-            return Ok(None);
-        };
-        let (out, scratch) = space.parts();
-        let len = self.encode(block, out, scratch)?;
-        fallible::copy(&out[..len], "cannot keep a block").map(Some)
+    fn chunks_together(&self) -> u64 {
+        CHUNKS
     }
 
-    pub(super) fn chunks(&self, block: u64) -> Range<u64> {
-        let start = block.saturating_mul(CHUNKS);
-        start..start.saturating_add(CHUNKS).min(self.plan.chunks())
-    }
-
-    /// The block, if it was encoded ahead.
-    fn ahead(&self, block: u64, out: &mut [u8]) -> Option<usize> {
-        let start = block.checked_mul(BLOCK_BYTES)?;
-        let bytes = start
-            ..start
-                .checked_add(BLOCK_BYTES)
-                .filter(|end| *end <= self.plan.len)?;
-        let has_starts = self.plan.form.transform.has_starts();
-        let mut len = None;
-        self.plan.ahead?.take(&bytes, &mut |encoded| {
-            let place = out.get_mut(..encoded.len());
-            if let Some(place) = place
-                && EncodedChunks::of(encoded, CHUNKS as usize, has_starts).is_some()
-            {
-                place.copy_from_slice(encoded);
-                len = Some(encoded.len());
+    fn needs(&self, _threads: usize) -> Result<EncodeNeeds> {
+        let mut most = 0;
+        for batch in Batches::of(&self.dirty, CHUNKS)?.iter() {
+            for runs in of_blocks(&batch) {
+                let bytes = self.span(runs);
+                most = most.max(lent(self.values.shown, bytes.clone())?);
+                if let Some(less) = self.values.less {
+                    most = most.max(lent(less, bytes)?);
+                }
             }
-        });
-        len
+        }
+        Ok(EncodeNeeds {
+            plain: BLOCK_BYTES,
+            out: ENCODED,
+            scratch: TABLES.max(most.saturating_add(2 * room(BLOCK_BYTES))),
+        })
     }
 
-    /// Encodes runs of chunks of one block.
-    fn encode_runs(
+    fn settings(&self, _batch: &Batch) -> Result<()> {
+        Ok(())
+    }
+
+    /// A block is decoded at once: what lies between its changed chunks is read with them.
+    fn read(&self, batch: &Batch, mut plain: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+        if let [run] = batch.runs() {
+            return self.read_values(self.values_grid().range(run.clone()).start, plain, scratch);
+        }
+        let block = scratch.take(BLOCK_BYTES)?;
+        for runs in of_blocks(batch) {
+            let span = self.span(runs);
+            let values = &mut block[..(span.end - span.start) as usize];
+            self.read_values(span.start, values, scratch.lend())?;
+            for run in runs {
+                let bytes = self.values_grid().range(run.clone());
+                let from = (bytes.start - span.start) as usize;
+                let len = (bytes.end - bytes.start) as usize;
+                let (to, rest) = std::mem::take(&mut plain).split_at_mut(len);
+                to.copy_from_slice(&values[from..from + len]);
+                plain = rest;
+            }
+        }
+        Ok(())
+    }
+
+    fn encode(
         &self,
-        runs: &[Range<u64>],
+        _settings: &(),
+        plain: &[u8],
         out: &mut [u8],
         mut scratch: Scratch<'_>,
+        _threads: usize,
     ) -> Result<usize> {
-        let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
-            return Err(Error::Bug("a block without changes is not encoded".into()));
-        };
-        let transform = self.plan.form.transform;
-        let chunks: u64 = runs.iter().map(|run| run.end - run.start).sum();
-        let starts = if transform.has_starts() { chunks } else { 0 };
+        let transform = self.form.transform;
+        let chunks = (plain.len() as u64).div_ceil(CHUNK_BYTES);
         let idx = scratch.take_u32s(chunks + 1)?;
+        let starts = if transform.has_starts() { chunks } else { 0 };
         let starts = scratch.take_u32s(starts)?;
-        let values = self.values(first.start..last.end, &mut scratch)?;
         let (head, words) = out.split_at_mut(4 * (idx.len() + starts.len()));
         idx[0] = 0;
-        let (mut done, mut at) = (0, 0);
-        for run in runs {
-            let count = (run.end - run.start) as usize;
-            let from = ((run.start - first.start) * CHUNK_BYTES) as usize;
-            let to = (from + count * CHUNK_BYTES as usize).min(values.len());
-            let has_starts = if starts.is_empty() {
-                0..0
-            } else {
-                done..done + count
-            };
-            at += bp128::encode(
-                transform,
-                &values[from..to],
-                &mut idx[done..=done + count],
-                &mut starts[has_starts],
-                &mut words[at..],
-            )
-            .map_err(failed)?;
-            done += count;
-        }
+        let len = bp128::encode(transform, plain, idx, starts, words).map_err(failed)?;
         let numbers = idx.iter().chain(starts.iter());
         for (place, number) in head.as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
             *place = number.to_le_bytes();
         }
-        Ok(head.len() + at)
+        Ok(head.len() + len)
     }
 
-    /// The values of some chunks, as they are to be packed.
-    fn values<'s>(&self, chunks: Range<u64>, scratch: &mut Scratch<'s>) -> Result<&'s mut [u8]> {
-        let start = chunks.start.saturating_mul(CHUNK_BYTES);
-        let end = chunks.end.saturating_mul(CHUNK_BYTES).min(self.plan.len);
-        let len = end.saturating_sub(start);
-        let values = scratch.take(len)?;
-        let read = |array: &dyn Array, to: &mut [u8], scratch: &mut Scratch<'s>| {
-            read_part(array, start, to, scratch.lend())
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, Range<u64>)> {
+        let [run] = batch.runs() else {
+            return None;
         };
-        match self.plan.values.less {
-            None => read(self.plan.values.shown, values, scratch)?,
-            Some(less) => {
-                let starts = scratch.take(len)?;
-                read(self.plan.values.shown, values, scratch)?;
-                read(less, starts, scratch)?;
-                subtract(values, starts);
-            }
-        }
-        Ok(values)
+        let bytes = self.values_grid().range(run.clone());
+        let is_block = bytes.end - bytes.start == BLOCK_BYTES;
+        is_block.then_some((self.ahead?, bytes))
     }
+
+    fn is_encoded(&self, batch: &Batch, bytes: &[u8]) -> bool {
+        EncodedChunks::of(bytes, batch.chunks() as usize, self.has_starts()).is_some()
+    }
+}
+
+impl StreamPlan<'_> {
+    pub(super) fn has_starts(&self) -> bool {
+        self.form.transform.has_starts()
+    }
+
+    /// Bytes of the values from the first of some runs to the last.
+    fn span(&self, runs: &[Range<u64>]) -> Range<u64> {
+        let start = runs.first().map_or(0, |run| run.start);
+        let end = runs.last().map_or(start, |run| run.end);
+        self.values_grid().range(start..end)
+    }
+
+    /// Values as they are to be packed.
+    fn read_values(&self, at: u64, values: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+        let read = |array: &dyn Array, to: &mut [u8], scratch: Scratch<'_>| {
+            read_part(array, at, to, scratch)
+        };
+        read(self.values.shown, values, scratch.lend())?;
+        if let Some(less) = self.values.less {
+            let starts = scratch.take(values.len() as u64)?;
+            read(less, starts, scratch)?;
+            subtract(values, starts);
+        }
+        Ok(())
+    }
+}
+
+/// The runs of a batch, those of a block together.
+fn of_blocks(batch: &Batch) -> impl Iterator<Item = &[Range<u64>]> {
+    let block = |run: &Range<u64>| run.start / CHUNKS;
+    batch.runs().chunk_by(move |a, b| block(a) == block(b))
 }
 
 /// Makes lengths of ends, modulo 2^32.

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use super::merged::MergedArray;
-use super::spaces::{at_once, read_step, steps};
+use super::spaces::{read_step, steps};
+use crate::container::chunked_write::memory::at_once;
 use crate::error::Result;
 use crate::memory::block::Workspace;
 use crate::memory::budget::{Budget, Hold};

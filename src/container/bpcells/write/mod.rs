@@ -11,7 +11,6 @@
 //!
 //! Assumes a container without faults, in files of its own; others are not offered for writing.
 
-mod batches;
 mod blocks;
 mod chromosomes;
 mod consistency;
@@ -44,13 +43,13 @@ use super::version::Variant;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
 use crate::container::Container;
+use crate::container::chunked_write::encode_alone;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use blocks::BlockEncoder;
 use forms::{ArrayForm, form_of};
 use merged::MergedContainer;
 use objection::Objection;
@@ -211,10 +210,8 @@ impl Rewrite for MemberFiles {
         let merged = MergedContainer::new(self, std::slice::from_ref(changed));
         let merged = merged.map_err(Objection::error)?;
         let mut plan = recipe::stream(&merged, merged.array(name)?, None, form, false)?;
-        let number = block.start / BLOCK_BYTES;
-        let chunks = BlockEncoder { plan: &plan }.chunks(number);
-        plan.dirty = Numbers::of(vec![chunks]);
-        BlockEncoder { plan: &plan }.encode_alone(number, budget)
+        plan.dirty = Numbers::of(vec![plan.values_grid().of(block)]);
+        encode_alone(&plan, budget)
     }
 
     fn recipe(

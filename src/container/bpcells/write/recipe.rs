@@ -11,10 +11,12 @@ use super::forms::{ArrayForm, StreamForm, arrays_of, member};
 use super::member_writer::MemberWriter;
 use super::merged::{MergedArray, MergedContainer};
 use super::plain_file::PlainPlan;
-use super::spaces::{CHUNK_BYTES, spaces};
-use super::stream::{StreamPlan, StreamValues, dirty_chunks};
+use super::spaces::{CHUNK_BYTES, encode_memory, reading};
+use super::stream::{StreamPlan, StreamValues, dirty_of};
 use super::{ORDER, VERSION};
 use crate::container::bpcells::fragments::RUN;
+use crate::container::chunked_write::ChunkedArray;
+use crate::container::chunked_write::memory::EncodeNeeds;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{Amount, MemberNumber, Recipe};
 use crate::error::Result;
@@ -35,17 +37,17 @@ pub(super) fn tell(
     write: &mut dyn Recipe,
 ) -> Result<()> {
     let plans = plans(merged)?;
-    let (mut most, mut lanes) = (0, 1);
+    let (mut needs, mut lanes) = (EncodeNeeds::default(), 1);
     for plan in &plans {
-        most = most.max(plan.lent()?);
+        needs = needs.max(plan.needs()?);
         lanes = lanes.max(plan.lanes()?);
     }
-    let mut spaces = spaces(most, lanes, budget)?;
+    let mut memory = encode_memory(needs, lanes, budget)?;
     for plan in &plans {
         match plan {
-            MemberPlan::Stream(stream) => stream.tell(&mut spaces.each, write)?,
-            MemberPlan::Plain(plain) => plain.tell(spaces.first()?, write)?,
-            MemberPlan::Maxima(maxima) => maxima.tell(spaces.first()?, budget, write)?,
+            MemberPlan::Stream(stream) => stream.tell(&mut memory, write).map(|_| ())?,
+            MemberPlan::Plain(plain) => plain.tell(memory.first()?, write)?,
+            MemberPlan::Maxima(maxima) => maxima.tell(memory.first()?, budget, write)?,
             MemberPlan::Word(file, line) => {
                 let mut file = MemberWriter::new(*file, None)?;
                 file.put(format!("{line}\n").as_bytes(), write)?;
@@ -148,7 +150,7 @@ pub(super) fn stream<'a>(
         len: array.len,
         old,
         sources: form.parts().filter_map(source).collect(),
-        dirty: dirty_chunks(&arrays, same),
+        dirty: dirty_of(&arrays, same),
         wrap,
         ahead: ahead.filter(|_| less.is_none()),
     })
@@ -205,13 +207,12 @@ pub(super) fn maxima<'a>(merged: &MergedContainer<'a>) -> Result<Option<MaximaPl
 }
 
 impl MemberPlan<'_> {
-    /// What reading the array takes.
-    fn lent(&self) -> Result<u64> {
+    fn needs(&self) -> Result<EncodeNeeds> {
         match self {
-            MemberPlan::Stream(stream) => stream.lent(),
-            MemberPlan::Plain(plain) => plain.lent(),
-            MemberPlan::Word(..) => Ok(0),
-            MemberPlan::Maxima(maxima) => maxima.lent(),
+            MemberPlan::Stream(stream) => stream.needs(1),
+            MemberPlan::Plain(plain) => Ok(reading(plain.lent()?)),
+            MemberPlan::Word(..) => Ok(EncodeNeeds::default()),
+            MemberPlan::Maxima(maxima) => Ok(reading(maxima.lent()?)),
         }
     }
 

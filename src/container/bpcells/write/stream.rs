@@ -1,25 +1,23 @@
 //! A packed stream with its changes: which chunks have to be encoded, and how its files come about.
 //!
 //! Chunks of 128 values are encoded by themselves, so those that have not changed are copied as they are stored, and only
-//! their entries in the index move. Blocks of 512 chunks are worked on by several threads and told in order. Used by
-//! `recipe`.
+//! their entries in the index move. They are written by [`crate::container::chunked_write`], in batches of up to a block of
+//! 512. Used by `recipe`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::batches::Batches;
-use super::blocks::BlockEncoder;
 use super::forms::StreamForm;
 use super::merged::MergedArray;
-use super::spaces::{CHUNK_BYTES, CHUNKS, lent};
+use super::spaces::{CHUNK_BYTES, CHUNKS};
 use super::told_stream::ToldStream;
 use crate::array::Array;
 use crate::container::bpcells::packed::PackedStream;
+use crate::container::chunked_write::grid::{EvenChunks, dirty_chunks};
+use crate::container::chunked_write::memory::EncodeMemory;
+use crate::container::chunked_write::{BatchCounts, Batches, write_chunks};
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{EncodedAhead, Recipe};
-use crate::error::{Error, Result};
-use crate::memory::block::Workspace;
-use crate::pipeline::in_order;
+use crate::error::Result;
 use crate::source::Source;
 
 /// What is packed.
@@ -48,8 +46,8 @@ pub(super) struct StreamPlan<'a> {
 }
 
 impl StreamPlan<'_> {
-    pub(super) fn chunks(&self) -> u64 {
-        self.len.div_ceil(CHUNK_BYTES)
+    pub(super) fn values_grid(&self) -> EvenChunks {
+        EvenChunks::new(CHUNK_BYTES, self.len)
     }
 
     /// Plain bytes of the stream as it is.
@@ -64,77 +62,32 @@ impl StreamPlan<'_> {
 
     /// So many threads have something to do.
     pub(super) fn lanes(&self) -> Result<u64> {
-        Ok(Batches::of(&self.dirty)?.count())
+        Ok(Batches::of(&self.dirty, CHUNKS)?.count())
     }
 
-    /// What reading them takes.
-    pub(super) fn lent(&self) -> Result<u64> {
-        let mut most = 0;
-        for block in Batches::of(&self.dirty)?.all() {
-            // What lies between the changed chunks of a block is read with them.
-            let start = block.saturating_mul(CHUNKS);
-            let mut runs = self.dirty.within(start..start.saturating_add(CHUNKS));
-            let Some(first) = runs.next() else {
-                continue;
-            };
-            let last = runs.last().map_or(first.end, |last| last.end);
-            let end = last.saturating_mul(CHUNK_BYTES).min(self.len);
-            let bytes = first.start.saturating_mul(CHUNK_BYTES).min(end)..end;
-            most = most.max(lent(self.values.shown, bytes.clone())?);
-            if let Some(less) = self.values.less {
-                most = most.max(lent(less, bytes)?);
-            }
-        }
-        Ok(most)
-    }
-
-    pub(super) fn tell(&self, spaces: &mut [Workspace], write: &mut dyn Recipe) -> Result<()> {
-        let batches = Batches::of(&self.dirty)?;
-        let count = usize::try_from(batches.count())
-            .map_err(|_| Error::Bug("there are too many blocks".into()))?;
-        let encoder = BlockEncoder { plan: self };
+    pub(super) fn tell(
+        &self,
+        memory: &mut EncodeMemory,
+        write: &mut dyn Recipe,
+    ) -> Result<BatchCounts> {
         let mut told = ToldStream::begin(self, write)?;
-        in_order(
-            spaces.iter_mut().collect(),
-            count,
-            |space, batch| encoder.encode_all(batches.blocks(batch as u64), space),
-            |batch, space, ends| {
-                let (out, _) = space.parts();
-                let mut start = 0;
-                for (block, end) in batches.blocks(batch as u64).zip(ends) {
-                    told.block(block, &out[start..end])?;
-                    start = end;
-                }
-                Ok(())
-            },
-        )?;
-        told.end()
+        let counts = write_chunks(self, memory, &mut told)?;
+        log::debug!("{}: {counts:?}", self.name);
+        told.end()?;
+        Ok(counts)
     }
 }
 
 /// The chunks of an array, which may be made of two, that do not stay as they are stored. `same` is whether they are stored
 /// in the same form.
-pub(super) fn dirty_chunks(arrays: &[&MergedArray<'_>], same: bool) -> Numbers {
+pub(super) fn dirty_of(arrays: &[&MergedArray<'_>], same: bool) -> Numbers {
     let Some(first) = arrays.first() else {
         return Numbers::default();
     };
-    let after = first.len.div_ceil(CHUNK_BYTES);
-    let Some(stored) = first.stored.filter(|_| same) else {
-        return Numbers::of(std::iter::once(0..after).collect());
-    };
-    let chunks = |run: Range<u64>| run.start / CHUNK_BYTES..run.end.div_ceil(CHUNK_BYTES);
-    let dirty = arrays.iter().map(|array| array.dirty());
-    let mut ranges: Vec<_> = dirty
-        .flat_map(|dirty| dirty.runs().map(chunks).collect::<Vec<_>>())
-        .collect();
-    if stored != first.len {
-        // The last one is filled with its last value.
-        let before = stored.div_ceil(CHUNK_BYTES);
-        ranges.push(before.saturating_sub(1)..before);
-        ranges.push(after.saturating_sub(1)..after);
-    }
-    ranges
-        .iter_mut()
-        .for_each(|run| run.end = run.end.min(after));
-    Numbers::of(ranges)
+    let grid = |len| EvenChunks::new(CHUNK_BYTES, len);
+    // The last one is filled with its last value.
+    let before = first.stored.filter(|_| same).map(grid);
+    let dirty: Vec<_> = arrays.iter().map(|array| array.dirty()).collect();
+    let ranges = dirty.iter().flat_map(|dirty| dirty.runs());
+    dirty_chunks(&grid(first.len), before.as_ref(), ranges)
 }

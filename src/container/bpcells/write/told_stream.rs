@@ -10,11 +10,12 @@ use std::ops::Range;
 use super::blocks::EncodedChunks;
 use super::forms::member;
 use super::member_writer::MemberWriter;
-use super::spaces::CHUNKS;
 use super::stored_index::StoredIndex;
 use super::stream::StreamPlan;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::header;
+use crate::container::chunked_write::grid::ChunkGrid;
+use crate::container::chunked_write::{ChunkWriter, EncodedBatch};
 use crate::container::rewrite::Recipe;
 use crate::error::{Error, Result};
 
@@ -25,9 +26,7 @@ pub(super) struct ToldStream<'a, 'w> {
     idx: MemberWriter,
     starts: Option<MemberWriter>,
     old_idx: Option<StoredIndex<'a>>,
-    /// Number of the next chunk.
-    next: u64,
-    /// Words before it.
+    /// Words of the chunks so far.
     words: u64,
     /// Number of the first index entry, and of the first behind each wrap.
     firsts: Vec<u64>,
@@ -42,6 +41,41 @@ struct KeptRun {
     low: u32,
 }
 
+impl ChunkWriter for ToldStream<'_, '_> {
+    fn put(&mut self, chunks: Range<u64>, batch: &EncodedBatch<'_>) -> Result<()> {
+        let in_all = batch.chunks as usize;
+        let encoded = EncodedChunks::of(batch.bytes, in_all, self.starts.is_some());
+        let encoded = encoded.ok_or_else(not_encoded)?;
+        let first = batch.before as usize;
+        let of_batch = first..first + (chunks.end - chunks.start) as usize;
+        let words = encoded.words(of_batch.clone()).ok_or_else(not_encoded)?;
+        self.data.put(words, self.write)?;
+        if let Some(starts) = &mut self.starts {
+            starts.put(encoded.starts(of_batch.clone()), self.write)?;
+        }
+        let before = self.words;
+        for (number, end) in (chunks.start + 1..).zip(encoded.ends(of_batch)) {
+            self.words = before.saturating_add(end.into());
+            self.note(number, self.words);
+            self.idx
+                .put(&low(self.words, self.plan.wrap).to_le_bytes(), self.write)?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, chunks: Range<u64>) -> Result<()> {
+        let run = KeptRun::find(self.old_idx()?, chunks)?;
+        let data = bytes_of(&run.words);
+        self.data.copy(data, self.write)?;
+        if let Some(starts) = &mut self.starts {
+            starts.copy(bytes_of(&run.chunks), self.write)?;
+        }
+        self.kept_entries(&run)?;
+        self.words = self.words.saturating_add(run.words.end - run.words.start);
+        Ok(())
+    }
+}
+
 impl<'a, 'w> ToldStream<'a, 'w> {
     pub(super) fn begin(
         plan: &'a StreamPlan<'a>,
@@ -51,7 +85,7 @@ impl<'a, 'w> ToldStream<'a, 'w> {
             let file = member(&format!("{}_{part}", plan.name))?;
             MemberWriter::new(file, plan.source(part))
         };
-        let has_starts = plan.form.transform.has_starts();
+        let has_starts = plan.has_starts();
         let mut told = ToldStream {
             plan,
             write,
@@ -59,7 +93,6 @@ impl<'a, 'w> ToldStream<'a, 'w> {
             idx: part("idx")?,
             starts: has_starts.then(|| part("starts")).transpose()?,
             old_idx: plan.old.as_ref().map(StoredIndex::new),
-            next: 0,
             words: 0,
             firsts: vec![0],
         };
@@ -73,60 +106,6 @@ impl<'a, 'w> ToldStream<'a, 'w> {
         }
         told.idx.put(&0u32.to_le_bytes(), told.write)?;
         Ok(told)
-    }
-
-    /// The chunks of a block that were encoded, and those that stay before each of them.
-    pub(super) fn block(&mut self, block: u64, bytes: &[u8]) -> Result<()> {
-        let plan = self.plan;
-        let start = block.saturating_mul(CHUNKS);
-        let runs = || plan.dirty.within(start..start.saturating_add(CHUNKS));
-        let count = runs().map(|run| (run.end - run.start) as usize).sum();
-        let encoded = EncodedChunks::of(bytes, count, self.starts.is_some());
-        let encoded = encoded.ok_or_else(not_encoded)?;
-        let mut done = 0;
-        for run in runs() {
-            self.kept(run.start)?;
-            let count = (run.end - run.start) as usize;
-            self.encoded(&encoded, done..done + count)?;
-            done += count;
-        }
-        Ok(())
-    }
-
-    /// The next chunks, which were encoded.
-    fn encoded(&mut self, encoded: &EncodedChunks<'_>, chunks: Range<usize>) -> Result<()> {
-        let words = encoded.words(chunks.clone()).ok_or_else(not_encoded)?;
-        self.data.put(words, self.write)?;
-        if let Some(starts) = &mut self.starts {
-            starts.put(encoded.starts(chunks.clone()), self.write)?;
-        }
-        let before = self.words;
-        for end in encoded.ends(chunks) {
-            self.next += 1;
-            self.words = before.saturating_add(end.into());
-            self.note(self.next, self.words);
-            self.idx
-                .put(&low(self.words, self.plan.wrap).to_le_bytes(), self.write)?;
-        }
-        Ok(())
-    }
-
-    /// The chunks up to this one stay as they are stored.
-    fn kept(&mut self, to: u64) -> Result<()> {
-        if self.next >= to {
-            return Ok(());
-        }
-        let chunks = self.next..to;
-        let run = KeptRun::find(self.old_idx()?, chunks)?;
-        let data = bytes_of(&run.words);
-        self.data.copy(data, self.write)?;
-        if let Some(starts) = &mut self.starts {
-            starts.copy(bytes_of(&run.chunks), self.write)?;
-        }
-        self.kept_entries(&run)?;
-        self.words = self.words.saturating_add(run.words.end - run.words.start);
-        self.next = to;
-        Ok(())
     }
 
     fn old_idx(&mut self) -> Result<&mut StoredIndex<'a>> {
@@ -187,10 +166,9 @@ impl<'a, 'w> ToldStream<'a, 'w> {
         }
     }
 
-    /// The rest: chunks that stay, and what follows from them all.
+    /// What follows from all chunks.
     pub(super) fn end(mut self) -> Result<()> {
         let plan = self.plan;
-        self.kept(plan.chunks())?;
         self.data.end(self.write)?;
         self.idx.end(self.write)?;
         if let Some(starts) = self.starts {
@@ -205,7 +183,7 @@ impl<'a, 'w> ToldStream<'a, 'w> {
                 ))),
             };
         }
-        self.firsts.push(plan.chunks() + 1);
+        self.firsts.push(plan.values_grid().chunks() + 1);
         let file = member(&format!("{}_idx_offsets", plan.name))?;
         let mut offsets = MemberWriter::new(file, plan.source("idx_offsets"))?;
         offsets.header(Number::U64, self.write)?;
@@ -249,5 +227,5 @@ fn bytes_of(elements: &Range<u64>) -> Range<u64> {
 }
 
 fn not_encoded() -> Error {
-    Error::Bug("a block is not what was encoded".into())
+    Error::Bug("chunks are not what was encoded".into())
 }

@@ -176,3 +176,27 @@ fn tiny_chunks_are_refused_where_there_would_be_many() {
     let refused = accepted((1 << 15) + 1);
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
 }
+
+#[test]
+fn chunks_of_zeros_are_encoded_once() {
+    let mut bytes = vec![0; (9 << 20) + 5];
+    bytes[4 << 20] = 1;
+    let len = bytes.len() as u64;
+    let data = Arc::new(RawArray::new(
+        ARRAY,
+        Arc::new(BytesSource::new(bytes.clone())),
+    ));
+    let mut told = ToldFiles::default();
+    let counts = FileSettings::usual()
+        .tell(data, len, &Budget::by_default(), &mut told)
+        .unwrap();
+    // The one with a byte, the last one, which is shorter, and the first of the others.
+    let expected = BatchCounts {
+        encoded: 3,
+        ahead: 0,
+        zeros: 7,
+    };
+    assert_eq!(counts, expected);
+    let container = opened(told.0.into_values().next().unwrap());
+    assert!(read_all(&**container.array(ARRAY).unwrap()).unwrap() == bytes);
+}

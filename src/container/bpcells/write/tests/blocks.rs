@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use super::*;
+use crate::container::chunked_write::{BatchCounts, ChunkedArray};
 use crate::container::rewrite::{CommitWay, EncodedAhead};
 
 const N: u32 = 300_000;
@@ -154,6 +155,47 @@ fn scattered_changes_copy_what_is_between() {
     let expected = created(&new, WRAP).unwrap();
     for (name, bytes) in told.files() {
         assert!(bytes == expected[&name], "{name}");
+    }
+}
+
+#[test]
+fn blocks_of_zeros_are_encoded_once() {
+    let old = large(0);
+    let files = created(&old, WRAP).unwrap();
+    let container = stored(&old, &files, WRAP);
+    for (name, ones) in [("index", 0), ("index", 1)] {
+        let mut bytes = vec![0; old[name].len()];
+        bytes[..ones].fill(1);
+        let new = with(&old, &[(name, bytes)]);
+        let len = new[name].len() as u64;
+        let whole = [ChangedArray {
+            shown: raw(name, &new[name]),
+            ranges: std::iter::once(0..len).collect(),
+            len,
+            visible: 0,
+            ahead: None,
+        }];
+        let merged = MergedContainer::new(&container, &whole).ok().unwrap();
+        let array = merged.array(name).unwrap();
+        let ArrayForm::Packed(form) = array.form else {
+            panic!("{name} is packed");
+        };
+        let plan = recipe::stream(&merged, array, None, form, true).unwrap();
+        let needs = plan.needs(1).unwrap();
+        let mut memory = spaces::encode_memory(needs, 9, &budget()).unwrap();
+        let mut told = ToldFiles::over(&files);
+        let counts = plan.tell(&mut memory, &mut told).unwrap();
+        // Five blocks, the last of which is shorter.
+        let encoded = 2 + ones as u64;
+        let expected = BatchCounts {
+            encoded,
+            ahead: 0,
+            zeros: 5 - encoded,
+        };
+        assert_eq!(counts, expected);
+        for (file, bytes) in told.files() {
+            assert!(bytes == created(&new, WRAP).unwrap()[&file], "{file}");
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! Implemented by `container`, one type per kind of stored array; used by [`read`] (mount and `cat`), by
 //! `verify` and by the views. A new format implements this trait and nothing else of the read path.
 
+pub mod chunking;
 pub mod dtype;
 mod gather;
 pub mod nested;

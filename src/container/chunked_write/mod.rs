@@ -1,7 +1,7 @@
 //! Writing the chunks of an array: those that have changed are encoded by several threads and put in
 //! order, with the runs between them that stay as they are stored.
 //!
-//! A format says which bytes of the array its chunks hold ([`grid`]), how a batch of them is read and
+//! A format says which bytes of the array its chunks hold ([`Chunking`]), how a batch of them is read and
 //! encoded ([`ChunkedArray`]), where stored runs lie and where new chunks go ([`ChunkWriter`]), which
 //! writes the index, too. All else is here: which chunks have changed, which of them are encoded
 //! together ([`batches`]), the memory for it ([`memory`]), the threads, what was encoded ahead, and
@@ -11,7 +11,7 @@
 //! Used by the formats' recipes, and for blocks that are encoded ahead.
 
 mod batches;
-pub(in crate::container) mod grid;
+pub(in crate::container) mod dirty;
 pub(in crate::container) mod memory;
 #[cfg(test)]
 mod tests;
@@ -23,13 +23,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::numbers::Numbers;
 use super::rewrite::EncodedAhead;
+use crate::array::chunking::Chunking;
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 use crate::memory::{Scratch, fallible};
 use crate::pipeline::in_order;
 pub(in crate::container) use batches::{Batch, Batches};
-use grid::ChunkGrid;
 use memory::{EncodeMemory, EncodeNeeds};
 use zeros::{EncodedZeros, are_zeros};
 
@@ -39,7 +39,7 @@ pub(in crate::container) trait ChunkedArray: Sync {
     type Settings: Copy + PartialEq + Send + Sync;
 
     /// Which bytes of the array lie in which chunks.
-    fn grid(&self) -> impl ChunkGrid;
+    fn chunking(&self) -> impl Chunking;
 
     /// Those that do not stay as they are stored.
     fn dirty(&self) -> &Numbers;
@@ -55,7 +55,7 @@ pub(in crate::container) trait ChunkedArray: Sync {
     /// Bytes that a batch is encoded from.
     fn plain_len(&self, batch: &Batch) -> u64 {
         let runs = batch.runs().iter();
-        runs.map(|run| self.grid().bytes(run.clone())).sum()
+        runs.map(|run| self.chunking().bytes(run.clone())).sum()
     }
 
     fn settings(&self, batch: &Batch) -> Result<Self::Settings>;
@@ -178,7 +178,7 @@ pub(in crate::container) fn write_chunks<A: ChunkedArray>(
             Ok(())
         },
     )?;
-    keep(next..array.grid().chunks(), write)?;
+    keep(next..array.chunking().chunks(), write)?;
     Ok(encoder.counts())
 }
 
@@ -199,7 +199,7 @@ fn write_in_parts<A: ChunkedArray>(
             next = run.end;
         }
     }
-    keep(next..array.grid().chunks(), write)?;
+    keep(next..array.chunking().chunks(), write)?;
     Ok(BatchCounts {
         encoded: batches.count(),
         ..BatchCounts::default()

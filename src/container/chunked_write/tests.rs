@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::grid::{ChunkGrid, EvenChunks, dirty_chunks};
+use super::dirty::dirty_chunks;
 use super::*;
+use crate::array::chunking::EvenChunks;
 
 struct Sample {
     plain: Vec<u8>,
@@ -68,7 +69,7 @@ impl Sample {
 impl ChunkedArray for Sample {
     type Settings = ();
 
-    fn grid(&self) -> impl ChunkGrid {
+    fn chunking(&self) -> impl Chunking {
         self.grid
     }
 

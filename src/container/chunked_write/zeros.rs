@@ -15,12 +15,12 @@ const LONGEST: usize = 64 << 10;
 static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
 
 pub(super) struct EncodedZeros<S> {
-    known: OnceLock<Known<S>>,
+    known: OnceLock<ZeroBatch<S>>,
     first: Mutex<()>,
 }
 
 /// What was encoded, and from how many bytes.
-struct Known<S> {
+struct ZeroBatch<S> {
     settings: S,
     plain: u64,
     encoded: Vec<u8>,
@@ -54,7 +54,7 @@ impl<S: Copy + PartialEq> EncodedZeros<S> {
     pub(super) fn keep(&self, settings: &S, plain: u64, encoded: &[u8]) -> Result<()> {
         if encoded.len() <= LONGEST && self.known.get().is_none() {
             // Somebody else's are as good.
-            let _ = self.known.set(Known {
+            let _ = self.known.set(ZeroBatch {
                 settings: *settings,
                 plain,
                 encoded: fallible::copy(encoded, "cannot keep a chunk of zeros")?,

@@ -7,11 +7,12 @@ use std::ops::Range;
 
 use super::in_parts;
 use super::recipe::Plan;
+use crate::array::chunking::Chunking;
 use crate::array::uncached::lent_for;
 use crate::codec::blosc::encode::{ChunkPlan, ChunkSettings, Compressor, EncodeError, Encoder};
 use crate::codec::blosc::{ChunkHeader, Codec, Filter};
 use crate::container::bloscpack::chunks::FoundChunk;
-use crate::container::chunked_write::grid::{ChunkGrid, read_chunks};
+use crate::container::chunked_write::dirty::read_chunks;
 use crate::container::chunked_write::memory::EncodeNeeds;
 use crate::container::chunked_write::{Batch, ChunkedArray, PutPart};
 use crate::container::numbers::Numbers;
@@ -34,8 +35,8 @@ pub(super) struct EncodeSettings {
 impl ChunkedArray for Plan<'_> {
     type Settings = EncodeSettings;
 
-    fn grid(&self) -> impl ChunkGrid {
-        self.new.grid()
+    fn chunking(&self) -> impl Chunking {
+        self.new.chunking()
     }
 
     fn dirty(&self) -> &Numbers {
@@ -75,7 +76,7 @@ impl ChunkedArray for Plan<'_> {
     }
 
     fn read(&self, batch: &Batch, plain: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
-        let (shown, grid) = (&*self.changed.shown, self.new.grid());
+        let (shown, grid) = (&*self.changed.shown, self.new.chunking());
         read_chunks(shown, &grid, batch.runs(), plain, scratch)
     }
 

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
+use crate::array::chunking::EvenChunks;
 use crate::container::bloscpack::header::FileHeader;
 use crate::container::bloscpack::sections::ENTRY;
-use crate::container::chunked_write::grid::EvenChunks;
 
 /// Plain bytes of a chunk where nobody has decided: what the real program takes.
 pub(super) const DEFAULT_CHUNK: u64 = 1 << 20;
@@ -105,13 +105,13 @@ impl Layout {
     }
 
     /// Which bytes of the array lie in which chunks.
-    pub(super) fn grid(&self) -> EvenChunks {
+    pub(super) fn chunking(&self) -> EvenChunks {
         EvenChunks::counted(self.chunk_size, self.len(), self.chunks)
     }
 
     /// The part of the array that a chunk holds.
     pub(super) fn plain(&self, chunk: u64) -> Range<u64> {
-        self.grid().range(chunk..chunk + 1)
+        self.chunking().range(chunk..chunk + 1)
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
                 let plain = new.plain(chunk);
                 prop_assert_eq!(plain.start, at);
                 prop_assert!(plain.end - plain.start <= new.chunk_size);
-                prop_assert_eq!(new.grid().of(&plain).contains(&chunk), !plain.is_empty());
+                prop_assert_eq!(new.chunking().of(&plain).contains(&chunk), !plain.is_empty());
                 at = plain.end;
             }
             prop_assert_eq!(at, len);

@@ -27,8 +27,8 @@ use super::header::{self, FileHeader};
 use super::read::PackedBytes;
 use super::{TEXT_NAME, metadata};
 use crate::array::{Array, Info, Order};
+use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::encode_alone;
-use crate::container::chunked_write::grid::dirty_chunks;
 use crate::container::creation::GivenType;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
@@ -124,7 +124,7 @@ impl BloscpackFile {
             .iter()
             .cloned()
             .chain(std::iter::once(behind));
-        dirty_chunks(&new.grid(), Some(&old.grid()), ranges)
+        dirty_chunks(&new.chunking(), Some(&old.chunking()), ranges)
     }
 }
 
@@ -254,7 +254,7 @@ impl Rewrite for BloscpackFile {
         budget: &Arc<Budget>,
     ) -> Result<Option<Vec<u8>>> {
         let mut plan = self.plan(changed, None, CommitWay::Replaced);
-        plan.dirty = Numbers::of(vec![plan.new.grid().of(block)]);
+        plan.dirty = Numbers::of(vec![plan.new.chunking().of(block)]);
         let number = plan.dirty.get(0);
         match number.filter(|&number| plan.new.plain(number) == *block) {
             Some(_) => encode_alone(&plan, budget),

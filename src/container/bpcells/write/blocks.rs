@@ -9,9 +9,9 @@ use std::ops::Range;
 use super::spaces::{CHUNK_BYTES, CHUNKS, lent, read_part};
 use super::stream::StreamPlan;
 use crate::array::Array;
+use crate::array::chunking::Chunking;
 use crate::codec::bp128::{self, Bp128Error};
 use crate::container::bpcells::packed::BLOCK_BYTES;
-use crate::container::chunked_write::grid::ChunkGrid;
 use crate::container::chunked_write::memory::EncodeNeeds;
 use crate::container::chunked_write::{Batch, Batches, ChunkedArray};
 use crate::container::numbers::Numbers;
@@ -78,8 +78,8 @@ impl<'a> EncodedChunks<'a> {
 impl ChunkedArray for StreamPlan<'_> {
     type Settings = ();
 
-    fn grid(&self) -> impl ChunkGrid {
-        self.values_grid()
+    fn chunking(&self) -> impl Chunking {
+        self.values_chunking()
     }
 
     fn dirty(&self) -> &Numbers {
@@ -115,7 +115,11 @@ impl ChunkedArray for StreamPlan<'_> {
     /// A block is decoded at once: what lies between its changed chunks is read with them.
     fn read(&self, batch: &Batch, mut plain: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
         if let [run] = batch.runs() {
-            return self.read_values(self.values_grid().range(run.clone()).start, plain, scratch);
+            return self.read_values(
+                self.values_chunking().range(run.clone()).start,
+                plain,
+                scratch,
+            );
         }
         let block = scratch.take(BLOCK_BYTES)?;
         for runs in of_blocks(batch) {
@@ -123,7 +127,7 @@ impl ChunkedArray for StreamPlan<'_> {
             let values = &mut block[..(span.end - span.start) as usize];
             self.read_values(span.start, values, scratch.lend())?;
             for run in runs {
-                let bytes = self.values_grid().range(run.clone());
+                let bytes = self.values_chunking().range(run.clone());
                 let from = (bytes.start - span.start) as usize;
                 let len = (bytes.end - bytes.start) as usize;
                 let (to, rest) = std::mem::take(&mut plain).split_at_mut(len);
@@ -161,7 +165,7 @@ impl ChunkedArray for StreamPlan<'_> {
         let [run] = batch.runs() else {
             return None;
         };
-        let bytes = self.values_grid().range(run.clone());
+        let bytes = self.values_chunking().range(run.clone());
         let is_block = bytes.end - bytes.start == BLOCK_BYTES;
         is_block.then_some((self.ahead?, bytes))
     }
@@ -180,7 +184,7 @@ impl StreamPlan<'_> {
     fn span(&self, runs: &[Range<u64>]) -> Range<u64> {
         let start = runs.first().map_or(0, |run| run.start);
         let end = runs.last().map_or(start, |run| run.end);
-        self.values_grid().range(start..end)
+        self.values_chunking().range(start..end)
     }
 
     /// Values as they are to be packed.

@@ -210,7 +210,7 @@ impl Rewrite for MemberFiles {
         let merged = MergedContainer::new(self, std::slice::from_ref(changed));
         let merged = merged.map_err(Objection::error)?;
         let mut plan = recipe::stream(&merged, merged.array(name)?, None, form, false)?;
-        plan.dirty = Numbers::of(vec![plan.values_grid().of(block)]);
+        plan.dirty = Numbers::of(vec![plan.values_chunking().of(block)]);
         encode_alone(&plan, budget)
     }
 

@@ -11,8 +11,9 @@ use super::merged::MergedArray;
 use super::spaces::{CHUNK_BYTES, CHUNKS};
 use super::told_stream::ToldStream;
 use crate::array::Array;
+use crate::array::chunking::EvenChunks;
 use crate::container::bpcells::packed::PackedStream;
-use crate::container::chunked_write::grid::{EvenChunks, dirty_chunks};
+use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::memory::EncodeMemory;
 use crate::container::chunked_write::{BatchCounts, Batches, write_chunks};
 use crate::container::numbers::Numbers;
@@ -46,7 +47,7 @@ pub(super) struct StreamPlan<'a> {
 }
 
 impl StreamPlan<'_> {
-    pub(super) fn values_grid(&self) -> EvenChunks {
+    pub(super) fn values_chunking(&self) -> EvenChunks {
         EvenChunks::new(CHUNK_BYTES, self.len)
     }
 

@@ -12,9 +12,9 @@ use super::forms::member;
 use super::member_writer::MemberWriter;
 use super::stored_index::StoredIndex;
 use super::stream::StreamPlan;
+use crate::array::chunking::Chunking;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::header;
-use crate::container::chunked_write::grid::ChunkGrid;
 use crate::container::chunked_write::{ChunkWriter, EncodedBatch};
 use crate::container::rewrite::Recipe;
 use crate::error::{Error, Result};
@@ -183,7 +183,7 @@ impl<'a, 'w> ToldStream<'a, 'w> {
                 ))),
             };
         }
-        self.firsts.push(plan.values_grid().chunks() + 1);
+        self.firsts.push(plan.values_chunking().chunks() + 1);
         let file = member(&format!("{}_idx_offsets", plan.name))?;
         let mut offsets = MemberWriter::new(file, plan.source("idx_offsets"))?;
         offsets.header(Number::U64, self.write)?;

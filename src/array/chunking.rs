@@ -1,18 +1,15 @@
-//! Which bytes of an array lie in which chunks.
+//! Which bytes of an array lie in which chunks: what is stored as one, or encoded as one.
 //!
 //! Where chunks are stretches of the array it is a division ([`EvenChunks`]); in more dimensions a chunk
-//! is many ranges, and a range touches many chunks. Arithmetic alone. Used by [`super`] and the formats.
+//! is many ranges, and a range touches many chunks. Arithmetic alone. Used by `container`, to write
+//! chunks, and by `stage`, to know which are complete.
 
 use std::ops::Range;
 
-use crate::array::Array;
-use crate::array::uncached::{DecodeMemory, PlacedRange, gather};
-use crate::container::numbers::Numbers;
-use crate::error::Result;
-use crate::memory::Scratch;
+use super::uncached::PlacedRange;
 
 /// The chunks of an array of one length.
-pub(in crate::container) trait ChunkGrid {
+pub trait Chunking {
     fn chunks(&self) -> u64;
 
     /// Bytes of the array that some chunks hold: so many have to be staged for them to be complete.
@@ -26,36 +23,38 @@ pub(in crate::container) trait ChunkGrid {
 
     /// Appends the chunks that hold other bytes than the chunks of the same numbers in another grid,
     /// touched or not.
-    fn reshaped(&self, before: &Self, out: &mut Vec<Range<u64>>);
+    fn reshaped(&self, before: &Self, out: &mut Vec<Range<u64>>)
+    where
+        Self: Sized;
 }
 
 /// Chunks of one size, each a stretch of the array; the last one may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container) struct EvenChunks {
+pub struct EvenChunks {
     size: u64,
     len: u64,
     chunks: u64,
 }
 
 impl EvenChunks {
-    pub(in crate::container) fn new(size: u64, len: u64) -> EvenChunks {
+    pub fn new(size: u64, len: u64) -> EvenChunks {
         let chunks = len.div_ceil(size.max(1));
         EvenChunks { size, len, chunks }
     }
 
     /// The same, where there may be chunks of nothing behind the others.
-    pub(in crate::container) fn counted(size: u64, len: u64, chunks: u64) -> EvenChunks {
+    pub fn counted(size: u64, len: u64, chunks: u64) -> EvenChunks {
         EvenChunks { size, len, chunks }
     }
 
     /// The bytes of the array in some chunks.
-    pub(in crate::container) fn range(&self, chunks: Range<u64>) -> Range<u64> {
+    pub fn range(&self, chunks: Range<u64>) -> Range<u64> {
         let at = |chunk: u64| chunk.saturating_mul(self.size).min(self.len);
         at(chunks.start)..at(chunks.end)
     }
 
     /// The chunks that hold any of these bytes.
-    pub(in crate::container) fn of(&self, bytes: &Range<u64>) -> Range<u64> {
+    pub fn of(&self, bytes: &Range<u64>) -> Range<u64> {
         if bytes.is_empty() || self.size == 0 {
             return 0..0;
         }
@@ -64,7 +63,7 @@ impl EvenChunks {
     }
 }
 
-impl ChunkGrid for EvenChunks {
+impl Chunking for EvenChunks {
     fn chunks(&self) -> u64 {
         self.chunks
     }
@@ -107,39 +106,6 @@ impl ChunkGrid for EvenChunks {
     }
 }
 
-/// Reads what some chunks hold, one behind the other.
-pub(in crate::container) fn read_chunks(
-    array: &dyn Array,
-    grid: &impl ChunkGrid,
-    chunks: &[Range<u64>],
-    plain: &mut [u8],
-    scratch: Scratch<'_>,
-) -> Result<()> {
-    let (mut ranges, mut at) = (Vec::new(), 0);
-    for run in chunks {
-        grid.ranges(run.clone(), at, &mut ranges);
-        at += grid.bytes(run.clone()) as usize;
-    }
-    gather(array, &ranges, plain, DecodeMemory::Lent(scratch))
-}
-
-/// The chunks that do not stay as they are stored. `before`: those that are stored, if any stay;
-/// `changed`: bytes of the array that are not, or not known to be, as they are stored.
-pub(in crate::container) fn dirty_chunks<G: ChunkGrid>(
-    grid: &G,
-    before: Option<&G>,
-    changed: impl Iterator<Item = Range<u64>>,
-) -> Numbers {
-    let Some(before) = before else {
-        let all = 0..grid.chunks();
-        return Numbers::of(std::iter::once(all).collect());
-    };
-    let mut dirty = Vec::new();
-    changed.for_each(|range| grid.touched(&range, &mut |chunks, _| dirty.push(chunks)));
-    grid.reshaped(before, &mut dirty);
-    Numbers::of(dirty)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,17 +140,6 @@ mod tests {
                 prop_assert_eq!(ranges, [PlacedRange { from, to: 7 }]);
             }
             prop_assert_eq!(grid.bytes(0..grid.chunks()), len);
-        }
-
-        #[test]
-        fn a_chunk_that_holds_other_bytes_is_dirty(size in 1u64..9, before in 0u64..60, after in 0u64..60) {
-            let (old, new) = (EvenChunks::new(size, before), EvenChunks::new(size, after));
-            let dirty = dirty_chunks(&new, Some(&old), std::iter::empty());
-            let differs = |chunk: &u64| old.range(*chunk..chunk + 1) != new.range(*chunk..chunk + 1);
-            for chunk in (0..new.chunks()).filter(differs) {
-                prop_assert!(dirty.iter().any(|dirty| dirty == chunk), "{chunk}");
-            }
-            prop_assert!(before != after || dirty.is_empty());
         }
     }
 }

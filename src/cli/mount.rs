@@ -199,7 +199,7 @@ fn return_freed_memory() {
     }
 }
 
-/// Every open array keeps its container's files open.
+/// So that files of containers need not be closed and opened again.
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -1,7 +1,7 @@
 //! `arrayfs stage`: changes of arrays that are not committed. Here: those that a mount has left; [`served`]: those of a mount.
 //!
 //! They lie in logs beside their containers, those of new containers in directories of drafts. Committing and discarding need
-//! the log's lock, or that of the directory as a source: what a mount has staged is its own.
+//! the lock of the directory as a source, which a log is content to share, and that of the log: what a mount has staged is its own.
 
 mod served;
 
@@ -257,17 +257,18 @@ fn each(
     }
 }
 
-/// What a mount shows as new is its own, as long as it is mounted. A log has a lock of its own.
-fn lock(found: &StagedContainerFile) -> Result<Option<SourceLock>, Failure> {
-    if let LeftChanges::Log(_) = found.left {
-        return Ok(None);
-    }
+/// What a mount has staged, or shows as new, is its own as long as it is mounted. Among commands a log has a lock of its own.
+fn lock(found: &StagedContainerFile) -> Result<SourceLock, Failure> {
     let shown = found.container.shown();
     let failed = |why: String| Failure::new(format!("{}: {why}", shown.display()));
     let path = shown.canonicalize().map_err(|e| failed(plain(&e)))?;
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let locked = source_lock::acquire(directory, &output::path_text(directory));
-    locked.map(Some).map_err(|refusal| match refusal {
+    let directory_text = output::path_text(directory);
+    let locked = match found.left {
+        LeftChanges::Log(_) => source_lock::acquire_shared(directory, &directory_text),
+        LeftChanges::Drafts(_) => source_lock::acquire(directory, &directory_text),
+    };
+    locked.map_err(|refusal| match refusal {
         Refusal::Held(rival) => failed(rival.to_string()),
         Refusal::Failed(e) => failed(plain(&e)),
     })

@@ -147,7 +147,7 @@ impl ChangedFile {
         }
         // It may count as a modification, which could not be taken back: so another file shows that there is room.
         let name = new_name(&self.told.seen.name);
-        let other = create_hidden(commit.disk, commit.spot, &name, 0o600, self.owner)?;
+        let other = create_hidden(&**commit.disk, commit.spot, &name, 0o600, self.owner)?;
         let reserved = other.allocate(room(0), self.owner);
         commit.disk.unlink(commit.spot.place(&name))?;
         reserved

@@ -45,7 +45,9 @@ use crate::container::{MemberStats, Recognised};
 use crate::disk::{Caller, Disk, Place};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
-use crate::source::{FileId, FileIdentity, Source, Stat, Store, Timestamp};
+use crate::source::{
+    FileId, FileIdentity, ReopenedSource, Source, Stat, Store, Timestamp, open_same,
+};
 use crate::stage::{Base, BaseFile, Stage};
 use metered::Metered;
 
@@ -122,7 +124,7 @@ impl Spot {
 
 /// What is to be committed, and with what.
 pub struct Commit<'a> {
-    pub disk: &'a dyn Disk,
+    pub disk: &'a Arc<dyn Disk>,
     pub store: &'a Arc<dyn Store>,
     pub spot: &'a Spot,
     /// The files as they were opened, by their member numbers; if one is another by now, nothing is written.
@@ -230,11 +232,11 @@ impl Commit<'_> {
     }
 
     fn source_of(&self, seen: &SeenFile) -> Result<Arc<dyn Source>> {
-        let source = self.store.open(&beside(self.spot, &seen.name))?;
-        match Some(source.identity()) == seen.identity {
-            true => Ok(source),
-            false => Err(self.changed(&seen.name)),
-        }
+        let identity = seen.identity.ok_or_else(|| self.changed(&seen.name))?;
+        let (store, path) = (Arc::clone(self.store), beside(self.spot, &seen.name));
+        let open = move || open_same(&*store, &path, &identity);
+        let source = open()?;
+        Ok(Arc::new(ReopenedSource::new(source, open)))
     }
 
     /// As whom files are made that belong to the container.

@@ -13,6 +13,7 @@ use super::fingerprint::fingerprint;
 use super::new_container::create_hidden;
 use super::{Commit, SHARED_FROM, SeenFile, beside};
 use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::disk::reopened::{Hooks, ReopenedFile};
 use crate::disk::{Caller, DiskFile, NewAttributes, NewTime, Putting, Target, XattrSetting};
 use crate::error::{Error, Result};
 use crate::source::{Source, Stat};
@@ -43,7 +44,7 @@ pub(super) struct NewFiles<'a> {
 struct NewMember {
     seen: SeenFile,
     new_name: OsString,
-    file: Arc<dyn DiskFile>,
+    file: Arc<ReopenedFile>,
     /// None: there is none of that name.
     old: Option<OldFile>,
     /// It has had all bytes of the old one from the start.
@@ -110,7 +111,9 @@ impl<'a> NewFiles<'a> {
         }
         let owner = commit.owner(old.as_ref().map_or(self.first, |old| &old.stat));
         let new_name = new_name(&seen.name);
-        let file = create_hidden(commit.disk, commit.spot, &new_name, 0o600, owner)?;
+        let file = create_hidden(&**commit.disk, commit.spot, &new_name, 0o600, owner)?;
+        let path = beside(commit.spot, &new_name);
+        let file = ReopenedFile::new(commit.disk, path, file, Hooks::NONE)?;
         let mut made = NewMember {
             seen: seen.clone(),
             new_name,
@@ -300,6 +303,12 @@ impl NewMember {
             mtime: Some(NewTime::At(commit.written)),
         };
         disk.set_attributes(target, &attributes)?;
+        if self.file.take_failure() {
+            let cause = std::io::Error::from_raw_os_error(libc::EIO);
+            let name = beside(commit.spot, &self.new_name);
+            let name = commit.store.display(&name);
+            return Err(Error::io(format!("cannot sync {}", name.display()), cause));
+        }
         disk.sync(target, false)
     }
 

@@ -114,7 +114,7 @@ fn exchange(commit: &Commit<'_>, new: &NewFiles<'_>) -> Result<()> {
         commit.unchanged()?;
     }
     let exchange = Exchange {
-        disk: commit.disk,
+        disk: &**commit.disk,
         store: commit.store,
         spot: commit.spot,
     };

@@ -29,6 +29,13 @@ pub struct SourceLock {
     _held: Vec<File>,
 }
 
+/// How the lowest directory is locked; those above it are shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Exclusive,
+    Shared,
+}
+
 /// Why a source is not locked.
 #[derive(Debug)]
 pub enum Refusal {
@@ -77,9 +84,18 @@ const AFTER_END: Duration = Duration::from_millis(1);
 /// Locks a source. `shown` is how the mount table spells it. A daemon that is just ending is waited for, and one that
 /// is just starting until it is known whether it will serve.
 pub fn acquire(source: &Path, shown: &str) -> Result<SourceLock, Refusal> {
+    acquire_as(Mode::Exclusive, source, shown)
+}
+
+/// The same for who writes to one thing in `directory` that has a lock of its own: only of who writes to all of it is he in the way.
+pub fn acquire_shared(directory: &Path, shown: &str) -> Result<SourceLock, Refusal> {
+    acquire_as(Mode::Shared, directory, shown)
+}
+
+fn acquire_as(mode: Mode, source: &Path, shown: &str) -> Result<SourceLock, Refusal> {
     let started = Instant::now();
     loop {
-        let conflict = match try_lock(source).map_err(Refusal::Failed)? {
+        let conflict = match try_lock(source, mode).map_err(Refusal::Failed)? {
             Ok(lock) => return Ok(lock),
             Err(conflict) => conflict,
         };
@@ -102,15 +118,13 @@ pub fn acquire(source: &Path, shown: &str) -> Result<SourceLock, Refusal> {
 
 /// All of the locks or none. From the source upwards: whoever gives up half-way has then only been in the way
 /// of those who would meet the same lock higher up.
-fn try_lock(source: &Path) -> io::Result<Result<SourceLock, Conflict>> {
+fn try_lock(source: &Path, mode: Mode) -> io::Result<Result<SourceLock, Conflict>> {
     let lock = open(source)?;
     let identity = identity(&lock)?;
-    if !lock_file(&lock, source, false)? {
+    let shared = mode == Mode::Shared;
+    if !lock_file(&lock, source, shared)? {
         let path = source.to_owned();
-        return Ok(Err(Conflict {
-            path,
-            shared: false,
-        }));
+        return Ok(Err(Conflict { path, shared }));
     }
     let mut held = vec![lock];
     for directory in source.ancestors().skip(1) {
@@ -306,7 +320,9 @@ mod tests {
     }
 
     fn lock(path: &Path) -> Result<SourceLock, PathBuf> {
-        try_lock(path).unwrap().map_err(|conflict| conflict.path)
+        try_lock(path, Mode::Exclusive)
+            .unwrap()
+            .map_err(|conflict| conflict.path)
     }
 
     #[test]
@@ -378,9 +394,9 @@ mod tests {
     #[test]
     fn what_is_not_there_is_no_conflict() {
         let tree = tree();
-        assert!(try_lock(&tree.path().join("none")).is_err());
+        assert!(try_lock(&tree.path().join("none"), Mode::Exclusive).is_err());
         symlink("/nowhere", tree.path().join("link")).unwrap();
-        assert!(try_lock(&tree.path().join("link")).is_err());
+        assert!(try_lock(&tree.path().join("link"), Mode::Exclusive).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,7 @@ use super::{
     XattrSetting,
 };
 use crate::error::{Error, Result};
-use crate::source::{FileId, Source};
+use crate::source::{FileId, Source, on_descriptor};
 
 /// Calls until one fails; the others succeed.
 #[derive(Default)]
@@ -101,8 +102,8 @@ impl Failure {
             last_access: at((0, rustix::fs::UTIME_OMIT)),
             last_modification: at(TIME_OF_WRITES),
         };
-        let fd = file.source().fd().unwrap();
-        rustix::fs::futimens(fd, &times).unwrap();
+        let set = |fd: BorrowedFd<'_>| rustix::fs::futimens(fd, &times);
+        on_descriptor(file.source(), set).unwrap().unwrap();
     }
 
     fn refuses(&self, to: &NewAttributes) -> Result<()> {

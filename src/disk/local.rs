@@ -23,8 +23,9 @@ use super::{
     Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Renaming, Target, XattrSetting,
 };
 use crate::error::{Error, Result};
+use crate::source::descriptors::retrying;
 use crate::source::local::{LocalStore, beneath, proc_name, status};
-use crate::source::{FileId, FileKind, Source, SpecialKind};
+use crate::source::{FileId, FileKind, Source, SpecialKind, on_descriptor};
 use caller::Privilege;
 use file::LocalFile;
 
@@ -49,9 +50,10 @@ pub struct LocalDisk {
 }
 
 /// What a [`Target`] is changed through.
+#[derive(Clone, Copy)]
 enum Reached<'a> {
     /// With `O_PATH`.
-    Named(OwnedFd),
+    Named(BorrowedFd<'a>),
     Open(BorrowedFd<'a>),
 }
 
@@ -92,10 +94,13 @@ impl LocalDisk {
         self.reach(place.directory, place.id, OFlags::PATH | OFlags::DIRECTORY)
     }
 
-    fn target<'a>(&self, target: Target<'a>) -> Result<Reached<'a>> {
+    fn on_target<T>(&self, target: Target<'_>, with: impl FnOnce(Reached<'_>) -> T) -> Result<T> {
         match target {
-            Target::Named { path, id } => self.reach(path, id, OFlags::PATH).map(Reached::Named),
-            Target::Open(source) => source.fd().map(Reached::Open).ok_or(Error::Unsupported),
+            Target::Named { path, id } => {
+                let file = self.reach(path, id, OFlags::PATH)?;
+                Ok(with(Reached::Named(file.as_fd())))
+            }
+            Target::Open(source) => on_descriptor(source, |fd| with(Reached::Open(fd))),
         }
     }
 
@@ -103,9 +108,8 @@ impl LocalDisk {
     fn name_of(&self, target: Target<'_>) -> PathBuf {
         match target {
             Target::Named { path, .. } => self.store.shown(path),
-            Target::Open(source) => source
-                .fd()
-                .map_or(PathBuf::from("an open file"), name_of_open),
+            Target::Open(source) => on_descriptor(source, name_of_open)
+                .unwrap_or_else(|_| PathBuf::from("an open file")),
         }
     }
 
@@ -115,10 +119,11 @@ impl LocalDisk {
         doing: &str,
         change: impl FnOnce(&Reached<'_>) -> rustix::io::Result<()>,
     ) -> Result<()> {
-        change(&self.target(target)?).map_err(|e| {
-            let name = self.name_of(target);
-            Error::io(format!("cannot {doing} {}", name.display()), e)
-        })
+        self.on_target(target, |reached| change(&reached))?
+            .map_err(|e| {
+                let name = self.name_of(target);
+                Error::io(format!("cannot {doing} {}", name.display()), e)
+            })
     }
 }
 
@@ -131,7 +136,7 @@ fn open_reached(file: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     }
     let name = proc_name(file);
     let open = |flags: OFlags| loop {
-        match fs::open(&name, flags | OFlags::CLOEXEC, Mode::empty()) {
+        match retrying(|| fs::open(&name, flags | OFlags::CLOEXEC, Mode::empty())) {
             Err(Errno::INTR) => continue,
             opened => return opened,
         }
@@ -156,8 +161,7 @@ impl Reached<'_> {
     /// For calls that take a name.
     fn name(&self) -> PathBuf {
         match self {
-            Reached::Named(fd) => proc_name(fd.as_fd()),
-            Reached::Open(fd) => proc_name(*fd),
+            Reached::Named(fd) | Reached::Open(fd) => proc_name(*fd),
         }
     }
 }
@@ -183,7 +187,7 @@ impl Disk for LocalDisk {
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = caller.run(Privilege::Pass, || {
-            fs::openat(&directory, place.name, flags, mode(bits))
+            retrying(|| fs::openat(&directory, place.name, flags, mode(bits)))
         });
         let path = self.store.shown(&place.directory.join(place.name));
         let file = made.and_then(|fd| LocalFile::new(fd, path));
@@ -217,17 +221,14 @@ impl Disk for LocalDisk {
     }
 
     fn link(&self, file: Target<'_>, place: Place<'_>) -> Result<()> {
-        let file = self.target(file)?;
         let directory = self.directory(place)?;
         // Of the name in /proc it is the file that gets another name, even if it is a link.
-        fs::linkat(
-            CWD,
-            file.name(),
-            &directory,
-            place.name,
-            AtFlags::SYMLINK_FOLLOW,
-        )
-        .map_err(self.failed_at("link", place))
+        let link = |file: Reached<'_>| {
+            let (file, flags) = (file.name(), AtFlags::SYMLINK_FOLLOW);
+            fs::linkat(CWD, file, &directory, place.name, flags)
+        };
+        self.on_target(file, link)?
+            .map_err(self.failed_at("link", place))
     }
 
     fn unlink(&self, place: Place<'_>) -> Result<()> {
@@ -277,16 +278,21 @@ impl Disk for LocalDisk {
     }
 
     fn may_share(&self, of: &dyn Source) -> bool {
-        let system = of.fd().and_then(|fd| fs::fstatfs(fd).ok());
-        system.is_some_and(|system| SHARING.contains(&(system.f_type as u32)))
+        let system = on_descriptor(of, |fd| fs::fstatfs(fd).map(|system| system.f_type as u32));
+        matches!(system, Ok(Ok(system)) if SHARING.contains(&system))
             && self.not_sharing.load(Ordering::Relaxed) != of.identity().id.device
     }
 
     fn share(&self, file: &dyn DiskFile, all_of: &dyn Source, caller: Caller) -> bool {
-        let (Some(to), Some(from)) = (file.source().fd(), all_of.fd()) else {
+        let share = |to: BorrowedFd<'_>, from: BorrowedFd<'_>| {
+            caller.run(Privilege::None, || fs::ioctl_ficlone(to, from))
+        };
+        let shared = on_descriptor(file.source(), |to| {
+            on_descriptor(all_of, |from| share(to, from))
+        });
+        let Ok(Ok(shared)) = shared else {
             return false;
         };
-        let shared = caller.run(Privilege::None, || fs::ioctl_ficlone(to, from));
         if let Err(e) = shared {
             log::debug!("files cannot share bytes: {e}");
             // Anything else may be of these two alone, or pass.
@@ -311,14 +317,12 @@ impl Disk for LocalDisk {
                 let file = self.reach(path, id, OFlags::RDONLY)?;
                 sync(file.as_fd()).map_err(|e| self.failed("sync", path, e))
             }
-            Target::Open(source) => {
-                let file = source.fd().ok_or(Error::Unsupported)?;
-                let failed = |e| {
+            Target::Open(source) => on_descriptor(source, |file| {
+                sync(file).map_err(|e| {
                     let name = name_of_open(file);
                     Error::io(format!("cannot sync {}", name.display()), e)
-                };
-                sync(file).map_err(failed)
-            }
+                })
+            })?,
         }
     }
     fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()> {

@@ -11,6 +11,7 @@ pub mod failing;
 pub mod local;
 #[cfg(test)]
 pub mod recording;
+pub mod reopened;
 
 use std::ffi::OsStr;
 use std::ops::Range;

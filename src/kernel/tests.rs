@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{DirEntryExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
@@ -151,10 +150,6 @@ impl Source for GatedSource {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.pass();
         self.inner.read(offset, buf)
-    }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 }
 

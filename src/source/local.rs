@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{FileId, FileKind, Source, Space, Stat, Store, acl};
+use super::descriptors::retrying;
+use super::{FileId, FileKind, Source, Space, Stat, Store, acl, on_descriptor};
 use crate::error::{Error, Result};
 use file::read_full;
 
@@ -73,7 +74,8 @@ impl LocalStore {
         }
         loop {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            match fs::open(proc_name(fd.as_fd()), flags, Mode::empty()) {
+            let open = || fs::open(proc_name(fd.as_fd()), flags, Mode::empty());
+            match retrying(open) {
                 Err(Errno::INTR) => continue,
                 opened => return opened,
             }
@@ -187,11 +189,10 @@ impl Store for LocalStore {
 
     fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
         let mut made = file.stat_opened()?;
-        if let Some(fd) = file.fd()
-            && self.heeds_lists.load(Ordering::Relaxed)
-        {
-            let list = |list: &mut [u8]| fs::fgetxattr(fd, acl::NAME, list);
-            made.mode = restricted(made.mode, list);
+        if self.heeds_lists.load(Ordering::Relaxed) {
+            made.mode = on_descriptor(file, |fd| {
+                restricted(made.mode, |list| fs::fgetxattr(fd, acl::NAME, list))
+            })?;
         }
         Ok(made)
     }

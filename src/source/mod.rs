@@ -6,15 +6,18 @@
 //! Used by `container` (to recognise and decode) and by `tree` (to list and to pass files through).
 
 mod acl;
+pub mod descriptors;
 mod forward;
 mod identity;
 pub mod local;
 mod memory;
 pub mod passing;
+mod reopened;
 
 pub use forward::ForwardWindow;
 pub use identity::{FileId, FileIdentity, Identity, MountId};
 pub use memory::BytesSource;
+pub use reopened::{ReopenedSource, open_same};
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
@@ -73,10 +76,17 @@ pub trait Source: Send + Sync {
         Err(crate::error::Error::Unsupported)
     }
 
-    /// The local descriptor, where there is one: lets the kernel read an unchanged file by itself.
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        None
+    /// Runs `with` on the local descriptor, where there is one ([`on_descriptor`]).
+    fn with_descriptor(&self, _with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        Err(crate::error::Error::Unsupported)
     }
+}
+
+/// Runs `with` on the local descriptor of a file, which stays open meanwhile; [`crate::error::Error::Unsupported`] if it has none.
+pub fn on_descriptor<T>(source: &dyn Source, with: impl FnOnce(BorrowedFd<'_>) -> T) -> Result<T> {
+    let (mut with, mut done) = (Some(with), None);
+    source.with_descriptor(&mut |fd| done = with.take().map(|with| with(fd)))?;
+    done.ok_or(crate::error::Error::Unsupported)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -61,7 +61,7 @@ impl StageLog {
         };
         let mut new = old.create_anew(&self.spot, &self.base, &self.arrays)?;
         let copied = self.copy_to(&mut new, layer);
-        let copied = copied.and_then(|moved| new.take_name(&self.spot).map(|()| moved));
+        let copied = copied.and_then(|moved| new.take_name(&self.spot, old).map(|()| moved));
         match copied {
             Ok(moved) => {
                 layer.log_moved(&moved.extents, &moved.lens, new.bytes());

@@ -313,7 +313,11 @@ impl Stage {
 
     /// The container lies there now. Its log has followed, if there is one.
     pub fn moved(&self, spot: LogSpot) {
-        self.lock_log().spot = spot;
+        let mut log = self.lock_log();
+        if let Some(writer) = &log.writer {
+            writer.moved(&spot);
+        }
+        log.spot = spot;
     }
 
     /// Somebody has set the time of modification: it is the container's when this is committed.

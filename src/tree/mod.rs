@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::live::recognition::recognise;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::{ContainerSettings, Containers};
-use crate::source::{Source, Space, Store};
+use crate::source::{Source, Space, Store, on_descriptor};
 
 pub use crate::live::shown::cookie::Cookie;
 pub use crate::live::shown::open_entry::PageCache;
@@ -359,7 +359,7 @@ impl Tree {
         with: impl FnOnce(BorrowedFd<'_>) -> R,
     ) -> Option<R> {
         let handle = self.open_files.get(handle).ok()?;
-        handle.source()?.fd().map(with)
+        on_descriptor(handle.source()?, with).ok()
     }
 
     pub fn release(&self, handle: HandleId) {

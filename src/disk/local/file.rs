@@ -11,8 +11,8 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::caller::Privilege;
 use crate::disk::{Allocation, Caller, DiskFile, Durability, Putting};
 use crate::error::{Error, Result};
-use crate::source::Source;
 use crate::source::local::LocalSource;
+use crate::source::{Source, on_descriptor};
 
 pub(super) struct LocalFile {
     source: LocalSource,
@@ -110,15 +110,16 @@ impl DiskFile for LocalFile {
     }
 
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {
-        let source = from.fd().ok_or(Error::Unsupported)?;
         let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
         let fd = self.descriptor();
-        let copied = caller.run(Privilege::None, || {
-            uninterrupted(|| {
-                let (mut at, mut to) = (range.start, to);
-                fs::copy_file_range(source, Some(&mut at), fd, Some(&mut to), len)
+        let copy = |source: BorrowedFd<'_>| {
+            caller.run(Privilege::None, || {
+                uninterrupted(|| {
+                    let (mut at, mut to) = (range.start, to);
+                    fs::copy_file_range(source, Some(&mut at), fd, Some(&mut to), len)
+                })
             })
-        });
-        copied.map_err(|e| self.failed("copy to", e))
+        };
+        on_descriptor(from, copy)?.map_err(|e| self.failed("copy to", e))
     }
 }

@@ -220,7 +220,7 @@ impl Containers {
             .first_file(&path)
             .ok_or(Error::Unsuitable)?;
         let commit = Commit {
-            disk: self.writable()?,
+            disk: self.disk.as_ref().ok_or(Error::ReadOnly)?,
             store: &self.store,
             spot: &self.spot(&directory.join(name))?,
             seen: &seen,

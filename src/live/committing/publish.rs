@@ -58,14 +58,14 @@ impl Containers {
         let stored = &version.staged.stored;
         match way {
             CommitWay::InPlace => stored.while_nobody_reads(|| step().and_then(|()| show())),
-            CommitWay::Replaced => {
+            CommitWay::Replaced => stored.while_publishing(|| {
                 step()?;
                 match container.and_then(StagedContainer::replacing) {
                     // Its handles show the old file, and then all at once the new one.
                     Some(_) => stored.while_nobody_reads(show),
                     None => show(),
                 }
-            }
+            }),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::memory::{is_short, no_memory};
 use crate::source::Store;
 
 use kept_open::KeptOpen;
-use pinned::pinned;
+use pinned::{PathNow, pinned};
 
 /// What becomes of a version's container between its beginning and its end.
 #[derive(Default)]
@@ -164,7 +164,8 @@ impl Containers {
                 }
                 // What could not be settled is read through its log, as by who only reads.
                 let settled = self.disk.is_some() && !version.staged.keeps_out();
-                let opened = open_unchanged(version, &path, &self.store, budget, settled);
+                let at = (&*path, self.path_now(version));
+                let opened = open_unchanged(version, at, &self.store, budget, settled);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
                 let container = opened.container(ContainerNumber(0))?;
@@ -192,9 +193,19 @@ impl Containers {
         let mut slot = version.opening.opened.lock();
         let slot = slot.as_mut().unwrap_or_else(|e| e.get_mut());
         let budget = self.cache.budget();
-        let opened = Arc::new(open_unchanged(version, path, &self.store, budget, true)?);
+        let at = (path, self.path_now(version));
+        let opened = Arc::new(open_unchanged(version, at, &self.store, budget, true)?);
         slot.opened = Arc::downgrade(&opened);
         Ok(opened)
+    }
+
+    /// For files of a version that are opened again later.
+    pub(crate) fn path_now(&self, version: &ContainerVersion) -> PathNow {
+        let (places, container) = (Arc::downgrade(&self.places), version.container);
+        Arc::new(move || {
+            let places = places.upgrade().ok_or(Error::NotFound)?;
+            places.known_path(container)
+        })
     }
 }
 
@@ -202,12 +213,12 @@ impl Containers {
 /// so it is looked at again afterwards. `settled`: whether its log is the tree's own affair; else it is read through.
 fn open_unchanged(
     version: &ContainerVersion,
-    path: &Path,
+    (path, path_now): (&Path, PathNow),
     store: &Arc<dyn Store>,
     budget: &Arc<Budget>,
     settled: bool,
 ) -> Result<OpenContainer> {
-    let pinned = pinned(store, version, path);
+    let pinned = pinned(store, version, path, path_now);
     let container = match settled {
         true => version.recognised.open(&pinned, path, budget)?,
         false => open_through(&version.recognised, &pinned, path, budget)?,

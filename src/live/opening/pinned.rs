@@ -1,37 +1,60 @@
 //! A store that opens the files of one version of a container and no others by their names.
 //!
 //! Names are not files: between two looks at a name it may have led to another file, which nobody was
-//! asked about. So what is opened is compared, not what the name leads to afterwards. Used by `opening`.
+//! asked about. So what is opened is compared, not what the name leads to afterwards. The files are open while they are
+//! read; they are opened again wherever the container lies by then. Used by `opening`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::container::Recognised;
+use crate::error::{Error, Result};
 use crate::live::version::ContainerVersion;
-use crate::source::Store;
 use crate::source::passing::Passing;
+use crate::source::{ReopenedSource, Source, Store, open_same};
+
+/// Where a container lies now.
+pub(crate) type PathNow = Arc<dyn Fn() -> Result<PathBuf> + Send + Sync>;
 
 /// The files of `version`, which lies at `path`, and whatever else is in `store`.
 pub(crate) fn pinned(
     store: &Arc<dyn Store>,
     version: &ContainerVersion,
     path: &Path,
+    path_now: PathNow,
 ) -> Arc<dyn Store> {
     let identity = version.identity();
-    let own = (path.to_owned(), identity.file());
-    let companions = version.recognised.companions(path);
-    let files: Vec<_> = std::iter::once(own)
-        .chain(companions.zip(identity.companions()))
-        .filter_map(|(path, file)| Some((path, file?)))
+    let recognised = version.recognised.clone();
+    let files: Vec<_> = files_at(&recognised, path)
+        .zip(std::iter::once(identity.file()).chain(identity.companions()))
         .collect();
-    let displays = Arc::clone(store);
+    let below = Arc::clone(store);
     Arc::new(Passing::new(store, move |path, source| {
-        let pinned = files.iter().find(|(of, _)| of == path);
-        match pinned.is_none_or(|(_, identity)| *identity == source.identity()) {
-            true => Ok(source),
-            false => Err(Error::Changed {
-                path: displays.display(path),
-            }),
+        let known = files
+            .iter()
+            .position(|(of, file)| of == path && file.is_some());
+        let Some(number) = known else {
+            return Ok(source);
+        };
+        if files[number].1 != Some(source.identity()) {
+            let path = below.display(path);
+            return Err(Error::Changed { path });
         }
+        let (store, recognised) = (Arc::clone(&below), recognised.clone());
+        let (path_now, identity) = (Arc::clone(&path_now), source.identity());
+        let again = move || {
+            let path = files_at(&recognised, &path_now()?).nth(number);
+            open_same(&*store, &path.ok_or(Error::NotFound)?, &identity)
+        };
+        let source: Arc<dyn Source> = Arc::new(ReopenedSource::new(source, again));
+        Ok(source)
     }))
+}
+
+/// The file that a container is, and its companions.
+fn files_at<'a>(
+    recognised: &Recognised,
+    path: &'a Path,
+) -> impl Iterator<Item = PathBuf> + use<'a> {
+    std::iter::once(path.to_owned()).chain(recognised.companions(path))
 }

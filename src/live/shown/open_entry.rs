@@ -11,7 +11,7 @@ use super::open_container::OpenContainer;
 use super::shared_array::{SharedArray, ViewHeader};
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::live::staged::ArrayWriter;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::Hold;
@@ -83,6 +83,38 @@ impl OpenArray {
         match &self.header {
             Some(header) => Arc::new(array.behind(header.now())),
             None => Arc::clone(array),
+        }
+    }
+
+    fn read<R, F>(
+        &self,
+        workers: &ReadAheadWorkers,
+        (offset, len): (u64, usize),
+        pages: PageCache,
+        mut reply: F,
+    ) -> R
+    where
+        F: FnOnce(Result<&[u8]>) -> R,
+    {
+        loop {
+            let (stored, read) = self.array.read(|stored| {
+                let array = &self.shown(stored);
+                // First, so that it runs while this read is served.
+                if let Some(passed) = self.read_ahead(array, workers, offset, len, pages) {
+                    array.let_go(passed);
+                }
+                let read = array.read(offset, len, Tail::Whole, |found| match found {
+                    Err(e @ Error::Changed { .. }) => Err((e, reply)),
+                    found => Ok(reply(found)),
+                });
+                (Arc::clone(stored), read)
+            });
+            match read {
+                Ok(replied) => return replied,
+                // The old file had been closed, and a commit has put another one at its place.
+                Err((_, unused)) if self.array.is_replaced(&stored) => reply = unused,
+                Err((e, unused)) => return unused(Err(e)),
+            }
         }
     }
 
@@ -162,14 +194,7 @@ impl OpenEntry {
         reply: impl FnOnce(Result<&[u8]>) -> R,
     ) -> R {
         match &self.content {
-            OpenContent::Array(open) => open.array.read(|array| {
-                let array = &open.shown(array);
-                // First, so that it runs while this read is served.
-                if let Some(passed) = open.read_ahead(array, workers, offset, len, pages) {
-                    array.let_go(passed);
-                }
-                array.read(offset, len, Tail::Whole, reply)
-            }),
+            OpenContent::Array(open) => open.read(workers, (offset, len), pages, reply),
             OpenContent::Bytes(bytes) => reply(Ok(part(bytes, offset, len))),
             OpenContent::Stored(source) => match stored_part(&**source, offset, len) {
                 Ok(bytes) => reply(Ok(&bytes)),

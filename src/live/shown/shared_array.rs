@@ -3,17 +3,32 @@
 //! A handle outlives commits: each replaces what is stored beneath it, and nothing that is shown. In a mount that cannot be
 //! written nothing is ever replaced. Used by `open_file`, and by `staged`, which replaces.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::array::read::CachedArray;
 
-/// Held shared by whoever reads what is stored, alone by whoever changes stored bytes in their place.
+/// What is stored of a version.
 #[derive(Default, Clone)]
-pub(crate) struct StoredBytes(Arc<RwLock<()>>);
+pub(crate) struct StoredBytes(Arc<StoredLocks>);
+
+#[derive(Default)]
+struct StoredLocks {
+    /// Held shared by whoever reads what is stored, alone by whoever changes stored bytes in their place.
+    bytes: RwLock<()>,
+    /// Held by whoever puts new files at the place of the old ones, until handles show them.
+    publishing: Mutex<()>,
+}
 
 impl StoredBytes {
     fn read(&self) -> RwLockReadGuard<'_, ()> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.bytes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `publish`, which puts new files at the place of the old ones and has handles show them.
+    pub(crate) fn while_publishing<T>(&self, publish: impl FnOnce() -> T) -> T {
+        let publishing = self.0.publishing.lock();
+        let _publishing = publishing.unwrap_or_else(PoisonError::into_inner);
+        publish()
     }
 
     /// Runs `read` while nothing stored changes in its place.
@@ -24,7 +39,8 @@ impl StoredBytes {
 
     /// Runs `change` while nobody reads.
     pub(crate) fn while_nobody_reads<T>(&self, change: impl FnOnce() -> T) -> T {
-        let _alone = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let alone = self.0.bytes.write();
+        let _alone = alone.unwrap_or_else(PoisonError::into_inner);
         change()
     }
 }
@@ -75,8 +91,15 @@ impl SharedArray {
 
     /// The same, unless somebody changes stored bytes right now.
     pub(crate) fn try_read<T>(&self, read: impl FnOnce(&Arc<CachedArray>) -> T) -> Option<T> {
-        let _still = self.stored.0.try_read().ok()?;
+        let _still = self.stored.0.bytes.try_read().ok()?;
         Some(read(&self.now()))
+    }
+
+    /// Whether something else is shown by now than this, of which the files have changed: a commit has put others at their place.
+    /// Waits for one that is just doing that; for who reads nothing meanwhile.
+    pub(crate) fn is_replaced(&self, shown: &Arc<CachedArray>) -> bool {
+        let now = self.stored.while_publishing(|| self.now());
+        !Arc::ptr_eq(shown, &now)
     }
 
     pub(crate) fn replace(&self, array: CachedArray) {

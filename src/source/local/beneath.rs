@@ -12,6 +12,8 @@ use std::path::{Component, Path};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, Result};
 
+use crate::source::descriptors::retrying;
+
 /// Bytes of a path in one call, with its end.
 const PATH_MAX: usize = 4096;
 
@@ -40,7 +42,7 @@ fn resolve(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> 
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | patient;
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     for _ in 0..TRIES {
-        match fs::openat2(root, here(path), flags, Mode::empty(), how) {
+        match retrying(|| fs::openat2(root, here(path), flags, Mode::empty(), how)) {
             // A rename on the way, or a lease; the walk below tells them apart.
             Err(Errno::INTR | Errno::AGAIN) => continue,
             // Filters of system calls answer one that they do not know with either.
@@ -112,7 +114,7 @@ fn is_link(from: BorrowedFd<'_>, path: &Path) -> bool {
 /// `name` is one component, so it leads nowhere but into `directory`.
 fn open_name(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Result<OwnedFd> {
     loop {
-        match fs::openat(directory, name, flags, Mode::empty()) {
+        match retrying(|| fs::openat(directory, name, flags, Mode::empty())) {
             Err(Errno::INTR) => continue,
             other => return other,
         }

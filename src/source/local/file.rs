@@ -159,8 +159,9 @@ impl Source for LocalSource {
         }
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.fd.as_fd())
+    fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        with(self.fd.as_fd());
+        Ok(())
     }
 }
 

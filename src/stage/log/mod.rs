@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disk::reopened::ReopenedFile;
 use crate::disk::{Caller, Disk, DiskFile};
 use crate::error::{Error, Fault, Result};
 use crate::source::{FileId, FileIdentity, Source, Store, Timestamp};
@@ -120,7 +121,7 @@ impl BaseFile {
 /// A log that is read from. What lies where in it never changes.
 #[derive(Clone)]
 pub(super) enum LogBytes {
-    Written(Arc<dyn DiskFile>),
+    Written(Arc<ReopenedFile>),
     Found(Arc<dyn Source>),
 }
 

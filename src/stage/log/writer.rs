@@ -18,9 +18,11 @@ use rustix::io::Errno;
 use super::read::RECOVERED;
 use super::record::{self, BEFORE_BYTES, Begin, CommitRecord, HEADER, Record, RecordHeader};
 use super::{Base, FoundLog, LogBytes, LogSpot, LogState, log_names, read_log};
+use crate::disk::reopened::{Hooks, ReopenedFile};
 use crate::disk::{Caller, DiskFile, Place, Putting, Target};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
+use crate::source::on_descriptor;
 use crate::stage::StagedArray;
 
 /// How far the file is filled with zeros ahead, the first time and at most.
@@ -34,7 +36,7 @@ const SMALL_BUFFER: usize = 8 << 10;
 static ZEROS: [u8; ROOM as usize] = [0; ROOM as usize];
 
 pub(in crate::stage) struct LogWriter {
-    file: Arc<dyn DiskFile>,
+    file: Arc<ReopenedFile>,
     name: OsString,
     owner: Caller,
     /// Where the next record goes.
@@ -55,7 +57,7 @@ pub(in crate::stage) struct LogWriter {
 
 /// A sync under way.
 pub(in crate::stage) struct SyncRound {
-    file: Arc<dyn DiskFile>,
+    file: Arc<ReopenedFile>,
     end: u64,
     named: bool,
 }
@@ -86,7 +88,13 @@ impl LogWriter {
                 path.display()
             );
         }
-        let mut writer = LogWriter::of(file, name, spot.owner, first_sequence());
+        let mut writer = match opened(spot, &name, file) {
+            Ok(file) => LogWriter::of(file, name, spot.owner, first_sequence()),
+            Err(e) => {
+                let _ = spot.disk.unlink(spot.place(&name));
+                return Err(e);
+            }
+        };
         if let Err(e) = writer.begin(spot, base, arrays) {
             let _ = writer.remove(spot);
             return Err(e);
@@ -103,7 +111,6 @@ impl LogWriter {
             base: base.clone(),
             arrays: arrays.to_vec(),
         };
-        self.lock()?;
         self.check_owner()?;
         self.put_payload(record::BEGIN, &record::encode(&begin)?)
     }
@@ -119,9 +126,8 @@ impl LogWriter {
     pub(in crate::stage) fn resume(spot: &LogSpot, found: &LogState) -> Result<LogWriter> {
         let path = spot.directory.join(found.name());
         let identity = found.identity();
-        let file = spot.disk.open(&path, identity.id)?;
+        let file = opened(spot, found.name(), spot.disk.open(&path, identity.id)?)?;
         let mut writer = LogWriter::of(file, found.name().to_owned(), spot.owner, found.sequence());
-        writer.lock()?;
         // Somebody may have gone on with it between reading and locking.
         match writer.file.source().stat() {
             Ok(stat) if stat.identity != identity => return Err(Error::Changed { path }),
@@ -155,7 +161,7 @@ impl LogWriter {
         })
     }
 
-    fn of(file: Arc<dyn DiskFile>, name: OsString, owner: Caller, sequence: u64) -> LogWriter {
+    fn of(file: Arc<ReopenedFile>, name: OsString, owner: Caller, sequence: u64) -> LogWriter {
         LogWriter {
             file,
             name,
@@ -171,19 +177,9 @@ impl LogWriter {
         }
     }
 
-    /// One writes. Where a file system has no locks nobody else is noticed.
-    fn lock(&self) -> Result<()> {
-        let Some(fd) = self.file.source().fd() else {
-            return Ok(());
-        };
-        let operation = FlockOperation::NonBlockingLockExclusive;
-        match rustix::io::retry_on_intr(|| flock(fd, operation)) {
-            Err(e @ Errno::WOULDBLOCK) => Err(Error::io(
-                "another process writes to the log of the stage",
-                e,
-            )),
-            _ => Ok(()),
-        }
+    /// The container, and its log with it, lies there now.
+    pub(in crate::stage) fn moved(&self, spot: &LogSpot) {
+        self.file.lies_at(spot.directory.join(&self.name));
     }
 
     /// A log that is not the container's owner's would not be believed later.
@@ -350,6 +346,7 @@ impl LogWriter {
         if self.named && (self.end == self.synced || self.end == self.told) {
             return Ok(None);
         }
+        self.failed |= self.file.take_failure();
         if self.failed {
             self.write_again()?;
         }
@@ -411,15 +408,6 @@ impl LogWriter {
     }
 }
 
-/// Closing would not do: a process that is just being started has the file open too until it runs its program.
-impl Drop for LogWriter {
-    fn drop(&mut self) {
-        if let Some(fd) = self.file.source().fd() {
-            let _ = flock(fd, FlockOperation::Unlock);
-        }
-    }
-}
-
 impl SyncRound {
     pub(in crate::stage) fn wait(&self, spot: &LogSpot) -> Result<()> {
         let file = self.file.source();
@@ -446,6 +434,40 @@ impl LogSpot {
             name,
         }
     }
+}
+
+/// A log is locked while it is open: one writes. As long as it is closed the source's lock keeps others out.
+const LOCKED: Hooks = Hooks {
+    opened: lock,
+    closing: unlock,
+};
+
+/// Where a file system has no locks nobody else is noticed.
+fn lock(file: &dyn DiskFile) -> Result<()> {
+    let lock = FlockOperation::NonBlockingLockExclusive;
+    let locked = on_descriptor(file.source(), |fd| {
+        rustix::io::retry_on_intr(|| flock(fd, lock))
+    });
+    match locked {
+        Ok(Err(e @ Errno::WOULDBLOCK)) => Err(Error::io(
+            "another process writes to the log of the stage",
+            e,
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Closing would not do: a process that is just being started has the file open too until it runs its program.
+fn unlock(file: &dyn DiskFile) {
+    let unlocked = on_descriptor(file.source(), |fd| flock(fd, FlockOperation::Unlock));
+    if let Ok(Err(e)) = unlocked {
+        log::debug!("a log stays locked: {e}");
+    }
+}
+
+/// A log that is written from now on.
+fn opened(spot: &LogSpot, name: &OsStr, file: Arc<dyn DiskFile>) -> Result<Arc<ReopenedFile>> {
+    ReopenedFile::new(&spot.disk, spot.directory.join(name), file, LOCKED)
 }
 
 /// The file of a log, and the name that it has got.

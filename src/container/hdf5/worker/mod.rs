@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 use super::chunk_table::ChunkTable;
 use super::index::FileIndex;
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::memory::budget::{Budget, Hold};
-use crate::source::Source;
+use crate::source::{Source, on_descriptor};
 use pool::POOL;
 use process::EncodedAnswer;
 use wire::{RawBytes, Wanted};
@@ -41,7 +41,7 @@ pub(super) const MADE: u64 = 2;
 pub(super) fn index(source: &dyn Source, budget: &Arc<Budget>) -> Result<(FileIndex, Hold)> {
     let superblock = superblock::check(source)?;
     let read = |encoded: EncodedAnswer| charged::read(&encoded.bytes, budget);
-    let (index, hold) = POOL.ask(Wanted::Index, local(source)?, budget, read)?;
+    let (index, hold) = on_local(source, |file| POOL.ask(Wanted::Index, file, budget, read))?;
     Ok((
         FileIndex {
             superblock,
@@ -63,10 +63,16 @@ pub(super) fn chunks(source: &dyn Source, token: u64, budget: &Arc<Budget>) -> R
             })
         }))
     };
-    POOL.ask(Wanted::Chunks(token), local(source)?, budget, read)
+    on_local(source, |file| {
+        POOL.ask(Wanted::Chunks(token), file, budget, read)
+    })
 }
 
-fn local(source: &dyn Source) -> Result<BorrowedFd<'_>> {
-    let needed = || Fault::new("reading an HDF5 file needs a local file").into();
-    source.fd().ok_or_else(needed)
+fn on_local<T>(source: &dyn Source, ask: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
+    match on_descriptor(source, ask) {
+        Err(Error::Unsupported) => {
+            Err(Fault::new("reading an HDF5 file needs a local file").into())
+        }
+        asked => asked?,
+    }
 }

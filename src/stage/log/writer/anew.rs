@@ -1,7 +1,7 @@
 //! A log that is written anew beside the one there is, and takes its name. Used by `stage::compaction`.
 
 use super::LogWriter;
-use crate::disk::{Renaming, Target};
+use crate::disk::{DiskFile, Renaming, Target};
 use crate::error::Result;
 use crate::stage::log::{Base, LogSpot, new_name};
 
@@ -20,6 +20,7 @@ impl LogWriter {
             _ => {}
         }
         let file = spot.disk.create(place, 0o600, spot.owner)?;
+        let file = super::opened(spot, &name, file)?;
         let mut writer =
             LogWriter::of(file, self.name.clone(), spot.owner, super::first_sequence());
         match writer.begin(spot, base, arrays) {
@@ -33,11 +34,14 @@ impl LogWriter {
 
     /// Takes the place of the log, whole as it is: what was on the disk before is on it from now on, under either file. That the
     /// name leads to this one is synced when something else has to be.
-    pub(in crate::stage) fn take_name(&mut self, spot: &LogSpot) -> Result<()> {
+    pub(in crate::stage) fn take_name(&mut self, spot: &LogSpot, old: &LogWriter) -> Result<()> {
+        // Somebody may just be reading there.
+        old.file.keep_open()?;
         spot.disk.sync(Target::Open(self.file.source()), true)?;
         let new = new_name(&self.name);
         let (old, new) = (spot.place(&self.name), spot.place(&new));
         spot.disk.rename(new, old, Renaming::Over)?;
+        self.moved(spot);
         self.synced = self.end;
         Ok(())
     }

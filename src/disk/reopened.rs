@@ -1,0 +1,193 @@
+//! A file that is written, and is open while that is done.
+//!
+//! What has not reached the disk does before the file is closed: of a failure the system tells only who has the file open.
+//! Used by `stage`, for logs, and by `commit`, for new files.
+
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::{Allocation, Caller, Disk, DiskFile, Putting, Target};
+use crate::error::Result;
+use crate::source::descriptors::{Reopened, Reopening};
+use crate::source::{Fetch, FileIdentity, Source, Stat};
+
+pub struct ReopenedFile {
+    file: Arc<Reopened<FileOpener>>,
+    /// When it was opened for the first time.
+    identity: FileIdentity,
+    /// If it is not to be closed any more.
+    kept: OnceLock<Arc<dyn DiskFile>>,
+}
+
+/// What is done with a file when it has been opened, and before it is closed.
+#[derive(Clone, Copy)]
+pub struct Hooks {
+    pub opened: fn(&dyn DiskFile) -> Result<()>,
+    pub closing: fn(&dyn DiskFile),
+}
+
+impl Hooks {
+    pub const NONE: Hooks = Hooks {
+        opened: |_| Ok(()),
+        closing: |_| {},
+    };
+}
+
+struct FileOpener {
+    disk: Arc<dyn Disk>,
+    path: Mutex<PathBuf>,
+    identity: FileIdentity,
+    hooks: Hooks,
+    /// Something that was written may never reach the disk.
+    failed: AtomicBool,
+}
+
+impl Reopening for FileOpener {
+    type File = dyn DiskFile;
+
+    fn open(&self) -> Result<Arc<dyn DiskFile>> {
+        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.disk.open(&path, self.identity.id)?;
+        (self.hooks.opened)(&*file)?;
+        Ok(file)
+    }
+
+    fn may_close(&self, file: &(dyn DiskFile + 'static)) -> bool {
+        let synced = self.disk.sync(Target::Open(file.source()), true);
+        match &synced {
+            Ok(()) => (self.hooks.closing)(file),
+            Err(e) => {
+                log::debug!("a file stays open: {e}");
+                self.failed.store(true, Ordering::Release);
+            }
+        }
+        synced.is_ok()
+    }
+}
+
+impl ReopenedFile {
+    /// `file` has been opened, and lies at `path`.
+    pub fn new(
+        disk: &Arc<dyn Disk>,
+        path: PathBuf,
+        file: Arc<dyn DiskFile>,
+        hooks: Hooks,
+    ) -> Result<Arc<ReopenedFile>> {
+        (hooks.opened)(&*file)?;
+        let identity = file.source().identity();
+        let opener = FileOpener {
+            disk: Arc::clone(disk),
+            path: Mutex::new(path),
+            identity,
+            hooks,
+            failed: AtomicBool::new(false),
+        };
+        Ok(Arc::new(ReopenedFile {
+            file: Reopened::new(opener, file),
+            identity,
+            kept: OnceLock::new(),
+        }))
+    }
+
+    fn open(&self) -> Result<Arc<dyn DiskFile>> {
+        self.file.get()
+    }
+
+    /// It lies there from now on.
+    pub fn lies_at(&self, path: PathBuf) {
+        let opener = self.file.how();
+        *opener.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+    }
+
+    /// It is losing its name, and stays open as long as it is known.
+    pub fn keep_open(&self) -> Result<()> {
+        let file = self.open()?;
+        self.kept.get_or_init(|| file);
+        Ok(())
+    }
+
+    /// Whether what was written since this was last asked may never reach the disk, which the system has told when it was to be
+    /// closed.
+    pub fn take_failure(&self) -> bool {
+        self.file.how().failed.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Drop for ReopenedFile {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.if_open() {
+            (self.file.how().hooks.closing)(&*file);
+        }
+    }
+}
+
+impl DiskFile for ReopenedFile {
+    fn source(&self) -> &dyn Source {
+        self
+    }
+
+    fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize> {
+        self.open()?.put(offset, bytes, how, caller)
+    }
+
+    fn set_len(&self, len: u64, caller: Caller) -> Result<()> {
+        self.open()?.set_len(len, caller)
+    }
+
+    fn begin_writeback(&self, range: Range<u64>) {
+        // What was closed has reached the disk.
+        if let Some(file) = self.file.if_open() {
+            file.begin_writeback(range);
+        }
+    }
+
+    fn allocate(&self, what: Allocation, caller: Caller) -> Result<()> {
+        self.open()?.allocate(what, caller)
+    }
+
+    fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {
+        self.open()?.copy(from, range, to, caller)
+    }
+}
+
+impl Source for ReopenedFile {
+    fn len(&self) -> u64 {
+        self.identity.size
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    fn stat(&self) -> Result<Stat> {
+        self.open()?.source().stat()
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        self.open()?.source().fetch(ranges)
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.open()?.source().read(offset, buf)
+    }
+
+    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
+        self.open()?.source().xattr(name)
+    }
+
+    fn xattr_names(&self) -> Result<Vec<OsString>> {
+        self.open()?.source().xattr_names()
+    }
+
+    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
+        self.open()?.source().seek(offset, hole)
+    }
+
+    fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        self.open()?.source().with_descriptor(with)
+    }
+}

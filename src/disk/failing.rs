@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
     Allocation, Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Putting, Renaming, Target,
-    XattrSetting,
+    Trial, XattrSetting,
 };
 use crate::error::{Error, Result};
 use crate::source::{FileId, Source, on_descriptor};
@@ -178,6 +178,11 @@ impl Disk for FailingDisk {
     fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>> {
         self.failure.call()?;
         Ok(self.opened(self.disk.create(place, mode, caller)?))
+    }
+
+    fn try_create(&self, place: Place<'_>, trial: Trial, caller: Caller) -> Result<()> {
+        self.failure.call()?;
+        self.disk.try_create(place, trial, caller)
     }
 
     fn open(&self, path: &Path, id: FileId) -> Result<Arc<dyn DiskFile>> {

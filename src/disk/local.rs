@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{self, Access, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::{
-    Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Renaming, Target, XattrSetting,
+    Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Renaming, Target, Trial, XattrSetting,
 };
 use crate::error::{Error, Result};
 use crate::source::descriptors::retrying;
@@ -151,6 +151,22 @@ fn open_reached(file: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     opened
 }
 
+/// Makes a file without a name, where the file system has such files.
+fn make_and_remove(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<()> {
+    let make = |name: &OsStr, flags: OFlags| {
+        let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        retrying(|| fs::openat(directory, name, flags, mode(0o600)))
+    };
+    match make(OsStr::new("."), OFlags::TMPFILE) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
+            make(name, OFlags::CREATE | OFlags::EXCL)?;
+            let remove = || fs::unlinkat(directory, name, AtFlags::empty());
+            remove().or_else(|_| remove())
+        }
+        made => made.map(drop),
+    }
+}
+
 /// By its name now, as the system knows it.
 fn name_of_open(file: BorrowedFd<'_>) -> PathBuf {
     let unnamed = |_| PathBuf::from("an open file");
@@ -192,6 +208,25 @@ impl Disk for LocalDisk {
         let path = self.store.shown(&place.directory.join(place.name));
         let file = made.and_then(|fd| LocalFile::new(fd, path));
         Ok(Arc::new(file.map_err(failed)?))
+    }
+
+    fn try_create(&self, place: Place<'_>, trial: Trial, caller: Caller) -> Result<()> {
+        let directory = self.directory(place)?;
+        let tried = caller.run(Privilege::Pass, || {
+            match fs::statat(&directory, place.name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(_) => return Err(Errno::EXIST),
+                Err(Errno::NOENT) => {}
+                Err(e) => return Err(e),
+            }
+            match trial {
+                Trial::Rights => {
+                    let rights = Access::WRITE_OK | Access::EXEC_OK;
+                    fs::accessat(&directory, ".", rights, AtFlags::EACCESS)
+                }
+                Trial::Made => make_and_remove(directory.as_fd(), place.name),
+            }
+        });
+        tried.map_err(self.failed_at("make", place))
     }
 
     fn open(&self, path: &Path, id: FileId) -> Result<Arc<dyn DiskFile>> {

@@ -125,6 +125,15 @@ pub struct Allocation {
     pub len: u64,
 }
 
+/// How it is found out whether a file can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trial {
+    /// By making one.
+    Made,
+    /// By the rights of the directory, which costs little: some file systems refuse more than these say.
+    Rights,
+}
+
 /// How bytes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Putting {
@@ -159,6 +168,9 @@ pub trait Disk: Send + Sync {
 
     /// Makes a regular file that was not there (EEXIST) and opens it for reading and writing.
     fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>>;
+
+    /// Fails as [`Disk::create`] would. Leaves nothing, and the directory's time where the file system lets it.
+    fn try_create(&self, place: Place<'_>, trial: Trial, caller: Caller) -> Result<()>;
 
     /// Opens a regular file for writing, and for reading where that is allowed.
     fn open(&self, path: &Path, id: FileId) -> Result<Arc<dyn DiskFile>>;

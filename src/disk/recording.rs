@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use super::local::LocalDisk;
 use super::{
     Allocation, Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Putting, Renaming, Target,
-    XattrSetting,
+    Trial, XattrSetting,
 };
 use crate::error::{Error, Result};
 use crate::source::local::LocalStore;
@@ -186,6 +186,10 @@ impl Disk for RecordingDisk {
     fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>> {
         let file = self.disk.create(place, mode, caller)?;
         Ok(self.opened(file, |writer| Change::Create(path_of(place), mode, writer)))
+    }
+
+    fn try_create(&self, place: Place<'_>, trial: Trial, caller: Caller) -> Result<()> {
+        self.disk.try_create(place, trial, caller)
     }
 
     fn open(&self, path: &Path, id: FileId) -> Result<Arc<dyn DiskFile>> {

@@ -48,6 +48,7 @@ impl Stage {
             commit_logged: pending,
             short_until: 0,
             may_return: false,
+            could_be_made: true,
             has_log: Arc::new(AtomicBool::new(true)),
             writer: Some(writer),
         };

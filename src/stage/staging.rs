@@ -12,6 +12,7 @@ use super::StagedArray;
 use super::layer::{Layer, Written, no_array};
 use super::log::{Base, LogSpot, LogWriter, Record};
 use super::slab::{LARGEST_SLAB, Lender, StageMemory};
+use crate::disk::Trial;
 use crate::error::{Error, Result};
 use crate::memory::no_memory;
 use crate::source::Timestamp;
@@ -56,6 +57,8 @@ pub(super) struct StageLog {
     pub(super) short_until: u64,
     /// Whether the last one was removed, and that may not have reached the disk.
     pub(super) may_return: bool,
+    /// Whether one could be made when that was tried last.
+    pub(super) could_be_made: bool,
 }
 
 pub(super) struct StageLayers {
@@ -87,6 +90,7 @@ impl Stage {
             commit_logged: false,
             short_until: 0,
             may_return: false,
+            could_be_made: false,
         };
         Stage::assembled(log, layers, memory, None)
     }
@@ -275,11 +279,17 @@ impl Stage {
 
     /// Fails if no log can be made where there is none.
     pub fn check_log(&self) -> Result<()> {
-        let log = self.lock_log();
-        match log.writer {
-            Some(_) => Ok(()),
-            None => LogWriter::try_out(&log.spot),
+        let mut log = self.lock_log();
+        if log.writer.is_some() {
+            return Ok(());
         }
+        let trial = match log.could_be_made {
+            true => Trial::Rights,
+            false => Trial::Made,
+        };
+        let tried = LogWriter::try_out(&log.spot, trial);
+        log.could_be_made = tried.is_ok();
+        tried
     }
 
     /// Whether it leaves nothing behind: there is nothing to commit, and no log.
@@ -317,6 +327,8 @@ impl Stage {
         if let Some(writer) = &log.writer {
             writer.moved(&spot);
         }
+        // What could be made there need not be possible here.
+        log.could_be_made &= log.spot.directory_id == spot.directory_id;
         log.spot = spot;
     }
 

@@ -113,7 +113,7 @@ impl OpenArray {
                 Ok(replied) => return replied,
                 // The old file had been closed, and a commit has put another one at its place.
                 Err((_, unused)) if self.array.is_replaced(&stored) => reply = unused,
-                Err((e, unused)) => return unused(Err(e)),
+                Err((e, unused)) => return unused(Err(self.array.told(e))),
             }
         }
     }

@@ -3,9 +3,10 @@
 //! A handle outlives commits: each replaces what is stored beneath it, and nothing that is shown. In a mount that cannot be
 //! written nothing is ever replaced. Used by `open_file`, and by `staged`, which replaces.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::array::read::CachedArray;
+use crate::error::Error;
 
 /// What is stored of a version.
 #[derive(Default, Clone)]
@@ -17,11 +18,30 @@ struct StoredLocks {
     bytes: RwLock<()>,
     /// Held by whoever puts new files at the place of the old ones, until handles show them.
     publishing: Mutex<()>,
+    /// Why a commit has changed files in place in part and could not go on.
+    half_changed: OnceLock<Error>,
 }
 
 impl StoredBytes {
     fn read(&self) -> RwLockReadGuard<'_, ()> {
         self.0.bytes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Files have been changed in part, for this reason.
+    pub(crate) fn note_half_changed(&self, why: Error) {
+        self.0.half_changed.get_or_init(|| why);
+    }
+
+    pub(crate) fn half_changed(&self) -> Option<&Error> {
+        self.0.half_changed.get()
+    }
+
+    /// What is told of an error: what we have half changed ourselves, nobody else has.
+    pub(crate) fn told(&self, e: Error) -> Error {
+        match (&e, self.half_changed()) {
+            (Error::Changed { .. }, Some(why)) => why.clone(),
+            _ => e,
+        }
     }
 
     /// Runs `publish`, which puts new files at the place of the old ones and has handles show them.
@@ -100,6 +120,11 @@ impl SharedArray {
     pub(crate) fn is_replaced(&self, shown: &Arc<CachedArray>) -> bool {
         let now = self.stored.while_publishing(|| self.now());
         !Arc::ptr_eq(shown, &now)
+    }
+
+    /// Why something could not be read.
+    pub(crate) fn told(&self, e: Error) -> Error {
+        self.stored.told(e)
     }
 
     pub(crate) fn replace(&self, array: CachedArray) {

@@ -93,8 +93,7 @@ pub(crate) struct StagedContainer {
     rewrite: Mutex<Arc<dyn Rewrite>>,
     /// Moves that had been made when the stage was last told where the container lies.
     pub(crate) followed: AtomicU64,
-    /// What a commit failed with that was half done.
-    failed: Mutex<Option<Error>>,
+    stored: StoredBytes,
     base: Mutex<Arc<OpenContainer>>,
     /// What was last told of it, and of which edition.
     pub(crate) told: Mutex<Option<(u64, Arc<Restated>)>>,
@@ -109,7 +108,7 @@ impl StagedContainer {
             stage,
             rewrite: Mutex::new(rewrite),
             followed: AtomicU64::new(0),
-            failed: Mutex::default(),
+            stored: StoredBytes::default(),
             base: Mutex::new(base),
             told: Mutex::default(),
             replacing: Mutex::default(),
@@ -132,20 +131,16 @@ impl StagedContainer {
         Arc::clone(&lock(&self.rewrite))
     }
 
-    /// Notes what a commit has failed with, and says what is told of it: what we have half changed ourselves, nobody else has.
+    /// Notes what a commit has failed with, and says what is told of it.
     pub(crate) fn note_failure(&self, e: Error) -> Error {
-        let mut failed = lock(&self.failed);
-        if self.stage.is_half_done() && failed.is_none() {
-            *failed = Some(e.clone());
+        if self.stage.is_half_done() {
+            self.stored.note_half_changed(e.clone());
         }
-        match (&e, &*failed) {
-            (Error::Changed { .. }, Some(failed)) => failed.clone(),
-            _ => e,
-        }
+        self.stored.told(e)
     }
 
     fn half_done(&self) -> Option<Unsettled> {
-        let why = lock(&self.failed).clone()?;
+        let why = self.stored.half_changed().cloned()?;
         let log = UnsettledLog::Pending;
         Some(Unsettled { why, log })
     }
@@ -229,7 +224,10 @@ impl Staged {
         if let Some(container) = &*now {
             return Ok(Arc::clone(container));
         }
-        let container = Arc::new(begin()?);
+        let container = Arc::new(StagedContainer {
+            stored: self.stored.clone(),
+            ..begin()?
+        });
         *now = Some(Arc::clone(&container));
         drop(now);
         self.stored.while_nobody_reads(|| self.show(cache))?;

@@ -19,7 +19,7 @@ use super::read::RECOVERED;
 use super::record::{self, BEFORE_BYTES, Begin, CommitRecord, HEADER, Record, RecordHeader};
 use super::{Base, FoundLog, LogBytes, LogSpot, LogState, log_names, read_log};
 use crate::disk::reopened::{Hooks, ReopenedFile};
-use crate::disk::{Caller, DiskFile, Place, Putting, Target};
+use crate::disk::{Caller, DiskFile, Place, Putting, Target, Trial};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 use crate::source::on_descriptor;
@@ -115,11 +115,18 @@ impl LogWriter {
         self.put_payload(record::BEGIN, &record::encode(&begin)?)
     }
 
-    /// Makes the file of a log, and removes it.
-    pub(in crate::stage) fn try_out(spot: &LogSpot) -> Result<()> {
-        let (name, _) = create_file(spot)?;
-        let remove = || spot.disk.unlink(spot.place(&name));
-        remove().or_else(|_| remove())
+    /// Fails if no log could be made.
+    pub(in crate::stage) fn try_out(spot: &LogSpot, trial: Trial) -> Result<()> {
+        let try_name = |name: &OsStr| spot.disk.try_create(spot.place(name), trial, spot.owner);
+        let mut taken = None;
+        for name in log_names(&spot.container) {
+            match try_name(&name) {
+                Err(e) if e.is_already_there() && !is_left_over(spot, &name) => taken = Some(e),
+                Err(e) if !e.is_already_there() => return Err(e),
+                _ => return Ok(()),
+            }
+        }
+        Err(taken.unwrap_or(Error::NotFound))
     }
 
     /// Goes on with a log that was read, behind its last record.
@@ -489,11 +496,15 @@ fn create_named(spot: &LogSpot, name: &OsStr) -> Result<Arc<dyn DiskFile>> {
         Err(e) if e.is_already_there() => e,
         made => return made,
     };
-    match read_log(&spot.of(), name) {
-        // Nothing in it ever reached the disk: a crash has left it.
-        Ok(FoundLog::Nothing) if spot.disk.unlink(spot.place(name)).is_ok() => create(),
-        _ => Err(taken),
+    match is_left_over(spot, name) && spot.disk.unlink(spot.place(name)).is_ok() {
+        true => create(),
+        false => Err(taken),
     }
+}
+
+/// A crash has left it, and nothing in it ever reached the disk.
+fn is_left_over(spot: &LogSpot, name: &OsStr) -> bool {
+    matches!(read_log(&spot.of(), name), Ok(FoundLog::Nothing))
 }
 
 /// Random, with room for all that will come.

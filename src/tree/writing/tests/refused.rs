@@ -1,14 +1,15 @@
 //! Where no log can be made, and where the disk is dead: what is told, and when.
 
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::{NOBODY, ground, tree_with};
+use super::{NOBODY, ground, tree_of, tree_with};
 use crate::commit::Preference;
 use crate::disk::Putting;
 use crate::disk::failing::{FailingDisk, Failure};
 use crate::error::Error;
 use crate::live::ContainerSettings;
-use crate::tree::Tree;
+use crate::tree::{PageCache, Tree};
 
 fn code(e: &Error) -> Option<i32> {
     match e {
@@ -57,10 +58,31 @@ fn where_no_log_can_be_made_opening_for_writing_is_refused() {
     }
 }
 
+/// Whether a log can be made is found out without one, where there are files without names.
+#[test]
+fn opening_for_writing_leaves_the_directory_as_it_is() {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let directory = ground();
+    let flags = OFlags::TMPFILE | OFlags::RDWR;
+    if openat(CWD, directory.path(), flags, Mode::RUSR).is_err() {
+        return;
+    }
+    let before = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let opened = std::fs::File::open(directory.path()).unwrap();
+    opened.set_modified(before).unwrap();
+    let tree = tree_of(directory.path(), |disk| disk);
+    let inode = tree.inode("one.blp/data").unwrap();
+    for _ in 0..3 {
+        let handle = tree.open_for_writing(inode).unwrap().handle;
+        tree.close(handle).unwrap();
+    }
+    assert_eq!(opened.metadata().unwrap().modified().unwrap(), before);
+}
+
 /// What we have half changed ourselves nobody else has changed.
 #[test]
 fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
-    let mut deaths = 0;
+    let (mut deaths, mut unread) = (0, 0);
     for preference in [Preference::Replace, Preference::InPlace] {
         for call in 1.. {
             let directory = ground();
@@ -89,8 +111,14 @@ fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
                 // Only the first close commits.
                 tree.close(handle).unwrap();
             }
+            let read = |bytes: crate::error::Result<&[u8]>| bytes.map(drop);
+            let read = tree.read(handle, 0, 1 << 20, PageCache::Bypassed, read);
+            if read.is_err() {
+                told(read);
+                unread += 1;
+            }
             deaths += 1;
         }
     }
-    assert!(deaths > 15, "{deaths}");
+    assert!(deaths > 15 && unread > 0, "{deaths}, {unread}");
 }

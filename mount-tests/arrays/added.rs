@@ -7,11 +7,13 @@ use std::path::Path;
 use rustix::process::Signal;
 
 use super::{container, hidden, stored};
+use crate::harness::mounted::Mounted;
 use crate::harness::place::Place;
 use crate::harness::process::{arrayfs, send};
 use crate::harness::reads::assert_content;
 use crate::harness::tools::{shell, tools};
-use crate::harness::wait_until;
+use crate::harness::writers::Bloscpack;
+use crate::harness::{scratch_directory, wait_until};
 
 const PLAIN: &[u8] = b"what the array holds";
 
@@ -215,4 +217,31 @@ fn an_array_that_was_removed_by_itself_is_named_at_unmount() {
     let told = arrayfs([Path::new("umount"), mounted.path()]).success();
     assert!(!told.stderr.contains("is there again"), "{}", told.stderr);
     mounted.assert_ends();
+}
+
+/// By whatever the mount is ended: the log of the daemon says it, too.
+#[test]
+fn an_array_that_was_removed_by_itself_is_named_in_the_log() {
+    let source = scratch_directory();
+    let directory = scratch_directory();
+    let log = directory.path().join("log");
+    for name in ["x.blp", "y.blp", "z.blp"] {
+        Bloscpack::default().write(&source.path().join(name), PLAIN);
+    }
+    let option = format!("log={}", log.display());
+    let mounted = Mounted::new(source.path(), &["rw", &option]);
+    let script = "rm x.blp/data y.blp/data; printf new > y.blp/data; rm -r z.blp";
+    shell(mounted.path(), script, &[]);
+    send(mounted.daemon(), Signal::TERM);
+    mounted.assert_ends();
+    let text = std::fs::read_to_string(&log).unwrap();
+    let told: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("is there again"))
+        .collect();
+    let stored = source.path().join("x.blp/data");
+    assert!(
+        matches!(told[..], [line] if line.contains(" WARN ") && line.contains(stored.to_str().unwrap())),
+        "{text}"
+    );
 }

@@ -6,7 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, XattrFlags, fallocate, listxattr, removexattr, setxattr};
+use rustix::io::Errno;
 use serde_json::Value;
 
 use super::{assert_stored, both_ways, container, written_by_dd};
@@ -28,7 +29,46 @@ both_ways![
     a_file_without_offsets_grows,
     a_hole_is_zeros,
     a_terabyte_of_zeros_takes_no_room,
+    a_file_renamed_over_an_array_gives_it_its_shape_at_once,
 ];
+
+/// For a second the kernel goes on taking the array's name for the file that was renamed over it.
+fn a_file_renamed_over_an_array_gives_it_its_shape_at_once(place: &Place) {
+    const SHAPE: &str = "user.arrayfs.shape";
+    copy(place, NUMPY);
+    let (array, new) = (place.join("x.blp/data"), place.join("x.blp/.data"));
+    let plain = std::fs::read(&array).unwrap();
+    let before = numpy_shape(&place.stored("x.blp"));
+    let row = plain.len() / before[0] as usize;
+    let put = |rows: usize| {
+        std::fs::write(&new, vec![rows as u8; rows * row]).unwrap();
+        std::fs::rename(&new, &array).unwrap();
+    };
+    let assert_shape = |rows: usize| {
+        let shown = xattr(&array, SHAPE).unwrap();
+        let shape = [&[rows as u64], &before[1..]].concat();
+        assert_eq!(serde_json::from_str::<Vec<u64>>(&shown).unwrap(), shape);
+    };
+    for rows in [1, 4] {
+        put(rows);
+        assert_shape(rows);
+    }
+    put(2);
+    let mut names = vec![0; 4096];
+    let n = listxattr(&array, &mut names[..]).unwrap();
+    let mut names = names[..n].split(|byte| *byte == 0);
+    assert!(names.any(|name| name == SHAPE.as_bytes()));
+    put(3);
+    let (dtype, value) = ("user.arrayfs.dtype", "int64");
+    setxattr(&array, dtype, value.as_bytes(), XattrFlags::empty()).unwrap();
+    assert_eq!(xattr(&array, dtype).unwrap(), value);
+    assert_shape(3);
+    put(5);
+    let removed = removexattr(&array, "user.none");
+    assert_eq!(removed, Err(Errno::ROFS), "as of any array");
+    assert_stored(&place.stored("x.blp"), &vec![5; 5 * row]);
+    assert_eq!(numpy_shape(&place.stored("x.blp"))[0], 5);
+}
 
 fn a_terabyte_of_zeros_takes_no_room(place: &Place) {
     const TERABYTE: u64 = 1 << 40;

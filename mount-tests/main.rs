@@ -3,7 +3,6 @@
 //! Every test starts its own daemon on its own directories, so they run side by side. Containers come
 //! from the golden corpus (`golden/`) or are written here with known content from seeded generators.
 
-mod arrays;
 mod attributes;
 mod blosc_chunks;
 mod change;
@@ -21,7 +20,6 @@ mod killed_daemon;
 mod life_cycle;
 mod listing;
 mod many;
-mod matrices;
 mod memory;
 mod model;
 mod names;
@@ -43,4 +41,6 @@ mod system_log;
 mod tree;
 mod who_writes;
 mod worker;
+mod write_bloscpack;
+mod write_bpcells;
 mod writing;

@@ -180,19 +180,13 @@ fn the_stage_knows_arrays_and_where_its_log_lies() {
 }
 
 #[test]
-fn the_cache_knows_errors_memory_and_block_numbers_alone() {
-    assert_uses_only("cache", &["array", "error", "memory"]);
-    for file in sources("src/cache") {
-        for (at, found) in file.code().match_indices("crate::array::") {
-            let rest = &file.code()[at + found.len()..];
-            assert_eq!(identifier(rest), "BlockId", "{}", file.path.display());
-        }
-    }
+fn the_cache_knows_errors_and_memory_alone() {
+    assert_uses_only("cache", &["error", "memory"]);
 }
 
 #[test]
-fn arrays_know_the_cache_memory_and_errors_alone() {
-    assert_uses_only("array", &["cache", "error", "memory"]);
+fn arrays_know_the_cache_memory_workers_and_errors_alone() {
+    assert_uses_only("array", &["cache", "error", "memory", "workers"]);
 }
 
 #[test]
@@ -237,6 +231,7 @@ fn the_life_of_containers_knows_no_tree() {
             "memory",
             "source",
             "stage",
+            "workers",
         ],
     );
 }

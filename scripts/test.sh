@@ -153,7 +153,7 @@ dependencies() {
 slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fsx round_trip orders:: little_memory)
 
 # Writes always, or never mounts: whether a run mounts read-only cannot matter to these.
-writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: arrays:: matrices::)
+writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: write_bloscpack:: write_bpcells::)
 
 [ "$quick" ] || dependencies
 build --bins

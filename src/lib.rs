@@ -22,6 +22,7 @@ mod pipeline;
 mod source;
 mod stage;
 mod tree;
+mod workers;
 
 /// The codecs that benchmarks measure, and for which tests read and write blocks.
 pub mod decoders {

@@ -25,9 +25,7 @@ use crate::memory::block::Block;
 use crate::memory::{Scratch, set_aside};
 use dtype::Dtype;
 
-/// A block of an array, numbered by its format: what is decoded at once and cached as one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BlockId(pub u64);
+pub use crate::cache::BlockId;
 
 /// Order of the elements of a multidimensional array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,12 +9,10 @@
 //! processor's caches when the next blocks are decoded into it.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::JoinHandle;
-
-use crossbeam_channel::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::read::CachedArray;
+use crate::workers::Workers;
 
 /// The kernel's own read-ahead asks out of order, by about this much.
 const DISORDER: u64 = 1 << 20;
@@ -127,69 +125,33 @@ fn pass(state: &mut ReaderPosition) -> Option<Range<u64>> {
     Some(from..to)
 }
 
-struct Ordered {
-    array: Weak<CachedArray>,
-    range: Range<u64>,
-}
+/// Tasks that wait at most; a reader who is that far ahead is not helped by more.
+const WAITING: usize = 256;
 
 /// The threads that decode ahead. Dropping them ends the threads.
-pub struct ReadAheadWorkers {
-    queue: Option<Sender<Ordered>>,
-    threads: Vec<JoinHandle<()>>,
-}
+pub struct ReadAheadWorkers(Workers);
 
 impl ReadAheadWorkers {
     pub fn new(threads: usize) -> std::io::Result<Self> {
-        let (queue, tasks) = crossbeam_channel::bounded(256);
-        let threads = (0..threads)
-            .map(|i| {
-                let tasks = tasks.clone();
-                std::thread::Builder::new()
-                    .name(format!("readahead-{i}"))
-                    .spawn(move || work(&tasks))
-            })
-            .collect::<std::io::Result<_>>()?;
-        Ok(ReadAheadWorkers {
-            queue: Some(queue),
-            threads,
-        })
+        Workers::new("readahead", threads, WAITING).map(ReadAheadWorkers)
     }
 
     /// Orders a range of the array's own bytes.
     pub fn order(&self, array: &Arc<CachedArray>, range: Range<u64>) {
-        let Some(queue) = &self.queue else { return };
         let mut at = range.start;
         while at < range.end {
             let end = (at - at % TASK + TASK).min(range.end);
-            let task = Ordered {
-                array: Arc::downgrade(array),
-                range: at..end,
+            let array = Arc::downgrade(array);
+            // The file may have been closed meanwhile. What cannot be decoded the reader meets, and reports.
+            let decode = move || {
+                if let Some(array) = array.upgrade() {
+                    array.prefetch(at..end);
+                }
             };
-            if queue.try_send(task).is_err() {
+            if !self.0.order(decode) {
                 return;
             }
             at = end;
-        }
-    }
-}
-
-impl Drop for ReadAheadWorkers {
-    fn drop(&mut self) {
-        self.queue = None;
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn work(tasks: &Receiver<Ordered>) {
-    while let Ok(task) = tasks.recv() {
-        // The file may have been closed meanwhile.
-        if let Some(array) = task.array.upgrade() {
-            let range = task.range;
-            // A panic in a decoder must not cost the worker; the reader will meet it and report it.
-            let decode = std::panic::AssertUnwindSafe(|| array.prefetch(range));
-            let _ = std::panic::catch_unwind(decode);
         }
     }
 }

@@ -14,7 +14,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use crate::array::BlockId;
 use crate::error::Result;
 use crate::memory::Scratch;
 use crate::memory::block::{Block, Workspace};
@@ -31,6 +30,10 @@ pub struct VersionId(pub u64);
 /// Number of an array within its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ArrayIndex(pub u32);
+
+/// A block of an array, numbered by its format: what is decoded at once and cached as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockId(pub u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockKey {

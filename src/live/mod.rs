@@ -6,7 +6,6 @@
 //! Assumes that whoever asks may do what is asked for. Used by `tree`, which shows containers in a mount,
 //! and by `arrayfs stage commit`, which settles one that is not mounted ([`unmounted`]).
 
-pub mod background;
 pub mod committing;
 pub mod container;
 pub mod creation;
@@ -35,13 +34,13 @@ use crate::error::{Error, Result};
 use crate::memory::budget::Reclaim;
 use crate::source::Store;
 use crate::stage::StageMemory;
+use crate::workers::Workers;
 
 pub use committing::due::{Later, Pacing};
 pub use container::LiveContainer;
 pub use creation::packing::InUse;
 pub use places::{ContainerId, Places};
 
-use background::BackgroundWorkers;
 use committing::due::DueCommits;
 use creation::newness::NewContainers;
 use staged::remembered::StagedVersions;
@@ -72,12 +71,21 @@ pub struct Containers {
     settings: ContainerSettings,
     /// Memory for what is written to arrays; none where containers are only read.
     stage_memory: Option<Arc<StageMemory>>,
-    background: Option<BackgroundWorkers>,
+    background: Option<Workers>,
     versions: Versions,
     /// Those of which something is staged.
     staged: StagedVersions,
     due: DueCommits,
     pub(crate) new: NewContainers,
+}
+
+/// Tasks that wait for each background thread at most: more are better left to a commit, which has all
+/// cores.
+const WAITING_EACH: usize = 2;
+
+fn background() -> Workers {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    Workers::as_many("background", cores, cores * WAITING_EACH)
 }
 
 impl Containers {
@@ -98,7 +106,7 @@ impl Containers {
             places,
             settings,
             stage_memory: is_writable.then(|| StageMemory::new(Arc::clone(cache.budget()))),
-            background: is_writable.then(BackgroundWorkers::new),
+            background: is_writable.then(background),
             cache,
             versions,
             staged: StagedVersions::default(),

@@ -7,11 +7,11 @@ use std::os::unix::fs::FileExt;
 
 use super::raw::Raw;
 use super::{assert_stored, contents, encode, names, open, state};
-use crate::arrays::written_by_dd;
 use crate::harness::process::nobody_starts;
 use crate::harness::seeded::Seeded;
 use crate::harness::small_disk::SmallDisk;
 use crate::harness::{is_root, within_patience};
+use crate::write_bloscpack::written_by_dd;
 
 const ENTRIES: usize = 400_000;
 const BYTES: usize = 4 * ENTRIES;

@@ -101,7 +101,7 @@ fn place_with<'a>(containers: &[(&str, &'a Raw)]) -> Place {
 }
 
 /// What the container holds, as soon as it is committed: at the close that a test makes, unless another test has started a
-/// program meanwhile (see `arrays::assert_stored`).
+/// program meanwhile (see `write_bloscpack::assert_stored`).
 #[track_caller]
 fn assert_stored(container: &Path, expected: &Raw) {
     wait_stored(container, expected);

@@ -9,11 +9,11 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender};
 
-type Task = Box<dyn FnOnce() + Send>;
+type BackgroundTask = Box<dyn FnOnce() + Send>;
 
 /// The threads. Dropping them ends the threads, after what they have taken up.
 pub struct Workers {
-    queue: Option<Sender<Task>>,
+    queue: Option<Sender<BackgroundTask>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -35,7 +35,7 @@ impl Workers {
         workers
     }
 
-    fn idle(waiting: usize) -> (Workers, Receiver<Task>) {
+    fn idle(waiting: usize) -> (Workers, Receiver<BackgroundTask>) {
         let (queue, tasks) = crossbeam_channel::bounded(waiting);
         let workers = Workers {
             queue: Some(queue),
@@ -60,7 +60,11 @@ impl Drop for Workers {
     }
 }
 
-fn start(name: &str, number: usize, tasks: &Receiver<Task>) -> io::Result<JoinHandle<()>> {
+fn start(
+    name: &str,
+    number: usize,
+    tasks: &Receiver<BackgroundTask>,
+) -> io::Result<JoinHandle<()>> {
     let tasks = tasks.clone();
     let thread = std::thread::Builder::new().name(format!("{name}-{number}"));
     thread.spawn(move || {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use super::StagedArray;
 use super::layer::{Layer, Written, no_array};
-use super::log::{Base, LogSpot, LogWriter, Record};
+use super::log::{Base, LogSpot, LogWriter, Record, try_to_create};
 use super::slab::{LARGEST_SLAB, Lender, StageMemory};
 use crate::disk::Trial;
 use crate::error::{Error, Result};
@@ -287,7 +287,7 @@ impl Stage {
             true => Trial::Rights,
             false => Trial::Made,
         };
-        let tried = LogWriter::try_out(&log.spot, trial);
+        let tried = try_to_create(&log.spot, trial);
         log.could_be_made = tried.is_ok();
         tried
     }

@@ -79,7 +79,7 @@ impl Tree {
 
     /// A file that was renamed over an array has no name any more, but the kernel goes on taking the array's name for it:
     /// it is to look again.
-    fn without_names(&self, inode: InodeId, missing: Error) -> Error {
+    pub(super) fn without_names(&self, inode: InodeId, missing: Error) -> Error {
         match self.inodes.paths(inode).is_empty() {
             true => self.unseen(inode),
             false => missing,

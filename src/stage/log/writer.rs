@@ -5,6 +5,7 @@
 //! are there when records come. Zeros are written, not allocated: the first write to an allocated range changes metadata.
 
 mod anew;
+mod file;
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
@@ -12,18 +13,17 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-
 use super::read::RECOVERED;
 use super::record::{self, BEFORE_BYTES, Begin, CommitRecord, HEADER, Record, RecordHeader};
-use super::{Base, FoundLog, LogBytes, LogSpot, LogState, log_names, read_log};
-use crate::disk::reopened::{Hooks, ReopenedFile};
-use crate::disk::{Caller, DiskFile, Place, Putting, Target, Trial};
+use super::{Base, LogBytes, LogSpot, LogState, log_names};
+use crate::disk::reopened::ReopenedFile;
+use crate::disk::{Caller, DiskFile, Place, Putting, Target};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
-use crate::source::on_descriptor;
 use crate::stage::StagedArray;
+use file::{create_file, opened};
+
+pub(in crate::stage) use file::try_to_create;
 
 /// How far the file is filled with zeros ahead, the first time and at most.
 const ROOM: u64 = 64 << 10;
@@ -113,20 +113,6 @@ impl LogWriter {
         };
         self.check_owner()?;
         self.put_payload(record::BEGIN, &record::encode(&begin)?)
-    }
-
-    /// Fails if no log could be made.
-    pub(in crate::stage) fn try_out(spot: &LogSpot, trial: Trial) -> Result<()> {
-        let try_name = |name: &OsStr| spot.disk.try_create(spot.place(name), trial, spot.owner);
-        let mut taken = None;
-        for name in log_names(&spot.container) {
-            match try_name(&name) {
-                Err(e) if e.is_already_there() && !is_left_over(spot, &name) => taken = Some(e),
-                Err(e) if !e.is_already_there() => return Err(e),
-                _ => return Ok(()),
-            }
-        }
-        Err(taken.unwrap_or(Error::NotFound))
     }
 
     /// Goes on with a log that was read, behind its last record.
@@ -441,70 +427,6 @@ impl LogSpot {
             name,
         }
     }
-}
-
-/// A log is locked while it is open: one writes. As long as it is closed the source's lock keeps others out.
-const LOCKED: Hooks = Hooks {
-    opened: lock,
-    closing: unlock,
-};
-
-/// Where a file system has no locks nobody else is noticed.
-fn lock(file: &dyn DiskFile) -> Result<()> {
-    let lock = FlockOperation::NonBlockingLockExclusive;
-    let locked = on_descriptor(file.source(), |fd| {
-        rustix::io::retry_on_intr(|| flock(fd, lock))
-    });
-    match locked {
-        Ok(Err(e @ Errno::WOULDBLOCK)) => Err(Error::io(
-            "another process writes to the log of the stage",
-            e,
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Closing would not do: a process that is just being started has the file open too until it runs its program.
-fn unlock(file: &dyn DiskFile) {
-    let unlocked = on_descriptor(file.source(), |fd| flock(fd, FlockOperation::Unlock));
-    if let Ok(Err(e)) = unlocked {
-        log::debug!("a log stays locked: {e}");
-    }
-}
-
-/// A log that is written from now on.
-fn opened(spot: &LogSpot, name: &OsStr, file: Arc<dyn DiskFile>) -> Result<Arc<ReopenedFile>> {
-    ReopenedFile::new(&spot.disk, spot.directory.join(name), file, LOCKED)
-}
-
-/// The file of a log, and the name that it has got.
-fn create_file(spot: &LogSpot) -> Result<(OsString, Arc<dyn DiskFile>)> {
-    let mut taken = None;
-    for name in log_names(&spot.container) {
-        match create_named(spot, &name) {
-            Ok(file) => return Ok((name, file)),
-            Err(e) if e.is_already_there() => taken = Some(e),
-            Err(e) => return Err(e),
-        }
-    }
-    Err(taken.unwrap_or(Error::NotFound))
-}
-
-fn create_named(spot: &LogSpot, name: &OsStr) -> Result<Arc<dyn DiskFile>> {
-    let create = || spot.disk.create(spot.place(name), 0o600, spot.owner);
-    let taken = match create() {
-        Err(e) if e.is_already_there() => e,
-        made => return made,
-    };
-    match is_left_over(spot, name) && spot.disk.unlink(spot.place(name)).is_ok() {
-        true => create(),
-        false => Err(taken),
-    }
-}
-
-/// A crash has left it, and nothing in it ever reached the disk.
-fn is_left_over(spot: &LogSpot, name: &OsStr) -> bool {
-    matches!(read_log(&spot.of(), name), Ok(FoundLog::Nothing))
 }
 
 /// Random, with room for all that will come.

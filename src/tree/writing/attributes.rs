@@ -258,7 +258,13 @@ impl Tree {
             Node::Container(_) | Node::Entry(..) => Err(Error::ReadOnly),
             // It would be lost when this is packed.
             _ if self.stay_in_new(inode).is_some() => Err(Error::Unsupported),
-            _ => self.with_target(inode, &node, |target, _| change(disk, target)),
+            _ => {
+                let changed = self.with_target(inode, &node, |target, _| change(disk, target));
+                changed.map_err(|e| match e.is_not_found() {
+                    true => self.without_names(inode, e),
+                    false => e,
+                })
+            }
         }
     }
 }

@@ -59,7 +59,8 @@ impl Tree {
 
     /// How the new container is made in which a file is an array.
     fn creation_of_draft(&self, inode: InodeId) -> Result<&'static dyn Creation> {
-        let parent = self.inodes.parent(inode).ok_or_else(not_an_array)?;
+        let unnamed = || self.without_names(inode, not_an_array());
+        let parent = self.inodes.parent(inode).ok_or_else(unnamed)?;
         let above = self.inodes.get(parent)?;
         let container = above.container().filter(|of| of.new.is_new());
         let format = container.map(|container| container.known().recognised.format);

@@ -93,7 +93,7 @@ fn whichever_call_of_a_commit_fails_nothing_is_lost() {
 fn whichever_call_of_a_commit_of_several_files_fails_nothing_is_lost() {
     let runs = runs_of(matrices::SCENARIOS);
     let ends = |run: &Run| run.scenario.errors == 0 && run.scenario.name != matrices::STAYS;
-    fail_each(runs.filter(ends), 300, 60);
+    fail_each(runs.filter(ends), 300, 55);
 }
 
 #[test]

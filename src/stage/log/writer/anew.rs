@@ -1,6 +1,7 @@
 //! A log that is written anew beside the one there is, and takes its name. Used by `stage::compaction`.
 
 use super::LogWriter;
+use super::file::opened;
 use crate::disk::{DiskFile, Renaming, Target};
 use crate::error::Result;
 use crate::stage::log::{Base, LogSpot, new_name};
@@ -20,7 +21,7 @@ impl LogWriter {
             _ => {}
         }
         let file = spot.disk.create(place, 0o600, spot.owner)?;
-        let file = super::opened(spot, &name, file)?;
+        let file = opened(spot, &name, file)?;
         let mut writer =
             LogWriter::of(file, self.name.clone(), spot.owner, super::first_sequence());
         match writer.begin(spot, base, arrays) {

@@ -1,0 +1,97 @@
+//! The file of a log: made under the first name that can be had, locked while it is open.
+//!
+//! What lies under a name already is somebody's, or was not recovered, and stays. Used by [`super`].
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::super::{FoundLog, LogSpot, log_names, read_log};
+use crate::disk::reopened::{Hooks, ReopenedFile};
+use crate::disk::{DiskFile, Trial};
+use crate::error::{Error, Result};
+use crate::source::on_descriptor;
+
+/// A log is locked while it is open: one writes. As long as it is closed the source's lock keeps others out.
+const LOCKED: Hooks = Hooks {
+    opened: lock,
+    closing: unlock,
+};
+
+/// Where a file system has no locks nobody else is noticed.
+fn lock(file: &dyn DiskFile) -> Result<()> {
+    let lock = FlockOperation::NonBlockingLockExclusive;
+    let locked = on_descriptor(file.source(), |fd| {
+        rustix::io::retry_on_intr(|| flock(fd, lock))
+    });
+    match locked {
+        Ok(Err(e @ Errno::WOULDBLOCK)) => Err(Error::io(
+            "another process writes to the log of the stage",
+            e,
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Closing would not do: a process that is just being started has the file open too until it runs its program.
+fn unlock(file: &dyn DiskFile) {
+    let unlocked = on_descriptor(file.source(), |fd| flock(fd, FlockOperation::Unlock));
+    if let Ok(Err(e)) = unlocked {
+        log::debug!("a log stays locked: {e}");
+    }
+}
+
+/// A log that is written from now on.
+pub(super) fn opened(
+    spot: &LogSpot,
+    name: &OsStr,
+    file: Arc<dyn DiskFile>,
+) -> Result<Arc<ReopenedFile>> {
+    ReopenedFile::new(&spot.disk, spot.directory.join(name), file, LOCKED)
+}
+
+/// The file of a log, and the name that it has got.
+pub(super) fn create_file(spot: &LogSpot) -> Result<(OsString, Arc<dyn DiskFile>)> {
+    let mut taken = None;
+    for name in log_names(&spot.container) {
+        match create_named(spot, &name) {
+            Ok(file) => return Ok((name, file)),
+            Err(e) if e.is_already_there() => taken = Some(e),
+            Err(e) => return Err(e),
+        }
+    }
+    Err(taken.unwrap_or(Error::NotFound))
+}
+
+fn create_named(spot: &LogSpot, name: &OsStr) -> Result<Arc<dyn DiskFile>> {
+    let create = || spot.disk.create(spot.place(name), 0o600, spot.owner);
+    let taken = match create() {
+        Err(e) if e.is_already_there() => e,
+        made => return made,
+    };
+    match is_left_over(spot, name) && spot.disk.unlink(spot.place(name)).is_ok() {
+        true => create(),
+        false => Err(taken),
+    }
+}
+
+/// A crash has left it, and nothing in it ever reached the disk.
+fn is_left_over(spot: &LogSpot, name: &OsStr) -> bool {
+    matches!(read_log(&spot.of(), name), Ok(FoundLog::Nothing))
+}
+
+/// Fails if no log could be made.
+pub(in crate::stage) fn try_to_create(spot: &LogSpot, trial: Trial) -> Result<()> {
+    let try_name = |name: &OsStr| spot.disk.try_create(spot.place(name), trial, spot.owner);
+    let mut taken = None;
+    for name in log_names(&spot.container) {
+        match try_name(&name) {
+            Err(e) if e.is_already_there() && !is_left_over(spot, &name) => taken = Some(e),
+            Err(e) if !e.is_already_there() => return Err(e),
+            _ => return Ok(()),
+        }
+    }
+    Err(taken.unwrap_or(Error::NotFound))
+}

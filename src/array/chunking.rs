@@ -1,28 +1,41 @@
 //! Which bytes of an array lie in which chunks: what is stored as one, or encoded as one.
 //!
-//! Where chunks are stretches of the array it is a division ([`EvenChunks`]); in more dimensions a chunk
-//! is many ranges, and a range touches many chunks. Arithmetic alone. Used by `container`, to write
-//! chunks, and by `stage`, to know which are complete.
+//! Where chunks are stretches of the array it is a division ([`EvenChunks`]); in more dimensions a
+//! chunk is many ranges, and a range touches many chunks. Arithmetic alone. Used by `container`, to
+//! write chunks, and by `stage`, to know which are complete.
 
 use std::ops::Range;
 
 use super::uncached::PlacedRange;
 
+/// A chunk: its number, and of which chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkId {
+    /// [`Chunking::shape`].
+    pub shape: u64,
+    pub number: u64,
+}
+
 /// The chunks of an array of one length.
-pub trait Chunking {
+pub trait Chunking: Send + Sync {
     fn chunks(&self) -> u64;
+
+    /// The same for arrays of two lengths whose chunks are the same, as far as both have them.
+    fn shape(&self) -> u64;
 
     /// Bytes of the array that some chunks hold: so many have to be staged for them to be complete.
     fn bytes(&self, chunks: Range<u64>) -> u64;
 
-    /// Tells the chunks that a range of the array touches, in runs, and how many bytes of each of them.
+    /// Tells the chunks that a range of the array touches, in runs, and how many bytes of each of
+    /// them.
     fn touched(&self, range: &Range<u64>, tell: &mut dyn FnMut(Range<u64>, u64));
 
-    /// Appends the ranges of the array that some chunks hold, from `to` on one chunk behind the other.
+    /// Appends the ranges of the array that some chunks hold, from `to` on one chunk behind the
+    /// other.
     fn ranges(&self, chunks: Range<u64>, to: usize, out: &mut Vec<PlacedRange>);
 
-    /// Appends the chunks that hold other bytes than the chunks of the same numbers in another grid,
-    /// touched or not.
+    /// Appends the chunks that hold other bytes than the chunks of the same numbers in another
+    /// grid, touched or not.
     fn reshaped(&self, before: &Self, out: &mut Vec<Range<u64>>)
     where
         Self: Sized;
@@ -42,7 +55,12 @@ impl EvenChunks {
         EvenChunks { size, len, chunks }
     }
 
-    /// The same, where there may be chunks of nothing behind the others.
+    /// Those that are whole: nothing that is appended becomes a part of them.
+    pub fn whole(size: u64, len: u64) -> EvenChunks {
+        EvenChunks::new(size, len - len.checked_rem(size).unwrap_or(len))
+    }
+
+    /// All of them, where there may be chunks of nothing behind the others.
     pub fn counted(size: u64, len: u64, chunks: u64) -> EvenChunks {
         EvenChunks { size, len, chunks }
     }
@@ -66,6 +84,10 @@ impl EvenChunks {
 impl Chunking for EvenChunks {
     fn chunks(&self) -> u64 {
         self.chunks
+    }
+
+    fn shape(&self) -> u64 {
+        self.size
     }
 
     fn bytes(&self, chunks: Range<u64>) -> u64 {

@@ -28,6 +28,13 @@ impl Numbers {
         numbers
     }
 
+    pub(in crate::container) fn one(number: u64) -> Numbers {
+        let run = number..number.saturating_add(1);
+        Numbers {
+            runs: vec![(0, run)],
+        }
+    }
+
     pub(in crate::container) fn count(&self) -> u64 {
         let last = self.runs.last();
         last.map_or(0, |(before, run)| before + (run.end - run.start))

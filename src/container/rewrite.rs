@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Attributes;
+use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::{Array, Info};
 use crate::container::creation::{GivenType, NOT_TYPED};
 use crate::error::{Error, Result};
@@ -71,7 +72,7 @@ pub struct ChangedArray {
 /// Blocks of an array that were encoded before its commit, by [`Rewrite::encode_block`].
 pub trait EncodedAhead: Send + Sync {
     /// Gives exactly this block to `take`, as it was encoded, if it was and nothing was written to it since; says whether.
-    fn take(&self, block: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool;
+    fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool;
 }
 
 /// How files come about, told in any order: every byte once, but for bytes of sections that are told again. A file of which
@@ -163,15 +164,15 @@ pub trait Rewrite: Send + Sync {
 
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount>;
 
-    /// The block with this byte, of an array of this length, if that can be encoded before the others are known. What
-    /// is appended to the array leaves it as it is.
-    fn whole_block(&self, array: &str, len: u64, at: u64) -> Option<Range<u64>>;
+    /// The blocks of an array of this length that can be encoded, when they are complete, before the others are known. What
+    /// is appended to the array leaves them as they are.
+    fn blocks_ahead(&self, array: &str, len: u64) -> Option<Arc<dyn Chunking>>;
 
     /// Encodes such a block of a changed array, whose other changes do not matter; none if there is no memory for it now.
     fn encode_block(
         &self,
         changed: &ChangedArray,
-        block: &Range<u64>,
+        block: ChunkId,
         budget: &Arc<Budget>,
     ) -> Result<Option<Vec<u8>>>;
 

@@ -1,8 +1,11 @@
-//! Blocks that were encoded while their array was still being written: what a commit need not do again.
+//! Blocks that were encoded while their array was still being written: what a commit need not do
+//! again.
 //!
-//! They are another form of bytes that the layer holds as well, and can be dropped at any time. One is begun before its
-//! bytes are read, and is worth something only if nothing was written to them since. Pure but for the memory that is
-//! charged. Used by [`super::layer`].
+//! A block is a chunk of the array, which may be many ranges of it ([`Chunking`]): it is known how
+//! many bytes of it are staged, and it is encoded when they are all. What is encoded is another
+//! form of bytes that the layer holds as well, and can be dropped at any time. It is begun before
+//! its bytes are read, and is worth something only if nothing was written to them since. Pure but
+//! for the memory that is charged. Used by [`super::layer`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::slab::EncodedCharge;
+use crate::array::chunking::{ChunkId, Chunking};
 
 /// Tells attempts on the same block apart.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
@@ -27,13 +31,23 @@ pub struct AheadTicket(u64);
 /// Of one array.
 #[derive(Default)]
 pub(super) struct AheadBlocks {
-    by_start: BTreeMap<u64, AheadBlock>,
+    /// None: nobody has asked yet.
+    blocks: Option<Arc<dyn Chunking>>,
+    /// Of those that were written to.
+    staged: BTreeMap<u64, StagedBlock>,
+    encoded: BTreeMap<u64, AheadBlock>,
     /// No more is begun.
     closed: bool,
 }
 
+struct StagedBlock {
+    /// So many of its bytes are staged.
+    bytes: u64,
+    /// All were, once: it was told to be complete.
+    is_told: bool,
+}
+
 struct AheadBlock {
-    end: u64,
     ticket: AheadTicket,
     /// None: it is being encoded.
     encoded: Option<Arc<EncodedBlock>>,
@@ -53,49 +67,139 @@ impl EncodedBlock {
 }
 
 impl AheadBlocks {
-    /// None if it is encoded, or being encoded.
-    pub(super) fn begin(&mut self, range: &Range<u64>) -> Option<AheadTicket> {
-        // Of other bounds: the last block of an array that has grown.
-        while let Some(start) = self.next_in(range)
-            && self.bounds(start) != Some(range.clone())
-        {
-            self.by_start.remove(&start);
+    /// See [`super::Layer::complete`]. `staged`: how many bytes of a range are.
+    pub(super) fn complete(
+        &mut self,
+        blocks: &Arc<dyn Chunking>,
+        written: &Range<u64>,
+        staged: &dyn Fn(Range<u64>) -> u64,
+    ) -> Vec<u64> {
+        let mut complete = Vec::new();
+        if self.closed {
+            return complete;
         }
-        if self.closed || self.by_start.contains_key(&range.start) {
+        if self.shape() != Some(blocks.shape()) {
+            self.clear();
+        }
+        self.blocks = Some(Arc::clone(blocks));
+        blocks.touched(written, &mut |numbers, _| {
+            let told = |number: &u64| self.is_to_tell(&**blocks, *number, written, staged);
+            complete.extend(numbers.filter(told));
+        });
+        // A write may touch a block in many places.
+        complete.sort_unstable();
+        complete.dedup();
+        complete
+    }
+
+    fn is_to_tell(
+        &mut self,
+        blocks: &dyn Chunking,
+        number: u64,
+        written: &Range<u64>,
+        staged: &dyn Fn(Range<u64>) -> u64,
+    ) -> bool {
+        let block = self.staged.entry(number).or_insert_with(|| StagedBlock {
+            bytes: ranges_of(blocks, number).map(staged).sum(),
+            is_told: false,
+        });
+        if block.bytes != blocks.bytes(number..number + 1) || self.encoded.contains_key(&number) {
+            return false;
+        }
+        // Who writes it once more is done with it at its end, most likely.
+        let end = |range: Range<u64>| range.end.saturating_sub(1);
+        let is_told = std::mem::replace(&mut block.is_told, true);
+        let mut last = ranges_of(blocks, number).rev();
+        !is_told || last.next().is_some_and(|last| written.contains(&end(last)))
+    }
+
+    fn shape(&self) -> Option<u64> {
+        self.blocks.as_ref().map(|blocks| blocks.shape())
+    }
+
+    /// None if it is encoded, or being encoded, or not complete: `staged` says how many bytes of a
+    /// range are.
+    pub(super) fn begin(
+        &mut self,
+        block: ChunkId,
+        staged: &dyn Fn(Range<u64>) -> u64,
+    ) -> Option<AheadTicket> {
+        let blocks = self.blocks.as_ref()?;
+        let (shape, number) = (block.shape, block.number);
+        let is_one = blocks.shape() == shape && number < blocks.chunks();
+        if self.closed || !is_one || self.encoded.contains_key(&number) {
+            return None;
+        }
+        // What was counted says when to look; what is encoded must be there.
+        let found: u64 = ranges_of(&**blocks, number).map(staged).sum();
+        if found != blocks.bytes(number..number + 1) {
             return None;
         }
         let ticket = AheadTicket(NEXT_TICKET.fetch_add(1, Ordering::Relaxed));
-        let block = AheadBlock {
-            end: range.end,
-            ticket,
-            encoded: None,
-        };
-        self.by_start.insert(range.start, block);
+        let encoded = None;
+        self.encoded.insert(number, AheadBlock { ticket, encoded });
         Some(ticket)
     }
 
     /// It is done; none: it could not be. Bytes of something that has changed are dropped.
-    pub(super) fn end(&mut self, start: u64, ticket: AheadTicket, encoded: Option<EncodedBlock>) {
-        let Some(block) = self.by_start.get_mut(&start) else {
+    pub(super) fn end(
+        &mut self,
+        block: ChunkId,
+        ticket: AheadTicket,
+        encoded: Option<EncodedBlock>,
+    ) {
+        let Some(begun) = self.encoded.get_mut(&block.number) else {
             return;
         };
         match encoded {
-            _ if block.ticket != ticket => {}
-            Some(encoded) => block.encoded = Some(Arc::new(encoded)),
-            None => drop(self.by_start.remove(&start)),
+            _ if begun.ticket != ticket => {}
+            Some(encoded) => begun.encoded = Some(Arc::new(encoded)),
+            None => drop(self.encoded.remove(&block.number)),
         }
     }
 
     /// Exactly this block.
-    pub(super) fn get(&self, range: &Range<u64>) -> Option<Arc<EncodedBlock>> {
-        let block = self.by_start.get(&range.start)?;
-        block.encoded.clone().filter(|_| block.end == range.end)
+    pub(super) fn get(&self, block: ChunkId) -> Option<Arc<EncodedBlock>> {
+        let found = self.encoded.get(&block.number)?;
+        let is_same = self.shape() == Some(block.shape);
+        found.encoded.clone().filter(|_| is_same)
     }
 
     /// Something was written, or cut off.
-    pub(super) fn drop_in(&mut self, range: Range<u64>) {
-        while let Some(start) = self.next_in(&range) {
-            self.by_start.remove(&start);
+    pub(super) fn drop_in(&mut self, range: &Range<u64>) {
+        if let Some(blocks) = self.blocks.as_ref().filter(|_| !self.encoded.is_empty()) {
+            blocks.touched(range, &mut |numbers, _| {
+                remove_in(&mut self.encoded, numbers);
+            });
+        }
+    }
+
+    /// Whether it is known of any block how much of it is staged.
+    pub(super) fn counts(&self) -> bool {
+        !self.staged.is_empty()
+    }
+
+    /// Of how many it is known.
+    pub(super) fn counted(&self) -> usize {
+        self.staged.len()
+    }
+
+    /// Bytes that were not staged are.
+    pub(super) fn add(&mut self, range: &Range<u64>) {
+        if let Some(blocks) = &self.blocks {
+            blocks.touched(range, &mut |numbers, bytes| {
+                let staged = self.staged.range_mut(numbers);
+                staged.for_each(|(_, block)| block.bytes += bytes);
+            });
+        }
+    }
+
+    /// Bytes that were staged, perhaps, are not any more.
+    pub(super) fn lose(&mut self, range: &Range<u64>) {
+        if let Some(blocks) = &self.blocks {
+            blocks.touched(range, &mut |numbers, _| {
+                remove_in(&mut self.staged, numbers);
+            });
         }
     }
 
@@ -110,21 +214,26 @@ impl AheadBlocks {
 
     /// Gives up one that is done; false if none is.
     pub(super) fn give_up(&mut self) -> bool {
-        let mut blocks = self.by_start.iter();
+        let mut blocks = self.encoded.iter();
         let done = blocks.find(|(_, block)| block.encoded.is_some());
-        let start = done.map(|(&start, _)| start);
-        start.is_some_and(|start| self.by_start.remove(&start).is_some())
+        let number = done.map(|(&number, _)| number);
+        number.is_some_and(|number| self.encoded.remove(&number).is_some())
     }
+}
 
-    fn bounds(&self, start: u64) -> Option<Range<u64>> {
-        let block = self.by_start.get(&start)?;
-        Some(start..block.end)
-    }
+/// Which ranges of the array a block is.
+fn ranges_of(
+    blocks: &dyn Chunking,
+    number: u64,
+) -> impl DoubleEndedIterator<Item = Range<u64>> + use<> {
+    let mut ranges = Vec::new();
+    blocks.ranges(number..number + 1, 0, &mut ranges);
+    ranges.into_iter().map(|range| range.from)
+}
 
-    /// The last one that overlaps with a range.
-    fn next_in(&self, range: &Range<u64>) -> Option<u64> {
-        let (&start, block) = self.by_start.range(..range.end).next_back()?;
-        (block.end > range.start && range.start < range.end).then_some(start)
+fn remove_in<T>(blocks: &mut BTreeMap<u64, T>, numbers: Range<u64>) {
+    while let Some((&number, _)) = blocks.range(numbers.clone()).next_back() {
+        blocks.remove(&number);
     }
 }
 
@@ -132,52 +241,159 @@ impl AheadBlocks {
 mod tests {
     use super::super::slab::StageMemory;
     use super::*;
+    use crate::array::chunking::EvenChunks;
+    use crate::array::uncached::PlacedRange;
     use crate::memory::budget::Budget;
 
     fn encoded(byte: u8) -> Option<EncodedBlock> {
         StageMemory::new(Budget::new(1 << 20)).encoded(vec![byte])
     }
 
-    fn byte(blocks: &AheadBlocks, range: Range<u64>) -> Option<u8> {
-        blocks.get(&range).map(|block| block.bytes()[0])
+    fn block(number: u64) -> ChunkId {
+        ChunkId { shape: 10, number }
+    }
+
+    fn byte(blocks: &AheadBlocks, number: u64) -> Option<u8> {
+        blocks.get(block(number)).map(|block| block.bytes()[0])
+    }
+
+    fn tens(len: u64) -> Arc<dyn Chunking> {
+        Arc::new(EvenChunks::whole(10, len))
+    }
+
+    fn all(range: Range<u64>) -> u64 {
+        range.end - range.start
     }
 
     #[test]
     fn what_was_written_meanwhile_is_worth_nothing() {
         let mut blocks = AheadBlocks::default();
-        let first = blocks.begin(&(0..10)).unwrap();
-        assert!(blocks.begin(&(0..10)).is_none());
-        let second = blocks.begin(&(10..20)).unwrap();
-        blocks.drop_in(9..10);
-        blocks.end(0, first, encoded(1));
-        blocks.end(10, second, encoded(2));
-        assert_eq!(
-            (byte(&blocks, 0..10), byte(&blocks, 10..20)),
-            (None, Some(2))
+        assert!(
+            blocks.begin(block(0), &all).is_none(),
+            "nothing is known of it"
         );
-        assert_eq!(byte(&blocks, 10..19), None);
+        assert_eq!(blocks.complete(&tens(25), &(0..25), &all), [0, 1]);
+        let first = blocks.begin(block(0), &all).unwrap();
+        assert!(blocks.begin(block(0), &all).is_none());
+        let second = blocks.begin(block(1), &all).unwrap();
+        blocks.drop_in(&(9..10));
+        blocks.end(block(0), first, encoded(1));
+        blocks.end(block(1), second, encoded(2));
+        assert_eq!((byte(&blocks, 0), byte(&blocks, 1)), (None, Some(2)));
+        let other = ChunkId {
+            shape: 9,
+            number: 1,
+        };
+        assert!(blocks.get(other).is_none());
         // Begun again before the first attempt ends.
-        let again = blocks.begin(&(0..10)).unwrap();
-        blocks.end(0, first, encoded(3));
-        assert_eq!(byte(&blocks, 0..10), None);
-        blocks.end(0, again, encoded(4));
-        assert_eq!(byte(&blocks, 0..10), Some(4));
+        let again = blocks.begin(block(0), &all).unwrap();
+        blocks.end(block(0), first, encoded(3));
+        assert_eq!(byte(&blocks, 0), None);
+        blocks.end(block(0), again, encoded(4));
+        assert_eq!(byte(&blocks, 0), Some(4));
         assert!(blocks.give_up() && blocks.give_up() && !blocks.give_up());
     }
 
     #[test]
     fn one_that_failed_can_be_begun_again() {
         let mut blocks = AheadBlocks::default();
-        let ticket = blocks.begin(&(0..10)).unwrap();
-        blocks.end(0, ticket, None);
-        assert!(blocks.begin(&(0..10)).is_some());
-        blocks.drop_in(3..3);
-        assert!(blocks.begin(&(0..10)).is_none());
-        blocks.drop_in(0..u64::MAX);
-        assert!(blocks.begin(&(0..10)).is_some());
+        assert_eq!(blocks.complete(&tens(20), &(0..20), &all), [0, 1]);
+        let ticket = blocks.begin(block(0), &all).unwrap();
+        blocks.end(block(0), ticket, None);
+        assert!(blocks.begin(block(0), &all).is_some());
+        blocks.drop_in(&(3..3));
+        assert!(blocks.begin(block(0), &all).is_none());
+        blocks.drop_in(&(0..u64::MAX));
+        assert!(blocks.begin(block(0), &all).is_some());
         blocks.close();
-        assert!(blocks.begin(&(10..20)).is_none());
+        assert!(blocks.begin(block(1), &all).is_none());
+        assert!(blocks.complete(&tens(20), &(0..20), &all).is_empty());
         blocks.clear();
-        assert!(blocks.begin(&(10..20)).is_some());
+        assert!(blocks.begin(block(1), &all).is_none());
+        assert_eq!(blocks.complete(&tens(20), &(0..20), &all), [0, 1]);
+        assert!(blocks.begin(block(1), &all).is_some());
+    }
+
+    #[test]
+    fn a_block_is_told_when_its_bytes_are_all_there_in_any_order() {
+        let mut blocks = AheadBlocks::default();
+        let none = |_| 0;
+        assert!(blocks.complete(&tens(20), &(12..15), &|_| 3).is_empty());
+        blocks.add(&(17..20));
+        assert!(blocks.complete(&tens(20), &(17..20), &none).is_empty());
+        blocks.add(&(10..12));
+        assert!(blocks.complete(&tens(20), &(10..12), &none).is_empty());
+        blocks.add(&(15..17));
+        assert_eq!(blocks.complete(&tens(20), &(15..17), &none), [1]);
+        // Once more only at its end, and not while it is encoded.
+        assert!(blocks.complete(&tens(20), &(10..19), &none).is_empty());
+        assert_eq!(blocks.complete(&tens(30), &(19..21), &none), [1]);
+        let ticket = blocks.begin(block(1), &all).unwrap();
+        assert!(blocks.complete(&tens(30), &(19..20), &none).is_empty());
+        blocks.end(block(1), ticket, None);
+        // What is cut off is asked for again.
+        blocks.lose(&(18..u64::MAX));
+        assert!(blocks.complete(&tens(30), &(19..20), &|_| 9).is_empty());
+        assert!(blocks.begin(block(1), &|_| 9).is_none());
+        blocks.add(&(18..19));
+        assert_eq!(blocks.complete(&tens(30), &(18..19), &none), [1]);
+        // Of other chunks nothing is known.
+        let nines: Arc<dyn Chunking> = Arc::new(EvenChunks::whole(9, 30));
+        assert!(blocks.complete(&nines, &(18..19), &none).is_empty());
+    }
+
+    /// Two columns of a table of two rows, each a chunk of two ranges.
+    struct Columns;
+
+    impl Chunking for Columns {
+        fn chunks(&self) -> u64 {
+            2
+        }
+
+        fn shape(&self) -> u64 {
+            1
+        }
+
+        fn bytes(&self, chunks: Range<u64>) -> u64 {
+            8 * (chunks.end - chunks.start)
+        }
+
+        fn touched(&self, range: &Range<u64>, tell: &mut dyn FnMut(Range<u64>, u64)) {
+            for at in range.start..range.end.min(16) {
+                let column = at / 4 % 2;
+                tell(column..column + 1, 1);
+            }
+        }
+
+        fn ranges(&self, chunks: Range<u64>, to: usize, out: &mut Vec<PlacedRange>) {
+            for (n, column) in chunks.enumerate() {
+                for row in 0..2 {
+                    let start = 8 * row + 4 * column;
+                    let to = to + 8 * n + 4 * row as usize;
+                    let from = start..start + 4;
+                    out.push(PlacedRange { from, to });
+                }
+            }
+        }
+
+        fn reshaped(&self, _: &Self, _: &mut Vec<Range<u64>>) {}
+    }
+
+    #[test]
+    fn a_chunk_of_many_ranges_is_complete_when_all_are_there() {
+        let columns: Arc<dyn Chunking> = Arc::new(Columns);
+        let mut blocks = AheadBlocks::default();
+        let column = |number| ChunkId { shape: 1, number };
+        let first_row = |range: Range<u64>| if range.start < 8 { 4 } else { 0 };
+        assert!(blocks.complete(&columns, &(0..8), &first_row).is_empty());
+        blocks.add(&(12..16));
+        assert_eq!(blocks.complete(&columns, &(12..16), &|_| 0), [1]);
+        let ticket = blocks.begin(column(1), &all).unwrap();
+        blocks.end(column(1), ticket, encoded(5));
+        // The other column lies between its ranges.
+        blocks.drop_in(&(8..12));
+        assert!(blocks.get(column(1)).is_some() && blocks.begin(column(0), &first_row).is_none());
+        blocks.drop_in(&(7..8));
+        assert!(blocks.get(column(1)).is_none());
     }
 }

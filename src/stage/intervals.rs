@@ -14,6 +14,9 @@ use crate::memory::budget::{Budget, TableCharge};
 pub(super) const EXTENT: u64 = 64;
 pub(super) const RANGE: u64 = 32;
 
+/// What it takes to know how much of a chunk is staged.
+pub(super) const CHUNK: u64 = 48;
+
 /// So much of each layer is not charged: something can be staged whatever `cache=` is.
 pub(super) const FREE: u64 = 128 * (EXTENT + RANGE);
 

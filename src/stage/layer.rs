@@ -316,7 +316,7 @@ impl Layer {
                 held: state.slabs.bytes(),
             });
         }
-        state.drop_encoded(array, range);
+        state.note_write(array, &range);
         state.write(array, at, bytes)?;
         Ok(Written::Done)
     }
@@ -325,7 +325,7 @@ impl Layer {
     pub(super) fn put_logged(&self, array: StagedArray, range: Range<u64>, at: u64) -> Result<()> {
         let mut state = self.write_state();
         state.has_logged = true;
-        state.drop_encoded(array, range.clone());
+        state.note_write(array, &range);
         let LayerState { arrays, slabs, .. } = &mut *state;
         let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
         array.unlogged.remove(range.clone());
@@ -338,7 +338,7 @@ impl Layer {
     /// A range is zeros from now on. Takes no memory for its bytes, and gives back what they took.
     pub(super) fn put_zeros(&self, array: StagedArray, range: Range<u64>) -> Result<()> {
         let mut state = self.write_state();
-        state.drop_encoded(array, range.clone());
+        state.note_loss(array, &range);
         let LayerState { arrays, slabs, .. } = &mut *state;
         let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
         array.unlogged.insert(range.clone());
@@ -349,7 +349,7 @@ impl Layer {
 
     pub(super) fn set_len(&self, array: StagedArray, len: u64) -> Result<()> {
         let mut state = self.write_state();
-        state.drop_encoded(array, len..u64::MAX);
+        state.note_loss(array, &(len..u64::MAX));
         let LayerState { arrays, slabs, .. } = &mut *state;
         let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
         if len < array.extents.len() {

@@ -1,5 +1,6 @@
 //! A stage against plain vectors of bytes, whatever is done to it in whatever order.
 
+mod ahead;
 mod compaction;
 mod failing;
 mod forged;

@@ -1,9 +1,9 @@
-//! Which chunks are encoded together: handing one over to another thread takes longer than encoding it
-//! where chunks are small.
+//! Which chunks are encoded together: handing one over to another thread takes longer than encoding
+//! it where chunks are small.
 //!
-//! Chunks lie in blocks of so many in a row as a format encodes, or decodes, at once. Where much has
-//! changed, the changed chunks of a block are a batch; where little has, those of several blocks. Used
-//! by [`super`].
+//! Chunks lie in blocks of so many in a row as a format encodes, or decodes, at once. Where much
+//! has changed, the changed chunks of a block are a batch; where little has, those of several
+//! blocks. Used by [`super`].
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Memory to encode in: reserved once, before anything is told, and never waited for, since what is
 //! staged takes memory that this very commit may have to give back.
 //!
-//! A space is for one thread at a time. There are as many as cores, batches and memory; cores that get
-//! no batch of their own help with another one, if there is memory for that. Used by [`super`] and the
-//! formats' recipes.
+//! A space is for one thread at a time. There are as many as cores, batches and memory; cores that
+//! get no batch of their own help with another one, if there is memory for that. Used by [`super`]
+//! and the formats' recipes.
 
 use std::sync::Arc;
 
@@ -62,8 +62,8 @@ pub(in crate::container) struct EncodeMemory {
 }
 
 impl EncodeMemory {
-    /// For one array. Where half of the budget has no room for a batch, it is encoded in parts, if that
-    /// can be done.
+    /// For one array. Where half of the budget has no room for a batch, it is encoded in parts, if
+    /// that can be done.
     pub(in crate::container) fn for_array(
         array: &impl ChunkedArray,
         batches: u64,

@@ -1,11 +1,11 @@
-//! Writing the chunks of an array: those that have changed are encoded by several threads and put in
-//! order, with the runs between them that stay as they are stored.
+//! Writing the chunks of an array: those that have changed are encoded by several threads and put
+//! in order, with the runs between them that stay as they are stored.
 //!
-//! A format says which bytes of the array its chunks hold ([`Chunking`]), how a batch of them is read and
-//! encoded ([`ChunkedArray`]), where stored runs lie and where new chunks go ([`ChunkWriter`]), which
-//! writes the index, too. All else is here: which chunks have changed, which of them are encoded
-//! together ([`batches`]), the memory for it ([`memory`]), the threads, what was encoded ahead, and
-//! that chunks of zeros are encoded once ([`zeros`]).
+//! A format says which bytes of the array its chunks hold ([`Chunking`]), how a batch of them is
+//! read and encoded ([`ChunkedArray`]), where stored runs lie and where new chunks go
+//! ([`ChunkWriter`]), which writes the index, too. All else is here: which chunks have changed,
+//! which of them are encoded together ([`batches`]), the memory for it ([`memory`]), the threads,
+//! what was encoded ahead, and that chunks of zeros are encoded once ([`zeros`]).
 //!
 //! Assumes that whoever asks holds no memory of the budget that waits for this: none is waited for.
 //! Used by the formats' recipes, and for blocks that are encoded ahead.
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::numbers::Numbers;
 use super::rewrite::EncodedAhead;
-use crate::array::chunking::Chunking;
+use crate::array::chunking::{ChunkId, Chunking};
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
@@ -78,7 +78,8 @@ pub(in crate::container) trait ChunkedArray: Sync {
         threads: usize,
     ) -> Result<usize>;
 
-    /// What any batch takes that is encoded in parts, never held as a whole; none: that cannot be done.
+    /// What any batch takes that is encoded in parts, never held as a whole; none: that cannot be
+    /// done.
     fn needs_in_parts(&self) -> Result<Option<EncodeNeeds>> {
         Ok(None)
     }
@@ -94,8 +95,8 @@ pub(in crate::container) trait ChunkedArray: Sync {
         Err(Error::Bug("chunks are not encoded in parts".into()))
     }
 
-    /// Where a batch may be found that was encoded ahead, and as which bytes of the array.
-    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, Range<u64>)>;
+    /// Where a batch may be found that was encoded ahead, and as which block.
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)>;
 
     /// Whether this can be what [`ChunkedArray::encode`] made of a batch.
     fn is_encoded(&self, _batch: &Batch, _bytes: &[u8]) -> bool {
@@ -213,8 +214,8 @@ fn keep(chunks: Range<u64>, write: &mut impl ChunkWriter) -> Result<()> {
     }
 }
 
-/// The only batch of an array by itself, before it is known where it goes; none if there is no memory
-/// for it now.
+/// The only batch of an array by itself, before it is known where it goes; none if there is no
+/// memory for it now.
 pub(in crate::container) fn encode_alone<A: ChunkedArray>(
     array: &A,
     budget: &Arc<Budget>,
@@ -300,7 +301,7 @@ impl<'a, A: ChunkedArray> BatchEncoder<'a, A> {
     fn take_ahead(&self, batch: &Batch, out: &mut [u8]) -> Option<usize> {
         let (ahead, block) = self.array.ahead(batch)?;
         let mut len = None;
-        ahead.take(&block, &mut |bytes| {
+        ahead.take(block, &mut |bytes| {
             let place = out.get_mut(..bytes.len());
             if let Some(place) = place
                 && self.array.is_encoded(batch, bytes)

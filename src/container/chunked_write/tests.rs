@@ -18,11 +18,11 @@ struct Sample {
 }
 
 /// One block, as it was encoded.
-struct AheadOf(Range<u64>, Vec<u8>);
+struct AheadOf(u64, Vec<u8>);
 
 impl EncodedAhead for AheadOf {
-    fn take(&self, block: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool {
-        let is_this = self.0 == *block;
+    fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool {
+        let is_this = self.0 == block.number;
         if is_this {
             take(&self.1);
         }
@@ -119,9 +119,12 @@ impl ChunkedArray for Sample {
         Ok(plain.len())
     }
 
-    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, Range<u64>)> {
-        let range = self.grid.range(batch.runs()[0].clone());
-        self.ahead.as_ref().map(|ahead| (ahead as _, range))
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)> {
+        let block = ChunkId {
+            shape: self.grid.shape(),
+            number: batch.first(),
+        };
+        self.ahead.as_ref().map(|ahead| (ahead as _, block))
     }
 
     fn is_encoded(&self, _: &Batch, bytes: &[u8]) -> bool {
@@ -223,7 +226,7 @@ fn what_was_encoded_ahead_is_taken_if_it_can_be_that() {
     let all = std::iter::once(0..100).collect::<Vec<_>>();
     let mut sample = Sample::new(numbered(100), 10, &all, 1);
     for (bytes, ahead) in [(&b"elsewhere!"[..], 1), (b"damaged", 0), (&[1; 101], 0)] {
-        sample.ahead = Some(AheadOf(20..30, bytes.to_vec()));
+        sample.ahead = Some(AheadOf(2, bytes.to_vec()));
         let (written, counts) = sample.written(&Budget::new(1 << 20)).unwrap();
         assert_eq!((counts.ahead, counts.encoded), (ahead, 10 - ahead));
         let expected = match ahead {

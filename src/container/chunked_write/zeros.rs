@@ -1,8 +1,8 @@
-//! The first batch of zeros as it was encoded: the others are most likely the same, and there may be
-//! very many.
+//! The first batch of zeros as it was encoded: the others are most likely the same, and there may
+//! be very many.
 //!
-//! One that does not become small is not kept: to copy it takes as long as to encode it again. Used by
-//! [`super`].
+//! One that does not become small is not kept: to copy it takes as long as to encode it again. Used
+//! by [`super`].
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 

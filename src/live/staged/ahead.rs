@@ -1,13 +1,15 @@
-//! Encoding what is being written before it is committed: whole blocks, by threads of their own, while the program
-//! writes on.
+//! Encoding what is being written before it is committed: whole blocks, by threads of their own,
+//! while the program writes on.
 //!
-//! Nobody waits for it and nothing depends on it: a block that is not taken up, for want of a thread or of memory, is encoded
-//! by the commit. What is written to a block later takes its encoded form back ([`Layer::encoded`]). Used by [`super`].
+//! Nobody waits for it and nothing depends on it: a block that is not taken up, for want of a
+//! thread or of memory, is encoded by the commit. What is written to a block later takes its
+//! encoded form back ([`Layer::encoded`]). Used by [`super`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ArrayWriter, StagedContainer};
+use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::rewrite::{ChangedArray, EncodedAhead};
 use crate::error::Result;
 use crate::live::Containers;
@@ -22,7 +24,8 @@ struct EncodeTask {
     budget: Arc<Budget>,
     layer: Arc<Layer>,
     array: StagedArray,
-    block: Range<u64>,
+    blocks: Arc<dyn Chunking>,
+    number: u64,
 }
 
 /// What a layer has of the blocks of an array.
@@ -38,7 +41,7 @@ impl LayerBlocks {
 }
 
 impl EncodedAhead for LayerBlocks {
-    fn take(&self, block: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool {
+    fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool {
         let encoded = self.layer.encoded(self.array, block);
         encoded.inspect(|block| take(block.bytes())).is_some()
     }
@@ -46,38 +49,44 @@ impl EncodedAhead for LayerBlocks {
 
 impl EncodeTask {
     fn run(&self) -> Result<()> {
-        let Some(ticket) = self.layer.begin_encoding(self.array, &self.block) else {
+        let block = ChunkId {
+            shape: self.blocks.shape(),
+            number: self.number,
+        };
+        let Some(ticket) = self.layer.begin_encoding(self.array, block) else {
             return Ok(());
         };
-        let encoded = self.encode();
+        let encoded = self.encode(block);
         let (bytes, failed) = match encoded {
             Ok(bytes) => (bytes, Ok(())),
             Err(e) => (None, Err(e)),
         };
-        let block = bytes.and_then(|bytes| self.memory.encoded(bytes));
-        let start = self.block.start;
-        self.layer.end_encoding(self.array, start, ticket, block);
+        let encoded = bytes.and_then(|bytes| self.memory.encoded(bytes));
+        self.layer.end_encoding(self.array, block, ticket, encoded);
         failed
     }
 
     /// The block is wholly in this layer: what is below does not matter.
-    fn encode(&self) -> Result<Option<Vec<u8>>> {
+    fn encode(&self, block: ChunkId) -> Result<Option<Vec<u8>>> {
+        let mut ranges = Vec::new();
+        self.blocks
+            .ranges(self.number..self.number + 1, 0, &mut ranges);
         let number = ArrayNumber(self.array.0 as usize);
         let layers = vec![Arc::clone(&self.layer)];
         let changed = ChangedArray {
             shown: self.container.overlay(number, layers)?,
             len: self.layer.len(self.array),
-            ranges: vec![self.block.clone()],
+            ranges: ranges.into_iter().map(|range| range.from).collect(),
             visible: self.layer.visible(self.array),
             ahead: None,
         };
         let rewrite = self.container.rewrite();
-        rewrite.encode_block(&changed, &self.block, &self.budget)
+        rewrite.encode_block(&changed, block, &self.budget)
     }
 }
 
 impl Containers {
-    /// Has the blocks encoded that a write has come to the end of.
+    /// Has the blocks encoded that a write has completed, or come to the end of once more.
     pub(crate) fn encode_ahead(&self, writer: &ArrayWriter, written: Range<u64>) {
         let (Some(workers), Some(memory)) = (&self.background, &self.stage_memory) else {
             return;
@@ -90,18 +99,18 @@ impl Containers {
             return;
         };
         let (rewrite, len) = (writer.container.rewrite(), layer.len(writer.array));
-        let mut at = written.start;
-        while let Some(block) = rewrite.whole_block(&writer.name, len, at)
-            && block.end <= written.end
-        {
-            at = block.end;
+        let Some(blocks) = rewrite.blocks_ahead(&writer.name, len) else {
+            return;
+        };
+        for number in layer.complete(writer.array, &blocks, &written) {
             let task = EncodeTask {
                 container: Arc::clone(&writer.container),
                 memory: Arc::clone(memory),
                 budget: Arc::clone(self.cache.budget()),
                 layer: Arc::clone(&layer),
                 array: writer.array,
-                block,
+                blocks: Arc::clone(&blocks),
+                number,
             };
             let encode = move || {
                 if let Err(e) = task.run() {

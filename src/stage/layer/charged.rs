@@ -1,6 +1,6 @@
 //! What the intervals of a [`Layer`] take, and are charged. Used by [`super::super::Stage`], before it writes.
 
-use super::super::intervals::{EXTENT, FREE, IntervalCharge, RANGE};
+use super::super::intervals::{CHUNK, EXTENT, FREE, IntervalCharge, RANGE};
 use super::{ArrayChanges, Layer, LayerState};
 
 impl Layer {
@@ -24,7 +24,9 @@ impl Layer {
 impl ArrayChanges {
     /// What its intervals take.
     fn intervals(&self) -> u64 {
-        EXTENT * self.extents.count() as u64 + RANGE * self.unlogged.count() as u64
+        EXTENT * self.extents.count() as u64
+            + RANGE * self.unlogged.count() as u64
+            + CHUNK * self.ahead.counted() as u64
     }
 }
 

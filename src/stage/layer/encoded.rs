@@ -1,46 +1,65 @@
 //! A [`Layer`] as who encodes ahead sees it.
 //!
-//! What is written to a block, or cut off it, takes back what was encoded of it, under the layer's own lock: so what
-//! [`Layer::encoded`] gives is what is shown. Used by `tree` and, of a frozen layer, by the commit.
+//! What is written to a block, or cut off it, takes back what was encoded of it, under the layer's
+//! own lock: so what [`Layer::encoded`] gives is what is shown. A block is complete when as many of
+//! its bytes are staged as it has. Used by `live` and, of a frozen layer, by the commit.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::StagedArray;
 use super::super::ahead::{AheadTicket, EncodedBlock};
-use super::super::extents::Shown;
-use super::{Layer, LayerState};
+use super::super::extents::{Extents, Shown};
+use super::{ArrayChanges, Layer, LayerState};
+use crate::array::chunking::{ChunkId, Chunking};
 
 impl Layer {
-    /// A block is going to be read and encoded; none if it is already, or if it is not wholly staged.
-    pub fn begin_encoding(&self, array: StagedArray, block: &Range<u64>) -> Option<AheadTicket> {
+    /// Those of `blocks` that a write has completed, or come to the end of once more, and that
+    /// nobody encodes.
+    pub fn complete(
+        &self,
+        array: StagedArray,
+        blocks: &Arc<dyn Chunking>,
+        written: &Range<u64>,
+    ) -> Vec<u64> {
         let mut state = self.write_state();
-        let mut at = block.start;
-        while at < block.end {
-            match state.look(array, at..block.end) {
-                (part, Shown::Staged(_)) => at = part.end,
-                _ => return None,
+        // Then it has none that it could tell of.
+        let is_absorbed = state.absorbed_by.is_some();
+        match state.arrays.get_mut(array.index()) {
+            Some(ArrayChanges { extents, ahead, .. }) if !is_absorbed => {
+                ahead.complete(blocks, written, &|range| staged_bytes(extents, range))
             }
+            _ => Vec::new(),
         }
-        state.arrays.get_mut(array.index())?.ahead.begin(block)
+    }
+
+    /// A block is going to be read and encoded; none if it is already, or if it is not wholly
+    /// staged.
+    pub fn begin_encoding(&self, array: StagedArray, block: ChunkId) -> Option<AheadTicket> {
+        let mut state = self.write_state();
+        if state.absorbed_by.is_some() {
+            return None;
+        }
+        let ArrayChanges { extents, ahead, .. } = state.arrays.get_mut(array.index())?;
+        ahead.begin(block, &|range| staged_bytes(extents, range))
     }
 
     /// What came of it; none: nothing did.
     pub fn end_encoding(
         &self,
         array: StagedArray,
-        start: u64,
+        block: ChunkId,
         ticket: AheadTicket,
         encoded: Option<EncodedBlock>,
     ) {
         let mut state = self.write_state();
         if let Some(array) = state.arrays.get_mut(array.index()) {
-            array.ahead.end(start, ticket, encoded);
+            array.ahead.end(block, ticket, encoded);
         }
     }
 
     /// A block as it was encoded, if it was.
-    pub fn encoded(&self, array: StagedArray, block: &Range<u64>) -> Option<Arc<EncodedBlock>> {
+    pub fn encoded(&self, array: StagedArray, block: ChunkId) -> Option<Arc<EncodedBlock>> {
         let state = self.read_state();
         state.array(array)?.ahead.get(block)
     }
@@ -63,10 +82,40 @@ impl Layer {
 }
 
 impl LayerState {
-    /// Bytes of a range are others now.
-    pub(super) fn drop_encoded(&mut self, array: StagedArray, range: Range<u64>) {
-        if let Some(array) = self.arrays.get_mut(array.index()) {
-            array.ahead.drop_in(range);
+    /// All bytes of a range are going to be staged, others than now.
+    pub(super) fn note_write(&mut self, array: StagedArray, range: &Range<u64>) {
+        let Some(ArrayChanges { extents, ahead, .. }) = self.arrays.get_mut(array.index()) else {
+            return;
+        };
+        ahead.drop_in(range);
+        let mut at = range.start;
+        while ahead.counts() && at < range.end {
+            let (part, shown) = extents.look(at..range.end);
+            at = part.end;
+            if !matches!(shown, Shown::Staged(_)) {
+                ahead.add(&part);
+            }
         }
     }
+
+    /// Bytes of a range are going to be cut off, or zeros.
+    pub(super) fn note_loss(&mut self, array: StagedArray, range: &Range<u64>) {
+        if let Some(array) = self.arrays.get_mut(array.index()) {
+            array.ahead.drop_in(range);
+            array.ahead.lose(range);
+        }
+    }
+}
+
+/// How many bytes of a range are staged.
+fn staged_bytes(extents: &Extents, range: Range<u64>) -> u64 {
+    let (mut at, mut staged) = (range.start, 0);
+    while at < range.end {
+        let (part, shown) = extents.look(at..range.end);
+        at = part.end;
+        if matches!(shown, Shown::Staged(_)) {
+            staged += part.end - part.start;
+        }
+    }
+    staged
 }

@@ -1,8 +1,8 @@
-//! A chunk that is encoded without ever being held as a whole, plain or encoded: for chunks larger than
-//! the memory there is.
+//! A chunk that is encoded without ever being held as a whole, plain or encoded: for chunks larger
+//! than the memory there is.
 //!
-//! A chunk begins with where its blocks lie, so every block is encoded twice: once to learn that, and
-//! once to be put. The bytes are those of [`Encoder::chunk`] and [`Encoder::chunk_within`].
+//! A chunk begins with where its blocks lie, so every block is encoded twice: once to learn that,
+//! and once to be put. The bytes are those of [`Encoder::chunk`] and [`Encoder::chunk_within`].
 
 use std::ops::Range;
 
@@ -75,8 +75,8 @@ pub struct PartEncoder<'a, E> {
 }
 
 impl<E: From<EncodeError>> PartEncoder<'_, E> {
-    /// Hands a chunk of `nbytes` plain bytes to `put`, from its start to its end. `place`: what it is
-    /// best to take to the last byte.
+    /// Hands a chunk of `nbytes` plain bytes to `put`, from its start to its end. `place`: what it
+    /// is best to take to the last byte.
     pub fn chunk(
         &mut self,
         settings: &ChunkSettings,

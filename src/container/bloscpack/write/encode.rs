@@ -3,11 +3,9 @@
 //! Where a chunk is to stay in its place and has become larger, it is tried at its codec's highest level; where it has become
 //! smaller, the rest of its place is slack within its stated size. Used by [`super::recipe`].
 
-use std::ops::Range;
-
 use super::in_parts;
 use super::recipe::Plan;
-use crate::array::chunking::Chunking;
+use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::uncached::lent_for;
 use crate::codec::blosc::encode::{ChunkPlan, ChunkSettings, Compressor, EncodeError, Encoder};
 use crate::codec::blosc::{ChunkHeader, Codec, Filter};
@@ -122,10 +120,11 @@ impl ChunkedArray for Plan<'_> {
     }
 
     /// Not for a place that it has to fit.
-    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, Range<u64>)> {
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)> {
+        let (shape, number) = (self.new.chunk_size, batch.first());
+        let is_whole = self.plain_len(batch) == shape;
         let ahead = self.changed.ahead.as_deref()?;
-        let number = batch.first();
-        (!self.stays(number)).then(|| (ahead, self.new.plain(number)))
+        (is_whole && !self.stays(number)).then_some((ahead, ChunkId { shape, number }))
     }
 }
 

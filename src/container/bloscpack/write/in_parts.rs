@@ -1,8 +1,8 @@
-//! A chunk with its changes that is larger than the memory there is: a block of it is the least that is
-//! held.
+//! A chunk with its changes that is larger than the memory there is: a block of it is the least
+//! that is held.
 //!
-//! What is staged of it lies in the log, most likely, and is read from there block by block. Used by
-//! [`super::encode`].
+//! What is staged of it lies in the log, most likely, and is read from there block by block. Used
+//! by [`super::encode`].
 
 use std::ops::Range;
 

@@ -20,12 +20,12 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::header::{self, FileHeader};
 use super::read::PackedBytes;
 use super::{TEXT_NAME, metadata};
+use crate::array::chunking::{ChunkId, Chunking, EvenChunks};
 use crate::array::{Array, Info, Order};
 use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::encode_alone;
@@ -240,26 +240,24 @@ impl Rewrite for BloscpackFile {
     }
 
     /// Chunks have their size but for the last one.
-    fn whole_block(&self, _array: &str, len: u64, at: u64) -> Option<Range<u64>> {
-        let layout = self.new_layout(len, None);
-        let start = at - at % layout.chunk_size.max(1);
-        let end = start.checked_add(layout.chunk_size)?;
-        (layout.chunk_size >= LEAST_AHEAD && end <= len).then_some(start..end)
+    fn blocks_ahead(&self, _array: &str, len: u64) -> Option<Arc<dyn Chunking>> {
+        let size = self.new_layout(len, None).chunk_size;
+        (size >= LEAST_AHEAD).then(|| Arc::new(EvenChunks::whole(size, len)) as _)
     }
 
     fn encode_block(
         &self,
         changed: &ChangedArray,
-        block: &Range<u64>,
+        block: ChunkId,
         budget: &Arc<Budget>,
     ) -> Result<Option<Vec<u8>>> {
         let mut plan = self.plan(changed, None, CommitWay::Replaced);
-        plan.dirty = Numbers::of(vec![plan.new.chunking().of(block)]);
-        let number = plan.dirty.get(0);
-        match number.filter(|&number| plan.new.plain(number) == *block) {
-            Some(_) => encode_alone(&plan, budget),
-            None => Ok(None),
+        let whole = EvenChunks::whole(plan.new.chunk_size, changed.len);
+        if whole.shape() != block.shape || block.number >= whole.chunks() {
+            return Ok(None);
         }
+        plan.dirty = Numbers::one(block.number);
+        encode_alone(&plan, budget)
     }
 
     fn recipe(

@@ -1,5 +1,7 @@
 //! Changed files: with little memory, and how fast.
 
+use std::ops::Range;
+
 use serde_json::json;
 
 use super::*;

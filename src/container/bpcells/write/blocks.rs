@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::spaces::{CHUNK_BYTES, CHUNKS, lent, read_part};
 use super::stream::StreamPlan;
 use crate::array::Array;
-use crate::array::chunking::Chunking;
+use crate::array::chunking::{ChunkId, Chunking};
 use crate::codec::bp128::{self, Bp128Error};
 use crate::container::bpcells::packed::BLOCK_BYTES;
 use crate::container::chunked_write::memory::EncodeNeeds;
@@ -161,13 +161,17 @@ impl ChunkedArray for StreamPlan<'_> {
         Ok(head.len() + len)
     }
 
-    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, Range<u64>)> {
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)> {
         let [run] = batch.runs() else {
             return None;
         };
         let bytes = self.values_chunking().range(run.clone());
         let is_block = bytes.end - bytes.start == BLOCK_BYTES;
-        is_block.then_some((self.ahead?, bytes))
+        let block = ChunkId {
+            shape: BLOCK_BYTES,
+            number: run.start / CHUNKS,
+        };
+        is_block.then_some((self.ahead?, block))
     }
 
     fn is_encoded(&self, batch: &Batch, bytes: &[u8]) -> bool {

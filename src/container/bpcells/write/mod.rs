@@ -31,7 +31,6 @@ mod stream;
 mod tests;
 mod told_stream;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::directory::OpenedMember;
@@ -40,6 +39,7 @@ use super::packed::BLOCK_BYTES;
 use super::packed::idx_offsets::WRAP;
 use super::text_line::TextLine;
 use super::version::Variant;
+use crate::array::chunking::{ChunkId, Chunking, EvenChunks};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
 use crate::container::Container;
@@ -186,31 +186,30 @@ impl Rewrite for MemberFiles {
     }
 
     /// Of the arrays that are packed by themselves; `end` is packed with `start`.
-    fn whole_block(&self, array: &str, len: u64, at: u64) -> Option<Range<u64>> {
+    fn blocks_ahead(&self, array: &str, len: u64) -> Option<Arc<dyn Chunking>> {
         let Ok(ArrayForm::Packed(_)) = self.form(array) else {
             return None;
         };
-        let start = at - at % BLOCK_BYTES;
-        let end = start.checked_add(BLOCK_BYTES)?;
-        (end <= len).then_some(start..end)
+        Some(Arc::new(EvenChunks::whole(BLOCK_BYTES, len)))
     }
 
     fn encode_block(
         &self,
         changed: &ChangedArray,
-        block: &Range<u64>,
+        block: ChunkId,
         budget: &Arc<Budget>,
     ) -> Result<Option<Vec<u8>>> {
         let name = changed.shown.name();
-        let whole = self.whole_block(name, changed.len, block.start);
-        let (Ok(ArrayForm::Packed(form)), true) = (self.form(name), whole.as_ref() == Some(block))
-        else {
+        let blocks = EvenChunks::whole(BLOCK_BYTES, changed.len);
+        let is_block = block.shape == blocks.shape() && block.number < blocks.chunks();
+        let (Ok(ArrayForm::Packed(form)), true) = (self.form(name), is_block) else {
             return Ok(None);
         };
         let merged = MergedContainer::new(self, std::slice::from_ref(changed));
         let merged = merged.map_err(Objection::error)?;
         let mut plan = recipe::stream(&merged, merged.array(name)?, None, form, false)?;
-        plan.dirty = Numbers::of(vec![plan.values_chunking().of(block)]);
+        let bytes = blocks.range(block.number..block.number + 1);
+        plan.dirty = Numbers::of(vec![plan.values_chunking().of(&bytes)]);
         encode_alone(&plan, budget)
     }
 

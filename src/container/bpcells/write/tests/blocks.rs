@@ -23,6 +23,13 @@ fn large(seed: u32) -> Model {
     with(&small, &edits)
 }
 
+fn block_of_val(number: u64) -> ChunkId {
+    ChunkId {
+        shape: BLOCK_BYTES,
+        number,
+    }
+}
+
 /// Blocks of one array, of which it notes those that are taken.
 #[derive(Default)]
 struct AheadOf {
@@ -31,11 +38,11 @@ struct AheadOf {
 }
 
 impl EncodedAhead for AheadOf {
-    fn take(&self, block: &Range<u64>, take: &mut dyn FnMut(&[u8])) -> bool {
-        let found = self.blocks.get(&block.start);
+    fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool {
+        let found = self.blocks.get(&block.number);
         if let Some(bytes) = found {
             take(bytes);
-            self.taken.lock().unwrap().push(block.start);
+            self.taken.lock().unwrap().push(block.number);
         }
         found.is_some()
     }
@@ -49,19 +56,15 @@ fn blocks_that_were_encoded_ahead_are_taken() {
     let container = stored(&old, &files, WRAP);
     let mut changed = change("val", &old["val"], &new["val"], 0);
     let mut ahead = AheadOf::default();
-    let mut at = 0;
-    while let Some(block) = container.whole_block("val", changed.len, at + 1) {
-        let encoded = container
-            .encode_block(&changed, &block, &budget())
-            .unwrap()
-            .unwrap();
-        ahead.blocks.insert(block.start, encoded);
-        at = block.end;
+    let blocks = container.blocks_ahead("val", changed.len).unwrap();
+    for number in 0..blocks.chunks() {
+        let encoded = container.encode_block(&changed, block_of_val(number), &budget());
+        ahead.blocks.insert(number, encoded.unwrap().unwrap());
     }
     assert_eq!(ahead.blocks.len(), 4);
     // One is lost, one is not what it should be.
-    ahead.blocks.remove(&BLOCK_BYTES);
-    ahead.blocks.insert(2 * BLOCK_BYTES, vec![1; 5000]);
+    ahead.blocks.remove(&1);
+    ahead.blocks.insert(2, vec![1; 5000]);
     let ahead = Arc::new(ahead);
     changed.ahead = Some(Arc::clone(&ahead) as _);
     let mut told = ToldFiles::over(&files);
@@ -73,7 +76,7 @@ fn blocks_that_were_encoded_ahead_are_taken() {
     }
     let taken = &mut *ahead.taken.lock().unwrap();
     taken.sort_unstable();
-    assert_eq!(*taken, [0, 2 * BLOCK_BYTES, 3 * BLOCK_BYTES]);
+    assert_eq!(*taken, [0, 2, 3]);
 }
 
 #[test]
@@ -81,34 +84,35 @@ fn only_whole_blocks_of_packed_arrays_are_encoded_ahead() {
     let f = fragments("packed-fragments-v2");
     let files = created(&f, WRAP).unwrap();
     let container = stored(&f, &files, WRAP);
-    let block = |name, at| container.whole_block(name, 3 * BLOCK_BYTES - 1, at);
-    assert_eq!(
-        block("start", BLOCK_BYTES),
-        Some(BLOCK_BYTES..2 * BLOCK_BYTES)
-    );
-    assert_eq!(block("cell", 2 * BLOCK_BYTES), None);
+    let blocks = |name, len| {
+        container
+            .blocks_ahead(name, len)
+            .map(|blocks| blocks.chunks())
+    };
+    assert_eq!(blocks("start", 3 * BLOCK_BYTES - 1), Some(2));
+    assert_eq!(blocks("cell", 3 * BLOCK_BYTES), Some(3));
     for name in ["end", "end_max", "chr_ptr", "chr_names", "nothing"] {
-        assert_eq!(block(name, 0), None, "{name}");
+        assert_eq!(blocks(name, 3 * BLOCK_BYTES), None, "{name}");
     }
-    assert_eq!(container.whole_block("cell", u64::MAX, u64::MAX), None);
+    assert_eq!(blocks("cell", u64::MAX), Some(u64::MAX / BLOCK_BYTES));
     let changed = change("end", &[], &vec![0; 1 << 19], 0);
     assert!(
         container
-            .encode_block(&changed, &(0..BLOCK_BYTES), &budget())
+            .encode_block(&changed, block_of_val(0), &budget())
             .unwrap()
             .is_none()
     );
     let changed = change("cell", &[], &vec![0; 1 << 19], 0);
     assert!(
         container
-            .encode_block(&changed, &(5..BLOCK_BYTES + 5), &budget())
+            .encode_block(&changed, block_of_val(2), &budget())
             .unwrap()
             .is_none()
     );
     let little = Budget::new(1 << 20);
     assert!(
         container
-            .encode_block(&changed, &(0..BLOCK_BYTES), &little)
+            .encode_block(&changed, block_of_val(0), &little)
             .unwrap()
             .is_none()
     );

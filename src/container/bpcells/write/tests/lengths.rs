@@ -55,7 +55,8 @@ proptest! {
         for name in names {
             let info = container.info(name, len).unwrap();
             prop_assert!(info.bytes == len);
-            let _ = container.whole_block(name, len, at);
+            let blocks = container.blocks_ahead(name, len);
+            prop_assert!(blocks.is_none_or(|blocks| blocks.bytes(0..blocks.chunks()) <= len.max(at)));
         }
         prop_assert!(budget.used() == 0);
     }

@@ -44,6 +44,8 @@ struct FileOpener {
     hooks: Hooks,
     /// Something that was written may never reach the disk.
     failed: AtomicBool,
+    /// Nobody writes to it any more: the hooks are done with.
+    is_ended: AtomicBool,
 }
 
 impl Reopening for FileOpener {
@@ -52,7 +54,9 @@ impl Reopening for FileOpener {
     fn open(&self) -> Result<Arc<dyn DiskFile>> {
         let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.disk.open(&path, self.identity.id)?;
-        (self.hooks.opened)(&*file)?;
+        if !self.is_ended.load(Ordering::Acquire) {
+            (self.hooks.opened)(&*file)?;
+        }
         Ok(file)
     }
 
@@ -85,6 +89,7 @@ impl ReopenedFile {
             identity,
             hooks,
             failed: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
         };
         Ok(Arc::new(ReopenedFile {
             file: Reopened::new(opener, file),
@@ -110,6 +115,15 @@ impl ReopenedFile {
         Ok(())
     }
 
+    /// It is going to be read at most.
+    pub fn end(&self) {
+        let opener = self.file.how();
+        let was_ended = opener.is_ended.swap(true, Ordering::AcqRel);
+        if let Some(file) = self.file.if_open().filter(|_| !was_ended) {
+            (opener.hooks.closing)(&*file);
+        }
+    }
+
     /// Whether what was written since this was last asked may never reach the disk, which the system has told when it was to be
     /// closed.
     pub fn take_failure(&self) -> bool {
@@ -119,9 +133,7 @@ impl ReopenedFile {
 
 impl Drop for ReopenedFile {
     fn drop(&mut self) {
-        if let Some(file) = self.file.if_open() {
-            (self.file.how().hooks.closing)(&*file);
-        }
+        self.end();
     }
 }
 

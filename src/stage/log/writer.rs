@@ -401,6 +401,13 @@ impl LogWriter {
     }
 }
 
+/// Who shows what was staged may still read the log; others may write it.
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        self.file.end();
+    }
+}
+
 impl SyncRound {
     pub(in crate::stage) fn wait(&self, spot: &LogSpot) -> Result<()> {
         let file = self.file.source();

@@ -246,6 +246,9 @@ fn one_writes_a_log() {
     assert_eq!(other.logged().unwrap().0, ".c.blp.arrayfs-stage-2");
     let still = read_log(&container.spot().of()).unwrap().unwrap();
     assert!(!still.is_clean());
+    // A reader who still has it is in nobody's way.
+    let shown = stage.layers();
     drop((stage, other));
-    crate::stage::Stage::recover(container.spot(), &found, memory).unwrap();
+    let again = crate::stage::Stage::recover(container.spot(), &found, memory).unwrap();
+    assert!(container.read(0, &shown) == container.read(0, &again.layers()));
 }

@@ -48,6 +48,11 @@ impl Recipe for Metered<'_> {
         self.write.put(file, at, bytes)
     }
 
+    /// What that takes is known beforehand.
+    fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {
+        self.write.keep_rest(file)
+    }
+
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
         self.write.set_len(file, len)
     }

@@ -1,9 +1,10 @@
 //! How what is staged becomes the container: a format's recipe, carried out so that the disk holds the old container or the
 //! new one.
 //!
+//! - [`target`]: the one way in which a recipe is carried out and published, to one of two targets:
 //! - [`replaced`]: a new file beside the old one, synced, which takes its name; of a directory, one for each file that changes
-//!   ([`new_files`]), and all of them take their names or none. Where the file system lets old and new share bytes, what stays is
-//!   shared and costs nothing.
+//!   ([`beside_old`]), and all of them take their names or none. Where the file system lets old and new share bytes, what stays is
+//!   shared and costs nothing. [`new_files`] writes them, and those of containers that are new.
 //! - [`in_place`]: changes written to the log first, then to the files, which are known by what [`sealed`] says. If a file of a
 //!   directory has what no new one can be given, all of that commit are changed so.
 //! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`added`]: files
@@ -18,6 +19,8 @@
 //! what is staged.
 
 pub mod added;
+mod beside_old;
+mod changed_file;
 pub mod drafts;
 mod exchange;
 mod fingerprint;
@@ -30,9 +33,12 @@ mod patched;
 pub mod recovery;
 mod redo;
 mod replaced;
+mod sampled;
 mod sealed;
 mod standing;
+mod target;
 pub mod tidy;
+mod told;
 mod undone;
 
 use std::cell::Cell;
@@ -40,7 +46,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::container::rewrite::{Amount, ChangedArray, CommitWay, Recipe, Rewrite};
+use crate::container::rewrite::{Amount, ChangedArray, CommitWay, MemberNumber, Recipe, Rewrite};
 use crate::container::{MemberStats, Recognised};
 use crate::disk::{Caller, Disk, Place};
 use crate::error::{Error, Result};
@@ -49,6 +55,8 @@ use crate::source::{
     FileId, FileIdentity, ReopenedSource, Source, Stat, Store, Timestamp, open_same,
 };
 use crate::stage::{Base, BaseFile, Stage};
+use beside_old::Sharing;
+use in_place::RedoLog;
 use metered::Metered;
 
 /// What the user has decided about commits (`-o commit=`).
@@ -164,13 +172,13 @@ impl Commit<'_> {
         let now = self.unchanged()?;
         let amount = self.rewrite.amount(self.changed)?;
         for undertaking in self.undertakings(&now, &amount)? {
-            if self.is_beyond(undertaking, &amount) {
+            if self.is_beyond(undertaking, &amount)? {
                 return Ok(CommitOutcome::TooMuch);
             }
             let done = match undertaking {
-                Undertaking::Replace => replaced::replace(self, &now, publish),
-                Undertaking::Share => replaced::replace_sharing(self, &now, publish),
-                Undertaking::Change => in_place::change(self, publish).map(|()| true),
+                Undertaking::Replace => self.replace(&now, self.sharing(), publish),
+                Undertaking::Share => self.replace(&now, Sharing::Always, publish),
+                Undertaking::Change => self.carry_out_by(&mut RedoLog::new(self), publish),
             };
             match done {
                 Err(_) if self.is_too_much.get() => return Ok(CommitOutcome::TooMuch),
@@ -182,14 +190,34 @@ impl Commit<'_> {
         Ok(CommitOutcome::Published)
     }
 
+    fn replace(&self, now: &Stat, sharing: Sharing, publish: Publish<'_>) -> Result<bool> {
+        let mut new = replaced::new_files(self, now, sharing)?;
+        self.carry_out_by(&mut new, publish)
+    }
+
+    /// Of one file it is decided before whether it is shared.
+    fn sharing(&self) -> Sharing {
+        match self.is_directory {
+            true => Sharing::WhereItCan,
+            false => Sharing::Never,
+        }
+    }
+
     /// Whether it is known beforehand to be too much.
-    fn is_beyond(&self, undertaking: Undertaking, amount: &Amount) -> bool {
+    fn is_beyond(&self, undertaking: Undertaking, amount: &Amount) -> Result<bool> {
         let kept = match undertaking {
             Undertaking::Replace => amount.stored.saturating_sub(amount.changed),
             Undertaking::Share | Undertaking::Change => 0,
         };
-        let new = if amount.guessed { 0 } else { amount.changed };
-        kept.saturating_add(new) > self.limits.written || amount.encoded > self.limits.encoded
+        let most = kept.saturating_add(amount.changed);
+        if amount.encoded > self.limits.encoded {
+            return Ok(true);
+        }
+        if most <= self.limits.written || !amount.guessed {
+            return Ok(most > self.limits.written);
+        }
+        let new = sampled::new_bytes(self, amount)?;
+        Ok(kept.saturating_add(new) > self.limits.written)
     }
 
     /// Has the recipe told, and given up when it is too much.
@@ -229,6 +257,11 @@ impl Commit<'_> {
     fn source(&self) -> Result<Arc<dyn Source>> {
         let first = self.seen.first().ok_or(Error::NotFound)?;
         self.source_of(first)
+    }
+
+    fn seen_file(&self, number: MemberNumber) -> Result<&SeenFile> {
+        let seen = self.seen.get(number.0 as usize);
+        seen.ok_or_else(|| Error::Bug("there is no such file".into()))
     }
 
     fn source_of(&self, seen: &SeenFile) -> Result<Arc<dyn Source>> {

@@ -3,15 +3,13 @@
 //! It appears under a name that nobody has, or takes that of a container which was empty. A crash before leaves what was there, and
 //! something hidden, which whoever makes the next one removes. Used by `tree` for new containers.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Spot;
 use super::exchange::{Exchange, Swap};
-use super::new_files::put_all;
+use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden};
 use super::tidy::{remove_left, remove_tree};
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewEntry, Renaming, Target};
@@ -59,15 +57,16 @@ impl<'a> NewContainerPlace<'a> {
         tell: impl FnOnce(&mut dyn Recipe) -> Result<()>,
     ) -> Result<NewContainer<'a>> {
         let name = new_name(&self.spot.name);
-        let mut files = match self.members.is_empty() {
-            true => HiddenFiles::one(self, &name, modes)?,
-            false => HiddenFiles::in_directory(self, &name, modes)?,
+        let hidden = match self.members.is_empty() {
+            true => HiddenContainer::file(self, &name, modes)?,
+            false => HiddenContainer::directory(self, &name, modes)?,
         };
         let new = NewContainer {
             at: self,
-            id: files.id,
+            id: hidden.id,
             name,
         };
+        let mut files = NewFiles::new(hidden);
         match tell(&mut files).and_then(|()| files.finish(to)) {
             Ok(()) => Ok(new),
             Err(e) => {
@@ -136,48 +135,32 @@ impl NewContainer<'_> {
     }
 }
 
-/// Makes a file under a hidden name; what was left under it goes.
-pub(super) fn create_hidden(
-    disk: &dyn Disk,
-    spot: &Spot,
-    name: &OsStr,
-    mode: u32,
-    owner: Caller,
-) -> Result<Arc<dyn DiskFile>> {
-    let place = spot.place(name);
-    match disk.create(place, mode, owner) {
-        Err(e) if e.is_already_there() => {
-            disk.unlink(place)?;
-            disk.create(place, mode, owner)
-        }
-        other => other,
-    }
-}
-
-/// Files of new bytes alone.
-struct HiddenFiles<'a> {
+/// The files of a container that is new, as it lies there.
+struct HiddenContainer<'a> {
     at: &'a NewContainerPlace<'a>,
     modes: NewModes,
     /// Of the file, or of the directory.
     id: FileId,
-    /// The directory of a container that is one.
-    directory: Option<Spot>,
-    files: BTreeMap<MemberNumber, Arc<dyn DiskFile>>,
+    is: Hidden,
 }
 
-impl<'a> HiddenFiles<'a> {
-    fn one(at: &'a NewContainerPlace<'a>, name: &OsStr, modes: NewModes) -> Result<Self> {
+enum Hidden {
+    File(Arc<dyn DiskFile>),
+    Directory(Spot),
+}
+
+impl<'a> HiddenContainer<'a> {
+    fn file(at: &'a NewContainerPlace<'a>, name: &OsStr, modes: NewModes) -> Result<Self> {
         let file = create_hidden(at.disk, at.spot, name, modes.files, at.owner)?;
-        Ok(HiddenFiles {
+        Ok(HiddenContainer {
             at,
             modes,
             id: file.source().identity().id,
-            directory: None,
-            files: BTreeMap::from([(MemberNumber::ONLY, file)]),
+            is: Hidden::File(file),
         })
     }
 
-    fn in_directory(at: &'a NewContainerPlace<'a>, name: &OsStr, modes: NewModes) -> Result<Self> {
+    fn directory(at: &'a NewContainerPlace<'a>, name: &OsStr, modes: NewModes) -> Result<Self> {
         let (disk, place) = (at.disk, at.spot.place(name));
         let what = NewEntry::Directory { mode: CLOSED };
         match disk.make(place, what, at.owner) {
@@ -194,78 +177,70 @@ impl<'a> HiddenFiles<'a> {
             return Err(Error::Changed { path });
         }
         let id = made.identity.id;
-        Ok(HiddenFiles {
+        Ok(HiddenContainer {
             at,
             modes,
             id,
-            directory: Some(Spot {
+            is: Hidden::Directory(Spot {
                 directory: path,
                 id,
                 name: OsString::new(),
             }),
-            files: BTreeMap::new(),
         })
     }
+}
 
-    fn file(&mut self, number: MemberNumber) -> Result<&dyn DiskFile> {
-        if !(self.at.go_on)() {
-            let cause = std::io::Error::from_raw_os_error(libc::EBUSY);
-            return Err(Error::io("writing a container has been given up", cause));
-        }
-        let missing = || Error::Bug("there is no such file in a new container".into());
-        if !self.files.contains_key(&number) {
-            let name = self.at.members.get(number.0 as usize);
-            let (name, spot) = name.zip(self.directory.as_ref()).ok_or_else(missing)?;
-            let place = spot.place(OsStr::new(name));
-            let file = self
-                .at
-                .disk
-                .create(place, self.modes.files, self.at.owner)?;
-            self.files.insert(number, file);
-        }
-        let file = self.files.get(&number).ok_or_else(missing)?;
-        Ok(&**file)
+impl MakeFile for HiddenContainer<'_> {
+    type Known = ();
+
+    fn make(&self, number: MemberNumber) -> Result<(NewFile, ())> {
+        let (at, name) = (self.at, self.at.members.get(number.0 as usize));
+        let file = match (&self.is, name) {
+            (Hidden::File(file), None) if number == MemberNumber::ONLY => Arc::clone(file),
+            (Hidden::Directory(spot), Some(name)) => {
+                let place = spot.place(OsStr::new(name));
+                at.disk.create(place, self.modes.files, at.owner)?
+            }
+            _ => {
+                let what = "there is no such file in a new container";
+                return Err(Error::Bug(what.into()));
+            }
+        };
+        Ok((NewFile::new(file, at.owner), ()))
     }
 
+    fn go_on(&self) -> Result<()> {
+        if (self.at.go_on)() {
+            return Ok(());
+        }
+        let cause = std::io::Error::from_raw_os_error(libc::EBUSY);
+        Err(Error::io("writing a container has been given up", cause))
+    }
+}
+
+impl NewFiles<HiddenContainer<'_>> {
     /// `to`: of all files; of a directory its owner and time as well.
     fn finish(&self, to: &NewAttributes) -> Result<()> {
-        let disk = self.at.disk;
-        for file in self.files.values() {
-            let target = Target::Open(file.source());
+        self.check()?;
+        let (at, modes) = (self.maker.at, self.maker.modes);
+        for (new, ()) in self.each() {
+            let target = Target::Open(new.file.source());
             if !to.is_empty() {
-                disk.set_attributes(target, to)?;
+                at.disk.set_attributes(target, to)?;
             }
-            disk.sync(target, false)?;
+            at.disk.sync(target, false)?;
         }
-        let Some(spot) = &self.directory else {
+        let Hidden::Directory(spot) = &self.maker.is else {
             return Ok(());
         };
         let (path, id) = (&*spot.directory, spot.id);
         // What it has from the directory that it lies in.
-        let group = u32::from(self.at.store.stat(path)?.mode) & 0o2000;
+        let group = u32::from(at.store.stat(path)?.mode) & 0o2000;
         let own = NewAttributes {
-            mode: Some(self.modes.directory | group),
+            mode: Some(modes.directory | group),
             ..*to
         };
-        disk.set_attributes(Target::Named { path, id }, &own)?;
-        disk.sync(Target::Named { path, id }, false)
-    }
-}
-
-impl Recipe for HiddenFiles<'_> {
-    fn copy(&mut self, _file: MemberNumber, _from: Range<u64>, _to: u64) -> Result<()> {
-        Err(Error::Bug(
-            "a new container has nothing to copy from".into(),
-        ))
-    }
-
-    fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        let owner = self.at.owner;
-        put_all(self.file(file)?, at, bytes, owner)
-    }
-
-    fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
-        let owner = self.at.owner;
-        self.file(file)?.set_len(len, owner)
+        at.disk.set_attributes(Target::Named { path, id }, &own)?;
+        at.disk.sync(Target::Named { path, id }, false)
     }
 }

@@ -6,11 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::recovery::Left;
-use super::sealed::final_len;
 use crate::error::{Fault, Result};
 use crate::source::passing::Passing;
 use crate::source::{Fetch, FileIdentity, Source, Stat, Store};
-use crate::stage::BaseFile;
 use crate::stage::log::{Patch, SealedFile};
 
 pub(super) struct Patched {
@@ -22,13 +20,9 @@ pub(super) struct Patched {
 }
 
 impl Patched {
-    pub(super) fn new(
-        stored: Arc<dyn Source>,
-        left: Arc<Left>,
-        (sealed, base): (&SealedFile, &BaseFile),
-    ) -> Patched {
+    pub(super) fn new(stored: Arc<dyn Source>, left: Arc<Left>, sealed: &SealedFile) -> Patched {
         let patches = left.state().patches_of(sealed).to_vec();
-        let len = final_len(left.state(), sealed, base);
+        let len = left.state().file_length(sealed);
         Patched {
             stored,
             left,
@@ -97,7 +91,7 @@ pub(super) fn through_log(
     Arc::new(Passing::new(store, move |path, source| {
         match of.iter().find(|(of, _)| of == path) {
             Some((_, name)) => left.source(&*below, (path, name), source),
-            None => Ok(source),
+            None => source,
         }
     }))
 }

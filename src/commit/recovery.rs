@@ -24,7 +24,7 @@ use crate::container::{Container, Recognised};
 use crate::disk::{Caller, Disk, Place, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::source::{Source, Store};
+use crate::source::{BytesSource, Source, Store};
 use crate::stage::log::NewFileRecord;
 use crate::stage::{
     Base, BaseFile, FoundLog, Layer, LogOf, LogSpot, LogState, Overlay, PendingCommit, Stage,
@@ -144,22 +144,28 @@ impl Left {
         layers
     }
 
-    /// A file of the container as it will be when the commit has been done again. `name`: as in [`Base::files`].
+    /// A file of the container as it will be when the commit has been done again. `name`: as in [`Base::files`]; `stored`: what
+    /// has come of opening it, which may not be there yet.
     pub(super) fn source(
         self: &Arc<Self>,
         store: &dyn Store,
         (path, name): (&Path, &str),
-        stored: Arc<dyn Source>,
+        stored: Result<Arc<dyn Source>>,
     ) -> Result<Arc<dyn Source>> {
         let new = self.new_at.iter().find(|(named, _)| named == path);
         let mut sealed = self.state.sealed().iter();
         let sealed = sealed.find(|file| file.name == name);
-        match (self.standing, sealed.zip(self.state.base().file(name)), new) {
+        match (self.standing, sealed, new) {
             (LogStanding::Sealed, Some(of), _) => {
+                let is_new = self.state.base().file(name).is_none();
+                let stored = match stored {
+                    Err(e) if is_new && e.is_not_found() => Arc::new(BytesSource::new(Vec::new())),
+                    stored => stored?,
+                };
                 Ok(Arc::new(Patched::new(stored, Arc::clone(self), of)))
             }
             (LogStanding::Halfway, _, Some((_, new))) => store.open(new),
-            _ => Ok(stored),
+            _ => stored,
         }
     }
 }
@@ -190,6 +196,11 @@ pub fn open_through(
         return recognised.open(store, path, budget);
     };
     let left = Arc::new(left);
+    // What says what the container is may be half changed itself.
+    let recognised = &Recognised {
+        damage: None,
+        ..recognised.clone()
+    };
     let through = through_log(store, &left, files_of(recognised, path));
     let mut container = recognised.open(&through, path, budget)?;
     let layers = left.layers();
@@ -362,9 +373,11 @@ fn stale(spot: &LogSpot, left: &Left) -> Error {
 fn committed(spot: &LogSpot, left: &Left, stage: &Stage) -> Result<()> {
     let old = left.state.base();
     let mut names: Vec<&str> = old.files.iter().map(|file| &*file.name).collect();
-    for new in replaced(&left.state) {
-        if !names.contains(&&*new.name) {
-            names.push(&new.name);
+    let new = replaced(&left.state).iter().map(|file| &*file.name);
+    let new = new.chain(left.state.sealed().iter().map(|file| &*file.name));
+    for name in new {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
     let file = |name: &&str| {

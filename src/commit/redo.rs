@@ -3,7 +3,11 @@
 //!
 //! Used by [`super::in_place`] and [`super::recovery`].
 
+use std::ffi::OsStr;
+
+use super::changed_file::{HIDDEN, finish_made};
 use super::new_files::put_all;
+use super::recovery::place;
 use super::standing::path_of;
 use crate::disk::{Caller, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::Result;
@@ -32,8 +36,18 @@ pub(super) fn sync_done(spot: &LogSpot, state: &LogState) -> Result<()> {
 
 fn redo_file(spot: &LogSpot, state: &LogState, sealed: &SealedFile) -> Result<()> {
     let path = path_of(&spot.of(), &sealed.name);
-    let now = spot.store.stat(&path)?;
-    let file = spot.disk.open(&path, now.identity.id)?;
+    let is_new = state.base().file(&sealed.name).is_none();
+    let first = spot.store.stat(&spot.directory.join(&spot.container))?;
+    let (file, now) = match spot.store.stat(&path) {
+        Err(e) if is_new && e.is_not_found() => {
+            let place = place(spot, OsStr::new(&sealed.name));
+            (spot.disk.create(place, HIDDEN, spot.owner)?, first.clone())
+        }
+        now => {
+            let now = now?;
+            (spot.disk.open(&path, now.identity.id)?, now)
+        }
+    };
     let owner = Caller {
         uid: now.uid,
         gid: now.gid,
@@ -41,13 +55,20 @@ fn redo_file(spot: &LogSpot, state: &LogState, sealed: &SealedFile) -> Result<()
     put_patches(state.patches_of(sealed), (&*file, owner), &|at, out| {
         state.read_logged(at, out)
     })?;
-    if let Some(len) = state.file_length(sealed) {
-        file.set_len(len, owner)?;
+    file.set_len(state.file_length(sealed), owner)?;
+    let mtime = sealed.mtime;
+    let mtime = mtime.map(|(secs, nanos)| Timestamp { secs, nanos });
+    if is_new {
+        let names = Target::Named {
+            path: &spot.directory,
+            id: spot.directory_id,
+        };
+        return finish_made(&*spot.disk, &*file, &first, mtime, names);
     }
     let target = Target::Open(file.source());
-    if let Some((secs, nanos)) = sealed.mtime {
+    if let Some(mtime) = mtime {
         let times = NewAttributes {
-            mtime: Some(NewTime::At(Timestamp { secs, nanos })),
+            mtime: Some(NewTime::At(mtime)),
             ..NewAttributes::default()
         };
         match spot.disk.set_attributes(target, &times) {

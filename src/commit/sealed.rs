@@ -81,35 +81,89 @@ fn samples(
 
 /// Whether a file of a sealed commit can be the one that it changes: as it was before, as it is after, or anything between.
 pub(super) fn can_be(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> Result<bool> {
-    let Some(base) = state.base().file(&sealed.name) else {
-        return Ok(false);
-    };
-    let now = of.store.stat(&path_of(of, &base.name))?;
+    let now = found(of, sealed)?;
+    match (state.base().file(&sealed.name), now) {
+        (Some(base), Some(now)) => is_changed(of, &now, (state, sealed, base)),
+        (Some(_), None) => Ok(false),
+        (None, Some(now)) => is_being_made(of, &now, (state, sealed)),
+        (None, None) => Ok(true),
+    }
+}
+
+fn found(of: &LogOf<'_>, sealed: &SealedFile) -> Result<Option<Stat>> {
+    match of.store.stat(&path_of(of, &sealed.name)) {
+        Err(e) if e.is_not_found() => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+fn is_changed(
+    of: &LogOf<'_>,
+    now: &Stat,
+    (state, sealed, base): (&LogState, &SealedFile, &BaseFile),
+) -> Result<bool> {
     // Its size and time are no sign that it is done: they may reach the disk before the bytes.
     let seems_done = sealed.mtime.is_some_and(|(secs, nanos)| {
         let mtime = Timestamp { secs, nanos };
-        is_like(&now, final_len(state, sealed, base), mtime)
+        is_like(now, state.file_length(sealed), mtime)
     });
-    let is_base = is_like(&now, base.size, base.mtime());
-    Ok(is_base || seems_done || is_half_done(of, &now, (state, sealed, base))?)
+    let is_base = is_like(now, base.size, base.mtime());
+    Ok(is_base || seems_done || is_half_done(of, now, (state, sealed, base))?)
+}
+
+/// Whether a file that was not there can be the one that the commit makes: what of it has not been written is zeros.
+fn is_being_made(
+    of: &LogOf<'_>,
+    now: &Stat,
+    (state, sealed): (&LogState, &SealedFile),
+) -> Result<bool> {
+    if now.identity.size > state.file_length(sealed) {
+        return Ok(false);
+    }
+    all_patches(of, state, sealed, |at, stored, logged| {
+        let mut parts = sectors(at, stored).zip(sectors(at, logged));
+        parts.all(|(stored, logged)| has_begun(stored, logged))
+    })
+}
+
+/// Bytes of a file by the sectors in which they lie.
+fn sectors(at: u64, bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let first = (SECTOR - at % SECTOR).min(bytes.len() as u64);
+    let (first, others) = bytes.split_at(first as usize);
+    std::iter::once(first).chain(others.chunks(SECTOR as usize))
+}
+
+/// Whether a sector has the beginning of what it is to hold, or all or nothing of it, and zeros behind.
+fn has_begun(stored: &[u8], logged: &[u8]) -> bool {
+    let last = stored.iter().rposition(|byte| *byte != 0);
+    let end = last.map_or(0, |last| last + 1);
+    stored[..end] == logged[..end]
 }
 
 /// Whether a file of a sealed commit is what the commit makes of it: nothing is left to be done to it, though what has been
 /// done need not have reached the disk.
 pub(super) fn is_done(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> Result<bool> {
-    let Some(base) = state.base().file(&sealed.name) else {
+    let Some(now) = found(of, sealed)? else {
         return Ok(false);
     };
-    let path = path_of(of, &base.name);
-    let (now, len) = (of.store.stat(&path)?, final_len(state, sealed, base));
     let mtime = match sealed.mtime {
         Some((secs, nanos)) => Timestamp { secs, nanos },
         None => now.identity.mtime,
     };
-    if !is_like(&now, len, mtime) {
+    if !is_like(&now, state.file_length(sealed), mtime) {
         return Ok(false);
     }
-    let source = of.store.open(&path)?;
+    all_patches(of, state, sealed, |_, stored, logged| stored == logged)
+}
+
+/// Whether something holds of all that is put into a file: at an offset, of the bytes that it has there now and those of the log.
+fn all_patches(
+    of: &LogOf<'_>,
+    state: &LogState,
+    sealed: &SealedFile,
+    holds: impl Fn(u64, &[u8], &[u8]) -> bool,
+) -> Result<bool> {
+    let source = of.store.open(&path_of(of, &sealed.name))?;
     let (mut stored, mut logged) = (Vec::new(), Vec::new());
     for patch in state.patches_of(sealed) {
         let mut at = patch.at;
@@ -119,7 +173,7 @@ pub(super) fn is_done(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> 
             logged.resize(n, 0);
             read_filled(&*source, at, &mut stored)?;
             state.read_logged(patch.logged.start + (at - patch.at), &mut logged)?;
-            if stored != logged {
+            if !holds(at, &stored, &logged) {
                 return Ok(false);
             }
             at += n as u64;
@@ -128,18 +182,13 @@ pub(super) fn is_done(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> 
     Ok(true)
 }
 
-/// How long the file is to be.
-pub(super) fn final_len(state: &LogState, sealed: &SealedFile, base: &BaseFile) -> u64 {
-    state.file_length(sealed).unwrap_or(base.size)
-}
-
 /// Whether the file can be the old one with a part of the changes.
 fn is_half_done(
     of: &LogOf<'_>,
     now: &Stat,
     (state, sealed, base): (&LogState, &SealedFile, &BaseFile),
 ) -> Result<bool> {
-    let (size, new) = (now.identity.size, final_len(state, sealed, base));
+    let (size, new) = (now.identity.size, state.file_length(sealed));
     let patches: Vec<Range<u64>> = state.patches_of(sealed).iter().map(Patch::range).collect();
     let highest = patches.iter().map(|range| range.end).max().unwrap_or(0);
     if size < base.size.min(new) || size > highest.max(base.size).max(new) {
@@ -161,4 +210,31 @@ fn are_old_or_new(source: &dyn Source, samples: &[RangeSample]) -> Result<bool> 
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_being_made_has_parts_of_what_it_is_to_hold() {
+        let logged: Vec<u8> = (1..=200).cycle().take(1400).collect();
+        let at = 1000;
+        let parts = |stored: &[u8]| {
+            let mut parts = sectors(at, stored).zip(sectors(at, &logged));
+            parts.all(|(stored, logged)| has_begun(stored, logged))
+        };
+        let with = |zeros: Range<usize>| {
+            let mut stored = logged.clone();
+            stored[zeros].fill(0);
+            stored
+        };
+        // 24 bytes of the first sector, then 512, 512, 352.
+        assert!(parts(&logged) && parts(&with(0..1400)));
+        assert!(parts(&with(0..24)) && parts(&with(24..536)) && parts(&with(700..1048)));
+        assert!(!parts(&with(24..100)));
+        let mut other = with(24..536);
+        other[30] = 9;
+        assert!(!parts(&other));
+    }
 }

@@ -75,8 +75,8 @@ pub trait EncodedAhead: Send + Sync {
     fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool;
 }
 
-/// How files come about, told in any order: every byte once, but for bytes of sections that are told again. A file of which
-/// nothing is told stays as it is.
+/// How files come about, told in any order: every byte once, but for bytes of sections that are told again; or what changes
+/// of a file whose rest is kept. What is told of a file leaves no hole. A file of which nothing is told stays as it is.
 pub trait Recipe {
     /// Stored bytes of the file as it is, to this place.
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()>;
@@ -84,7 +84,14 @@ pub trait Recipe {
     /// New bytes.
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()>;
 
-    /// The length of the file, told last, of every file of which anything is told.
+    /// The first that is told of a file: its bytes stay where they are, but for those that are put over them or copied, and
+    /// it keeps its length unless another one is told. Refused where there is nothing to keep.
+    fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {
+        let fault = format!("nothing can be kept of file {}, which is new", file.0);
+        Err(Error::Bug(fault))
+    }
+
+    /// The length of the file, told last, of every file of which anything is told and nothing is kept.
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()>;
 }
 

@@ -1,6 +1,6 @@
 //! A store that passes on everything, and looks at the files that it opens.
 //!
-//! What is opened is handed to a function, which may refuse it or give another source in its place. Used by the tree, for which
+//! What has come of opening a file is handed to a function, which may refuse it or give another source in its place. Used by the tree, for which
 //! files of a version are these and no others, and by who reads a container through its log.
 
 use std::ffi::{OsStr, OsString};
@@ -17,7 +17,7 @@ pub struct Passing<F> {
 
 impl<F> Passing<F>
 where
-    F: Fn(&Path, Arc<dyn Source>) -> Result<Arc<dyn Source>> + Send + Sync,
+    F: Fn(&Path, Result<Arc<dyn Source>>) -> Result<Arc<dyn Source>> + Send + Sync,
 {
     /// `opened` is given the path by which a file was opened.
     pub fn new(store: &Arc<dyn Store>, opened: F) -> Passing<F> {
@@ -30,10 +30,10 @@ where
 
 impl<F> Store for Passing<F>
 where
-    F: Fn(&Path, Arc<dyn Source>) -> Result<Arc<dyn Source>> + Send + Sync,
+    F: Fn(&Path, Result<Arc<dyn Source>>) -> Result<Arc<dyn Source>> + Send + Sync,
 {
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
-        (self.opened)(path, self.store.open(path)?)
+        (self.opened)(path, self.store.open(path))
     }
 
     fn stat(&self, path: &Path) -> Result<Stat> {

@@ -130,6 +130,8 @@ impl Model {
         let layer = frozen.number();
         let redo = self.stage.append_redo(0, 7, &[3; 70], &mut |_, _| ());
         redo.unwrap();
+        let length = CommitRecord::RedoLength { file: 0, len: 77 };
+        self.stage.append(&length).unwrap();
         let files = vec![SealedFile {
             file: 0,
             name: String::new(),

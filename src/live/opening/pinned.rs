@@ -30,6 +30,7 @@ pub(crate) fn pinned(
         .collect();
     let below = Arc::clone(store);
     Arc::new(Passing::new(store, move |path, source| {
+        let source = source?;
         let known = files
             .iter()
             .position(|(of, file)| of == path && file.is_some());

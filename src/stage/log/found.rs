@@ -269,12 +269,17 @@ impl LogState {
         check_index("an array", array, self.arrays.len())
     }
 
-    /// What the last release said of a file.
-    fn sealed_before(&self, time: &SealedTime) -> Result<SealedFile> {
+    /// What the last release said of a file, whose length stayed if it said none.
+    fn sealed_before(&mut self, time: &SealedTime) -> Result<SealedFile> {
         check_index("a file", time.file, self.base.files.len())?;
+        let base = &self.base.files[time.file as usize];
+        let (name, len) = (base.name.clone(), base.size);
+        if self.said_length(time.file).is_none() {
+            fallible::push(&mut self.lengths, (time.file, len), DOING)?;
+        }
         Ok(SealedFile {
             file: time.file,
-            name: self.base.files[time.file as usize].name.clone(),
+            name,
             mtime: Some((time.secs, time.nanos)),
             untouched: time.untouched,
             samples: Vec::new(),
@@ -289,11 +294,19 @@ impl LogState {
         let redo = self.redo.keys().copied();
         let lengths = self.lengths.iter().map(|&(file, _)| file);
         let mut changed = redo.chain(lengths);
-        match changed.find(|number| !files.iter().any(|file| file.file == *number)) {
-            None => Ok(()),
-            Some(number) => {
+        let not_named = changed.find(|number| !files.iter().any(|file| file.file == *number));
+        let endless = files
+            .iter()
+            .find(|file| self.said_length(file.file).is_none());
+        match (not_named, endless) {
+            (None, None) => Ok(()),
+            (Some(number), _) => {
                 let fault = Fault::new("a commit changes a file that it does not name");
                 Err(fault.found(number).into())
+            }
+            (None, Some(file)) => {
+                let fault = Fault::new("a commit does not say how long it makes a file");
+                Err(fault.found(&file.name).into())
             }
         }
     }
@@ -358,10 +371,14 @@ impl LogState {
         !self.redo.is_empty() || !self.lengths.is_empty()
     }
 
-    /// How long a sealed commit makes one of its files, if it says so.
-    pub fn file_length(&self, file: &SealedFile) -> Option<u64> {
+    /// How long a sealed commit makes one of its files, which it says of each.
+    pub fn file_length(&self, file: &SealedFile) -> u64 {
+        self.said_length(file.file).unwrap_or_default()
+    }
+
+    fn said_length(&self, file: u32) -> Option<u64> {
         let mut lengths = self.lengths.iter().rev();
-        let (_, len) = lengths.find(|(number, _)| *number == file.file)?;
+        let (_, len) = lengths.find(|(number, _)| *number == file)?;
         Some(*len)
     }
 

@@ -32,7 +32,7 @@ use crate::container::chunked_write::encode_alone;
 use crate::container::creation::GivenType;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
+    Amount, Change, ChangedArray, CommitWay, Consistency, MemberNumber, Recipe, Restated, Rewrite,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -270,6 +270,10 @@ impl Rewrite for BloscpackFile {
         let changed = only(changed)
             .ok_or_else(|| Error::from(Fault::new("there is nothing to be changed")))?;
         let metadata = self.metadata(changed.len)?;
+        // Sections and entries that hold are not told then.
+        if way == CommitWay::InPlace {
+            write.keep_rest(MemberNumber::ONLY)?;
+        }
         self.plan(changed, metadata, way)
             .tell(budget, write)
             .map(drop)

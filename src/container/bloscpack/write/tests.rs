@@ -72,6 +72,11 @@ impl Recipe for Changed<'_> {
         Ok(())
     }
 
+    /// It began with a copy of the file.
+    fn keep_rest(&mut self, _: MemberNumber) -> Result<()> {
+        Ok(())
+    }
+
     fn set_len(&mut self, _: MemberNumber, len: u64) -> Result<()> {
         self.new.resize(len as usize, 0);
         Ok(())
@@ -159,6 +164,10 @@ impl Recipe for Nowhere {
     }
 
     fn put(&mut self, _: MemberNumber, _: u64, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn keep_rest(&mut self, _: MemberNumber) -> Result<()> {
         Ok(())
     }
 

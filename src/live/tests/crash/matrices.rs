@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::scenarios::{AGO, Scenario};
 use super::session::Session;
-use super::subject::MATRIX;
+use super::subject::{MATRIX, TYPED_MATRIX};
 use crate::commit::Preference;
 use crate::disk::recording::Change;
 
@@ -46,6 +46,15 @@ fn lengthen(session: &Session, order: [usize; 3], sync: bool) {
         }
     }
     files.into_iter().for_each(|file| session.close(file));
+}
+
+/// Says that a packed matrix is none: files are made that were not there.
+fn unpack(session: &Arc<Session>) {
+    let (version, val) = (session.open_array(0), session.open_array(1));
+    session.write(version, 0, b"unpacked-uint-matrix-v2\n");
+    session.write(val, 8, &[5; 8]);
+    session.close(version);
+    session.close(val);
 }
 
 /// One commit of several files.
@@ -173,6 +182,11 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         session.failure.refuse_exchanges();
         lengthen(session, [VAL, INDEX, IDXPTR], false);
     }),
+    Scenario {
+        subject: &TYPED_MATRIX,
+        samples: PACKED,
+        ..scenario("stored in another way", unpack)
+    },
 ];
 
 const IN_PLACE: &[Preference] = &[Preference::InPlace];
@@ -240,6 +254,12 @@ pub(super) const SCENARIOS_IN_PLACE: &[Scenario] = &[
             session.sync(file);
             session.close(file);
         })
+    },
+    Scenario {
+        subject: &TYPED_MATRIX,
+        ways: IN_PLACE,
+        samples: PACKED,
+        ..scenario("in place: stored in another way", unpack)
     },
     Scenario {
         samples: PACKED,

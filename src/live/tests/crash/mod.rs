@@ -148,7 +148,8 @@ fn judge(
     }
     let mut left = recovered.left.names();
     let log = format!(".{first_file}.arrayfs-stage");
-    left.retain(|name| name != THEIRS && !(is_staged && *name == log));
+    let may_be = |name: &String| session.subject.makes.contains(&&**name) || name == THEIRS;
+    left.retain(|name| !(may_be(name) || (is_staged && *name == log)));
     if left != before.names() {
         return Err(format!("{left:?} is left"));
     }

@@ -31,7 +31,7 @@ fn tree_failing(directory: &Path, left: &Arc<AtomicUsize>) -> Tree {
                 let cause = std::io::Error::from_raw_os_error(libc::EIO);
                 Err(Error::io("failing as it was told", cause))
             }
-            false => Ok(source),
+            false => source,
         }
     });
     let (cache, workers) = (BlockCache::new(1 << 20), ReadAheadWorkers::new(1).unwrap());

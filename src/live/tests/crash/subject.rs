@@ -14,6 +14,8 @@ pub(super) struct Subject {
     pub(super) arrays: &'static [&'static str],
     /// Its file, or the first one; the log goes by its name.
     pub(super) first_file: &'static str,
+    /// Files that may be there afterwards and were not before.
+    pub(super) makes: &'static [&'static str],
     /// Where the samples lie.
     golden: &'static str,
 }
@@ -23,6 +25,7 @@ pub(super) const FILE: Subject = Subject {
     kind: FileKind::File,
     arrays: &["x.blp/data"],
     first_file: "x.blp",
+    makes: &[],
     golden: "bloscpack/sources",
 };
 
@@ -31,7 +34,15 @@ pub(super) const MATRIX: Subject = Subject {
     kind: FileKind::Directory,
     arrays: &["val", "index", "idxptr", "shape", "row_names"],
     first_file: "version",
+    makes: &[],
     golden: "bpcells/sources",
+};
+
+/// The same, of which somebody says that it is stored in another way.
+pub(super) const TYPED_MATRIX: Subject = Subject {
+    arrays: &["version", "val"],
+    makes: &["val", "index"],
+    ..MATRIX
 };
 
 impl Subject {

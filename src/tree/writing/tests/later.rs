@@ -9,11 +9,14 @@ use super::{NOBODY, ground};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::commit::CommitLimits;
-use crate::disk::Putting;
+use crate::container::creation::{empty_container, format_named};
 use crate::disk::failing::{FailingDisk, Failure};
 use crate::disk::local::LocalDisk;
+use crate::disk::recording::{Change, RecordingDisk};
+use crate::disk::{Disk, Putting};
 use crate::error::{Error, Result};
 use crate::live::ContainerSettings;
+use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
 use crate::tree::{InUse, Later, Pacing, PageCache, Settings, Tree};
 
@@ -132,6 +135,56 @@ fn what_takes_long_to_commit_is_in_the_log_and_committed_later() {
         assert_eq!(state(&tree), "clean");
         assert!(stored(source.path()) != before && content(&tree) == shown);
         assert!(!source.path().join(LOG).exists());
+    }
+}
+
+/// A source with a Bloscpack file without an array, of which nothing tells how well what comes can be packed.
+fn empty_ground() -> tempfile::TempDir {
+    let source = tempfile::tempdir().unwrap();
+    let creation = format_named(OsStr::new("one.blp")).unwrap().creation();
+    let files = empty_container(creation.unwrap(), &Budget::new(16 << 20)).unwrap();
+    let bytes = files.into_values().next().unwrap();
+    std::fs::write(source.path().join("one.blp"), bytes).unwrap();
+    source
+}
+
+#[test]
+fn of_what_nothing_tells_how_well_it_packs_a_sample_is_encoded_before() {
+    let noise = |n: u32| {
+        let mixed = u64::from(n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB) >> 31) as u8
+    };
+    let even = |n: u32| (n >> 12) as u8;
+    for (bytes, at_once) in [(even as fn(u32) -> u8, true), (noise, false)] {
+        let source = empty_ground();
+        let store = Arc::new(LocalStore::open(source.path(), source.path()).unwrap());
+        let disk = RecordingDisk::new(Arc::new(LocalDisk::new(Arc::clone(&store))));
+        let disk = Arc::new(disk);
+        let limits = CommitLimits {
+            written: 1 << 20,
+            encoded: u64::MAX,
+        };
+        let settings = Settings {
+            containers: ContainerSettings {
+                pacing: limited(limits),
+                ..ContainerSettings::default()
+            },
+            ..Settings::default()
+        };
+        let (cache, workers) = (BlockCache::new(64 << 20), ReadAheadWorkers::new(1).unwrap());
+        let (root, changed): (_, Arc<dyn Disk>) = (Path::new(""), Arc::clone(&disk) as _);
+        let tree = Tree::new(store, Some(changed), root, cache, workers, settings);
+        let (tree, _) = tree.unwrap();
+        let content: Vec<u8> = (0..6 << 20).map(bytes).collect();
+        write(&tree, 0, &content).unwrap();
+        let begun = disk.changes().into_iter().any(|change| {
+            matches!(change, Change::Create(path, ..) if path.to_str().unwrap().ends_with("-new"))
+        });
+        assert_eq!(begun, at_once, "{}", state(&tree));
+        assert_eq!(state(&tree) == "clean", at_once, "{}", state(&tree));
+        tree.containers().commit_all_due(Later::Large);
+        assert_eq!(state(&tree), "clean");
     }
 }
 

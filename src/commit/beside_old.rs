@@ -1,0 +1,302 @@
+//! The files that are going to replace a container's: each beside the old one, under a hidden name.
+//!
+//! They are given what the old ones have beside their bytes (mode, group, extended attributes) and synced before anybody
+//! sees them. Where the file system lets them, they share with the old ones what stays. Used by [`super::replaced`].
+
+use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+use super::exchange::Swap;
+use super::fingerprint::fingerprint;
+use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden, short};
+use super::{Commit, SHARED_FROM, SeenFile, beside};
+use crate::container::rewrite::MemberNumber;
+use crate::disk::reopened::{Hooks, ReopenedFile};
+use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Target, XattrSetting};
+use crate::error::{Error, Result};
+use crate::source::{Source, Stat, Timestamp};
+use crate::stage::log::NewFileRecord;
+use crate::stage::new_name;
+
+/// Whether new files begin with all bytes of the old ones, which the two share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    Never,
+    /// Nothing is made of a file that cannot.
+    Always,
+    /// A large file does if it can.
+    WhereItCan,
+}
+
+pub(super) struct BesideOld<'a> {
+    pub(super) commit: &'a Commit<'a>,
+    /// The container's first file, as it is: what a file that is missing would be like.
+    pub(super) first: &'a Stat,
+    pub(super) sharing: Sharing,
+    /// A file that had to share bytes with the old one cannot.
+    pub(super) cannot_share: Cell<bool>,
+    /// The new files are on the disk as they will be seen.
+    pub(super) are_whole: Cell<bool>,
+}
+
+/// A file that is to be replaced.
+pub(super) struct Replaced {
+    seen: SeenFile,
+    new_name: OsString,
+    /// The new file, which is opened again when descriptors have got short.
+    file: Arc<ReopenedFile>,
+    /// None: there is none of that name.
+    old: Option<OldFile>,
+}
+
+struct OldFile {
+    source: Arc<dyn Source>,
+    stat: Stat,
+}
+
+impl MakeFile for BesideOld<'_> {
+    type Known = Replaced;
+
+    fn make(&self, number: MemberNumber) -> Result<(NewFile, Replaced)> {
+        let commit = self.commit;
+        let seen = commit.seen_file(number)?;
+        let old = match seen.identity {
+            Some(_) => Some(OldFile {
+                source: commit.source_of(seen)?,
+                stat: commit.store.stat(&beside(commit.spot, &seen.name))?,
+            }),
+            None => None,
+        };
+        let like = old.as_ref().map_or(self.first, |old| &old.stat);
+        if old.is_some() {
+            self.check_owner(&seen.name, like)?;
+        }
+        let (owner, new_name) = (commit.owner(like), new_name(&seen.name));
+        let disk = &**commit.disk;
+        let file = create_hidden(disk, commit.spot, &new_name, 0o600, owner)?;
+        let path = beside(commit.spot, &new_name);
+        let file = ReopenedFile::new(commit.disk, path, file, Hooks::NONE)?;
+        let source = old.as_ref().map(|old| Arc::clone(&old.source));
+        let written: Arc<dyn DiskFile> = Arc::clone(&file) as _;
+        let mut new = NewFile::new(written, owner).beside(source);
+        let known = Replaced {
+            seen: seen.clone(),
+            new_name,
+            file,
+            old,
+        };
+        let begun = take_group(disk, &*new.file, self.like(&known));
+        // There is none that it stands for.
+        let begun = begun.or_else(|e| match known.old.is_none() && e.is_permission_denied() {
+            true => Ok(()),
+            false => Err(e),
+        });
+        let shared = begun.and_then(|()| self.share(&mut new, &known));
+        if matches!(shared, Ok(true)) {
+            return Ok((new, known));
+        }
+        self.remove_ours(&new, &known);
+        shared?;
+        self.cannot_share.set(true);
+        Err(short())
+    }
+}
+
+impl BesideOld<'_> {
+    /// What a new file is to be like.
+    fn like<'s>(&'s self, known: &'s Replaced) -> &'s Stat {
+        known.old.as_ref().map_or(self.first, |old| &old.stat)
+    }
+
+    fn check_owner(&self, name: &OsStr, old: &Stat) -> Result<()> {
+        let ours = rustix::process::geteuid().as_raw();
+        if ours == 0 || old.uid == ours || !self.commit.is_directory {
+            return Ok(());
+        }
+        let doing = format!(
+            "cannot replace {}, which is user {}'s",
+            name.display(),
+            old.uid
+        );
+        let cause = std::io::Error::from_raw_os_error(libc::EPERM);
+        Err(Error::io(doing, cause))
+    }
+
+    /// False if it cannot, and has to.
+    fn share(&self, new: &mut NewFile, known: &Replaced) -> Result<bool> {
+        let Some(old) = &known.old else {
+            return Ok(true);
+        };
+        let disk = &**self.commit.disk;
+        let is_large = old.source.len() > SHARED_FROM && disk.may_share(&*old.source);
+        match self.sharing {
+            Sharing::Never => Ok(true),
+            Sharing::Always => new.share(disk),
+            Sharing::WhereItCan => {
+                // What was not shared may be there in part.
+                if is_large && !new.share(disk)? {
+                    new.file.set_len(0, new.owner)?;
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn finish(&self, new: &NewFile, known: &Replaced) -> Result<()> {
+        let commit = self.commit;
+        let (disk, target) = (&**commit.disk, Target::Open(new.file.source()));
+        remove_rights(disk, &*new.file)?;
+        if let Some(old) = &known.old {
+            for name in copied_names(commit, &known.seen.name, &old.stat)? {
+                let value = old.source.xattr(&name)?;
+                disk.set_xattr(target, &name, &value, XattrSetting::Any)?;
+            }
+        }
+        // What is written loses such bits, and new files of a directory are written as the owner, whoever has changed them.
+        let kept = match commit.is_directory {
+            true => !0o6000,
+            false => u16::MAX,
+        };
+        let mode = u32::from(self.like(known).mode & kept);
+        set_mode(disk, &*new.file, mode, Some(commit.written))?;
+        if known.file.take_failure() {
+            let cause = std::io::Error::from_raw_os_error(libc::EIO);
+            let name = commit.store.display(&beside(commit.spot, &known.new_name));
+            return Err(Error::io(format!("cannot sync {}", name.display()), cause));
+        }
+        disk.sync(target, false)
+    }
+
+    /// Ours, unless it has got its name and somebody else's file could not be put back.
+    fn remove_ours(&self, new: &NewFile, known: &Replaced) {
+        let commit = self.commit;
+        let left = commit.store.stat(&beside(commit.spot, &known.new_name));
+        let ours = new.file.source().identity().id;
+        if left.is_ok_and(|left| left.identity.id == ours) {
+            let _ = commit.disk.unlink(commit.spot.place(&known.new_name));
+        }
+    }
+}
+
+impl NewFiles<BesideOld<'_>> {
+    /// Gives all files what the old ones have beside their bytes, and returns when they are on the disk.
+    pub(super) fn finish(&self) -> Result<()> {
+        self.check()?;
+        let mut each = self.each();
+        each.try_for_each(|(new, known)| self.maker.finish(new, known))
+    }
+
+    pub(super) fn swaps(&self) -> Result<Vec<Swap>> {
+        let swap = |(new, known): (&NewFile, &Replaced)| {
+            Ok(Swap {
+                name: known.seen.name.clone(),
+                new_name: known.new_name.clone(),
+                seen: known.seen.identity,
+                new: new.file.source().stat()?.identity,
+            })
+        };
+        self.each().map(swap).collect()
+    }
+
+    /// For the log: which files are about to take their places.
+    pub(super) fn manifest(&self) -> Result<Vec<NewFileRecord>> {
+        let is_directory = self.maker.commit.is_directory;
+        let record = |(new, known): (&NewFile, &Replaced)| {
+            let source = new.file.source();
+            let now = source.stat()?.identity;
+            let name = known.seen.name.to_str().filter(|_| is_directory);
+            Ok(NewFileRecord {
+                name: name.unwrap_or_default().to_owned(),
+                inode: now.id.inode,
+                birth: now.id.birth,
+                size: now.size,
+                mtime_secs: now.mtime.secs,
+                mtime_nanos: now.mtime.nanos,
+                sample: fingerprint(source, Vec::new(), now.size)?,
+            })
+        };
+        self.each().map(record).collect()
+    }
+
+    /// Removes what lies under the hidden names now: the old files.
+    pub(super) fn remove_old(&self) -> Result<()> {
+        let (disk, spot) = (self.maker.commit.disk, self.maker.commit.spot);
+        let mut each = self.each();
+        each.try_for_each(
+            |(_, known)| match disk.unlink(spot.place(&known.new_name)) {
+                Err(e) if e.is_not_found() => Ok(()),
+                other => other,
+            },
+        )
+    }
+
+    /// Removes the new files, as far as they have not taken their places.
+    pub(super) fn remove_ours(&self) {
+        self.each()
+            .for_each(|(new, known)| self.maker.remove_ours(new, known));
+    }
+}
+
+/// The group of another file. Who is not in it cannot give it, and finds that out before he has written anything.
+fn take_group(disk: &dyn Disk, file: &dyn DiskFile, like: &Stat) -> Result<()> {
+    let source = file.source();
+    if source.stat().is_ok_and(|own| own.gid == like.gid) {
+        return Ok(());
+    }
+    let group = NewAttributes {
+        gid: Some(like.gid),
+        ..NewAttributes::default()
+    };
+    disk.set_attributes(Target::Open(source), &group)
+}
+
+/// A directory may grant rights on its new files that the container's other ones do not grant.
+pub(super) fn remove_rights(disk: &dyn Disk, file: &dyn DiskFile) -> Result<()> {
+    let rights = OsStr::new("system.posix_acl_access");
+    match file.source().xattr(rights) {
+        Ok(_) => disk.remove_xattr(Target::Open(file.source()), rights),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Gives a new file its mode, and perhaps its time.
+pub(super) fn set_mode(
+    disk: &dyn Disk,
+    file: &dyn DiskFile,
+    mode: u32,
+    mtime: Option<Timestamp>,
+) -> Result<()> {
+    let attributes = NewAttributes {
+        mode: Some(mode),
+        mtime: mtime.map(NewTime::At),
+        ..NewAttributes::default()
+    };
+    disk.set_attributes(Target::Open(file.source()), &attributes)
+}
+
+/// Attributes that a new file gets from the old one. Of one file these are what everybody may set, for others make it be
+/// changed in place; the files of a directory keep all, or are not replaced.
+fn copied_names(commit: &Commit<'_>, name: &OsStr, now: &Stat) -> Result<Vec<OsString>> {
+    let path = beside(commit.spot, name);
+    let names = commit.store.xattr_names(&path, Some(now.identity.id));
+    let copied = |name: &OsString| match commit.is_directory {
+        true => !is_given(name),
+        false => is_copied(name),
+    };
+    match names {
+        Ok(names) => Ok(names.into_iter().filter(copied).collect()),
+        Err(Error::Unsupported) => Ok(Vec::new()),
+        Err(e) => Err(e),
+    }
+}
+
+/// What everybody may set on his own files.
+pub(super) fn is_copied(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"user.")
+}
+
+/// What the system gives to every new file by itself.
+pub(super) fn is_given(name: &OsStr) -> bool {
+    name == "security.selinux"
+}

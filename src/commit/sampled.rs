@@ -1,0 +1,59 @@
+//! How much a commit is going to write of which nothing stored tells how well it can be packed: a few blocks of it are
+//! encoded, and thrown away.
+//!
+//! So what is too much is known before any of it is written, where it would have been given up half-way. Used by
+//! [`super`], for commits that may be too much.
+
+use std::ops::Range;
+
+use super::Commit;
+use crate::container::rewrite::{Amount, ChangedArray};
+use crate::error::Result;
+
+/// Of each array, spread evenly.
+const SAMPLES: u64 = 8;
+
+/// The largest block that is encoded for this alone.
+const LARGEST: u64 = 8 << 20;
+
+/// About how many bytes what is new takes; 0 if nothing can be said.
+pub(super) fn new_bytes(commit: &Commit<'_>, amount: &Amount) -> Result<u64> {
+    let (mut plain, mut packed) = (0, 0);
+    for changed in commit.changed {
+        for block in blocks(commit, changed) {
+            let encoded = commit
+                .rewrite
+                .encode_block(changed, &block, commit.budget)?;
+            if let Some(encoded) = encoded {
+                plain += block.end - block.start;
+                packed += encoded.len() as u64;
+            }
+        }
+    }
+    let new = u128::from(amount.encoded) * u128::from(packed) / u128::from(plain.max(1));
+    Ok(u64::try_from(new).unwrap_or(u64::MAX).min(amount.changed))
+}
+
+/// Blocks of an array that have been written, wholly or in part.
+fn blocks(commit: &Commit<'_>, changed: &ChangedArray) -> Vec<Range<u64>> {
+    let step = (changed.len / SAMPLES).max(1);
+    let mut blocks: Vec<Range<u64>> = (0..SAMPLES)
+        .map(|sample| sample * step)
+        .take_while(|at| *at < changed.len)
+        .filter_map(|at| {
+            let name = changed.shown.name();
+            commit.rewrite.whole_block(name, changed.len, at)
+        })
+        .filter(|block| block.end - block.start <= LARGEST && is_written(changed, block))
+        .collect();
+    blocks.dedup();
+    blocks
+}
+
+fn is_written(changed: &ChangedArray, block: &Range<u64>) -> bool {
+    let next = changed
+        .ranges
+        .partition_point(|range| range.end <= block.start);
+    let next = changed.ranges.get(next);
+    next.is_some_and(|range| range.start < block.end)
+}

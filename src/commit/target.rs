@@ -1,0 +1,56 @@
+//! Where a commit goes: the one way in which recipes are carried out and their results are published.
+//!
+//! There are two targets: new files that take the places of old ones ([`super::replaced`]), and redo records in the log
+//! ([`super::in_place`]). Either is told a recipe, says in the log what is about to happen, and then makes it visible.
+//! Used by [`super`].
+
+use super::{Commit, Publish};
+use crate::container::rewrite::{CommitWay, Recipe};
+use crate::error::{Error, Result};
+
+pub(super) trait CommitTarget: Recipe {
+    /// What the recipe is told, and whoever publishes.
+    fn told_as(&self) -> CommitWay;
+    fn published_as(&self) -> CommitWay;
+
+    /// All is told. When this returns it is on the disk, and the log says for good what is about to happen.
+    fn seal(&mut self) -> Result<()>;
+
+    /// The container becomes what was told. Its files have just been what was opened. After an error they are that again,
+    /// or the log tells who recovers how to go on.
+    fn publish(&mut self) -> Result<()>;
+
+    /// Removes what is left over of a commit that has been made, or has come to nothing.
+    fn end(&mut self, is_made: bool);
+
+    /// Whether an error says that it cannot be done in this way at all.
+    fn is_in_vain(&self, _e: &Error) -> bool {
+        false
+    }
+}
+
+impl Commit<'_> {
+    /// False if it cannot be done in this way, which is found out when it is tried: then nothing has happened.
+    pub(super) fn carry_out_by(
+        &self,
+        target: &mut impl CommitTarget,
+        publish: Publish<'_>,
+    ) -> Result<bool> {
+        let sealed = self.tell(target.told_as(), target);
+        let made = match sealed.and_then(|()| target.seal()) {
+            Err(e) if target.is_in_vain(&e) => {
+                log::debug!("{e}");
+                Ok(false)
+            }
+            Err(e) => Err(e),
+            Ok(()) => publish(target.published_as(), &mut || {
+                // Nobody is kept from changing them at the very same time; whoever did it before is not overwritten.
+                self.unchanged()?;
+                target.publish()
+            })
+            .map(|()| true),
+        };
+        target.end(matches!(made, Ok(true)));
+        made
+    }
+}

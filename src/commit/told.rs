@@ -1,0 +1,95 @@
+//! Which bytes of a file a recipe has told: every one, or the recipe is wrong.
+//!
+//! What nobody tells of a new file would be a hole, and of a file that is changed in place whatever was there. Neither
+//! means anything: so a commit whose recipe leaves bytes out fails before anybody sees the file. Used by [`super::new_files`]
+//! and [`super::in_place`].
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::container::rewrite::MemberNumber;
+use crate::error::{Error, Result};
+
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Ends by starts; none touch.
+    ranges: BTreeMap<u64, u64>,
+    len: Option<u64>,
+}
+
+impl Told {
+    pub(super) fn add(&mut self, range: Range<u64>) {
+        let (mut start, mut end) = (range.start, range.end);
+        if start >= end {
+            return;
+        }
+        while let Some((&from, &to)) = self.ranges.range(..=end).next_back()
+            && to >= start
+        {
+            (start, end) = (start.min(from), end.max(to));
+            self.ranges.remove(&from);
+        }
+        self.ranges.insert(start, end);
+    }
+
+    /// All bytes of a file of this length stay, and so does the length, unless something else is told.
+    pub(super) fn keep(&mut self, len: u64) {
+        self.add(0..len);
+        self.len.get_or_insert(len);
+    }
+
+    pub(super) fn set_len(&mut self, len: u64) {
+        self.len = Some(len);
+    }
+
+    /// The length of the file, all of whose bytes have been told.
+    pub(super) fn check(&self, file: MemberNumber) -> Result<u64> {
+        let wrong = |what: String| Error::Bug(format!("of file {} {what} is told", file.0));
+        let len = self.len.ok_or_else(|| wrong("no length".into()))?;
+        let first = match self.ranges.first_key_value() {
+            Some((0, &end)) => end,
+            _ => 0,
+        };
+        match first >= len {
+            true => Ok(len),
+            false => Err(wrong(format!("nothing at {first}, of {len} bytes,"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: MemberNumber = MemberNumber::ONLY;
+
+    #[test]
+    fn every_byte_is_told_in_any_order() {
+        let mut told = Told::default();
+        for range in [40..60, 0..10, 60..64, 9..20, 30..40, 5..6, 7..7] {
+            told.add(range);
+        }
+        assert!(told.check(FILE).is_err(), "no length");
+        told.set_len(64);
+        assert!(told.check(FILE).is_err(), "20..30");
+        told.add(12..31);
+        assert_eq!(told.check(FILE).unwrap(), 64);
+        told.set_len(65);
+        assert!(told.check(FILE).is_err(), "64..65");
+        told.set_len(0);
+        assert_eq!(told.check(FILE).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_need_not_be_told() {
+        let mut told = Told::default();
+        told.keep(100);
+        told.add(20..30);
+        assert_eq!(told.check(FILE).unwrap(), 100);
+        told.add(100..120);
+        told.set_len(120);
+        assert_eq!(told.check(FILE).unwrap(), 120);
+        told.set_len(130);
+        assert!(told.check(FILE).is_err());
+    }
+}

@@ -185,6 +185,12 @@ impl ChangedFile {
         if let Some(mtime) = self.mtime {
             set_mtime(commit, file, mtime)?;
         }
+        Ok(())
+    }
+
+    /// Returns when it is on the disk.
+    pub(super) fn sync(&self, commit: &Commit<'_>) -> Result<()> {
+        let file = self.file()?;
         commit.disk.sync(Target::Open(file.source()), false)
     }
 }

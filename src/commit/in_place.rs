@@ -96,6 +96,11 @@ impl<'a> RedoLog<'a> {
         Ok(())
     }
 
+    fn carry_out_all(&self) -> Result<()> {
+        let mut files = self.files.iter();
+        files.try_for_each(|file| file.carry_out(self.commit))
+    }
+
     /// Makes the files that were not there; all of them, or none.
     fn make_all(&mut self) -> Result<()> {
         let commit = self.commit;
@@ -139,17 +144,24 @@ impl CommitTarget for RedoLog<'_> {
                 .iter()
                 .for_each(|file| file.remove_made(self.commit))
         })?;
-        let carry_out = || {
-            self.files
-                .iter()
-                .try_for_each(|file| file.carry_out(self.commit))
-        };
         // Half of it is neither container: what failed is tried again, and if it fails again, by who recovers.
-        carry_out()
+        self.carry_out_all()
             .or_else(|e| {
                 log::warn!("{e}; trying again");
-                carry_out()
+                self.carry_out_all()
             })
+            .inspect_err(|_| self.commit.stage.stay_sealed())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let mut files = self.files.iter();
+        files.try_for_each(|file| file.sync(self.commit))
+    }
+
+    /// What could not be written is not dirty any more: it is put there once more.
+    fn redo(&mut self) -> Result<()> {
+        let done = self.carry_out_all();
+        done.and_then(|()| self.sync())
             .inspect_err(|_| self.commit.stage.stay_sealed())
     }
 

@@ -28,7 +28,7 @@ use crate::source::{BytesSource, Source, Store};
 use crate::stage::log::NewFileRecord;
 use crate::stage::{
     Base, BaseFile, FoundLog, Layer, LogOf, LogSpot, LogState, Overlay, PendingCommit, Stage,
-    StageMemory, StagedArray, log_names, new_name, read_log,
+    StageMemory, StagedArray, log_names, new_name, read_log, to_nobody,
 };
 
 /// A log, and how it stands to its container.
@@ -286,11 +286,11 @@ pub fn settle(
             sync_done(spot, &left.state)?;
             committed(spot, left, &stage)?;
         }
-        _ => stage.thaw()?,
+        _ => stage.thaw(&mut to_nobody)?,
     }
     remove_new(spot)?;
     match stage.is_clean() {
-        true => stage.discard().map(|()| None),
+        true => stage.throw_away().map(|()| None),
         false => Ok(Some(stage)),
     }
 }
@@ -333,7 +333,7 @@ pub fn discard(spot: &LogSpot, left: &Left) -> Result<()> {
         _ => {}
     }
     remove_new(spot)?;
-    stage.discard()
+    stage.throw_away()
 }
 
 /// Where the log of a container lies: beside its file, or in the directory that it is.
@@ -394,7 +394,8 @@ fn committed(spot: &LogSpot, left: &Left, stage: &Stage) -> Result<()> {
         None => left.state.arrays().iter().map(|&(_, len)| len).collect(),
     };
     remove_new(spot)?;
-    stage.committed(base, &lens)
+    stage.committed(&stage.alone(), base, &lens, &mut to_nobody)?;
+    stage.sync_log()
 }
 
 /// The files that a commit was about to replace.

@@ -20,6 +20,16 @@ pub(super) trait CommitTarget: Recipe {
     /// or the log tells who recovers how to go on.
     fn publish(&mut self) -> Result<()>;
 
+    /// Returns when what was published is on the disk. Nobody who reads waits for that.
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Publishes once more what could not be synced.
+    fn redo(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Removes what is left over of a commit that has been made, or has come to nothing.
     fn end(&mut self, is_made: bool);
 
@@ -47,6 +57,12 @@ impl Commit<'_> {
                 // Nobody is kept from changing them at the very same time; whoever did it before is not overwritten.
                 self.unchanged()?;
                 target.publish()
+            })
+            .and_then(|()| {
+                target.sync().or_else(|e| {
+                    log::warn!("{e}; trying again");
+                    publish(target.published_as(), &mut || target.redo())
+                })
             })
             .map(|()| true),
         };

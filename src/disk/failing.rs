@@ -34,6 +34,8 @@ pub struct Failure {
     has_died: AtomicBool,
     /// What is done instead of failing.
     instead: Mutex<Option<Instead>>,
+    /// What is done while somebody waits for the disk.
+    at_sync: Mutex<Option<Instead>>,
     /// What it fails with.
     pub code: i32,
 }
@@ -71,6 +73,21 @@ impl Failure {
     pub fn arm_with(&self, call: usize, instead: impl FnOnce() + Send + 'static) {
         *self.instead() = Some(Box::new(instead));
         self.arm(call);
+    }
+
+    /// This is done while the next sync is waited for.
+    pub fn at_sync(&self, meanwhile: impl FnOnce() + Send + 'static) {
+        let mut at_sync = self.at_sync.lock().unwrap_or_else(PoisonError::into_inner);
+        *at_sync = Some(Box::new(meanwhile));
+    }
+
+    fn sync(&self) {
+        let mut at_sync = self.at_sync.lock().unwrap_or_else(PoisonError::into_inner);
+        let meanwhile = at_sync.take();
+        drop(at_sync);
+        if let Some(meanwhile) = meanwhile {
+            meanwhile();
+        }
     }
 
     fn instead(&self) -> MutexGuard<'_, Option<Instead>> {
@@ -257,6 +274,7 @@ impl Disk for FailingDisk {
 
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
         self.failure.call()?;
+        self.failure.sync();
         self.disk.sync(of, data)
     }
 

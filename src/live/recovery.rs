@@ -13,6 +13,7 @@ use super::shown::entry_table::ContainerNumber;
 use super::staged::{Staged, StagedContainer, Unsettled, UnsettledLog};
 use super::version::ContainerVersion;
 use super::{ContainerId, Containers, LiveContainer};
+use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
 use crate::commit::recovery::{Left, clear, settle};
 use crate::container::Recognised;
@@ -34,10 +35,10 @@ impl Settled {
 
     /// By the version before, which somebody else has changed: while this mount has something staged of it, nothing is staged of
     /// the next one.
-    pub(crate) fn left_by(old: &Staged, path: &Path) -> Settled {
+    pub(crate) fn left_by(old: &Staged, path: &Path, cache: &Arc<BlockCache>) -> Settled {
         // What was taken back needs no log any more.
         if let Some(now) = old.now()
-            && let Err(e) = now.stage.tidy()
+            && let Err(e) = old.tidy(&now, cache)
         {
             log::warn!("{e}");
         }

@@ -140,7 +140,7 @@ impl Containers {
                 .and_then(|()| self.settle(&recognised, &path))
                 .unwrap_or_else(Settled::failed),
             // What was staged of it stays, in a log that this one does not touch.
-            Some(ref old) => Settled::left_by(&old.staged, &path),
+            Some(ref old) => Settled::left_by(&old.staged, &path, &self.cache),
         };
         // What was to be settled may have changed it.
         let found = recognised.stat(&*self.store, &path)?;

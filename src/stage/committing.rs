@@ -1,7 +1,8 @@
 //! The steps of a commit, as the stage sees them: what is staged is frozen, and either becomes the container or is thawed.
 //!
 //! One commit at a time: [`Stage::freeze`] gives the layer to commit, writes go on into a new one above it. Then either
-//! [`Stage::committed`] or [`Stage::thaw`]. Records that recovery needs meanwhile are appended by [`Stage::append`], which returns
+//! [`Stage::committed`] or [`Stage::thaw`]. Whoever reads through the stage is given the new layers by
+//! each of these before anything is written to them ([`ShowLayers`]). Records that recovery needs meanwhile are appended by [`Stage::append`], which returns
 //! before they are on the disk; [`Stage::sync_log`] waits for that.
 
 use std::ops::Range;
@@ -11,21 +12,32 @@ use std::sync::atomic::Ordering;
 use super::StagedArray;
 use super::layer::Layer;
 use super::log::{Base, CommitRecord, LogWriter, Record};
-use super::staging::{Stage, StageLayers, StageLog};
+use super::staging::{Stage, StageLayers, StageLog, Syncing};
 use crate::error::Result;
+
+/// Gives the layers, the top first, to whoever reads through them. Called under the locks of the stage:
+/// nothing of that may be asked for.
+pub type ShowLayers<'a> = &'a mut dyn FnMut(&[Arc<Layer>]);
+
+/// For a stage that nobody reads through.
+pub fn to_nobody(_: &[Arc<Layer>]) {}
 
 impl Stage {
     /// Everything that is staged, to be committed. None if there is nothing, or a commit is under way.
-    pub fn freeze(&self) -> Option<Arc<Layer>> {
-        self.freeze_if(|active| !active.is_clean())
+    pub fn freeze(&self, show: ShowLayers<'_>) -> Option<Arc<Layer>> {
+        self.freeze_if(|active| !active.is_clean(), show)
     }
 
     /// The same for a commit that brings more than what is staged. None if a commit is under way.
-    pub fn freeze_all(&self) -> Option<Arc<Layer>> {
-        self.freeze_if(|_| true)
+    pub fn freeze_all(&self, show: ShowLayers<'_>) -> Option<Arc<Layer>> {
+        self.freeze_if(|_| true, show)
     }
 
-    fn freeze_if(&self, is: impl FnOnce(&Layer) -> bool) -> Option<Arc<Layer>> {
+    fn freeze_if(
+        &self,
+        is: impl FnOnce(&Layer) -> bool,
+        show: ShowLayers<'_>,
+    ) -> Option<Arc<Layer>> {
         let log = self.lock_log();
         let mut layers = self.write_layers();
         if layers.frozen.is_some() || !is(&layers.active) {
@@ -37,6 +49,7 @@ impl Stage {
         let next = Layer::new(frozen.number() + 1, &frozen.lens(), bytes);
         layers.active = Arc::new(next);
         layers.frozen = Some(Arc::clone(&frozen));
+        show(&layers.list().collect::<Vec<_>>());
         Some(frozen)
     }
 
@@ -46,7 +59,7 @@ impl Stage {
     }
 
     /// The commit has failed: everything is staged as if it had not begun.
-    pub fn thaw(&self) -> Result<()> {
+    pub fn thaw(&self, show: ShowLayers<'_>) -> Result<()> {
         let mut log = self.lock_log();
         let mut layers = self.write_layers();
         if let Some(frozen) = layers.frozen.take() {
@@ -54,6 +67,7 @@ impl Stage {
             layers.active = Arc::clone(&frozen);
         }
         let layer = layers.active.number();
+        show(&layers.list().collect::<Vec<_>>());
         drop(layers);
         let said = match std::mem::take(&mut log.commit_logged) {
             true => log.put_at_last(Record::Thawed { layer }),
@@ -99,10 +113,15 @@ impl Stage {
         self.lock_log().commit_logged = false;
     }
 
-    /// The frozen layer is the container's now, which has these files and lengths of arrays. When this returns without an error
-    /// the log says so, or is gone. Whatever it returns, the layer is no longer part of the stage.
-    pub fn committed(&self, base: Base, lens: &[u64]) -> Result<()> {
-        let _alone = self.lock_syncing();
+    /// The frozen layer is the container's now, which has these files and lengths of arrays. The log says so, or is gone;
+    /// [`Stage::sync_log`] waits until that is on the disk. Whatever it returns, the layer is no longer part of the stage.
+    pub fn committed(
+        &self,
+        _alone: &Syncing<'_>,
+        base: Base,
+        lens: &[u64],
+        show: ShowLayers<'_>,
+    ) -> Result<()> {
         let mut log = self.lock_log();
         let mut layers = self.write_layers();
         let Some(frozen) = layers.frozen.take() else {
@@ -113,6 +132,7 @@ impl Stage {
         if layers.active.is_clean() {
             self.forget_last_write();
         }
+        show(&layers.list().collect::<Vec<_>>());
         drop(layers);
         self.has_changed();
         log.commit_logged = false;
@@ -125,7 +145,6 @@ impl Stage {
             true => log.put_committed(frozen.number()),
         };
         drop(log);
-        let settled = settled.and_then(|()| self.sync_written());
         self.announce();
         settled
     }
@@ -198,27 +217,38 @@ impl Stage {
 
     /// Returns when everything that was appended is on the disk; what is staged need not be.
     pub fn sync_log(&self) -> Result<()> {
-        let _alone = self.lock_syncing();
+        let _alone = self.alone();
         let synced = self.sync_written();
         self.announce();
         synced
     }
 
-    /// Forgets everything that is staged.
-    pub fn discard(&self) -> Result<()> {
-        self.discard_if(|_| true)
+    /// Forgets everything that is staged. [`Stage::sync_log`] waits until the log says so.
+    pub fn discard(&self, alone: &Syncing<'_>, show: ShowLayers<'_>) -> Result<()> {
+        self.discard_if(alone, |_| true, show)
+    }
+
+    /// The same of a stage that nobody reads through. When this returns the log says so, or is gone.
+    pub fn throw_away(&self) -> Result<()> {
+        self.discard(&self.alone(), &mut to_nobody)?;
+        self.sync_log()
     }
 
     /// Removes the log if there is nothing to commit: what was synced has been taken back since.
-    pub fn tidy(&self) -> Result<()> {
+    pub fn tidy(&self, alone: &Syncing<'_>, show: ShowLayers<'_>) -> Result<()> {
         if self.lock_log().writer.is_none() {
             return Ok(());
         }
-        self.discard_if(|layers| layers.frozen.is_none() && layers.active.is_clean())
+        let is_clean = |layers: &StageLayers| layers.frozen.is_none() && layers.active.is_clean();
+        self.discard_if(alone, is_clean, show)
     }
 
-    fn discard_if(&self, is: impl FnOnce(&StageLayers) -> bool) -> Result<()> {
-        let _alone = self.lock_syncing();
+    fn discard_if(
+        &self,
+        _alone: &Syncing<'_>,
+        is: impl FnOnce(&StageLayers) -> bool,
+        show: ShowLayers<'_>,
+    ) -> Result<()> {
         let mut log = self.lock_log();
         let lens: Vec<u64> = log.arrays.iter().map(|&(_, len)| len).collect();
         let mut layers = self.write_layers();
@@ -234,13 +264,13 @@ impl Stage {
             )),
             frozen: None,
         };
+        show(&layers.list().collect::<Vec<_>>());
         drop(layers);
         self.has_changed();
         self.forget_last_write();
         log.commit_logged = false;
         let removed = log.remove(number - 1);
         drop(log);
-        let removed = removed.and_then(|()| self.sync_written());
         self.announce();
         removed
     }

@@ -28,7 +28,7 @@ pub(super) struct Moved {
 impl Stage {
     /// Writes the log anew if it is too long. If that fails it goes on as it is.
     pub(super) fn compact(&self) {
-        let _alone = self.lock_syncing();
+        let _alone = self.alone();
         let mut log = self.lock_log();
         let layers = self.layers();
         if let [layer] = &layers[..]

@@ -1,8 +1,8 @@
 //! How what is staged gets into the log: at a sync, when memory is wanted back, and when there is none to write to.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::StagedArray;
 use super::layer::{Layer, no_array};
@@ -15,13 +15,9 @@ use crate::error::Result;
 const GIVEN_BACK: u64 = 1 << 20;
 
 impl Stage {
-    pub(super) fn lock_syncing(&self) -> MutexGuard<'_, ()> {
-        self.syncing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns when everything that is staged is in the log, and the log on the disk.
     pub fn sync(&self) -> Result<()> {
-        let alone = self.lock_syncing();
+        let alone = self.alone();
         let logged = self.log_everything();
         let synced = logged.and_then(|()| self.sync_written());
         drop(alone);
@@ -32,7 +28,7 @@ impl Stage {
 
     /// Returns when everything that is staged is in the log: who kills the daemon takes none of it.
     pub fn log_all(&self) -> Result<()> {
-        let alone = self.lock_syncing();
+        let alone = self.alone();
         let logged = self.log_everything();
         drop(alone);
         self.announce();

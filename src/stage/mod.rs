@@ -30,6 +30,7 @@ mod staging;
 #[cfg(test)]
 mod tests;
 
+pub use committing::{ShowLayers, to_nobody};
 pub use layer::Layer;
 pub use log::{
     Base, BaseFile, FoundLog, LogOf, LogSpot, LogState, PendingCommit, added_name,

@@ -40,6 +40,11 @@ pub struct Stage {
     pub(super) wanted: AtomicBool,
 }
 
+/// Nobody else waits for the disk, or removes the log, until this is dropped.
+pub struct Syncing<'a> {
+    _held: MutexGuard<'a, ()>,
+}
+
 /// The log, and what is to be said in it.
 pub(super) struct StageLog {
     pub(super) spot: LogSpot,
@@ -118,6 +123,13 @@ impl Stage {
         let lender: std::sync::Weak<dyn Lender> = lender;
         stage.memory.register(lender);
         stage
+    }
+
+    /// To be taken before any lock that readers or writers wait for: others may be waiting for the disk.
+    pub fn alone(&self) -> Syncing<'_> {
+        let syncing = self.syncing.lock();
+        let _held = syncing.unwrap_or_else(PoisonError::into_inner);
+        Syncing { _held }
     }
 
     pub(super) fn lock_log(&self) -> MutexGuard<'_, StageLog> {

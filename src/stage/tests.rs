@@ -101,21 +101,21 @@ impl Model {
             }
             Action::Freeze => {
                 let clean = self.stage.is_clean();
-                let frozen = self.stage.freeze();
+                let frozen = self.stage.freeze(&mut to_nobody);
                 assert_eq!(frozen.is_some(), !clean && self.frozen.is_none());
                 if frozen.is_some() {
                     self.frozen = Some(self.shown.clone());
                 }
             }
             Action::Thaw => {
-                self.stage.thaw().unwrap();
+                self.stage.thaw(&mut to_nobody).unwrap();
                 (self.frozen, self.sealed) = (None, false);
             }
             Action::Seal => self.seal(),
             Action::Commit => self.commit(),
             Action::Recover => self.recover(),
             Action::Discard => {
-                self.stage.discard().unwrap();
+                self.stage.throw_away().unwrap();
                 self.shown = self.container.arrays.clone();
                 (self.frozen, self.sealed) = (None, false);
                 assert!(self.stage.is_clean() && !self.container.log_path().exists());
@@ -153,7 +153,9 @@ impl Model {
         self.container.base.files[0].size += 1;
         let lens = self.container.lens();
         let base = self.container.base.clone();
-        self.stage.committed(base, &lens).unwrap();
+        self.stage
+            .committed(&self.stage.alone(), base, &lens, &mut to_nobody)
+            .unwrap();
         self.sealed = false;
         let is_clean = self.stage.is_clean();
         assert!(!is_clean || self.shown == self.container.arrays);
@@ -306,11 +308,11 @@ fn the_log_goes_when_what_was_synced_has_been_taken_back() {
     let len = stage.len(array);
     stage.write(array, len, b"more").unwrap();
     stage.sync().unwrap();
-    stage.tidy().unwrap();
+    stage.tidy(&stage.alone(), &mut to_nobody).unwrap();
     assert!(container.log_path().exists() && !stage.is_clean());
     stage.set_len(array, len).unwrap();
     assert!(stage.is_clean());
-    stage.tidy().unwrap();
+    stage.tidy(&stage.alone(), &mut to_nobody).unwrap();
     assert!(!container.log_path().exists());
     stage.write(array, 0, b"again").unwrap();
     stage.sync().unwrap();
@@ -373,7 +375,7 @@ fn zeros_are_known_before_they_are_read() {
     let stage = container.stage(1 << 20);
     let array = StagedArray(0);
     stage.write_zeros(array, 100..200).unwrap();
-    stage.freeze().unwrap();
+    stage.freeze(&mut to_nobody).unwrap();
     stage.write_zeros(array, 200..250).unwrap();
     stage.write(array, 260, b"x").unwrap();
     let overlay = container.overlay(0, &stage.layers());
@@ -412,9 +414,16 @@ fn small_writes_here_and_there_are_charged_and_bounded() {
         let at = 16 * number as usize;
         assert_eq!(bytes[at..][..8], number.to_le_bytes());
     }
-    stage.freeze().unwrap();
+    stage.freeze(&mut to_nobody).unwrap();
     let lens = [stage.len(StagedArray(0)), stage.len(StagedArray(1))];
-    stage.committed(container.base.clone(), &lens).unwrap();
+    stage
+        .committed(
+            &stage.alone(),
+            container.base.clone(),
+            &lens,
+            &mut to_nobody,
+        )
+        .unwrap();
     assert_eq!(budget.used(), 0);
     write(refused).unwrap();
 }
@@ -475,8 +484,8 @@ fn readers_and_writers_and_a_sync_and_a_want_of_memory_side_by_side() {
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 stage.sync().unwrap();
                 drop(budget.reserve(200 << 10));
-                stage.freeze();
-                stage.thaw().unwrap();
+                stage.freeze(&mut to_nobody);
+                stage.thaw(&mut to_nobody).unwrap();
             }
         });
         scope.spawn(|| {

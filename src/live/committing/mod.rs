@@ -26,7 +26,7 @@ use crate::commit::{Commit, CommitLimits, CommitOutcome};
 use crate::container::rewrite::Consistency;
 use crate::error::{Error, Result};
 use crate::source::FileKind;
-use crate::stage::Layer;
+use crate::stage::{Layer, ShowLayers};
 
 use changes::{Changes, changed_arrays, seen_files};
 use due::Later;
@@ -110,16 +110,10 @@ impl Containers {
         };
         // Of a commit that ended in a panic.
         if container.stage.frozen().is_some() {
-            staged.stored.while_nobody_reads(|| {
-                let thawed = container.stage.thaw();
-                staged.show(&self.cache).and(thawed)
-            })?;
+            staged.thaw(&container, &self.cache)?;
         }
         let Some(frozen) = self.freeze(version, &container)? else {
-            staged.stored.while_nobody_reads(|| {
-                let tidied = container.stage.tidy();
-                staged.show(&self.cache).and(tidied)
-            })?;
+            staged.tidy(&container, &self.cache)?;
             staged.note_why(None);
             self.forget_staged(version);
             return Ok(());
@@ -129,10 +123,7 @@ impl Containers {
             .commit_layer(version, &container, (&frozen, None), effort)
             .map_err(|e| container.note_failure(e));
         if !matches!(done, Ok(CommitOutcome::Published)) {
-            staged.stored.while_nobody_reads(|| {
-                let thawed = container.stage.thaw();
-                staged.show(&self.cache).and(thawed)
-            })?;
+            staged.thaw(&container, &self.cache)?;
         }
         let path = self.shown_path(version.container);
         match done {
@@ -167,10 +158,9 @@ impl Containers {
         version: &ContainerVersion,
         container: &StagedContainer,
     ) -> Result<Option<Arc<Layer>>> {
-        version.staged.stored.while_nobody_reads(|| {
-            let frozen = container.stage.freeze();
-            version.staged.show(&self.cache).map(|()| frozen)
-        })
+        let freeze = |show: ShowLayers<'_>| container.stage.freeze(show);
+        let staged = &version.staged;
+        staged.change_layers(container, &self.cache, freeze)
     }
 
     /// `content`: of an array that gets another one, whatever is staged of it.

@@ -11,8 +11,10 @@ use crate::error::Result;
 use crate::live::Containers;
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::{ContainerNumber, EntryIndex};
+use crate::live::shown::open_container::OpenContainer;
 use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
+use crate::stage::ShowLayers;
 
 /// Decoded blocks that commits have made useless. They are freed in the end: that would hold up what else there is to do.
 pub(crate) struct OutdatedBlocks<'a> {
@@ -41,42 +43,56 @@ impl Containers {
     ) -> Result<VersionId> {
         let shown = self.places.container(version.container)?;
         let _known = shown.known();
-        let show = || {
-            let found = version.recognised.stat(&*self.store, path)?;
-            let (old, blocks) = (version.blocks(), self.versions.next_id());
-            let before = version.adopt(found.identity(), blocks);
-            let shown = self.show_committed(version, container, path);
-            if shown.is_err() {
-                // What is planned by the old file must never be made of the new one: to us that is somebody else's.
-                version.adopt(before, old);
-            }
-            shown?;
-            version.note_owner_of(&found);
-            version.staged.count_commit();
-            Ok(old)
-        };
         let stored = &version.staged.stored;
         match way {
-            CommitWay::InPlace => stored.while_nobody_reads(|| step().and_then(|()| show())),
+            CommitWay::InPlace => stored.while_nobody_reads(|| {
+                step()?;
+                self.adopt(version, path, |opened| {
+                    self.show_committed(version, container, opened)
+                })
+            }),
             CommitWay::Replaced => stored.while_publishing(|| {
                 step()?;
-                match container.and_then(StagedContainer::replacing) {
-                    // Its handles show the old file, and then all at once the new one.
-                    Some(_) => stored.while_nobody_reads(show),
-                    None => show(),
-                }
+                self.adopt(version, path, |opened| {
+                    let show = || self.show_committed(version, container, opened);
+                    match container.and_then(StagedContainer::replacing) {
+                        // Its handles show the old file, and then all at once the new one.
+                        Some(_) => stored.while_nobody_reads(show),
+                        None => show(),
+                    }
+                })
             }),
         }
+    }
+
+    /// Opens what is stored now as this version, and has it shown.
+    fn adopt(
+        &self,
+        version: &Arc<ContainerVersion>,
+        path: &Path,
+        show: impl FnOnce(Arc<OpenContainer>) -> Result<()>,
+    ) -> Result<VersionId> {
+        let found = version.recognised.stat(&*self.store, path)?;
+        let (old, blocks) = (version.blocks(), self.versions.next_id());
+        let before = version.adopt(found.identity(), blocks);
+        let shown = self.reopen_version(version, path).and_then(show);
+        if shown.is_err() {
+            // What is planned by the old file must never be made of the new one: to us that is somebody else's.
+            version.adopt(before, old);
+        }
+        shown?;
+        version.note_owner_of(&found);
+        version.staged.count_commit();
+        Ok(old)
     }
 
     /// Has handles show the container as it is stored now.
     fn show_committed(
         &self,
-        version: &Arc<ContainerVersion>,
+        version: &ContainerVersion,
         container: Option<&StagedContainer>,
-        path: &Path,
+        opened: Arc<OpenContainer>,
     ) -> Result<()> {
-        let opened = self.reopen_version(version, path)?;
         match container {
             Some(container) => container.rebase(opened)?,
             None => version.staged.show_stored(&opened, &self.cache)?,
@@ -110,10 +126,12 @@ impl Containers {
         let lens = outermost.written().map(|array| Ok(array.info()?.bytes));
         let lens = lens.collect::<Result<Vec<u64>>>()?;
         let named = base_of(&version.recognised, &found);
-        version.staged.stored.while_nobody_reads(|| {
-            let ended = container.stage.committed(named, &lens);
-            version.staged.show(&self.cache).and(ended)
-        })?;
+        let (staged, stage) = (&version.staged, &container.stage);
+        let alone = stage.alone();
+        let end = |show: ShowLayers<'_>| stage.committed(&alone, named, &lens, show);
+        staged.change_layers(container, &self.cache, end)??;
+        drop(alone);
+        stage.sync_log()?;
         let rewrite = container.rewrite();
         let nothing = Change::Write { offset: 0, len: 0 };
         let stale = |entry: EntryIndex| {

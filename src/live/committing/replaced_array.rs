@@ -18,6 +18,7 @@ use crate::live::staged::replacing::OldPages;
 use crate::live::staged::{ArrayWriter, StagedContainer};
 use crate::live::version::ContainerVersion;
 use crate::source::{Source, Timestamp};
+use crate::stage::ShowLayers;
 
 /// Bytes that are copied at once.
 const STEP: usize = 256 << 10;
@@ -81,10 +82,8 @@ impl Containers {
         let staged = &version.staged;
         let _turn = staged.take_turn();
         self.thaw(version, container)?;
-        let frozen = staged.stored.while_nobody_reads(|| {
-            let frozen = container.stage.freeze_all();
-            staged.show(&self.cache).map(|()| frozen)
-        })?;
+        let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
+        let frozen = staged.change_layers(container, &self.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
         container.note_replacing(Some((writer.array, content.len)));
         let layer = (&frozen, Some(content));
@@ -116,19 +115,16 @@ impl Containers {
         staged.stored.while_nobody_reads(|| {
             let copied = copy(writer, content);
             let copied = copied.or_else(|e| stage.take_back(writer.array).and(Err(e)));
-            let thawed = stage.thaw();
-            staged.show(&self.cache).and(thawed).and(copied)
+            let thawed = staged.thaw(&writer.container, &self.cache);
+            thawed.and(copied)
         })
     }
 
     fn thaw(&self, version: &ContainerVersion, container: &StagedContainer) -> Result<()> {
         let staged = &version.staged;
-        staged.stored.while_nobody_reads(|| {
-            let thawed = container.stage.thaw();
-            // A log that was made for this commit alone.
-            let tidied = container.stage.tidy();
-            staged.show(&self.cache).and(thawed).and(tidied)
-        })
+        let thawed = staged.thaw(container, &self.cache);
+        // A log that was made for this commit alone.
+        thawed.and(staged.tidy(container, &self.cache))
     }
 
     /// The kernel's pages of an array are of what was there before.

@@ -15,6 +15,7 @@ use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
 use crate::live::{Containers, refused_saying};
 use crate::source::Timestamp;
+use crate::stage::ShowLayers;
 
 impl Containers {
     /// Gives an array another type. What has been written to it is committed before, with the type that it has.
@@ -58,10 +59,8 @@ impl Containers {
         unchanged: ChangedArray,
     ) -> Result<()> {
         let staged = &version.staged;
-        let frozen = staged.stored.while_nobody_reads(|| {
-            let frozen = container.stage.freeze_all();
-            staged.show(&self.cache).map(|()| frozen)
-        })?;
+        let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
+        let frozen = staged.change_layers(container, &self.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("two commits at once".into()))?;
         let changes = Changes {
             rewrite,
@@ -71,10 +70,7 @@ impl Containers {
         };
         let done = self.commit_changes(version, container, &changes, Effort::All);
         if !matches!(done, Ok(CommitOutcome::Published)) {
-            staged.stored.while_nobody_reads(|| {
-                let thawed = container.stage.thaw();
-                staged.show(&self.cache).and(thawed)
-            })?;
+            staged.thaw(container, &self.cache)?;
         }
         match done? {
             CommitOutcome::Published => Ok(()),

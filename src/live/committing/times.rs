@@ -27,7 +27,7 @@ impl Containers {
             return *to;
         };
         // What was taken back needs no log, which would know the files by their old times.
-        if let Err(e) = staged.stage.tidy() {
+        if let Err(e) = version.staged.tidy(&staged, &self.cache) {
             log::warn!("{e}");
         }
         if staged.stage.is_clean() {

@@ -97,7 +97,7 @@ impl OpenArray {
         F: FnOnce(Result<&[u8]>) -> R,
     {
         loop {
-            let (stored, read) = self.array.read(|stored| {
+            let (stored, read) = self.array.read(|stored, unchanged| {
                 let array = &self.shown(stored);
                 // First, so that it runs while this read is served.
                 if let Some(passed) = self.read_ahead(array, workers, offset, len, pages) {
@@ -105,7 +105,11 @@ impl OpenArray {
                 }
                 let read = array.read(offset, len, Tail::Whole, |found| match found {
                     Err(e @ Error::Changed { .. }) => Err((e, reply)),
-                    found => Ok(reply(found)),
+                    found => {
+                        // The answer may take long, and is made of memory alone.
+                        drop(unchanged);
+                        Ok(reply(found))
+                    }
                 });
                 (Arc::clone(stored), read)
             });
@@ -214,9 +218,12 @@ impl OpenEntry {
         reply: impl FnOnce(&[u8]) -> R,
     ) -> Option<R> {
         match &self.content {
-            OpenContent::Array(open) => open.array.try_read(|array| {
+            OpenContent::Array(open) => open.array.try_read(|array, unchanged| {
                 let array = &open.shown(array);
-                let replied = array.read_cached(offset, len, reply)?;
+                let replied = array.read_cached(offset, len, |bytes| {
+                    drop(unchanged);
+                    reply(bytes)
+                })?;
                 let passed = open.read_ahead(array, workers, offset, len, pages);
                 // What the format has forgotten by now, the cache forgets in its own time.
                 if let Some(passed) = passed.filter(|passed| array.array.places_known(passed)) {

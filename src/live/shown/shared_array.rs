@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use crate::array::read::CachedArray;
 use crate::error::Error;
 
+/// Nothing stored changes in its place before this is dropped.
+pub(crate) type Unchanged<'a> = RwLockReadGuard<'a, ()>;
+
 /// What is stored of a version.
 #[derive(Default, Clone)]
 pub(crate) struct StoredBytes(Arc<StoredLocks>);
@@ -23,7 +26,7 @@ struct StoredLocks {
 }
 
 impl StoredBytes {
-    fn read(&self) -> RwLockReadGuard<'_, ()> {
+    fn read(&self) -> Unchanged<'_> {
         self.0.bytes.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,16 +106,19 @@ impl SharedArray {
         Arc::clone(&now)
     }
 
-    /// Reads while nothing stored changes in its place.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Arc<CachedArray>) -> T) -> T {
-        let _still = self.stored.read();
-        read(&self.now())
+    /// Reads while nothing stored changes in its place: until what is given to `read` is dropped.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Arc<CachedArray>, Unchanged<'_>) -> T) -> T {
+        let still = self.stored.read();
+        read(&self.now(), still)
     }
 
     /// The same, unless somebody changes stored bytes right now.
-    pub(crate) fn try_read<T>(&self, read: impl FnOnce(&Arc<CachedArray>) -> T) -> Option<T> {
-        let _still = self.stored.0.bytes.try_read().ok()?;
-        Some(read(&self.now()))
+    pub(crate) fn try_read<T>(
+        &self,
+        read: impl FnOnce(&Arc<CachedArray>, Unchanged<'_>) -> T,
+    ) -> Option<T> {
+        let still = self.stored.0.bytes.try_read().ok()?;
+        Some(read(&self.now(), still))
     }
 
     /// Whether something else is shown by now than this, of which the files have changed: a commit has put others at their place.

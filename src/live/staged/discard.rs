@@ -24,10 +24,7 @@ impl Containers {
             return Ok(());
         };
         self.follow(version, &now)?;
-        staged.stored.while_nobody_reads(|| {
-            let discarded = now.stage.discard();
-            staged.show(&self.cache).and(discarded)
-        })?;
+        staged.discard(&now, &self.cache)?;
         staged.note_why(None);
         drop(turn);
         self.forget_staged(version);
@@ -47,16 +44,9 @@ impl Containers {
         if let Some(version) = version {
             let _turn = version.staged.take_turn();
             if let Some(now) = version.staged.now()
-                && let Err(e) = now.stage.discard()
+                && let Err(e) = version.staged.discard(&now, &self.cache)
             {
                 log::warn!("{e}");
-            }
-            let staged = &version.staged;
-            let shown = staged
-                .stored
-                .while_nobody_reads(|| staged.show(&self.cache));
-            if let Err(e) = shown {
-                log::debug!("{e}");
             }
             self.forget_staged(&version);
         }

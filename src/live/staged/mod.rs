@@ -28,7 +28,7 @@ use crate::array::through_cache::ThroughCache;
 use crate::cache::BlockCache;
 use crate::container::rewrite::{Restated, Rewrite};
 use crate::error::{Error, Fault, Result};
-use crate::stage::{Overlay, Stage, StagedArray};
+use crate::stage::{Layer, Overlay, ShowLayers, Stage, StagedArray};
 
 use replacing::Replacements;
 
@@ -159,7 +159,7 @@ impl StagedContainer {
     pub(crate) fn overlay(
         &self,
         number: ArrayNumber,
-        layers: Vec<Arc<crate::stage::Layer>>,
+        layers: Vec<Arc<Layer>>,
     ) -> Result<Arc<dyn Array>> {
         self.over(self.base().stored_array(number)?, number, layers)
     }
@@ -168,7 +168,7 @@ impl StagedContainer {
     pub(crate) fn merged(
         &self,
         number: ArrayNumber,
-        layers: Vec<Arc<crate::stage::Layer>>,
+        layers: Vec<Arc<Layer>>,
         cache: &Arc<BlockCache>,
     ) -> Result<Arc<dyn Array>> {
         let stored = self.base().cached_array(number, Arc::from([]), cache)?;
@@ -185,7 +185,7 @@ impl StagedContainer {
         &self,
         stored: Arc<dyn Array>,
         number: ArrayNumber,
-        layers: Vec<Arc<crate::stage::Layer>>,
+        layers: Vec<Arc<Layer>>,
     ) -> Result<Arc<dyn Array>> {
         let (rewrite, name) = (self.rewrite(), stored.name().to_owned());
         let overlay = Overlay::new(stored, layers, staged_array(number)?);
@@ -195,10 +195,30 @@ impl StagedContainer {
         Ok(Arc::new(overlay.reshaped(Arc::new(reshape))))
     }
 
-    /// The same as handles read it.
-    fn shown(&self, number: ArrayNumber, cache: &Arc<BlockCache>) -> Result<CachedArray> {
+    /// Gives handles what is stored under these layers.
+    fn show(
+        &self,
+        open: &HashMap<ArrayNumber, Weak<SharedArray>>,
+        layers: &[Arc<Layer>],
+        cache: &Arc<BlockCache>,
+    ) -> Result<()> {
+        for (number, shared) in open {
+            if let Some(shared) = shared.upgrade() {
+                shared.replace(self.shown(*number, layers.to_vec(), cache)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// An array as handles read it.
+    fn shown(
+        &self,
+        number: ArrayNumber,
+        layers: Vec<Arc<Layer>>,
+        cache: &Arc<BlockCache>,
+    ) -> Result<CachedArray> {
         let base = self.base();
-        let array = self.overlay(number, self.stage.layers())?;
+        let array = self.overlay(number, layers)?;
         let stored = base.cached_array(number, Arc::from([]), cache)?;
         let bytes = array.len_now().unwrap_or(stored.bytes);
         Ok(CachedArray {
@@ -220,6 +240,7 @@ impl Staged {
         cache: &Arc<BlockCache>,
         begin: impl FnOnce() -> Result<StagedContainer>,
     ) -> Result<Arc<StagedContainer>> {
+        let open = lock(&self.open);
         let mut now = lock(&self.now);
         if let Some(container) = &*now {
             return Ok(Arc::clone(container));
@@ -228,10 +249,49 @@ impl Staged {
             stored: self.stored.clone(),
             ..begin()?
         });
+        container.show(&open, &container.stage.layers(), cache)?;
         *now = Some(Arc::clone(&container));
-        drop(now);
-        self.stored.while_nobody_reads(|| self.show(cache))?;
         Ok(container)
+    }
+
+    /// Has the stage change its layers, which all handles show before anybody hears of a write into them.
+    pub(crate) fn change_layers<T>(
+        &self,
+        container: &StagedContainer,
+        cache: &Arc<BlockCache>,
+        change: impl FnOnce(ShowLayers<'_>) -> T,
+    ) -> Result<T> {
+        let open = lock(&self.open);
+        let mut shown = Ok(());
+        let done = change(&mut |layers| shown = container.show(&open, layers, cache));
+        shown.map(|()| done)
+    }
+
+    /// What was frozen is staged as before.
+    pub(crate) fn thaw(&self, container: &StagedContainer, cache: &Arc<BlockCache>) -> Result<()> {
+        self.change_layers(container, cache, |show| container.stage.thaw(show))?
+    }
+
+    /// Removes the log of a stage of which nothing is staged.
+    pub(crate) fn tidy(&self, container: &StagedContainer, cache: &Arc<BlockCache>) -> Result<()> {
+        let alone = container.stage.alone();
+        let tidy = |show: ShowLayers<'_>| container.stage.tidy(&alone, show);
+        self.change_layers(container, cache, tidy)??;
+        drop(alone);
+        container.stage.sync_log()
+    }
+
+    /// Throws away what is staged.
+    pub(crate) fn discard(
+        &self,
+        container: &StagedContainer,
+        cache: &Arc<BlockCache>,
+    ) -> Result<()> {
+        let alone = container.stage.alone();
+        let discard = |show: ShowLayers<'_>| container.stage.discard(&alone, show);
+        self.change_layers(container, cache, discard)??;
+        drop(alone);
+        container.stage.sync_log()
     }
 
     /// One commit at a time.
@@ -377,7 +437,7 @@ impl Staged {
             return Ok(shared);
         }
         let shown = match self.now() {
-            Some(container) => container.shown(number, cache)?,
+            Some(container) => container.shown(number, container.stage.layers(), cache)?,
             None => opened.cached_array(number, Arc::from([]), cache)?,
         };
         let shared = SharedArray::new(shown, self.stored.clone());
@@ -413,18 +473,13 @@ impl Staged {
         Ok(())
     }
 
-    /// Has all handles show what is stored and staged now. Called while nobody reads.
+    /// Has all handles show what is stored and staged now.
     pub(crate) fn show(&self, cache: &Arc<BlockCache>) -> Result<()> {
         let open = lock(&self.open);
-        let Some(container) = self.now() else {
-            return Ok(());
-        };
-        for (number, shared) in open.iter() {
-            if let Some(shared) = shared.upgrade() {
-                shared.replace(container.shown(*number, cache)?);
-            }
+        match self.now() {
+            Some(container) => container.show(&open, &container.stage.layers(), cache),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

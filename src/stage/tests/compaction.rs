@@ -1,7 +1,7 @@
 //! Logs that are written anew: they stay short, and say what they said.
 
 use super::sample::{self, Container, read_log};
-use crate::stage::{Stage, StagedArray};
+use crate::stage::{Stage, StagedArray, to_nobody};
 
 const ARRAY: StagedArray = StagedArray(0);
 const OTHER: StagedArray = StagedArray(1);
@@ -67,7 +67,7 @@ fn a_log_written_anew_is_gone_on_with() {
     sample::write(&mut expected, 5, &[200; 9]);
     stage.sync().unwrap();
     assert!(shown(&container, &stage, ARRAY) == expected);
-    stage.discard().unwrap();
+    stage.throw_away().unwrap();
     assert!(!container.log_path().exists());
 }
 
@@ -77,7 +77,7 @@ fn a_log_stays_as_it_is_while_a_commit_is_under_way() {
     let container = Container::new();
     let stage = container.stage(1 << 20);
     stage.write(ARRAY, 0, &[1; 50]).unwrap();
-    stage.freeze().unwrap();
+    stage.freeze(&mut to_nobody).unwrap();
     let mut put = None;
     stage
         .append_redo(0, 0, &[9; 40], &mut |_, logged| put = Some(logged))
@@ -87,7 +87,7 @@ fn a_log_stays_as_it_is_while_a_commit_is_under_way() {
     let mut redo = [0; 40];
     stage.read_logged(put.unwrap().start, &mut redo).unwrap();
     assert_eq!(redo, [9; 40]);
-    stage.thaw().unwrap();
+    stage.thaw(&mut to_nobody).unwrap();
     stage.sync().unwrap();
     assert!(log_len(&container) < LONG);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::sample::{self, Container, read_log};
 use crate::disk::failing::{FailingDisk, Failure};
-use crate::stage::StagedArray;
+use crate::stage::{StagedArray, to_nobody};
 
 const ARRAY: StagedArray = StagedArray(0);
 
@@ -40,8 +40,8 @@ fn exercise(code: i32, call: usize, budget: u64) -> bool {
                 stage.set_len(ARRAY, 150).unwrap();
                 shown.resize(150, 0);
             }
-            6 => drop(stage.freeze()),
-            8 => told += usize::from(stage.thaw().is_err()),
+            6 => drop(stage.freeze(&mut to_nobody)),
+            8 => told += usize::from(stage.thaw(&mut to_nobody).is_err()),
             _ => {}
         }
         assert!(
@@ -118,13 +118,19 @@ fn a_commit_that_the_log_could_not_be_told_of_is_told_later() {
         stage.write(ARRAY, 0, b"below").unwrap();
         stage.sync().unwrap();
         container.arrays[0] = container.read(0, &stage.layers());
-        stage.freeze().unwrap();
+        stage.freeze(&mut to_nobody).unwrap();
         stage.write(ARRAY, 1, b"above").unwrap();
         stage.sync().unwrap();
         let shown = container.read(0, &stage.layers());
         container.base.files[0].size = 99;
         failure.arm(call);
-        let told = stage.committed(container.base.clone(), &container.lens());
+        let told = stage.committed(
+            &stage.alone(),
+            container.base.clone(),
+            &container.lens(),
+            &mut to_nobody,
+        );
+        let told = told.and_then(|()| stage.sync_log());
         assert_eq!(told.is_err(), call < 3);
         failure.arm(0);
         stage.sync().unwrap();

@@ -9,6 +9,7 @@ mod refused;
 mod remembered;
 mod replaced;
 mod retyped;
+mod waiting;
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;

@@ -14,6 +14,7 @@ mod made;
 mod mappings;
 mod model;
 mod moved;
+mod moved_above;
 mod programs;
 mod renamed_over;
 mod retyped;

@@ -76,6 +76,7 @@ impl MakeFile for BesideOld<'_> {
         let disk = &**commit.disk;
         let file = create_hidden(disk, commit.spot, &new_name, 0o600, owner)?;
         let path = beside(commit.spot, &new_name);
+        let path = Arc::new(move || Ok(path.clone()));
         let file = ReopenedFile::new(commit.disk, path, file, Hooks::NONE)?;
         let source = old.as_ref().map(|old| Arc::clone(&old.source));
         let written: Arc<dyn DiskFile> = Arc::clone(&file) as _;

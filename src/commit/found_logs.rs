@@ -133,7 +133,7 @@ pub fn discard_orphan(
     let memory = StageMemory::new(Budget::by_default());
     match read_log(&spot.of(), log) {
         // Locked from here on.
-        Ok(FoundLog::Held(state)) => Stage::recover(spot, &state, memory)?.throw_away(),
+        Ok(FoundLog::Held(state)) => Stage::recover(Arc::new(spot), &state, memory)?.throw_away(),
         _ => spot.disk.unlink(place(&spot, log)),
     }
 }

@@ -27,8 +27,8 @@ use crate::memory::budget::Budget;
 use crate::source::{BytesSource, Source, Store};
 use crate::stage::log::NewFileRecord;
 use crate::stage::{
-    Base, BaseFile, FoundLog, Layer, LogOf, LogSpot, LogState, Overlay, PendingCommit, Stage,
-    StageMemory, StagedArray, log_names, new_name, read_log, to_nobody,
+    Base, BaseFile, FoundLog, Layer, LogOf, LogPlace, LogSpot, LogState, Overlay, PendingCommit,
+    Stage, StageMemory, StagedArray, log_names, new_name, read_log, to_nobody,
 };
 
 /// A log, and how it stands to its container.
@@ -255,7 +255,7 @@ fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)
 /// Carries out what the log of a container asks for. What is still staged then goes on being staged; none if nothing is. A log that
 /// does not fit is an error, and stays; unless `fits` says that it does, although it is of another version.
 pub fn settle(
-    spot: &LogSpot,
+    (place, spot): (Arc<dyn LogPlace>, &LogSpot),
     left: &Left,
     memory: &Arc<StageMemory>,
     fits: impl FnOnce(&LogState) -> Result<bool>,
@@ -272,7 +272,7 @@ pub fn settle(
         | LogStanding::Sealed => {}
     }
     // Locked from here on.
-    let stage = Stage::recover(spot.clone(), &left.state, Arc::clone(memory))?;
+    let stage = Stage::recover(place, &left.state, Arc::clone(memory))?;
     match left.standing {
         LogStanding::Sealed => {
             redo(spot, &left.state)?;
@@ -325,7 +325,7 @@ pub fn clear(spot: &LogSpot) -> Result<()> {
 pub fn discard(spot: &LogSpot, left: &Left) -> Result<()> {
     let memory = StageMemory::new(Budget::by_default());
     undo(spot, &left.state, left.standing)?;
-    let stage = Stage::recover(spot.clone(), &left.state, memory)?;
+    let stage = Stage::recover(Arc::new(spot.clone()), &left.state, memory)?;
     match left.standing {
         LogStanding::Sealed => redo(spot, &left.state)?,
         LogStanding::Halfway => go_forward(spot, &left.state)?,

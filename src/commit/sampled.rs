@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::Commit;
+use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::rewrite::{Amount, ChangedArray};
 use crate::error::Result;
 
@@ -20,12 +21,14 @@ const LARGEST: u64 = 8 << 20;
 pub(super) fn new_bytes(commit: &Commit<'_>, amount: &Amount) -> Result<u64> {
     let (mut plain, mut packed) = (0, 0);
     for changed in commit.changed {
-        for block in blocks(commit, changed) {
-            let encoded = commit
-                .rewrite
-                .encode_block(changed, &block, commit.budget)?;
+        let name = changed.shown.name();
+        let Some(blocks) = commit.rewrite.blocks_ahead(name, changed.len) else {
+            continue;
+        };
+        for block in written_blocks(&*blocks, changed) {
+            let encoded = commit.rewrite.encode_block(changed, block, commit.budget)?;
             if let Some(encoded) = encoded {
-                plain += block.end - block.start;
+                plain += blocks.bytes(block.number..block.number + 1);
                 packed += encoded.len() as u64;
             }
         }
@@ -35,19 +38,20 @@ pub(super) fn new_bytes(commit: &Commit<'_>, amount: &Amount) -> Result<u64> {
 }
 
 /// Blocks of an array that have been written, wholly or in part.
-fn blocks(commit: &Commit<'_>, changed: &ChangedArray) -> Vec<Range<u64>> {
-    let step = (changed.len / SAMPLES).max(1);
-    let mut blocks: Vec<Range<u64>> = (0..SAMPLES)
-        .map(|sample| sample * step)
-        .take_while(|at| *at < changed.len)
-        .filter_map(|at| {
-            let name = changed.shown.name();
-            commit.rewrite.whole_block(name, changed.len, at)
-        })
-        .filter(|block| block.end - block.start <= LARGEST && is_written(changed, block))
-        .collect();
-    blocks.dedup();
-    blocks
+fn written_blocks(blocks: &dyn Chunking, changed: &ChangedArray) -> Vec<ChunkId> {
+    let (count, shape) = (blocks.chunks(), blocks.shape());
+    let step = (count / SAMPLES).max(1);
+    let samples = (0..SAMPLES).map(|sample| sample * step);
+    let is_sample = |number: &u64| {
+        let mut ranges = Vec::new();
+        blocks.ranges(*number..*number + 1, 0, &mut ranges);
+        let mut ranges = ranges.iter();
+        blocks.bytes(*number..*number + 1) <= LARGEST
+            && ranges.any(|range| is_written(changed, &range.from))
+    };
+    let samples = samples.take_while(|number| *number < count);
+    let samples = samples.filter(is_sample);
+    samples.map(|number| ChunkId { shape, number }).collect()
 }
 
 fn is_written(changed: &ChangedArray, block: &Range<u64>) -> bool {

@@ -15,6 +15,9 @@ use crate::error::Result;
 use crate::source::descriptors::{Reopened, Reopening};
 use crate::source::{Fetch, FileIdentity, Source, Stat};
 
+/// Says where a file lies by now.
+pub type PathNow = Arc<dyn Fn() -> Result<PathBuf> + Send + Sync>;
+
 pub struct ReopenedFile {
     file: Arc<Reopened<FileOpener>>,
     /// When it was opened for the first time.
@@ -39,7 +42,7 @@ impl Hooks {
 
 struct FileOpener {
     disk: Arc<dyn Disk>,
-    path: Mutex<PathBuf>,
+    path: Mutex<PathNow>,
     identity: FileIdentity,
     hooks: Hooks,
     /// Something that was written may never reach the disk.
@@ -53,7 +56,9 @@ impl Reopening for FileOpener {
 
     fn open(&self) -> Result<Arc<dyn DiskFile>> {
         let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = self.disk.open(&path, self.identity.id)?;
+        let ask = Arc::clone(&path);
+        drop(path);
+        let file = self.disk.open(&ask()?, self.identity.id)?;
         if !self.is_ended.load(Ordering::Acquire) {
             (self.hooks.opened)(&*file)?;
         }
@@ -74,10 +79,10 @@ impl Reopening for FileOpener {
 }
 
 impl ReopenedFile {
-    /// `file` has been opened, and lies at `path`.
+    /// `file` has been opened, and lies at what `path` says when it is asked.
     pub fn new(
         disk: &Arc<dyn Disk>,
-        path: PathBuf,
+        path: PathNow,
         file: Arc<dyn DiskFile>,
         hooks: Hooks,
     ) -> Result<Arc<ReopenedFile>> {
@@ -103,7 +108,7 @@ impl ReopenedFile {
     }
 
     /// It lies there from now on.
-    pub fn lies_at(&self, path: PathBuf) {
+    pub fn lies_at(&self, path: PathNow) {
         let opener = self.file.how();
         *opener.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
     }

@@ -12,6 +12,7 @@ pub mod creation;
 pub mod directory;
 pub mod opening;
 pub mod owner;
+pub mod place;
 pub mod places;
 pub mod recognition;
 pub mod recovery;

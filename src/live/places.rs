@@ -34,6 +34,9 @@ pub trait Places: Send + Sync {
     /// Nothing is moved before this is dropped.
     fn pin(&self) -> RwLockReadGuard<'_, ()>;
 
+    /// The same, unless something is being moved right now.
+    fn try_pin(&self) -> Option<RwLockReadGuard<'_, ()>>;
+
     /// How many moves there have been.
     fn moves(&self) -> u64;
 

@@ -18,7 +18,7 @@ use crate::commit::found_logs::{LogBeside, logs_at};
 use crate::commit::recovery::{Left, clear, settle};
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::stage::{LogSpot, LogState, Stage, StageMemory};
+use crate::stage::{LogPlace, LogSpot, LogState, Stage, StageMemory};
 
 /// What has become of the logs of a container.
 #[derive(Default)]
@@ -63,14 +63,20 @@ impl Settled {
 
 impl Containers {
     /// Settles what the logs of a container ask for, if there are any.
-    pub(crate) fn settle(&self, recognised: &Recognised, path: &Path) -> Result<Settled> {
+    pub(crate) fn settle(
+        &self,
+        id: ContainerId,
+        recognised: &Recognised,
+        path: &Path,
+    ) -> Result<Settled> {
         let Some(memory) = self.stage_memory.as_ref() else {
             return Ok(Settled::default());
         };
         if !recognised.format.is_changed() {
             return Ok(Settled::default());
         }
-        let spot = self.log_spot(recognised, path)?;
+        let place = self.log_place(id, recognised)?;
+        let spot = place.spot()?;
         let (own, others) = logs_at(recognised, &*self.store, path)?.own();
         let mut beside = None;
         for other in others {
@@ -84,7 +90,7 @@ impl Containers {
             }));
         }
         let settled = match own {
-            Some(left) => self.settle_own((recognised, path), &spot, &left, memory)?,
+            Some(left) => self.settle_own((recognised, path), (place, &spot), &left, memory)?,
             None => clear(&spot).map(|()| Settled::default())?,
         };
         let beside = beside.map(|(why, log)| Unsettled { why, log });
@@ -97,7 +103,7 @@ impl Containers {
     fn settle_own(
         &self,
         (recognised, path): (&Recognised, &Path),
-        spot: &LogSpot,
+        (place, spot): (Arc<dyn LogPlace>, &LogSpot),
         left: &Left,
         memory: &Arc<StageMemory>,
     ) -> Result<Settled> {
@@ -105,7 +111,7 @@ impl Containers {
             true => self.fits(recognised, path, state),
             false => Ok(false),
         };
-        match settle(spot, left, memory, fits) {
+        match settle((place, spot), left, memory, fits) {
             Ok(stage) => Ok(Settled {
                 stage,
                 unsettled: None,
@@ -182,7 +188,7 @@ impl Containers {
         if !known.shows(version) {
             return Err(self.changed(&path));
         }
-        let left = self.settle(&version.recognised, &path);
+        let left = self.settle(version.container, &version.recognised, &path);
         let left = left.unwrap_or_else(Settled::failed);
         if !left.keeps_out() {
             let found = version.recognised.stat(&*self.store, &path)?;

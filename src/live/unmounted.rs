@@ -42,6 +42,10 @@ impl Places for OnlyPlace {
         self.still.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn try_pin(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        Some(self.pin())
+    }
+
     fn moves(&self) -> u64 {
         0
     }
@@ -112,6 +116,8 @@ pub fn settle(
     let containers = Containers::new(store, Some(disk), cache, place, settings);
     let log = containers.commit_left(ONLY, &container);
     let left = containers.commit_all(InUse::Ignored).into_iter().next();
+    // It knows its place, and that knows it.
+    container.known().version = None;
     Ok(Settlement {
         log,
         stays: left.map(|(path, why)| format!("{}: stays staged: {why}", path.display())),

@@ -137,7 +137,7 @@ impl Containers {
         let left = match known.version {
             None => self
                 .resume_drafts(id, container, &recognised, &path)
-                .and_then(|()| self.settle(&recognised, &path))
+                .and_then(|()| self.settle(id, &recognised, &path))
                 .unwrap_or_else(Settled::failed),
             // What was staged of it stays, in a log that this one does not touch.
             Some(ref old) => Settled::left_by(&old.staged, &path, &self.cache),

@@ -182,14 +182,13 @@ impl Stage {
 
     /// Returns when the log's name is on the disk: one that an earlier commit has removed does not come back after that.
     pub fn make_log(&self) -> Result<()> {
-        self.lock_log().open(&self.layers())?;
+        drop(self.open_log()?);
         self.sync_log()
     }
 
     /// Appends a record of the commit that is under way.
     pub fn append(&self, record: &CommitRecord) -> Result<()> {
-        let mut log = self.lock_log();
-        log.open(&self.layers())?;
+        let mut log = self.open_log()?;
         log.commit_logged = true;
         log.put_commit_record(record)
     }
@@ -203,8 +202,7 @@ impl Stage {
         bytes: &[u8],
         each: &mut dyn FnMut(u64, Range<u64>),
     ) -> Result<()> {
-        let mut log = self.lock_log();
-        log.open(&self.layers())?;
+        let mut log = self.open_log()?;
         log.commit_logged = true;
         log.writer()?.put_redo(file, offset, bytes, each)
     }
@@ -282,7 +280,13 @@ impl StageLog {
         let Some(writer) = self.writer.take() else {
             return Ok(());
         };
-        let Err(e) = writer.remove(&self.spot) else {
+        let removed = match self.place.spot() {
+            Ok(spot) => writer.remove(&spot),
+            // It has gone with its container.
+            Err(e) if e.is_not_found() => Ok(()),
+            Err(e) => Err(e),
+        };
+        let Err(e) = removed else {
             self.owed.clear();
             self.set_writer(None);
             self.may_return = true;
@@ -296,7 +300,8 @@ impl StageLog {
     /// Returns when the log that was removed last is gone for good.
     fn be_gone(&mut self) -> Result<()> {
         if self.may_return {
-            self.spot.disk.sync(self.spot.names(), false)?;
+            let spot = self.place.spot()?;
+            spot.disk.sync(spot.names(), false)?;
             self.may_return = false;
         }
         Ok(())

@@ -59,9 +59,11 @@ impl StageLog {
         let Some(old) = &self.writer else {
             return Ok(());
         };
-        let mut new = old.create_anew(&self.spot, &self.base, &self.arrays)?;
+        let spot = self.place.spot()?;
+        let mut new = old.create_anew((&self.place, &spot), &self.base, &self.arrays)?;
         let copied = self.copy_to(&mut new, layer);
-        let copied = copied.and_then(|moved| new.take_name(&self.spot, old).map(|()| moved));
+        let copied =
+            copied.and_then(|moved| new.take_name((&self.place, &spot), old).map(|()| moved));
         match copied {
             Ok(moved) => {
                 layer.log_moved(&moved.extents, &moved.lens, new.bytes());
@@ -69,7 +71,7 @@ impl StageLog {
                 Ok(())
             }
             Err(e) => {
-                new.remove_anew(&self.spot);
+                new.remove_anew(&spot);
                 Err(e)
             }
         }

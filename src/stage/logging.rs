@@ -1,12 +1,12 @@
 //! How what is staged gets into the log: at a sync, when memory is wanted back, and when there is none to write to.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 
 use super::StagedArray;
 use super::layer::{Layer, no_array};
-use super::log::{CommitRecord, LogWriter, Record, with_buffer};
+use super::log::{CommitRecord, LogSpot, LogWriter, Record, with_buffer};
 use super::slab::Lender;
 use super::staging::{Stage, StageLog};
 use crate::error::Result;
@@ -36,11 +36,26 @@ impl Stage {
         logged
     }
 
-    fn log_everything(&self) -> Result<()> {
+    /// The log, made if there is none: whoever moves the container waits until it is there.
+    pub(super) fn open_log(&self) -> Result<MutexGuard<'_, StageLog>> {
+        let log = self.lock_log();
+        if log.writer.is_some() {
+            return Ok(log);
+        }
+        drop(log);
+        let pinned = self.place.pinned()?;
         let mut log = self.lock_log();
+        log.open(&pinned.spot, &self.layers())?;
+        Ok(log)
+    }
+
+    fn log_everything(&self) -> Result<()> {
+        if self.layers().iter().all(|layer| layer.is_logged()) {
+            return Ok(());
+        }
+        let mut log = self.open_log()?;
         let layers = self.layers();
         for layer in layers.iter().rev().filter(|layer| !layer.is_logged()) {
-            log.open(&layers)?;
             for array in 0..log.arrays.len() {
                 log.put_array(layer, StagedArray(array as u32))?;
             }
@@ -58,9 +73,9 @@ impl Stage {
         let Some(round) = writer.begin_sync()? else {
             return Ok(());
         };
-        let spot = log.spot.clone();
+        let place = Arc::clone(&log.place);
         drop(log);
-        let synced = round.wait(&spot);
+        let synced = round.wait(&*place);
         if let Some(writer) = &mut self.lock_log().writer {
             writer.end_sync(&round, synced.is_ok());
         }
@@ -69,10 +84,9 @@ impl Stage {
 
     /// For want of memory.
     pub(super) fn write_to_log(&self, array: StagedArray, at: u64, bytes: &[u8]) -> Result<()> {
-        let mut log = self.lock_log();
+        let mut log = self.open_log()?;
         log.check(array)?;
         let layers = self.layers();
-        log.open(&layers)?;
         let Some(active) = layers.first() else {
             return Err(no_array());
         };
@@ -104,9 +118,9 @@ impl Stage {
 
 impl StageLog {
     /// Sees to it that there is a log, which these layers read from.
-    pub(super) fn open(&mut self, layers: &[Arc<Layer>]) -> Result<()> {
+    pub(super) fn open(&mut self, spot: &LogSpot, layers: &[Arc<Layer>]) -> Result<()> {
         if self.writer.is_none() {
-            let writer = LogWriter::create(&self.spot, &self.base, &self.arrays)?;
+            let writer = LogWriter::create((&self.place, spot), &self.base, &self.arrays)?;
             for layer in layers {
                 layer.set_log(writer.bytes());
             }
@@ -266,6 +280,14 @@ impl StageLog {
 
 impl Lender for Stage {
     fn give_up(&self) -> bool {
+        // Nobody who moves something is waited for: it may be who wants memory.
+        let pinned = match self.has_log() {
+            true => None,
+            false => match self.place.try_pinned() {
+                Some(Ok(pinned)) => Some(pinned),
+                _ => return false,
+            },
+        };
         let Ok(mut log) = self.log.try_lock() else {
             self.wanted.store(true, Ordering::Release);
             return false;
@@ -280,7 +302,12 @@ impl Lender for Stage {
         if layers.iter().all(|layer| layer.bytes_held() == 0) {
             return false;
         }
-        if let Err(e) = log.open(&layers) {
+        let opened = match (&log.writer, &pinned) {
+            (None, None) => return false,
+            (Some(_), _) => Ok(()),
+            (None, Some(pinned)) => log.open(&pinned.spot, &layers),
+        };
+        if let Err(e) = opened {
             log::debug!("what is staged cannot be written to a log: {e}");
             return false;
         }

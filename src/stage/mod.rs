@@ -22,6 +22,7 @@ mod layer;
 pub mod log;
 mod logging;
 mod overlay;
+mod place;
 mod ranges;
 mod ready;
 mod recovery;
@@ -38,6 +39,7 @@ pub use log::{
     read_log,
 };
 pub use overlay::Overlay;
+pub use place::{LogPlace, PinnedSpot};
 pub use slab::StageMemory;
 pub use staging::Stage;
 

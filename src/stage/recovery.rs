@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::layer::Layer;
-use super::log::{LogSpot, LogState, LogWriter, Record};
+use super::log::{LogState, LogWriter, Record};
+use super::place::LogPlace;
 use super::slab::StageMemory;
 use super::staging::{Stage, StageLayers, StageLog};
 use crate::error::Result;
@@ -13,11 +14,11 @@ impl Stage {
     /// Goes on with a log that was read ([`super::read_log`]). If a commit was under way, what it was of is frozen:
     /// whoever finds out how it ended says so by [`Stage::committed`] or [`Stage::thaw`].
     pub fn recover(
-        spot: LogSpot,
+        place: Arc<dyn LogPlace>,
         found: &LogState,
         memory: Arc<StageMemory>,
     ) -> Result<Arc<Stage>> {
-        let writer = LogWriter::resume(&spot, found)?;
+        let writer = LogWriter::resume(&place, found)?;
         let open = |layer: &super::log::FoundLayer| {
             let layer = layer.open(writer.bytes());
             if let Some(charge) = memory.charge_found(layer.uncharged()) {
@@ -38,7 +39,7 @@ impl Stage {
             frozen: layers.pop(),
         };
         let log = StageLog {
-            spot,
+            place,
             base: found.base().clone(),
             arrays: found.arrays().to_vec(),
             owed: unsealed
@@ -48,7 +49,7 @@ impl Stage {
             commit_logged: pending,
             short_until: 0,
             may_return: false,
-            could_be_made: true,
+            could_be_made: None,
             has_log: Arc::new(AtomicBool::new(true)),
             writer: Some(writer),
         };

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use super::StagedArray;
 use super::layer::{Layer, Written, no_array};
-use super::log::{Base, LogSpot, LogWriter, Record, try_to_create};
+use super::log::{Base, LogWriter, Record, try_to_create};
+use super::place::LogPlace;
 use super::slab::{LARGEST_SLAB, Lender, StageMemory};
 use crate::disk::Trial;
 use crate::error::{Error, Result};
 use crate::memory::no_memory;
-use crate::source::Timestamp;
+use crate::source::{FileId, Timestamp};
 
 /// The largest array: what the system can number.
 pub(super) const LARGEST_ARRAY: u64 = i64::MAX as u64;
@@ -25,6 +26,7 @@ pub struct Stage {
     pub(super) memory: Arc<StageMemory>,
     /// Held by the one who syncs.
     pub(super) syncing: Mutex<()>,
+    pub(super) place: Arc<dyn LogPlace>,
     pub(super) log: Mutex<StageLog>,
     pub(super) layers: RwLock<StageLayers>,
     last_write: Mutex<Option<Timestamp>>,
@@ -47,7 +49,7 @@ pub struct Syncing<'a> {
 
 /// The log, and what is to be said in it.
 pub(super) struct StageLog {
-    pub(super) spot: LogSpot,
+    pub(super) place: Arc<dyn LogPlace>,
     pub(super) base: Base,
     /// Names of the arrays, and how long they are in the container.
     pub(super) arrays: Vec<(String, u64)>,
@@ -62,8 +64,8 @@ pub(super) struct StageLog {
     pub(super) short_until: u64,
     /// Whether the last one was removed, and that may not have reached the disk.
     pub(super) may_return: bool,
-    /// Whether one could be made when that was tried last.
-    pub(super) could_be_made: bool,
+    /// The directory in which one could be made when that was tried last.
+    pub(super) could_be_made: Option<FileId>,
 }
 
 pub(super) struct StageLayers {
@@ -75,7 +77,7 @@ impl Stage {
     /// `arrays`: names and lengths of the container's arrays; [`StagedArray`] counts them. Nothing is made on the disk before
     /// something has to be in the log.
     pub fn new(
-        spot: LogSpot,
+        place: Arc<dyn LogPlace>,
         base: Base,
         arrays: Vec<(String, u64)>,
         memory: Arc<StageMemory>,
@@ -86,7 +88,7 @@ impl Stage {
             frozen: None,
         };
         let log = StageLog {
-            spot,
+            place,
             base,
             arrays,
             writer: None,
@@ -95,7 +97,7 @@ impl Stage {
             commit_logged: false,
             short_until: 0,
             may_return: false,
-            could_be_made: false,
+            could_be_made: None,
         };
         Stage::assembled(log, layers, memory, None)
     }
@@ -109,6 +111,7 @@ impl Stage {
         let stage = Arc::new(Stage {
             memory,
             has_log: Arc::clone(&log.has_log),
+            place: Arc::clone(&log.place),
             syncing: Mutex::default(),
             log: Mutex::new(log),
             layers: RwLock::new(layers),
@@ -295,12 +298,14 @@ impl Stage {
         if log.writer.is_some() {
             return Ok(());
         }
-        let trial = match log.could_be_made {
+        let spot = log.place.spot()?;
+        // What could be made elsewhere need not be possible here.
+        let trial = match log.could_be_made == Some(spot.directory_id) {
             true => Trial::Rights,
             false => Trial::Made,
         };
-        let tried = try_to_create(&log.spot, trial);
-        log.could_be_made = tried.is_ok();
+        let tried = try_to_create(&spot, trial);
+        log.could_be_made = tried.is_ok().then_some(spot.directory_id);
         tried
     }
 
@@ -333,15 +338,9 @@ impl Stage {
         }
     }
 
-    /// The container lies there now. Its log has followed, if there is one.
-    pub fn moved(&self, spot: LogSpot) {
-        let mut log = self.lock_log();
-        if let Some(writer) = &log.writer {
-            writer.moved(&spot);
-        }
-        // What could be made there need not be possible here.
-        log.could_be_made &= log.spot.directory_id == spot.directory_id;
-        log.spot = spot;
+    /// The container's owner is another one by now: a log has to be his to be believed.
+    pub fn owner_changed(&self) {
+        self.lock_log().place.owner_changed();
     }
 
     /// Somebody has set the time of modification: it is the container's when this is committed.

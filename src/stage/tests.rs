@@ -184,7 +184,7 @@ impl Model {
         // The lock goes with the last descriptor.
         let memory = self.container.memory(self.budget);
         self.stage = self.container.stage(self.budget);
-        self.stage = Stage::recover(self.container.spot(), &found, memory).unwrap();
+        self.stage = Stage::recover(Arc::new(self.container.spot()), &found, memory).unwrap();
     }
 
     fn check(&self, layers: &[Arc<Layer>]) {

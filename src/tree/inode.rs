@@ -195,6 +195,13 @@ impl Inodes {
         Some(gone.node())
     }
 
+    /// Forgets all of them: what containers are known by knows where it lies, and by that this table.
+    pub(super) fn clear(&self) {
+        let nothing = InodeTable::new(Node::Unseen(FileKind::Directory));
+        let gone = std::mem::replace(&mut *self.lock(), nothing);
+        drop(gone);
+    }
+
     /// Everything that the kernel knows.
     pub(super) fn all(&self) -> Vec<InodeId> {
         self.lock().iter().map(|(id, _)| id).collect()

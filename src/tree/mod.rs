@@ -121,6 +121,13 @@ pub struct Open {
     pub set_id: bool,
 }
 
+/// What is staged is in logs, or given up: their locks go with it.
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.inodes.clear();
+    }
+}
+
 impl Tree {
     /// A tree over `store`, whose root shows the entry `root` of it (empty: all of it), and which is changed through
     /// `disk`. What the kernel must forget later arrives at the receiver.

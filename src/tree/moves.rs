@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
     Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
 };
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -104,6 +105,15 @@ impl Moves {
     pub(super) fn stay(&self) -> RwLockReadGuard<'_, ()> {
         let guard = self.under_way.read();
         guard.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same, unless something is being moved.
+    pub(super) fn try_stay(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        match self.under_way.try_read() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Counts what moves have done, when none is under way.

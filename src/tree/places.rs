@@ -133,6 +133,10 @@ impl Places for TreePlaces {
         self.moves.stay()
     }
 
+    fn try_pin(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        self.moves.try_stay()
+    }
+
     fn moves(&self) -> u64 {
         self.moves.mark()
     }
@@ -187,7 +191,7 @@ impl Places for TreePlaces {
             Forget::Stale(version, stale) => {
                 for (inode, _) in self.inodes.of_version(version) {
                     let node = self.inodes.get(inode);
-                    if let Some(Node::Entry(_, entry)) = node.as_deref().ok() {
+                    if let Ok(Node::Entry(_, entry)) = node.as_deref() {
                         self.forget_stale(inode, stale(*entry));
                     }
                 }

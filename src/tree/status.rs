@@ -49,8 +49,7 @@ impl Tree {
     /// New containers into which something has been put: where that is, it is on the disk.
     fn new_with_drafts(&self) -> Vec<Value> {
         let new = self.live.new.all().into_iter();
-        let with_drafts =
-            new.filter(|(inode, _)| self.live.has_drafts((*inode).into()).unwrap_or(true));
+        let with_drafts = new.filter(|(inode, _)| self.live.has_drafts(*inode).unwrap_or(true));
         let each = with_drafts.map(|(inode, used)| {
             let path = self.inodes.path(inode.into()).unwrap_or_default();
             json!({

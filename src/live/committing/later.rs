@@ -38,7 +38,6 @@ impl Containers {
         (later, at): (Later, Instant),
         why: &str,
     ) -> Result<()> {
-        self.follow(version, container)?;
         container.stage.log_all()?;
         version.staged.note_why(Some(why.to_owned()));
         self.due.set(later, version, at);

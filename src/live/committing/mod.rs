@@ -15,7 +15,6 @@ pub mod times;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::container::LiveContainer;
@@ -43,33 +42,6 @@ pub enum Effort {
 }
 
 impl Containers {
-    /// Tells the stage where the container lies, if something has been moved.
-    pub(crate) fn follow(
-        &self,
-        version: &ContainerVersion,
-        container: &StagedContainer,
-    ) -> Result<()> {
-        let mark = self.places.moves();
-        if container.followed.load(Ordering::Acquire) != mark {
-            let path = self.places.path(version.container)?;
-            let spot = self.log_spot(&version.recognised, &path)?;
-            container.stage.moved(spot);
-            container.followed.store(mark, Ordering::Release);
-        }
-        Ok(())
-    }
-
-    /// Tells all stages where their containers lie after a move: a log may have to be made at any moment.
-    pub(crate) fn follow_all(&self) {
-        for (_, version) in self.all_staged() {
-            if let Some(container) = version.staged.now()
-                && let Err(e) = self.follow(&version, &container)
-            {
-                log::warn!("{e}");
-            }
-        }
-    }
-
     /// Commits everything that is staged of a container that is about to get another name, or another owner, for its log would
     /// not find it, or not be believed.
     /// One that nobody has looked into is looked into: a log may have been left behind.
@@ -146,7 +118,6 @@ impl Containers {
                 log::warn!("{}: stays staged: {e}", path.display());
                 staged.note_why(Some(e.to_string()));
                 // What was written is kept, whatever becomes of the daemon.
-                self.follow(version, &container)?;
                 container.stage.sync()?;
                 Err(e)
             }
@@ -200,7 +171,6 @@ impl Containers {
         changes: &Changes<'_>,
         effort: Effort,
     ) -> Result<CommitOutcome> {
-        self.follow(version, container)?;
         let path = self.places.path(version.container)?;
         let seen = seen_files(version, &path);
         let first = seen.first().and_then(|first| first.identity);
@@ -269,9 +239,7 @@ impl Containers {
         let committed = self.commit(version, Effort::All);
         let container = version.staged.now();
         let container = container.filter(|now| !now.stage.is_clean())?;
-        let synced = self
-            .follow(version, &container)
-            .and_then(|()| container.stage.sync());
+        let synced = container.stage.sync();
         let why = match committed.and(synced) {
             Err(e) => e.to_string(),
             Ok(()) => version.staged.why().unwrap_or_default(),

@@ -39,7 +39,6 @@ impl Containers {
         if let Err(e) = self.commit(version, Effort::All) {
             log::debug!("{e}");
         }
-        self.follow(version, &writer.container)?;
         self.remember_staged(version);
         let replacement = version.staged.replacements.begin(writer.array);
         match self.commit_content(&writer, &content) {

@@ -3,21 +3,21 @@
 //! What is written goes to the container's stage, and is committed when the handle is closed. Used by [`super`].
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::{ArrayWriter, StagedContainer};
 use crate::commit::base_of;
-use crate::commit::recovery::spot_at;
 use crate::container::Recognised;
 use crate::container::rewrite::Change;
 use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
-use crate::live::Containers;
 use crate::live::committing::Effort;
+use crate::live::place::ContainerPlace;
 use crate::live::shown::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
 use crate::live::shown::open_entry::{OpenArray, OpenContent, OpenEntry};
 use crate::live::version::ContainerVersion;
-use crate::stage::{LogSpot, Stage};
+use crate::live::{ContainerId, Containers};
+use crate::stage::{LogPlace, Stage};
 
 impl Containers {
     /// Opens an entry of a container, to be written.
@@ -79,12 +79,11 @@ impl Containers {
             let arrays = arrays.map(|array| Ok((array.name().to_owned(), array.info()?.bytes)));
             let arrays = arrays.collect::<Result<Vec<_>>>()?;
             let base_named = base_of(&version.recognised, &found);
-            let spot = self.log_spot(&version.recognised, &path)?;
+            let place = self.log_place(version.container, &version.recognised)?;
             let memory = self.stage_memory.as_ref().ok_or(Error::ReadOnly)?;
-            let stage = Stage::new(spot, base_named, arrays, Arc::clone(memory));
+            let stage = Stage::new(place, base_named, arrays, Arc::clone(memory));
             StagedContainer::new(stage, Arc::clone(&base))
         })?;
-        self.follow(version, &container)?;
         match container.stage.check_log() {
             Err(e) if e.is_refusal() => {
                 let path = self.known_path(version.container);
@@ -102,13 +101,20 @@ impl Containers {
         }
     }
 
-    pub(crate) fn log_spot(
+    /// Where the log of a container lies, whatever is moved.
+    pub(crate) fn log_place(
         &self,
+        id: ContainerId,
         recognised: &Recognised,
-        path: &std::path::Path,
-    ) -> Result<LogSpot> {
-        let disk = Arc::clone(self.disk.as_ref().ok_or(Error::ReadOnly)?);
-        spot_at(recognised, disk, Arc::clone(&self.store), path)
+    ) -> Result<Arc<dyn LogPlace>> {
+        Ok(Arc::new(ContainerPlace {
+            id,
+            recognised: recognised.clone(),
+            places: Arc::clone(&self.places),
+            store: Arc::clone(&self.store),
+            disk: Arc::clone(self.disk.as_ref().ok_or(Error::ReadOnly)?),
+            known: Mutex::default(),
+        }))
     }
 
     /// Writes to an array, and says how many bytes.
@@ -155,10 +161,7 @@ impl Containers {
     }
 
     fn stage_bytes(&self, writer: &ArrayWriter, offset: u64, bytes: &[u8]) -> Result<usize> {
-        let stays = self.places.pin();
-        self.follow(&writer.version, &writer.container)?;
         let n = writer.stage().write(writer.array, offset, bytes)?;
-        drop(stays);
         self.was_staged(writer);
         Ok(n)
     }
@@ -182,9 +185,7 @@ impl Containers {
         let writer = ArrayWriter::new(version, container, number)?;
         let rewrite = writer.container.rewrite();
         rewrite.permits(&writer.name, Change::SetLen(len))?;
-        let stays = self.places.pin();
         writer.stage().set_len(writer.array, len)?;
-        drop(stays);
         self.remember_staged(version);
         self.commit_at_close(version)
     }
@@ -193,9 +194,7 @@ impl Containers {
     pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
         let rewrite = writer.container.rewrite();
         rewrite.permits(&writer.name, Change::Truncate(len))?;
-        let stays = self.places.pin();
         writer.stage().set_len(writer.array, len)?;
-        drop(stays);
         self.was_staged(writer);
         Ok(())
     }
@@ -225,10 +224,7 @@ impl Containers {
             len: range.end - range.start,
         };
         writer.container.rewrite().permits(&writer.name, change)?;
-        let stays = self.places.pin();
-        self.follow(&writer.version, &writer.container)?;
         writer.stage().write_zeros(writer.array, range)?;
-        drop(stays);
         self.was_staged(writer);
         Ok(())
     }
@@ -236,7 +232,6 @@ impl Containers {
     /// Returns when what was written to an array survives a crash. If somebody else has changed the container meanwhile, that
     /// is told: what was written is safe, and stays where it is.
     pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
-        self.follow(&writer.version, &writer.container)?;
         writer.stage().sync()?;
         self.check_current(&writer.version)
             .map_err(|e| writer.container.note_failure(e))?;
@@ -248,7 +243,6 @@ impl Containers {
         let Some(container) = version.staged.now().filter(|now| !now.stage.is_gone()) else {
             return Ok(());
         };
-        self.follow(version, &container)?;
         container.stage.sync()?;
         self.check_current(version)
             .map_err(|e| container.note_failure(e))?;

@@ -23,7 +23,6 @@ impl Containers {
         let Some(now) = staged.now() else {
             return Ok(());
         };
-        self.follow(version, &now)?;
         staged.discard(&now, &self.cache)?;
         staged.note_why(None);
         drop(turn);

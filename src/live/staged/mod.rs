@@ -91,8 +91,6 @@ pub(crate) enum UnsettledLog {
 pub(crate) struct StagedContainer {
     pub(crate) stage: Arc<Stage>,
     rewrite: Mutex<Arc<dyn Rewrite>>,
-    /// Moves that had been made when the stage was last told where the container lies.
-    pub(crate) followed: AtomicU64,
     stored: StoredBytes,
     base: Mutex<Arc<OpenContainer>>,
     /// What was last told of it, and of which edition.
@@ -107,7 +105,6 @@ impl StagedContainer {
         Ok(StagedContainer {
             stage,
             rewrite: Mutex::new(rewrite),
-            followed: AtomicU64::new(0),
             stored: StoredBytes::default(),
             base: Mutex::new(base),
             told: Mutex::default(),

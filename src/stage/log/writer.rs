@@ -20,7 +20,7 @@ use crate::disk::reopened::ReopenedFile;
 use crate::disk::{Caller, DiskFile, Place, Putting, Target};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
-use crate::stage::StagedArray;
+use crate::stage::{LogPlace, StagedArray};
 use file::{create_file, opened};
 
 pub(in crate::stage) use file::try_to_create;
@@ -76,7 +76,7 @@ impl LogWriter {
     /// Makes the log of a container, under the first of its names that can be had: what has one already is somebody's, or was
     /// not recovered, and stays.
     pub(in crate::stage) fn create(
-        spot: &LogSpot,
+        (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         base: &Base,
         arrays: &[(String, u64)],
     ) -> Result<LogWriter> {
@@ -88,7 +88,7 @@ impl LogWriter {
                 path.display()
             );
         }
-        let mut writer = match opened(spot, &name, file) {
+        let mut writer = match opened((place, spot), &name, file) {
             Ok(file) => LogWriter::of(file, name, spot.owner, first_sequence()),
             Err(e) => {
                 let _ = spot.disk.unlink(spot.place(&name));
@@ -116,10 +116,15 @@ impl LogWriter {
     }
 
     /// Goes on with a log that was read, behind its last record.
-    pub(in crate::stage) fn resume(spot: &LogSpot, found: &LogState) -> Result<LogWriter> {
+    pub(in crate::stage) fn resume(
+        place: &Arc<dyn LogPlace>,
+        found: &LogState,
+    ) -> Result<LogWriter> {
+        let spot = &place.spot()?;
         let path = spot.directory.join(found.name());
         let identity = found.identity();
-        let file = opened(spot, found.name(), spot.disk.open(&path, identity.id)?)?;
+        let file = spot.disk.open(&path, identity.id)?;
+        let file = opened((place, spot), found.name(), file)?;
         let mut writer = LogWriter::of(file, found.name().to_owned(), spot.owner, found.sequence());
         // Somebody may have gone on with it between reading and locking.
         match writer.file.source().stat() {
@@ -168,11 +173,6 @@ impl LogWriter {
             named: false,
             failed: false,
         }
-    }
-
-    /// The container, and its log with it, lies there now.
-    pub(in crate::stage) fn moved(&self, spot: &LogSpot) {
-        self.file.lies_at(spot.directory.join(&self.name));
     }
 
     /// A log that is not the container's owner's would not be believed later.
@@ -409,7 +409,19 @@ impl Drop for LogWriter {
 }
 
 impl SyncRound {
-    pub(in crate::stage) fn wait(&self, spot: &LogSpot) -> Result<()> {
+    /// A directory above may be moved meanwhile: then its name is synced where it lies by then.
+    pub(in crate::stage) fn wait(&self, place: &dyn LogPlace) -> Result<()> {
+        const TRIES: usize = 8;
+        for _ in 1..TRIES {
+            match self.wait_at(&place.spot()?) {
+                Err(e) if e.is_not_found() || matches!(e, Error::Changed { .. }) => {}
+                synced => return synced,
+            }
+        }
+        self.wait_at(&place.spot()?)
+    }
+
+    fn wait_at(&self, spot: &LogSpot) -> Result<()> {
         let file = self.file.source();
         match self.named {
             true => spot.disk.sync(Target::Open(file), true),

@@ -62,7 +62,12 @@ fn a_log_written_anew_is_gone_on_with() {
     let mut expected = overwrite(&container, &stage, 60);
     drop(stage);
     let found = read_log(&container.spot().of()).unwrap().unwrap();
-    let stage = Stage::recover(container.spot(), &found, container.memory(1 << 20)).unwrap();
+    let stage = Stage::recover(
+        std::sync::Arc::new(container.spot()),
+        &found,
+        container.memory(1 << 20),
+    )
+    .unwrap();
     stage.write(ARRAY, 5, &[200; 9]).unwrap();
     sample::write(&mut expected, 5, &[200; 9]);
     stage.sync().unwrap();

@@ -132,7 +132,8 @@ fn who_goes_on_behind_a_torn_end_is_not_mixed_with_what_lay_there() {
     std::fs::write(container.log_path(), &torn[..last]).unwrap();
     let found = read_log(&container.spot().of()).unwrap().unwrap();
     let memory = container.memory(1 << 20);
-    let stage = crate::stage::Stage::recover(container.spot(), &found, memory).unwrap();
+    let stage = crate::stage::Stage::recover(std::sync::Arc::new(container.spot()), &found, memory)
+        .unwrap();
     stage.write(ARRAY, 160, &[5; 60]).unwrap();
     stage.sync().unwrap();
     drop(stage);
@@ -221,7 +222,8 @@ fn a_log_of_the_last_release_is_read_and_gone_on_with() {
     let found = read_log(&container.spot().of()).unwrap().unwrap();
     assert!(shown(&found.layers())[..] == expected);
     let memory = container.memory(1 << 20);
-    let stage = crate::stage::Stage::recover(container.spot(), &found, memory).unwrap();
+    let stage = crate::stage::Stage::recover(std::sync::Arc::new(container.spot()), &found, memory)
+        .unwrap();
     stage.write_zeros(ARRAY, 12..50).unwrap();
     stage.sync().unwrap();
     sample::write(&mut expected[0], 12, &[0; 38]);
@@ -237,7 +239,11 @@ fn one_writes_a_log() {
     stage.sync().unwrap();
     let found = read_log(&container.spot().of()).unwrap().unwrap();
     let memory = container.memory(1 << 20);
-    let again = crate::stage::Stage::recover(container.spot(), &found, memory.clone());
+    let again = crate::stage::Stage::recover(
+        std::sync::Arc::new(container.spot()),
+        &found,
+        memory.clone(),
+    );
     assert!(again.err().unwrap().to_string().contains("another process"));
     let other = container.stage(1 << 20);
     other.write(ARRAY, 0, b"y").unwrap();
@@ -249,6 +255,7 @@ fn one_writes_a_log() {
     // A reader who still has it is in nobody's way.
     let shown = stage.layers();
     drop((stage, other));
-    let again = crate::stage::Stage::recover(container.spot(), &found, memory).unwrap();
+    let place = std::sync::Arc::new(container.spot());
+    let again = crate::stage::Stage::recover(place, &found, memory).unwrap();
     assert!(container.read(0, &shown) == container.read(0, &again.layers()));
 }

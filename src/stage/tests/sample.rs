@@ -107,7 +107,12 @@ impl Container {
     pub(super) fn stage_with(&self, memory: &Arc<StageMemory>) -> Arc<Stage> {
         let names = (0..).map(|n| format!("a{n}"));
         let arrays = names.zip(self.lens()).collect();
-        Stage::new(self.spot(), self.base.clone(), arrays, Arc::clone(memory))
+        Stage::new(
+            Arc::new(self.spot()),
+            self.base.clone(),
+            arrays,
+            Arc::clone(memory),
+        )
     }
 
     pub(super) fn overlay(&self, array: usize, layers: &[Arc<Layer>]) -> Overlay {

@@ -200,8 +200,7 @@ impl Tree {
         }
         if let Some(staged) = version.staged.now().filter(|_| others.uid.is_some()) {
             // A log has to be the owner's to be believed.
-            let spot = self.live.log_spot(&version.recognised, &path)?;
-            staged.stage.moved(spot);
+            staged.stage.owner_changed();
         }
         self.live.give_drafts(inode.into(), to)?;
         self.give_added(added, to)?;

@@ -12,6 +12,7 @@ use super::super::node::Node;
 use super::super::{InodeId, Tree};
 use super::moved_new::Emptied;
 use super::{SourceDirectory, refused};
+use crate::commit::Spot;
 use crate::disk::Renaming;
 use crate::error::{Error, Result};
 use crate::live::InUse;
@@ -29,7 +30,13 @@ pub(super) struct Side {
     pub(super) stat: Stat,
 }
 
-/// A move, while nobody writes to an array.
+/// A container that another has replaced, and where it lay.
+struct ReplacedContainer {
+    node: Arc<Node>,
+    at: Spot,
+}
+
+/// A move under way.
 struct Begun<'a> {
     moving: Moving<'a>,
     /// Nobody puts anything into a container while the name of one changes.
@@ -91,7 +98,7 @@ impl Tree {
         follow
             .iter()
             .for_each(|path| self.live.finish_moving_added(path));
-        renamed?;
+        let container = renamed?;
         match (how, replaced) {
             (Renaming::Exchange, Some(stat)) => {
                 let ends = ((&moved.link, &moved.stat), (&link, &stat));
@@ -109,8 +116,13 @@ impl Tree {
         self.names_changed(from.0);
         self.names_changed(to.0);
         begun.moving.made();
-        self.live.follow_all();
         drop(begun);
+        // What is staged of it goes when nobody waits for the move any more: somebody may be writing its log.
+        if let Some(replaced) = &container
+            && let Some(container) = replaced.node.container()
+        {
+            self.live.discard_removed(container, &replaced.at);
+        }
         self.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {
             self.arrived(to.0, to.1);
@@ -124,11 +136,12 @@ impl Tree {
         (link, directory): (&Dirent, &SourceDirectory),
         replaced: Option<&Stat>,
         how: Renaming,
-    ) -> Result<()> {
+    ) -> Result<Option<ReplacedContainer>> {
         match replaced {
             // In the mount both are directories; in the source only one is.
             Some(stat) if how == Renaming::Over && differ(stat.kind, moved.stat.kind) => {
-                self.replace_other_kind(moved, directory, &link.name, stat)
+                self.replace_other_kind(moved, directory, &link.name, stat)?;
+                Ok(None)
             }
             // They are empty for nobody but us.
             Some(stat)
@@ -138,20 +151,18 @@ impl Tree {
                     && self.is_named_container(link, stat)
                     && self.is_named_container(&moved.link, &moved.stat) =>
             {
-                let replaced = self.as_looked_up(link, stat)?.1;
+                let (_, node) = self.as_looked_up(link, stat)?;
                 self.replace_directory(moved, directory, &link.name)?;
-                if let Some(container) = replaced.container() {
-                    let at = self.live.spot(&directory.join(&link.name))?;
-                    self.live.discard_removed(container, &at);
-                }
-                Ok(())
+                let at = self.live.spot(&directory.join(&link.name))?;
+                Ok(Some(ReplacedContainer { node, at }))
             }
             _ => {
                 let (old, new) = (
                     moved.directory.place(&moved.link.name),
                     directory.place(&link.name),
                 );
-                self.live.writable()?.rename(old, new, how)
+                self.live.writable()?.rename(old, new, how)?;
+                Ok(None)
             }
         }
     }

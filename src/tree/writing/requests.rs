@@ -44,12 +44,12 @@ impl Tree {
         for (new, _) in self.live.new.all() {
             if self.lies_below(new.into(), &path) {
                 // What stays new has noted why.
-                let _ = self.live.settle_new(new.into(), InUse::Spared);
+                let _ = self.live.settle_new(new, InUse::Spared);
             }
         }
         for (staged, version) in self.live.all_staged() {
             if self.lies_below(staged.into(), &path) {
-                self.live.commit_or_keep(staged.into(), &version);
+                self.live.commit_or_keep(staged, &version);
             }
         }
         Ok(())
@@ -61,7 +61,7 @@ impl Tree {
         let mut done = Ok(());
         for (staged, version) in self.live.all_staged() {
             if self.lies_below(staged.into(), &path) {
-                done = done.and(self.live.discard(staged.into(), &version));
+                done = done.and(self.live.discard(staged, &version));
             }
         }
         // What has been put into a new container are files, which are removed like any others.

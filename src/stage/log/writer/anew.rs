@@ -1,27 +1,30 @@
 //! A log that is written anew beside the one there is, and takes its name. Used by `stage::compaction`.
 
+use std::sync::Arc;
+
 use super::LogWriter;
-use super::file::opened;
+use super::file::{opened, path_of};
 use crate::disk::{DiskFile, Renaming, Target};
 use crate::error::Result;
+use crate::stage::LogPlace;
 use crate::stage::log::{Base, LogSpot, new_name};
 
 impl LogWriter {
     /// Makes it. What a crash has left under its name goes.
     pub(in crate::stage) fn create_anew(
         &self,
-        spot: &LogSpot,
+        (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         base: &Base,
         arrays: &[(String, u64)],
     ) -> Result<LogWriter> {
         let name = new_name(&self.name);
-        let place = spot.place(&name);
-        match spot.disk.unlink(place) {
+        let new = spot.place(&name);
+        match spot.disk.unlink(new) {
             Err(e) if !e.is_not_found() => return Err(e),
             _ => {}
         }
-        let file = spot.disk.create(place, 0o600, spot.owner)?;
-        let file = opened(spot, &name, file)?;
+        let file = spot.disk.create(new, 0o600, spot.owner)?;
+        let file = opened((place, spot), &name, file)?;
         let mut writer =
             LogWriter::of(file, self.name.clone(), spot.owner, super::first_sequence());
         match writer.begin(spot, base, arrays) {
@@ -35,14 +38,18 @@ impl LogWriter {
 
     /// Takes the place of the log, whole as it is: what was on the disk before is on it from now on, under either file. That the
     /// name leads to this one is synced when something else has to be.
-    pub(in crate::stage) fn take_name(&mut self, spot: &LogSpot, old: &LogWriter) -> Result<()> {
+    pub(in crate::stage) fn take_name(
+        &mut self,
+        (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
+        old: &LogWriter,
+    ) -> Result<()> {
         // Somebody may just be reading there.
         old.file.keep_open()?;
         spot.disk.sync(Target::Open(self.file.source()), true)?;
         let new = new_name(&self.name);
         let (old, new) = (spot.place(&self.name), spot.place(&new));
         spot.disk.rename(new, old, Renaming::Over)?;
-        self.moved(spot);
+        self.file.lies_at(path_of(place, &self.name));
         self.synced = self.end;
         Ok(())
     }

@@ -9,10 +9,11 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::super::{FoundLog, LogSpot, log_names, read_log};
-use crate::disk::reopened::{Hooks, ReopenedFile};
+use crate::disk::reopened::{Hooks, PathNow, ReopenedFile};
 use crate::disk::{DiskFile, Trial};
 use crate::error::{Error, Result};
 use crate::source::on_descriptor;
+use crate::stage::LogPlace;
 
 /// A log is locked while it is open: one writes. As long as it is closed the source's lock keeps others out.
 const LOCKED: Hooks = Hooks {
@@ -43,13 +44,19 @@ fn unlock(file: &dyn DiskFile) {
     }
 }
 
+/// Where a log of this name lies when it is opened again.
+pub(super) fn path_of(place: &Arc<dyn LogPlace>, name: &OsStr) -> PathNow {
+    let (place, name) = (Arc::clone(place), name.to_owned());
+    Arc::new(move || Ok(place.spot()?.directory.join(&name)))
+}
+
 /// A log that is written from now on.
 pub(super) fn opened(
-    spot: &LogSpot,
+    (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
     name: &OsStr,
     file: Arc<dyn DiskFile>,
 ) -> Result<Arc<ReopenedFile>> {
-    ReopenedFile::new(&spot.disk, spot.directory.join(name), file, LOCKED)
+    ReopenedFile::new(&spot.disk, path_of(place, name), file, LOCKED)
 }
 
 /// The file of a log, and the name that it has got.

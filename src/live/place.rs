@@ -1,0 +1,63 @@
+//! Where the log of a container lies, as the stage asks for it.
+//!
+//! What was found out is known until something is moved. Used by [`super::staged`].
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{ContainerId, Places};
+use crate::commit::recovery::spot_at;
+use crate::container::Recognised;
+use crate::disk::Disk;
+use crate::error::Result;
+use crate::source::Store;
+use crate::stage::{LogPlace, LogSpot, PinnedSpot};
+
+pub(crate) struct ContainerPlace {
+    pub(crate) id: ContainerId,
+    pub(crate) recognised: Recognised,
+    pub(crate) places: Arc<dyn Places>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) disk: Arc<dyn Disk>,
+    /// After how many moves it lay where.
+    pub(crate) known: Mutex<Option<(u64, LogSpot)>>,
+}
+
+impl ContainerPlace {
+    fn path(&self) -> Result<PathBuf> {
+        self.places.path(self.id)
+    }
+}
+
+impl LogPlace for ContainerPlace {
+    fn spot(&self) -> Result<LogSpot> {
+        // Before the path is looked at, which may be an old one.
+        let moves = self.places.moves();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, spot)) = &*known
+            && *at == moves
+        {
+            return Ok(spot.clone());
+        }
+        drop(known);
+        let (disk, store) = (Arc::clone(&self.disk), Arc::clone(&self.store));
+        let spot = spot_at(&self.recognised, disk, store, &self.path()?)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some((moves, spot.clone()));
+        Ok(spot)
+    }
+
+    fn pinned(&self) -> Result<PinnedSpot<'_>> {
+        let pin = Some(self.places.pin());
+        self.spot().map(|spot| PinnedSpot::new(spot, pin))
+    }
+
+    fn try_pinned(&self) -> Option<Result<PinnedSpot<'_>>> {
+        let pin = Some(self.places.try_pin()?);
+        Some(self.spot().map(|spot| PinnedSpot::new(spot, pin)))
+    }
+
+    fn owner_changed(&self) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

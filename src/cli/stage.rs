@@ -18,9 +18,9 @@ use super::in_mount::InMount;
 use super::orphan_logs::{OrphanLog, find_orphans};
 use super::{CommandResult, Failure, output, size};
 use crate::cache::BlockCache;
-use crate::commit::drafts::{DraftsStanding, LeftDrafts, left_drafts};
+use crate::commit::drafts::{DraftsState, LeftoverDrafts, left_drafts};
 use crate::commit::found_logs::{LogBeside, logs_at};
-use crate::commit::recovery::{Left, LogStanding, discard, spot_at};
+use crate::commit::recovery::{Leftover, RecoveryState, discard, spot_at};
 use crate::commit::tidy::remove_directory;
 use crate::container::Preferences;
 use crate::daemon::source_lock::{self, Refusal, SourceLock};
@@ -40,13 +40,13 @@ enum StagedThing {
 /// A container with a log, or one that is new.
 struct StagedContainerFile {
     container: FoundContainer,
-    left: LeftChanges,
+    left: LeftoverChanges,
 }
 
 /// What a mount has left.
-enum LeftChanges {
-    Log(Box<Left>),
-    Drafts(LeftDrafts),
+enum LeftoverChanges {
+    Log(Box<Leftover>),
+    Drafts(LeftoverDrafts),
 }
 
 /// What is done to what a mount has left of a container.
@@ -83,9 +83,9 @@ impl StagedThing {
         }
     }
 
-    fn standing(&self) -> String {
+    fn recovery_state(&self) -> String {
         match self {
-            StagedThing::Container(found) => standing(&found.left).to_owned(),
+            StagedThing::Container(found) => recovery_state(&found.left).to_owned(),
             StagedThing::Orphan(log) => format!("of {}, which is not there", log.container()),
         }
     }
@@ -136,18 +136,19 @@ fn staged(
     containers.chain(orphans.into_iter().map(|log| Ok(StagedThing::Orphan(log))))
 }
 
-fn left_of(container: &FoundContainer) -> Result<Vec<Result<LeftChanges, Error>>, Error> {
+fn left_of(container: &FoundContainer) -> Result<Vec<Result<LeftoverChanges, Error>>, Error> {
     let (recognised, store, path) = (&container.recognised, &*container.store, &container.path);
     let logs = logs_at(recognised, store, path)?.into_all().into_iter();
     let of_log = |log| match log {
-        LogBeside::Left(left) => Ok(LeftChanges::Log(left)),
+        LogBeside::Leftover(left) => Ok(LeftoverChanges::Log(left)),
         LogBeside::Foreign(e) | LogBeside::Unreadable(e) => Err(e),
     };
     let mut found: Vec<_> = logs.map(of_log).collect();
     if found.is_empty() {
         let drafts = left_drafts(recognised, store, path, &Budget::by_default())?;
-        let drafts = drafts.filter(|left| left.standing != DraftsStanding::New || !left.is_empty);
-        found.extend(drafts.map(|drafts| Ok(LeftChanges::Drafts(drafts))));
+        let drafts =
+            drafts.filter(|left| left.recovery_state != DraftsState::New || !left.is_empty);
+        found.extend(drafts.map(|drafts| Ok(LeftoverChanges::Drafts(drafts))));
     }
     Ok(found)
 }
@@ -155,8 +156,8 @@ fn left_of(container: &FoundContainer) -> Result<Vec<Result<LeftChanges, Error>>
 /// Bytes that are staged.
 fn bytes(found: &StagedContainerFile) -> u64 {
     match &found.left {
-        LeftChanges::Log(left) => left.bytes(),
-        LeftChanges::Drafts(left) => {
+        LeftoverChanges::Log(left) => left.bytes(),
+        LeftoverChanges::Drafts(left) => {
             let (store, mut bytes) = (&found.container.store, 0);
             let mut add = |name: &OsStr, _| {
                 let stat = store.stat(&left.path.join(name));
@@ -174,15 +175,15 @@ fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
     let mut all = Vec::new();
     for found in staged(search.containers, search.orphans) {
         match found {
-            Ok(found) => all.push((found.shown(), found.bytes(), found.standing())),
+            Ok(found) => all.push((found.shown(), found.bytes(), found.recovery_state())),
             Err(e) => search.errors.push(e),
         }
     }
     let errors = search.errors;
     output::print(|out| {
         if json {
-            let each = all.iter().map(|(path, bytes, standing)| {
-                json!({ "path": output::path_text(path), "bytes": bytes, "state": standing })
+            let each = all.iter().map(|(path, bytes, recovery_state)| {
+                json!({ "path": output::path_text(path), "bytes": bytes, "state": recovery_state })
             });
             serde_json::to_writer_pretty(&mut *out, &each.collect::<Vec<_>>())?;
             return writeln!(out);
@@ -190,9 +191,9 @@ fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
         if all.is_empty() {
             return writeln!(out, "nothing staged");
         }
-        all.iter().try_for_each(|(path, bytes, standing)| {
+        all.iter().try_for_each(|(path, bytes, recovery_state)| {
             let (path, bytes) = (output::path_text(path), size::show(*bytes));
-            writeln!(out, "{path}  {bytes}  {standing}")
+            writeln!(out, "{path}  {bytes}  {recovery_state}")
         })
     })?;
     errors.iter().for_each(output::complain);
@@ -202,22 +203,22 @@ fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
     }
 }
 
-fn standing(left: &LeftChanges) -> &'static str {
+fn recovery_state(left: &LeftoverChanges) -> &'static str {
     let left = match left {
-        LeftChanges::Log(left) => left,
-        LeftChanges::Drafts(left) => {
-            return match left.standing {
-                DraftsStanding::New => "new, not packed yet",
-                DraftsStanding::Packed => "committed, to be tidied up",
-                DraftsStanding::Foreign => "of another version of the container",
+        LeftoverChanges::Log(left) => left,
+        LeftoverChanges::Drafts(left) => {
+            return match left.recovery_state {
+                DraftsState::New => "new, not packed yet",
+                DraftsState::Packed => "committed, to be tidied up",
+                DraftsState::Foreign => "of another version of the container",
             };
         }
     };
-    match left.standing() {
-        LogStanding::Staged => "staged",
-        LogStanding::Committed => "committed, to be tidied up",
-        LogStanding::Sealed | LogStanding::Halfway => "being committed",
-        LogStanding::Stale | LogStanding::Swapped => "of another version of the container",
+    match left.recovery_state() {
+        RecoveryState::Staged => "staged",
+        RecoveryState::Committed => "committed, to be tidied up",
+        RecoveryState::Sealed | RecoveryState::PartlyPublished => "being committed",
+        RecoveryState::Stale | RecoveryState::Foreign => "of another version of the container",
     }
 }
 
@@ -265,8 +266,8 @@ fn lock(found: &StagedContainerFile) -> Result<SourceLock, Failure> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let directory_text = output::path_text(directory);
     let locked = match found.left {
-        LeftChanges::Log(_) => source_lock::acquire_shared(directory, &directory_text),
-        LeftChanges::Drafts(_) => source_lock::acquire(directory, &directory_text),
+        LeftoverChanges::Log(_) => source_lock::acquire_shared(directory, &directory_text),
+        LeftoverChanges::Drafts(_) => source_lock::acquire(directory, &directory_text),
     };
     locked.map_err(|refusal| match refusal {
         Refusal::Held(rival) => failed(rival.to_string()),
@@ -288,12 +289,12 @@ fn commit(found: &StagedThing) -> Result<(), Failure> {
 /// Without a mount: nobody sees the container meanwhile.
 fn commit_container(found: &StagedContainerFile) -> Result<(), Failure> {
     let _lock = lock(found)?;
-    if let LeftChanges::Drafts(left) = &found.left
-        && left.standing == DraftsStanding::Foreign
+    if let LeftoverChanges::Drafts(left) = &found.left
+        && left.recovery_state == DraftsState::Foreign
     {
         let (shown, left) = (found.container.shown(), left.path.file_name());
         let left = left.unwrap_or_default().to_string_lossy();
-        let why = format!("what lies in {left} is {}", standing(&found.left));
+        let why = format!("what lies in {left} is {}", recovery_state(&found.left));
         return Err(Failure::new(format!("{}: {why}", shown.display())));
     }
     let store = Arc::clone(&found.container.local);
@@ -306,17 +307,17 @@ fn commit_container(found: &StagedContainerFile) -> Result<(), Failure> {
     }
     match (settled.log, &found.left) {
         // It is another log that stays.
-        (Err(_), LeftChanges::Log(left)) if !is_there(found, left)? => Ok(()),
+        (Err(_), LeftoverChanges::Log(left)) if !is_there(found, left)? => Ok(()),
         (settled, _) => Ok(settled?),
     }
 }
 
 /// Whether the log has not been settled.
-fn is_there(found: &StagedContainerFile, left: &Left) -> Result<bool, Error> {
+fn is_there(found: &StagedContainerFile, left: &Leftover) -> Result<bool, Error> {
     let container = &found.container;
     let logs = logs_at(&container.recognised, &*container.store, &container.path)?;
     let is_it = |log: &LogBeside| match log {
-        LogBeside::Left(now) => now.state().name() == left.state().name(),
+        LogBeside::Leftover(now) => now.state().name() == left.state().name(),
         LogBeside::Foreign(_) | LogBeside::Unreadable(_) => false,
     };
     Ok(logs.into_all().iter().any(is_it))
@@ -334,7 +335,7 @@ fn discard_container(found: &StagedContainerFile) -> Result<(), Failure> {
     let store = Arc::clone(&found.container.local);
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));
     match &found.left {
-        LeftChanges::Log(left) => {
+        LeftoverChanges::Log(left) => {
             let spot = spot_at(
                 &found.container.recognised,
                 disk,
@@ -343,7 +344,7 @@ fn discard_container(found: &StagedContainerFile) -> Result<(), Failure> {
             )?;
             Ok(discard(&spot, left)?)
         }
-        LeftChanges::Drafts(left) => Ok(remove_directory(
+        LeftoverChanges::Drafts(left) => Ok(remove_directory(
             &*disk,
             &*store,
             &left.path,

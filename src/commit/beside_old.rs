@@ -111,8 +111,8 @@ impl BesideOld<'_> {
     }
 
     fn check_owner(&self, name: &OsStr, old: &Stat) -> Result<()> {
-        let ours = rustix::process::geteuid().as_raw();
-        if ours == 0 || old.uid == ours || !self.commit.is_directory {
+        let written_here = rustix::process::geteuid().as_raw();
+        if written_here == 0 || old.uid == written_here || !self.commit.is_directory {
             return Ok(());
         }
         let doing = format!(
@@ -173,8 +173,8 @@ impl BesideOld<'_> {
     fn remove_ours(&self, new: &NewFile, known: &Replaced) {
         let commit = self.commit;
         let left = commit.store.stat(&beside(commit.spot, &known.new_name));
-        let ours = new.file.source().identity().id;
-        if left.is_ok_and(|left| left.identity.id == ours) {
+        let written_here = new.file.source().identity().id;
+        if left.is_ok_and(|left| left.identity.id == written_here) {
             let _ = commit.disk.unlink(commit.spot.place(&known.new_name));
         }
     }

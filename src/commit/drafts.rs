@@ -17,16 +17,16 @@ use crate::stage::{drafts_name, new_name};
 
 /// A directory of drafts beside a container.
 #[derive(Debug, Clone)]
-pub struct LeftDrafts {
+pub struct LeftoverDrafts {
     pub path: PathBuf,
     pub id: FileId,
-    pub standing: DraftsStanding,
+    pub recovery_state: DraftsState,
     /// Nothing has been put into the container.
     pub is_empty: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DraftsStanding {
+pub enum DraftsState {
     /// They are to be packed.
     New,
     /// They have been packed; the empty container, which came out, is there as well.
@@ -87,7 +87,7 @@ pub fn left_drafts(
     store: &dyn Store,
     container: &Path,
     budget: &Arc<Budget>,
-) -> Result<Option<LeftDrafts>> {
+) -> Result<Option<LeftoverDrafts>> {
     let (Some(name), Some(_)) = (container.file_name(), recognised.format.creation()) else {
         return Ok(None);
     };
@@ -98,14 +98,14 @@ pub fn left_drafts(
     };
     let old = container.with_file_name(new_name(name));
     let is_empty = |path: &Path| is_pristine(recognised, store, path, budget).unwrap_or(false);
-    let standing = if !is_of(&left, store.stat(container)?.uid) {
-        DraftsStanding::Foreign
+    let recovery_state = if !is_of(&left, store.stat(container)?.uid) {
+        DraftsState::Foreign
     } else if is_empty(container) {
-        DraftsStanding::New
+        DraftsState::New
     } else if is_empty(&old) {
-        DraftsStanding::Packed
+        DraftsState::Packed
     } else {
-        DraftsStanding::Foreign
+        DraftsState::Foreign
     };
     let mut is_empty = true;
     if left.kind == FileKind::Directory {
@@ -115,11 +115,11 @@ pub fn left_drafts(
             Err(_) => false,
         };
     }
-    Ok(Some(LeftDrafts {
+    Ok(Some(LeftoverDrafts {
         is_empty,
         path,
         id: left.identity.id,
-        standing,
+        recovery_state,
     }))
 }
 

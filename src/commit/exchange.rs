@@ -104,8 +104,8 @@ impl Exchange<'_> {
     fn undo(&self, swaps: &[Swap], made: &[SwapMade]) -> Result<()> {
         for (swap, made) in swaps.iter().zip(made).rev() {
             let (old, other) = (self.spot.place(&swap.name), self.spot.place(&swap.new_name));
-            let ours = self.store.stat(&beside(self.spot, &swap.name));
-            if ours.is_ok_and(|ours| ours.identity.id == swap.new.id) {
+            let written_here = self.store.stat(&beside(self.spot, &swap.name));
+            if written_here.is_ok_and(|written_here| written_here.identity.id == swap.new.id) {
                 let how = match made {
                     SwapMade::Appeared => Renaming::NoReplace,
                     SwapMade::Exchanged | SwapMade::Overwritten => Renaming::Exchange,

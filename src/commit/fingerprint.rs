@@ -2,7 +2,7 @@
 //!
 //! Size and time of such a file are of no moment that was written down. What a commit leaves alone stays as it was: so
 //! samples of that are taken before it begins, and compared after a crash. Used by [`super::sealed`], and of new files by
-//! [`super::new_files`] and [`super::standing`].
+//! [`super::new_files`] and [`super::recovery_state`].
 
 use std::ops::Range;
 

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::recovery::{Left, look, place};
+use super::recovery::{Leftover, look, place};
 use crate::container::Recognised;
 use crate::disk::{Caller, Disk};
 use crate::error::{Error, Fault, Result};
@@ -20,7 +20,7 @@ use crate::stage::{
 
 /// A log beside a container.
 pub enum LogBeside {
-    Left(Box<Left>),
+    Leftover(Box<Leftover>),
     /// It is not believed, or another container's.
     Foreign(Error),
     /// It may be the container's, and cannot be read, or is damaged.
@@ -33,14 +33,14 @@ pub struct FoundLogs(Vec<LogBeside>);
 impl FoundLogs {
     /// The log that is to be settled, or read through; how the container stands to the others stays to be told. Where none fits,
     /// the first of an older version.
-    pub fn own(self) -> (Option<Left>, Vec<LogBeside>) {
+    pub fn own(self) -> (Option<Leftover>, Vec<LogBeside>) {
         let mut logs = self.0;
-        let fits = |log: &LogBeside| matches!(log, LogBeside::Left(left) if !left.is_stale());
-        let is_left = |log: &LogBeside| matches!(log, LogBeside::Left(_));
+        let fits = |log: &LogBeside| matches!(log, LogBeside::Leftover(left) if !left.is_stale());
+        let is_left = |log: &LogBeside| matches!(log, LogBeside::Leftover(_));
         let own = logs.iter().position(fits);
         match own.or_else(|| logs.iter().position(is_left)) {
             Some(own) => match logs.remove(own) {
-                LogBeside::Left(left) => (Some(*left), logs),
+                LogBeside::Leftover(left) => (Some(*left), logs),
                 other => {
                     logs.insert(own, other);
                     (None, logs)
@@ -76,7 +76,7 @@ pub fn logs_at(recognised: &Recognised, store: &dyn Store, path: &Path) -> Resul
             owner: store.stat(&directory.join(&container))?.uid,
         };
         let log = match look(&of, &name) {
-            Ok(Some(LogBeside::Left(left))) if !left.is_of(recognised) => {
+            Ok(Some(LogBeside::Leftover(left))) if !left.is_of(recognised) => {
                 let fault = Fault::new("the log names files that are not the container's");
                 LogBeside::Unreadable(Error::from(fault.container(&store.display(path))))
             }

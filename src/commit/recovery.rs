@@ -2,7 +2,7 @@
 //!
 //! A log names the container that it belongs to by size and time. What the file is now says how far a commit got that did
 //! not come to its end: `look` compares, and changes nothing. A writable mount and `arrayfs stage commit` then settle it
-//! ([`settle`]); everything else reads through it ([`Left::layers`], [`Left::source`]). What does not fit is never applied.
+//! ([`settle`]); everything else reads through it ([`Leftover::layers`], [`Leftover::source`]). What does not fit is never applied.
 //! Used by `tree` and by the commands.
 
 use std::ffi::OsStr;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use super::Spot;
 use super::exchange::{Exchange, Swap};
 use super::found_logs::{LogBeside, logs_at};
-use super::patched::{Patched, through_log};
+pub use super::recovery_state::RecoveryState;
+use super::recovery_state::{NameHolder, hidden_path_of, holder, name_of, path_of, recovery_state};
 use super::redo::{redo, sync_done};
-pub use super::standing::LogStanding;
-use super::standing::{NameHolder, hidden_path_of, holder, name_of, path_of, standing};
-use super::undone::undo;
+use super::redo_overlay::{Patched, through_log};
+use super::rollback::undo;
 use crate::array::Info;
 use crate::container::restated::restate;
 use crate::container::rewrite::{ChangedArray, Rewrite};
@@ -32,9 +32,9 @@ use crate::stage::{
 };
 
 /// A log, and how it stands to its container.
-pub struct Left {
+pub struct Leftover {
     state: LogState,
-    standing: LogStanding,
+    recovery_state: RecoveryState,
     /// Files that a commit that has got halfway is still to replace, and where the new ones lie.
     new_at: Vec<(PathBuf, PathBuf)>,
 }
@@ -46,14 +46,14 @@ pub(super) fn look(of: &LogOf<'_>, name: &OsStr) -> Result<Option<LogBeside>> {
         FoundLog::Foreign(e) => return Ok(Some(LogBeside::Foreign(e))),
         FoundLog::Held(state) => *state,
     };
-    let standing = standing(of, &state)?;
+    let recovery_state = recovery_state(of, &state)?;
     // One that could not be removed, and has nothing to say.
-    if standing == LogStanding::Stale && says_nothing(&state) {
+    if recovery_state == RecoveryState::Stale && says_nothing(&state) {
         return Ok(None);
     }
     let mut new_at = Vec::new();
-    if let (LogStanding::Halfway, Some(PendingCommit::Replacing { files, .. })) =
-        (standing, state.pending())
+    if let (RecoveryState::PartlyPublished, Some(PendingCommit::Replacing { files, .. })) =
+        (recovery_state, state.pending())
     {
         for file in files {
             if holder(of, &state, file)? == NameHolder::Old {
@@ -62,9 +62,9 @@ pub(super) fn look(of: &LogOf<'_>, name: &OsStr) -> Result<Option<LogBeside>> {
             }
         }
     }
-    Ok(Some(LogBeside::Left(Box::new(Left {
+    Ok(Some(LogBeside::Leftover(Box::new(Leftover {
         state,
-        standing,
+        recovery_state,
         new_at,
     }))))
 }
@@ -73,9 +73,9 @@ fn says_nothing(state: &LogState) -> bool {
     state.pending().is_none() && state.is_clean()
 }
 
-impl Left {
-    pub fn standing(&self) -> LogStanding {
-        self.standing
+impl Leftover {
+    pub fn recovery_state(&self) -> RecoveryState {
+        self.recovery_state
     }
 
     /// Bytes that are staged.
@@ -88,13 +88,16 @@ impl Left {
 
     /// Whether it is of another version of the container.
     pub fn is_stale(&self) -> bool {
-        matches!(self.standing, LogStanding::Stale | LogStanding::Swapped)
+        matches!(
+            self.recovery_state,
+            RecoveryState::Stale | RecoveryState::Foreign
+        )
     }
 
     /// Whether it is of another version, and no commit has left anything to be taken back: who writes need not wait until it is
     /// settled.
     pub fn is_only_old(&self) -> bool {
-        self.standing == LogStanding::Stale && self.state.pending().is_none()
+        self.recovery_state == RecoveryState::Stale && self.state.pending().is_none()
     }
 
     /// Why it stays, if it is of another version.
@@ -132,14 +135,14 @@ impl Left {
         let mut layers = self.state.layers();
         // Of what lies below a layer that says nothing the log need not know the lengths.
         layers.retain(|layer| !layer.is_unchanged());
-        match self.standing {
-            LogStanding::Staged => {}
+        match self.recovery_state {
+            RecoveryState::Staged => {}
             // The one below is in the container.
-            LogStanding::Committed | LogStanding::Halfway | LogStanding::Sealed => {
+            RecoveryState::Committed | RecoveryState::PartlyPublished | RecoveryState::Sealed => {
                 let committed = self.state.pending().map_or(0, PendingCommit::layer);
                 layers.retain(|layer| layer.number() > committed);
             }
-            LogStanding::Stale | LogStanding::Swapped => layers.clear(),
+            RecoveryState::Stale | RecoveryState::Foreign => layers.clear(),
         }
         layers
     }
@@ -155,8 +158,8 @@ impl Left {
         let new = self.new_at.iter().find(|(named, _)| named == path);
         let mut sealed = self.state.sealed().iter();
         let sealed = sealed.find(|file| file.name == name);
-        match (self.standing, sealed, new) {
-            (LogStanding::Sealed, Some(of), _) => {
+        match (self.recovery_state, sealed, new) {
+            (RecoveryState::Sealed, Some(of), _) => {
                 let is_new = self.state.base().file(name).is_none();
                 let stored = match stored {
                     Err(e) if is_new && e.is_not_found() => Arc::new(BytesSource::new(Vec::new())),
@@ -164,7 +167,7 @@ impl Left {
                 };
                 Ok(Arc::new(Patched::new(stored, Arc::clone(self), of)))
             }
-            (LogStanding::Halfway, _, Some((_, new))) => store.open(new),
+            (RecoveryState::PartlyPublished, _, Some((_, new))) => store.open(new),
             _ => stored,
         }
     }
@@ -256,37 +259,37 @@ fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)
 /// does not fit is an error, and stays; unless `fits` says that it does, although it is of another version.
 pub fn settle(
     (place, spot): (Arc<dyn LogPlace>, &LogSpot),
-    left: &Left,
+    left: &Leftover,
     memory: &Arc<StageMemory>,
     fits: impl FnOnce(&LogState) -> Result<bool>,
 ) -> Result<Option<Arc<Stage>>> {
-    match left.standing {
-        LogStanding::Stale if left.state.pending().is_none() && fits(&left.state)? => {}
-        LogStanding::Stale | LogStanding::Swapped => {
-            undo(spot, &left.state, left.standing)?;
+    match left.recovery_state {
+        RecoveryState::Stale if left.state.pending().is_none() && fits(&left.state)? => {}
+        RecoveryState::Stale | RecoveryState::Foreign => {
+            undo(spot, &left.state, left.recovery_state)?;
             return Err(stale(spot, left));
         }
-        LogStanding::Staged
-        | LogStanding::Committed
-        | LogStanding::Halfway
-        | LogStanding::Sealed => {}
+        RecoveryState::Staged
+        | RecoveryState::Committed
+        | RecoveryState::PartlyPublished
+        | RecoveryState::Sealed => {}
     }
     // Locked from here on.
     let stage = Stage::recover(place, &left.state, Arc::clone(memory))?;
-    match left.standing {
-        LogStanding::Sealed => {
+    match left.recovery_state {
+        RecoveryState::Sealed => {
             redo(spot, &left.state)?;
             committed(spot, left, &stage)?;
         }
-        LogStanding::Halfway => {
+        RecoveryState::PartlyPublished => {
             go_forward(spot, &left.state)?;
             committed(spot, left, &stage)?;
         }
-        LogStanding::Committed => {
+        RecoveryState::Committed => {
             sync_done(spot, &left.state)?;
             committed(spot, left, &stage)?;
         }
-        _ => stage.thaw(&mut to_nobody)?,
+        _ => stage.unfreeze(&mut to_nobody)?,
     }
     remove_new(spot)?;
     match stage.is_clean() {
@@ -322,14 +325,14 @@ pub fn clear(spot: &LogSpot) -> Result<()> {
 }
 
 /// Throws away what is staged. What a commit has begun to change in place is brought to its end before.
-pub fn discard(spot: &LogSpot, left: &Left) -> Result<()> {
+pub fn discard(spot: &LogSpot, left: &Leftover) -> Result<()> {
     let memory = StageMemory::new(Budget::by_default());
-    undo(spot, &left.state, left.standing)?;
+    undo(spot, &left.state, left.recovery_state)?;
     let stage = Stage::recover(Arc::new(spot.clone()), &left.state, memory)?;
-    match left.standing {
-        LogStanding::Sealed => redo(spot, &left.state)?,
-        LogStanding::Halfway => go_forward(spot, &left.state)?,
-        LogStanding::Committed => sync_done(spot, &left.state)?,
+    match left.recovery_state {
+        RecoveryState::Sealed => redo(spot, &left.state)?,
+        RecoveryState::PartlyPublished => go_forward(spot, &left.state)?,
+        RecoveryState::Committed => sync_done(spot, &left.state)?,
         _ => {}
     }
     remove_new(spot)?;
@@ -359,7 +362,7 @@ pub fn spot_at(
     })
 }
 
-fn stale(spot: &LogSpot, left: &Left) -> Error {
+fn stale(spot: &LogSpot, left: &Leftover) -> Error {
     let name = left.state.name();
     let fault = Fault::new(format!(
         "{} holds changes of another version of the container; `arrayfs stage` settles that",
@@ -370,7 +373,7 @@ fn stale(spot: &LogSpot, left: &Left) -> Error {
 }
 
 /// The layer that was committed is the container's.
-fn committed(spot: &LogSpot, left: &Left, stage: &Stage) -> Result<()> {
+fn committed(spot: &LogSpot, left: &Leftover, stage: &Stage) -> Result<()> {
     let old = left.state.base();
     let mut names: Vec<&str> = old.files.iter().map(|file| &*file.name).collect();
     let new = replaced(&left.state).iter().map(|file| &*file.name);

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use super::changed_file::{HIDDEN, finish_made};
 use super::new_files::put_all;
 use super::recovery::place;
-use super::standing::path_of;
+use super::recovery_state::path_of;
 use crate::disk::{Caller, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::Result;
 use crate::source::Timestamp;

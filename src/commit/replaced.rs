@@ -19,8 +19,8 @@ use crate::stage::log::CommitRecord;
 
 /// Whether a new file can be all that the old one is: one name, the same owner, no rights that only the old one has.
 pub(super) fn is_possible(commit: &Commit<'_>, now: &Stat) -> Result<bool> {
-    let ours = rustix::process::geteuid().as_raw();
-    if now.nlink > 1 || (ours != 0 && now.uid != ours) || now.mode & 0o6000 != 0 {
+    let written_here = rustix::process::geteuid().as_raw();
+    if now.nlink > 1 || (written_here != 0 && now.uid != written_here) || now.mode & 0o6000 != 0 {
         return Ok(false);
     }
     let names = commit

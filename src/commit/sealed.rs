@@ -3,13 +3,13 @@
 //! Its size and time meanwhile are of no moment that was written down, and who may write a file need not be able to set its
 //! time. What the commit leaves alone stays as it was, and of what it changes each sector is the old one or the new one: samples
 //! of both are taken before anything is changed ([`seal`]), and compared after a crash ([`can_be`]). Used by
-//! [`super::in_place`] and [`super::standing`].
+//! [`super::in_place`] and [`super::recovery_state`].
 
 use std::ops::Range;
 
 use super::fingerprint::{fingerprint, read_filled};
+use super::recovery_state::{is_like, path_of};
 use super::redo::STEP;
-use super::standing::{is_like, path_of};
 use crate::error::Result;
 use crate::source::{Source, Stat, Timestamp};
 use crate::stage::log::{Patch, RangeSample, SealedFile};

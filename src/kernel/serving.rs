@@ -60,7 +60,7 @@ impl Serving {
     }
 
     fn steadily<T>(&self, work: impl Fn(&Tree) -> Result<T>) -> Result<T> {
-        self.tree.steady(|| work(&self.tree))
+        self.tree.retry(|| work(&self.tree))
     }
 
     pub(super) fn failed(&self, e: &Error) -> Errno {
@@ -119,7 +119,7 @@ impl Serving {
     }
 
     pub(super) fn done(&self, reply: ReplyEmpty, work: impl Fn(&Tree) -> Result<()>) {
-        self.done_once(reply, |tree| tree.steady(|| work(tree)));
+        self.done_once(reply, |tree| tree.retry(|| work(tree)));
     }
 
     /// The same, tried once, whatever is moved meanwhile.

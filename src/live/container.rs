@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::creation::newness::NewState;
+use super::creation::state::CreationState;
 use super::version::ContainerVersion;
 use crate::container::Recognised;
 use crate::source::{FileIdentity, FileKind};
@@ -15,7 +15,7 @@ pub struct LiveContainer {
     /// What it is in the source: a file or a directory.
     pub(crate) stored: FileKind,
     /// Whether it has just been made.
-    pub(crate) new: NewState,
+    pub(crate) new: CreationState,
     known: Mutex<KnownContainer>,
 }
 
@@ -32,7 +32,7 @@ impl LiveContainer {
     pub(crate) fn new(stored: FileKind, recognised: Recognised) -> Self {
         LiveContainer {
             stored,
-            new: NewState::default(),
+            new: CreationState::default(),
             known: Mutex::new(KnownContainer {
                 recognised,
                 seen: None,

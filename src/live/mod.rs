@@ -39,11 +39,11 @@ use crate::workers::Workers;
 
 pub use committing::due::{Later, Pacing};
 pub use container::LiveContainer;
-pub use creation::packing::InUse;
+pub use creation::pack::InUse;
 pub use places::{ContainerId, Places};
 
 use committing::due::DueCommits;
-use creation::newness::NewContainers;
+use creation::state::NewContainers;
 use staged::remembered::StagedVersions;
 use version::Versions;
 
@@ -159,9 +159,9 @@ impl Containers {
     }
 
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
-    fn steady<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    fn retry<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut done = None;
-        self.places.steady(&mut || {
+        self.places.retry(&mut || {
             done = Some(work()?);
             Ok(())
         })?;

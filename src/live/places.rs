@@ -41,7 +41,7 @@ pub trait Places: Send + Sync {
     fn moves(&self) -> u64;
 
     /// Runs `work`, again if it finds nothing and something has been moved meanwhile.
-    fn steady(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
+    fn retry(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 
     /// Whether something in it is open.
     fn is_in_use(&self, id: ContainerId) -> bool;

@@ -15,7 +15,7 @@ use super::version::ContainerVersion;
 use super::{ContainerId, Containers, LiveContainer};
 use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
-use crate::commit::recovery::{Left, clear, settle};
+use crate::commit::recovery::{Leftover, clear, settle};
 use crate::container::Recognised;
 use crate::error::{Error, Result};
 use crate::stage::{LogPlace, LogSpot, LogState, Stage, StageMemory};
@@ -82,15 +82,15 @@ impl Containers {
         for other in others {
             beside = beside.or(Some(match other {
                 LogBeside::Foreign(why) => (why, UnsettledLog::Foreign),
-                LogBeside::Unreadable(why) if own.as_ref().is_none_or(Left::is_stale) => {
+                LogBeside::Unreadable(why) if own.as_ref().is_none_or(Leftover::is_stale) => {
                     return Ok(Settled::failed(why));
                 }
                 LogBeside::Unreadable(why) => (why, UnsettledLog::Old),
-                LogBeside::Left(left) => (left.as_stale(&spot), UnsettledLog::Old),
+                LogBeside::Leftover(left) => (left.as_stale(&spot), UnsettledLog::Old),
             }));
         }
         let settled = match own {
-            Some(left) => self.settle_own((recognised, path), (place, &spot), &left, memory)?,
+            Some(left) => self.recover_own((recognised, path), (place, &spot), &left, memory)?,
             None => clear(&spot).map(|()| Settled::default())?,
         };
         let beside = beside.map(|(why, log)| Unsettled { why, log });
@@ -100,11 +100,11 @@ impl Containers {
         })
     }
 
-    fn settle_own(
+    fn recover_own(
         &self,
         (recognised, path): (&Recognised, &Path),
         (place, spot): (Arc<dyn LogPlace>, &LogSpot),
-        left: &Left,
+        left: &Leftover,
         memory: &Arc<StageMemory>,
     ) -> Result<Settled> {
         let fits = |state: &LogState| match self.settings.settles_stale {
@@ -178,7 +178,7 @@ impl Containers {
 
     /// Tries again to settle a log that could not be. If that succeeds another version begins: whoever opens this one is to look
     /// it up afresh.
-    pub(crate) fn settle_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+    pub(crate) fn recover_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         if !version.staged.is_pending() || self.disk.is_none() {
             return Ok(());
         }

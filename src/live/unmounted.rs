@@ -50,7 +50,7 @@ impl Places for OnlyPlace {
         0
     }
 
-    fn steady(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    fn retry(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         work()
     }
 

@@ -14,7 +14,7 @@ use super::owner::Owner;
 use super::places::Forget;
 use super::recognition::recognise;
 use super::recovery::Settled;
-use super::shown::hidden::HiddenEntries;
+use super::shown::tombstones::Tombstones;
 use super::staged::Staged;
 use super::{ContainerId, Containers};
 use crate::cache::VersionId;
@@ -34,7 +34,7 @@ pub struct ContainerVersion {
     pub(crate) staged: Staged,
     /// As it was when it was last looked at: it may change while the version stays.
     owner: Mutex<Owner>,
-    pub(crate) hidden: Arc<HiddenEntries>,
+    pub(crate) tombstones: Arc<Tombstones>,
 }
 
 impl ContainerVersion {
@@ -105,7 +105,7 @@ impl Versions {
             opening: VersionOpening::default(),
             staged: Staged::default(),
             owner: Mutex::new(Owner::of_container(found)),
-            hidden: Arc::default(),
+            tombstones: Arc::default(),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The steps of a commit, as the stage sees them: what is staged is frozen, and either becomes the container or is thawed.
 //!
 //! One commit at a time: [`Stage::freeze`] gives the layer to commit, writes go on into a new one above it. Then either
-//! [`Stage::committed`] or [`Stage::thaw`]. Whoever reads through the stage is given the new layers by
+//! [`Stage::committed`] or [`Stage::unfreeze`]. Whoever reads through the stage is given the new layers by
 //! each of these before anything is written to them ([`ShowLayers`]). Records that recovery needs meanwhile are appended by [`Stage::append`], which returns
 //! before they are on the disk; [`Stage::sync_log`] waits for that.
 
@@ -59,7 +59,7 @@ impl Stage {
     }
 
     /// The commit has failed: everything is staged as if it had not begun.
-    pub fn thaw(&self, show: ShowLayers<'_>) -> Result<()> {
+    pub fn unfreeze(&self, show: ShowLayers<'_>) -> Result<()> {
         let mut log = self.lock_log();
         let mut layers = self.write_layers();
         if let Some(frozen) = layers.frozen.take() {
@@ -287,7 +287,7 @@ impl StageLog {
             Err(e) => Err(e),
         };
         let Err(e) = removed else {
-            self.owed.clear();
+            self.deferred.clear();
             self.set_writer(None);
             self.may_return = true;
             return Ok(());
@@ -316,7 +316,7 @@ impl StageLog {
 
     /// Puts a record now, or before the next one.
     fn put_at_last(&mut self, record: Record) -> Result<()> {
-        self.owed.push(record);
-        self.pay()
+        self.deferred.push(record);
+        self.flush_deferred()
     }
 }

@@ -55,7 +55,7 @@ impl StageLog {
     }
 
     fn write_anew(&mut self, layer: &Layer) -> Result<()> {
-        self.pay()?;
+        self.flush_deferred()?;
         let Some(old) = &self.writer else {
             return Ok(());
         };

@@ -66,7 +66,7 @@ impl Stage {
     /// Waits for the disk without the lock of the log: who writes goes on. The caller has that of the sync.
     pub(super) fn sync_written(&self) -> Result<()> {
         let mut log = self.lock_log();
-        log.pay()?;
+        log.flush_deferred()?;
         let Some(writer) = &mut log.writer else {
             return Ok(());
         };
@@ -130,7 +130,7 @@ impl StageLog {
     }
 
     pub(super) fn writer(&mut self) -> Result<&mut LogWriter> {
-        self.pay()?;
+        self.flush_deferred()?;
         let none = || crate::error::Error::Bug("a log is written that was not made".into());
         self.writer.as_mut().ok_or_else(none)
     }
@@ -144,10 +144,10 @@ impl StageLog {
     }
 
     /// Puts what could not be put before.
-    pub(super) fn pay(&mut self) -> Result<()> {
-        while let (Some(writer), Some(record)) = (&mut self.writer, self.owed.first()) {
+    pub(super) fn flush_deferred(&mut self) -> Result<()> {
+        while let (Some(writer), Some(record)) = (&mut self.writer, self.deferred.first()) {
             writer.put(record)?;
-            self.owed.remove(0);
+            self.deferred.remove(0);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::error::Result;
 
 impl Stage {
     /// Goes on with a log that was read ([`super::read_log`]). If a commit was under way, what it was of is frozen:
-    /// whoever finds out how it ended says so by [`Stage::committed`] or [`Stage::thaw`].
+    /// whoever finds out how it ended says so by [`Stage::committed`] or [`Stage::unfreeze`].
     pub fn recover(
         place: Arc<dyn LogPlace>,
         found: &LogState,
@@ -42,7 +42,7 @@ impl Stage {
             place,
             base: found.base().clone(),
             arrays: found.arrays().to_vec(),
-            owed: unsealed
+            deferred: unsealed
                 .then_some(Record::Thawed { layer })
                 .into_iter()
                 .collect(),

@@ -57,7 +57,7 @@ pub(super) struct StageLog {
     pub(super) writer: Option<LogWriter>,
     pub(super) has_log: Arc<AtomicBool>,
     /// Records that could not be written when they should have been; nothing is written before them.
-    pub(super) owed: Vec<Record>,
+    pub(super) deferred: Vec<Record>,
     /// Whether records of a commit were appended that has neither failed nor come to an end.
     pub(super) commit_logged: bool,
     /// A log that is not longer is not too long.
@@ -93,7 +93,7 @@ impl Stage {
             arrays,
             writer: None,
             has_log: Arc::default(),
-            owed: Vec::new(),
+            deferred: Vec::new(),
             commit_logged: false,
             short_until: 0,
             may_return: false,
@@ -192,9 +192,9 @@ impl Stage {
 
     /// Charges what was written before for its intervals; ENOMEM if that is too much, until there has been a commit.
     fn charge_intervals(&self, layer: &Layer) -> Result<()> {
-        let owed = layer.uncharged();
-        if owed > 0 {
-            let charge = self.memory.charge_intervals(owed);
+        let deferred = layer.uncharged();
+        if deferred > 0 {
+            let charge = self.memory.charge_intervals(deferred);
             layer.add_charge(charge.ok_or_else(too_scattered)?);
         }
         Ok(())

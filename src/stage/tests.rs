@@ -108,7 +108,7 @@ impl Model {
                 }
             }
             Action::Thaw => {
-                self.stage.thaw(&mut to_nobody).unwrap();
+                self.stage.unfreeze(&mut to_nobody).unwrap();
                 (self.frozen, self.sealed) = (None, false);
             }
             Action::Seal => self.seal(),
@@ -485,7 +485,7 @@ fn readers_and_writers_and_a_sync_and_a_want_of_memory_side_by_side() {
                 stage.sync().unwrap();
                 drop(budget.reserve(200 << 10));
                 stage.freeze(&mut to_nobody);
-                stage.thaw(&mut to_nobody).unwrap();
+                stage.unfreeze(&mut to_nobody).unwrap();
             }
         });
         scope.spawn(|| {

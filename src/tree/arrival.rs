@@ -85,7 +85,7 @@ impl Tree {
         let for_good = !matches!(recognition, Recognition::Unknown);
         let recognised = recognition.known();
         let found = node_of(stat, recognised.clone());
-        let Some(still) = self.moves.still(mark) else {
+        let Some(still) = self.moves.pin_since(mark) else {
             return Err(self.changed(path));
         };
         let (inode, node) = self.inodes.enter(link, found)?;
@@ -135,7 +135,7 @@ impl Tree {
         {
             return Ok(known.map_or(Recognition::Ordinary, Recognition::Container));
         }
-        if stat.kind == FileKind::File && self.ours.contains(stat.identity.id) {
+        if stat.kind == FileKind::File && self.written_here.contains(stat.identity.id) {
             return Ok(Recognition::Ordinary);
         }
         let recognised = recognise(
@@ -157,9 +157,9 @@ impl Tree {
     pub(super) fn has_our_files(&self, container: &Recognised, path: &Path) -> bool {
         let is_ours = |member: &&str| {
             let found = self.store.stat(&path.join(member));
-            found.is_ok_and(|stat| self.ours.contains(stat.identity.id))
+            found.is_ok_and(|stat| self.written_here.contains(stat.identity.id))
         };
-        !self.ours.is_empty() && container.format.members().iter().any(is_ours)
+        !self.written_here.is_empty() && container.format.members().iter().any(is_ours)
     }
 
     /// What an entry of the source is shown as, without an inode.

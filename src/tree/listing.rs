@@ -1,7 +1,7 @@
 //! Listing directories in steps, each from a place on; attributes when they are asked for.
 //!
 //! Directories of the source are read when a listing begins, and their names kept for the next steps
-//! ([`super::kept_names`]). What a version of a container holds never changes: it is listed from the
+//! ([`super::listing_cache`]). What a version of a container holds never changes: it is listed from the
 //! container itself. Used by `kernel::directory`.
 
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::inode::Dirent;
-use super::kept_names::{NameRun, RunBuilder};
+use super::listing_cache::{NameRun, RunBuilder};
 use super::node::Node;
 use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
@@ -148,7 +148,7 @@ impl Tree {
             Node::File(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => false,
         });
         if in_source {
-            self.kept_names.forget(directory);
+            self.listing_cache.forget(directory);
             self.invalidate(directory, None);
         }
     }
@@ -159,7 +159,7 @@ impl Tree {
         let link = Dirent::new(step.directory, name);
         let entered = match (entry_in(step, name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, link),
-            (None, _, Some(path)) => self.steady(|| self.enter_source_listed(link.clone(), path)),
+            (None, _, Some(path)) => self.retry(|| self.enter_source_listed(link.clone(), path)),
             _ => return Ok(None),
         };
         match entered {
@@ -294,10 +294,10 @@ impl Tree {
         others: &[&OsStr],
     ) -> Result<Arc<NameRun>> {
         let anew = after == Cookie::START;
-        if !anew && let Some(run) = self.kept_names.find(directory, after) {
+        if !anew && let Some(run) = self.listing_cache.find(directory, after) {
             return Ok(run);
         }
-        let moment = self.kept_names.moment(directory, anew);
+        let moment = self.listing_cache.moment(directory, anew);
         let mut names = RunBuilder::new(after, self.cache.budget());
         let mut add = |name: &OsStr| names.add(name, FileKind::File);
         others.iter().for_each(|name| add(name));
@@ -307,7 +307,7 @@ impl Tree {
             }
         })?;
         let run = Arc::new(names.build()?);
-        self.kept_names.keep(directory, moment, &run);
+        self.listing_cache.keep(directory, moment, &run);
         Ok(run)
     }
 }

@@ -13,17 +13,17 @@ mod by_name;
 mod entries;
 mod half_removed;
 mod inode;
-mod kept_names;
 mod listing;
+mod listing_cache;
 mod moves;
 mod node;
 mod open_file;
 mod ordinary;
-mod ours;
 mod outdated;
 mod places;
 mod status;
 mod writing;
+mod written_here;
 pub mod xattr;
 
 use std::ffi::{OsStr, OsString};
@@ -58,15 +58,15 @@ pub use writing::{COMES_BACK, Hole};
 use arrival::node_of;
 use half_removed::HalfRemoved;
 use inode::{Dirent, Inodes};
-use kept_names::KeptNames;
 use listing::is_shown;
+use listing_cache::ListingCache;
 use moves::Moves;
 use node::Node;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
 use ordinary::{OrdinaryFile, StillKnown};
-use ours::OurFiles;
 use outdated::Outdated;
 use places::TreePlaces;
+use written_here::WrittenHere;
 
 /// What the kernel should forget, because the source changed or may change underneath.
 #[derive(Debug, Clone)]
@@ -99,8 +99,8 @@ pub struct Tree {
     moves: Arc<Moves>,
     open_files: Arc<OpenFiles>,
     /// What was made or written through it.
-    ours: Arc<OurFiles>,
-    kept_names: Arc<KeptNames>,
+    written_here: Arc<WrittenHere>,
+    listing_cache: Arc<ListingCache>,
     outdated: Arc<Outdated>,
     half_removed: HalfRemoved,
     cache: Arc<BlockCache>,
@@ -150,8 +150,8 @@ impl Tree {
             inodes: Arc::clone(&inodes),
             moves: Arc::default(),
             open_files: Arc::default(),
-            ours: Arc::new(OurFiles::new(cache.budget())),
-            kept_names: Arc::default(),
+            written_here: Arc::new(WrittenHere::new(cache.budget())),
+            listing_cache: Arc::default(),
             outdated: Arc::default(),
             invalidations,
         });
@@ -169,8 +169,8 @@ impl Tree {
             inodes,
             moves: Arc::clone(&places.moves),
             open_files: Arc::clone(&places.open_files),
-            ours: Arc::clone(&places.ours),
-            kept_names: Arc::clone(&places.kept_names),
+            written_here: Arc::clone(&places.written_here),
+            listing_cache: Arc::clone(&places.listing_cache),
             outdated: Arc::clone(&places.outdated),
             places,
             half_removed: HalfRemoved::default(),
@@ -219,10 +219,10 @@ impl Tree {
         let gone = self.inodes.forget(inode, count);
         match gone.as_deref() {
             Some(Node::Container(container)) => {
-                self.kept_names.forget(inode);
+                self.listing_cache.forget(inode);
                 self.live.close(container);
             }
-            Some(Node::Directory(_)) => self.kept_names.forget(inode),
+            Some(Node::Directory(_)) => self.listing_cache.forget(inode),
             Some(Node::File(_) | Node::Special(..) | Node::Unseen(_) | Node::Entry(..)) | None => {}
         }
         gone.is_some()
@@ -314,7 +314,7 @@ impl Tree {
             }
             Node::Entry(version, entry) => {
                 self.live.check_current(version)?;
-                self.live.settle_again(version)?;
+                self.live.recover_again(version)?;
                 let opened = self.live.open_entry(version, *entry)?;
                 let pages = self.keeps_pages(inode, &opened);
                 let opened = OpenFile::Entry(opened);

@@ -95,20 +95,20 @@ impl Moves {
     }
 
     /// Keeps everything where it is for a moment, if nothing has been moved since `mark`.
-    pub(super) fn still(&self, mark: u64) -> Option<RwLockReadGuard<'_, ()>> {
+    pub(super) fn pin_since(&self, mark: u64) -> Option<RwLockReadGuard<'_, ()>> {
         let guard = self.under_way.read();
         let guard = guard.unwrap_or_else(PoisonError::into_inner);
         (self.mark() == mark).then_some(guard)
     }
 
     /// Nothing is moved before this is dropped: what is staged goes to a log that has the container's name.
-    pub(super) fn stay(&self) -> RwLockReadGuard<'_, ()> {
+    pub(super) fn pin(&self) -> RwLockReadGuard<'_, ()> {
         let guard = self.under_way.read();
         guard.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same, unless something is being moved.
-    pub(super) fn try_stay(&self) -> Option<RwLockReadGuard<'_, ()>> {
+    pub(super) fn try_pin(&self) -> Option<RwLockReadGuard<'_, ()>> {
         match self.under_way.try_read() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
@@ -132,7 +132,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Moves {
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
-    pub(super) fn steady<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(super) fn retry<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut before = self.mark();
         let mut starved = None;
         for tried in 0..TRIES {
@@ -157,8 +157,8 @@ impl Moves {
 
 impl Tree {
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
-    pub fn steady<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
-        self.moves.steady(work)
+    pub fn retry<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
+        self.moves.retry(work)
     }
 }
 
@@ -173,8 +173,8 @@ mod tests {
         moving.made();
         let mark = moves.mark();
         drop(moving);
-        assert!(moves.still(mark).is_none());
-        assert!(moves.still(moves.count()).is_some());
+        assert!(moves.pin_since(mark).is_none());
+        assert!(moves.pin_since(moves.count()).is_some());
     }
 
     #[test]

@@ -40,12 +40,12 @@ struct Content {
     changing: u32,
     /// Counts their beginnings and ends.
     turn: u64,
-    told: ToldSize,
+    told: ReportedSize,
 }
 
 /// How long the kernel was told that a file is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum ToldSize {
+enum ReportedSize {
     /// Nothing that it still believes.
     #[default]
     Nothing,
@@ -143,9 +143,9 @@ impl OrdinaryFile {
         self.told_bits.store(mode & SET_ID, Ordering::Relaxed);
         let mut content = self.content();
         content.told = match content.told {
-            ToldSize::Nothing => ToldSize::Size(size),
-            ToldSize::Size(told) if told == size => content.told,
-            ToldSize::Size(_) | ToldSize::Uncertain => ToldSize::Uncertain,
+            ReportedSize::Nothing => ReportedSize::Size(size),
+            ReportedSize::Size(told) if told == size => content.told,
+            ReportedSize::Size(_) | ReportedSize::Uncertain => ReportedSize::Uncertain,
         };
     }
 
@@ -159,9 +159,9 @@ impl OrdinaryFile {
     /// a size that is not this one.
     pub(super) fn opened(&self, moment: LookedAt, found: FileIdentity) -> StillKnown {
         let mut content = self.content();
-        let size = content.told == ToldSize::Size(found.size);
+        let size = content.told == ReportedSize::Size(found.size);
         if !size {
-            content.told = ToldSize::Nothing;
+            content.told = ReportedSize::Nothing;
         }
         let pages = match content.known {
             Some(known) if self.is(known, found) => true,

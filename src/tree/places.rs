@@ -12,12 +12,12 @@ use crossbeam_channel::Sender;
 
 use super::arrival::node_of;
 use super::inode::{Dirent, Inodes};
-use super::kept_names::KeptNames;
+use super::listing_cache::ListingCache;
 use super::moves::Moves;
 use super::node::Node;
 use super::open_file::OpenFiles;
-use super::ours::OurFiles;
 use super::outdated::Outdated;
+use super::written_here::WrittenHere;
 use super::{InodeId, Invalidation};
 use crate::cache::VersionId;
 use crate::error::{Error, Result};
@@ -31,8 +31,8 @@ pub(super) struct TreePlaces {
     pub(super) inodes: Arc<Inodes>,
     pub(super) moves: Arc<Moves>,
     pub(super) open_files: Arc<OpenFiles>,
-    pub(super) ours: Arc<OurFiles>,
-    pub(super) kept_names: Arc<KeptNames>,
+    pub(super) written_here: Arc<WrittenHere>,
+    pub(super) listing_cache: Arc<ListingCache>,
     pub(super) outdated: Arc<Outdated>,
     pub(super) invalidations: Sender<Invalidation>,
 }
@@ -130,19 +130,19 @@ impl Places for TreePlaces {
     }
 
     fn pin(&self) -> RwLockReadGuard<'_, ()> {
-        self.moves.stay()
+        self.moves.pin()
     }
 
     fn try_pin(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        self.moves.try_stay()
+        self.moves.try_pin()
     }
 
     fn moves(&self) -> u64 {
         self.moves.mark()
     }
 
-    fn steady(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.moves.steady(work)
+    fn retry(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.moves.retry(work)
     }
 
     fn is_in_use(&self, id: ContainerId) -> bool {
@@ -159,7 +159,7 @@ impl Places for TreePlaces {
     }
 
     fn has_written(&self, file: FileId) -> bool {
-        self.ours.contains(file)
+        self.written_here.contains(file)
     }
 
     fn hold(&self, id: ContainerId) {
@@ -168,14 +168,14 @@ impl Places for TreePlaces {
 
     fn let_go(&self, id: ContainerId) -> Option<Arc<LiveContainer>> {
         let gone = self.inodes.forget(id.into(), 1)?;
-        self.kept_names.forget(id.into());
+        self.listing_cache.forget(id.into());
         gone.container().cloned()
     }
 
     fn forget(&self, id: ContainerId, what: Forget<'_>) {
         match what {
             Forget::Entries(version) => {
-                self.kept_names.forget(id.into());
+                self.listing_cache.forget(id.into());
                 self.invalidate(id.into(), None);
                 for (inode, links) in version
                     .into_iter()
@@ -201,7 +201,7 @@ impl Places for TreePlaces {
 
     fn draft_removed(&self, id: Option<ContainerId>, name: &OsStr, stat: &Stat) {
         if stat.nlink < 2 {
-            self.ours.remove(stat.identity.id);
+            self.written_here.remove(stat.identity.id);
         }
         let Some(id) = id else {
             return;

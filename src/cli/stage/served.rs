@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{FoundContainer, LeftChanges, OrphanLog, Search, Settle, StagedThing, find, staged};
+use super::{
+    FoundContainer, LeftoverChanges, OrphanLog, Search, Settle, StagedThing, find, staged,
+};
 use crate::cli::args::StageCommand;
 use crate::cli::in_mount::{InMount, StagedThere};
 use crate::cli::{CommandResult, Failure, output, size};
@@ -94,7 +96,7 @@ fn list(place: &InMount, preferences: Preferences, json: bool) -> CommandResult 
     for left in others(containers, orphans, place, &named) {
         match left {
             Ok(left) => {
-                all.push((left.shown(), left.bytes(), left.standing()));
+                all.push((left.shown(), left.bytes(), left.recovery_state()));
             }
             Err(e) => errors.push(e),
         }
@@ -180,7 +182,7 @@ fn each(
 /// Settles what the daemon leaves alone, as without a mount. What is new is the daemon's, as long as it serves.
 fn settle_alone(left: &StagedThing, settle: Option<Settle>) -> Result<Option<PathBuf>, Failure> {
     let is_new = match left {
-        StagedThing::Container(found) => matches!(found.left, LeftChanges::Drafts(_)),
+        StagedThing::Container(found) => matches!(found.left, LeftoverChanges::Drafts(_)),
         StagedThing::Orphan(_) => false,
     };
     match settle.filter(|_| !is_new) {

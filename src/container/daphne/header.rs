@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::block::learnt::{ChargedList, Learnt};
+use super::block::index_cache::{BlockIndexCache, ChargedList};
 use super::labels::FrameLabels;
 use super::value::ValueType;
 use crate::error::{Fault, Result};
@@ -59,7 +59,7 @@ impl FileHead {
     pub(super) fn read(
         source: &dyn Source,
         types: fn(u8) -> Option<ValueType>,
-        learnt: &Learnt,
+        index_cache: &BlockIndexCache,
     ) -> Result<FileHead> {
         let mut region = Region::default();
         let buf = region.scratch(WINDOW)?.take(WINDOW)?;
@@ -70,16 +70,16 @@ impl FileHead {
             data,
             rows,
             cols,
-            types: Arc::new(learnt.list(0)?),
+            types: Arc::new(index_cache.list(0)?),
             code: 0,
-            labels: FrameLabels::new(0, 0, learnt)?,
+            labels: FrameLabels::new(0, 0, index_cache)?,
             len: FIXED,
         };
         if data == ObjectKind::Frame {
-            header.read_columns(&mut window, source.len(), types, learnt)?;
+            header.read_columns(&mut window, source.len(), types, index_cache)?;
         } else {
             header.code = window.u8(FIXED)?;
-            let mut list = learnt.list(1)?;
+            let mut list = index_cache.list(1)?;
             list.list.push(known(types, header.code, FIXED)?);
             header.types = Arc::new(list);
             header.len += 1;
@@ -92,7 +92,7 @@ impl FileHead {
         window: &mut ForwardWindow<'_, '_>,
         file: u64,
         types: fn(u8) -> Option<ValueType>,
-        learnt: &Learnt,
+        index_cache: &BlockIndexCache,
     ) -> Result<()> {
         let most = (file - FIXED) / 3;
         if self.cols > most || self.cols > MOST_COLUMNS {
@@ -102,23 +102,27 @@ impl FileHead {
                 .found(self.cols)
                 .into());
         }
-        let mut list = learnt.list_with(self.cols, COLUMN)?;
+        let mut list = index_cache.list_with(self.cols, COLUMN)?;
         for at in FIXED..FIXED + self.cols {
             list.list.push(known(types, window.u8(at)?, at)?);
         }
         self.types = Arc::new(list);
         self.len = FIXED + self.cols;
-        self.labels = FrameLabels::new(self.cols, self.len, learnt)?;
+        self.labels = FrameLabels::new(self.cols, self.len, index_cache)?;
         for _ in 0..self.cols {
-            self.read_label(window, learnt)?;
+            self.read_label(window, index_cache)?;
         }
         Ok(())
     }
 
-    fn read_label(&mut self, window: &mut ForwardWindow<'_, '_>, learnt: &Learnt) -> Result<()> {
+    fn read_label(
+        &mut self,
+        window: &mut ForwardWindow<'_, '_>,
+        index_cache: &BlockIndexCache,
+    ) -> Result<()> {
         let len = window.u16(self.len)?;
         let label = window.bytes(self.len + 2, usize::from(len))?;
-        self.labels.push(&label[..usize::from(len)], learnt)?;
+        self.labels.push(&label[..usize::from(len)], index_cache)?;
         self.len += 2 + u64::from(len);
         if self.len > MOST_LABELS {
             return Err(Fault::new("the labels are too long to show")

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::block::learnt::{ChargedList, Learnt};
+use super::block::index_cache::{BlockIndexCache, ChargedList};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Error, Result};
@@ -27,16 +27,16 @@ pub(super) struct FrameLabels {
 
 impl FrameLabels {
     /// Makes room for so many labels, which begin at `at` in the file.
-    pub(super) fn new(count: u64, at: u64, learnt: &Learnt) -> Result<FrameLabels> {
+    pub(super) fn new(count: u64, at: u64, index_cache: &BlockIndexCache) -> Result<FrameLabels> {
         Ok(FrameLabels {
-            bytes: learnt.list(0)?,
-            ends: learnt.list(count)?,
+            bytes: index_cache.list(0)?,
+            ends: index_cache.list(count)?,
             at,
         })
     }
 
-    pub(super) fn push(&mut self, label: &[u8], learnt: &Learnt) -> Result<()> {
-        learnt.grow(&mut self.bytes, label.len())?;
+    pub(super) fn push(&mut self, label: &[u8], index_cache: &BlockIndexCache) -> Result<()> {
+        index_cache.grow(&mut self.bytes, label.len())?;
         self.bytes.list.extend_from_slice(label);
         self.ends.list.push(self.bytes.list.len());
         Ok(())

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::block::learnt::Learnt;
+use super::block::index_cache::BlockIndexCache;
 use super::describe::DescribedFile;
 use super::header::ObjectKind;
 use super::{program, sidecar, spec};
@@ -16,11 +16,11 @@ use crate::source::Source;
 /// Opens a file in the form that is asked for, or in the one that it has.
 pub(super) fn open(request: &OpenRequest<'_>) -> Result<DescribedFile> {
     let source = request.store.open(request.path)?;
-    let learnt = Learnt::new(request.budget);
+    let index_cache = BlockIndexCache::new(request.budget);
     match request.preferences.dialect {
-        Dialect::Spec => spec::open(&source, &learnt),
-        Dialect::Daphne => program::open(&source, &learnt),
-        Dialect::Auto => told_apart(&source, &learnt, request),
+        Dialect::Spec => spec::open(&source, &index_cache),
+        Dialect::Daphne => program::open(&source, &index_cache),
+        Dialect::Auto => told_apart(&source, &index_cache, request),
     }
 }
 
@@ -28,16 +28,16 @@ pub(super) fn open(request: &OpenRequest<'_>) -> Result<DescribedFile> {
 /// the metadata beside the file, if there are any.
 fn told_apart(
     source: &Arc<dyn Source>,
-    learnt: &Arc<Learnt>,
+    index_cache: &Arc<BlockIndexCache>,
     request: &OpenRequest<'_>,
 ) -> Result<DescribedFile> {
     let meant = || sidecar::value_type(&**request.store, request.path);
-    let fault = match spec::open(source, learnt) {
+    let fault = match spec::open(source, index_cache) {
         Ok(opened) if opened.header.has_cells() || opened.header.data == ObjectKind::Frame => {
             return Ok(opened);
         }
         // Without cells both forms may be of one length.
-        Ok(opened) => match program::open(source, learnt) {
+        Ok(opened) => match program::open(source, index_cache) {
             Ok(other) => {
                 let meant = meant()?;
                 let program = meant.as_deref() == Some(other.header.types.list[0].name());
@@ -49,7 +49,7 @@ fn told_apart(
         Err(fault @ Error::Fault(_)) => fault,
         Err(failed) => return Err(failed),
     };
-    match program::open(source, learnt) {
+    match program::open(source, index_cache) {
         // A file of the other form that was cut short may look like this one.
         Ok(opened) => match opened.meant_as_spec(&meant()?) {
             true => Err(fault),

@@ -47,7 +47,7 @@ impl Containers {
     /// Makes the commit that has been put off, if one has been.
     pub(crate) fn commit_put_off(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         match self.due.take(Later::PutOff, version.container) {
-            true => self.steady(|| self.commit(version, Effort::Usual)),
+            true => self.retry(|| self.commit(version, Effort::Usual)),
             false => Ok(()),
         }
     }
@@ -77,7 +77,7 @@ impl Containers {
         };
         let _aside = staged.committed_aside();
         // What fails is logged where it does.
-        if let Err(e) = self.steady(|| self.commit(version, effort)) {
+        if let Err(e) = self.retry(|| self.commit(version, effort)) {
             staged.note_untold(e);
         }
     }

@@ -76,13 +76,13 @@ impl Containers {
     /// Commits what is staged of a container. What cannot be committed stays staged, and says why; after an error, too.
     pub(crate) fn commit(&self, version: &Arc<ContainerVersion>, effort: Effort) -> Result<()> {
         let staged = &version.staged;
-        let _turn = staged.take_turn();
+        let _locked = staged.lock_commit();
         let Some(container) = staged.now() else {
             return Ok(());
         };
         // Of a commit that ended in a panic.
         if container.stage.frozen().is_some() {
-            staged.thaw(&container, &self.cache)?;
+            staged.unfreeze(&container, &self.cache)?;
         }
         let Some(frozen) = self.freeze(version, &container)? else {
             staged.tidy(&container, &self.cache)?;
@@ -95,7 +95,7 @@ impl Containers {
             .commit_layer(version, &container, (&frozen, None), effort)
             .map_err(|e| container.note_failure(e));
         if !matches!(done, Ok(CommitOutcome::Published)) {
-            staged.thaw(&container, &self.cache)?;
+            staged.unfreeze(&container, &self.cache)?;
         }
         let path = self.shown_path(version.container);
         match done {

@@ -43,7 +43,7 @@ impl Containers {
         let replacement = version.staged.replacements.begin(writer.array);
         match self.commit_content(&writer, &content) {
             Ok(()) => {
-                version.hidden.remove(entry);
+                version.tombstones.remove(entry);
                 let old_pages = Arc::new(replacement.succeeded());
                 self.outdate_pages_of(version, entry, Some(&old_pages));
                 Ok(())
@@ -79,8 +79,8 @@ impl Containers {
     fn commit_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (version, container) = (&writer.version, &writer.container);
         let staged = &version.staged;
-        let _turn = staged.take_turn();
-        self.thaw(version, container)?;
+        let _locked = staged.lock_commit();
+        self.unfreeze(version, container)?;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
         let frozen = staged.change_layers(container, &self.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
@@ -102,9 +102,9 @@ impl Containers {
             }
             Ok(CommitOutcome::TooMuch) => {
                 let unlimited = Error::Bug("a commit without limits is too much".into());
-                self.thaw(version, container).and(Err(unlimited))
+                self.unfreeze(version, container).and(Err(unlimited))
             }
-            Err(e) => self.thaw(version, container).and(Err(e)),
+            Err(e) => self.unfreeze(version, container).and(Err(e)),
         }
     }
 
@@ -114,16 +114,16 @@ impl Containers {
         staged.stored.while_nobody_reads(|| {
             let copied = copy(writer, content);
             let copied = copied.or_else(|e| stage.take_back(writer.array).and(Err(e)));
-            let thawed = staged.thaw(&writer.container, &self.cache);
-            thawed.and(copied)
+            let unfrozen = staged.unfreeze(&writer.container, &self.cache);
+            unfrozen.and(copied)
         })
     }
 
-    fn thaw(&self, version: &ContainerVersion, container: &StagedContainer) -> Result<()> {
+    fn unfreeze(&self, version: &ContainerVersion, container: &StagedContainer) -> Result<()> {
         let staged = &version.staged;
-        let thawed = staged.thaw(container, &self.cache);
+        let unfrozen = staged.unfreeze(container, &self.cache);
         // A log that was made for this commit alone.
-        thawed.and(staged.tidy(container, &self.cache))
+        unfrozen.and(staged.tidy(container, &self.cache))
     }
 
     /// The kernel's pages of an array are of what was there before.

@@ -30,7 +30,7 @@ impl Containers {
         self.commit(version, Effort::All)?;
         let container = self.stage_of(version)?;
         let staged = &version.staged;
-        let _turn = staged.take_turn();
+        let _locked = staged.lock_commit();
         if !container.stage.is_clean() {
             let what = "set the type of an array that is being written".to_owned();
             return Err(refused_saying(what, libc::EBUSY));
@@ -70,7 +70,7 @@ impl Containers {
         };
         let done = self.commit_changes(version, container, &changes, Effort::All);
         if !matches!(done, Ok(CommitOutcome::Published)) {
-            staged.thaw(container, &self.cache)?;
+            staged.unfreeze(container, &self.cache)?;
         }
         match done? {
             CommitOutcome::Published => Ok(()),

@@ -1,7 +1,7 @@
 //! What is put into a container and is no part of it: where it goes when the container is packed or moved.
 //!
 //! In a container that is a directory such files lie where they are shown; beside one that is a file, in a
-//! hidden directory, which goes where the container goes. Used by [`super::packing`], by
+//! hidden directory, which goes where the container goes. Used by [`super::pack`], by
 //! [`super::super::version`], and by `tree::writing`.
 
 use std::ffi::OsStr;

@@ -1,12 +1,12 @@
 //! The drafts of new containers: what is put into one until it is packed.
 //!
 //! A container is made as an empty one, under its name only when it is whole, and beside it before that
-//! the hidden directory of its drafts. Used by `tree::writing`; [`super::packing`] ends what begins here.
+//! the hidden directory of its drafts. Used by `tree::writing`; [`super::pack`] ends what begins here.
 
 use std::path::{Path, PathBuf};
 
 use crate::commit::Spot;
-use crate::commit::drafts::{DraftsStanding, drafts_path, is_of, is_pristine, left_drafts};
+use crate::commit::drafts::{DraftsState, drafts_path, is_of, is_pristine, left_drafts};
 use crate::commit::new_container::{NewContainer, NewContainerPlace, NewModes};
 use crate::commit::tidy::{remove_directory, remove_left, remove_tree};
 use crate::container::Recognised;
@@ -149,7 +149,7 @@ impl Containers {
             Err(Error::Io { cause, .. }) if is_full(&cause) => {
                 let shown = self.store.display(drafts);
                 log::warn!(
-                    "{}: left by another container, or not ours; look into it, and move or remove it",
+                    "{}: left by another container, or not written_here; look into it, and move or remove it",
                     shown.display()
                 );
                 Err(refused("make", drafts, libc::EEXIST))
@@ -223,7 +223,7 @@ impl Containers {
         }
         let left = left_drafts(recognised, &*self.store, path, self.cache.budget())?;
         if self.disk.is_none() {
-            if left.is_some_and(|left| left.standing == DraftsStanding::New && !left.is_empty) {
+            if left.is_some_and(|left| left.recovery_state == DraftsState::New && !left.is_empty) {
                 let path = self.store.display(path);
                 log::warn!(
                     "{}: what was put into it is shown by a writable mount",
@@ -232,14 +232,14 @@ impl Containers {
             }
             return Ok(());
         }
-        match left.as_ref().map(|left| left.standing) {
-            Some(DraftsStanding::New) => {
+        match left.as_ref().map(|left| left.recovery_state) {
+            Some(DraftsState::New) => {
                 let drafts = left.map_or_else(FileId::default, |left| left.id);
                 container.new.begin(drafts);
                 self.watch(id);
             }
             // What else was left is removed with what commits leave.
-            Some(DraftsStanding::Packed) => {
+            Some(DraftsState::Packed) => {
                 let drafts = drafts_path(path);
                 if let Some(creation) = recognised.format.creation() {
                     self.carry_over(creation, &drafts, path)?;
@@ -247,7 +247,7 @@ impl Containers {
                 self.remove_drafts(None, &drafts)?;
                 self.clear_replaced(recognised, path)?;
             }
-            Some(DraftsStanding::Foreign) => {
+            Some(DraftsState::Foreign) => {
                 let path = self.store.display(&drafts_path(path));
                 log::warn!("{}: not of the container beside it", path.display());
             }
@@ -276,7 +276,7 @@ impl Containers {
         container: &LiveContainer,
         place: Place<'_>,
     ) -> Option<Result<()>> {
-        let _turn = container.new.take_turn();
+        let _locked = container.new.lock_creation();
         let disk = match self.writable() {
             Ok(disk) => disk,
             Err(e) => return Some(Err(e)),

@@ -5,6 +5,6 @@
 pub mod carried;
 pub mod drafts;
 pub mod given;
-pub mod newness;
-pub mod packing;
+pub mod pack;
+pub mod state;
 pub mod stored;

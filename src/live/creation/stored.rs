@@ -1,6 +1,6 @@
 //! New containers into which the files of one are put as they are stored: these are the container.
 //!
-//! Used by [`super::packing`], and by `tree::writing::turned` when such a file is closed.
+//! Used by [`super::pack`], and by `tree::writing::promote` when such a file is closed.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! A version is opened when it is first looked into. A bounded number stays open; the others are opened
 //! again when they are wanted, if the source still holds them. Used by all of `live`, and by `tree`.
 
-pub mod kept_open;
+pub mod open_cache;
 pub mod pinned;
 
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::memory::budget::{Budget, Reclaim};
 use crate::memory::{is_short, no_memory};
 use crate::source::Store;
 
-use kept_open::KeptOpen;
+use open_cache::OpenCache;
 use pinned::{PathNow, pinned};
 
 /// What becomes of a version's container between its beginning and its end.
@@ -90,7 +90,7 @@ impl VersionOpening {
 /// The versions that are kept open.
 #[derive(Default)]
 pub(crate) struct OpenVersions {
-    kept: Mutex<KeptOpen>,
+    kept: Mutex<OpenCache>,
 }
 
 impl OpenVersions {
@@ -124,7 +124,7 @@ impl OpenVersions {
         self.kept().len()
     }
 
-    fn kept(&self) -> MutexGuard<'_, KeptOpen> {
+    fn kept(&self) -> MutexGuard<'_, OpenCache> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,9 +11,9 @@ use super::entry_stat::EntryStat;
 use super::entry_table::{
     ArrayNumber, ContainerNumber, ERROR_TXT, EntryContent, EntryIndex, EntryTable,
 };
-use super::hidden::HiddenEntries;
 use super::open_entry::{OpenArray, OpenContent, OpenEntry};
 use super::shared_array::{SharedArray, StoredBytes};
+use super::tombstones::Tombstones;
 use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
@@ -33,7 +33,7 @@ pub struct OpenContainer {
     blocks: VersionId,
     path: PathBuf,
     members: &'static [&'static str],
-    hidden: Arc<HiddenEntries>,
+    tombstones: Arc<Tombstones>,
     /// The outermost container first.
     parts: Vec<OpenPart>,
     arrays: Vec<Located>,
@@ -85,7 +85,7 @@ impl OpenContainer {
                 blocks: version.blocks(),
                 path: store.display(path),
                 members: version.recognised.format.members(),
-                hidden: Arc::clone(&version.hidden),
+                tombstones: Arc::clone(&version.tombstones),
                 entries: EntryTable::new(&all, stored.is_some()),
                 stored: stored.unwrap_or(0),
                 arrays: container.all_written(),
@@ -121,10 +121,10 @@ impl OpenContainer {
     }
 
     /// An array that was removed from a directory.
-    pub(crate) fn find_hidden(&self, parent: EntryIndex, name: &OsStr) -> Option<EntryIndex> {
+    pub(crate) fn find_removed(&self, parent: EntryIndex, name: &OsStr) -> Option<EntryIndex> {
         let index = self.entries.find(parent, name)?;
         let was_array = self.array_at(index).is_some();
-        (was_array && self.hidden.contains(index)).then_some(index)
+        (was_array && self.tombstones.contains(index)).then_some(index)
     }
 
     /// Entries of a directory that are shown and follow a place in its listing; at most so many.
@@ -148,7 +148,7 @@ impl OpenContainer {
 
     /// `error.txt` is there when there is something to say; what was removed is not.
     fn shown(&self, index: EntryIndex) -> bool {
-        if self.hidden.contains(index) {
+        if self.tombstones.contains(index) {
             return false;
         }
         match self.entries.entry(index).map(|entry| &entry.content) {

@@ -27,7 +27,7 @@ impl Containers {
         entry: EntryIndex,
     ) -> Result<OpenEntry> {
         self.check_current(version)?;
-        self.settle_again(version)?;
+        self.recover_again(version)?;
         let opened = self.open_version(version)?;
         let number = self.written_array(version, entry)?;
         let container = self.stage_of(version)?;
@@ -154,7 +154,7 @@ impl Containers {
     /// Commits all that is staged: whichever container has the most small pieces.
     fn commit_for_room(&self) {
         for (_, version) in self.all_staged() {
-            if let Err(e) = self.steady(|| self.commit(&version, Effort::All)) {
+            if let Err(e) = self.retry(|| self.commit(&version, Effort::All)) {
                 log::debug!("nothing staged is given up: {e}");
             }
         }
@@ -179,7 +179,7 @@ impl Containers {
         len: u64,
     ) -> Result<()> {
         self.check_current(version)?;
-        self.settle_again(version)?;
+        self.recover_again(version)?;
         let number = self.written_array(version, entry)?;
         let container = self.stage_of(version)?;
         let writer = ArrayWriter::new(version, container, number)?;
@@ -252,7 +252,7 @@ impl Containers {
     /// A handle is closed, perhaps not for the last time: a child has one more. What was written is committed.
     pub(crate) fn close_writer(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.commits_at_close() {
-            true => self.steady(|| self.commit_at_close(&writer.version)),
+            true => self.retry(|| self.commit_at_close(&writer.version)),
             false => Ok(()),
         }
     }
@@ -260,7 +260,7 @@ impl Containers {
     /// The end of a handle through which an array was written: what came after its first close is committed.
     pub(crate) fn end_writing(&self, writer: &ArrayWriter) {
         if writer.commits_at_end()
-            && let Err(e) = self.steady(|| self.commit_at_close(&writer.version))
+            && let Err(e) = self.retry(|| self.commit_at_close(&writer.version))
         {
             log::error!("{e}");
         }

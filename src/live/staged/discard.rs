@@ -19,13 +19,13 @@ impl Containers {
             return Err(refused("discard what is staged of", &path, libc::EBUSY));
         }
         let staged = &version.staged;
-        let turn = staged.take_turn();
+        let locked = staged.lock_commit();
         let Some(now) = staged.now() else {
             return Ok(());
         };
         staged.discard(&now, &self.cache)?;
         staged.note_why(None);
-        drop(turn);
+        drop(locked);
         self.forget_staged(version);
         // It may have been in the way of a version that somebody else has made since.
         if let Some(shown) = &self.places.container(id)?.known().version {
@@ -41,7 +41,7 @@ impl Containers {
     pub(crate) fn discard_removed(&self, container: &LiveContainer, at: &Spot) {
         let version = container.known().version.clone();
         if let Some(version) = version {
-            let _turn = version.staged.take_turn();
+            let _locked = version.staged.lock_commit();
             if let Some(now) = version.staged.now()
                 && let Err(e) = version.staged.discard(&now, &self.cache)
             {

@@ -45,7 +45,7 @@ pub(crate) struct Staged {
     /// None before an array is opened for writing.
     now: Mutex<Option<Arc<StagedContainer>>>,
     /// Held by who commits.
-    turn: Mutex<()>,
+    committing: Mutex<()>,
     commits: AtomicU64,
     pub(crate) replacements: Arc<Replacements>,
     /// A log that was there and is not settled.
@@ -265,8 +265,12 @@ impl Staged {
     }
 
     /// What was frozen is staged as before.
-    pub(crate) fn thaw(&self, container: &StagedContainer, cache: &Arc<BlockCache>) -> Result<()> {
-        self.change_layers(container, cache, |show| container.stage.thaw(show))?
+    pub(crate) fn unfreeze(
+        &self,
+        container: &StagedContainer,
+        cache: &Arc<BlockCache>,
+    ) -> Result<()> {
+        self.change_layers(container, cache, |show| container.stage.unfreeze(show))?
     }
 
     /// Removes the log of a stage of which nothing is staged.
@@ -292,8 +296,8 @@ impl Staged {
     }
 
     /// One commit at a time.
-    pub(crate) fn take_turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
+    pub(crate) fn lock_commit(&self) -> MutexGuard<'_, ()> {
+        lock(&self.committing)
     }
 
     /// Numbers what the version shows: another number whenever something may have been written, thrown away or committed.

@@ -92,7 +92,7 @@ fn a_log_stays_as_it_is_while_a_commit_is_under_way() {
     let mut redo = [0; 40];
     stage.read_logged(put.unwrap().start, &mut redo).unwrap();
     assert_eq!(redo, [9; 40]);
-    stage.thaw(&mut to_nobody).unwrap();
+    stage.unfreeze(&mut to_nobody).unwrap();
     stage.sync().unwrap();
     assert!(log_len(&container) < LONG);
 }

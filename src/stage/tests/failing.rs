@@ -41,7 +41,7 @@ fn exercise(code: i32, call: usize, budget: u64) -> bool {
                 shown.resize(150, 0);
             }
             6 => drop(stage.freeze(&mut to_nobody)),
-            8 => told += usize::from(stage.thaw(&mut to_nobody).is_err()),
+            8 => told += usize::from(stage.unfreeze(&mut to_nobody).is_err()),
             _ => {}
         }
         assert!(

@@ -76,11 +76,11 @@ impl Tree {
     ) -> Result<Option<(Attr, Open)>> {
         let version = self.live.current(parent.into(), container)?;
         let opened = self.live.open_version(&version)?;
-        let Some(entry) = opened.find_hidden(EntryIndex::ROOT, name) else {
+        let Some(entry) = opened.find_removed(EntryIndex::ROOT, name) else {
             return Ok(None);
         };
         self.live.written_array(&version, entry)?;
-        version.hidden.remove(entry);
+        version.tombstones.remove(entry);
         let attr = self.enter(&version, &opened, entry, Dirent::new(parent, name))?;
         let open = self.open_array_for_writing(attr.inode, &version, entry)?;
         self.set_len(attr.inode, Some(open.handle), 0, caller)?;

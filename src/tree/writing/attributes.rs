@@ -39,7 +39,7 @@ impl Tree {
         if let (Some(len), Node::Entry(..)) = (len, &*node) {
             self.set_len(inode, handle, len, caller)?;
         }
-        let stays = self.stay_in_new(inode);
+        let stays = self.share_new(inode);
         let set = match (len, &*node) {
             (None, _) | (_, Node::Entry(..)) => Ok(()),
             (Some(len), _) => self.set_len(inode, handle, len, caller),
@@ -256,7 +256,7 @@ impl Tree {
         match &*node {
             Node::Container(_) | Node::Entry(..) => Err(Error::ReadOnly),
             // It would be lost when this is packed.
-            _ if self.stay_in_new(inode).is_some() => Err(Error::Unsupported),
+            _ if self.share_new(inode).is_some() => Err(Error::Unsupported),
             _ => {
                 let changed = self.with_target(inode, &node, |target, _| change(disk, target));
                 changed.map_err(|e| match e.is_not_found() {

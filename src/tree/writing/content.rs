@@ -34,13 +34,13 @@ impl Tree {
             };
         };
         let disk = self.live.writable()?;
-        let stays = self.stay_in_new(inode);
+        let stays = self.share_new(inode);
         let moment = of.moment();
         let file = match self.by_a_name(inode, of, |path| disk.open(path, of.at.id)) {
             Ok(file) => file,
             Err(e) => return self.open_again(inode, true).ok_or(e),
         };
-        self.ours.add(of.at.id)?;
+        self.written_here.add(of.at.id)?;
         let known = of.opened(moment, file.source().identity());
         let opened = OpenFile::Ordinary(Stored::Written(file), Arc::clone(&node));
         let handle = self.open_files.insert(inode, opened);
@@ -127,7 +127,7 @@ impl Tree {
             return self.change(inode, of, file, || file.set_len(len, caller));
         }
         let file = self.by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
-        self.ours.add(of.at.id)?;
+        self.written_here.add(of.at.id)?;
         self.change(inode, of, &*file, || file.set_len(len, caller))
     }
 

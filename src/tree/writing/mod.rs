@@ -8,17 +8,17 @@ mod added;
 mod arrays;
 mod attributes;
 mod content;
-mod made;
-mod moved_new;
+mod create;
 mod names;
+mod promote;
 mod removal;
 mod rename;
+mod rename_new;
 mod replace;
 mod requests;
 mod retyped;
 #[cfg(test)]
 pub(crate) mod tests;
-mod turned;
 
 use std::ffi::OsStr;
 
@@ -61,6 +61,6 @@ impl Tree {
 
     /// What is shown of a directory has changed.
     fn names_changed(&self, directory: InodeId) {
-        self.kept_names.forget(directory);
+        self.listing_cache.forget(directory);
     }
 }

@@ -29,7 +29,7 @@ impl Tree {
         caller: Caller,
     ) -> Result<(Attr, Open)> {
         let disk = self.live.writable()?;
-        let _stays = self.live.new.stay();
+        let _stays = self.live.new.shared();
         if let node = self.inodes.get(parent)?
             && let Some(container) = node.container()
             && !container.new.is_new()
@@ -73,7 +73,7 @@ impl Tree {
         caller: Caller,
     ) -> Result<Attr> {
         let disk = self.live.writable()?;
-        let _stays = self.live.new.stay();
+        let _stays = self.live.new.shared();
         if let NewEntry::Directory { mode } = what
             && let Some(format) = format_named(name)
             && !self.is_below_container(parent)
@@ -102,7 +102,7 @@ impl Tree {
     /// Gives a file another name. Counts one look-up.
     pub fn link(&self, file: InodeId, parent: InodeId, name: &OsStr) -> Result<Attr> {
         let disk = self.live.writable()?;
-        let _stays = self.live.new.stay();
+        let _stays = self.live.new.shared();
         self.refuse_in_container(parent, name)?;
         let directory = self.directory_to_fill(parent, name)?;
         let node = self.inodes.get(file)?;
@@ -126,7 +126,7 @@ impl Tree {
     /// Removes a name that is no directory's.
     pub fn unlink(&self, parent: InodeId, name: &OsStr) -> Result<()> {
         let disk = self.live.writable()?;
-        let _stays = self.live.new.stay();
+        let _stays = self.live.new.shared();
         if self.removes_entry(parent, name, false)? {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl Tree {
             self.live.close(container);
         }
         if stat.kind == FileKind::File && stat.nlink < 2 {
-            self.ours.remove(stat.identity.id);
+            self.written_here.remove(stat.identity.id);
         }
         self.names_changed(link.parent);
     }
@@ -198,7 +198,7 @@ impl Tree {
     /// The inode of what has just been made. It is no container, whatever it becomes.
     fn enter_made(&self, parent: InodeId, name: &OsStr, stat: &Stat) -> Result<(Attr, Arc<Node>)> {
         if stat.kind == FileKind::File {
-            self.ours.add(stat.identity.id)?;
+            self.written_here.add(stat.identity.id)?;
         }
         self.names_changed(parent);
         let (inode, node) = self
@@ -210,7 +210,7 @@ impl Tree {
     /// Wherever its directory has been moved to since: what has been made is not made again. `id`: which file it must be;
     /// somebody else may have been there.
     fn look_at_made(&self, parent: InodeId, name: &OsStr, id: Option<FileId>) -> Result<Stat> {
-        self.steady(|| {
+        self.retry(|| {
             let path = self.directory(parent)?.join(name);
             let stat = self.store.stat(&path)?;
             match id.is_none_or(|id| id == stat.identity.id) {

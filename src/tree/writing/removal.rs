@@ -56,7 +56,7 @@ impl Tree {
             let path = self.inodes.path(version.container.into())?.join(name);
             return Err(refused("remove", &path, libc::ENOTEMPTY));
         }
-        version.hidden.add(entry);
+        version.tombstones.add(entry);
         if opened.array_at(entry).is_some() {
             self.remember_half_removed(&version);
         }
@@ -88,7 +88,7 @@ impl Tree {
             ) else {
                 continue;
             };
-            let removed = version.hidden.all().into_iter();
+            let removed = version.tombstones.all().into_iter();
             let removed = removed.filter(|entry| opened.array_at(*entry).is_some());
             let names = removed.filter_map(|entry| opened.name(entry).ok().cloned());
             arrays.extend(names.map(|name| self.store.display(&path.join(name))));
@@ -124,7 +124,7 @@ impl Tree {
         };
         let removed = self.remove_files(above.place(name), stat, left.ok_or_else(not_empty)?);
         if removed.is_err() {
-            version.hidden.clear();
+            version.tombstones.clear();
             self.invalidate(inode, None);
         }
         if self.half_removed.remove(inode) {

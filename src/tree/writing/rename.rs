@@ -10,7 +10,7 @@ use super::super::inode::Dirent;
 use super::super::moves::Moving;
 use super::super::node::Node;
 use super::super::{InodeId, Tree};
-use super::moved_new::Emptied;
+use super::rename_new::Emptied;
 use super::{SourceDirectory, refused};
 use crate::commit::Spot;
 use crate::disk::Renaming;
@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 use crate::live::InUse;
 use crate::live::LiveContainer;
 use crate::live::committing::moves_its_log;
-use crate::live::creation::newness::UNFILLED;
-use crate::live::creation::packing::PackOutcome;
+use crate::live::creation::pack::PackOutcome;
+use crate::live::creation::state::UNFILLED;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::source::{FileKind, Stat};
 
@@ -253,7 +253,7 @@ impl Tree {
         let version = self.live.current(inode.into(), container)?;
         let opened = self.live.open_version(&version)?;
         let shown = opened.find(EntryIndex::ROOT, name);
-        let removed = || opened.find_hidden(EntryIndex::ROOT, name);
+        let removed = || opened.find_removed(EntryIndex::ROOT, name);
         Ok(match shown {
             Some(entry) => Some((entry, true)),
             None => removed().map(|entry| (entry, false)),
@@ -342,14 +342,14 @@ impl Tree {
                 if let Some(container) = node.container() {
                     // What a daemon before has left is found when it is looked into.
                     self.live.current((*inode).into(), container)?;
-                    self.settle_to_move((*inode, container), path, emptied)?;
+                    self.pack_to_move((*inode, container), path, emptied)?;
                     let id = (*inode).into();
                     self.live.commit_before_move(id, container, path)?;
                 }
             }
             self.moves.let_others_through();
             let (any, new) = (!containers.is_empty(), &self.live.new);
-            let (alone, stays) = (any.then(|| new.alone()), (!any).then(|| new.stay()));
+            let (alone, stays) = (any.then(|| new.exclusive()), (!any).then(|| new.shared()));
             let moving = self.moves.begin();
             if containers.iter().all(|(_, node, _)| is_clean(node)) {
                 return Ok(Begun {
@@ -364,14 +364,14 @@ impl Tree {
     }
 
     /// A new container takes the place of another, or another its place, when it is packed, or as the empty one that it is.
-    fn settle_to_move(
+    fn pack_to_move(
         &self,
         (inode, container): (InodeId, &LiveContainer),
         path: &Path,
         emptied: &mut Emptied<'_>,
     ) -> Result<()> {
         let busy = || refused("rename", path, libc::EBUSY);
-        match self.live.settle_new(inode.into(), InUse::Spared) {
+        match self.live.pack_now(inode.into(), InUse::Spared) {
             Ok(PackOutcome::Packed) => Ok(()),
             Ok(PackOutcome::Empty) => emptied.add(inode, container).map_err(|_| busy()),
             Ok(PackOutcome::Unfilled) => {

@@ -44,7 +44,7 @@ impl Tree {
         for (new, _) in self.live.new.all() {
             if self.lies_below(new.into(), &path) {
                 // What stays new has noted why.
-                let _ = self.live.settle_new(new, InUse::Spared);
+                let _ = self.live.pack_now(new, InUse::Spared);
             }
         }
         for (staged, version) in self.live.all_staged() {
@@ -110,7 +110,7 @@ impl Tree {
             if open.iter().any(|open| open.written().is_some()) {
                 return Err(refused("look again into", &path, libc::EBUSY));
             }
-            self.ours.remove(file.at.id);
+            self.written_here.remove(file.at.id);
             file.look_again();
         }
         if let (Node::File(_) | Node::Directory(_), Some(link)) = (&*node, self.inodes.link(inode))
@@ -123,7 +123,7 @@ impl Tree {
 
     /// Also files that the kernel does not know any more. Those that are being written stay ordinary.
     fn forget_ours_below(&self, path: &Path) -> Result<()> {
-        if self.ours.is_empty() {
+        if self.written_here.is_empty() {
             return Ok(());
         }
         let written = self.written_files();
@@ -146,7 +146,7 @@ impl Tree {
                         if let Ok(id) = id
                             && !written.contains(&id)
                         {
-                            self.ours.remove(id);
+                            self.written_here.remove(id);
                         }
                     }
                     FileKind::Symlink | FileKind::Other(_) => {}

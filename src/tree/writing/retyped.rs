@@ -2,7 +2,7 @@
 //!
 //! Of a file in a new container they are attributes of that file, and say what its bytes are when it is packed. Of an array of a
 //! container they are a commit that changes what the container says, and no byte of the array. Used by [`super::attributes`] and
-//! [`super::packing`].
+//! [`super::pack`].
 
 use super::super::node::Node;
 use super::super::{InodeId, Tree};
@@ -51,7 +51,7 @@ impl Tree {
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
         let disk = self.live.writable()?;
-        let _stays = self.stay_in_new(inode).ok_or_else(not_an_array)?;
+        let _stays = self.share_new(inode).ok_or_else(not_an_array)?;
         let changed = self.with_target(inode, node, |target, _| change(disk, target));
         self.note_use(inode);
         changed

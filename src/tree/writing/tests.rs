@@ -408,8 +408,8 @@ fn who_stands_in_a_directory_that_is_moved_stays_there() {
         });
         while !done.load(std::sync::atomic::Ordering::SeqCst) {
             let look = || tree.lookup(inner, OsStr::new("deep"));
-            assert_eq!(tree.steady(look).unwrap().kind, FileKind::File);
-            tree.steady(|| tree.attr(inner)).unwrap();
+            assert_eq!(tree.retry(look).unwrap().kind, FileKind::File);
+            tree.retry(|| tree.attr(inner)).unwrap();
             let make = || {
                 tree.make(
                     inner,
@@ -418,8 +418,8 @@ fn who_stands_in_a_directory_that_is_moved_stays_there() {
                     NOBODY,
                 )
             };
-            tree.steady(make).unwrap();
-            tree.steady(|| tree.unlink(inner, OsStr::new("new")))
+            tree.retry(make).unwrap();
+            tree.retry(|| tree.unlink(inner, OsStr::new("new")))
                 .unwrap();
         }
     });

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::super::value::ValueType;
 use super::BlockFile;
-use super::learnt::{ChargedList, Subject};
+use super::index_cache::{ChargedList, Subject};
 use super::scan::{EntryBatch, VisitBatch, load};
 use super::table::CellBlock;
 use crate::error::{Error, Result};
@@ -49,9 +49,9 @@ struct PlaceCounts {
 impl PlaceCounts {
     /// Counts the entries in one pass.
     fn count(file: &BlockFile, block: &CellBlock, scratch: Scratch<'_>) -> Result<PlaceCounts> {
-        let learnt = &*file.learnt;
+        let index_cache = &*file.index_cache;
         let step = block.area().div_ceil(BANDS).max(1);
-        let mut before: ChargedList<u64> = learnt.list(BANDS + 1)?;
+        let mut before: ChargedList<u64> = index_cache.list(BANDS + 1)?;
         before.list.resize(BANDS as usize + 1, 0);
         let counts = &mut before.list[1..];
         let (rows, cols) = all(block);
@@ -68,7 +68,7 @@ impl PlaceCounts {
         }
         let size = size_of::<PlacedEntry>() as u64;
         let most = (block.entries() / 8).clamp(LEAST, MOST);
-        let most = most.min(learnt.most() / SLABS / size);
+        let most = most.min(index_cache.most() / SLABS / size);
         Ok(PlaceCounts { step, before, most })
     }
 
@@ -160,8 +160,8 @@ impl BlockFile {
     /// The counts of a block, made when they are first needed; none where the block is damaged.
     fn counts(&self, block: &CellBlock, scratch: Scratch<'_>) -> Result<Arc<Option<PlaceCounts>>> {
         let about = Subject::Places(block.number);
-        let _alone = self.learnt.alone();
-        if let Some(counts) = self.learnt.recall(about) {
+        let _alone = self.index_cache.alone();
+        if let Some(counts) = self.index_cache.recall(about) {
             return Ok(counts);
         }
         let counts = match PlaceCounts::count(self, block, scratch) {
@@ -171,7 +171,7 @@ impl BlockFile {
             Err(other) => return Err(other),
         };
         let bytes = counts.as_ref().map_or(0, PlaceCounts::bytes);
-        Ok(self.learnt.remember(about, counts, bytes))
+        Ok(self.index_cache.remember(about, counts, bytes))
     }
 
     /// The entries of a slab, if there is memory for them.
@@ -183,12 +183,12 @@ impl BlockFile {
         scratch: Scratch<'_>,
     ) -> Result<Option<Arc<Slab>>> {
         let about = Subject::Slab(block.number, slab.start);
-        let _alone = self.learnt.alone();
-        if let Some(slab) = self.learnt.recall(about) {
+        let _alone = self.index_cache.alone();
+        if let Some(slab) = self.index_cache.recall(about) {
             return Ok(Some(slab));
         }
         let len = counts.len(slab);
-        let Some(mut entries) = self.learnt.list_if_free::<PlacedEntry>(len) else {
+        let Some(mut entries) = self.index_cache.list_if_free::<PlacedEntry>(len) else {
             return Ok(None);
         };
         let (first, end) = (slab.start as u64, slab.end as u64);
@@ -206,7 +206,7 @@ impl BlockFile {
         })?;
         entries.list.sort_unstable_by_key(|entry| entry.0);
         let bytes = entries.bytes();
-        Ok(Some(self.learnt.remember(about, entries, bytes)))
+        Ok(Some(self.index_cache.remember(about, entries, bytes)))
     }
 }
 

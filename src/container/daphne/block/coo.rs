@@ -3,7 +3,7 @@
 //! One pass over a block checks its rows and notes which each run of entries has, so that runs without the rows
 //! that are wanted are passed over. Used by [`super::scan`].
 
-use super::learnt::{ChargedList, Learnt};
+use super::index_cache::{BlockIndexCache, ChargedList};
 use super::sparse::column;
 use super::table::CellBlock;
 use crate::error::Result;
@@ -26,13 +26,13 @@ impl CooRuns {
     pub(super) fn find(
         source: &dyn Source,
         block: &CellBlock,
-        learnt: &Learnt,
+        index_cache: &BlockIndexCache,
         mut scratch: Scratch<'_>,
     ) -> Result<CooRuns> {
         let entry = block.entry() as usize;
         let (run, all) = (CooRuns::entries(block), block.entries());
         let mut window = ForwardWindow::eager(source, block.end, scratch.take(RUN)?);
-        let mut runs: CooRuns = learnt.list(all.div_ceil(run))?;
+        let mut runs: CooRuns = index_cache.list(all.div_ceil(run))?;
         for first in (0..all).step_by(run as usize) {
             let len = run.min(all - first) as usize * entry;
             let bytes = window.bytes(block.payload() + first * block.entry(), len)?;

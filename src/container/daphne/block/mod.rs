@@ -8,7 +8,7 @@
 
 mod by_place;
 mod coo;
-pub(super) mod learnt;
+pub(super) mod index_cache;
 pub(super) mod scan;
 pub(super) mod sorted;
 pub(super) mod sparse;
@@ -24,7 +24,7 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
 use coo::CooRuns;
-use learnt::{Learnt, Subject};
+use index_cache::{BlockIndexCache, Subject};
 use sparse::{RowMarks, SparseRows};
 use table::{BlockBody, BlockTable, CellBlock};
 
@@ -34,7 +34,7 @@ const SMALL: u64 = 64 << 10;
 pub(super) struct BlockFile {
     pub(super) source: Arc<dyn Source>,
     pub(super) table: BlockTable,
-    pub(super) learnt: Arc<Learnt>,
+    pub(super) index_cache: Arc<BlockIndexCache>,
 }
 
 impl BlockFile {
@@ -46,30 +46,30 @@ impl BlockFile {
         scratch: Scratch<'_>,
     ) -> Result<Arc<RowMarks>> {
         let about = Subject::Rows(block.number);
-        if let Some(marks) = self.learnt.recall(about) {
+        if let Some(marks) = self.index_cache.recall(about) {
             return Ok(marks);
         }
-        let marks = SparseRows::of(block).mark(&*self.source, &self.learnt, scratch);
+        let marks = SparseRows::of(block).mark(&*self.source, &self.index_cache, scratch);
         let marks = marks.map_err(|e| e.map_fault(|f| in_block(f, block)))?;
         if block.stored() <= SMALL {
             return Ok(Arc::new(marks));
         }
         let bytes = marks.bytes();
-        Ok(self.learnt.remember(about, marks, bytes))
+        Ok(self.index_cache.remember(about, marks, bytes))
     }
 
     /// Which rows the runs of a COO block have, all of which are checked.
     fn coo_runs(&self, block: &CellBlock, scratch: Scratch<'_>) -> Result<Arc<CooRuns>> {
         let about = Subject::Runs(block.number);
-        if let Some(runs) = self.learnt.recall(about) {
+        if let Some(runs) = self.index_cache.recall(about) {
             return Ok(runs);
         }
-        let runs = CooRuns::find(&*self.source, block, &self.learnt, scratch)?;
+        let runs = CooRuns::find(&*self.source, block, &self.index_cache, scratch)?;
         if block.stored() <= SMALL {
             return Ok(Arc::new(runs));
         }
         let bytes = runs.bytes();
-        Ok(self.learnt.remember(about, runs, bytes))
+        Ok(self.index_cache.remember(about, runs, bytes))
     }
 
     /// Cells of a dense block, packed row by row; the ranges count within the block. Takes

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::learnt::{ChargedList, Learnt};
+use super::index_cache::{BlockIndexCache, ChargedList};
 use super::scan::WINDOW;
 use super::table::{BlockBody, CellBlock};
 use crate::error::{Fault, Result};
@@ -114,15 +114,15 @@ impl SparseRows {
     pub(in super::super) fn mark(
         &self,
         source: &dyn Source,
-        learnt: &Learnt,
+        index_cache: &BlockIndexCache,
         mut scratch: Scratch<'_>,
     ) -> Result<RowMarks> {
         let stored = self.end - self.start;
         let spacing = SPACING.max(stored / MOST_MARKS);
         let long_rows = stored / (LONG * self.entry());
         let mut marks = RowMarks {
-            marks: learnt.list(stored / spacing + 1)?,
-            unsorted: learnt.list(long_rows)?,
+            marks: index_cache.list(stored / spacing + 1)?,
+            unsorted: index_cache.list(long_rows)?,
         };
         marks.marks.list.push((0, self.start));
         let mut walk = self.walk(source, (0, self.start), scratch.take(WINDOW)?);

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::super::header::FileHead;
 use super::super::value::ValueType;
-use super::learnt::{ChargedList, Learnt};
+use super::index_cache::{BlockIndexCache, ChargedList};
 use crate::error::{Fault, Result};
 use crate::memory::scratch::Region;
 use crate::source::{ForwardWindow, Source};
@@ -138,7 +138,7 @@ impl BlockTable {
     pub(in super::super) fn read(
         source: &dyn Source,
         header: &FileHead,
-        learnt: &Learnt,
+        index_cache: &BlockIndexCache,
     ) -> Result<BlockTable> {
         let end = source.len();
         let mut region = Region::default();
@@ -146,11 +146,11 @@ impl BlockTable {
         let mut window = ForwardWindow::new(source, end, buf);
         let mut table = BlockTable {
             end,
-            ..BlockTable::none(learnt)?
+            ..BlockTable::none(index_cache)?
         };
         let mut at = header.len;
         while at < end {
-            learnt.grow(&mut table.blocks, 1)?;
+            index_cache.grow(&mut table.blocks, 1)?;
             if table.len() >= MOST || at >= FAR {
                 let fault = Fault::new("too many blocks, or too long a file").bytes(at..end);
                 return Err(fault.expected(format_args!("at most {MOST} blocks")).into());
@@ -163,9 +163,9 @@ impl BlockTable {
     }
 
     /// Of a file that has none.
-    pub(in super::super) fn none(learnt: &Learnt) -> Result<BlockTable> {
+    pub(in super::super) fn none(index_cache: &BlockIndexCache) -> Result<BlockTable> {
         Ok(BlockTable {
-            blocks: learnt.list(0)?,
+            blocks: index_cache.list(0)?,
             end: 0,
         })
     }

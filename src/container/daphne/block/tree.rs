@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::learnt::{ChargedList, Learnt};
+use super::index_cache::{BlockIndexCache, ChargedList};
 use super::table::{BlockTable, CellBlock};
 use crate::error::Result;
 
@@ -82,10 +82,13 @@ pub(in super::super) struct BlockTree {
 }
 
 impl BlockTree {
-    pub(in super::super) fn new(table: &BlockTable, learnt: &Learnt) -> Result<BlockTree> {
+    pub(in super::super) fn new(
+        table: &BlockTable,
+        index_cache: &BlockIndexCache,
+    ) -> Result<BlockTree> {
         let mut tree = BlockTree {
-            order: learnt.list(table.len() as u64)?,
-            nodes: learnt.list(nodes(table.len()))?,
+            order: index_cache.list(table.len() as u64)?,
+            nodes: index_cache.list(nodes(table.len()))?,
         };
         tree.order.list.extend(0..table.len() as u32);
         tree.build(table, 0, 0..table.len());

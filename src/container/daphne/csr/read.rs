@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::super::block::learnt::{ChargedList, Subject};
+use super::super::block::index_cache::{ChargedList, Subject};
 use super::super::block::scan::SCAN_MEMORY;
 use super::super::block::sorted::{EntryRect, SortedEntries, sorting_memory};
 use super::super::block::sparse::{LONG, MARKING_MEMORY, RowMarks, SparseRows};
@@ -75,7 +75,7 @@ impl CsrMatrix {
         value: ValueType,
     ) -> Result<CsrMatrix> {
         let nothing = layout.rows == 0;
-        let groups = RowGroups::one(&stored.learnt, layout.rows, layout.entries, nothing)?;
+        let groups = RowGroups::one(&stored.index_cache, layout.rows, layout.entries, nothing)?;
         Ok(CsrMatrix {
             groups: OnceLock::from(groups),
             wide: Some((layout, OnceLock::new())),
@@ -112,7 +112,7 @@ impl CsrMatrix {
         let source = &*self.stored.source;
         if let Some((layout, marks)) = &self.wide {
             if marks.get().is_none() {
-                let found = layout.mark(source, &self.stored.learnt, scratch)?;
+                let found = layout.mark(source, &self.stored.index_cache, scratch)?;
                 let _ = marks.set(Arc::new(found));
             }
             return Ok(marks.get().map(|marks| OrderedRows {
@@ -247,9 +247,9 @@ impl CsrMatrix {
         group: usize,
         scratch: Scratch<'_>,
     ) -> Result<Arc<EntryBands>> {
-        let learnt = &*self.stored.learnt;
+        let index_cache = &*self.stored.index_cache;
         let about = Subject::Bands(group);
-        if let Some(bands) = learnt.recall(about) {
+        if let Some(bands) = index_cache.recall(about) {
             return Ok(bands);
         }
         let (start, end) = groups.get(group);
@@ -263,7 +263,7 @@ impl CsrMatrix {
             false => rows.div_ceil((weight / BAND).min(MOST_BANDS)),
         };
         let count = rows.div_ceil(height.max(1));
-        let mut before = learnt.list(count + 1)?;
+        let mut before = index_cache.list(count + 1)?;
         before.list.resize(count as usize + 1, 0);
         if small {
             before.list[count as usize] = entries;
@@ -279,7 +279,7 @@ impl CsrMatrix {
         }
         check_number(entries, sum)?;
         let bytes = before.bytes();
-        Ok(learnt.remember(about, EntryBands { height, before }, bytes))
+        Ok(index_cache.remember(about, EntryBands { height, before }, bytes))
     }
 
     /// Decodes where the entries of rows of a group begin, as numbers of the whole matrix. Takes

@@ -4,7 +4,7 @@
 //! without looking at a row; only dense blocks must be counted. Used by `csr`.
 
 use super::super::block::BlockFile;
-use super::super::block::learnt::{ChargedList, Learnt};
+use super::super::block::index_cache::{BlockIndexCache, ChargedList};
 use super::super::block::scan::SCAN_MEMORY;
 use super::super::block::sorted::SortedEntries;
 use super::super::block::table::{BlockBody, CellBlock};
@@ -33,22 +33,22 @@ pub(in super::super) struct RowGroups {
 impl RowGroups {
     /// `rows` is the number of rows of the matrix; without cells it has no entries.
     pub(in super::super) fn new(stored: &BlockFile, rows: u64, cols: u64) -> Result<RowGroups> {
-        let learnt = &*stored.learnt;
+        let index_cache = &*stored.index_cache;
         if rows == 0 || cols == 0 {
-            return RowGroups::one(learnt, rows, 0, true);
+            return RowGroups::one(index_cache, rows, 0, true);
         }
         let table = &stored.table;
-        let mut order = learnt.list(table.len() as u64)?;
+        let mut order = index_cache.list(table.len() as u64)?;
         order.list.extend(0..table.len() as u32);
         order
             .list
             .sort_unstable_by_key(|&number| table.get(number).row);
-        let mut groups = learnt.list::<RowGroup>(0)?;
+        let mut groups = index_cache.list::<RowGroup>(0)?;
         let (mut end, mut entries) = (0, 0);
         let mut region = Region::default();
         for (at, block) in (0..).zip(order.list.iter().map(|&number| table.get(number))) {
             if block.row >= end {
-                learnt.grow(&mut groups, 2)?;
+                index_cache.grow(&mut groups, 2)?;
                 groups.list.push(RowGroup {
                     row: block.row,
                     first: entries,
@@ -64,7 +64,7 @@ impl RowGroups {
                 group.nothing &= own == 0 && !unseen;
             }
         }
-        learnt.grow(&mut groups, 1)?;
+        index_cache.grow(&mut groups, 1)?;
         groups.list.push(RowGroup {
             row: rows,
             first: entries,
@@ -79,7 +79,7 @@ impl RowGroups {
 
     /// A single group of no blocks.
     pub(in super::super) fn one(
-        learnt: &Learnt,
+        index_cache: &BlockIndexCache,
         rows: u64,
         entries: u64,
         nothing: bool,
@@ -90,14 +90,14 @@ impl RowGroups {
             block: 0,
             nothing,
         };
-        let mut list = learnt.list(2)?;
+        let mut list = index_cache.list(2)?;
         list.list.push(at(0, 0));
         if rows > 0 {
             list.list.push(at(rows, entries));
         }
         Ok(RowGroups {
             list,
-            order: learnt.list(0)?,
+            order: index_cache.list(0)?,
         })
     }
 

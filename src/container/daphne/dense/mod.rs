@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::BlockFile;
-use super::block::learnt::ChargedList;
+use super::block::index_cache::ChargedList;
 use super::block::table::{self, BlockBody, CellBlock};
 use super::block::tree::BlockTree;
 use super::value::ValueType;

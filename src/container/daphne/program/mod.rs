@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::BlockFile;
-use super::block::learnt::Learnt;
+use super::block::index_cache::BlockIndexCache;
 use super::block::sparse::SparseRows;
 use super::block::table::BlockTable;
 use super::csr;
@@ -35,8 +35,11 @@ const DENSE: u64 = 45;
 const CSR: u64 = 53;
 
 /// Opens a file of this form; the fault says why it is none.
-pub(super) fn open(source: &Arc<dyn Source>, learnt: &Arc<Learnt>) -> Result<DescribedFile> {
-    let header = FileHead::read(&**source, ValueType::program, learnt)?;
+pub(super) fn open(
+    source: &Arc<dyn Source>,
+    index_cache: &Arc<BlockIndexCache>,
+) -> Result<DescribedFile> {
+    let header = FileHead::read(&**source, ValueType::program, index_cache)?;
     let mut position = [0; POSITION as usize];
     require(
         source.len() >= header.len + POSITION,
@@ -46,7 +49,7 @@ pub(super) fn open(source: &Arc<dyn Source>, learnt: &Arc<Learnt>) -> Result<Des
     require(position == [0; 16], "the block is not at row 0, column 0")?;
     match header.data {
         ObjectKind::Frame => frame(source, header),
-        _ => matrix(source, header, learnt),
+        _ => matrix(source, header, index_cache),
     }
 }
 
@@ -70,7 +73,7 @@ fn require_length(source: &dyn Source, expected: u128) -> Result<()> {
 fn matrix(
     source: &Arc<dyn Source>,
     header: FileHead,
-    learnt: &Arc<Learnt>,
+    index_cache: &Arc<BlockIndexCache>,
 ) -> Result<DescribedFile> {
     require(
         source.len() >= DENSE,
@@ -92,7 +95,7 @@ fn matrix(
     )?;
     match (header.data, kind) {
         (ObjectKind::DenseMatrix, 1) => dense(source, header),
-        (ObjectKind::CsrMatrix, 2) => compressed(source, header, learnt),
+        (ObjectKind::CsrMatrix, 2) => compressed(source, header, index_cache),
         _ => Err(Fault::new("the block type is not that of the matrix")
             .found(kind)
             .into()),
@@ -138,7 +141,7 @@ fn plain(
 fn compressed(
     source: &Arc<dyn Source>,
     header: FileHead,
-    learnt: &Arc<Learnt>,
+    index_cache: &Arc<BlockIndexCache>,
 ) -> Result<DescribedFile> {
     require(source.len() >= CSR, "the file ends within its block header")?;
     let mut raw = [0; 8];
@@ -152,7 +155,7 @@ fn compressed(
             header.rows > 0 || entries == 0,
             "there are entries, but no row to hold them",
         )?;
-        return rows_of_2022(source, header, entries, learnt);
+        return rows_of_2022(source, header, entries, index_cache);
     }
     require_length(&**source, older + 8)?;
     let indices = CSR + 8 * (header.rows + 1);
@@ -204,7 +207,7 @@ fn rows_of_2022(
     source: &Arc<dyn Source>,
     header: FileHead,
     entries: u64,
-    learnt: &Arc<Learnt>,
+    index_cache: &Arc<BlockIndexCache>,
 ) -> Result<DescribedFile> {
     let value = header.types.list[0];
     let rows = SparseRows {
@@ -218,8 +221,8 @@ fn rows_of_2022(
     };
     let stored = BlockFile {
         source: Arc::clone(source),
-        table: BlockTable::none(learnt)?,
-        learnt: Arc::clone(learnt),
+        table: BlockTable::none(index_cache)?,
+        index_cache: Arc::clone(index_cache),
     };
     let stored_bytes = (rows.value * entries, 8 * entries, 8 * header.rows);
     let csr = CsrMatrix::wide(stored, rows, value)?;

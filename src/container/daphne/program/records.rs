@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::block::learnt::ChargedList;
+use super::super::block::index_cache::ChargedList;
 use super::super::strided;
 use super::super::value::ValueType;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};

@@ -8,7 +8,7 @@ mod partition;
 use std::sync::Arc;
 
 use super::block::BlockFile;
-use super::block::learnt::Learnt;
+use super::block::index_cache::BlockIndexCache;
 use super::block::sparse::MARKING_MEMORY;
 use super::block::table::{BlockBody, BlockTable};
 use super::block::tree::BlockTree;
@@ -32,15 +32,18 @@ const COLUMN: u64 = 2 << 10;
 const SMALL_LABELS: usize = 1 << 20;
 
 /// Opens a file of this form.
-pub(super) fn open(source: &Arc<dyn Source>, learnt: &Arc<Learnt>) -> Result<DescribedFile> {
-    let header = FileHead::read(&**source, ValueType::spec, learnt)?;
+pub(super) fn open(
+    source: &Arc<dyn Source>,
+    index_cache: &Arc<BlockIndexCache>,
+) -> Result<DescribedFile> {
+    let header = FileHead::read(&**source, ValueType::spec, index_cache)?;
     check_sizes(&header)?;
-    let table = BlockTable::read(&**source, &header, learnt)?;
-    partition::check(&table, &header, learnt)?;
+    let table = BlockTable::read(&**source, &header, index_cache)?;
+    partition::check(&table, &header, index_cache)?;
     let stored = BlockFile {
         source: Arc::clone(source),
         table,
-        learnt: Arc::clone(learnt),
+        index_cache: Arc::clone(index_cache),
     };
     if !header.has_cells() {
         check_rows(&stored)?;
@@ -80,7 +83,7 @@ fn check_rows(stored: &BlockFile) -> Result<()> {
 
 fn object(stored: BlockFile, header: &FileHead) -> Result<Arc<CellObject>> {
     Ok(Arc::new(CellObject {
-        tree: BlockTree::new(&stored.table, &stored.learnt)?,
+        tree: BlockTree::new(&stored.table, &stored.index_cache)?,
         stored,
         rows: header.rows,
         cols: header.cols,
@@ -107,9 +110,9 @@ fn compressed(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
 }
 
 fn frame(stored: BlockFile, mut header: FileHead) -> Result<DescribedFile> {
-    let (source, learnt) = (Arc::clone(&stored.source), Arc::clone(&stored.learnt));
+    let (source, index_cache) = (Arc::clone(&stored.source), Arc::clone(&stored.index_cache));
     let object = object(stored, &header)?;
-    let labels = std::mem::replace(&mut header.labels, FrameLabels::new(0, 0, &learnt)?);
+    let labels = std::mem::replace(&mut header.labels, FrameLabels::new(0, 0, &index_cache)?);
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
     let room = COLUMN.saturating_mul(labels.count()) + 4 * labels.bytes().min(SMALL_LABELS) as u64;
     set_aside(room, "cannot show the columns of a frame", || {

@@ -3,7 +3,7 @@
 //! Areas alone miss an overlap beside a gap of one size, so a sweep over the rows also checks that no two
 //! blocks meet: time O(n log n), whatever the tiling. Used when a file is opened.
 
-use super::super::block::learnt::{ChargedList, Learnt};
+use super::super::block::index_cache::{BlockIndexCache, ChargedList};
 use super::super::block::table::{BlockTable, CellBlock};
 use super::super::header::FileHead;
 use crate::error::{Fault, Result};
@@ -11,7 +11,7 @@ use crate::error::{Fault, Result};
 pub(in super::super) fn check(
     table: &BlockTable,
     header: &FileHead,
-    learnt: &Learnt,
+    index_cache: &BlockIndexCache,
 ) -> Result<()> {
     if !header.has_cells() {
         return Ok(());
@@ -22,7 +22,7 @@ pub(in super::super) fn check(
         let fault = Fault::new("part of the object is in no block");
         return Err(fault.expected(cells).found(covered).into());
     }
-    sweep(table, learnt)?;
+    sweep(table, index_cache)?;
     if covered > cells {
         let fault = Fault::new("the blocks overlap");
         return Err(fault.expected(cells).found(covered).into());
@@ -31,17 +31,17 @@ pub(in super::super) fn check(
 }
 
 /// Blocks come and go as the sweep moves down the rows.
-fn sweep(table: &BlockTable, learnt: &Learnt) -> Result<()> {
-    let starts = sorted(table, learnt, |block| block.row)?;
-    let ends = sorted(table, learnt, |block| block.rows().end)?;
-    let by_col = sorted(table, learnt, |block| block.col)?;
-    let mut ranks = learnt.list(table.len() as u64)?;
+fn sweep(table: &BlockTable, index_cache: &BlockIndexCache) -> Result<()> {
+    let starts = sorted(table, index_cache, |block| block.row)?;
+    let ends = sorted(table, index_cache, |block| block.rows().end)?;
+    let by_col = sorted(table, index_cache, |block| block.col)?;
+    let mut ranks = index_cache.list(table.len() as u64)?;
     ranks.list.resize(table.len(), 0);
     for (rank, &number) in (0..).zip(&by_col.list) {
         ranks.list[number as usize] = rank;
     }
     let rank = |block: &CellBlock| ranks.list[block.number as usize];
-    let mut live = RankSet::new(table.len(), learnt)?;
+    let mut live = RankSet::new(table.len(), index_cache)?;
     let mut ends = ends.list.iter().map(|&n| table.get(n)).peekable();
     for block in starts.list.iter().map(|&n| table.get(n)) {
         while let Some(gone) = ends.next_if(|ended| ended.rows().end <= block.row) {
@@ -66,10 +66,10 @@ fn sweep(table: &BlockTable, learnt: &Learnt) -> Result<()> {
 /// The numbers of the blocks in the order of a key.
 fn sorted(
     table: &BlockTable,
-    learnt: &Learnt,
+    index_cache: &BlockIndexCache,
     key: impl Fn(&CellBlock) -> u64,
 ) -> Result<ChargedList<u32>> {
-    let mut numbers = learnt.list(table.len() as u64)?;
+    let mut numbers = index_cache.list(table.len() as u64)?;
     numbers.list.extend(0..table.len() as u32);
     numbers
         .list
@@ -83,11 +83,11 @@ struct RankSet {
 }
 
 impl RankSet {
-    fn new(bound: usize, learnt: &Learnt) -> Result<RankSet> {
+    fn new(bound: usize, index_cache: &BlockIndexCache) -> Result<RankSet> {
         let (mut levels, mut words) = (Vec::new(), bound);
         while words > 1 || levels.is_empty() {
             words = words.div_ceil(64);
-            let mut level = learnt.list(words as u64)?;
+            let mut level = index_cache.list(words as u64)?;
             level.list.resize(words, 0);
             levels.push(level);
         }
@@ -149,8 +149,8 @@ mod tests {
             bound in 1usize..10_000,
             changes in proptest::collection::vec((any::<u32>(), any::<bool>()), 0..200),
         ) {
-            let learnt = Learnt::new(&Budget::new(1 << 20));
-            let mut ranks = RankSet::new(bound, &learnt).unwrap();
+            let index_cache = BlockIndexCache::new(&Budget::new(1 << 20));
+            let mut ranks = RankSet::new(bound, &index_cache).unwrap();
             let mut expected = BTreeSet::new();
             for (number, inserted) in changes {
                 let number = number % bound as u32;

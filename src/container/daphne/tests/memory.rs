@@ -42,8 +42,8 @@ fn what_was_learnt_is_given_up_when_others_need_the_memory() {
     let container = file.open_within(&budget).unwrap();
     let values = array(&container, "values");
     assert!(read(values, 0..1000).unwrap() == expected[..1000]);
-    let learnt = budget.used();
-    assert!(learnt > 100_000, "{learnt}");
+    let index_cache = budget.used();
+    assert!(index_cache > 100_000, "{index_cache}");
     let _others = budget.try_reserve(limit - (32 << 10)).unwrap();
     assert!(budget.used() <= limit);
     assert!(read(values, 9000..10_000).unwrap() == expected[9000..10_000]);

@@ -337,7 +337,7 @@ fn what_is_not_new_is_changed_whoever_packs() {
     tree.puts_container().unwrap();
     let (done, wait) = mpsc::channel();
     let (changing, told) = (Arc::clone(&tree), done.clone());
-    let alone = tree.live.new.alone();
+    let alone = tree.live.new.exclusive();
     std::thread::spawn(move || {
         changing
             .sets("file", Some(3), NewAttributes::default())

@@ -80,10 +80,10 @@ impl Tree {
     }
 
     /// Keeps drafts what they are for a moment, if this is one of them or their container. For others nobody has to wait.
-    pub(super) fn stay_in_new(&self, inode: InodeId) -> Option<RwLockReadGuard<'_, ()>> {
+    pub(super) fn share_new(&self, inode: InodeId) -> Option<RwLockReadGuard<'_, ()>> {
         let is_new = |inode: InodeId| self.live.new.has(inode.into());
         let in_new = !self.live.new.is_empty() && self.with_above(inode).any(is_new);
-        in_new.then(|| self.live.new.stay())
+        in_new.then(|| self.live.new.shared())
     }
 
     /// Whether a directory is, or lies in, that of a container, new or not: what is made there is no container.

@@ -38,37 +38,37 @@ pub(in super::super) struct ChargedList<T> {
     charge: Option<Hold>,
 }
 
-struct Lesson {
+struct CachedIndex {
     content: Arc<dyn Any + Send + Sync>,
     bytes: u64,
 }
 
-struct Lessons {
+struct CachedIndices {
     /// The latest used first.
-    list: LruCache<Subject, Lesson>,
+    list: LruCache<Subject, CachedIndex>,
     bytes: u64,
 }
 
-pub(in super::super) struct Learnt {
+pub(in super::super) struct BlockIndexCache {
     budget: Arc<Budget>,
-    lessons: Mutex<Lessons>,
+    lessons: Mutex<CachedIndices>,
     /// Held while a large block is passed over: others would only do the same.
     learning: Mutex<()>,
 }
 
-impl Learnt {
-    pub(in super::super) fn new(budget: &Arc<Budget>) -> Arc<Learnt> {
-        let learnt = Arc::new(Learnt {
+impl BlockIndexCache {
+    pub(in super::super) fn new(budget: &Arc<Budget>) -> Arc<BlockIndexCache> {
+        let index_cache = Arc::new(BlockIndexCache {
             budget: Arc::clone(budget),
-            lessons: Mutex::new(Lessons {
+            lessons: Mutex::new(CachedIndices {
                 list: LruCache::unbounded(),
                 bytes: 0,
             }),
             learning: Mutex::default(),
         });
-        let lender: Arc<dyn Reclaim> = Arc::clone(&learnt) as _;
+        let lender: Arc<dyn Reclaim> = Arc::clone(&index_cache) as _;
         budget.register(Arc::downgrade(&lender));
-        learnt
+        index_cache
     }
 
     /// Bytes that all of it may take.
@@ -95,7 +95,7 @@ impl Learnt {
         bytes: u64,
     ) -> Arc<T> {
         let content = Arc::new(content);
-        let lesson = Lesson {
+        let lesson = CachedIndex {
             content: Arc::clone(&content) as _,
             bytes,
         };
@@ -156,7 +156,7 @@ impl Learnt {
         list?.ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lessons> {
+    fn lock(&self) -> MutexGuard<'_, CachedIndices> {
         self.lessons.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -176,15 +176,15 @@ impl<T> ChargedList<T> {
     }
 }
 
-impl Lessons {
-    fn forget(&mut self) -> Option<Lesson> {
+impl CachedIndices {
+    fn forget(&mut self) -> Option<CachedIndex> {
         let (_, lesson) = self.list.pop_lru()?;
         self.bytes -= lesson.bytes;
         Some(lesson)
     }
 }
 
-impl Reclaim for Learnt {
+impl Reclaim for BlockIndexCache {
     fn reclaimable(&self) -> u64 {
         self.lock().bytes
     }
@@ -207,18 +207,22 @@ mod tests {
     #[test]
     fn what_was_learnt_goes_when_others_want_to_keep_something() {
         let budget = Budget::new(1000);
-        let learnt = Learnt::new(&budget);
+        let index_cache = BlockIndexCache::new(&budget);
         for number in 0..2 {
-            let list: ChargedList<u8> = learnt.list(200).unwrap();
+            let list: ChargedList<u8> = index_cache.list(200).unwrap();
             let bytes = list.bytes();
-            learnt.remember(Subject::Rows(number), list, bytes);
+            index_cache.remember(Subject::Rows(number), list, bytes);
         }
         assert_eq!(budget.kept(), 400);
         let kept = budget.keep(300).unwrap();
         assert_eq!(budget.kept(), 500, "the one not used for longest");
-        assert!(learnt.recall::<ChargedList<u8>>(Subject::Rows(0)).is_none());
+        assert!(
+            index_cache
+                .recall::<ChargedList<u8>>(Subject::Rows(0))
+                .is_none()
+        );
         // Its own lists go as well.
-        let list: ChargedList<u8> = learnt.list(180).unwrap();
+        let list: ChargedList<u8> = index_cache.list(180).unwrap();
         assert_eq!(budget.kept(), 480);
         drop((list, kept));
         assert_eq!(budget.used(), 0);

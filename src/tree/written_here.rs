@@ -14,14 +14,14 @@ use crate::source::FileId;
 /// What a file takes, in a table that has doubled some time ago.
 const FILE: u64 = 48;
 
-pub(super) struct OurFiles {
+pub(super) struct WrittenHere {
     files: RwLock<HashSet<FileId>>,
     charge: TableCharge,
 }
 
-impl OurFiles {
-    pub(super) fn new(budget: &Arc<Budget>) -> OurFiles {
-        OurFiles {
+impl WrittenHere {
+    pub(super) fn new(budget: &Arc<Budget>) -> WrittenHere {
+        WrittenHere {
             files: RwLock::default(),
             charge: TableCharge::new(Arc::clone(budget)),
         }

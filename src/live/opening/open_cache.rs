@@ -14,7 +14,7 @@ const CONTAINERS: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 /// Bytes of all together. One that is heavier is kept alone.
 const WEIGHT: usize = 24 << 20;
 
-pub(crate) struct KeptOpen {
+pub(crate) struct OpenCache {
     list: LruCache<VersionId, KeptContainer>,
     /// Of all in the list.
     weight: usize,
@@ -25,16 +25,16 @@ struct KeptContainer {
     weight: usize,
 }
 
-impl Default for KeptOpen {
+impl Default for OpenCache {
     fn default() -> Self {
-        KeptOpen {
+        OpenCache {
             list: LruCache::new(CONTAINERS),
             weight: 0,
         }
     }
 }
 
-impl KeptOpen {
+impl OpenCache {
     /// Keeps a container, as the one used last, and returns those that go: to be dropped without a lock.
     pub(crate) fn keep(
         &mut self,
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn heavy_containers_push_out_those_used_longest_ago() {
-        let mut kept = KeptOpen::default();
+        let mut kept = OpenCache::default();
         let heavy = [0, 1, 2, 3].map(|_| opened(WEIGHT / 3));
         for (id, opened) in (0..).zip(&heavy[..2]) {
             assert!(kept.keep(VersionId(id), opened).is_empty());
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn idle_containers_are_taken_from_the_oldest_on() {
-        let mut kept = KeptOpen::default();
+        let mut kept = OpenCache::default();
         let used = opened(10);
         kept.keep(VersionId(0), &used);
         for id in 1..3 {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn light_containers_are_kept_by_number() {
-        let mut kept = KeptOpen::default();
+        let mut kept = OpenCache::default();
         let light = opened(10);
         let most = CONTAINERS.get() as u64;
         assert!((0..most).all(|id| kept.keep(VersionId(id), &light).is_empty()));

@@ -12,13 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::entry_table::EntryIndex;
 
 #[derive(Default)]
-pub(crate) struct HiddenEntries {
+pub(crate) struct Tombstones {
     /// Whether there are any; hardly ever.
     any: AtomicBool,
     entries: Mutex<HashSet<EntryIndex>>,
 }
 
-impl HiddenEntries {
+impl Tombstones {
     pub(crate) fn contains(&self, entry: EntryIndex) -> bool {
         self.any.load(Ordering::Acquire) && self.entries().contains(&entry)
     }

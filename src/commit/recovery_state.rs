@@ -15,19 +15,19 @@ use crate::stage::{BaseFile, LogOf, LogState, PendingCommit, new_name};
 
 /// How far what the log tells of has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogStanding {
+pub enum RecoveryState {
     /// What is staged lies above the container as it is.
     Staged,
     /// The commit that was under way has come to its end, but for tidying up.
     Committed,
     /// Some of its new files have taken their places, and the others are there.
-    Halfway,
+    PartlyPublished,
     /// It has begun to change files, or may have: it is to be done again from the log.
     Sealed,
     /// The container is another one: nothing of the log fits it.
     Stale,
     /// The new files are in their places, and what one of these held before is not what was opened.
-    Swapped,
+    Foreign,
 }
 
 /// What has the name of a file that a commit was about to replace.
@@ -38,13 +38,13 @@ pub(super) enum NameHolder {
     Other,
 }
 
-pub(super) fn standing(of: &LogOf<'_>, state: &LogState) -> Result<LogStanding> {
+pub(super) fn recovery_state(of: &LogOf<'_>, state: &LogState) -> Result<RecoveryState> {
     match state.pending() {
         Some(PendingCommit::Replacing { files, .. }) => of_replaced(of, state, files),
         Some(PendingCommit::Sealed { files, .. }) => of_sealed(of, state, files),
         None => match others_are_base(of, state, |_| false)? {
-            true => Ok(LogStanding::Staged),
-            false => Ok(LogStanding::Stale),
+            true => Ok(RecoveryState::Staged),
+            false => Ok(RecoveryState::Stale),
         },
     }
 }
@@ -97,31 +97,31 @@ fn others_are_base(of: &LogOf<'_>, state: &LogState, but: impl Fn(&str) -> bool)
     Ok(!files.is_empty())
 }
 
-fn of_sealed(of: &LogOf<'_>, state: &LogState, files: &[SealedFile]) -> Result<LogStanding> {
+fn of_sealed(of: &LogOf<'_>, state: &LogState, files: &[SealedFile]) -> Result<RecoveryState> {
     let is_sealed = |name: &str| files.iter().any(|file| file.name == name);
     let mut is_same = others_are_base(of, state, is_sealed)?;
     for file in files {
         is_same = is_same && can_be(of, state, file)?;
     }
     if !is_same {
-        return Ok(LogStanding::Stale);
+        return Ok(RecoveryState::Stale);
     }
     for file in files {
         if !is_done(of, state, file)? {
-            return Ok(LogStanding::Sealed);
+            return Ok(RecoveryState::Sealed);
         }
     }
     // It has come to its end, and only the removal of its log has not reached the disk.
-    Ok(LogStanding::Committed)
+    Ok(RecoveryState::Committed)
 }
 
-fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Result<LogStanding> {
+fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Result<RecoveryState> {
     let is_replaced = |name: &str| files.iter().any(|file| file.name == name);
     let others = others_are_base(of, state, is_replaced)?;
     let (mut old, mut new, mut swapped, mut tidied) = (0, 0, false, false);
     for file in files {
         match holder(of, state, file)? {
-            NameHolder::Other => return Ok(LogStanding::Stale),
+            NameHolder::Other => return Ok(RecoveryState::Stale),
             NameHolder::Old => old += 1,
             NameHolder::New => {
                 new += 1;
@@ -132,14 +132,14 @@ fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Res
         }
     }
     Ok(match (old, new) {
-        _ if !others => LogStanding::Stale,
-        (_, 0) => LogStanding::Staged,
+        _ if !others => RecoveryState::Stale,
+        (_, 0) => RecoveryState::Staged,
         // What had come out was looked at before the first of it was removed.
-        (0, _) if tidied => LogStanding::Committed,
-        _ if swapped => LogStanding::Swapped,
-        (0, _) => LogStanding::Committed,
-        _ if all_are_there(of, state, files)? => LogStanding::Halfway,
-        _ => LogStanding::Stale,
+        (0, _) if tidied => RecoveryState::Committed,
+        _ if swapped => RecoveryState::Foreign,
+        (0, _) => RecoveryState::Committed,
+        _ if all_are_there(of, state, files)? => RecoveryState::PartlyPublished,
+        _ => RecoveryState::Stale,
     })
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::carried::{is_foreign, is_shown_beside};
-use super::newness::{Stays, UNFILLED};
+use super::state::{Stays, UNFILLED};
 use crate::array::Array;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
 use crate::commit::tidy::remove_tree;
@@ -103,7 +103,7 @@ impl Containers {
                 .filter(|left| !left.is_zero())
             {
                 Some(left) => next = Some(next.map_or(left, |next| next.min(left))),
-                None => drop(self.settle_quiet(id, InUse::Spared, quiet)),
+                None => drop(self.pack_if_quiet(id, InUse::Spared, quiet)),
             }
         }
         next
@@ -113,7 +113,7 @@ impl Containers {
     pub(crate) fn pack_all(&self, in_use: InUse) -> Vec<(PathBuf, String)> {
         let mut left = Vec::new();
         for (id, _) in self.new.all() {
-            let why = match self.settle_new(id, in_use) {
+            let why = match self.pack_now(id, in_use) {
                 Ok(PackOutcome::Packed | PackOutcome::Empty) => continue,
                 Ok(PackOutcome::Unfilled) => UNFILLED.to_owned(),
                 Err(e) => e.to_string(),
@@ -124,12 +124,12 @@ impl Containers {
     }
 
     /// Packs a new container if it can be: not as long as there is no array in it, or it is spared (EBUSY).
-    pub(crate) fn settle_new(&self, id: ContainerId, in_use: InUse) -> Result<PackOutcome> {
+    pub(crate) fn pack_now(&self, id: ContainerId, in_use: InUse) -> Result<PackOutcome> {
         let (until, new) = (Instant::now() + RELEASED, &self.new);
         loop {
             let (seen, times) = (new.changes(), new.times_used(id));
             let may_wait = self.places.is_in_use(id) && !new.has_waited(id, times);
-            let settled = self.settle_quiet(id, in_use, Duration::ZERO);
+            let settled = self.pack_if_quiet(id, in_use, Duration::ZERO);
             if !may_wait || !settled.as_ref().is_err_and(is_busy) {
                 return settled;
             }
@@ -144,12 +144,17 @@ impl Containers {
     }
 
     /// The same of one that must not have been used for this long.
-    fn settle_quiet(&self, id: ContainerId, in_use: InUse, quiet: Duration) -> Result<PackOutcome> {
+    fn pack_if_quiet(
+        &self,
+        id: ContainerId,
+        in_use: InUse,
+        quiet: Duration,
+    ) -> Result<PackOutcome> {
         let container = &*self.places.container(id)?;
         if !container.new.is_new() {
             return Ok(PackOutcome::Packed);
         }
-        let _turn = container.new.take_turn();
+        let _locked = container.new.lock_creation();
         let used = self.new.last_use(id);
         if used
             .as_ref()
@@ -164,7 +169,7 @@ impl Containers {
             true => {
                 let is_quiet = || !self.places.is_in_use(id) && self.new.times_used(id) == times;
                 let may = || self.new.has_time() && (in_use == InUse::Ignored || is_quiet());
-                self.steady(|| self.pack(id, container, &may))
+                self.retry(|| self.pack(id, container, &may))
             }
         };
         match &settled {
@@ -209,7 +214,7 @@ impl Containers {
             return Err(self.changed(&path));
         }
         if self.is_stored(&recognised, &drafts.path)? {
-            let _alone = self.new.alone();
+            let _alone = self.new.exclusive();
             return match may() {
                 true => self
                     .take_as_stored(id, container, &drafts, (&*path, &now))
@@ -245,7 +250,7 @@ impl Containers {
         let new = at.write(modes, &content.attributes(&now), |write| {
             creation.recipe(&content.arrays, description.as_ref(), budget, write)
         })?;
-        let alone = self.new.alone();
+        let alone = self.new.exclusive();
         let still = self.are_still(&drafts, &content, (&*path, &now));
         if !may() || !matches!(still, Ok(true)) {
             new.discard();
@@ -369,7 +374,7 @@ impl Containers {
         if !self.places.container(id).ok()?.new.is_new() {
             return None;
         }
-        Some(match self.settle_new(id, InUse::Spared) {
+        Some(match self.pack_now(id, InUse::Spared) {
             Err(e) if is_busy(&e) => self.sync_drafts(id),
             Ok(PackOutcome::Empty | PackOutcome::Unfilled) => self.sync_drafts(id),
             settled => settled.map(drop),

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::recovery::Left;
+use super::recovery::Leftover;
 use crate::error::{Fault, Result};
 use crate::source::passing::Passing;
 use crate::source::{Fetch, FileIdentity, Source, Stat, Store};
@@ -13,14 +13,18 @@ use crate::stage::log::{Patch, SealedFile};
 
 pub(super) struct Patched {
     stored: Arc<dyn Source>,
-    left: Arc<Left>,
+    left: Arc<Leftover>,
     /// What is put into the file.
     patches: Vec<Patch>,
     len: u64,
 }
 
 impl Patched {
-    pub(super) fn new(stored: Arc<dyn Source>, left: Arc<Left>, sealed: &SealedFile) -> Patched {
+    pub(super) fn new(
+        stored: Arc<dyn Source>,
+        left: Arc<Leftover>,
+        sealed: &SealedFile,
+    ) -> Patched {
         let patches = left.state().patches_of(sealed).to_vec();
         let len = left.state().file_length(sealed);
         Patched {
@@ -84,7 +88,7 @@ impl Source for Patched {
 /// A store in which the files of a container are read through its log: these, and what the log calls them.
 pub(super) fn through_log(
     store: &Arc<dyn Store>,
-    left: &Arc<Left>,
+    left: &Arc<Leftover>,
     of: Vec<(PathBuf, &'static str)>,
 ) -> Arc<dyn Store> {
     let (left, below) = (Arc::clone(left), Arc::clone(store));

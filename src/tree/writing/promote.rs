@@ -31,12 +31,12 @@ const HEAD: usize = 16;
 impl Tree {
     /// A file is there that was written. If it makes its directory a container, that is a new one from now on; and if it is one of a
     /// container as it is stored, a new one is the directory of such files.
-    fn turn_new(&self, parent: InodeId, name: &OsStr) -> Result<()> {
+    fn promote_or_demote(&self, parent: InodeId, name: &OsStr) -> Result<()> {
         if parent == InodeId::ROOT || !is_of_some_container(name) {
             return Ok(());
         }
         // Files that are closed side by side make one container.
-        let _turn = self.live.new.turning();
+        let _locked = self.live.new.lock_promotion();
         match &*self.inodes.get(parent)? {
             Node::Directory(_) if !self.is_below_container(parent) => {
                 self.look_into(parent, &self.directory(parent)?.path, name)
@@ -101,13 +101,13 @@ impl Tree {
     /// What is put into a new container is a stored one.
     fn take_stored(&self, inode: InodeId, container: &LiveContainer) -> Result<()> {
         // Who packs it finds that out as well.
-        let Some(_turn) = container.new.try_turn() else {
+        let Some(_locked) = container.new.try_lock_creation() else {
             return Ok(());
         };
         let Some(drafts) = self.live.drafts(inode.into())? else {
             return Ok(());
         };
-        let _alone = self.live.new.alone();
+        let _alone = self.live.new.exclusive();
         let path = self.container_path(inode)?;
         let empty = self.store.stat(&path)?;
         if !self
@@ -144,7 +144,7 @@ impl Tree {
         let new = self.live.write_empty(&at, creation, modes, &to)?;
         let drafts = drafts_name(&spot.name);
         let (place, hidden) = (spot.place(&spot.name), spot.place(&drafts));
-        let _alone = self.live.new.alone();
+        let _alone = self.live.new.exclusive();
         let moving = self.moves.begin();
         let still = self.store.stat(path)?;
         if still.identity.id != stat.identity.id {
@@ -195,7 +195,7 @@ impl Tree {
 
     /// A file has got its name. Nobody has asked for what that makes of its directory.
     pub(super) fn arrived(&self, parent: InodeId, name: &OsStr) {
-        match self.turn_new(parent, name) {
+        match self.promote_or_demote(parent, name) {
             Ok(()) | Err(Error::NotFound) => {}
             Err(e) => log::warn!("stays a directory of files: {e}"),
         }

@@ -4,18 +4,18 @@
 //! files are never touched. Used by [`super::recovery`].
 
 use super::recovery::{place, replaced, sync_names};
-use super::standing::{
-    LogStanding, NameHolder, came_out, hidden_path_of, holder, is_new, is_torn, name_of,
+use super::recovery_state::{
+    NameHolder, RecoveryState, came_out, hidden_path_of, holder, is_new, is_torn, name_of,
 };
 use crate::disk::Renaming;
 use crate::error::Result;
 use crate::stage::{LogSpot, LogState, new_name};
 
 /// Undoes what a commit has begun that can neither come to its end nor stay as it is.
-pub(super) fn undo(spot: &LogSpot, state: &LogState, standing: LogStanding) -> Result<()> {
-    let is_to_be_undone = match standing {
-        LogStanding::Swapped => true,
-        LogStanding::Stale => is_torn(&spot.of(), state)?,
+pub(super) fn undo(spot: &LogSpot, state: &LogState, recovery_state: RecoveryState) -> Result<()> {
+    let is_to_be_undone = match recovery_state {
+        RecoveryState::Foreign => true,
+        RecoveryState::Stale => is_torn(&spot.of(), state)?,
         _ => false,
     };
     match is_to_be_undone {
@@ -28,16 +28,16 @@ pub(super) fn undo(spot: &LogSpot, state: &LogState, standing: LogStanding) -> R
 /// somebody else has changed the container when only some had been made. His come last: until then a crash leaves what is
 /// recognised as this.
 fn take_back(spot: &LogSpot, state: &LogState) -> Result<()> {
-    let (of, mut ours, mut theirs) = (spot.of(), Vec::new(), Vec::new());
+    let (of, mut written_here, mut theirs) = (spot.of(), Vec::new(), Vec::new());
     for file in replaced(state) {
         if holder(&of, state, file)? == NameHolder::New {
             match came_out(&of, state, file)? {
                 NameHolder::Other => theirs.push(file),
-                NameHolder::Old | NameHolder::New => ours.push(file),
+                NameHolder::Old | NameHolder::New => written_here.push(file),
             }
         }
     }
-    for file in ours.into_iter().chain(theirs) {
+    for file in written_here.into_iter().chain(theirs) {
         let name = name_of(&spot.container, &file.name);
         let hidden = new_name(name);
         let (now, other) = (place(spot, name), place(spot, &hidden));

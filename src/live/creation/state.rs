@@ -4,7 +4,7 @@
 //! ordinary files that are put into it, which the container's directory shows instead of its own entries. The directory is made
 //! before the container gets its name and goes when the drafts have been packed into it, however long that takes: so a new
 //! container is found again by any later mount. Here is what a mount knows of each; [`super::drafts`] begins, and
-//! [`super::packing`] ends it.
+//! [`super::pack`] ends it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,16 +19,16 @@ use crate::source::FileId;
 
 /// Of one container.
 #[derive(Default)]
-pub(crate) struct NewState {
+pub(crate) struct CreationState {
     /// The directory of its drafts, as long as it is new.
     drafts: Mutex<Option<FileId>>,
     /// Whether there is one, for who may not wait.
     is_new: AtomicBool,
     /// Held by who packs, moves or removes it.
-    turn: Mutex<()>,
+    creating: Mutex<()>,
 }
 
-impl NewState {
+impl CreationState {
     pub(crate) fn drafts(&self) -> Option<FileId> {
         *lock(&self.drafts)
     }
@@ -53,13 +53,13 @@ impl NewState {
         self.is_new.load(Ordering::Acquire)
     }
 
-    pub(crate) fn take_turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
+    pub(crate) fn lock_creation(&self) -> MutexGuard<'_, ()> {
+        lock(&self.creating)
     }
 
     /// The same, unless somebody has it.
-    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.turn.try_lock() {
+    pub(crate) fn try_lock_creation(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.creating.try_lock() {
             Ok(turn) => Some(turn),
             Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
             Err(TryLockError::WouldBlock) => None,
@@ -77,7 +77,7 @@ pub(crate) struct NewContainers {
     /// Held shared while names and files are opened and changed, alone while drafts become a container.
     gate: RwLock<()>,
     /// Held while a directory becomes a container, or the other way round.
-    turning: Mutex<()>,
+    promoting: Mutex<()>,
     /// When packing is given up, if the mount is coming to its end.
     until: Mutex<Option<Instant>>,
 }
@@ -233,17 +233,17 @@ impl NewContainers {
     }
 
     /// Keeps drafts what they are for a moment.
-    pub(crate) fn stay(&self) -> RwLockReadGuard<'_, ()> {
+    pub(crate) fn shared(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One directory at a time.
-    pub(crate) fn turning(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turning)
+    pub(crate) fn lock_promotion(&self) -> MutexGuard<'_, ()> {
+        lock(&self.promoting)
     }
 
     /// Nobody opens or changes anything meanwhile.
-    pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+    pub(crate) fn exclusive(&self) -> RwLockWriteGuard<'_, ()> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -34,8 +34,8 @@ impl<'a> Emptied<'a> {
     }
 
     pub(super) fn add(&mut self, inode: InodeId, container: &LiveContainer) -> Result<()> {
-        let _turn = container.new.take_turn();
-        let _alone = self.tree.live.new.alone();
+        let _locked = container.new.lock_creation();
+        let _alone = self.tree.live.new.exclusive();
         self.tree.live.end_empty(inode.into(), container)?;
         self.containers.push(inode);
         Ok(())
@@ -82,12 +82,12 @@ impl Tree {
         if self.is_below_container(to.0) {
             return Err(refused("rename", &path, libc::EXDEV));
         }
-        let Some(_turn) = container.new.try_turn() else {
+        let Some(_locked) = container.new.try_lock_creation() else {
             log::info!("{}: is being packed", self.store.display(&path).display());
             return Err(refused("rename", &path, libc::EBUSY));
         };
         self.moves.let_others_through();
-        let alone = self.live.new.alone();
+        let alone = self.live.new.exclusive();
         let moving = self.moves.begin();
         if !container.new.is_new() || !is_free()? {
             return Ok(false);
@@ -177,7 +177,7 @@ impl Tree {
         let Some(container) = node.container() else {
             return Ok(());
         };
-        let _turn = container.new.take_turn();
+        let _locked = container.new.lock_creation();
         let path = self.container_path(inode)?;
         let recognised = container.known().recognised.clone();
         if container.new.is_new() || !self.live.is_pristine(&recognised, &path)? {

@@ -153,7 +153,7 @@ impl<'b> RunBuilder<'b> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(u64);
 
-pub(super) struct KeptNames {
+pub(super) struct ListingCache {
     state: Mutex<KeptRuns>,
 }
 
@@ -169,9 +169,9 @@ struct ListedDirectory {
     runs: Vec<Arc<NameRun>>,
 }
 
-impl Default for KeptNames {
+impl Default for ListingCache {
     fn default() -> Self {
-        KeptNames {
+        ListingCache {
             state: Mutex::new(KeptRuns {
                 directories: LruCache::new(DIRECTORIES),
                 weight: 0,
@@ -181,7 +181,7 @@ impl Default for KeptNames {
     }
 }
 
-impl KeptNames {
+impl ListingCache {
     /// A run to go on with from this place.
     pub(super) fn find(&self, directory: InodeId, place: Cookie) -> Option<Arc<NameRun>> {
         let mut state = self.lock();
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn who_begins_a_listing_gets_nothing_that_is_older() {
-        let kept = KeptNames::default();
+        let kept = ListingCache::default();
         let run = |weight| {
             let mut run = build(Cookie::START, RUN, &many());
             run.weight = weight;
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn those_listed_longest_ago_go_first() {
-        let kept = KeptNames::default();
+        let kept = ListingCache::default();
         let heavy = || {
             let mut run = build(Cookie::START, RUN, &many());
             run.weight = ALL / 2;

@@ -10,8 +10,8 @@
 //! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`added`]: files
 //!   beside containers that are no part of them. [`exchange`]: how new files take the names of
 //!   others. [`tidy`]: removing what was hidden.
-//! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to its end, which [`standing`]
-//!   finds out, with [`fingerprint`]s; [`found_logs`]: which logs there are; [`patched`] is for who reads through it.
+//! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to its end, which [`recovery_state`]
+//!   finds out, with [`fingerprint`]s; [`found_logs`]: which logs there are; [`redo_overlay`] is for who reads through it.
 //!
 //! The stage's frozen layer is what is committed; writing goes on above it meanwhile. Whoever asks for a commit has
 //! it publish the result at a moment of his own choosing ([`Publish`]): when nobody looks at the container's identity, and in

@@ -4,7 +4,7 @@
 //! the block: [`BlockFile::dense`], [`sparse`], [`coo`]; [`scan`] gives the entries of any of them, [`by_place`]
 //! those of a large one by their places, [`sorted`] those of several in the order of the object.
 //! Large sparse and COO blocks are passed over once and remembered by a few numbers for every 64 KiB
-//! ([`learnt`]); smaller ones are cheaper to look through again. Shared by all arrays of a container.
+//! ([`index_cache`]); smaller ones are cheaper to look through again. Shared by all arrays of a container.
 
 mod by_place;
 mod coo;

@@ -1,4 +1,5 @@
-//! Throughput of decoding and encoding 1 MiB chunks, in plain bytes: float64 with noisy low bits, byte shuffled.
+//! Throughput of decoding and encoding 1 MiB chunks, in plain bytes: float64 with noisy low bits,
+//! byte shuffled.
 //!
 //! The block sizes and splits are those that C-Blosc chooses at Bloscpack's usual settings.
 

@@ -1,9 +1,10 @@
-//! BP-128 decoding and encoding of data shaped like a BPCells count matrix: 20 million entries, 2000 per column.
+//! BP-128 decoding and encoding of data shaped like a BPCells count matrix: 20 million entries,
+//! 2000 per column.
 //!
-//! `val` is m1 of geometric counts, `index` d1z of sorted rows out of 30000, `cell` plain and `start`
-//! d1 as in fragments. Each is decoded by both decoders, block by block into a reused 256 KiB buffer
-//! (what the daemon does) and in one call into one 80 MB buffer; and encoded from such a block, by both encoders. Throughput is of
-//! decoded bytes.
+//! `val` is m1 of geometric counts, `index` d1z of sorted rows out of 30000, `cell` plain and
+//! `start` d1 as in fragments. Each is decoded by both decoders, block by block into a reused 256
+//! KiB buffer (what the daemon does) and in one call into one 80 MB buffer; and encoded from such a
+//! block, by both encoders. Throughput is of decoded bytes.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Attributes of what the mount shows: owner, mode and times, sizes and blocks, extended attributes, and
-//! the space of the file system.
+//! Attributes of what the mount shows: owner, mode and times, sizes and blocks, extended
+//! attributes, and the space of the file system.
 
 use std::fs::{File, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

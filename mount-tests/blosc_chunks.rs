@@ -1,7 +1,8 @@
-//! Blosc chunks of our encoder, read by the real library and compared with those that it makes itself.
+//! Blosc chunks of our encoder, read by the real library and compared with those that it makes
+//! itself.
 //!
-//! `oracle_blosc.py` reads and compares. The library has no Snappy. Sizes are compared where they are determined,
-//! by the version of LZ4 that both have.
+//! `oracle_blosc.py` reads and compares. The library has no Snappy. Sizes are compared where they
+//! are determined, by the version of LZ4 that both have.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Sources that change underneath: the next open shows the new content at once, a reader of the old one
-//! never gets a mixture, and nothing that happens to a source ends the daemon.
+//! Sources that change underneath: the next open shows the new content at once, a reader of the old
+//! one never gets a mixture, and nothing that happens to a source ends the daemon.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -57,8 +57,8 @@ fn content(n: usize, len: usize) -> Vec<u8> {
     vec![n as u8; len]
 }
 
-/// Writes into the same file. Clocks of file systems tick coarsely: as long as the time of change is
-/// the one from before, nobody could see a change of the same size, so it is written again.
+/// Writes into the same file. Clocks of file systems tick coarsely: as long as the time of change
+/// is the one from before, nobody could see a change of the same size, so it is written again.
 fn overwrite(path: &Path, bytes: &[u8]) {
     let before = path.metadata().unwrap().modified().unwrap();
     wait_until("the time of change has moved on", || {

@@ -1,5 +1,5 @@
-//! Damage of every kind, by a seeded generator: nothing that a file contains crashes, hangs or escapes;
-//! a bad block harms itself alone and is logged once, with its coordinates.
+//! Damage of every kind, by a seeded generator: nothing that a file contains crashes, hangs or
+//! escapes; a bad block harms itself alone and is logged once, with its coordinates.
 
 use std::fs::File;
 use std::io::Read;
@@ -256,7 +256,8 @@ fn a_bad_block_harms_no_other() {
     }
 }
 
-/// The kernel takes a short answer for the end of the file: zeros for readers, a smaller size for all.
+/// The kernel takes a short answer for the end of the file: zeros for readers, a smaller size for
+/// all.
 #[test]
 fn a_read_that_runs_into_a_bad_block_gets_no_made_up_bytes() {
     let source = scratch_directory();

@@ -224,7 +224,8 @@ fn a_killed_daemon_with_few_descriptors_loses_nothing_that_was_synced() {
     assert_committed(source.path(), &arrays, 80);
 }
 
-/// The files of what they read are closed and opened again all the time, and commits put others at their places.
+/// The files of what they read are closed and opened again all the time, and commits put others at
+/// their places.
 #[test]
 fn readers_find_the_old_or_the_new_bytes_whatever_is_closed_meanwhile() {
     let (source, arrays) = twelve();

@@ -1,5 +1,5 @@
-//! A disk that is full, of bytes or of files: errors come from the call that fails, nothing that was there
-//! is harmed, nothing hangs, and what becomes free can be used.
+//! A disk that is full, of bytes or of files: errors come from the call that fails, nothing that
+//! was there is harmed, nothing hangs, and what becomes free can be used.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -159,8 +159,8 @@ fn closing_an_unlinked_file_frees_its_space() {
     on_small_disks(SIZE, space_of_unlinked_files);
 }
 
-/// The kernel takes what is written to a mapping before anybody knows whether there is space; whoever
-/// asks for it to be stored is told.
+/// The kernel takes what is written to a mapping before anybody knows whether there is space;
+/// whoever asks for it to be stored is told.
 #[test]
 fn a_mapping_that_finds_no_space_is_told_when_it_is_synced() {
     if !is_root("a small file system") {

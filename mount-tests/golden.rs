@@ -1,8 +1,9 @@
 //! The golden corpora: every array of every good container with its known hash, every damaged one
 //! refused where it is damaged and nowhere else.
 //!
-//! Beside these tests lies a part of each corpus that shows each of its corners once; the whole lies
-//! beside the clone where the project is developed, and nowhere else. `harness::judge` judges a case.
+//! Beside these tests lies a part of each corpus that shows each of its corners once; the whole
+//! lies beside the clone where the project is developed, and nowhere else. `harness::judge` judges
+//! a case.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! HDF5 files as directories: groups, attributes, links, what leads out of the file, and files that change.
+//! HDF5 files as directories: groups, attributes, links, what leads out of the file, and files that
+//! change.
 //!
 //! `write_hdf5.py` writes them with h5py. What datasets hold is tested in `hdf5_content.rs`.
 

@@ -1,5 +1,5 @@
-//! The daemon is killed while programs hold directories of the mount and the kernel is told to forget names in
-//! them: nobody waits for it afterwards, and nothing of it is left.
+//! The daemon is killed while programs hold directories of the mount and the kernel is told to
+//! forget names in them: nobody waits for it afterwards, and nothing of it is left.
 
 use std::fs::File;
 use std::io;
@@ -77,7 +77,8 @@ impl Load {
     }
 }
 
-/// Another version of a container, made by somebody else: the kernel is told to forget the entries of the one before.
+/// Another version of a container, made by somebody else: the kernel is told to forget the entries
+/// of the one before.
 fn replace(stored: &Path, times: usize) -> io::Result<()> {
     let new = stored.with_extension("new");
     Bloscpack::default().write(&new, &vec![times as u8; 1 + times % 100]);

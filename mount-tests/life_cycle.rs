@@ -1,5 +1,5 @@
-//! A mount from start to end: exit status and message of every way to begin and to end, what signals do,
-//! and what is left when somebody kills the daemon.
+//! A mount from start to end: exit status and message of every way to begin and to end, what
+//! signals do, and what is left when somebody kills the daemon.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -49,7 +49,8 @@ impl Lister {
     }
 }
 
-/// Lets 40 programs list, in turn and each from a moment of its own, with a change before each round.
+/// Lets 40 programs list, in turn and each from a moment of its own, with a change before each
+/// round.
 fn list_while(directory: &Path, mut change: impl FnMut(usize)) -> Vec<Lister> {
     let mut listers: Vec<Lister> = Vec::new();
     let mut round = 0;

@@ -1,7 +1,8 @@
 //! What only a real mount or a second process can prove: one module per concern.
 //!
-//! Every test starts its own daemon on its own directories, so they run side by side. Containers come
-//! from the golden corpus (`golden/`) or are written here with known content from seeded generators.
+//! Every test starts its own daemon on its own directories, so they run side by side. Containers
+//! come from the golden corpus (`golden/`) or are written here with known content from seeded
+//! generators.
 
 mod attributes;
 mod blosc_chunks;

@@ -1,5 +1,5 @@
-//! Ten thousand containers in one directory: mounting reads none, listing recognises them by their first
-//! bytes, walking through all of them works, and descriptors stay bounded.
+//! Ten thousand containers in one directory: mounting reads none, listing recognises them by their
+//! first bytes, walking through all of them works, and descriptors stay bounded.
 
 use std::path::Path;
 use std::process::Command;

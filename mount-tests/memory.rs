@@ -1,6 +1,7 @@
-//! The memory bound: whatever is read, and whatever a file claims, the daemon's peak stays below its cache
-//! plus 64 MiB.
+//! The memory bound: whatever is read, and whatever a file claims, the daemon's peak stays below
+//! its cache plus 64 MiB.
 
+mod unordered;
 mod writing;
 
 use std::fs::File;
@@ -13,6 +14,8 @@ use crate::harness::reads::{assert_content, assert_same, open_direct, walk};
 use crate::harness::seeded::Seeded;
 use crate::harness::writers::{Bloscpack, Matrix, Packing};
 use crate::harness::{copy_directory, golden, scratch_directory};
+
+use unordered::{cell_without_order, write_without_order};
 
 const CACHE: u64 = 16 << 20;
 const BESIDE: u64 = 64 << 20;
@@ -164,7 +167,8 @@ fn claims_of_gigabytes_cost_no_memory() {
     assert_bounded(&mounted, 0);
 }
 
-/// A mount of every container of the corpora and of one whose bytes are known, and the files of all.
+/// A mount of every container of the corpora and of one whose bytes are known, and the files of
+/// all.
 fn mounted_corpora(source: &Path) -> (Mounted, Vec<PathBuf>, Vec<u8>) {
     for format in ["bpcells", "bloscpack", "binsparse", "daphne"] {
         let sources = golden(format).join("sources");
@@ -189,7 +193,8 @@ fn read_by_four(files: &[PathBuf]) {
     });
 }
 
-/// Every container of the corpora, by four readers with a small cache; what is read afterwards is right.
+/// Every container of the corpora, by four readers with a small cache; what is read afterwards is
+/// right.
 #[test]
 fn all_formats_are_read_within_the_bound() {
     let source = scratch_directory();
@@ -200,7 +205,8 @@ fn all_formats_are_read_within_the_bound() {
     assert_same(&path, &std::fs::read(&path).unwrap(), &known);
 }
 
-/// The same with less and less address space: reads may fail, the daemon may not, and with memory all is right again.
+/// The same with less and less address space: reads may fail, the daemon may not, and with memory
+/// all is right again.
 #[test]
 fn all_formats_are_read_where_memory_is_refused() {
     let source = scratch_directory();
@@ -404,62 +410,8 @@ fn read_some(path: &Path) {
     }
 }
 
-/// Every sixteenth cell has an entry in [`write_without_order`].
-fn cell_without_order(place: u64) -> u8 {
-    match place % 16 {
-        0 => place as u8 | 1,
-        _ => 0,
-    }
-}
-
-/// A matrix of `2^rows` x `2^cols` cells of one byte, in a COO block whose entries have no order.
-fn write_without_order(path: &Path, rows: u32, cols: u32) {
-    use std::io::Write;
-    let (height, width) = (1u32 << rows, 1u32 << cols);
-    let mut file = std::io::BufWriter::new(File::create(path).unwrap());
-    let sizes = [height, 0, width, 0].map(u32::to_le_bytes);
-    let head = [&[1, 1][..], sizes.as_flattened(), &[1], &[0; 16]].concat();
-    file.write_all(&head).unwrap();
-    let block = [height, width].map(u32::to_le_bytes);
-    file.write_all(block.as_flattened()).unwrap();
-    file.write_all(&[3, 1]).unwrap();
-    let entries = 1u64 << (rows + cols - 4);
-    file.write_all(&(entries as u32).to_le_bytes()).unwrap();
-    for n in 0..entries {
-        let place = n.wrapping_mul(0x9e37_79b1) % entries * 16;
-        let entry = [(place >> cols) as u32, place as u32 % width].map(u32::to_le_bytes);
-        file.write_all(entry.as_flattened()).unwrap();
-        file.write_all(&[cell_without_order(place)]).unwrap();
-    }
-    file.into_inner().unwrap();
-}
-
-/// Sorted entries of a block are kept for the reads that follow, in memory that is charged.
-#[test]
-fn entries_in_no_order_are_read_within_the_bound() {
-    use std::os::unix::fs::FileExt;
-    let source = scratch_directory();
-    write_without_order(&source.path().join("x.dbdf"), 13, 14);
-    let mounted = Mounted::new(source.path(), &["cache=16M"]);
-    std::thread::scope(|scope| {
-        for reader in 0..4 {
-            let path = mounted.join("x.dbdf/values");
-            scope.spawn(move || {
-                let file = open_direct(&path).unwrap();
-                let mut buffer = memmap2::MmapMut::map_anon(4096).unwrap();
-                for step in 0..3u64 {
-                    let at = ((step * 4 + reader) % 8) << 24;
-                    file.read_exact_at(&mut buffer, at).unwrap();
-                    let expected: Vec<u8> = (at..).take(4096).map(cell_without_order).collect();
-                    assert_same(&path, &buffer, &expected);
-                }
-            });
-        }
-    });
-    assert_bounded(&mounted, 0);
-}
-
-/// What a file asks to be kept of it is more than the cache has: that file is refused, and no other.
+/// What a file asks to be kept of it is more than the cache has: that file is refused, and no
+/// other.
 #[test]
 fn tables_that_do_not_fit_fail_the_open_and_not_the_daemon() {
     let source = scratch_directory();

@@ -1,5 +1,6 @@
-//! A writable mount against a model, which is a plain directory: random operations are done to both, and
-//! whatever can be seen of them is compared after every one; so is the source behind the mount.
+//! A writable mount against a model, which is a plain directory: random operations are done to
+//! both, and whatever can be seen of them is compared after every one; so is the source behind the
+//! mount.
 
 mod generator;
 mod operation;
@@ -72,7 +73,8 @@ impl Model {
         self.compare("the mount", self.shown.root());
     }
 
-    /// Does one thing to the source and to the reference; the mount must show it when the kernel asks again.
+    /// Does one thing to the source and to the reference; the mount must show it when the kernel
+    /// asks again.
     fn foreign_step(&mut self) {
         let operation = self.generator.foreign(&self.now);
         let before = self.now.clone();
@@ -91,7 +93,8 @@ impl Model {
         });
     }
 
-    /// The kernel may believe for a second in what was there before. This asks nobody but the kernel.
+    /// The kernel may believe for a second in what was there before. This asks nobody but the
+    /// kernel.
     fn names_agree(&self, before: &Snapshot) -> bool {
         let only_look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let look = |root: &Path, path: &Path, flags: OFlags| {

@@ -1,4 +1,5 @@
-//! Names and inodes: files of several names, and what others move in the source while it is mounted.
+//! Names and inodes: files of several names, and what others move in the source while it is
+//! mounted.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -91,7 +92,8 @@ fn a_name_that_goes_to_another_file_is_never_opened_as_the_old_one() {
     }
 }
 
-/// Who stands in a container whose directory was replaced does not get the other directory's container.
+/// Who stands in a container whose directory was replaced does not get the other directory's
+/// container.
 #[test]
 fn a_container_in_a_directory_that_was_replaced_is_not_mistaken() {
     let source = scratch_directory();

@@ -1,6 +1,8 @@
-//! What is whole and cannot be shown is no damage: it is named, an error for who reads it, and nothing else.
+//! What is whole and cannot be shown is no damage: it is named, an error for who reads it, and
+//! nothing else.
 //!
-//! `write_hdf5.py whole` writes a file with datasets of that kind, and containers that need one or do not.
+//! `write_hdf5.py whole` writes a file with datasets of that kind, and containers that need one or
+//! do not.
 
 use std::path::{Path, PathBuf};
 
@@ -55,7 +57,8 @@ fn it_is_named_and_an_error_for_its_readers_alone() {
     assert_content(&file.join("sound"), &numbers);
 }
 
-/// Strings have no size before they are read: what cannot be read must not take its container with it.
+/// Strings have no size before they are read: what cannot be read must not take its container with
+/// it.
 #[test]
 fn strings_are_an_error_for_their_readers_alone() {
     let written = Written::new("whole_strings");
@@ -163,7 +166,8 @@ fn a_container_that_needs_it_is_at_fault() {
     );
 }
 
-/// What is whole and has a name has an entry, and what is known of it is told; a link to nothing has none.
+/// What is whole and has a name has an entry, and what is known of it is told; a link to nothing
+/// has none.
 #[test]
 fn whatever_is_whole_has_an_entry_and_keeps_its_attributes() {
     let written = Written::new("odd");

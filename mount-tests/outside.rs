@@ -22,7 +22,8 @@ use crate::harness::{is_root, scratch_directory};
 fn mounted_without_openat2(source: &Path, mountpoint: &Path) -> Mounted {
     let mut command = Command::new(ARRAYFS);
     command.arg("mount").args([source, mountpoint]);
-    // SAFETY: what runs between fork and exec makes two system calls and touches no memory but its own.
+    // SAFETY: what runs between fork and exec makes two system calls and touches no memory but its
+    // own.
     unsafe { command.pre_exec(forget_openat2) };
     run(&mut command).success();
     Mounted::adopt(mountpoint)

@@ -1,5 +1,5 @@
-//! Commands that are given a path in a mount: it means the container or array that lies there, as it is shown there. And
-//! `CONTAINER/ARRAY`, wherever a container or an array is taken.
+//! Commands that are given a path in a mount: it means the container or array that lies there, as
+//! it is shown there. And `CONTAINER/ARRAY`, wherever a container or an array is taken.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -1,5 +1,5 @@
-//! Who may see what: nobody else without `allow_other`, exactly what the mode bits permit with it, and
-//! `uid`, `gid`, `umask` as they are given. The other user is number 65534 in a child process.
+//! Who may see what: nobody else without `allow_other`, exactly what the mode bits permit with it,
+//! and `uid`, `gid`, `umask` as they are given. The other user is number 65534 in a child process.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

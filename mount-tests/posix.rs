@@ -1,5 +1,5 @@
-//! Test suites of others in a writable mount: pjdfstest, which knows what POSIX asks of a file system, and
-//! fsx, which reads and writes one file in every way and compares.
+//! Test suites of others in a writable mount: pjdfstest, which knows what POSIX asks of a file
+//! system, and fsx, which reads and writes one file in every way and compares.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -59,8 +59,9 @@ fn pjdfstest(program: &Path, directory: &Path, elsewhere: Option<&Path>) -> Case
     cases(&run(&mut command))
 }
 
-/// The C library knows how many names a file may have by the kind of file system, and of FUSE it knows
-/// nothing: skipped in every FUSE mount. `a_file_gets_as_many_names_as_in_the_source` is in its place.
+/// The C library knows how many names a file may have by the kind of file system, and of FUSE it
+/// knows nothing: skipped in every FUSE mount. `a_file_gets_as_many_names_as_in_the_source` is in
+/// its place.
 const SKIPPED: [&str; 1] = ["link::link_count_max"];
 
 /// Every case that passes in the source passes in the mount, and none fails there.
@@ -181,7 +182,8 @@ fn a_file_gets_as_many_names_as_in_the_source() {
     std::fs::hard_link(place.join("name-2"), place.join("name-1")).unwrap();
 }
 
-/// Runs fsx with so many seeds, those of the run, each on a file of its own; says which failed, and how.
+/// Runs fsx with so many seeds, those of the run, each on a file of its own; says which failed, and
+/// how.
 pub fn fsx(
     program: &Path,
     seeds: u64,

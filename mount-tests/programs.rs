@@ -1,5 +1,5 @@
-//! Programs that people use every day, in a plain directory and in a writable mount: what they write is
-//! whole, and they see nothing strange.
+//! Programs that people use every day, in a plain directory and in a writable mount: what they
+//! write is whole, and they see nothing strange.
 
 mod archives;
 mod builds;

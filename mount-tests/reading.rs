@@ -1,5 +1,6 @@
-//! Every way to read gives the same bytes: in sequence, at random, mapped, in parallel, past the page
-//! cache, with `-o direct_io`, over the end. For both formats, packed and stored, and for the views.
+//! Every way to read gives the same bytes: in sequence, at random, mapped, in parallel, past the
+//! page cache, with `-o direct_io`, over the end. For both formats, packed and stored, and for the
+//! views.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -189,7 +190,8 @@ fn many_readers_of_one_file_all_get_its_bytes() {
                 let path = &path;
                 scope.spawn(move || {
                     let mut random = Seeded::new(reader);
-                    // Half of them past the page cache, so that the daemon is asked again and again.
+                    // Half of them past the page cache, so that the daemon is asked again and
+                    // again.
                     let file = match reader % 2 {
                         0 => File::open(path).unwrap(),
                         _ => open_direct(path).unwrap(),

@@ -1,4 +1,5 @@
-//! Entries whose names go to others, or go: what open files, sizes, listings and permissions are then.
+//! Entries whose names go to others, or go: what open files, sizes, listings and permissions are
+//! then.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};

@@ -1,4 +1,5 @@
-//! What commands ask of a daemon, by a path in its mount or in its source: to commit, to discard, to look again.
+//! What commands ask of a daemon, by a path in its mount or in its source: to commit, to discard,
+//! to look again.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Containers of whose files a new one could not have all: a group that the daemon's user is not in, an owner whose times he
-//! cannot set. They are changed in place.
+//! Containers of whose files a new one could not have all: a group that the daemon's user is not
+//! in, an owner whose times he cannot set. They are changed in place.
 
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
@@ -26,8 +26,8 @@ fn files(directory: &Path) -> Vec<(String, u64, u32, u32)> {
     files
 }
 
-/// In a mount name space of its own, where `/dev/fuse` is open to everybody as on a desktop. `$1`: the source, `$2`: the
-/// mountpoint.
+/// In a mount name space of its own, where `/dev/fuse` is open to everybody as on a desktop. `$1`:
+/// the source, `$2`: the mountpoint.
 fn in_a_mount(script: &str, source: &Path) -> String {
     let mountpoint = scratch_directory();
     chown(mountpoint.path(), Some(OTHER), Some(OTHER)).unwrap();

@@ -1,5 +1,5 @@
-//! The architecture of `docs/design.md`, kept by reading the sources: who may use whom, and what a file
-//! looks like.
+//! The architecture of `docs/design.md`, kept by reading the sources: who may use whom, and what a
+//! file looks like.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -141,7 +141,8 @@ fn definitions_of_types_are_recognised() {
     assert!(file.is_module_at(&modules[0]) && !file.is_module_at(&modules[1]));
 }
 
-/// Asserts that the files of a directory, but for those of tests, use nothing of the crate but these modules.
+/// Asserts that the files of a directory, but for those of tests, use nothing of the crate but
+/// these modules.
 fn assert_uses_only(directory: &str, allowed: &[&str]) {
     let files = sources(&format!("src/{directory}"));
     let only_for_tests: Vec<PathBuf> = files.iter().flat_map(SourceFile::test_modules).collect();
@@ -287,8 +288,8 @@ fn only_the_kernel_module_knows_fuser() {
     assert!(knows > 1, "the words are still those that are looked for");
 }
 
-/// Asserts that files of `src` which `may_not` picks have none of these words in their code, that some
-/// were picked, and that somebody else has one.
+/// Asserts that files of `src` which `may_not` picks have none of these words in their code, that
+/// some were picked, and that somebody else has one.
 fn assert_names_none(words: &[&str], may_not: impl Fn(&Path) -> bool) {
     let (mut picked, mut named) = (0, 0);
     for file in sources("src") {

@@ -10,7 +10,8 @@ use crate::harness::places::places;
 use crate::harness::process::{ARRAYFS, Ran, has_ended, run, send};
 use crate::harness::{PATIENCE, is_root, scratch_directory, wait_until};
 
-/// Runs arrayfs in a mount namespace of its own, whose `/dev` is this directory and what a daemon needs.
+/// Runs arrayfs in a mount namespace of its own, whose `/dev` is this directory and what a daemon
+/// needs.
 fn with_dev(dev: &Path, arguments: &[&Path]) -> Ran {
     let script = r#"
         set -e

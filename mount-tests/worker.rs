@@ -1,9 +1,9 @@
-//! The process that runs libhdf5: killed at work, one that always dies, hangs, eats memory or answers
-//! nonsense. The mount serves everything else meanwhile, says what was wrong, and recovers.
+//! The process that runs libhdf5: killed at work, one that always dies, hangs, eats memory or
+//! answers nonsense. The mount serves everything else meanwhile, says what was wrong, and recovers.
 //!
-//! Bad workers are shell scripts, named in the mount's environment. They get a socket as standard input
-//! and run the real program, once they are told to be good. A worker may not write to files, so all that
-//! a script can tell is the name of a file that it makes.
+//! Bad workers are shell scripts, named in the mount's environment. They get a socket as standard
+//! input and run the real program, once they are told to be good. A worker may not write to files,
+//! so all that a script can tell is the name of a file that it makes.
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;

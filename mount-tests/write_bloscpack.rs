@@ -1,4 +1,5 @@
-//! Arrays that are written through a mount: what is shown meanwhile, and what the container holds afterwards.
+//! Arrays that are written through a mount: what is shown meanwhile, and what the container holds
+//! afterwards.
 
 mod added;
 mod attributes;
@@ -32,7 +33,8 @@ use crate::harness::process::{Ran, arrayfs, run};
 use crate::harness::writers::{Bloscpack, Packing};
 use crate::harness::{scratch_directory, wait_until};
 
-/// Makes two tests of each scenario, one for each way of committing: `replaced::NAME` and `in_place::NAME`.
+/// Makes two tests of each scenario, one for each way of committing: `replaced::NAME` and
+/// `in_place::NAME`.
 macro_rules! both_ways {
     ($($name:ident),+ $(,)?) => {
         mod replaced {
@@ -66,8 +68,9 @@ fn container(place: &Place, name: &str, plain: &[u8]) {
     some_chunks.write(&place.stored(name), plain);
 }
 
-/// What the container holds, as soon as it is committed: at the close that a test makes, unless another test has started a
-/// program meanwhile. For such a program closes its copy of the handle first, and then it is the release that commits.
+/// What the container holds, as soon as it is committed: at the close that a test makes, unless
+/// another test has started a program meanwhile. For such a program closes its copy of the handle
+/// first, and then it is the release that commits.
 #[track_caller]
 fn assert_stored(container: &Path, expected: &[u8]) {
     let what = format!("{} holds what was written", container.display());

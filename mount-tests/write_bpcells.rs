@@ -1,5 +1,6 @@
-//! BPCells directories that are written through a mount: what is shown while their arrays do not fit together yet, what the
-//! directory holds as soon as they do, and what survives whatever comes between.
+//! BPCells directories that are written through a mount: what is shown while their arrays do not
+//! fit together yet, what the directory holds as soon as they do, and what survives whatever comes
+//! between.
 
 mod beside;
 mod derived;
@@ -34,7 +35,8 @@ use raw::{Raw, is_text};
 /// What the files of the mount that belong to it have in their names.
 const OURS: &[u8] = b".arrayfs-";
 
-/// Of the corpus: it has row numbers beyond its rows, which no reader minds. It is shown, and cannot be committed.
+/// Of the corpus: it has row numbers beyond its rows, which no reader minds. It is shown, and
+/// cannot be committed.
 const NOT_CONSISTENT: &str = "m-d1z-bits";
 
 /// Asks the oracle about pairs of paths; it must be content with all.
@@ -80,7 +82,8 @@ fn encode(containers: &[(PathBuf, &Raw)]) {
     oracle("encode", &pairs);
 }
 
-/// Containers hold these arrays, stored by the letter of the format, and `verify` finds nothing either.
+/// Containers hold these arrays, stored by the letter of the format, and `verify` finds nothing
+/// either.
 #[track_caller]
 fn judge(containers: &[(PathBuf, &Raw)]) {
     let written = written_raw(containers.iter().map(|(_, raw)| *raw));
@@ -100,8 +103,8 @@ fn place_with<'a>(containers: &[(&str, &'a Raw)]) -> Place {
     Place::over(source, &[])
 }
 
-/// What the container holds, as soon as it is committed: at the close that a test makes, unless another test has started a
-/// program meanwhile (see `write_bloscpack::assert_stored`).
+/// What the container holds, as soon as it is committed: at the close that a test makes, unless
+/// another test has started a program meanwhile (see `write_bloscpack::assert_stored`).
 #[track_caller]
 fn assert_stored(container: &Path, expected: &Raw) {
     wait_stored(container, expected);
@@ -148,7 +151,8 @@ fn holds(container: &Path, expected: &Raw) -> bool {
     })
 }
 
-/// Inode numbers and contents of the files that lie in a container's directory, but for those of the mount.
+/// Inode numbers and contents of the files that lie in a container's directory, but for those of
+/// the mount.
 fn members(container: &Path) -> BTreeMap<OsString, (u64, Vec<u8>)> {
     let member = |name: OsString| {
         let path = container.join(&name);

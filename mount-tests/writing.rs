@@ -1,5 +1,5 @@
-//! What a writable mount does with ordinary files and directories, as their own file system does it, and
-//! what it does with containers.
+//! What a writable mount does with ordinary files and directories, as their own file system does
+//! it, and what it does with containers.
 
 mod arrays;
 mod containers;

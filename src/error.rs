@@ -1,8 +1,8 @@
 //! What can go wrong, as data: every error carries where it happened and what was expected, so that
 //! one log line, one line of `error.txt` and one line of `verify` say the same thing.
 //!
-//! Raised by `source`, `codec` users in `container`, and `tree`; turned into an errno and a log level
-//! in one place, `kernel::errno`.
+//! Raised by `source`, `codec` users in `container`, and `tree`; turned into an errno and a log
+//! level in one place, `kernel::errno`.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,8 @@ use std::time::Duration;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of arrayfs. Cloneable: one failed decode is delivered to every reader that waits for it.
+/// An error of arrayfs. Cloneable: one failed decode is delivered to every reader that waits for
+/// it.
 #[derive(Debug, Clone)]
 pub enum Error {
     /// The stored bytes break a rule of their format.
@@ -58,7 +59,8 @@ pub enum Error {
 pub struct Fault {
     pub container: Option<PathBuf>,
     pub array: Option<String>,
-    /// Number of the block in its array, counted by the format (a chunk, for formats that have them).
+    /// Number of the block in its array, counted by the format (a chunk, for formats that have
+    /// them).
     pub block: Option<u64>,
     /// The stored file inside a container that is a directory.
     pub file: Option<String>,
@@ -67,7 +69,8 @@ pub struct Fault {
     pub what: String,
     pub expected: Option<String>,
     pub found: Option<String>,
-    /// It may be gone when it is tried again after this time: a process that failed may do better then.
+    /// It may be gone when it is tried again after this time: a process that failed may do better
+    /// then.
     pub passing: Option<Duration>,
 }
 
@@ -213,7 +216,8 @@ impl Error {
         }
     }
 
-    /// Says of which array it speaks, if it does not yet, and in which group that array's container lies.
+    /// Says of which array it speaks, if it does not yet, and in which group that array's container
+    /// lies.
     pub fn of_array(self, group: &str, array: &str) -> Self {
         match self {
             Error::NotShown(mut not) => {

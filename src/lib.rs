@@ -1,10 +1,12 @@
 //! arrayfs mounts compressed array containers and shows each as a directory of raw, decoded arrays.
 //!
-//! The modules in the order of the way of a read: the kernel's request enters at [`kernel`], finds its
-//! node in the [`tree`], whose container was opened by [`container`]; [`array`] turns the byte range into
-//! blocks, [`cache`] has them or lets a [`codec`] decode what [`source`] fetched, and the reply goes back.
+//! The modules in the order of the way of a read: the kernel's request enters at [`kernel`], finds
+//! its node in the [`tree`], whose container was opened by [`container`]; [`array`] turns the byte
+//! range into blocks, [`cache`] has them or lets a [`codec`] decode what [`source`] fetched, and
+//! the reply goes back.
 //!
-//! Public is what the program, the benchmarks and the tests need, and nothing else: so what nobody uses shows.
+//! Public is what the program, the benchmarks and the tests need, and nothing else: so what nobody
+//! uses shows.
 
 mod array;
 mod cache;

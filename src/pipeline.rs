@@ -1,13 +1,14 @@
 //! Work on several threads whose results are taken in order.
 //!
-//! Every thread has a space (buffers) of its own and works on every n-th job; a result lies in the space until it has been
-//! taken. So memory is what the spaces take, and nothing overtakes anything. Used by the formats' recipes for chunks, and by
-//! encoders for the blocks of a large one.
+//! Every thread has a space (buffers) of its own and works on every n-th job; a result lies in the
+//! space until it has been taken. So memory is what the spaces take, and nothing overtakes
+//! anything. Used by the formats' recipes for chunks, and by encoders for the blocks of a large
+//! one.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Runs `make` on the numbers below `jobs`, one thread for each of `spaces`, of which there is one at least, and `take` on
-/// the results, in order, on this thread. The first error ends it.
+/// Runs `make` on the numbers below `jobs`, one thread for each of `spaces`, of which there is one
+/// at least, and `take` on the results, in order, on this thread. The first error ends it.
 pub fn in_order<S: Send, R: Send, E: Send>(
     mut spaces: Vec<S>,
     jobs: usize,

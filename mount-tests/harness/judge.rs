@@ -1,5 +1,5 @@
-//! The judgement of one case of a golden corpus, as it is shown by a mount and by `arrayfs verify`: the
-//! rules of the project's `check_golden.py`, to the letter.
+//! The judgement of one case of a golden corpus, as it is shown by a mount and by `arrayfs verify`:
+//! the rules of the project's `check_golden.py`, to the letter.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! The ground that every test stands on: mounts that leave nothing behind, programs with a deadline,
-//! containers with known content, exact reads.
+//! The ground that every test stands on: mounts that leave nothing behind, programs with a
+//! deadline, containers with known content, exact reads.
 
 pub mod depth;
 pub mod judge;
@@ -46,7 +46,8 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Runs `work` in a thread and panics when it does not end in time; a panic of the work is passed on.
+/// Runs `work` in a thread and panics when it does not end in time; a panic of the work is passed
+/// on.
 pub fn within_patience<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> T + Send + 'static,

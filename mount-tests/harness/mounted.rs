@@ -1,5 +1,5 @@
-//! A mount that lives as long as its value: made with `arrayfs mount`, ended with `arrayfs umount`, and
-//! checked to have left nothing behind.
+//! A mount that lives as long as its value: made with `arrayfs mount`, ended with `arrayfs umount`,
+//! and checked to have left nothing behind.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -15,8 +15,8 @@ use tempfile::TempDir;
 use super::process::{ARRAYFS, arrayfs, has_ended, run};
 use super::{PATIENCE, scratch_directory, wait_until};
 
-/// `ro` or `rw`: how a run mounts where a test says nothing. `scripts/test.sh` tries both; unset, the
-/// program decides.
+/// `ro` or `rw`: how a run mounts where a test says nothing. `scripts/test.sh` tries both; unset,
+/// the program decides.
 const MODE: &str = "ARRAYFS_TEST_MODE";
 
 pub struct Mounted {
@@ -133,7 +133,8 @@ impl Mounted {
             };
             !failure.contains("is in use")
         });
-        // Somebody else on this machine made a mount name space meanwhile (a test that uses unshare).
+        // Somebody else on this machine made a mount name space meanwhile (a test that uses
+        // unshare).
         if failure.contains("another mount namespace") {
             wait_until("the copy of the mount is gone", || has_ended(self.daemon));
             failure.clear();
@@ -171,7 +172,8 @@ impl Mounted {
     }
 }
 
-/// What `arrayfs umount` says beside what stays staged: for that it ends with 1, and unmounts all the same.
+/// What `arrayfs umount` says beside what stays staged: for that it ends with 1, and unmounts all
+/// the same.
 fn without_staged(said: &str) -> String {
     let lines = said.lines();
     let others = lines.filter(|line| !line.contains(": stays staged: "));

@@ -1,5 +1,5 @@
-//! Where a scenario works: a plain directory, or a writable mount over one. What holds in the first must
-//! hold in the second.
+//! Where a scenario works: a plain directory, or a writable mount over one. What holds in the first
+//! must hold in the second.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -57,8 +57,9 @@ pub fn arrayfs<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
     run(Command::new(ARRAYFS).args(arguments))
 }
 
-/// Puts a copy of a program where everybody may start it (not below root's home). Another process writes it: while one
-/// that this process starts elsewhere has inherited a file that is being written, nobody can run that file.
+/// Puts a copy of a program where everybody may start it (not below root's home). Another process
+/// writes it: while one that this process starts elsewhere has inherited a file that is being
+/// written, nobody can run that file.
 pub fn install(program: &Path, to: &Path) {
     let mut copy = Command::new("install");
     run(copy.args(["-m", "755"]).args([program, to])).success();
@@ -74,9 +75,10 @@ pub fn install_script(text: &str, to: &Path) {
 /// Held by who starts a program, until it is started.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// As long as this lives no test starts a program. For tests that open an array for writing and look at what is stored before they
-/// close it: a program that another test starts has a copy of every open file, for a moment, and its end of it is a close,
-/// which commits. To be taken before the file is opened. Who has it starts no program either.
+/// As long as this lives no test starts a program. For tests that open an array for writing and
+/// look at what is stored before they close it: a program that another test starts has a copy of
+/// every open file, for a moment, and its end of it is a close, which commits. To be taken before
+/// the file is opened. Who has it starts no program either.
 pub fn nobody_starts() -> RwLockWriteGuard<'static, ()> {
     STARTING.write().unwrap_or_else(PoisonError::into_inner)
 }

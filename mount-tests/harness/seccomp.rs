@@ -7,8 +7,8 @@ use std::io;
 /// The same number on every architecture, as all system calls of that time and later.
 const OPENAT2: u32 = 437;
 
-/// From now on the kernel answers this thread, and what it starts, that there is no `openat2`. Cannot be
-/// taken back. Allocates nothing, so it may be called between fork and exec.
+/// From now on the kernel answers this thread, and what it starts, that there is no `openat2`.
+/// Cannot be taken back. Allocates nothing, so it may be called between fork and exec.
 pub(crate) fn forget_openat2() -> io::Result<()> {
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;

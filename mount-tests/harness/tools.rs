@@ -1,5 +1,6 @@
-//! Programs of others that tests use: those of the system, and those that `scripts/install.sh` puts into
-//! `target/tools`. A test whose program is missing says so and passes; `scripts/test.sh` has them all.
+//! Programs of others that tests use: those of the system, and those that `scripts/install.sh` puts
+//! into `target/tools`. A test whose program is missing says so and passes; `scripts/test.sh` has
+//! them all.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

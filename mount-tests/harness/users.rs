@@ -7,7 +7,8 @@ pub const OTHER: u32 = 65534;
 /// Another one.
 pub const THIRD: u32 = 65533;
 
-/// Does `work` as this user and the group of the same number, in a thread: the kernel knows users by thread.
+/// Does `work` as this user and the group of the same number, in a thread: the kernel knows users
+/// by thread.
 pub fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
     as_user_in_groups(user, &[user], work)
 }

@@ -1,5 +1,5 @@
-//! Writers of containers with known content: BPCells matrices as BPCells stores them, Bloscpack files
-//! by the letter of the format.
+//! Writers of containers with known content: BPCells matrices as BPCells stores them, Bloscpack
+//! files by the letter of the format.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! A small C project: compiled, linked, run from where it lies, compiled again when a header changes.
+//! A small C project: compiled, linked, run from where it lies, compiled again when a header
+//! changes.
 
 use std::path::Path;
 

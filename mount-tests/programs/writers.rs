@@ -1,5 +1,5 @@
-//! Writers of containers: they create, close and reopen what they write, which stays an ordinary file for
-//! the life of the mount; the next mount shows a container.
+//! Writers of containers: they create, close and reopen what they write, which stays an ordinary
+//! file for the life of the mount; the next mount shows a container.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Files that are put into the directory of a container which is one file: they are files like any other.
+//! Files that are put into the directory of a container which is one file: they are files like any
+//! other.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
-//! What else a container file has (owner, mode, other names, attributes, rights) is what it was after a commit.
+//! What else a container file has (owner, mode, other names, attributes, rights) is what it was
+//! after a commit.
 
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};

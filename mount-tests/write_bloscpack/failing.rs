@@ -1,5 +1,5 @@
-//! A full disk while arrays are written: whoever writes, syncs or closes is told, what was stored before is whole, and as
-//! soon as there is room everything goes on.
+//! A full disk while arrays are written: whoever writes, syncs or closes is told, what was stored
+//! before is whole, and as soon as there is room everything goes on.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

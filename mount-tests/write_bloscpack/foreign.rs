@@ -1,5 +1,5 @@
-//! Somebody else changes or replaces the container while something is staged: it is not overwritten, and whoever syncs or
-//! closes is told.
+//! Somebody else changes or replaces the container while something is staged: it is not
+//! overwritten, and whoever syncs or closes is told.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,5 +1,5 @@
-//! The daemon is killed while arrays are written: the next mount finds what was there before or what was written, what was
-//! synced in any case, and clears away what was left.
+//! The daemon is killed while arrays are written: the next mount finds what was there before or
+//! what was written, what was synced in any case, and clears away what was left.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -30,7 +30,8 @@ fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks(8).map(number).collect()
 }
 
-/// Writes one number after another over the whole array, until the daemon is gone. Says how far that was synced.
+/// Writes one number after another over the whole array, until the daemon is gone. Says how far
+/// that was synced.
 fn write_on(path: &Path, from: u64, begun: &AtomicU64) -> u64 {
     let mut synced = from;
     loop {

@@ -1,4 +1,5 @@
-//! A log that the release before this one has left when it was killed: in the middle of changing a file in place.
+//! A log that the release before this one has left when it was killed: in the middle of changing a
+//! file in place.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -12,7 +13,8 @@ use crate::harness::reads::assert_content;
 use crate::harness::scratch_directory;
 use crate::harness::writers::{Bloscpack, Packing};
 
-/// As that release wrote it (version 2), sealed and synced: bytes of an array, and what the file is to be made of.
+/// As that release wrote it (version 2), sealed and synced: bytes of an array, and what the file is
+/// to be made of.
 const LOG: &str = "7aa50100230000009f886f43f4007af4e6136b648479663d0000000000000000\
     0205782e626c7009626c6f73637061636b0100c0018084dfe00b000104646174\
     61800100000000007aa50300680000005a4367ee3e4a700fe7136b648479663d\

@@ -1,4 +1,5 @@
-//! What an unmount leaves staged: it is named, the mount is gone all the same, and the exit status says it.
+//! What an unmount leaves staged: it is named, the mount is gone all the same, and the exit status
+//! says it.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;

@@ -1,5 +1,5 @@
-//! New containers: `mkdir x.blp`, filled by programs that make files and by those that copy directories, and what the source
-//! holds then.
+//! New containers: `mkdir x.blp`, filled by programs that make files and by those that copy
+//! directories, and what the source holds then.
 
 mod left;
 
@@ -126,7 +126,8 @@ fn programs_fill_it_as_they_write_files() {
     }
 }
 
-/// Containers of the corpus: NumPy arrays of several dimensions and orders, bytes with metadata of their own.
+/// Containers of the corpus: NumPy arrays of several dimensions and orders, bytes with metadata of
+/// their own.
 const COPIED: [&str; 9] = [
     "np-3d",
     "np-2d-F",

@@ -76,7 +76,8 @@ fn a_mapping_goes_on_while_others_commit(place: &Place) {
     assert_stored(&place.stored("x.blp"), &expected);
 }
 
-/// A handle that only writes goes past the page cache, which the mapping has changed and not written.
+/// A handle that only writes goes past the page cache, which the mapping has changed and not
+/// written.
 fn who_only_writes_and_who_maps_see_each_other(place: &Place) {
     let mut expected = Seeded::new(4).rising(100_000);
     container(place, "x.blp", &expected);

@@ -1,5 +1,6 @@
-//! Arrays against a model, which is plain bytes in memory: random operations through many handles, with forks, commits, new
-//! mounts, and little memory. Everything that can be read is compared all the time.
+//! Arrays against a model, which is plain bytes in memory: random operations through many handles,
+//! with forks, commits, new mounts, and little memory. Everything that can be read is compared all
+//! the time.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

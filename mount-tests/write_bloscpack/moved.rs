@@ -1,5 +1,5 @@
-//! A log goes by the name of its container: none is left behind by a container that gets another name, and one that somebody else
-//! has left at that name costs nobody what he writes.
+//! A log goes by the name of its container: none is left behind by a container that gets another
+//! name, and one that somebody else has left at that name costs nobody what he writes.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -165,7 +165,8 @@ fn assert_content_of(container: &Path, expected: &[u8]) {
     assert!(told.stdout == expected);
 }
 
-/// What somebody else has put where the log is to be stays his; what is staged survives all the same.
+/// What somebody else has put where the log is to be stays his; what is staged survives all the
+/// same.
 #[test]
 fn a_foreign_file_at_the_name_of_the_log_costs_nothing() {
     let directory = scratch_directory();

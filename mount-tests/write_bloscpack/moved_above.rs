@@ -1,5 +1,5 @@
-//! Directories that are moved while arrays below them are written and synced: logs are made, synced and
-//! removed wherever their containers lie by then.
+//! Directories that are moved while arrays below them are written and synced: logs are made, synced
+//! and removed wherever their containers lie by then.
 
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};

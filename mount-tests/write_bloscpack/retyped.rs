@@ -1,4 +1,5 @@
-//! The type of an array, set by its attributes: what NumPy and Bloscpack read then, and what stays as it is.
+//! The type of an array, set by its attributes: what NumPy and Bloscpack read then, and what stays
+//! as it is.
 
 use std::fs::{File, OpenOptions};
 use std::io;

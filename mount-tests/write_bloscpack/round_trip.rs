@@ -1,5 +1,5 @@
-//! Containers of every kind, changed at random through a mount: the real library reads exactly what was written, finds the
-//! settings that were there before, and can append.
+//! Containers of every kind, changed at random through a mount: the real library reads exactly what
+//! was written, finds the settings that were there before, and can append.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,8 @@ use crate::harness::reads::{assert_content, walk};
 use crate::harness::seeded::run_seed;
 use crate::harness::{golden, scratch_directory};
 
-/// `before` holds containers as they were, `source` as they are, `expected` the bytes they must hold.
+/// `before` holds containers as they were, `source` as they are, `expected` the bytes they must
+/// hold.
 struct Trip(TempDir);
 
 /// What the format allows and no library writes: it is read, and not written.

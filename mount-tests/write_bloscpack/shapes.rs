@@ -1,4 +1,5 @@
-//! Lengths: NumPy shapes follow them, what is no whole rows is refused, and offsets that have no room move.
+//! Lengths: NumPy shapes follow them, what is no whole rows is refused, and offsets that have no
+//! room move.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};

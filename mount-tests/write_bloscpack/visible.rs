@@ -1,4 +1,5 @@
-//! What is written is seen at once, by whoever looks and however; a commit changes nothing that is seen.
+//! What is written is seen at once, by whoever looks and however; a commit changes nothing that is
+//! seen.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -160,7 +161,8 @@ fn the_time_of_modification_is_that_of_the_last_write(place: &Place) {
     });
 }
 
-/// Every number is written over by the next one, front to back; whoever has seen one never sees a smaller one.
+/// Every number is written over by the next one, front to back; whoever has seen one never sees a
+/// smaller one.
 fn a_reader_never_sees_older_bytes_while_somebody_commits(place: &Place) {
     const NUMBERS: usize = 40_000;
     const ROUNDS: u64 = 25;

@@ -1,5 +1,5 @@
-//! What lies and happens beside the arrays of a container: files of others, temporary files that become arrays, and what
-//! becomes of what is staged when the container itself goes.
+//! What lies and happens beside the arrays of a container: files of others, temporary files that
+//! become arrays, and what becomes of what is staged when the container itself goes.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! What follows from arrays while something is staged of them: views, `arrays.json`, attributes, and `end_max`.
+//! What follows from arrays while something is staged of them: views, `arrays.json`, attributes,
+//! and `end_max`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

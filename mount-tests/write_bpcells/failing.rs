@@ -1,5 +1,5 @@
-//! A full disk while arrays of a directory are written: whoever writes, syncs or closes is told, what was stored before is whole,
-//! and as soon as there is room everything goes on.
+//! A full disk while arrays of a directory are written: whoever writes, syncs or closes is told,
+//! what was stored before is whole, and as soon as there is room everything goes on.
 
 use std::fs::File;
 use std::io::{self, Write};

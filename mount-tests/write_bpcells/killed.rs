@@ -1,5 +1,6 @@
-//! The daemon is killed while all arrays of a container are written, every time with other lengths: the next mount finds one round
-//! of them as a whole, or one that is staged over such a one, and clears away what was left.
+//! The daemon is killed while all arrays of a container are written, every time with other lengths:
+//! the next mount finds one round of them as a whole, or one that is staged over such a one, and
+//! clears away what was left.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -22,7 +23,8 @@ use crate::harness::{scratch_directory, wait_until};
 /// In a sample, and in the whole.
 const KILLS: (u64, u64) = (12, 50);
 
-/// Every value and every row number is the round's; entries and columns are others than in the rounds beside it.
+/// Every value and every row number is the round's; entries and columns are others than in the
+/// rounds beside it.
 fn plain(version: &str, round: u64) -> Raw {
     let columns = 10 + round % 7;
     let entries = 3000 + 700 * (round % 5);
@@ -130,8 +132,9 @@ fn kill_again_and_again(version: &'static str, way: Way, kills: u64) {
     }
 }
 
-/// What the next mount shows is a round as a whole: the one that was being written, or the one before. Where it is a part of the
-/// former, as far as that was synced at least, what is stored below is the latter as a whole.
+/// What the next mount shows is a round as a whole: the one that was being written, or the one
+/// before. Where it is a part of the former, as far as that was synced at least, what is stored
+/// below is the latter as a whole.
 fn looked_at(source: &TempDir, (begun, synced): (u64, usize), what: &str) -> u64 {
     let container = source.path().join("m");
     let mounted = Mounted::new(source.path(), &["rw"]);
@@ -152,8 +155,8 @@ fn looked_at(source: &TempDir, (begun, synced): (u64, usize), what: &str) -> u64
     arrayfs(discard.chain([container.as_os_str()])).success();
     let mounted = Mounted::new(source.path(), &["ro"]);
     let below = round_of(&Raw::shown(&mounted.join("m")));
-    // Programs that other tests start close a handle, too: then its own end commits, which nobody waits for, and several rounds may
-    // be staged.
+    // Programs that other tests start close a handle, too: then its own end commits, which nobody
+    // waits for, and several rounds may be staged.
     let below = below.unwrap_or_else(|| panic!("a mixture is stored: {what}"));
     assert!(below < begun, "{below}: {what}");
     below

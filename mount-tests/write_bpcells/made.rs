@@ -1,5 +1,5 @@
-//! New containers: `mkdir x.bpcells`, filled by programs that write arrays and by those that copy directories, and what the
-//! source holds then.
+//! New containers: `mkdir x.bpcells`, filled by programs that write arrays and by those that copy
+//! directories, and what the source holds then.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -25,7 +25,8 @@ fn sync(directory: &Path) -> std::io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Nothing in it is new any more. Nobody waits for quiet: it is packed when its directory is synced.
+/// Nothing in it is new any more. Nobody waits for quiet: it is packed when its directory is
+/// synced.
 pub(super) fn wait_packed(place: &Place, name: &str) {
     wait_until(&format!("{name} is packed"), || {
         let _not_yet = sync(&place.join(name));
@@ -125,7 +126,8 @@ fn containers(below: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Copies with a script of `sh`: from `$1`, where containers or directories of raw arrays lie, to `to/NAME.bpcells`.
+/// Copies with a script of `sh`: from `$1`, where containers or directories of raw arrays lie, to
+/// `to/NAME.bpcells`.
 fn copy_with(script: &str, from_outside: bool) {
     let source = open_directory();
     let containers = containers(&source.path().join("from"));

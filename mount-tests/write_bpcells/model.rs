@@ -1,6 +1,7 @@
-//! All arrays of a container against a model, which is plain bytes in memory: random operations through several handles, with
-//! commits, states that are not consistent, and new mounts. What is shown is compared all the time; whether it is staged, when
-//! nobody has it open; what is stored, at the end of each mount.
+//! All arrays of a container against a model, which is plain bytes in memory: random operations
+//! through several handles, with commits, states that are not consistent, and new mounts. What is
+//! shown is compared all the time; whether it is staged, when nobody has it open; what is stored,
+//! at the end of each mount.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -80,7 +81,8 @@ impl Model {
         }
     }
 
-    /// Not `chr_ptr`: which gaps there may be between chromosomes is nobody's rule. Nor `shape`, which is two numbers.
+    /// Not `chr_ptr`: which gaps there may be between chromosomes is nobody's rule. Nor `shape`,
+    /// which is two numbers.
     fn number_array(&mut self) -> &'static str {
         let numbers = match self.expected.is_matrix() {
             true => ["val", "index", "idxptr"],

@@ -1,5 +1,5 @@
-//! The arrays of a BPCells container as raw bytes, as a mount shows them: made at random, changed, and judged by the rules
-//! between them.
+//! The arrays of a BPCells container as raw bytes, as a mount shows them: made at random, changed,
+//! and judged by the rules between them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -153,7 +153,8 @@ impl Raw {
     /// Of this kind, of any size up to some thousands.
     pub fn random(version: &str, random: &mut Seeded) -> Raw {
         if version.contains("fragments") {
-            // As many always: whether some may be without a name while others have one is nobody's rule.
+            // As many always: whether some may be without a name while others have one is nobody's
+            // rule.
             let sizes = match random.below(5) {
                 0 => [0; 7],
                 1 => [100, 28, 0, 256, 5, 9, 1],

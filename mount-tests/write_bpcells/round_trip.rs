@@ -1,5 +1,6 @@
-//! Containers of every kind, changed at random through a mount: a second implementation of the format and the real library read
-//! exactly what was written, every file is what a writer would have made of it, and those that need not change have not.
+//! Containers of every kind, changed at random through a mount: a second implementation of the
+//! format and the real library read exactly what was written, every file is what a writer would
+//! have made of it, and those that need not change have not.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -54,7 +55,8 @@ fn some_others(raw: &mut Raw, random: &mut Seeded, name: &'static str, limit: u6
     raw.set_numbers(name, &numbers);
 }
 
-/// What keeps to the rules: other values, other rows, other names, or all arrays with other lengths.
+/// What keeps to the rules: other values, other rows, other names, or all arrays with other
+/// lengths.
 fn changed(before: &Raw, random: &mut Seeded) -> Raw {
     let mut raw = before.clone();
     match (random.below(5), raw.is_matrix()) {
@@ -93,7 +95,8 @@ fn write_changes(directory: &Path, before: &Raw, after: &Raw, random: &mut Seede
     for at in (1..names.len()).rev() {
         names.swap(at, random.below(at + 1));
     }
-    // A program that another test starts would close its copies of some handles before everything is written.
+    // A program that another test starts would close its copies of some handles before everything
+    // is written.
     let nobody_starts = nobody_starts();
     let files: Vec<_> = names
         .iter()

@@ -1,4 +1,5 @@
-//! Arrays that do not fit together yet: that is told, shown, and kept, and the container is committed as soon as they do.
+//! Arrays that do not fit together yet: that is told, shown, and kept, and the container is
+//! committed as soon as they do.
 
 mod kept;
 mod orders;
@@ -27,7 +28,8 @@ const MATRICES: [&str; 3] = [
 ];
 const FRAGMENTS: [&str; 2] = ["packed-fragments-v2", "unpacked-fragments-v1"];
 
-/// Writes arrays so that the container is not consistent, which names one of them, and then others so that it is again.
+/// Writes arrays so that the container is not consistent, which names one of them, and then others
+/// so that it is again.
 fn broken_and_completed(raw: &Raw, broken: &[Change], named: &[&str], completed: &[Change]) {
     let place = place_with(&[("m", raw)]);
     let (shown, stored) = (place.join("m"), place.stored("m"));

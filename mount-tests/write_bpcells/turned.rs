@@ -1,5 +1,5 @@
-//! Directories by any name into which a container is copied: of arrays as they are shown it becomes one, of files as they are stored
-//! it stays what it is.
+//! Directories by any name into which a container is copied: of arrays as they are shown it becomes
+//! one, of files as they are stored it stays what it is.
 
 use std::path::Path;
 
@@ -112,7 +112,8 @@ fn other_files_are_carried_over() {
     wait_until("nothing else is left", || names(place.source()).len() == 1);
 }
 
-/// Files are closed side by side: one of them makes the container, and no other one gets into its way.
+/// Files are closed side by side: one of them makes the container, and no other one gets into its
+/// way.
 #[test]
 fn files_that_are_copied_side_by_side_make_one_container() {
     let raw = Raw::random("packed-uint-matrix-v2", &mut Seeded::new(5));

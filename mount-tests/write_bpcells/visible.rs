@@ -1,5 +1,5 @@
-//! What is written is seen at once, by whoever looks; a commit changes nothing that is seen, and of the files that it replaces
-//! nothing but what they hold.
+//! What is written is seen at once, by whoever looks; a commit changes nothing that is seen, and of
+//! the files that it replaces nothing but what they hold.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};

@@ -1,5 +1,5 @@
-//! What of a container can be read and not be written, whoever tries and however: everything but the arrays
-//! of sound containers of a format that arrayfs can write.
+//! What of a container can be read and not be written, whoever tries and however: everything but
+//! the arrays of sound containers of a format that arrayfs can write.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -82,7 +82,8 @@ fn unharmed(place: &Place, work: impl FnOnce()) {
     assert_content(&place.join("x.blp/data"), CONTENT);
 }
 
-/// What follows from the arrays is nobody's to write; other formats and damaged files are only read.
+/// What follows from the arrays is nobody's to write; other formats and damaged files are only
+/// read.
 #[test]
 fn only_arrays_of_sound_containers_of_some_formats_are_opened_for_writing() {
     let place = place();

@@ -1,5 +1,5 @@
-//! Containers as entries of their directory: renamed, moved, removed and given modes as the file or the
-//! directory that each is in the source.
+//! Containers as entries of their directory: renamed, moved, removed and given modes as the file or
+//! the directory that each is in the source.
 
 use std::fs::{File, Permissions};
 use std::io::Read;

@@ -77,7 +77,8 @@ impl Queue {
         let pointers = orders.each_ref().map(std::ptr::from_ref);
         let mut done = [Done::default(); PARTS];
         let none = std::ptr::null_mut::<libc::timespec>();
-        // SAFETY: orders, bytes and results live until all has been done, which the second call waits for.
+        // SAFETY: orders, bytes and results live until all has been done, which the second call
+        // waits for.
         let numbers = unsafe {
             [
                 libc::syscall(libc::SYS_io_submit, self.0, PARTS, pointers.as_ptr()),

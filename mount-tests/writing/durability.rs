@@ -1,5 +1,5 @@
-//! When what was written is in the source: at once for write(2), after an orderly end for mappings, too,
-//! and what asks for the disk gets there.
+//! When what was written is in the source: at once for write(2), after an orderly end for mappings,
+//! too, and what asks for the disk gets there.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

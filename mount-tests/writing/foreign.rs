@@ -1,5 +1,5 @@
-//! The source changes underneath a writable mount: readers that have a file open follow, the next open is
-//! right, and what is open here goes on.
+//! The source changes underneath a writable mount: readers that have a file open follow, the next
+//! open is right, and what is open here goes on.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -28,7 +28,8 @@ fn write_in_source(place: &Place, name: &str, content: &[u8]) {
         .metadata()
         .ok()
         .and_then(|metadata| metadata.modified().ok());
-    // Clocks of file systems tick coarsely; as long as the time is the same nobody could see a change.
+    // Clocks of file systems tick coarsely; as long as the time is the same nobody could see a
+    // change.
     wait_until("the time of change has moved on", || {
         std::fs::write(&path, content).unwrap();
         path.metadata().unwrap().modified().ok() != before
@@ -200,7 +201,8 @@ fn a_file_that_others_cut_is_short_here(place: &Place) {
     assert_content(&place.join("file"), &expected);
 }
 
-/// Although the kernel believes a size for a while: with a writer, whose reads and writes the daemon serves, and without.
+/// Although the kernel believes a size for a while: with a writer, whose reads and writes the
+/// daemon serves, and without.
 fn a_file_has_its_length_at_the_next_open(place: &Place) {
     let content = Seeded::new(4).noise(100_000);
     for writer in [false, true] {

@@ -1,5 +1,5 @@
-//! Shared mappings of files that others change in the source, and what seeks and listings say of files whose mappings
-//! are dirty.
+//! Shared mappings of files that others change in the source, and what seeks and listings say of
+//! files whose mappings are dirty.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -62,7 +62,8 @@ fn no_hole_is_told_where_a_mapping_has_bytes(place: &Place) {
     assert!(data <= AT as u64 && hole > AT as u64, "{data} {hole}");
 }
 
-/// More than there are threads to serve them, and each has pages that must be written out before they are dropped.
+/// More than there are threads to serve them, and each has pages that must be written out before
+/// they are dropped.
 fn many_files_with_dirty_mappings_change_at_once(place: &Place) {
     const FILES: usize = 150;
     let dirty = |number: usize| {

@@ -1,5 +1,5 @@
-//! Set-user-ID and set-group-ID bits: whoever changes what a program does takes its rights from it, but
-//! for root.
+//! Set-user-ID and set-group-ID bits: whoever changes what a program does takes its rights from it,
+//! but for root.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions, Permissions};

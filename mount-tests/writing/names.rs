@@ -1,4 +1,5 @@
-//! Names: odd and long ones, renames of every kind, directories that are emptied while they are listed.
+//! Names: odd and long ones, renames of every kind, directories that are emptied while they are
+//! listed.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

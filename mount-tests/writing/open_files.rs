@@ -1,4 +1,5 @@
-//! Files that are open: appended to by several, made by exactly one, truncated, unlinked, moved, direct.
+//! Files that are open: appended to by several, made by exactly one, truncated, unlinked, moved,
+//! direct.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read, Seek, SeekFrom, Write};

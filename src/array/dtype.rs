@@ -12,8 +12,8 @@ pub enum Dtype {
     U64,
     F32,
     F64,
-    /// Any other type, by its NumPy `descr`: `<i2`, `|b1`, `>f8`, `<M8[ns]`, `|S9`, or the list of a
-    /// structure with the item size in bytes.
+    /// Any other type, by its NumPy `descr`: `<i2`, `|b1`, `>f8`, `<M8[ns]`, `|S9`, or the list of
+    /// a structure with the item size in bytes.
     Descr {
         descr: String,
         itemsize: u64,

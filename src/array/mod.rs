@@ -1,8 +1,9 @@
-//! What every format offers, in one vocabulary: an [`Array`] is a sequence of bytes with a type and a
-//! shape, cut into blocks that a codec decodes.
+//! What every format offers, in one vocabulary: an [`Array`] is a sequence of bytes with a type and
+//! a shape, cut into blocks that a codec decodes.
 //!
-//! Implemented by `container`, one type per kind of stored array; used by [`read`] (mount and `cat`), by
-//! `verify` and by the views. A new format implements this trait and nothing else of the read path.
+//! Implemented by `container`, one type per kind of stored array; used by [`read`] (mount and
+//! `cat`), by `verify` and by the views. A new format implements this trait and nothing else of the
+//! read path.
 
 pub mod chunking;
 pub mod dtype;
@@ -67,9 +68,9 @@ pub enum Piece {
         skip: u64,
         take: u64,
     },
-    /// Bytes that need no decoding, `take` from `at` on in the array's own numbering: stored as they are
-    /// shown, or made up (fill values). Got from [`Array::read_direct`] and never cached here: the
-    /// kernel caches both sides already.
+    /// Bytes that need no decoding, `take` from `at` on in the array's own numbering: stored as
+    /// they are shown, or made up (fill values). Got from [`Array::read_direct`] and never cached
+    /// here: the kernel caches both sides already.
     Direct { at: u64, take: u64 },
 }
 
@@ -85,10 +86,12 @@ impl Piece {
 pub trait Array: Send + Sync {
     fn name(&self) -> &str;
 
-    /// May read the source the first time (names are counted, chunks are walked), never much memory.
+    /// May read the source the first time (names are counted, chunks are walked), never much
+    /// memory.
     fn info(&self) -> Result<Info>;
 
-    /// What describing the array finds wrong, for `error.txt`. To be overridden where describing is dear.
+    /// What describing the array finds wrong, for `error.txt`. To be overridden where describing is
+    /// dear.
     fn check_structure(&self) -> Result<()> {
         self.info().map(drop)
     }
@@ -96,23 +99,27 @@ pub trait Array: Send + Sync {
     /// Appends the pieces that make up `range`, in order; `range` lies within `0..info().bytes`.
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()>;
 
-    /// Decoded bytes as they are now, if that may change from moment to moment: somebody writes to the array.
+    /// Decoded bytes as they are now, if that may change from moment to moment: somebody writes to
+    /// the array.
     fn len_now(&self) -> Option<u64> {
         None
     }
 
-    /// About how many bytes it takes for as long as its container is open, but for what it charges by itself.
+    /// About how many bytes it takes for as long as its container is open, but for what it charges
+    /// by itself.
     fn weight(&self) -> u64 {
         1 << 10
     }
 
-    /// Whether [`Array::pieces`] of this range takes nothing but a look into memory: no source is read for it, and
-    /// nobody is waited for. Asked for who must not wait; "no" is always a safe answer.
+    /// Whether [`Array::pieces`] of this range takes nothing but a look into memory: no source is
+    /// read for it, and nobody is waited for. Asked for who must not wait; "no" is always a safe
+    /// answer.
     fn places_known(&self, _range: &Range<u64>) -> bool {
         false
     }
 
-    /// How many bytes at the start of a range are known to be zeros before they are read. Fewer is always a safe answer.
+    /// How many bytes at the start of a range are known to be zeros before they are read. Fewer is
+    /// always a safe answer.
     fn zeros_ahead(&self, _range: Range<u64>) -> u64 {
         0
     }
@@ -122,8 +129,8 @@ pub trait Array: Send + Sync {
         0
     }
 
-    /// Decodes one block into `out`, which has the `block_len` that [`Array::pieces`] gave, with the
-    /// memory that [`Array::scratch`] asked for.
+    /// Decodes one block into `out`, which has the `block_len` that [`Array::pieces`] gave, with
+    /// the memory that [`Array::scratch`] asked for.
     fn decode(&self, block: BlockId, _out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let fault = Fault::new("this array is not stored in blocks");
         Err(fault.block(block.0).into())
@@ -139,9 +146,10 @@ pub trait Array: Send + Sync {
         Err(Fault::new("this array has no plainly stored bytes").into())
     }
 
-    /// Visits everything that is stored, for a full check: every block once (`skip` is 0, `take` the
-    /// whole block) and every run of direct bytes, but no bytes that are made up. To be overridden where
-    /// a block is not one range of the array, or where most of the array is made up.
+    /// Visits everything that is stored, for a full check: every block once (`skip` is 0, `take`
+    /// the whole block) and every run of direct bytes, but no bytes that are made up. To be
+    /// overridden where a block is not one range of the array, or where most of the array is made
+    /// up.
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         // There may be a piece for every byte.
         const STEP: u64 = 64 << 10;
@@ -203,8 +211,8 @@ pub fn direct_piece(range: Range<u64>, out: &mut Vec<Piece>) {
     }
 }
 
-/// Appends the pieces of `range` from blocks that begin at `starts`, whose last entry is their end; an
-/// empty block gives none.
+/// Appends the pieces of `range` from blocks that begin at `starts`, whose last entry is their end;
+/// an empty block gives none.
 pub fn uneven_pieces(starts: &[u64], range: Range<u64>, out: &mut Vec<Piece>) {
     let first = starts
         .partition_point(|&start| start <= range.start)

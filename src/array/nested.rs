@@ -1,9 +1,10 @@
 //! Arrays that other arrays are decoded from: the last blocks of them are kept, below the cache.
 //!
-//! A BPCells array of an HDF5 group is decoded from other arrays, a few hundred bytes at a time; without
-//! this, each time would decode a whole chunk. The blocks are charged to the budget and given up when somebody
-//! needs memory. Who reads holds memory already and may not wait for more: what is not there is overdrawn for
-//! one block ([`Budget::overdraw`]), which is then not kept. Used by `container::hdf5`.
+//! A BPCells array of an HDF5 group is decoded from other arrays, a few hundred bytes at a time;
+//! without this, each time would decode a whole chunk. The blocks are charged to the budget and
+//! given up when somebody needs memory. Who reads holds memory already and may not wait for more:
+//! what is not there is overdrawn for one block ([`Budget::overdraw`]), which is then not kept.
+//! Used by `container::hdf5`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -17,7 +18,8 @@ use crate::error::Result;
 use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::{Budget, Reclaim};
 
-/// The kept blocks of all arrays of a container take up to this part of the budget, or they are one block.
+/// The kept blocks of all arrays of a container take up to this part of the budget, or they are one
+/// block.
 const PART: u64 = 16;
 
 /// Blocks that are kept for the arrays of a container.
@@ -131,7 +133,8 @@ impl NestedArray {
         gather::gather(&*self.array, &ranges, &mut &*self, out)
     }
 
-    /// Decodes a block to be kept. Two readers may decode the same block at once; both get the same.
+    /// Decodes a block to be kept. Two readers may decode the same block at once; both get the
+    /// same.
     fn decode(&self, id: BlockId, mut space: Workspace) -> Result<Block> {
         let (block, scratch) = space.parts();
         self.array.decode(id, block, scratch)?;

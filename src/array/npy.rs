@@ -1,7 +1,7 @@
 //! The header of a `.npy` file: what `views/<array>.npy` has before the array's own bytes.
 //!
-//! Format version 1.0 (2.0 when the header is long), padded so that the data start at a multiple of 64:
-//! `numpy.load(..., mmap_mode="r")` maps them in place.
+//! Format version 1.0 (2.0 when the header is long), padded so that the data start at a multiple of
+//! 64: `numpy.load(..., mmap_mode="r")` maps them in place.
 
 use super::dtype::Dtype;
 use super::{Info, Order};

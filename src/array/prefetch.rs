@@ -1,12 +1,13 @@
-//! Read-ahead for sequential readers: the next blocks are decoded by worker threads while the reader
-//! still copies the last ones.
+//! Read-ahead for sequential readers: the next blocks are decoded by worker threads while the
+//! reader still copies the last ones.
 //!
-//! A [`ReadAhead`] belongs to an open file and recognises sequential reading; [`ReadAheadWorkers`] decode. Nobody
-//! waits for read-ahead and nothing depends on it: tasks are dropped when the queue or memory is full.
+//! A [`ReadAhead`] belongs to an open file and recognises sequential reading; [`ReadAheadWorkers`]
+//! decode. Nobody waits for read-ahead and nothing depends on it: tasks are dropped when the queue
+//! or memory is full.
 //!
-//! What such a reader has left behind is in the kernel's page cache; keeping the decoded blocks as well
-//! would only push out others, so a stream also says what it has passed. Their memory is still in the
-//! processor's caches when the next blocks are decoded into it.
+//! What such a reader has left behind is in the kernel's page cache; keeping the decoded blocks as
+//! well would only push out others, so a stream also says what it has passed. Their memory is still
+//! in the processor's caches when the next blocks are decoded into it.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,8 +18,8 @@ use crate::workers::Workers;
 /// The kernel's own read-ahead asks out of order, by about this much.
 const DISORDER: u64 = 1 << 20;
 
-/// The kernel reads so much around a page that a mapping touches, in several requests that look like the start of a
-/// sequence. What follows would be decoded for nobody.
+/// The kernel reads so much around a page that a mapping touches, in several requests that look
+/// like the start of a sequence. What follows would be decoded for nobody.
 const AROUND: u64 = 512 << 10;
 
 /// A task for one worker: about as much as one request.
@@ -65,8 +66,8 @@ impl ReadAhead {
         }
     }
 
-    /// Notes a read and says what it calls for: nothing if it is past the end, where a range may even end
-    /// before it starts.
+    /// Notes a read and says what it calls for: nothing if it is past the end, where a range may
+    /// even end before it starts.
     pub fn advance(&self, range: Range<u64>, size: u64) -> Advance {
         if range.start >= range.end {
             return Advance::default();
@@ -142,7 +143,8 @@ impl ReadAheadWorkers {
         while at < range.end {
             let end = (at - at % TASK + TASK).min(range.end);
             let array = Arc::downgrade(array);
-            // The file may have been closed meanwhile. What cannot be decoded the reader meets, and reports.
+            // The file may have been closed meanwhile. What cannot be decoded the reader meets, and
+            // reports.
             let decode = move || {
                 if let Some(array) = array.upgrade() {
                     array.prefetch(at..end);

@@ -1,7 +1,8 @@
 //! From a byte range to bytes: pieces, cache, codec, reply.
 //!
-//! [`CachedArray`] joins an array with the cache and with its place in the mount; it is what an open
-//! file, a view and `arrayfs cat` read from. A view's header is the `prefix` before the array's bytes.
+//! [`CachedArray`] joins an array with the cache and with its place in the mount; it is what an
+//! open file, a view and `arrayfs cat` read from. A view's header is the `prefix` before the
+//! array's bytes.
 
 #[cfg(test)]
 mod tests;
@@ -36,8 +37,9 @@ pub struct CachedArray {
 /// What to do with a range whose end cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// All or an error. The kernel wants this of every read: it takes a short answer for the end of the
-    /// file and fills pages with zeros, even for O_DIRECT, whose rest it asks for through the page cache.
+    /// All or an error. The kernel wants this of every read: it takes a short answer for the end of
+    /// the file and fills pages with zeros, even for O_DIRECT, whose rest it asks for through the
+    /// page cache.
     Whole,
     /// The good bytes before the fault; the next read gets the error.
     GoodPart,
@@ -66,8 +68,8 @@ impl CachedArray {
         self.array.len_now().unwrap_or(self.bytes)
     }
 
-    /// Gives the bytes of `offset..offset + len`, cut at the end, to `reply`. A range within one block
-    /// is not copied.
+    /// Gives the bytes of `offset..offset + len`, cut at the end, to `reply`. A range within one
+    /// block is not copied.
     pub fn read<R>(
         &self,
         offset: u64,
@@ -107,8 +109,8 @@ impl CachedArray {
         }
     }
 
-    /// As [`CachedArray::read`], from blocks that are in the cache: nothing is decoded, no source is read and nobody
-    /// waited for. None if that does not do; then nobody has been told anything.
+    /// As [`CachedArray::read`], from blocks that are in the cache: nothing is decoded, no source
+    /// is read and nobody waited for. None if that does not do; then nobody has been told anything.
     pub fn read_cached<R>(
         &self,
         offset: u64,
@@ -169,7 +171,8 @@ impl CachedArray {
         )
     }
 
-    /// Decodes the blocks of a range of the array's own bytes into the cache, as far as memory permits.
+    /// Decodes the blocks of a range of the array's own bytes into the cache, as far as memory
+    /// permits.
     pub fn prefetch(&self, range: Range<u64>) {
         self.for_pieces(range, |placed| {
             placed.sort_by_key(PlacedPiece::block);
@@ -298,7 +301,8 @@ impl PieceSource for InCache<'_> {
     }
 }
 
-/// The block that a range lies in, if it is one: its number, its size, and what is skipped and taken of it.
+/// The block that a range lies in, if it is one: its number, its size, and what is skipped and
+/// taken of it.
 fn only_block(placed: &[PlacedPiece]) -> Option<(BlockId, u64, (u64, u64))> {
     match placed {
         [only] => match only.piece {

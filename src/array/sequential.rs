@@ -1,9 +1,9 @@
 //! Reads an array from its first element to its last, for checks: whole numbers as 64-bit integers.
 //!
-//! Goes around the block cache, which is for bytes that somebody will ask for again: every block is decoded
-//! once, into a buffer of the reader's own. That holds for arrays whose blocks follow each other (every
-//! array of one dimension); others are read correctly, but their blocks more than once.
-//! Used by the full checks of `container`.
+//! Goes around the block cache, which is for bytes that somebody will ask for again: every block is
+//! decoded once, into a buffer of the reader's own. That holds for arrays whose blocks follow each
+//! other (every array of one dimension); others are read correctly, but their blocks more than
+//! once. Used by the full checks of `container`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -70,9 +70,9 @@ impl WholeNumber {
 
 type LastBlock = (BlockId, Block);
 
-/// Those who read for one check, together: each has one decoded block, kept until it needs the next. Who needs
-/// memory that is not there makes the others give theirs up, so that he holds none while he waits; they decode
-/// theirs again.
+/// Those who read for one check, together: each has one decoded block, kept until it needs the
+/// next. Who needs memory that is not there makes the others give theirs up, so that he holds none
+/// while he waits; they decode theirs again.
 #[derive(Clone)]
 pub(crate) struct SequentialReaders {
     budget: Arc<Budget>,
@@ -151,9 +151,9 @@ impl Sequential {
         self.number
     }
 
-    /// The next elements, as many as `out` takes, less only at the end. Signed numbers are sign-extended:
-    /// a negative one reads as 2^63 or more (`as i64` gives it back). After an error the reader is of no
-    /// further use. Errors carry the array's name.
+    /// The next elements, as many as `out` takes, less only at the end. Signed numbers are
+    /// sign-extended: a negative one reads as 2^63 or more (`as i64` gives it back). After an error
+    /// the reader is of no further use. Errors carry the array's name.
     pub(crate) fn read(&mut self, out: &mut [u64]) -> Result<usize> {
         let n = usize::try_from(self.left).map_or(out.len(), |left| left.min(out.len()));
         let mut raw = [0; STEP];

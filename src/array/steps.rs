@@ -1,8 +1,9 @@
 //! The pieces of ranges of an array, some at a time.
 //!
-//! A range may have a piece for every byte (a dataset whose chunks are one column wide), and a piece takes
-//! forty times as much; so an array is asked for a part of the range, and how large a part follows from how
-//! many pieces the last one had. Pieces are checked to cover what was asked. Carried out by [`super::gather`].
+//! A range may have a piece for every byte (a dataset whose chunks are one column wide), and a
+//! piece takes forty times as much; so an array is asked for a part of the range, and how large a
+//! part follows from how many pieces the last one had. Pieces are checked to cover what was asked.
+//! Carried out by [`super::gather`].
 
 use std::ops::Range;
 
@@ -41,7 +42,8 @@ pub(super) struct PlacedPiece {
     pub(super) piece: Piece,
 }
 
-/// Memory for a piece for each of `bytes`, in a list that grows: while it does, there is the one before, too.
+/// Memory for a piece for each of `bytes`, in a list that grows: while it does, there is the one
+/// before, too.
 pub(super) const fn room_for_pieces(bytes: u64) -> u64 {
     let most = bytes.next_power_of_two() * size_of::<Piece>() as u64;
     most + most / 2
@@ -82,8 +84,8 @@ impl<'a> PieceSteps<'a> {
         first.map_or(0, |range| range.to + self.done as usize)
     }
 
-    /// Replaces `placed` by the next pieces, in order; none if it is done. What lies before a fault is
-    /// handed out first.
+    /// Replaces `placed` by the next pieces, in order; none if it is done. What lies before a fault
+    /// is handed out first.
     pub(super) fn next(&mut self, placed: &mut Vec<PlacedPiece>) -> Result<()> {
         placed.clear();
         while let Some(range) = self.ranges.first() {
@@ -157,7 +159,8 @@ impl PlacedPiece {
         }
     }
 
-    /// Makes one of two pieces of a block that a step has parted, so that they are answered without a copy.
+    /// Makes one of two pieces of a block that a step has parted, so that they are answered without
+    /// a copy.
     fn join(&mut self, to: usize, next: &Piece) -> bool {
         match (&mut self.piece, next) {
             (

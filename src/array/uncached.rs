@@ -1,6 +1,6 @@
-//! Reading an array without a cache: for arrays that are made of others, for the rules that a full check
-//! applies to whole arrays, and for tests. Who reads the same bytes twice reads through [`super::read`], or
-//! below the cache through [`super::nested`].
+//! Reading an array without a cache: for arrays that are made of others, for the rules that a full
+//! check applies to whole arrays, and for tests. Who reads the same bytes twice reads through
+//! [`super::read`], or below the cache through [`super::nested`].
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ pub enum DecodeMemory<'a> {
     Lent(Scratch<'a>),
 }
 
-/// Scratch memory to be lent for reading blocks of up to `block_len` bytes, whose decode takes up to `scratch`.
+/// Scratch memory to be lent for reading blocks of up to `block_len` bytes, whose decode takes up
+/// to `scratch`.
 pub const fn lent(block_len: u64, scratch: u64) -> u64 {
     room(block_len).saturating_add(scratch)
 }
@@ -66,7 +67,8 @@ pub fn read_into(
     gather(array, &[PlacedRange { from, to: 0 }], out, memory)
 }
 
-/// Copies ranges to their places in `out`. A block is decoded once, unless its pieces are very many.
+/// Copies ranges to their places in `out`. A block is decoded once, unless its pieces are very
+/// many.
 pub fn gather(
     array: &dyn Array,
     ranges: &[PlacedRange],
@@ -97,8 +99,8 @@ pub fn check(array: &dyn Array, piece: Piece, budget: &Arc<Budget>) -> Result<()
 }
 
 impl DecodeMemory<'_> {
-    /// Lends `use_it` the memory for a block of `len` bytes (none, if it is decoded to where it belongs) and for its
-    /// decode.
+    /// Lends `use_it` the memory for a block of `len` bytes (none, if it is decoded to where it
+    /// belongs) and for its decode.
     fn with(
         &mut self,
         len: u64,

@@ -1,10 +1,10 @@
 //! The block cache: decoded blocks of every container, one byte budget, one decode per block.
 //!
-//! A reader asks for a block by [`BlockKey`] and says how to decode it. If the block is cached it is shared;
-//! if somebody decodes it already, the reader waits for that decode; else it decodes, with no lock
-//! held. Memory is reserved from the [`Budget`] before the decode begins, so cached blocks, blocks being
-//! read and decodes in flight together stay below the limit; a decode that needs more than all of it is
-//! the only one while it lasts. Used by `array::read` alone.
+//! A reader asks for a block by [`BlockKey`] and says how to decode it. If the block is cached it
+//! is shared; if somebody decodes it already, the reader waits for that decode; else it decodes,
+//! with no lock held. Memory is reserved from the [`Budget`] before the decode begins, so cached
+//! blocks, blocks being read and decodes in flight together stay below the limit; a decode that
+//! needs more than all of it is the only one while it lasts. Used by `array::read` alone.
 
 mod flight;
 mod shard;
@@ -113,8 +113,8 @@ impl BlockCache {
 
     /// The block, decoded by `decode` if nobody has it.
     ///
-    /// The caller holds no other block meanwhile: a thread that waits for memory while it keeps some
-    /// from others could wait forever.
+    /// The caller holds no other block meanwhile: a thread that waits for memory while it keeps
+    /// some from others could wait forever.
     pub fn get(&self, key: BlockKey, decode: &impl Decode) -> Result<Arc<Block>> {
         match self.shard(&key).find(key) {
             Sought::Cached(block) => {
@@ -150,7 +150,8 @@ impl BlockCache {
         let Some(memory) = self.budget.try_reserve(needed.block + needed.scratch) else {
             return;
         };
-        // Memory first: readers may join a decode as soon as it is registered, so it must take place.
+        // Memory first: readers may join a decode as soon as it is registered, so it must take
+        // place.
         if let Sought::Nothing(landing) = self.shard(&key).find(key) {
             self.stats.prefetch();
             // An error is found again, and reported, by the reader that wants the block.
@@ -198,9 +199,9 @@ impl BlockCache {
         &self.shards[(self.hasher.hash_one(key) as usize) % SHARDS]
     }
 
-    /// What a decode takes from the budget. A block larger than the whole budget gets it all, and so
-    /// does one that needs more with its scratch; but a block is always charged for its own bytes first,
-    /// since they are what stays.
+    /// What a decode takes from the budget. A block larger than the whole budget gets it all, and
+    /// so does one that needs more with its scratch; but a block is always charged for its own
+    /// bytes first, since they are what stays.
     fn needed(&self, decode: &impl Decode) -> Needed {
         let limit = self.budget.limit();
         let block = decode.yields().saturating_add(ENTRY_OVERHEAD).min(limit);

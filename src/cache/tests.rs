@@ -297,8 +297,9 @@ fn readers_get_memory_in_the_order_in_which_they_came() {
     assert_eq!(decoded.into_inner().unwrap(), [1, 2, 3, 4]);
 }
 
-/// Blocks of all sizes (up to more than the budget), read, read ahead, let go and forgotten by many;
-/// some decodes fail, some panic. A sound block is always read, and in the end nothing is in use.
+/// Blocks of all sizes (up to more than the budget), read, read ahead, let go and forgotten by
+/// many; some decodes fail, some panic. A sound block is always read, and in the end nothing is in
+/// use.
 #[test]
 fn a_sound_block_is_read_whatever_else_happens() {
     let cache = BlockCache::new(20_000);

@@ -70,7 +70,8 @@ pub(super) enum Command {
         /// One JSON document on standard output
         #[arg(long)]
         json: bool,
-        /// Directories, in which all containers are checked, containers, and arrays: CONTAINER/ARRAY
+        /// Directories, in which all containers are checked, containers, and arrays:
+        /// CONTAINER/ARRAY
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },

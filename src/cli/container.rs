@@ -1,7 +1,7 @@
 //! Finding and opening containers for the commands that work without a mount.
 //!
-//! A path may be that of a container, of an array in it (`CONTAINER/ARRAY`, as `ls` prints it), or of either in a mount:
-//! [`place_of`] finds out which.
+//! A path may be that of a container, of an array in it (`CONTAINER/ARRAY`, as `ls` prints it), or
+//! of either in a mount: [`place_of`] finds out which.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -50,7 +50,8 @@ pub(super) struct FoundContainer {
 /// What a walk comes across.
 pub(super) enum Found {
     Container(FoundContainer),
-    /// Files that were put into the directory of a container which is not there any more: a directory that has them.
+    /// Files that were put into the directory of a container which is not there any more: a
+    /// directory that has them.
     Orphans(PathBuf),
 }
 
@@ -83,8 +84,8 @@ pub(super) fn root_of(path: &Path, preferences: Preferences) -> Result<Root, Fai
     Err(not_a_container(path))
 }
 
-/// Directories are stores of their own; a file lies in the store of its directory. Messages spell paths
-/// as they were given: `given` is `stored`, however it is spelled.
+/// Directories are stores of their own; a file lies in the store of its directory. Messages spell
+/// paths as they were given: `given` is `stored`, however it is spelled.
 pub(super) fn root_at(stored: &Path, given: &Path) -> Result<Root, Failure> {
     let (directory, shown, name) = match (stored.is_dir(), stored.parent(), stored.file_name()) {
         (false, Some(parent), Some(name)) => {
@@ -102,7 +103,8 @@ pub(super) fn root_at(stored: &Path, given: &Path) -> Result<Root, Failure> {
     })
 }
 
-/// What a path means: what lies there, or else the nearest container above it and what of that is named.
+/// What a path means: what lies there, or else the nearest container above it and what of that is
+/// named.
 fn place_of(path: &Path, preferences: Preferences) -> Result<GivenPlace, Failure> {
     let failed = |e: io::Error| Failure::new(format!("{}: {}", path.display(), plain(&e)));
     let (mut stored, rest) = existing(path).map_err(failed)?;
@@ -133,8 +135,8 @@ fn place_of(path: &Path, preferences: Preferences) -> Result<GivenPlace, Failure
     })
 }
 
-/// What lies at a path: a container, or, if this is what was named (`above` is 0), any directory. What lies above and cannot
-/// be looked at is none.
+/// What lies at a path: a container, or, if this is what was named (`above` is 0), any directory.
+/// What lies above and cannot be looked at is none.
 fn root_that_is(
     stored: &Path,
     given: &Path,
@@ -153,7 +155,8 @@ fn root_that_is(
     Ok(root.filter(|root| matches!(found_at(root, preferences), Ok(Some(_)))))
 }
 
-/// So many names above a path, as it was given; as it is `stored` if that is another name, behind a link.
+/// So many names above a path, as it was given; as it is `stored` if that is another name, behind a
+/// link.
 fn spelled<'a>(path: &'a Path, above: usize, stored: &'a Path) -> &'a Path {
     match path.ancestors().nth(above) {
         Some(given) if above == 0 || given.file_name() == stored.file_name() => given,
@@ -229,8 +232,8 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// The same for who looks beside containers, too, at what a mount has left there: one that is a directory itself is found in the one
-/// above.
+/// The same for who looks beside containers, too, at what a mount has left there: one that is a
+/// directory itself is found in the one above.
 pub(super) fn walk_beside(
     path: &Path,
     preferences: Preferences,
@@ -335,7 +338,8 @@ impl FoundContainer {
         self.store.display(&self.path)
     }
 
-    /// The paths of the arrays that are meant: of the one that was named, or of those in the group that was.
+    /// The paths of the arrays that are meant: of the one that was named, or of those in the group
+    /// that was.
     pub(super) fn meant(&self, opened: &Arc<Container>) -> Result<Meant, Failure> {
         let wanted = opened.resolve(&self.within);
         let meant = Meant(wanted);

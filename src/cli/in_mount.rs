@@ -1,8 +1,9 @@
 //! Where a path lies that is given to a command: in a mount, in the source of one, or elsewhere.
 //!
-//! In a mount it means the container or array that lies there. What only reads looks at it in the mount's source,
-//! by the same code as without a mount; what is staged is read through the log, into which the daemon is asked to write it first.
-//! What changes something asks the daemon, by the path in the mount. Used by the commands, through [`super::container`].
+//! In a mount it means the container or array that lies there. What only reads looks at it in the
+//! mount's source, by the same code as without a mount; what is staged is read through the log,
+//! into which the daemon is asked to write it first. What changes something asks the daemon, by the
+//! path in the mount. Used by the commands, through [`super::container`].
 
 use std::fs::File;
 use std::io;
@@ -53,7 +54,8 @@ impl InMount {
         }))
     }
 
-    /// The place at which a daemon writes what a path leads to: in a mount, or in the source of a writable one.
+    /// The place at which a daemon writes what a path leads to: in a mount, or in the source of a
+    /// writable one.
     pub(super) fn written_at(path: &Path) -> Result<Option<InMount>, Failure> {
         let failed = |e: io::Error| Failure::new(format!("{}: {}", path.display(), plain(&e)));
         let (there, rest) = existing(path).map_err(failed)?;
@@ -93,7 +95,8 @@ impl InMount {
         status::of(&self.mounted.mountpoint).map_err(failed)
     }
 
-    /// The same place in the mount's source. What is staged at or below it is in its log afterwards.
+    /// The same place in the mount's source. What is staged at or below it is in its log
+    /// afterwards.
     pub(super) fn in_source(&self) -> Result<PathBuf, Failure> {
         let told = self.told()?;
         let source = path_of(&self.mounted.source);

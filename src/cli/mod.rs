@@ -73,7 +73,8 @@ impl From<crate::error::Error> for Failure {
     }
 }
 
-/// Runs the command line, `mount.fuse.arrayfs` included. The process must not have opened anything yet.
+/// Runs the command line, `mount.fuse.arrayfs` included. The process must not have opened anything
+/// yet.
 pub fn run(argv: Vec<OsString>) -> ExitCode {
     let inherited = Inherited::find();
     match dispatch(argv, inherited) {

@@ -186,10 +186,11 @@ fn session_options(
     session
 }
 
-/// glibc raises the size from which memory is mapped, and so really freed, with every large block that
-/// it frees; what decoders of large blocks free would then stay in each thread's arena.
+/// glibc raises the size from which memory is mapped, and so really freed, with every large block
+/// that it frees; what decoders of large blocks free would then stay in each thread's arena.
 ///
-/// Each arena takes 64 MiB of address space, where that is limited; by default every thread has one.
+/// Each arena takes 64 MiB of address space, where that is limited; by default every thread has
+/// one.
 fn return_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt sets numbers of the allocator; no other thread runs yet.

@@ -35,7 +35,8 @@ pub(super) struct MountOptions {
     pub(super) dirsync: bool,
     pub(super) writing: Writing,
     pub(super) fake: bool,
-    /// How long nobody uses a new container before it is packed. For tests, which have better to do than to wait: it is in no help.
+    /// How long nobody uses a new container before it is packed. For tests, which have better to do
+    /// than to wait: it is in no help.
     pub(super) settle: Option<Duration>,
     pub(super) slow_commit: Option<Duration>,
 }
@@ -57,7 +58,8 @@ const MOST_AHEAD: u64 = 1 << 30;
 /// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
 pub(super) const FAKE: &str = "fake";
 
-/// For tests, which are not to depend on how fast a machine is: a commit that takes more milliseconds is slow.
+/// For tests, which are not to depend on how fast a machine is: a commit that takes more
+/// milliseconds is slow.
 const SLOW_COMMIT: &str = "slow_commit";
 
 const KNOWN: &[&str] = &[

@@ -1,4 +1,5 @@
-//! Logs whose container is gone: somebody has renamed or removed it in the source, where nobody takes its log along.
+//! Logs whose container is gone: somebody has renamed or removed it in the source, where nobody
+//! takes its log along.
 //!
 //! Used by `arrayfs stage`.
 

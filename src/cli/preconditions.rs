@@ -88,8 +88,8 @@ fn check_mountpoint(mountpoint: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// A mount inside its own source would show itself in itself without end. The other way round, a source
-/// below its mountpoint, is hidden from others but not from the daemon, which holds it open.
+/// A mount inside its own source would show itself in itself without end. The other way round, a
+/// source below its mountpoint, is hidden from others but not from the daemon, which holds it open.
 fn check_not_nested(places: &MountPaths) -> Result<(), Failure> {
     let MountPaths { source, mountpoint } = places;
     if source == mountpoint {

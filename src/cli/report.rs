@@ -1,8 +1,9 @@
 //! What `verify` checked and found.
 //!
-//! A fault is told when it is found, once for each container; so is what is whole but not shown, which is none.
-//! Of a container with very many only so many are listed and remembered; the others are counted, and how many
-//! they are is said when all of its checks are done. So memory is bounded however damaged a container is.
+//! A fault is told when it is found, once for each container; so is what is whole but not shown,
+//! which is none. Of a container with very many only so many are listed and remembered; the others
+//! are counted, and how many they are is said when all of its checks are done. So memory is bounded
+//! however damaged a container is.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};

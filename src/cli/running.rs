@@ -100,8 +100,8 @@ impl Running<'_> {
         end(written);
     }
 
-    /// Commits what has been written to arrays, and names what stays staged. As long as somebody may still write, new containers
-    /// of which something is open are left to the next mount.
+    /// Commits what has been written to arrays, and names what stays staged. As long as somebody
+    /// may still write, new containers of which something is open are left to the next mount.
     fn commit(&self) {
         let in_use = match self.has_ended.get() {
             true => InUse::Ignored,
@@ -142,8 +142,8 @@ impl Running<'_> {
         }
     }
 
-    /// Has the kernel write out what it holds, through a root that is open or is opened now. Another signal ends
-    /// the waiting: what hangs is not to be killed the hard way.
+    /// Has the kernel write out what it holds, through a root that is open or is opened now.
+    /// Another signal ends the waiting: what hangs is not to be killed the hard way.
     fn write_out(&self, root: Option<MountRoot>) -> (Option<MountRoot>, WrittenOut) {
         let (Some(_), Some(device)) = (&self.lock, self.device) else {
             return (None, WrittenOut::All);
@@ -196,7 +196,8 @@ impl Running<'_> {
         WrittenOut::NotAll
     }
 
-    /// Whether the path leads to our mount: it may have been detached, and another mounted there since.
+    /// Whether the path leads to our mount: it may have been detached, and another mounted there
+    /// since.
     fn is_in_place(&self) -> bool {
         let now = || mount_table::device_at(self.mountpoint).ok();
         self.device.is_none_or(|device| now() == Some(device))

@@ -1,7 +1,9 @@
-//! `arrayfs stage`: changes of arrays that are not committed. Here: those that a mount has left; [`served`]: those of a mount.
+//! `arrayfs stage`: changes of arrays that are not committed. Here: those that a mount has left;
+//! [`served`]: those of a mount.
 //!
-//! They lie in logs beside their containers, those of new containers in directories of drafts. Committing and discarding need
-//! the lock of the directory as a source, which a log is content to share, and that of the log: what a mount has staged is its own.
+//! They lie in logs beside their containers, those of new containers in directories of drafts.
+//! Committing and discarding need the lock of the directory as a source, which a log is content to
+//! share, and that of the log: what a mount has staged is its own.
 
 mod served;
 
@@ -258,7 +260,8 @@ fn each(
     }
 }
 
-/// What a mount has staged, or shows as new, is its own as long as it is mounted. Among commands a log has a lock of its own.
+/// What a mount has staged, or shows as new, is its own as long as it is mounted. Among commands a
+/// log has a lock of its own.
 fn lock(found: &StagedContainerFile) -> Result<SourceLock, Failure> {
     let shown = found.container.shown();
     let failed = |why: String| Failure::new(format!("{}: {why}", shown.display()));

@@ -62,7 +62,8 @@ pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> CommandResult {
 /// A daemon that does not answer for this long is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the daemon of a mount says. Asked in a thread: a daemon that is stopped would hold us up for good.
+/// What the daemon of a mount says. Asked in a thread: a daemon that is stopped would hold us up
+/// for good.
 pub(super) fn of(mountpoint: &Path) -> io::Result<Value> {
     let (sender, answer) = crossbeam_channel::bounded(1);
     let mountpoint = mountpoint.to_owned();

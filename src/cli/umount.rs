@@ -1,9 +1,11 @@
-//! `arrayfs umount`: have everything written and committed, unmount, and wait until the daemon has ended.
+//! `arrayfs umount`: have everything written and committed, unmount, and wait until the daemon has
+//! ended.
 //!
-//! What stays staged is named and safe, and keeps no mount: it is unmounted all the same, and the exit status is 1.
+//! What stays staged is named and safe, and keeps no mount: it is unmounted all the same, and the
+//! exit status is 1.
 //!
-//! The wait is bounded: a daemon serves as long as the file system is mounted anywhere, and that may be
-//! in mount namespaces which this process has no say in.
+//! The wait is bounded: a daemon serves as long as the file system is mounted anywhere, and that
+//! may be in mount namespaces which this process has no say in.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,7 +64,8 @@ pub(super) fn run(mountpoint: &Path) -> CommandResult {
     }
 }
 
-/// The mount, its mountpoint as the mount table spells it; a dead mount cannot be resolved, its parent can.
+/// The mount, its mountpoint as the mount table spells it; a dead mount cannot be resolved, its
+/// parent can.
 fn mounted_at(mountpoint: &Path) -> Result<Mounted, Failure> {
     let failed = |e: io::Error| Failure::new(format!("{}: {e}", mountpoint.display()));
     let path = match mountpoint.canonicalize() {
@@ -100,7 +103,8 @@ fn spelled(mountpoint: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Has the kernel write out what programs changed in mapped files; what cannot be written is not given up here.
+/// Has the kernel write out what programs changed in mapped files; what cannot be written is not
+/// given up here.
 fn write_out(mounted: &Mounted) -> CommandResult {
     let (mountpoint, device) = (mounted.mountpoint.clone(), mounted.device);
     let done = write_out::aside(move || {
@@ -129,7 +133,8 @@ enum Unfinished {
     Staged,
 }
 
-/// Has the daemon commit what has been written to arrays, however long that takes, and names what stays staged.
+/// Has the daemon commit what has been written to arrays, however long that takes, and names what
+/// stays staged.
 fn commit(mounted: &Mounted) -> Result<Unfinished, Failure> {
     let mountpoint = mounted.mountpoint.clone();
     let flags = rustix::fs::XattrFlags::empty();
@@ -245,7 +250,8 @@ fn no_answer(mounted: &Mounted) -> Failure {
     )
 }
 
-/// A daemon and a descriptor of its process, taken before the unmount: its number could be used again.
+/// A daemon and a descriptor of its process, taken before the unmount: its number could be used
+/// again.
 struct Daemon {
     pid: u32,
     process: OwnedFd,

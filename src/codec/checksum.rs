@@ -1,7 +1,7 @@
 //! The checksums of Bloscpack, by their codes, computed piece by piece.
 //!
-//! Used for chunks and metadata alike. A [`Digest`] has the form in which it is stored: Adler-32 and
-//! CRC-32 little-endian, the others in their usual byte order.
+//! Used for chunks and metadata alike. A [`Digest`] has the form in which it is stored: Adler-32
+//! and CRC-32 little-endian, the others in their usual byte order.
 //!
 //! Source: Bloscpack format, docs/formats.md.
 

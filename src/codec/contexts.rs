@@ -1,8 +1,9 @@
 //! Contexts of the compression libraries, kept from one stream to the next.
 //!
-//! The libraries allocate them by themselves. A decoder has one size that no file decides: libdeflate's 12 KiB,
-//! zstd's 160 KiB. An encoder's depends on the level; those of the highest are not kept. So many are kept as
-//! chunks were decoded or encoded at once. Used by the filters of HDF5, and for Blosc chunks.
+//! The libraries allocate them by themselves. A decoder has one size that no file decides:
+//! libdeflate's 12 KiB, zstd's 160 KiB. An encoder's depends on the level; those of the highest are
+//! not kept. So many are kept as chunks were decoded or encoded at once. Used by the filters of
+//! HDF5, and for Blosc chunks.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,10 +1,12 @@
-//! Added files: put into the directory of a container that is one file, and no part of the container.
+//! Added files: put into the directory of a container that is one file, and no part of the
+//! container.
 //!
-//! They lie as they are in a hidden directory beside the container, which is found by the container's name, and believed
-//! as one of [`drafts`](super::drafts) is. Recovery of drafts and logs never looks at it. When the container gets another
-//! name, so does that directory: two steps, between which a crash may come. So before the first one a hidden link beside
-//! the new name says which directory follows which container, and it is removed after the second one. Used by `tree`, and
-//! by the commands that tell what others have left behind.
+//! They lie as they are in a hidden directory beside the container, which is found by the
+//! container's name, and believed as one of [`drafts`](super::drafts) is. Recovery of drafts and
+//! logs never looks at it. When the container gets another name, so does that directory: two steps,
+//! between which a crash may come. So before the first one a hidden link beside the new name says
+//! which directory follows which container, and it is removed after the second one. Used by `tree`,
+//! and by the commands that tell what others have left behind.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -34,7 +36,8 @@ pub fn added_of(store: &dyn Store, container: &Path) -> Result<Option<(PathBuf, 
     Ok(is_believed.then_some((path, found.identity.id)))
 }
 
-/// A container gets the name `to`, and the directory of its added files is to follow: what the hidden link says.
+/// A container gets the name `to`, and the directory of its added files is to follow: what the
+/// hidden link says.
 #[derive(Debug, PartialEq, Eq)]
 struct AddedMove {
     /// Inode numbers of the container and of the directory.
@@ -63,8 +66,8 @@ impl AddedMove {
     }
 }
 
-/// Says, before a container is renamed, that its added files follow it: false if it has none. When this returns, that is
-/// on the disk.
+/// Says, before a container is renamed, that its added files follow it: false if it has none. When
+/// this returns, that is on the disk.
 pub fn announce_move(disk: &dyn Disk, store: &dyn Store, from: &Spot, to: &Spot) -> Result<bool> {
     let path = from.path();
     let Some((_, directory)) = added_of(store, &path)? else {
@@ -101,8 +104,8 @@ pub fn announce_move(disk: &dyn Disk, store: &dyn Store, from: &Spot, to: &Spot)
     Ok(true)
 }
 
-/// Has the added files of a container follow it that was to get this name, if it has, and they have not. What was announced
-/// is done after that, or has come to nothing.
+/// Has the added files of a container follow it that was to get this name, if it has, and they have
+/// not. What was announced is done after that, or has come to nothing.
 pub fn finish_move(disk: &dyn Disk, store: &dyn Store, to: &Spot) -> Result<()> {
     let link = to.directory.join(move_name(&to.name));
     let found = match store.stat(&link) {
@@ -160,7 +163,8 @@ fn sync(disk: &dyn Disk, spot: &Spot) -> Result<()> {
     disk.sync(Target::Named { path, id }, false)
 }
 
-/// Removes the directory of a container's added files, if there is one; ENOTEMPTY if there is something in it.
+/// Removes the directory of a container's added files, if there is one; ENOTEMPTY if there is
+/// something in it.
 pub fn remove_empty(disk: &dyn Disk, spot: &Spot) -> Result<()> {
     let name = added_name(&spot.name);
     let place = Place {

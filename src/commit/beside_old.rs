@@ -1,7 +1,8 @@
 //! The files that are going to replace a container's: each beside the old one, under a hidden name.
 //!
-//! They are given what the old ones have beside their bytes (mode, group, extended attributes) and synced before anybody
-//! sees them. Where the file system lets them, they share with the old ones what stays. Used by [`super::replaced`].
+//! They are given what the old ones have beside their bytes (mode, group, extended attributes) and
+//! synced before anybody sees them. Where the file system lets them, they share with the old ones
+//! what stays. Used by [`super::replaced`].
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
@@ -154,7 +155,8 @@ impl BesideOld<'_> {
                 disk.set_xattr(target, &name, &value, XattrSetting::Any)?;
             }
         }
-        // What is written loses such bits, and new files of a directory are written as the owner, whoever has changed them.
+        // What is written loses such bits, and new files of a directory are written as the owner,
+        // whoever has changed them.
         let kept = match commit.is_directory {
             true => !0o6000,
             false => u16::MAX,
@@ -181,7 +183,8 @@ impl BesideOld<'_> {
 }
 
 impl NewFiles<BesideOld<'_>> {
-    /// Gives all files what the old ones have beside their bytes, and returns when they are on the disk.
+    /// Gives all files what the old ones have beside their bytes, and returns when they are on the
+    /// disk.
     pub(super) fn finish(&self) -> Result<()> {
         self.check()?;
         let mut each = self.each();
@@ -239,7 +242,8 @@ impl NewFiles<BesideOld<'_>> {
     }
 }
 
-/// The group of another file. Who is not in it cannot give it, and finds that out before he has written anything.
+/// The group of another file. Who is not in it cannot give it, and finds that out before he has
+/// written anything.
 fn take_group(disk: &dyn Disk, file: &dyn DiskFile, like: &Stat) -> Result<()> {
     let source = file.source();
     if source.stat().is_ok_and(|own| own.gid == like.gid) {
@@ -276,8 +280,8 @@ pub(super) fn set_mode(
     disk.set_attributes(Target::Open(file.source()), &attributes)
 }
 
-/// Attributes that a new file gets from the old one. Of one file these are what everybody may set, for others make it be
-/// changed in place; the files of a directory keep all, or are not replaced.
+/// Attributes that a new file gets from the old one. Of one file these are what everybody may set,
+/// for others make it be changed in place; the files of a directory keep all, or are not replaced.
 fn copied_names(commit: &Commit<'_>, name: &OsStr, now: &Stat) -> Result<Vec<OsString>> {
     let path = beside(commit.spot, name);
     let names = commit.store.xattr_names(&path, Some(now.identity.id));

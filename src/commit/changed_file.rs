@@ -1,4 +1,5 @@
-//! A file that a commit in place changes, or makes where there was none. Used by [`super::in_place`].
+//! A file that a commit in place changes, or makes where there was none. Used by
+//! [`super::in_place`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -153,7 +154,8 @@ impl ChangedFile {
         if self.mtime.is_some() {
             return self.file()?.allocate(room(old), self.owner);
         }
-        // It may count as a modification, which could not be taken back: so another file shows that there is room.
+        // It may count as a modification, which could not be taken back: so another file shows that
+        // there is room.
         let name = new_name(&self.seen.name);
         let other = create_hidden(&**commit.disk, commit.spot, &name, HIDDEN, self.owner)?;
         let reserved = other.allocate(room(0), self.owner);
@@ -198,8 +200,8 @@ impl ChangedFile {
 /// Of a file that is not whole yet.
 pub(super) const HIDDEN: u32 = 0o600;
 
-/// Gives a file that was made among others of its container what the first of these has, and returns when it is on the disk with
-/// its name.
+/// Gives a file that was made among others of its container what the first of these has, and
+/// returns when it is on the disk with its name.
 pub(super) fn finish_made(
     disk: &dyn Disk,
     file: &dyn DiskFile,
@@ -212,8 +214,8 @@ pub(super) fn finish_made(
     disk.sync_named(file.source(), names)
 }
 
-/// Who may write a file need not be its owner. Asked with a time that it has: of its last reading, because somebody may
-/// be writing to it at this very moment, whose time must not go.
+/// Who may write a file need not be its owner. Asked with a time that it has: of its last reading,
+/// because somebody may be writing to it at this very moment, whose time must not go.
 fn may_set_time(commit: &Commit<'_>, file: &dyn DiskFile, now: &Stat) -> Result<bool> {
     let same = NewAttributes {
         atime: Some(NewTime::At(now.atime)),

@@ -1,8 +1,11 @@
-//! Drafts of new containers: files in a hidden directory beside a container that is empty in the source.
+//! Drafts of new containers: files in a hidden directory beside a container that is empty in the
+//! source.
 //!
-//! The directory is what makes the container new, whether or not there is something in it. Its files become the container's content
-//! when they are packed ([`super::new_container`]), and it goes. What a daemon has left is believed only if the directory is closed
-//! to others and belongs to the container's owner, and means something only as long as the container is as empty as it was made. Used by `tree`, and by the command that settles what is left.
+//! The directory is what makes the container new, whether or not there is something in it. Its
+//! files become the container's content when they are packed ([`super::new_container`]), and it
+//! goes. What a daemon has left is believed only if the directory is closed to others and belongs
+//! to the container's owner, and means something only as long as the container is as empty as it
+//! was made. Used by `tree`, and by the command that settles what is left.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -123,7 +126,8 @@ pub fn left_drafts(
     }))
 }
 
-/// Whether a hidden directory beside a container is believed to be this owner's: his, and closed to others.
+/// Whether a hidden directory beside a container is believed to be this owner's: his, and closed to
+/// others.
 pub fn is_of(hidden: &Stat, owner: u32) -> bool {
     hidden.kind == FileKind::Directory && hidden.uid == owner && u32::from(hidden.mode) & 0o077 == 0
 }

@@ -1,8 +1,9 @@
 //! New files take the names of a container's files.
 //!
-//! Checking first who has a name and renaming then would be a race. So the two exchange their names, what came out is
-//! looked at, and if it is not the file that was seen before the exchange is undone. Of several files all change places or none:
-//! a crash in between is settled by who recovers, with the manifest in the log. Used by [`super::replaced`] and
+//! Checking first who has a name and renaming then would be a race. So the two exchange their
+//! names, what came out is looked at, and if it is not the file that was seen before the exchange
+//! is undone. Of several files all change places or none: a crash in between is settled by who
+//! recovers, with the manifest in the log. Used by [`super::replaced`] and
 //! [`super::new_container`].
 
 use std::ffi::OsString;
@@ -39,7 +40,8 @@ enum SwapMade {
 }
 
 impl Exchange<'_> {
-    /// Returns when it is on the disk. `unsure`: called if it may be there or not, or in part, and cannot be undone.
+    /// Returns when it is on the disk. `unsure`: called if it may be there or not, or in part, and
+    /// cannot be undone.
     pub(super) fn carry_out(&self, swaps: &[Swap], unsure: &dyn Fn()) -> Result<()> {
         let mut made = Vec::new();
         let swapped = swaps.iter().try_for_each(|swap| {

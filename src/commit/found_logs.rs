@@ -1,8 +1,9 @@
 //! Which logs lie beside a container, and which of them is its own.
 //!
-//! A container has one log, but more may lie there: one of an older version of it, of a container that had its name before, or what
-//! another program has put there. Those are never applied by themselves, keep nobody from writing, and are told of. A log whose
-//! container is gone is an *orphan*. Used by `tree` and by the commands.
+//! A container has one log, but more may lie there: one of an older version of it, of a container
+//! that had its name before, or what another program has put there. Those are never applied by
+//! themselves, keep nobody from writing, and are told of. A log whose container is gone is an
+//! *orphan*. Used by `tree` and by the commands.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -31,8 +32,8 @@ pub enum LogBeside {
 pub struct FoundLogs(Vec<LogBeside>);
 
 impl FoundLogs {
-    /// The log that is to be settled, or read through; how the container stands to the others stays to be told. Where none fits,
-    /// the first of an older version.
+    /// The log that is to be settled, or read through; how the container stands to the others stays
+    /// to be told. Where none fits, the first of an older version.
     pub fn own(self) -> (Option<Leftover>, Vec<LogBeside>) {
         let mut logs = self.0;
         let fits = |log: &LogBeside| matches!(log, LogBeside::Leftover(left) if !left.is_stale());

@@ -1,9 +1,11 @@
 //! A commit as changes of the files themselves, behind a log of them.
 //!
-//! Every byte that is going to be written to any file of the container is in the log first, and one record that seals it; both
-//! are on the disk before a file is touched. Doing it all again from the log gives the same files, however much of it was done
-//! before: so after a crash they are the old ones, if there is no seal, or the new ones. Bytes that stay where they are cost
-//! nothing. A file that was not there is named in the seal, made, and then written like the others. Used by [`super`].
+//! Every byte that is going to be written to any file of the container is in the log first, and one
+//! record that seals it; both are on the disk before a file is touched. Doing it all again from the
+//! log gives the same files, however much of it was done before: so after a crash they are the old
+//! ones, if there is no seal, or the new ones. Bytes that stay where they are cost nothing. A file
+//! that was not there is named in the seal, made, and then written like the others. Used by
+//! [`super`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -78,7 +80,8 @@ impl<'a> RedoLog<'a> {
         changed.map(Some)
     }
 
-    /// Takes the room that the files are going to need: that there is none is found out before any is changed.
+    /// Takes the room that the files are going to need: that there is none is found out before any
+    /// is changed.
     fn reserve_all(&self) -> Result<()> {
         for (number, file) in self.files.iter().enumerate() {
             match file.reserve(self.commit) {
@@ -144,7 +147,8 @@ impl CommitTarget for RedoLog<'_> {
                 .iter()
                 .for_each(|file| file.remove_made(self.commit))
         })?;
-        // Half of it is neither container: what failed is tried again, and if it fails again, by who recovers.
+        // Half of it is neither container: what failed is tried again, and if it fails again, by
+        // who recovers.
         self.carry_out_all()
             .or_else(|e| {
                 log::warn!("{e}; trying again");

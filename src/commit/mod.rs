@@ -1,22 +1,25 @@
-//! How what is staged becomes the container: a format's recipe, carried out so that the disk holds the old container or the
-//! new one.
+//! How what is staged becomes the container: a format's recipe, carried out so that the disk holds
+//! the old container or the new one.
 //!
 //! - [`target`]: the one way in which a recipe is carried out and published, to one of two targets:
-//! - [`replaced`]: a new file beside the old one, synced, which takes its name; of a directory, one for each file that changes
-//!   ([`beside_old`]), and all of them take their names or none. Where the file system lets old and new share bytes, what stays is
-//!   shared and costs nothing. [`new_files`] writes them, and those of containers that are new.
-//! - [`in_place`]: changes written to the log first, then to the files, which are known by what [`sealed`] says. If a file of a
-//!   directory has what no new one can be given, all of that commit are changed so.
-//! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`added`]: files
-//!   beside containers that are no part of them. [`exchange`]: how new files take the names of
-//!   others. [`tidy`]: removing what was hidden.
-//! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to its end, which [`recovery_state`]
-//!   finds out, with [`fingerprint`]s; [`found_logs`]: which logs there are; [`redo_overlay`] is for who reads through it.
+//! - [`replaced`]: a new file beside the old one, synced, which takes its name; of a directory, one
+//!   for each file that changes ([`beside_old`]), and all of them take their names or none. Where
+//!   the file system lets old and new share bytes, what stays is shared and costs nothing.
+//!   [`new_files`] writes them, and those of containers that are new.
+//! - [`in_place`]: changes written to the log first, then to the files, which are known by what
+//!   [`sealed`] says. If a file of a directory has what no new one can be given, all of that commit
+//!   are changed so.
+//! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`added`]:
+//!   files beside containers that are no part of them. [`exchange`]: how new files take the names
+//!   of others. [`tidy`]: removing what was hidden.
+//! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to
+//!   its end, which [`recovery_state`] finds out, with [`fingerprint`]s; [`found_logs`]: which logs
+//!   there are; [`redo_overlay`] is for who reads through it.
 //!
-//! The stage's frozen layer is what is committed; writing goes on above it meanwhile. Whoever asks for a commit has
-//! it publish the result at a moment of his own choosing ([`Publish`]): when nobody looks at the container's identity, and in
-//! place, when nobody reads. Assumes one commit of a container at a time. Used by `tree` and by the commands that settle
-//! what is staged.
+//! The stage's frozen layer is what is committed; writing goes on above it meanwhile. Whoever asks
+//! for a commit has it publish the result at a moment of his own choosing ([`Publish`]): when
+//! nobody looks at the container's identity, and in place, when nobody reads. Assumes one commit of
+//! a container at a time. Used by `tree` and by the commands that settle what is staged.
 
 pub mod added;
 mod beside_old;
@@ -93,13 +96,16 @@ impl Default for CommitLimits {
     }
 }
 
-/// Files up to this size are replaced: the copy is cheap, and no program ever sees anything but the old or the new file.
+/// Files up to this size are replaced: the copy is cheap, and no program ever sees anything but the
+/// old or the new file.
 const LITTLE: u64 = 64 << 20;
 
-/// Of files up to this size nothing is shared with the new one: changes that keep their place cost more than the copy.
+/// Of files up to this size nothing is shared with the new one: changes that keep their place cost
+/// more than the copy.
 const SHARED_FROM: u64 = if cfg!(test) { 0 } else { LITTLE };
 
-/// Where the files of a container lie: in the directory in which the container is a file, or in the directory that it is.
+/// Where the files of a container lie: in the directory in which the container is a file, or in the
+/// directory that it is.
 #[derive(Debug, Clone)]
 pub struct Spot {
     pub directory: PathBuf,
@@ -135,7 +141,8 @@ pub struct Commit<'a> {
     pub disk: &'a Arc<dyn Disk>,
     pub store: &'a Arc<dyn Store>,
     pub spot: &'a Spot,
-    /// The files as they were opened, by their member numbers; if one is another by now, nothing is written.
+    /// The files as they were opened, by their member numbers; if one is another by now, nothing is
+    /// written.
     pub seen: &'a [SeenFile],
     /// Whether the container is a directory.
     pub is_directory: bool,

@@ -1,7 +1,9 @@
-//! A container that is new: a file, or a directory of files, written under a hidden name and synced, before it is at its place.
+//! A container that is new: a file, or a directory of files, written under a hidden name and
+//! synced, before it is at its place.
 //!
-//! It appears under a name that nobody has, or takes that of a container which was empty. A crash before leaves what was there, and
-//! something hidden, which whoever makes the next one removes. Used by `tree` for new containers.
+//! It appears under a name that nobody has, or takes that of a container which was empty. A crash
+//! before leaves what was there, and something hidden, which whoever makes the next one removes.
+//! Used by `tree` for new containers.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -99,7 +101,8 @@ impl NewContainer<'_> {
         made
     }
 
-    /// It takes the name of what was `seen`, which is left under the hidden name. Returns when that is on the disk.
+    /// It takes the name of what was `seen`, which is left under the hidden name. Returns when that
+    /// is on the disk.
     pub fn replace(self, seen: FileIdentity) -> Result<()> {
         let exchange = Exchange {
             disk: self.at.disk,

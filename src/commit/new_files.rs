@@ -1,8 +1,9 @@
 //! New files while they are told: the one writer of them, whatever they are for.
 //!
-//! A file is made when something is told of it for the first time, by who knows where it lies and what it is like
-//! ([`MakeFile`]): beside an old one, whose place it is going to take ([`super::beside_old`]), or in a container that is
-//! new ([`super::new_container`]). Files of which nothing is told are not made.
+//! A file is made when something is told of it for the first time, by who knows where it lies and
+//! what it is like ([`MakeFile`]): beside an old one, whose place it is going to take
+//! ([`super::beside_old`]), or in a container that is new ([`super::new_container`]). Files of
+//! which nothing is told are not made.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,7 +17,8 @@ use crate::disk::{Caller, Disk, DiskFile, Putting};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
-/// The disk begins to write so much of a new file as soon as it is there, so that little is left to wait for.
+/// The disk begins to write so much of a new file as soon as it is there, so that little is left to
+/// wait for.
 const WRITEBACK: u64 = 2 << 20;
 
 pub(super) trait MakeFile {

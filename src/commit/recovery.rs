@@ -1,9 +1,10 @@
 //! What a log that was left behind means for the container beside it, and settling it.
 //!
-//! A log names the container that it belongs to by size and time. What the file is now says how far a commit got that did
-//! not come to its end: `look` compares, and changes nothing. A writable mount and `arrayfs stage commit` then settle it
-//! ([`settle`]); everything else reads through it ([`Leftover::layers`], [`Leftover::source`]). What does not fit is never applied.
-//! Used by `tree` and by the commands.
+//! A log names the container that it belongs to by size and time. What the file is now says how far
+//! a commit got that did not come to its end: `look` compares, and changes nothing. A writable
+//! mount and `arrayfs stage commit` then settle it ([`settle`]); everything else reads through it
+//! ([`Leftover::layers`], [`Leftover::source`]). What does not fit is never applied. Used by `tree`
+//! and by the commands.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -94,8 +95,8 @@ impl Leftover {
         )
     }
 
-    /// Whether it is of another version, and no commit has left anything to be taken back: who writes need not wait until it is
-    /// settled.
+    /// Whether it is of another version, and no commit has left anything to be taken back: who
+    /// writes need not wait until it is settled.
     pub fn is_only_old(&self) -> bool {
         self.recovery_state == RecoveryState::Stale && self.state.pending().is_none()
     }
@@ -147,8 +148,8 @@ impl Leftover {
         layers
     }
 
-    /// A file of the container as it will be when the commit has been done again. `name`: as in [`Base::files`]; `stored`: what
-    /// has come of opening it, which may not be there yet.
+    /// A file of the container as it will be when the commit has been done again. `name`: as in
+    /// [`Base::files`]; `stored`: what has come of opening it, which may not be there yet.
     pub(super) fn source(
         self: &Arc<Self>,
         store: &dyn Store,
@@ -255,8 +256,9 @@ fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)
     files.zip(names.iter().copied()).collect()
 }
 
-/// Carries out what the log of a container asks for. What is still staged then goes on being staged; none if nothing is. A log that
-/// does not fit is an error, and stays; unless `fits` says that it does, although it is of another version.
+/// Carries out what the log of a container asks for. What is still staged then goes on being
+/// staged; none if nothing is. A log that does not fit is an error, and stays; unless `fits` says
+/// that it does, although it is of another version.
 pub fn settle(
     (place, spot): (Arc<dyn LogPlace>, &LogSpot),
     left: &Leftover,
@@ -298,8 +300,8 @@ pub fn settle(
     }
 }
 
-/// Removes what a crash has left beside a container before a log could mean anything: empty ones, and a new file. A log that is
-/// not believed stays, and what it may tell of.
+/// Removes what a crash has left beside a container before a log could mean anything: empty ones,
+/// and a new file. A log that is not believed stays, and what it may tell of.
 pub fn clear(spot: &LogSpot) -> Result<()> {
     let mut is_cleared = true;
     for log in log_names(&spot.container) {
@@ -324,7 +326,8 @@ pub fn clear(spot: &LogSpot) -> Result<()> {
     }
 }
 
-/// Throws away what is staged. What a commit has begun to change in place is brought to its end before.
+/// Throws away what is staged. What a commit has begun to change in place is brought to its end
+/// before.
 pub fn discard(spot: &LogSpot, left: &Leftover) -> Result<()> {
     let memory = StageMemory::new(Budget::by_default());
     undo(spot, &left.state, left.recovery_state)?;

@@ -1,7 +1,8 @@
-//! How a log that was left behind stands to its container: how far a commit got that did not come to its end.
+//! How a log that was left behind stands to its container: how far a commit got that did not come
+//! to its end.
 //!
-//! A log names the container's files by size and time, which a copy keeps, and the new files of a commit by their inodes as
-//! well. Nothing is changed here. Used by [`super::recovery`].
+//! A log names the container's files by size and time, which a copy keeps, and the new files of a
+//! commit by their inodes as well. Nothing is changed here. Used by [`super::recovery`].
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -189,7 +190,8 @@ fn which_of_alike(of: &LogOf<'_>, now: &Stat, new: &NewFileRecord) -> Result<Nam
     }
 }
 
-/// The new file is in place: what came out under its name must be what was opened, unless it has been removed already.
+/// The new file is in place: what came out under its name must be what was opened, unless it has
+/// been removed already.
 pub(super) fn came_out(
     of: &LogOf<'_>,
     state: &LogState,
@@ -205,7 +207,8 @@ pub(super) fn came_out(
     }
 }
 
-/// Whether some names are the new files' and some are not: neither the container before the commit nor the one after it.
+/// Whether some names are the new files' and some are not: neither the container before the commit
+/// nor the one after it.
 pub(super) fn is_torn(of: &LogOf<'_>, state: &LogState) -> Result<bool> {
     let Some(PendingCommit::Replacing { files, .. }) = state.pending() else {
         return Ok(false);

@@ -1,4 +1,5 @@
-//! A file of a container as a commit in place will have made it, read through the log that tells of it.
+//! A file of a container as a commit in place will have made it, read through the log that tells of
+//! it.
 //!
 //! Used by [`super::recovery`] for who may not write: the file itself may be changed in part.
 
@@ -85,7 +86,8 @@ impl Source for Patched {
     }
 }
 
-/// A store in which the files of a container are read through its log: these, and what the log calls them.
+/// A store in which the files of a container are read through its log: these, and what the log
+/// calls them.
 pub(super) fn through_log(
     store: &Arc<dyn Store>,
     left: &Arc<Leftover>,

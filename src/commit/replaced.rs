@@ -1,8 +1,8 @@
 //! A commit as new files that take the places of old ones.
 //!
-//! They are made beside the old ones, under hidden names, and synced ([`super::beside_old`]). Then old and new exchange their
-//! names ([`super::exchange`]). The log says before which files are going to do that: after a crash in between it tells
-//! which is which. Used by [`super`].
+//! They are made beside the old ones, under hidden names, and synced ([`super::beside_old`]). Then
+//! old and new exchange their names ([`super::exchange`]). The log says before which files are
+//! going to do that: after a crash in between it tells which is which. Used by [`super`].
 
 use std::cell::Cell;
 
@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::source::Stat;
 use crate::stage::log::CommitRecord;
 
-/// Whether a new file can be all that the old one is: one name, the same owner, no rights that only the old one has.
+/// Whether a new file can be all that the old one is: one name, the same owner, no rights that only
+/// the old one has.
 pub(super) fn is_possible(commit: &Commit<'_>, now: &Stat) -> Result<bool> {
     let written_here = rustix::process::geteuid().as_raw();
     if now.nlink > 1 || (written_here != 0 && now.uid != written_here) || now.mode & 0o6000 != 0 {
@@ -39,7 +40,8 @@ pub(super) fn new_files<'a>(
     first: &'a Stat,
     sharing: Sharing,
 ) -> Result<NewFiles<BesideOld<'a>>> {
-    // An old log, whose removal was not synced, would take the new file for one that came out of an exchange.
+    // An old log, whose removal was not synced, would take the new file for one that came out of an
+    // exchange.
     commit.stage.make_log()?;
     Ok(NewFiles::new(BesideOld {
         commit,
@@ -81,7 +83,8 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
         commit.stage.sync_log()
     }
 
-    /// The files exchange their names. Until that is on the disk the log tells of it, and must not say that there was nothing.
+    /// The files exchange their names. Until that is on the disk the log tells of it, and must not
+    /// say that there was nothing.
     fn publish(&mut self) -> Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -105,7 +108,8 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
         }
     }
 
-    /// A new file cannot be all that the old one is, or cannot share bytes with it; what is shared counts twice for a quota.
+    /// A new file cannot be all that the old one is, or cannot share bytes with it; what is shared
+    /// counts twice for a quota.
     fn is_in_vain(&self, e: &Error) -> bool {
         let maker = &self.maker;
         let not_shared = maker.cannot_share.get() || e.is_no_room();

@@ -1,8 +1,8 @@
-//! How much a commit is going to write of which nothing stored tells how well it can be packed: a few blocks of it are
-//! encoded, and thrown away.
+//! How much a commit is going to write of which nothing stored tells how well it can be packed: a
+//! few blocks of it are encoded, and thrown away.
 //!
-//! So what is too much is known before any of it is written, where it would have been given up half-way. Used by
-//! [`super`], for commits that may be too much.
+//! So what is too much is known before any of it is written, where it would have been given up
+//! half-way. Used by [`super`], for commits that may be too much.
 
 use std::ops::Range;
 

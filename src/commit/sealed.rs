@@ -1,9 +1,11 @@
-//! How a file is known that a commit changes in place, from the seal of its log until the commit has come to its end.
+//! How a file is known that a commit changes in place, from the seal of its log until the commit
+//! has come to its end.
 //!
-//! Its size and time meanwhile are of no moment that was written down, and who may write a file need not be able to set its
-//! time. What the commit leaves alone stays as it was, and of what it changes each sector is the old one or the new one: samples
-//! of both are taken before anything is changed ([`seal`]), and compared after a crash ([`can_be`]). Used by
-//! [`super::in_place`] and [`super::recovery_state`].
+//! Its size and time meanwhile are of no moment that was written down, and who may write a file
+//! need not be able to set its time. What the commit leaves alone stays as it was, and of what it
+//! changes each sector is the old one or the new one: samples of both are taken before anything is
+//! changed ([`seal`]), and compared after a crash ([`can_be`]). Used by [`super::in_place`] and
+//! [`super::recovery_state`].
 
 use std::ops::Range;
 
@@ -79,7 +81,8 @@ fn samples(
     Ok(samples)
 }
 
-/// Whether a file of a sealed commit can be the one that it changes: as it was before, as it is after, or anything between.
+/// Whether a file of a sealed commit can be the one that it changes: as it was before, as it is
+/// after, or anything between.
 pub(super) fn can_be(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> Result<bool> {
     let now = found(of, sealed)?;
     match (state.base().file(&sealed.name), now) {
@@ -111,7 +114,8 @@ fn is_changed(
     Ok(is_base || seems_done || is_half_done(of, now, (state, sealed, base))?)
 }
 
-/// Whether a file that was not there can be the one that the commit makes: what of it has not been written is zeros.
+/// Whether a file that was not there can be the one that the commit makes: what of it has not been
+/// written is zeros.
 fn is_being_made(
     of: &LogOf<'_>,
     now: &Stat,
@@ -133,15 +137,16 @@ fn sectors(at: u64, bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(first).chain(others.chunks(SECTOR as usize))
 }
 
-/// Whether a sector has the beginning of what it is to hold, or all or nothing of it, and zeros behind.
+/// Whether a sector has the beginning of what it is to hold, or all or nothing of it, and zeros
+/// behind.
 fn has_begun(stored: &[u8], logged: &[u8]) -> bool {
     let last = stored.iter().rposition(|byte| *byte != 0);
     let end = last.map_or(0, |last| last + 1);
     stored[..end] == logged[..end]
 }
 
-/// Whether a file of a sealed commit is what the commit makes of it: nothing is left to be done to it, though what has been
-/// done need not have reached the disk.
+/// Whether a file of a sealed commit is what the commit makes of it: nothing is left to be done to
+/// it, though what has been done need not have reached the disk.
 pub(super) fn is_done(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> Result<bool> {
     let Some(now) = found(of, sealed)? else {
         return Ok(false);
@@ -156,7 +161,8 @@ pub(super) fn is_done(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> 
     all_patches(of, state, sealed, |_, stored, logged| stored == logged)
 }
 
-/// Whether something holds of all that is put into a file: at an offset, of the bytes that it has there now and those of the log.
+/// Whether something holds of all that is put into a file: at an offset, of the bytes that it has
+/// there now and those of the log.
 fn all_patches(
     of: &LogOf<'_>,
     state: &LogState,

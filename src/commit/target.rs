@@ -1,8 +1,9 @@
-//! Where a commit goes: the one way in which recipes are carried out and their results are published.
+//! Where a commit goes: the one way in which recipes are carried out and their results are
+//! published.
 //!
-//! There are two targets: new files that take the places of old ones ([`super::replaced`]), and redo records in the log
-//! ([`super::in_place`]). Either is told a recipe, says in the log what is about to happen, and then makes it visible.
-//! Used by [`super`].
+//! There are two targets: new files that take the places of old ones ([`super::replaced`]), and
+//! redo records in the log ([`super::in_place`]). Either is told a recipe, says in the log what is
+//! about to happen, and then makes it visible. Used by [`super`].
 
 use super::{Commit, Publish};
 use crate::container::rewrite::{CommitWay, Recipe};
@@ -13,11 +14,12 @@ pub(super) trait CommitTarget: Recipe {
     fn told_as(&self) -> CommitWay;
     fn published_as(&self) -> CommitWay;
 
-    /// All is told. When this returns it is on the disk, and the log says for good what is about to happen.
+    /// All is told. When this returns it is on the disk, and the log says for good what is about to
+    /// happen.
     fn seal(&mut self) -> Result<()>;
 
-    /// The container becomes what was told. Its files have just been what was opened. After an error they are that again,
-    /// or the log tells who recovers how to go on.
+    /// The container becomes what was told. Its files have just been what was opened. After an
+    /// error they are that again, or the log tells who recovers how to go on.
     fn publish(&mut self) -> Result<()>;
 
     /// Returns when what was published is on the disk. Nobody who reads waits for that.
@@ -40,7 +42,8 @@ pub(super) trait CommitTarget: Recipe {
 }
 
 impl Commit<'_> {
-    /// False if it cannot be done in this way, which is found out when it is tried: then nothing has happened.
+    /// False if it cannot be done in this way, which is found out when it is tried: then nothing
+    /// has happened.
     pub(super) fn carry_out_by(
         &self,
         target: &mut impl CommitTarget,
@@ -54,7 +57,8 @@ impl Commit<'_> {
             }
             Err(e) => Err(e),
             Ok(()) => publish(target.published_as(), &mut || {
-                // Nobody is kept from changing them at the very same time; whoever did it before is not overwritten.
+                // Nobody is kept from changing them at the very same time; whoever did it before is
+                // not overwritten.
                 self.unchanged()?;
                 target.publish()
             })

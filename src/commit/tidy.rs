@@ -1,4 +1,5 @@
-//! Removing what was hidden beside containers: directories of drafts, and containers that were to be, or have been, replaced.
+//! Removing what was hidden beside containers: directories of drafts, and containers that were to
+//! be, or have been, replaced.
 //!
 //! Used by [`super::new_container`], by `tree`, and by the command that settles what is left.
 
@@ -24,8 +25,8 @@ pub fn remove_tree(disk: &dyn Disk, store: &dyn Store, spot: &Spot, name: &OsStr
     }
 }
 
-/// The same of what can be a container of ours that was not finished, or has been replaced: in a directory there are no others than
-/// a container's files.
+/// The same of what can be a container of ours that was not finished, or has been replaced: in a
+/// directory there are no others than a container's files.
 pub fn remove_left(
     disk: &dyn Disk,
     store: &dyn Store,
@@ -58,14 +59,16 @@ pub fn remove_left(
     }
 }
 
-/// Removes a directory with all that is in it. `each` is told of what was directly in it and has gone.
+/// Removes a directory with all that is in it. `each` is told of what was directly in it and has
+/// gone.
 pub fn remove_directory(
     disk: &dyn Disk,
     store: &dyn Store,
     path: &Path,
     each: &mut dyn FnMut(&OsStr, &Stat),
 ) -> Result<()> {
-    // Where there is more than one, the last one is done first: a directory after all that are in it.
+    // Where there is more than one, the last one is done first: a directory after all that are in
+    // it.
     let mut left = vec![(path.to_owned(), false)];
     while let Some((directory, is_emptied)) = left.pop() {
         let stat = store.stat(&directory)?;

@@ -1,8 +1,8 @@
 //! Which bytes of a file a recipe has told: every one, or the recipe is wrong.
 //!
-//! What nobody tells of a new file would be a hole, and of a file that is changed in place whatever was there. Neither
-//! means anything: so a commit whose recipe leaves bytes out fails before anybody sees the file. Used by [`super::new_files`]
-//! and [`super::in_place`].
+//! What nobody tells of a new file would be a hole, and of a file that is changed in place whatever
+//! was there. Neither means anything: so a commit whose recipe leaves bytes out fails before
+//! anybody sees the file. Used by [`super::new_files`] and [`super::in_place`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,7 +32,8 @@ impl Told {
         self.ranges.insert(start, end);
     }
 
-    /// All bytes of a file of this length stay, and so does the length, unless something else is told.
+    /// All bytes of a file of this length stay, and so does the length, unless something else is
+    /// told.
     pub(super) fn keep(&mut self, len: u64) {
         self.add(0..len);
         self.len.get_or_insert(len);

@@ -11,8 +11,8 @@ use super::Preferences;
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Source, Store};
 
-/// Enough for every signature at the start of a file, and behind the user blocks of HDF5 files; a page
-/// costs no more than its first bytes.
+/// Enough for every signature at the start of a file, and behind the user blocks of HDF5 files; a
+/// page costs no more than its first bytes.
 const HEAD: usize = 4096;
 
 pub struct Candidate<'a> {
@@ -65,8 +65,8 @@ impl<'a> Candidate<'a> {
     pub fn member_head(&self, name: &str, most: usize) -> Result<Option<Vec<u8>>> {
         match self.read(&self.path.join(name), most) {
             Ok(head) => Ok(Some(head)),
-            // A directory, a link, a device or a secret is not what makes a container; a shortage of
-            // descriptors or a failing disk must not be taken for that.
+            // A directory, a link, a device or a secret is not what makes a container; a shortage
+            // of descriptors or a failing disk must not be taken for that.
             Err(Error::Io { cause, .. }) if is_no_file(&cause) => Ok(None),
             Err(e) => Err(e),
         }

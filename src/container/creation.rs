@@ -1,8 +1,9 @@
 //! Making new containers: how the files of a container come about that is not there yet.
 //!
-//! A format that can make containers has a [`Creation`]. It is given the arrays, as raw bytes, and perhaps the `arrays.json` of
-//! the container that they were copied from, and tells a [`Recipe`] of new bytes alone. A new container without anything in it is
-//! told in the same way, of no arrays. Used by `tree`; who packs a directory without a mount can use it as well.
+//! A format that can make containers has a [`Creation`]. It is given the arrays, as raw bytes, and
+//! perhaps the `arrays.json` of the container that they were copied from, and tells a [`Recipe`] of
+//! new bytes alone. A new container without anything in it is told in the same way, of no arrays.
+//! Used by `tree`; who packs a directory without a mount can use it as well.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -41,8 +42,8 @@ pub trait Creation: Send + Sync {
         false
     }
 
-    /// How a file of this name and with these first bytes lies in a directory that may become a container; none if that cannot be
-    /// told, or it is none of the container's.
+    /// How a file of this name and with these first bytes lies in a directory that may become a
+    /// container; none if that cannot be told, or it is none of the container's.
     fn form_of(&self, _name: &OsStr, _head: &[u8]) -> Option<FileForm> {
         None
     }
@@ -50,8 +51,8 @@ pub trait Creation: Send + Sync {
     /// Whether a container can be as it is described, whatever its arrays hold; EINVAL if not.
     fn accepts(&self, description: &GivenDescription) -> Result<()>;
 
-    /// The description with another type for its array of so many bytes; none was given if there is none. EINVAL if that does not
-    /// fit, or the type of its arrays is nobody's to say.
+    /// The description with another type for its array of so many bytes; none was given if there is
+    /// none. EINVAL if that does not fit, or the type of its arrays is nobody's to say.
     fn typed(
         &self,
         _description: Option<GivenDescription>,
@@ -61,8 +62,8 @@ pub trait Creation: Send + Sync {
         Err(Error::Invalid(NOT_TYPED.into()))
     }
 
-    /// Tells the files of a container with these arrays; EINVAL if they do not fit the description. Memory is reserved once,
-    /// before anything is told.
+    /// Tells the files of a container with these arrays; EINVAL if they do not fit the description.
+    /// Memory is reserved once, before anything is told.
     fn recipe(
         &self,
         arrays: &[Arc<dyn Array>],

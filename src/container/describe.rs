@@ -1,5 +1,5 @@
-//! `arrays.json`: what a container holds, for programs; and the same for `info --json` and `ls --json`.
-//! Also how much memory an opened container and that text take.
+//! `arrays.json`: what a container holds, for programs; and the same for `info --json` and `ls
+//! --json`. Also how much memory an opened container and that text take.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -77,7 +77,8 @@ pub struct ArrayDescription {
     pub stored_bytes: u64,
     pub blocks: u64,
     pub codec: Cow<'static, str>,
-    /// `null` if it has a type but no space for elements; the shape of such an array is that of an empty one.
+    /// `null` if it has a type but no space for elements; the shape of such an array is that of an
+    /// empty one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub space: Option<&'static str>,
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -127,8 +128,8 @@ impl ArrayDescription {
     }
 }
 
-/// Describes a container and those inside of it. An array whose description fails is left out; its fault
-/// is among the faults, or the reason among what is unreadable.
+/// Describes a container and those inside of it. An array whose description fails is left out; its
+/// fault is among the faults, or the reason among what is unreadable.
 pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
     describe_arrays(container, &|located| located.array.info())
 }
@@ -255,15 +256,15 @@ const VALUE: u64 = size_of::<Value>() as u64;
 /// A list or object has room for four members at once.
 const FIRST_VALUES: u64 = 4 * (VALUE + size_of::<String>() as u64) + 96;
 
-/// Entries of an array in the mount and its lines in `arrays.json`, beside its name, which they have four times.
-/// Measured (mallinfo2, files of 5,000 to 100,000 datasets): 350 bytes and 270.
+/// Entries of an array in the mount and its lines in `arrays.json`, beside its name, which they
+/// have four times. Measured (mallinfo2, files of 5,000 to 100,000 datasets): 350 bytes and 270.
 const ARRAY: usize = 640;
 
 /// A name, a fault or a reason, beside its text.
 const NAME: usize = 256;
 
-/// About how many bytes an opened container takes, with those inside of it and its `arrays.json`. What a
-/// file can make large is counted.
+/// About how many bytes an opened container takes, with those inside of it and its `arrays.json`.
+/// What a file can make large is counted.
 pub fn weight(container: &Arc<Container>) -> usize {
     let all = container.all();
     let each = all.iter().map(|(_, each)| own_weight(each));
@@ -313,7 +314,8 @@ fn of_attributes(attributes: &Attributes, depth: usize) -> usize {
     attributes.iter().map(one).sum()
 }
 
-/// A value in memory, where a list has room to grow, and its lines in `arrays.json`, indented by its depth.
+/// A value in memory, where a list has room to grow, and its lines in `arrays.json`, indented by
+/// its depth.
 fn of_value(value: &Value, depth: usize) -> usize {
     let inner = match value {
         // A control character is spelled with six.

@@ -1,13 +1,14 @@
 //! Containers: how a stored file or directory is recognised, opened and described.
 //!
-//! A format is one folder here and one line in [`FORMATS`]. It says whether a candidate is one of its
-//! containers ([`Format::recognise`], from the first bytes alone), which files make up its identity, and
-//! opens it into a [`Container`]: arrays, texts, attributes and the faults found on the way. It never
-//! decodes while opening, and reads no more than it needs to know names, types and sizes.
+//! A format is one folder here and one line in [`FORMATS`]. It says whether a candidate is one of
+//! its containers ([`Format::recognise`], from the first bytes alone), which files make up its
+//! identity, and opens it into a [`Container`]: arrays, texts, attributes and the faults found on
+//! the way. It never decodes while opening, and reads no more than it needs to know names, types
+//! and sizes.
 //!
-//! Within a folder files are named by what they do: what recognises a container, what describes its arrays, what
-//! reads them, what checks them. The head of its `mod.rs` says which is which, and the way of a read.
-//! Used by `tree` (the mount) and by the commands that work without a mount.
+//! Within a folder files are named by what they do: what recognises a container, what describes its
+//! arrays, what reads them, what checks them. The head of its `mod.rs` says which is which, and the
+//! way of a read. Used by `tree` (the mount) and by the commands that work without a mount.
 
 mod binsparse;
 pub mod bloscpack;
@@ -87,24 +88,27 @@ pub trait Format: Send + Sync {
     /// Cheap: at most the first bytes of the file, or of a file in the directory.
     fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict>;
 
-    /// Files of a container directory whose identities make up the container's; empty for a container
-    /// that is one file. They are not shown beside the arrays.
+    /// Files of a container directory whose identities make up the container's; empty for a
+    /// container that is one file. They are not shown beside the arrays.
     fn members(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// What follows the name of a container that is one file in the names of files beside it that decide how
-    /// it is read: their identities are part of the container's. They are shown as they are.
+    /// What follows the name of a container that is one file in the names of files beside it that
+    /// decide how it is read: their identities are part of the container's. They are shown as they
+    /// are.
     fn sidecars(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether containers of this format can be changed; then there may be logs of changes beside them.
+    /// Whether containers of this format can be changed; then there may be logs of changes beside
+    /// them.
     fn is_changed(&self) -> bool {
         false
     }
 
-    /// What the names of its containers end with, behind a dot: a directory that is made under such a name is to be a new one.
+    /// What the names of its containers end with, behind a dot: a directory that is made under such
+    /// a name is to be a new one.
     fn extensions(&self) -> &'static [&'static str];
 
     /// How new containers of this format are made, if they can be.
@@ -112,8 +116,8 @@ pub trait Format: Send + Sync {
         None
     }
 
-    /// Opens a container. Damage goes into [`Container::faults`]; an error means that the source could
-    /// not be read at all.
+    /// Opens a container. Damage goes into [`Container::faults`]; an error means that the source
+    /// could not be read at all.
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container>;
 }
 
@@ -128,16 +132,17 @@ pub struct OpenRequest<'a> {
 
 /// An opened container.
 ///
-/// Names are shown names (see [`names`]): in a container with groups they are paths, components separated
-/// by `/`. They are unique across arrays, texts, groups, links, unreadable members and inner containers.
+/// Names are shown names (see [`names`]): in a container with groups they are paths, components
+/// separated by `/`. They are unique across arrays, texts, groups, links, unreadable members and
+/// inner containers.
 pub struct Container {
     pub format: &'static str,
     /// Version of the format, as the container spells it.
     pub version: String,
     pub arrays: Vec<Arc<dyn Array>>,
     pub texts: Vec<Text>,
-    /// Texts that can be written as the arrays can: they have neither a view nor a line in `arrays.json`, and the numbers behind
-    /// those of the arrays.
+    /// Texts that can be written as the arrays can: they have neither a view nor a line in
+    /// `arrays.json`, and the numbers behind those of the arrays.
     pub lines: Vec<Arc<dyn Array>>,
     /// Groups that would not exist by the names of their members: empty ones.
     pub groups: Vec<String>,
@@ -199,7 +204,8 @@ impl Unreadable {
 #[derive(Debug, Clone)]
 pub struct CommittedType {
     pub name: String,
-    /// What an array of it would be, with the dimensions that each element has; or why it could not be shown.
+    /// What an array of it would be, with the dimensions that each element has; or why it could not
+    /// be shown.
     pub dtype: std::result::Result<(Dtype, Vec<u64>), String>,
 }
 
@@ -215,8 +221,8 @@ pub type TellFault<'a> = &'a mut dyn FnMut(Fault);
 
 /// Rules between the arrays of a container that only a full check can see.
 pub trait Check: Send + Sync {
-    /// Reports every broken rule that it finds; an error means that it could not go on. Memory is charged to
-    /// `budget`, of which the caller holds none.
+    /// Reports every broken rule that it finds; an error means that it could not go on. Memory is
+    /// charged to `budget`, of which the caller holds none.
     fn check(&self, budget: &Arc<Budget>, report: TellFault<'_>) -> Result<()>;
 }
 
@@ -395,13 +401,14 @@ impl Recognised {
         })
     }
 
-    /// Paths of the files whose identities belong to that of the container at `path`, in the order of
-    /// [`Identity::companions`].
+    /// Paths of the files whose identities belong to that of the container at `path`, in the order
+    /// of [`Identity::companions`].
     pub fn companions<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
         self.members(path).chain(self.sidecars(path))
     }
 
-    /// The directory in which the files of the container at `path` lie, and the name of the only one or the first one.
+    /// The directory in which the files of the container at `path` lie, and the name of the only
+    /// one or the first one.
     pub fn first_file(&self, path: &Path) -> Option<(PathBuf, OsString)> {
         match self.format.members().first() {
             Some(first) => Some((path.to_owned(), first.into())),

@@ -1,8 +1,8 @@
 //! Names from inside a container, made safe to show.
 //!
-//! A name becomes one component of a path that leads nowhere else, whatever bytes it has, and no two
-//! names of a group become the same (docs/semantics.md, "Names"). `~` is always escaped, so a number
-//! after `~` cannot collide with anything stored.
+//! A name becomes one component of a path that leads nowhere else, whatever bytes it has, and no
+//! two names of a group become the same (docs/semantics.md, "Names"). `~` is always escaped, so a
+//! number after `~` cannot collide with anything stored.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -30,7 +30,8 @@ const MOST: usize = 200;
 /// Most memory that a name takes with what it is counted by.
 const NAME: u64 = 3 * MOST as u64;
 
-/// The shown names of a group's members, in their order. `reserved`: the group is a container's directory.
+/// The shown names of a group's members, in their order. `reserved`: the group is a container's
+/// directory.
 pub fn shown<N: AsRef<[u8]>>(stored: &[N], reserved: bool) -> Result<Vec<String>> {
     let room = NAME.saturating_mul(stored.len() as u64);
     set_aside(room, "cannot show names", || all_shown(stored, reserved))
@@ -110,8 +111,8 @@ fn cut(escaped: &str) -> &str {
     &escaped[..end]
 }
 
-/// A path as text that leads back to its bytes: escaped as names are (docs/semantics.md, "Names"), but
-/// `~`, which no number follows here, stays.
+/// A path as text that leads back to its bytes: escaped as names are (docs/semantics.md, "Names"),
+/// but `~`, which no number follows here, stays.
 pub fn path_text(path: &Path) -> String {
     let parts = path.as_os_str().as_bytes().split(|&b| b == b'/');
     let shown = parts.map(|part| match part {

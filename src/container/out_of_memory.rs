@@ -1,9 +1,9 @@
-//! What happens where the system has no memory left: an error of what was asked, or the right bytes, never the
-//! end of the process.
+//! What happens where the system has no memory left: an error of what was asked, or the right
+//! bytes, never the end of the process.
 //!
-//! Every container of the corpora beside the mounted tests is opened, described, decoded and checked in a process of
-//! its own, again and again, with another large allocation refused each time
-//! ([`crate::memory::refusing`]). Who ends the process is told by name.
+//! Every container of the corpora beside the mounted tests is opened, described, decoded and
+//! checked in a process of its own, again and again, with another large allocation refused each
+//! time ([`crate::memory::refusing`]). Who ends the process is told by name.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -23,8 +23,8 @@ use crate::source::local::LocalStore;
 /// Names the container that a process of its own walks.
 const VARIABLE: &str = "ARRAYFS_TEST_CONTAINER";
 
-/// So many allocations are refused one after the other, and those behind them in growing steps: they are made by the same
-/// few, again and again.
+/// So many allocations are refused one after the other, and those behind them in growing steps:
+/// they are made by the same few, again and again.
 const EACH: u64 = 32;
 
 /// What became of everything in a container: a hash, or what went wrong.
@@ -133,7 +133,8 @@ fn tell_the_end() {
         std::process::exit(1);
     }
     let tell = tell as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    // SAFETY: what it calls allocates, but the process was not within the allocator when it gave up.
+    // SAFETY: what it calls allocates, but the process was not within the allocator when it gave
+    // up.
     unsafe { libc::signal(libc::SIGABRT, tell) };
 }
 

@@ -1,9 +1,10 @@
-//! What a format says of changing its containers: what may be done to an array, whether what was done makes a
-//! container, and how its files come about.
+//! What a format says of changing its containers: what may be done to an array, whether what was
+//! done makes a container, and how its files come about.
 //!
-//! A format never writes. It streams a [`Recipe`]: stored bytes that stay as they are, and bytes that are new. Whether
-//! that becomes another file beside the old one or changes the file itself is the business of `commit`, which uses this
-//! together with `stage`. Assumes that the container was opened without faults and is still what was opened.
+//! A format never writes. It streams a [`Recipe`]: stored bytes that stay as they are, and bytes
+//! that are new. Whether that becomes another file beside the old one or changes the file itself is
+//! the business of `commit`, which uses this together with `stage`. Assumes that the container was
+//! opened without faults and is still what was opened.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,14 +32,15 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consistency {
     Now,
-    /// Arrays do not agree with each other: as long as that is so they stay staged. Says which, and why.
+    /// Arrays do not agree with each other: as long as that is so they stay staged. Says which, and
+    /// why.
     NotYet(String),
     /// The format cannot hold it as it is; says why.
     Unfit(String),
 }
 
-/// A file of a container: its number among those that make up its identity; the file that it is, or the first member of
-/// its directory.
+/// A file of a container: its number among those that make up its identity; the file that it is, or
+/// the first member of its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberNumber(pub u32);
 
@@ -51,7 +53,8 @@ impl MemberNumber {
 pub enum CommitWay {
     /// All bytes go to a new file: nothing is gained by leaving any where they are.
     Replaced,
-    /// Bytes that stay where they are cost nothing: of the file itself, or of a new one that shares them.
+    /// Bytes that stay where they are cost nothing: of the file itself, or of a new one that shares
+    /// them.
     InPlace,
 }
 
@@ -61,7 +64,8 @@ pub struct ChangedArray {
     pub shown: Arc<dyn Array>,
     /// Its length as shown.
     pub len: u64,
-    /// Ranges that were written, in order. What lies behind the stored length is zero where nothing was.
+    /// Ranges that were written, in order. What lies behind the stored length is zero where nothing
+    /// was.
     pub ranges: Vec<Range<u64>>,
     /// So many of the stored bytes still show where nothing was written.
     pub visible: u64,
@@ -71,12 +75,14 @@ pub struct ChangedArray {
 
 /// Blocks of an array that were encoded before its commit, by [`Rewrite::encode_block`].
 pub trait EncodedAhead: Send + Sync {
-    /// Gives exactly this block to `take`, as it was encoded, if it was and nothing was written to it since; says whether.
+    /// Gives exactly this block to `take`, as it was encoded, if it was and nothing was written to
+    /// it since; says whether.
     fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool;
 }
 
-/// How files come about, told in any order: every byte once, but for bytes of sections that are told again; or what changes
-/// of a file whose rest is kept. What is told of a file leaves no hole. A file of which nothing is told stays as it is.
+/// How files come about, told in any order: every byte once, but for bytes of sections that are
+/// told again; or what changes of a file whose rest is kept. What is told of a file leaves no hole.
+/// A file of which nothing is told stays as it is.
 pub trait Recipe {
     /// Stored bytes of the file as it is, to this place.
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()>;
@@ -84,14 +90,16 @@ pub trait Recipe {
     /// New bytes.
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()>;
 
-    /// The first that is told of a file: its bytes stay where they are, but for those that are put over them or copied, and
-    /// it keeps its length unless another one is told. Refused where there is nothing to keep.
+    /// The first that is told of a file: its bytes stay where they are, but for those that are put
+    /// over them or copied, and it keeps its length unless another one is told. Refused where there
+    /// is nothing to keep.
     fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {
         let fault = format!("nothing can be kept of file {}, which is new", file.0);
         Err(Error::Bug(fault))
     }
 
-    /// The length of the file, told last, of every file of which anything is told and nothing is kept.
+    /// The length of the file, told last, of every file of which anything is told and nothing is
+    /// kept.
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()>;
 }
 
@@ -106,7 +114,8 @@ pub struct Amount {
     pub moves: bool,
     /// Plain bytes that are encoded.
     pub encoded: u64,
-    /// Nothing stored tells how well what is new can be packed: `changed` is the most that it can take.
+    /// Nothing stored tells how well what is new can be packed: `changed` is the most that it can
+    /// take.
     pub guessed: bool,
 }
 
@@ -139,15 +148,15 @@ pub struct ComputedBytes {
 
 /// A container that can be changed.
 pub trait Rewrite: Send + Sync {
-    /// Whether something may be done to an array; EPERM for what follows from other arrays, EINVAL for what the format
-    /// cannot hold.
+    /// Whether something may be done to an array; EPERM for what follows from other arrays, EINVAL
+    /// for what the format cannot hold.
     fn permits(&self, array: &str, change: Change) -> Result<()>;
 
     /// What an array is at this length.
     fn info(&self, array: &str, len: u64) -> Result<Info>;
 
-    /// How the container gets another type for an array, whose bytes stay as they are; none if it has that type. EINVAL if it does
-    /// not fit, or the format has no place to say it.
+    /// How the container gets another type for an array, whose bytes stay as they are; none if it
+    /// has that type. EINVAL if it does not fit, or the format has no place to say it.
     fn retyped(&self, _array: &str, _to: &GivenType) -> Result<Option<Arc<dyn Rewrite>>> {
         Err(Error::Invalid(NOT_TYPED.into()))
     }
@@ -155,7 +164,8 @@ pub trait Rewrite: Send + Sync {
     /// What the container says of itself with these changes, whether or not they can be stored.
     fn restate(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Restated>;
 
-    /// An array that follows from others, with these changes of them; none if it is as it is stored, or follows from none.
+    /// An array that follows from others, with these changes of them; none if it is as it is
+    /// stored, or follows from none.
     fn computed(
         &self,
         _array: &str,
@@ -165,17 +175,18 @@ pub trait Rewrite: Send + Sync {
         Ok(None)
     }
 
-    /// Whether the container can be stored with these changes. What has not changed is not checked. Memory is charged to
-    /// `budget`, of which the caller holds none.
+    /// Whether the container can be stored with these changes. What has not changed is not checked.
+    /// Memory is charged to `budget`, of which the caller holds none.
     fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency>;
 
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount>;
 
-    /// The blocks of an array of this length that can be encoded, when they are complete, before the others are known. What
-    /// is appended to the array leaves them as they are.
+    /// The blocks of an array of this length that can be encoded, when they are complete, before
+    /// the others are known. What is appended to the array leaves them as they are.
     fn blocks_ahead(&self, array: &str, len: u64) -> Option<Arc<dyn Chunking>>;
 
-    /// Encodes such a block of a changed array, whose other changes do not matter; none if there is no memory for it now.
+    /// Encodes such a block of a changed array, whose other changes do not matter; none if there is
+    /// no memory for it now.
     fn encode_block(
         &self,
         changed: &ChangedArray,
@@ -183,7 +194,8 @@ pub trait Rewrite: Send + Sync {
         budget: &Arc<Budget>,
     ) -> Result<Option<Vec<u8>>>;
 
-    /// Tells how the files of the container with these changes come about. Memory is reserved once, before anything is told.
+    /// Tells how the files of the container with these changes come about. Memory is reserved once,
+    /// before anything is told.
     fn recipe(
         &self,
         changed: &[ChangedArray],

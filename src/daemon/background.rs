@@ -1,8 +1,8 @@
 //! Going to the background, with the outcome told to whoever started us.
 //!
 //! The process forks before it has any thread; the child serves, the parent waits for one message
-//! through a pipe and exits with its outcome. So `arrayfs mount` returns when the mount is usable, and
-//! its exit status can be trusted. A child that dies without a word is a failure.
+//! through a pipe and exits with its outcome. So `arrayfs mount` returns when the mount is usable,
+//! and its exit status can be trusted. A child that dies without a word is a failure.
 //!
 //! What the starter had open (a lock of its script, say) is not the daemon's to keep.
 
@@ -15,8 +15,8 @@ use std::os::fd::{OwnedFd, RawFd};
 pub struct Inherited(Vec<RawFd>);
 
 impl Inherited {
-    /// Finds them, and keeps them from every program that this process starts. Must be called before
-    /// anything else is opened, while the process has one thread.
+    /// Finds them, and keeps them from every program that this process starts. Must be called
+    /// before anything else is opened, while the process has one thread.
     pub fn find() -> Self {
         // Without /proc there is nothing to go by, and they stay.
         let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
@@ -37,7 +37,8 @@ impl Inherited {
 
     pub fn close(self) {
         for fd in self.0 {
-            // SAFETY: it was there before anything of this process, which therefore does not use it.
+            // SAFETY: it was there before anything of this process, which therefore does not use
+            // it.
             unsafe { libc::close(fd) };
         }
     }

@@ -1,8 +1,8 @@
 //! The kernel's end of a mount: how many answers it waits for, and how it is ended from outside.
 //!
-//! The kernel shows its connections in a file system of its own, `fusectl`, which systems mount under
-//! `/sys`. Where nobody has, root looks into it without mounting it anywhere. What may be done belongs to
-//! whoever mounted. Used by what unmounts, and by the guardian.
+//! The kernel shows its connections in a file system of its own, `fusectl`, which systems mount
+//! under `/sys`. Where nobody has, root looks into it without mounting it anywhere. What may be
+//! done belongs to whoever mounted. Used by what unmounts, and by the guardian.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,8 +17,8 @@ use super::mount_table::Device;
 
 const CONNECTIONS: &str = "/sys/fs/fuse/connections";
 
-/// Opens what ends the connection of a file system that is mounted now. That is this connection for ever:
-/// when it is gone, its number may be another's, and what is written here has no effect.
+/// Opens what ends the connection of a file system that is mounted now. That is this connection for
+/// ever: when it is gone, its number may be another's, and what is written here has no effect.
 pub fn open_abort(device: Device) -> io::Result<File> {
     open(device, "abort", OFlags::WRONLY)
 }

@@ -1,14 +1,17 @@
-//! A process that outlives the daemon for a moment, to end the kernel's connection when the daemon has died.
+//! A process that outlives the daemon for a moment, to end the kernel's connection when the daemon
+//! has died.
 //!
-//! A thread that tells the kernel to forget a name waits, and cannot be killed, as long as a program holds
-//! the directory; and that program may wait for an answer. If the daemon is killed just then, that thread
-//! keeps the connection open and nobody will ever answer: everybody waits for ever. Nor does the process
-//! count as ended, so watching it as a whole would tell nothing. The guardian is started by a thread that
-//! does nothing but wait for it, and is told of the end of that very thread by a signal.
+//! A thread that tells the kernel to forget a name waits, and cannot be killed, as long as a
+//! program holds the directory; and that program may wait for an answer. If the daemon is killed
+//! just then, that thread keeps the connection open and nobody will ever answer: everybody waits
+//! for ever. Nor does the process count as ended, so watching it as a whole would tell nothing. The
+//! guardian is started by a thread that does nothing but wait for it, and is told of the end of
+//! that very thread by a signal.
 //!
-//! It has a descriptor of what ends the connection and no other: no device, no lock, no directory. It takes
-//! no other signal, so that it is there after the daemon, whoever ends both; and it is not called like a
-//! daemon. Where the system does not show connections to this user there is none. Used by `cli`.
+//! It has a descriptor of what ends the connection and no other: no device, no lock, no directory.
+//! It takes no other signal, so that it is there after the daemon, whoever ends both; and it is not
+//! called like a daemon. Where the system does not show connections to this user there is none.
+//! Used by `cli`.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -57,7 +60,8 @@ pub fn start(device: Device) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for the end of a thread of the daemon, which is the parent, and ends the connection, which is the standard input.
+/// Waits for the end of a thread of the daemon, which is the parent, and ends the connection, which
+/// is the standard input.
 pub fn guard(daemon: u32, thread: u32) -> io::Result<()> {
     // Without /proc it is called "exe".
     let _ = std::fs::write("/proc/self/comm", NAME);
@@ -83,10 +87,11 @@ fn block_signals() -> libc::sigset_t {
     }
 }
 
-/// Waits for a signal, and says which process has sent it. For that of the kernel it is the one that has ended.
+/// Waits for a signal, and says which process has sent it. For that of the kernel it is the one
+/// that has ended.
 fn sender_of_next(signals: &libc::sigset_t) -> Option<u32> {
-    // SAFETY: the description of a signal is plain data, which sigwaitinfo fills; of a signal that a process has sent,
-    // or the kernel for it, the sender is a part.
+    // SAFETY: the description of a signal is plain data, which sigwaitinfo fills; of a signal that
+    // a process has sent, or the kernel for it, the sender is a part.
     let (signal, sender) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let signal = libc::sigwaitinfo(&raw const *signals, &raw mut info);

@@ -1,4 +1,5 @@
-//! The log: one line per event, to standard error or a file with time and level, or to the system's log.
+//! The log: one line per event, to standard error or a file with time and level, or to the system's
+//! log.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +35,8 @@ impl fmt::Display for Destination {
 
 struct Logger {
     destination: Destination,
-    /// Of a log file that is made: as the umask of whoever started us has it, which a daemon that writes gives up.
+    /// Of a log file that is made: as the umask of whoever started us has it, which a daemon that
+    /// writes gives up.
     mode: u32,
     sink: Mutex<Sink>,
     /// Whoever started us still reads standard error: warnings go there, too.
@@ -50,8 +52,8 @@ enum Sink {
 
 static LOGGER: OnceLock<Logger> = OnceLock::new();
 
-/// Starts logging; panics are logged, too. Once per process, and after it went to the background: lines
-/// of the system's log carry its number.
+/// Starts logging; panics are logged, too. Once per process, and after it went to the background:
+/// lines of the system's log carry its number.
 pub fn start(destination: Destination, level: LevelFilter) -> io::Result<()> {
     let mode = mode_of_new_files();
     let sink = Sink::open(&destination, mode)?;
@@ -127,7 +129,8 @@ impl Sink {
     }
 }
 
-/// Control characters as `%XX`: a path may hold line ends and what terminals obey, a record is one line.
+/// Control characters as `%XX`: a path may hold line ends and what terminals obey, a record is one
+/// line.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return text.into();

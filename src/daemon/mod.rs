@@ -1,4 +1,5 @@
-//! Being a daemon: going to the background, signals, the log, the mount table, other processes, who may write.
+//! Being a daemon: going to the background, signals, the log, the mount table, other processes, who
+//! may write.
 //!
 //! Used by the commands that mount and unmount.
 

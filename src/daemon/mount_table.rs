@@ -13,7 +13,8 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
     pub mountpoint: PathBuf,
-    /// What of the file system is mounted there: all of it (`/`), unless it is a bind mount of a part.
+    /// What of the file system is mounted there: all of it (`/`), unless it is a bind mount of a
+    /// part.
     pub root: PathBuf,
     /// As told when it was mounted: a path, escaped as docs/semantics.md says under "Names".
     pub source: String,
@@ -22,13 +23,15 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// What of the file system is mounted, as a path from its root: all of it (nothing), unless this is a bind mount.
+    /// What of the file system is mounted, as a path from its root: all of it (nothing), unless
+    /// this is a bind mount.
     pub fn part(&self) -> &Path {
         self.root.strip_prefix("/").unwrap_or(&self.root)
     }
 }
 
-/// The number of a mounted file system. No other has it while this one is mounted somewhere or served.
+/// The number of a mounted file system. No other has it while this one is mounted somewhere or
+/// served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device {
     major: u32,
@@ -92,7 +95,8 @@ pub fn covering(path: &Path) -> io::Result<Option<Mounted>> {
     Ok((device_at(path)? == mounted.device).then_some(mounted))
 }
 
-/// Fields: id, parent, device, root, mountpoint, options, optional fields, `-`, type, source, options.
+/// Fields: id, parent, device, root, mountpoint, options, optional fields, `-`, type, source,
+/// options.
 fn parse(line: &[u8]) -> Option<Mounted> {
     let fields: Vec<&[u8]> = line.split(|&b| b == b' ').collect();
     let dash = fields.iter().position(|f| *f == b"-")?;

@@ -1,7 +1,7 @@
 //! What other processes have to do with a mount, from `/proc`: who serves it, who keeps it mounted.
 //!
-//! Used for messages, when a daemon does not answer or does not end, or has a source locked. What this user may not look at is
-//! left out, so nothing may depend on a list being complete.
+//! Used for messages, when a daemon does not answer or does not end, or has a source locked. What
+//! this user may not look at is left out, so nothing may depend on a list being complete.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -50,7 +50,8 @@ pub fn daemon_of(device: Device, mountpoint: &Path) -> Option<u32> {
         .filter(|_| by_arguments.next().is_none())
 }
 
-/// The daemon of a mount, if it has been killed and cannot end: in one of its threads the kernel waits.
+/// The daemon of a mount, if it has been killed and cannot end: in one of its threads the kernel
+/// waits.
 pub fn dead_daemon_of(device: Device, mountpoint: &Path) -> Option<u32> {
     let is_dead = |pid: &u32| is_ours(*pid) && !is_alive(Path::new(&pid.to_string()));
     let is_its = |thread: &String| {
@@ -69,8 +70,8 @@ fn threads(pid: u32) -> Vec<String> {
     names.map(|thread| format!("{pid}/task/{thread}")).collect()
 }
 
-/// The mount that a daemon serves, as the daemon itself sees it; of those that it may be `related` to, where only
-/// numbers speak for it.
+/// The mount that a daemon serves, as the daemon itself sees it; of those that it may be `related`
+/// to, where only numbers speak for it.
 pub(super) fn mount_of(pid: u32, related: impl Fn(&Mounted) -> bool) -> Option<Mounted> {
     let process = &pid.to_string();
     let connections = connections(process);
@@ -153,7 +154,8 @@ fn connections(process: &str) -> Vec<u32> {
     infos.filter_map(number).collect()
 }
 
-/// Whether an argument names the mountpoint; the directory that it was relative to is not known any more.
+/// Whether an argument names the mountpoint; the directory that it was relative to is not known any
+/// more.
 fn was_told(process: &str, mountpoint: &Path) -> bool {
     let arguments = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let mut arguments = arguments.split(|&b| b == 0).filter(|arg| !arg.is_empty());

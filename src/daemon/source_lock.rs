@@ -1,12 +1,14 @@
-//! Who may write to a source: one daemon, by locks (flock(2)) on the source and the directories above it.
+//! Who may write to a source: one daemon, by locks (flock(2)) on the source and the directories
+//! above it.
 //!
-//! Whoever writes locks the source exclusively and every directory above it shared. So writers of the same
-//! source, of a tree that contains it and of a tree in it meet at one of these locks; writers side by side do
-//! not. The locks are the kernel's: nothing is left behind when their holder ends, however it ends.
+//! Whoever writes locks the source exclusively and every directory above it shared. So writers of
+//! the same source, of a tree that contains it and of a tree in it meet at one of these locks;
+//! writers side by side do not. The locks are the kernel's: nothing is left behind when their
+//! holder ends, however it ends.
 //!
-//! Assumes that the path is canonical, and that whoever locks is the process that will serve: the kernel
-//! notes who took a lock, and messages name that process. Never waits for a lock itself, so that two
-//! daemons cannot wait for each other. Used by the command that mounts.
+//! Assumes that the path is canonical, and that whoever locks is the process that will serve: the
+//! kernel notes who took a lock, and messages name that process. Never waits for a lock itself, so
+//! that two daemons cannot wait for each other. Used by the command that mounts.
 
 use std::fmt;
 use std::fs::File;
@@ -73,7 +75,8 @@ struct Conflict {
 /// How long a daemon that is just starting or ending is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for somebody who cannot be seen: a lock that was given back meanwhile is had at the next try.
+/// The same for somebody who cannot be seen: a lock that was given back meanwhile is had at the
+/// next try.
 const PATIENCE_WITH_UNSEEN: Duration = Duration::from_millis(200);
 
 /// An end is noticed at once; what appears in the mount table is looked for this often.
@@ -81,13 +84,14 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 const AFTER_END: Duration = Duration::from_millis(1);
 
-/// Locks a source. `shown` is how the mount table spells it. A daemon that is just ending is waited for, and one that
-/// is just starting until it is known whether it will serve.
+/// Locks a source. `shown` is how the mount table spells it. A daemon that is just ending is waited
+/// for, and one that is just starting until it is known whether it will serve.
 pub fn acquire(source: &Path, shown: &str) -> Result<SourceLock, Refusal> {
     acquire_as(Mode::Exclusive, source, shown)
 }
 
-/// The same for who writes to one thing in `directory` that has a lock of its own: only of who writes to all of it is he in the way.
+/// The same for who writes to one thing in `directory` that has a lock of its own: only of who
+/// writes to all of it is he in the way.
 pub fn acquire_shared(directory: &Path, shown: &str) -> Result<SourceLock, Refusal> {
     acquire_as(Mode::Shared, directory, shown)
 }
@@ -116,8 +120,8 @@ fn acquire_as(mode: Mode, source: &Path, shown: &str) -> Result<SourceLock, Refu
     }
 }
 
-/// All of the locks or none. From the source upwards: whoever gives up half-way has then only been in the way
-/// of those who would meet the same lock higher up.
+/// All of the locks or none. From the source upwards: whoever gives up half-way has then only been
+/// in the way of those who would meet the same lock higher up.
 fn try_lock(source: &Path, mode: Mode) -> io::Result<Result<SourceLock, Conflict>> {
     let lock = open(source)?;
     let identity = identity(&lock)?;
@@ -232,7 +236,8 @@ impl Lock {
 impl Process {
     fn look(pid: u32, shown: &str) -> Self {
         let is_daemon = processes::is_ours(pid);
-        // The number of a mount that is gone may be another's by now; that one is of another source.
+        // The number of a mount that is gone may be another's by now; that one is of another
+        // source.
         let related = |mounted: &Mounted| is_related(&mounted.source, shown);
         let mount = || processes::mount_of(pid, related);
         Process {
@@ -263,8 +268,8 @@ fn wait(process: Option<u32>) {
         .map(|process| PollFd::new(process, PollFlags::IN))
         .collect();
     let moment = Timespec::try_from(BETWEEN_LOOKS).unwrap_or_default();
-    // Whatever it says, the lock is tried next. One that has ended may have left its descriptors to a child
-    // that is about to close them: no reason to spin.
+    // Whatever it says, the lock is tried next. One that has ended may have left its descriptors to
+    // a child that is about to close them: no reason to spin.
     if poll(&mut ends, Some(&moment)).is_ok_and(|ended| ended > 0) {
         std::thread::sleep(AFTER_END);
     }
@@ -370,7 +375,8 @@ mod tests {
                 let joined = racing.into_iter().map(|thread| thread.join().unwrap());
                 joined.collect()
             });
-            // Nobody, while a program that another test starts holds a copy of our descriptors, between fork and exec.
+            // Nobody, while a program that another test starts holds a copy of our descriptors,
+            // between fork and exec.
             assert!(held.iter().flatten().count() <= 1);
             won += held.iter().flatten().count();
         }

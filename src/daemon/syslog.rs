@@ -1,11 +1,11 @@
 //! The system's log: datagrams to the socket that syslogd or the journal listens on.
 //!
-//! Nothing here waits: a line that the system's log does not take at once is lost, and how many were
-//! lost is told with the next one that it takes. Every line is addressed anew, so a log that is
-//! restarted, or started later, is found again.
+//! Nothing here waits: a line that the system's log does not take at once is lost, and how many
+//! were lost is told with the next one that it takes. Every line is addressed anew, so a log that
+//! is restarted, or started later, is found again.
 //!
-//! Framing as RFC 3164 and syslog(3) have it: `<PRIORITY>TIME TAG[PID]: text`, the time local and without
-//! year. Used by [`super::log`].
+//! Framing as RFC 3164 and syslog(3) have it: `<PRIORITY>TIME TAG[PID]: text`, the time local and
+//! without year. Used by [`super::log`].
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -19,7 +19,8 @@ pub(super) const SYSTEM: &str = "/dev/log";
 /// LOG_DAEMON
 const FACILITY: u8 = 3;
 
-/// Longest text of a line in bytes: with its head it fits into what syslogd and journald take at once.
+/// Longest text of a line in bytes: with its head it fits into what syslogd and journald take at
+/// once.
 const LONGEST: usize = 8000;
 
 pub(super) struct SystemLog {

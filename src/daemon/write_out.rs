@@ -1,10 +1,11 @@
-//! Having the kernel write out what it still holds of a mount: pages that programs changed through shared
-//! mappings.
+//! Having the kernel write out what it still holds of a mount: pages that programs changed through
+//! shared mappings.
 //!
-//! The kernel sends them to the daemon as writes, so the daemon's main thread may ask for it while other threads
-//! serve. syncfs(2) hands them over; many kernels do not wait for the daemon's answers, so these are waited
-//! for where the kernel tells how many it lacks. Who asks is held up as long as the daemon is: everything
-//! here is called in a thread that can be left behind. Used by what unmounts.
+//! The kernel sends them to the daemon as writes, so the daemon's main thread may ask for it while
+//! other threads serve. syncfs(2) hands them over; many kernels do not wait for the daemon's
+//! answers, so these are waited for where the kernel tells how many it lacks. Who asks is held up
+//! as long as the daemon is: everything here is called in a thread that can be left behind. Used by
+//! what unmounts.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -41,7 +42,8 @@ impl MountRoot {
         Ok(same.then_some(MountRoot { directory, device }))
     }
 
-    /// Returns when everything that was changed until now has been written. An error means that some of it is lost.
+    /// Returns when everything that was changed until now has been written. An error means that
+    /// some of it is lost.
     pub fn write_out(&self) -> io::Result<()> {
         syncfs(&self.directory)?;
         if wait_for_answers(self.device) {

@@ -1,7 +1,7 @@
 //! A disk for tests whose n-th call fails.
 //!
-//! Every call is counted, those on opened files too. Used by the tests of who changes something: whatever fails, the
-//! caller is told, and what is shown is what is there.
+//! Every call is counted, those on opened files too. Used by the tests of who changes something:
+//! whatever fails, the caller is told, and what is shown is what is there.
 
 use std::ffi::OsStr;
 use std::ops::Range;

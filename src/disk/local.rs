@@ -1,9 +1,9 @@
 //! The local file system as a [`Disk`].
 //!
-//! Everything goes through the descriptor of a directory that was reached below the source without following a link
-//! ([`crate::source::local::beneath`]), and that is the directory which was meant: so nothing outside the source is
-//! changed, whatever is renamed meanwhile. Descriptors of directories are not kept. Used by `cli::mount`, which makes
-//! it, and by tests.
+//! Everything goes through the descriptor of a directory that was reached below the source without
+//! following a link ([`crate::source::local::beneath`]), and that is the directory which was meant:
+//! so nothing outside the source is changed, whatever is renamed meanwhile. Descriptors of
+//! directories are not kept. Used by `cli::mount`, which makes it, and by tests.
 
 mod attributes;
 mod caller;
@@ -29,9 +29,9 @@ use crate::source::{FileId, FileKind, Source, SpecialKind, on_descriptor};
 use caller::Privilege;
 use file::LocalFile;
 
-/// File systems of Linux with files that share bytes, by their magic numbers: Btrfs, XFS, bcachefs, OCFS2, NFS. On some they
-/// are an option, so this says no more than that it is worth trying. Not ZFS, where it depends on what was synced when, and has
-/// failed silently.
+/// File systems of Linux with files that share bytes, by their magic numbers: Btrfs, XFS, bcachefs,
+/// OCFS2, NFS. On some they are an option, so this says no more than that it is worth trying. Not
+/// ZFS, where it depends on what was synced when, and has failed silently.
 const SHARING: &[u32] = &[
     0x9123_683E,
     0x5846_5342,
@@ -43,7 +43,8 @@ const SHARING: &[u32] = &[
 /// What a directory of the local file system is changed through.
 pub struct LocalDisk {
     store: Arc<LocalStore>,
-    /// The device of which files could not share bytes when that was tried last; 0 if none is known.
+    /// The device of which files could not share bytes when that was tried last; 0 if none is
+    /// known.
     not_sharing: AtomicU64,
     /// The source's own device, if a file's new name goes to the disk together with the file there.
     names_follow: Option<u64>,
@@ -127,9 +128,10 @@ impl LocalDisk {
     }
 }
 
-/// Opens a regular file for reading and writing, or for what of it is allowed: one of a user's own that he may not read, or
-/// that may only be appended to. Nothing else is opened, not for an instant: a pipe has others at its end. If another
-/// program holds a lease on the file, waits until that one gives it up.
+/// Opens a regular file for reading and writing, or for what of it is allowed: one of a user's own
+/// that he may not read, or that may only be appended to. Nothing else is opened, not for an
+/// instant: a pipe has others at its end. If another program holds a lease on the file, waits until
+/// that one gives it up.
 fn open_reached(file: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     if status::of_file(file)?.kind != FileKind::File {
         return Err(Errno::INVAL);

@@ -1,10 +1,11 @@
-//! Changes of the source: the one trait through which anything in it is made, written, renamed or removed.
+//! Changes of the source: the one trait through which anything in it is made, written, renamed or
+//! removed.
 //!
-//! [`Disk`] is a handful of POSIX primitives on names in directories and on opened files. It knows no format and
-//! keeps no state, so whatever is built of it (ordinary files today, a stage and its commits later) can be tested
-//! against one that writes down what happened, or fails at any call. A [`crate::source::Store`] reads, a `Disk`
-//! writes; both have the same paths. Assumes that whoever calls was let in: the kernel has checked permissions by
-//! the attributes shown. Used by `tree`.
+//! [`Disk`] is a handful of POSIX primitives on names in directories and on opened files. It knows
+//! no format and keeps no state, so whatever is built of it (ordinary files today, a stage and its
+//! commits later) can be tested against one that writes down what happened, or fails at any call. A
+//! [`crate::source::Store`] reads, a `Disk` writes; both have the same paths. Assumes that whoever
+//! calls was let in: the kernel has checked permissions by the attributes shown. Used by `tree`.
 
 #[cfg(test)]
 pub mod failing;
@@ -21,8 +22,9 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::source::{FileId, Source, SpecialKind, Timestamp};
 
-/// A name in a directory of the source. Somebody else may have moved the directory, and put another one in its
-/// place: then the call fails with [`crate::error::Error::Changed`], and nothing happens.
+/// A name in a directory of the source. Somebody else may have moved the directory, and put another
+/// one in its place: then the call fails with [`crate::error::Error::Changed`], and nothing
+/// happens.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     pub directory: &'a Path,
@@ -40,8 +42,8 @@ pub enum Target<'a> {
     Open(&'a dyn Source),
 }
 
-/// For whom something is done: what is made is his, and his quota is used. A daemon that is not root's does
-/// everything as its own user.
+/// For whom something is done: what is made is his, and his quota is used. A daemon that is not
+/// root's does everything as its own user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     pub uid: u32,
@@ -130,7 +132,8 @@ pub struct Allocation {
 pub enum Trial {
     /// By making one.
     Made,
-    /// By the rights of the directory, which costs little: some file systems refuse more than these say.
+    /// By the rights of the directory, which costs little: some file systems refuse more than these
+    /// say.
     Rights,
 }
 
@@ -158,18 +161,19 @@ pub enum Durability {
 
 /// Primitives that change the source. Paths are relative to its root and never leave it.
 pub trait Disk: Send + Sync {
-    /// Whether it may be that another file can share the bytes of this one ([`Disk::share`]), as far as it is known
-    /// without trying.
+    /// Whether it may be that another file can share the bytes of this one ([`Disk::share`]), as
+    /// far as it is known without trying.
     fn may_share(&self, of: &dyn Source) -> bool;
 
-    /// Makes an empty file hold what another one does, the two sharing it on the disk until one of them changes; false if they
-    /// cannot, for whatever reason. Then it may hold anything.
+    /// Makes an empty file hold what another one does, the two sharing it on the disk until one of
+    /// them changes; false if they cannot, for whatever reason. Then it may hold anything.
     fn share(&self, file: &dyn DiskFile, all_of: &dyn Source, caller: Caller) -> bool;
 
     /// Makes a regular file that was not there (EEXIST) and opens it for reading and writing.
     fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>>;
 
-    /// Fails as [`Disk::create`] would. Leaves nothing, and the directory's time where the file system lets it.
+    /// Fails as [`Disk::create`] would. Leaves nothing, and the directory's time where the file
+    /// system lets it.
     fn try_create(&self, place: Place<'_>, trial: Trial, caller: Caller) -> Result<()>;
 
     /// Opens a regular file for writing, and for reading where that is allowed.
@@ -199,12 +203,12 @@ pub trait Disk: Send + Sync {
 
     fn remove_xattr(&self, of: Target<'_>, name: &OsStr) -> Result<()>;
 
-    /// Returns when a file, or the names in a directory, have reached the disk. `data`: without what is not needed to
-    /// find the bytes.
+    /// Returns when a file, or the names in a directory, have reached the disk. `data`: without
+    /// what is not needed to find the bytes.
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()>;
 
-    /// Returns when a file that has just been made, or got its name, has reached the disk with that name, which is in this
-    /// directory, and with all that was done to names there before.
+    /// Returns when a file that has just been made, or got its name, has reached the disk with that
+    /// name, which is in this directory, and with all that was done to names there before.
     fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()>;
 }
 
@@ -218,12 +222,13 @@ pub trait DiskFile: Send + Sync {
 
     fn set_len(&self, len: u64, caller: Caller) -> Result<()>;
 
-    /// What was put there will be synced soon: the disk may begin. Says nothing of failures, which the sync tells.
+    /// What was put there will be synced soon: the disk may begin. Says nothing of failures, which
+    /// the sync tells.
     fn begin_writeback(&self, _range: Range<u64>) {}
 
     fn allocate(&self, what: Allocation, caller: Caller) -> Result<()>;
 
-    /// Copies a range of another file to an offset, within the file system if it can; says how many bytes, fewer at
-    /// the end of the other file.
+    /// Copies a range of another file to an offset, within the file system if it can; says how many
+    /// bytes, fewer at the end of the other file.
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize>;
 }

@@ -1,7 +1,8 @@
-//! A disk for tests that writes down what is done to it, and does any beginning of that again somewhere else.
+//! A disk for tests that writes down what is done to it, and does any beginning of that again
+//! somewhere else.
 //!
-//! What a crash leaves behind is a beginning of what was done; recovery is tested on every one of them. Used by the tests
-//! of who changes something.
+//! What a crash leaves behind is a beginning of what was done; recovery is tested on every one of
+//! them. Used by the tests of who changes something.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -69,7 +70,8 @@ struct Record {
 /// Is told of changes until it says that it has seen enough.
 type Watcher = Box<dyn FnMut(&Change) -> bool + Send>;
 
-/// Writes a change down, and tells who waits for one: while nothing is locked, so he may change something himself.
+/// Writes a change down, and tells who waits for one: while nothing is locked, so he may change
+/// something himself.
 fn note(record: &Mutex<Record>, change: Change) {
     let mut locked = record.lock().unwrap();
     locked.changes.push(change.clone());

@@ -1,7 +1,7 @@
 //! A file that is written, and is open while that is done.
 //!
-//! What has not reached the disk does before the file is closed: of a failure the system tells only who has the file open.
-//! Used by `stage`, for logs, and by `commit`, for new files.
+//! What has not reached the disk does before the file is closed: of a failure the system tells only
+//! who has the file open. Used by `stage`, for logs, and by `commit`, for new files.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -129,8 +129,8 @@ impl ReopenedFile {
         }
     }
 
-    /// Whether what was written since this was last asked may never reach the disk, which the system has told when it was to be
-    /// closed.
+    /// Whether what was written since this was last asked may never reach the disk, which the
+    /// system has told when it was to be closed.
     pub fn take_failure(&self) -> bool {
         self.file.how().failed.swap(false, Ordering::AcqRel)
     }

@@ -1,9 +1,9 @@
 //! FUSE requests, decoded and passed to the tree.
 //!
-//! Every operation is a few lines: ids in, answer or errno out. Nothing here blocks another request:
-//! fuser calls these methods from several threads, and the last of them that is free serves nothing but what is
-//! in memory: everything else is handed over ([`StandIns`]). A panic in one of them is caught, logged and
-//! answered with EIO, and costs that request alone.
+//! Every operation is a few lines: ids in, answer or errno out. Nothing here blocks another
+//! request: fuser calls these methods from several threads, and the last of them that is free
+//! serves nothing but what is in memory: everything else is handed over ([`StandIns`]). A panic in
+//! one of them is caught, logged and answered with EIO, and costs that request alone.
 
 use std::ffi::OsStr;
 use std::io;
@@ -196,8 +196,8 @@ impl Filesystem for Adapter {
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        // Emptying it is a request of its own, which comes when the kernel has agreed to the opening: a program that runs
-        // is not to be emptied.
+        // Emptying it is a request of its own, which comes when the kernel has agreed to the
+        // opening: a program that runs is not to be emptied.
         let write = writes(flags);
         self.serve(move |serving| {
             serving.open(ino, flags, reply, |tree| match write {
@@ -294,8 +294,8 @@ impl Filesystem for Adapter {
         _lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        // Of ordinary files everything has been written through. Not "unknown": then the kernel would never again write
-        // out what mappings have changed before a close returns.
+        // Of ordinary files everything has been written through. Not "unknown": then the kernel
+        // would never again write out what mappings have changed before a close returns.
         self.serve_once(reply, move |tree| tree.close(handle(fh)));
     }
 

@@ -1,6 +1,7 @@
 //! Capabilities that are asked of the kernel, each with its reason.
 //!
-//! An allow-list: fuser 0.18 accepts capabilities that it then mishandles, so nothing else is passed on.
+//! An allow-list: fuser 0.18 accepts capabilities that it then mishandles, so nothing else is
+//! passed on.
 
 use fuser::{InitFlags, KernelConfig};
 
@@ -11,11 +12,11 @@ const WANTED: &[InitFlags] = &[
     InitFlags::FUSE_DO_READDIRPLUS,
     // Several requests of one O_DIRECT reader are in flight at once.
     InitFlags::FUSE_ASYNC_DIO,
-    // The kernel keeps the pages of a file until it is told: each write of ours changes size and time, and would cost
-    // all of them.
+    // The kernel keeps the pages of a file until it is told: each write of ours changes size and
+    // time, and would cost all of them.
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-    // We take away set-user-id bits, so the kernel need not ask for capabilities at every write. The source's file system
-    // does it in truth, because bytes are written as the caller.
+    // We take away set-user-id bits, so the kernel need not ask for capabilities at every write.
+    // The source's file system does it in truth, because bytes are written as the caller.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     // Link targets never change without a new inode.
     InitFlags::FUSE_CACHE_SYMLINKS,
@@ -28,11 +29,12 @@ const WANTED: &[InitFlags] = &[
 /// Requests that the kernel may have outstanding: read-ahead of several readers.
 const BACKGROUND: u16 = 64;
 
-/// Bytes that are read by a request. Smaller than what the kernel reads ahead, so that two threads work on that at
-/// once; of 128 KiB to 1 MiB the fastest, measured.
+/// Bytes that are read by a request. Smaller than what the kernel reads ahead, so that two threads
+/// work on that at once; of 128 KiB to 1 MiB the fastest, measured.
 pub(super) const READ: u32 = 256 << 10;
 
-/// Bytes that are written by a request. Nobody works ahead of it, so each one costs its way there and back.
+/// Bytes that are written by a request. Nobody works ahead of it, so each one costs its way there
+/// and back.
 pub(super) const WRITE: u32 = 1 << 20;
 
 /// What the kernel agreed to.
@@ -54,7 +56,8 @@ pub(super) fn configure(config: &mut KernelConfig, passthrough: bool) -> Granted
         }
     }
     let _ = config.set_max_background(BACKGROUND);
-    // fuser tells the larger of the two as the most of any request; the mount's option `max_read` keeps reads small.
+    // fuser tells the larger of the two as the most of any request; the mount's option `max_read`
+    // keeps reads small.
     let _ = config.set_max_write(WRITE);
     // The answer to a refusal is the most that is possible.
     if let Err(most) = config.set_max_readahead(READ) {

@@ -1,11 +1,11 @@
 //! Writes past the page cache, of files that others read through it.
 //!
-//! The kernel drops its pages of a range before such a write, and again afterwards; but not afterwards if
-//! the write is asynchronous (libaio, io_uring), and no request says whether it is. What is read through
-//! the page cache meanwhile stays there, old. So the pages are dropped by us before the write is answered,
-//! if anybody has read through the page cache since the file was opened so: reading must stay
-//! asynchronous, because that is what has large reads past the page cache served side by side
-//! (`FUSE_ASYNC_DIO`). Used by `adapter` and `serving`.
+//! The kernel drops its pages of a range before such a write, and again afterwards; but not
+//! afterwards if the write is asynchronous (libaio, io_uring), and no request says whether it is.
+//! What is read through the page cache meanwhile stays there, old. So the pages are dropped by us
+//! before the write is answered, if anybody has read through the page cache since the file was
+//! opened so: reading must stay asynchronous, because that is what has large reads past the page
+//! cache served side by side (`FUSE_ASYNC_DIO`). Used by `adapter` and `serving`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,8 +67,8 @@ impl DirectWrites {
         }
     }
 
-    /// Whether the kernel may have old pages of what has been written. One that was not opened so has become so since
-    /// (fcntl(2)), and nothing is known of it.
+    /// Whether the kernel may have old pages of what has been written. One that was not opened so
+    /// has become so since (fcntl(2)), and nothing is known of it.
     pub(super) fn leaves_pages(&self, ino: INodeNo) -> bool {
         self.lock().get(&ino).is_none_or(|file| file.cached)
     }

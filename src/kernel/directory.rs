@@ -2,9 +2,9 @@
 //! halves the requests of a `find` through thousands of containers.
 //!
 //! So nothing is known of who lists: each request says where to go on, and the tree's places
-//! ([`Cookie`]) are good for that whatever happens to the directory. The kernel caches what it has read:
-//! right for the entries of one version of a container, and dropped again for directories of the source,
-//! which change without a word.
+//! ([`Cookie`]) are good for that whatever happens to the directory. The kernel caches what it has
+//! read: right for the entries of one version of a container, and dropped again for directories of
+//! the source, which change without a word.
 
 use std::ffi::OsStr;
 
@@ -15,8 +15,8 @@ use crate::tree::{Cookie, InodeId, ListedEntry, ListingStep, Tree};
 /// Stand before all names.
 const DOTS: [(&str, Cookie); 2] = [(".", Cookie(1)), ("..", Cookie(2))];
 
-/// Tells names and kinds from `offset` on until `tell` returns true: the kernel's buffer is full. With a
-/// name goes the offset to go on from after it.
+/// Tells names and kinds from `offset` on until `tell` returns true: the kernel's buffer is full.
+/// With a name goes the offset to go on from after it.
 pub(super) fn kinds(
     tree: &Tree,
     directory: InodeId,
@@ -34,8 +34,8 @@ pub(super) fn kinds(
     })
 }
 
-/// As [`kinds`], with attributes, but for `.` and `..`; the kernel counts one look-up for every entry
-/// that it was told.
+/// As [`kinds`], with attributes, but for `.` and `..`; the kernel counts one look-up for every
+/// entry that it was told.
 pub(super) fn attributes(
     tree: &Tree,
     directory: InodeId,

@@ -1,4 +1,5 @@
-//! Who serves a request: the thread that has received it, or, if that is the last one that listens, another one.
+//! Who serves a request: the thread that has received it, or, if that is the last one that listens,
+//! another one.
 //!
 //! Used by `adapter`, which says what is to be done.
 
@@ -72,7 +73,8 @@ impl Adapter {
         self.stand_ins.hand_over(errand, move || work(&serving));
     }
 
-    /// Serves a read. They come in great numbers, and many find their bytes decoded: those are not handed over.
+    /// Serves a read. They come in great numbers, and many find their bytes decoded: those are not
+    /// handed over.
     pub(super) fn serve_read(&self, request: ReadRequest, reply: ReplyData) {
         let at_work = self.stand_ins.begin();
         if !at_work.is_last() {
@@ -100,7 +102,8 @@ impl Adapter {
         past.then_some(PageRange { inode, offset, len })
     }
 
-    /// Serves what has no result. It is tried once: what is done again after a failure might find nothing left to do.
+    /// Serves what has no result. It is tried once: what is done again after a failure might find
+    /// nothing left to do.
     pub(super) fn serve_once(
         &self,
         reply: ReplyEmpty,

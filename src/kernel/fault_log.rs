@@ -1,5 +1,5 @@
-//! One log line per fault: a bad block is read again and again, by the kernel's read-ahead and by the
-//! application, but it is worth one line.
+//! One log line per fault: a bad block is read again and again, by the kernel's read-ahead and by
+//! the application, but it is worth one line.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

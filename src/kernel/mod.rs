@@ -1,7 +1,7 @@
 //! The only place that knows FUSE: requests of the kernel in, answers out.
 //!
-//! [`session::Mount`] mounts and serves a [`crate::tree::Tree`]; everything else of arrayfs compiles and
-//! is tested without it. Used by `cli::mount`.
+//! [`session::Mount`] mounts and serves a [`crate::tree::Tree`]; everything else of arrayfs
+//! compiles and is tested without it. Used by `cli::mount`.
 
 mod adapter;
 mod config;

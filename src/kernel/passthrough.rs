@@ -1,9 +1,10 @@
 //! Files that the kernel reads by itself.
 //!
-//! It wants all opens of an inode to be alike: either each goes by the kernel itself, with one backing file, or none does.
-//! So the first open of an inode decides for those that follow until the last is closed: an open for reading goes by the
-//! kernel, one for writing does not (measured: writing gains nothing by it, and what the daemon does not see it cannot
-//! write as the caller). Used by `adapter`.
+//! It wants all opens of an inode to be alike: either each goes by the kernel itself, with one
+//! backing file, or none does. So the first open of an inode decides for those that follow until
+//! the last is closed: an open for reading goes by the kernel, one for writing does not (measured:
+//! writing gains nothing by it, and what the daemon does not see it cannot write as the caller).
+//! Used by `adapter`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,15 +24,16 @@ struct Opens {
     /// None if the daemon reads and writes.
     backing: Option<Arc<BackingId>>,
     handles: HashSet<HandleId>,
-    /// One that went by the kernel was for writing: a mapping of it, of which nobody tells when it ends, may outlive it,
-    /// and has other pages than those of a file that the daemon serves.
+    /// One that went by the kernel was for writing: a mapping of it, of which nobody tells when it
+    /// ends, may outlive it, and has other pages than those of a file that the daemon serves.
     written: bool,
 }
 
 impl Passthrough {
-    /// Answers an open with a backing file, or gives the reply back if the daemon is to serve it. Whether the open is for
-    /// writing, and whether it may be the first that goes by the kernel: not where a write takes away bits of the mode
-    /// (set-user-id), which a kernel that writes by itself leaves to us without telling.
+    /// Answers an open with a backing file, or gives the reply back if the daemon is to serve it.
+    /// Whether the open is for writing, and whether it may be the first that goes by the kernel:
+    /// not where a write takes away bits of the mode (set-user-id), which a kernel that writes by
+    /// itself leaves to us without telling.
     pub(super) fn open(
         &self,
         ino: INodeNo,

@@ -33,8 +33,8 @@ impl Serving {
         });
     }
 
-    /// Answers what is in memory, and gives the reply back if that does not do: reading takes a thread that may
-    /// wait.
+    /// Answers what is in memory, and gives the reply back if that does not do: reading takes a
+    /// thread that may wait.
     pub(super) fn read_in_memory(
         &self,
         request: ReadRequest,
@@ -50,7 +50,8 @@ impl Serving {
     }
 }
 
-/// Runs `read`, which takes the reply if it answers, and returns it if it does not. A panic is an answer.
+/// Runs `read`, which takes the reply if it answers, and returns it if it does not. A panic is an
+/// answer.
 fn answer(reply: ReplyData, read: impl FnOnce(&Cell<Option<ReplyData>>)) -> Option<ReplyData> {
     let reply = Cell::new(Some(reply));
     if catch_unwind(AssertUnwindSafe(|| read(&reply))).is_err() {

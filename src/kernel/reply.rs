@@ -7,8 +7,8 @@ use fuser::{FileAttr, FileType, INodeNo};
 use crate::source::{FileKind, SpecialKind, Timestamp};
 use crate::tree::{Attr, ListedEntry};
 
-/// How long the kernel believes names and attributes. Opening a file always asks, so this bounds only
-/// how long `stat` may show the container as it was before a change.
+/// How long the kernel believes names and attributes. Opening a file always asks, so this bounds
+/// only how long `stat` may show the container as it was before a change.
 pub(super) const TTL: Duration = Duration::from_secs(1);
 
 /// How long the kernel believes what a listing says of an entry.
@@ -31,8 +31,9 @@ pub(super) fn attr_ttl(attr: &Attr) -> Duration {
 /// The unit that `stat` recommends.
 const BLOCK_SIZE: u32 = 1 << 17;
 
-/// `cp` and others write as much at a time as `stat` says when they have opened a file, and each write costs its way there and back.
-/// Who reads here and there would read as much, too: so only what is written to says so.
+/// `cp` and others write as much at a time as `stat` says when they have opened a file, and each
+/// write costs its way there and back. Who reads here and there would read as much, too: so only
+/// what is written to says so.
 fn block_size(attr: &Attr) -> u32 {
     match attr.is_written {
         true => super::config::WRITE,

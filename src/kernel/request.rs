@@ -80,8 +80,8 @@ pub(super) fn new_time(time: TimeOrNow) -> NewTime {
     }
 }
 
-/// fuser 0.18 takes the nanoseconds of a time before 1970 from the seconds instead of adding them: what it says is
-/// -(seconds + nanoseconds), whereas the kernel said -seconds + nanoseconds.
+/// fuser 0.18 takes the nanoseconds of a time before 1970 from the seconds instead of adding them:
+/// what it says is -(seconds + nanoseconds), whereas the kernel said -seconds + nanoseconds.
 fn timestamp(time: SystemTime) -> Timestamp {
     let signed = |since: Duration| i64::try_from(since.as_secs());
     match time.duration_since(UNIX_EPOCH) {

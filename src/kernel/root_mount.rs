@@ -1,7 +1,8 @@
 //! mount(2) by a process that may: the kernel is told the type `fuse.arrayfs`.
 //!
 //! fuser 0.18 mounts as plain `fuse` when it is root, so that `mount -t fuse.arrayfs`, fstab and
-//! `status` would not find the mount; users other than root go through fusermount3, which does it right.
+//! `status` would not find the mount; users other than root go through fusermount3, which does it
+//! right.
 
 use std::fs::File;
 use std::io;

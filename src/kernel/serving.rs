@@ -71,8 +71,8 @@ impl Serving {
         errno
     }
 
-    /// The file of an answer, if the kernel's pages of it are to go first. What the kernel reads by itself it has no
-    /// pages of.
+    /// The file of an answer, if the kernel's pages of it are to go first. What the kernel reads by
+    /// itself it has no pages of.
     fn stale(&self, attr: &Attr) -> Option<StaleFile> {
         let stale = attr.stale?;
         let ino = INodeNo(attr.inode.0);
@@ -108,8 +108,8 @@ impl Serving {
         self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
     }
 
-    /// The same for a request that has changed attributes. While it truncates, the kernel holds back writes of the file,
-    /// for which dropping pages would wait: so the answer comes first.
+    /// The same for a request that has changed attributes. While it truncates, the kernel holds
+    /// back writes of the file, for which dropping pages would wait: so the answer comes first.
     pub(super) fn attr_set(&self, reply: ReplyAttr, work: impl Fn(&Tree) -> Result<Attr>) {
         let ok = |reply: ReplyAttr, attr: Attr| {
             reply.attr(&TTL, &file_attr(&attr));
@@ -165,7 +165,8 @@ impl Serving {
         });
     }
 
-    /// The kernel leaves it to us to take set-user-id bits away, and goes on with the mode that it was told.
+    /// The kernel leaves it to us to take set-user-id bits away, and goes on with the mode that it
+    /// was told.
     fn note_lost_bits(&self, ino: INodeNo, fh: FileHandle) {
         if self.tree.has_lost_bits(HandleId(fh.0)) {
             self.stale_files.drop_attributes(ino);
@@ -190,7 +191,8 @@ impl Serving {
         self.answer(reply, seek, ok, ReplyLseek::error);
     }
 
-    /// Of a file that is opened for writing each close is told, for the kernel to write out what mappings have changed.
+    /// Of a file that is opened for writing each close is told, for the kernel to write out what
+    /// mappings have changed.
     pub(super) fn open(
         &self,
         ino: INodeNo,

@@ -1,7 +1,8 @@
 //! A mount from beginning to end: mount, serve, unmount.
 //!
 //! fuser's own unmounting is not used: after an unmount from outside it would unmount the same path
-//! again, which may be somebody else's mount by then. The session is never dropped; the process ends.
+//! again, which may be somebody else's mount by then. The session is never dropped; the process
+//! ends.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -71,8 +72,8 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts and serves; when this returns, the mount is usable. Starts threads, so it is called after
-    /// the process went to the background.
+    /// Mounts and serves; when this returns, the mount is usable. Starts threads, so it is called
+    /// after the process went to the background.
     pub fn start(
         tree: Arc<Tree>,
         invalidations: Receiver<Invalidation>,
@@ -150,8 +151,8 @@ fn fuser_config(options: &Options) -> Config {
     config
 }
 
-/// A comma would begin a further option (fuser 0.18 does not escape it), a NUL is a panic. `%` stays: the
-/// name has escapes already.
+/// A comma would begin a further option (fuser 0.18 does not escape it), a NUL is a panic. `%`
+/// stays: the name has escapes already.
 pub(super) fn fs_name(source: &str) -> String {
     let escaped = |c: char| match c {
         ',' | '\\' => format!("%{:02X}", u32::from(c)),
@@ -161,8 +162,8 @@ pub(super) fn fs_name(source: &str) -> String {
     source.chars().map(escaped).collect()
 }
 
-/// In a thread of its own: the kernel may hold a directory's lock while it waits for our answer to a
-/// request, and takes the same lock for a notification.
+/// In a thread of its own: the kernel may hold a directory's lock while it waits for our answer to
+/// a request, and takes the same lock for a notification.
 fn invalidate(notifier: &Notifier, invalidations: &Receiver<Invalidation>) {
     while let Ok(gone) = invalidations.recv() {
         let Invalidation {
@@ -183,8 +184,8 @@ fn invalidate(notifier: &Notifier, invalidations: &Receiver<Invalidation>) {
     }
 }
 
-/// Unmounts `mountpoint`, as root or through fusermount3. `lazily`: the mount disappears at once and its
-/// open files keep working until they are closed.
+/// Unmounts `mountpoint`, as root or through fusermount3. `lazily`: the mount disappears at once
+/// and its open files keep working until they are closed.
 pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         let flags = if lazily {

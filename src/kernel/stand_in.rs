@@ -1,9 +1,10 @@
 //! Threads that stand in for those that serve requests, so that one of these always listens.
 //!
-//! A request may wait long: for the structure of a hostile file, for a disk, for a large chunk to be decoded. As many of
-//! them as there are serving threads would hold up everybody else's. So the last serving thread that is free hands over
-//! what may wait, and listens on. Reads take at most a part of the threads that stand in: however many of them wait,
-//! somebody who only looks around is served. Used by `adapter`.
+//! A request may wait long: for the structure of a hostile file, for a disk, for a large chunk to
+//! be decoded. As many of them as there are serving threads would hold up everybody else's. So the
+//! last serving thread that is free hands over what may wait, and listens on. Reads take at most a
+//! part of the threads that stand in: however many of them wait, somebody who only looks around is
+//! served. Used by `adapter`.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +18,8 @@ use crate::memory::room_for_thread;
 const MOST: usize = 64;
 const MOST_READING: usize = 32;
 
-/// Most errands that wait for a thread, but for reads: what is written is copied for each, and a request may carry 1 MiB.
+/// Most errands that wait for a thread, but for reads: what is written is copied for each, and a
+/// request may carry 1 MiB.
 const MOST_WAITING: usize = 64;
 
 /// How long a thread waits for something to do before it ends.
@@ -101,7 +103,8 @@ impl StandIns {
         }
     }
 
-    /// Has something done by a thread that stands in; here, if the system has no thread left for it, or too much waits already.
+    /// Has something done by a thread that stands in; here, if the system has no thread left for
+    /// it, or too much waits already.
     pub(super) fn hand_over(
         self: &Arc<Self>,
         errand: Errand,

@@ -281,7 +281,8 @@ fn reads_that_wait_hold_up_nobody_else() {
     }
 }
 
-/// The kernel asks for names and attributes at once; one that has none must not take the name along.
+/// The kernel asks for names and attributes at once; one that has none must not take the name
+/// along.
 #[test]
 fn what_cannot_be_looked_at_is_listed() {
     if !is_root() {

@@ -1,8 +1,8 @@
-//! A container from the moment at which it is recognised: its kind in the source, whether it is new, and
-//! the version that is shown.
+//! A container from the moment at which it is recognised: its kind in the source, whether it is
+//! new, and the version that is shown.
 //!
-//! Whoever shows it keeps one of these for each, and gives it to [`super::Containers`] with the number by
-//! which it is known. Used by `tree::node`.
+//! Whoever shows it keeps one of these for each, and gives it to [`super::Containers`] with the
+//! number by which it is known. Used by `tree::node`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,10 +1,11 @@
 //! The life of containers: opened, written, committed, made, and found again after a crash.
 //!
-//! [`Containers`] opens versions of containers, keeps what is written to their arrays, commits it, packs
-//! new containers and recovers what a crash has left. It is told where a container lies, and tells what of
-//! it is to be forgotten, through one trait, [`Places`]: it knows no inodes, no names and no FUSE.
-//! Assumes that whoever asks may do what is asked for. Used by `tree`, which shows containers in a mount,
-//! and by `arrayfs stage commit`, which settles one that is not mounted ([`unmounted`]).
+//! [`Containers`] opens versions of containers, keeps what is written to their arrays, commits it,
+//! packs new containers and recovers what a crash has left. It is told where a container lies, and
+//! tells what of it is to be forgotten, through one trait, [`Places`]: it knows no inodes, no names
+//! and no FUSE. Assumes that whoever asks may do what is asked for. Used by `tree`, which shows
+//! containers in a mount, and by `arrayfs stage commit`, which settles one that is not mounted
+//! ([`unmounted`]).
 
 pub mod committing;
 pub mod container;
@@ -80,8 +81,8 @@ pub struct Containers {
     pub(crate) new: NewContainers,
 }
 
-/// Tasks that wait for each background thread at most: more are better left to a commit, which has all
-/// cores.
+/// Tasks that wait for each background thread at most: more are better left to a commit, which has
+/// all cores.
 const WAITING_EACH: usize = 2;
 
 fn background() -> Workers {

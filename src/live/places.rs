@@ -1,9 +1,9 @@
-//! What [`super::Containers`] asks of whoever shows containers somewhere: where they lie, who uses them,
-//! and to forget what is not so any more.
+//! What [`super::Containers`] asks of whoever shows containers somewhere: where they lie, who uses
+//! them, and to forget what is not so any more.
 //!
-//! Assumes that a place is asked for whenever it is needed: a container, or a directory above it, may be
-//! moved at any moment. Implemented by `tree::places`, and by [`super::unmounted`] for one container that
-//! nobody sees.
+//! Assumes that a place is asked for whenever it is needed: a container, or a directory above it,
+//! may be moved at any moment. Implemented by `tree::places`, and by [`super::unmounted`] for one
+//! container that nobody sees.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

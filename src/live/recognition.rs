@@ -1,7 +1,7 @@
 //! What an entry of the source is recognised as.
 //!
-//! What could not be looked into is never taken for an ordinary file. Used by `tree::arrival` for what is
-//! looked up, and by [`super::version`] for containers that have changed.
+//! What could not be looked into is never taken for an ordinary file. Used by `tree::arrival` for
+//! what is looked up, and by [`super::version`] for containers that have changed.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::source::{FileKind, Stat, Store};
 pub(crate) enum Recognition {
     Container(Recognised),
     Ordinary,
-    /// It may not be read, or another program holds a lease on it: shown as it is, and asked again the
-    /// next time.
+    /// It may not be read, or another program holds a lease on it: shown as it is, and asked again
+    /// the next time.
     Unknown,
 }
 

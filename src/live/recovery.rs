@@ -1,9 +1,11 @@
 //! Changes that a daemon left behind, found when a container is looked into for the first time.
 //!
-//! What a log asks for is carried out before a version of the container begins; what is still staged then goes on being
-//! staged before anybody sees the version, and is committed if it can be. A log that cannot be settled now is read through, and the
-//! container is not written; it is tried again at each open. One that is of another version, or somebody else's, stays where it is
-//! and is told of: the container is shown as it is, and what is staged of it goes to a log of another name. Used by `version`.
+//! What a log asks for is carried out before a version of the container begins; what is still
+//! staged then goes on being staged before anybody sees the version, and is committed if it can be.
+//! A log that cannot be settled now is read through, and the container is not written; it is tried
+//! again at each open. One that is of another version, or somebody else's, stays where it is and is
+//! told of: the container is shown as it is, and what is staged of it goes to a log of another
+//! name. Used by `version`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,8 +35,8 @@ impl Settled {
         Settled::but(why, UnsettledLog::Pending)
     }
 
-    /// By the version before, which somebody else has changed: while this mount has something staged of it, nothing is staged of
-    /// the next one.
+    /// By the version before, which somebody else has changed: while this mount has something
+    /// staged of it, nothing is staged of the next one.
     pub(crate) fn left_by(old: &Staged, path: &Path, cache: &Arc<BlockCache>) -> Settled {
         // What was taken back needs no log any more.
         if let Some(now) = old.now()
@@ -123,7 +125,8 @@ impl Containers {
         }
     }
 
-    /// Whether what is staged can be taken for changes of a container: its arrays are as long as those that were opened.
+    /// Whether what is staged can be taken for changes of a container: its arrays are as long as
+    /// those that were opened.
     fn fits(&self, recognised: &Recognised, path: &Path, state: &LogState) -> Result<bool> {
         let container = recognised.open(&self.store, path, self.cache.budget())?;
         let mut now = Vec::new();
@@ -176,8 +179,8 @@ impl Containers {
         }
     }
 
-    /// Tries again to settle a log that could not be. If that succeeds another version begins: whoever opens this one is to look
-    /// it up afresh.
+    /// Tries again to settle a log that could not be. If that succeeds another version begins:
+    /// whoever opens this one is to look it up afresh.
     pub(crate) fn recover_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         if !version.staged.is_pending() || self.disk.is_none() {
             return Ok(());

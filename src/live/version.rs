@@ -1,8 +1,9 @@
 //! Versions of containers: what a container was when it was looked into.
 //!
-//! [`Containers::current`] begins a version, [`Containers::retire`] and [`Containers::close`] end one;
-//! nobody else does. In between it is what its identity says, and anything else is refused as changed.
-//! Opening it is the business of [`super::opening`]. Used by all of `live`, and by `tree::node`.
+//! [`Containers::current`] begins a version, [`Containers::retire`] and [`Containers::close`] end
+//! one; nobody else does. In between it is what its identity says, and anything else is refused as
+//! changed. Opening it is the business of [`super::opening`]. Used by all of `live`, and by
+//! `tree::node`.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,7 +70,8 @@ impl ContainerVersion {
         self.note_owner(Owner::of_container(found));
     }
 
-    /// Whether the container is what it was. Of one that could not be read whole, who may read it decides what it is, too.
+    /// Whether the container is what it was. Of one that could not be read whole, who may read it
+    /// decides what it is, too.
     fn is_still(&self, found: &MemberStats) -> bool {
         let readable = || self.owner().lets_in_as(&Owner::of_container(found));
         self.identity() == found.identity() && (!self.opening.is_damaged() || readable())
@@ -111,8 +113,8 @@ impl Versions {
 }
 
 impl Containers {
-    /// The version of a container that is in the source now: the one that is known, or a new one, which
-    /// retires it.
+    /// The version of a container that is in the source now: the one that is known, or a new one,
+    /// which retires it.
     pub(crate) fn current(
         &self,
         id: ContainerId,
@@ -177,7 +179,8 @@ impl Containers {
         }
     }
 
-    /// Shows who may do what with a version now: attributes alone are to be asked for again, for what it holds is the same.
+    /// Shows who may do what with a version now: attributes alone are to be asked for again, for
+    /// what it holds is the same.
     fn note_access(&self, version: &ContainerVersion, found: &MemberStats) {
         if version.note_owner(Owner::of_container(found)) {
             let attributes = Forget::Attributes(version.id);
@@ -185,8 +188,9 @@ impl Containers {
         }
     }
 
-    /// Recognises a container that changed. It may be changing still: what it is recognised as and the
-    /// identity that is returned must be of one moment, or half a container would be taken for a version.
+    /// Recognises a container that changed. It may be changing still: what it is recognised as and
+    /// the identity that is returned must be of one moment, or half a container would be taken for
+    /// a version.
     fn recognise_anew(&self, path: &Path, known: &mut KnownContainer) -> Result<MemberStats> {
         const TRIES: u32 = 16;
         for _ in 0..TRIES {
@@ -218,8 +222,8 @@ impl Containers {
         self.places.forget(old.container, all);
     }
 
-    /// Ends the version of a container that nobody knows any more, for it may have been removed: nothing
-    /// of it is kept open.
+    /// Ends the version of a container that nobody knows any more, for it may have been removed:
+    /// nothing of it is kept open.
     pub(crate) fn close(&self, container: &LiveContainer) {
         let version = container.known().version.clone();
         if let Some(version) = version {

@@ -1,11 +1,13 @@
-//! The allocator of the program: the system's, with something put by for those who cannot be refused.
+//! The allocator of the program: the system's, with something put by for those who cannot be
+//! refused.
 //!
-//! Memory whose size a file decides is asked for in a way that lets a refusal be an error. Two kinds of allocations
-//! know no refusal and would end the process: small ones ([`LARGE`]), everywhere, and those that libraries make of what
-//! a file holds (JSON values, hash tables). For the first a reserve is kept ([`keep_reserve`]); for the second whoever
-//! calls the library sets memory aside beforehand ([`set_aside`]), which can be refused. Both are address space, without
-//! pages, that goes back to the system in the moment in which it refuses such an allocation. Until the space is had
-//! again, large allocations of others are refused: they can be. Used by [`super`].
+//! Memory whose size a file decides is asked for in a way that lets a refusal be an error. Two
+//! kinds of allocations know no refusal and would end the process: small ones ([`LARGE`]),
+//! everywhere, and those that libraries make of what a file holds (JSON values, hash tables). For
+//! the first a reserve is kept ([`keep_reserve`]); for the second whoever calls the library sets
+//! memory aside beforehand ([`set_aside`]), which can be refused. Both are address space, without
+//! pages, that goes back to the system in the moment in which it refuses such an allocation. Until
+//! the space is had again, large allocations of others are refused: they can be. Used by [`super`].
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -17,11 +19,13 @@ use super::{counting, refusing};
 use crate::error::Result;
 use crate::memory::no_memory;
 
-/// Allocations of at least this size are refused where there is no memory; smaller ones draw on the reserve.
+/// Allocations of at least this size are refused where there is no memory; smaller ones draw on the
+/// reserve.
 pub(super) const LARGE: usize = 16 << 10;
 
-/// More than small allocations take before all that is large has been refused and what is in hand has ended. Where the
-/// system has less, a half or a quarter will do, and so on; not less than [`LEAST_RESERVE`].
+/// More than small allocations take before all that is large has been refused and what is in hand
+/// has ended. Where the system has less, a half or a quarter will do, and so on; not less than
+/// [`LEAST_RESERVE`].
 const RESERVE: usize = 32 << 20;
 const LEAST_RESERVE: usize = 4 << 20;
 
@@ -31,7 +35,8 @@ const DRAWN: u64 = 4 << 20;
 /// How often a small allocation is tried again while others give memory back.
 const PATIENCE: usize = 100;
 
-/// The system's allocator takes memory in steps: so much more than what is allocated of it must be free.
+/// The system's allocator takes memory in steps: so much more than what is allocated of it must be
+/// free.
 const STEP: usize = 2 << 20;
 
 struct ReservingAllocator;
@@ -83,7 +88,8 @@ pub fn keep_reserve() {
     refill();
 }
 
-/// Does what allocates up to `bytes` in ways that cannot be refused; ENOMEM at once if the system does not have them.
+/// Does what allocates up to `bytes` in ways that cannot be refused; ENOMEM at once if the system
+/// does not have them.
 pub fn set_aside<T>(bytes: u64, doing: &str, work: impl FnOnce() -> T) -> Result<T> {
     let aside = aside(bytes).ok_or_else(|| no_memory(doing))?;
     let _put_back = PutBack(ASIDE.replace(aside));
@@ -194,7 +200,8 @@ fn again(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
         SPENT.fetch_add(1, Ordering::SeqCst);
         RESERVE_SPENT.store(true, Ordering::SeqCst);
     }
-    // Another thread may have had it a moment ago and be about to give it back: that may do for both.
+    // Another thread may have had it a moment ago and be about to give it back: that may do for
+    // both.
     for _ in 0..PATIENCE {
         let allocated = allocate();
         if !allocated.is_null() {
@@ -250,7 +257,8 @@ unsafe impl GlobalAlloc for ReservingAllocator {
         counting::given_back(layout.size());
         #[cfg(test)]
         counting::taken(size);
-        // SAFETY: as above; what is refused leaves the old place as it was, so it can be tried again.
+        // SAFETY: as above; what is refused leaves the old place as it was, so it can be tried
+        // again.
         let grown = || unsafe { System.realloc(place, layout, size) };
         match size > layout.size() {
             true => obtain(size, grown),

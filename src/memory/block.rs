@@ -1,9 +1,10 @@
 //! Memory of decoded blocks, and of the decodes themselves.
 //!
 //! Large blocks live in anonymous mappings of their own, so that freed memory returns to the system
-//! (an allocator would keep it, and the budget would bound nothing); a few recently freed mappings are
-//! kept for the next decode, whose pages are then already there. So is the memory that decodes take beside
-//! their blocks, of any size. Small blocks come from the allocator. Used by `cache` and `array`.
+//! (an allocator would keep it, and the budget would bound nothing); a few recently freed mappings
+//! are kept for the next decode, whose pages are then already there. So is the memory that decodes
+//! take beside their blocks, of any size. Small blocks come from the allocator. Used by `cache` and
+//! `array`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,10 +24,12 @@ const MAPPED_FROM: u64 = 64 << 10;
 /// Mappings of up to this size have their pages at once.
 const POPULATED: usize = 4 << 20;
 
-/// Mapped sizes are rounded up to this, so that blocks of about the same size can take each other's place.
+/// Mapped sizes are rounded up to this, so that blocks of about the same size can take each other's
+/// place.
 const MAPPED_STEP: u64 = 64 << 10;
 
-/// Scratch memory is at least so large, and below [`MAPPED_FROM`] a power of two, for the same reason.
+/// Scratch memory is at least so large, and below [`MAPPED_FROM`] a power of two, for the same
+/// reason.
 const LEAST_SCRATCH: u64 = 4 << 10;
 
 /// Most bytes kept in freed memory, beside the budget.
@@ -69,8 +72,8 @@ pub struct Workspace {
     scratch_len: u64,
 }
 
-/// With its pages: all of them are going to be written, and taking them one by one costs as much as decoding to them. Not
-/// those of something huge, which may be nothing but a claim.
+/// With its pages: all of them are going to be written, and taking them one by one costs as much as
+/// decoding to them. Not those of something huge, which may be nothing but a claim.
 pub(super) fn mapped(size: usize) -> std::io::Result<MmapMut> {
     let mut options = MmapOptions::new();
     options.len(size);
@@ -197,8 +200,8 @@ impl Memory {
 }
 
 impl Block {
-    /// A block of `len` bytes of arbitrary content; ENOMEM if the system has no memory left. The allocator
-    /// may have some even where no mapping is to be had (a limit of the address space).
+    /// A block of `len` bytes of arbitrary content; ENOMEM if the system has no memory left. The
+    /// allocator may have some even where no mapping is to be had (a limit of the address space).
     pub fn new(len: u64, charge: Hold) -> Result<Self> {
         let freed = charge.freed_memory();
         let mapped = (len >= MAPPED_FROM).then(|| freed.mapping(len)).flatten();
@@ -257,8 +260,8 @@ impl Drop for Block {
 }
 
 impl Workspace {
-    /// Memory for a block of `len` bytes and `scratch` bytes beside it. Of `charge`, which may be less than both, the
-    /// block gets up to `block_charge`: that is what stays.
+    /// Memory for a block of `len` bytes and `scratch` bytes beside it. Of `charge`, which may be
+    /// less than both, the block gets up to `block_charge`: that is what stays.
     pub fn new(len: u64, scratch: u64, mut charge: Hold, block_charge: u64) -> Result<Self> {
         Ok(Workspace {
             block: Block::new(len, charge.split(block_charge))?,

@@ -1,22 +1,26 @@
-//! One byte budget for everything whose size a file decides: cached blocks, blocks in use, decodes in
-//! flight, and what formats keep of an opened container.
+//! One byte budget for everything whose size a file decides: cached blocks, blocks in use, decodes
+//! in flight, and what formats keep of an opened container.
 //!
-//! Bytes are charged before memory is allocated and given back by dropping the [`Hold`] that names them.
-//! There are four ways to have some:
+//! Bytes are charged before memory is allocated and given back by dropping the [`Hold`] that names
+//! them. There are four ways to have some:
 //!
-//! - [`Budget::reserve`] waits for what is not there: for whoever holds nothing, since a thread that waits
-//!   while it keeps memory from others could wait for ever. [`Budget::try_reserve`] does not wait.
-//! - [`Budget::keep`] charges at once, for tables and indices that stay: its caller may hold memory. The
-//!   bytes in use may pass the limit until others let go; those kept never pass half of it, or what
-//!   [`Budget::keeping`] allows whatever the limit is. What is kept beyond half is charged beside the limit, so
-//!   half of it is always left for blocks. Who keeps some that it can do without (containers that nobody uses) is
-//!   asked for them before anybody is refused.
-//! - [`Budget::overdraw`] charges at once for a moment, one thread at a time: for a decode within another.
-//! - [`TableCharge`] follows a table of small entries. It is never refused, and keeps nobody from keeping.
+//! - [`Budget::reserve`] waits for what is not there: for whoever holds nothing, since a thread
+//!   that waits while it keeps memory from others could wait for ever. [`Budget::try_reserve`] does
+//!   not wait.
+//! - [`Budget::keep`] charges at once, for tables and indices that stay: its caller may hold
+//!   memory. The bytes in use may pass the limit until others let go; those kept never pass half of
+//!   it, or what [`Budget::keeping`] allows whatever the limit is. What is kept beyond half is
+//!   charged beside the limit, so half of it is always left for blocks. Who keeps some that it can
+//!   do without (containers that nobody uses) is asked for them before anybody is refused.
+//! - [`Budget::overdraw`] charges at once for a moment, one thread at a time: for a decode within
+//!   another.
+//! - [`TableCharge`] follows a table of small entries. It is never refused, and keeps nobody from
+//!   keeping.
 //!
-//! Who waits queues: while anybody waits, nobody else reserves any, or many readers of small blocks would
-//! keep a reader of a large one waiting for as long as they read. Before anybody waits, who holds memory that
-//! it can do without ([`Reclaim`]) is asked for it. Used by `cache`, `array` and `container`.
+//! Who waits queues: while anybody waits, nobody else reserves any, or many readers of small blocks
+//! would keep a reader of a large one waiting for as long as they read. Before anybody waits, who
+//! holds memory that it can do without ([`Reclaim`]) is asked for it. Used by `cache`, `array` and
+//! `container`.
 
 mod overdraft;
 mod tables;
@@ -32,8 +36,8 @@ use super::{allocator, no_memory};
 use crate::error::{Error, Result};
 use overdraft::Overdrawer;
 
-/// What opened containers may keep whatever `cache=` says: the index of a file with some 20,000 datasets, and what
-/// is made of it.
+/// What opened containers may keep whatever `cache=` says: the index of a file with some 20,000
+/// datasets, and what is made of it.
 pub const KEPT_LEAST: u64 = 24 << 20;
 
 pub struct Budget {
@@ -49,20 +53,23 @@ pub struct Budget {
     repaid: Condvar,
     /// In the order in which they are asked.
     lenders: RwLock<Vec<Weak<dyn Reclaim>>>,
-    /// Held while kept bytes are taken back: what one thread is about to free is there for the next.
+    /// Held while kept bytes are taken back: what one thread is about to free is there for the
+    /// next.
     closing: Mutex<()>,
     freed: FreedMemory,
 }
 
 #[derive(Default)]
 struct Account {
-    /// At most the limit, but for what was overdrawn, kept beyond half of it, or kept while others held the rest.
+    /// At most the limit, but for what was overdrawn, kept beyond half of it, or kept while others
+    /// held the rest.
     used: u64,
     /// Part of it that was kept.
     kept: u64,
     /// Part of it that tables take ([`TableCharge`]).
     tables: u64,
-    /// Counts what may let the first of the queue go on: bytes given back, memory that can be reclaimed.
+    /// Counts what may let the first of the queue go on: bytes given back, memory that can be
+    /// reclaimed.
     changes: u64,
     /// Number of the next to join the queue.
     next: u64,
@@ -73,8 +80,8 @@ struct Account {
 
 /// Who holds memory that it can do without: the cache of decoded blocks, for example.
 ///
-/// Asked from any thread that wants memory, which may hold some already: it must neither wait for memory nor
-/// for a lock that is held while memory is asked for.
+/// Asked from any thread that wants memory, which may hold some already: it must neither wait for
+/// memory nor for a lock that is held while memory is asked for.
 pub trait Reclaim: Send + Sync {
     /// Charged bytes that giving up everything would free, at once or when those who use it let go.
     fn reclaimable(&self) -> u64;
@@ -115,7 +122,8 @@ impl Budget {
         Budget::keeping(limit, 0)
     }
 
-    /// One of `limit` bytes, of which `kept_least` may be kept although it is more than half of them.
+    /// One of `limit` bytes, of which `kept_least` may be kept although it is more than half of
+    /// them.
     pub fn keeping(limit: u64, kept_least: u64) -> Arc<Self> {
         Arc::new(Budget {
             limit,
@@ -158,8 +166,8 @@ impl Budget {
         lenders.push(lender);
     }
 
-    /// Where the system has no memory left, gives up whatever can be done without: what was refused may be had again.
-    /// To be called before memory is asked for that stays.
+    /// Where the system has no memory left, gives up whatever can be done without: what was refused
+    /// may be had again. To be called before memory is asked for that stays.
     pub fn relieve(&self) {
         if allocator::is_short() {
             self.freed.give_up();
@@ -168,8 +176,8 @@ impl Budget {
         }
     }
 
-    /// `bytes`, or everything that is not kept if that is less: who needs more than there is gets all of it.
-    /// Waits; the caller holds no memory of this budget.
+    /// `bytes`, or everything that is not kept if that is less: who needs more than there is gets
+    /// all of it. Waits; the caller holds no memory of this budget.
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Hold {
         self.relieve();
         if let Some(hold) = self.try_reserve(bytes) {
@@ -228,8 +236,8 @@ impl Budget {
         self.limit / 2
     }
 
-    /// Charges `bytes` for what stays, at once; ENOMEM if more would be kept than may be although everybody gave
-    /// up what they can do without.
+    /// Charges `bytes` for what stays, at once; ENOMEM if more would be kept than may be although
+    /// everybody gave up what they can do without.
     pub fn keep(self: &Arc<Self>, bytes: u64) -> Result<Hold> {
         if let Some(hold) = self.try_keep(bytes) {
             return Ok(hold);
@@ -267,7 +275,8 @@ impl Budget {
         Some(self.charge_kept(account, bytes))
     }
 
-    /// Charges `bytes` for what is there already: it is never refused, but what others can do without goes first.
+    /// Charges `bytes` for what is there already: it is never refused, but what others can do
+    /// without goes first.
     pub fn keep_built(self: &Arc<Self>, bytes: u64) -> Hold {
         match self.keep(bytes) {
             Ok(hold) => hold,

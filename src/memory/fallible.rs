@@ -1,5 +1,5 @@
-//! Lists that a file may make long, made so that a refusal is an error. `doing` says what failed: "cannot read the
-//! header". Used by everything that reads.
+//! Lists that a file may make long, made so that a refusal is an error. `doing` says what failed:
+//! "cannot read the header". Used by everything that reads.
 
 use super::no_memory;
 use crate::error::Result;

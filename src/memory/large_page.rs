@@ -1,16 +1,18 @@
 //! Blocks that share a large page.
 //!
-//! The system gives and charges memory page by page; for a block of 1 MiB that takes longer than lz4 takes to fill it. One page of
-//! 2 MiB costs half as much as the 512 small ones, so blocks of some sizes are parts of one. A part that is freed while
-//! another one is in use is given back, and the page stays one of small pages from then on: the system would make a large one of it again, and fill the
-//! gaps. A page without parts is unmapped. Used by [`super::block`].
+//! The system gives and charges memory page by page; for a block of 1 MiB that takes longer than
+//! lz4 takes to fill it. One page of 2 MiB costs half as much as the 512 small ones, so blocks of
+//! some sizes are parts of one. A part that is freed while another one is in use is given back, and
+//! the page stays one of small pages from then on: the system would make a large one of it again,
+//! and fill the gaps. A page without parts is unmapped. Used by [`super::block`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use memmap2::{Advice, MmapRaw, UncheckedAdvice};
 
-/// Bytes of a large page. Where the system has other ones or none, the parts are as good as memory of their own.
+/// Bytes of a large page. Where the system has other ones or none, the parts are as good as memory
+/// of their own.
 pub const LARGE_PAGE: usize = 2 << 20;
 
 /// Sizes of parts. Of smaller ones there would be too many that nobody wants at once.
@@ -29,8 +31,8 @@ pub(super) struct PagePart {
     len: usize,
 }
 
-/// As many parts of `len` bytes as a large page has, with their pages; none if that is no such size, or if the system has
-/// no memory.
+/// As many parts of `len` bytes as a large page has, with their pages; none if that is no such
+/// size, or if the system has no memory.
 pub(super) fn parts(len: usize) -> Option<impl Iterator<Item = PagePart>> {
     let count = LARGE_PAGE.checked_div(len)?;
     if len < LEAST || count < 2 {
@@ -53,8 +55,8 @@ pub(super) fn parts(len: usize) -> Option<impl Iterator<Item = PagePart>> {
 
 impl PagePart {
     pub(super) fn bytes(&self) -> &[u8] {
-        // SAFETY: the range lies within the mapping, which lives as long as `page`; no other part has any of it, and
-        // writing to it takes `&mut self`.
+        // SAFETY: the range lies within the mapping, which lives as long as `page`; no other part
+        // has any of it, and writing to it takes `&mut self`.
         unsafe { std::slice::from_raw_parts(self.page.mapping.as_ptr().add(self.at), self.len) }
     }
 
@@ -112,7 +114,8 @@ mod tests {
         let freed = (parts[0].bytes().as_ptr(), parts[0].len);
         drop(parts);
         let mut resident = vec![1u8; freed.1 / 4096];
-        // SAFETY: asks about a mapping that lives as long as `left`, and fills as many bytes as it has pages.
+        // SAFETY: asks about a mapping that lives as long as `left`, and fills as many bytes as it
+        // has pages.
         let asked =
             unsafe { libc::mincore(freed.0.cast_mut().cast(), freed.1, resident.as_mut_ptr()) };
         assert_eq!(asked, 0);

@@ -1,4 +1,5 @@
-//! How large a budget is by default: a part of the memory that the machine or the control group gives this process.
+//! How large a budget is by default: a part of the memory that the machine or the control group
+//! gives this process.
 //!
 //! Used by the commands that make a [`super::budget::Budget`].
 

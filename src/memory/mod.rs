@@ -1,9 +1,9 @@
 //! Memory whose size a file decides: who may take how much, and the pieces that are handed out.
 //!
-//! One [`budget`] bounds it. A [`block`] is decoded bytes and the part of the budget that they take;
-//! [`scratch`] is what a decode needs beside its output, given to it by the caller, who charged it. Memory that
-//! cannot be had is ENOMEM for the request that asked, never the end of the process.
-//! Lowest of all modules but `error`: used by `cache`, `array`, `container` and `codec`.
+//! One [`budget`] bounds it. A [`block`] is decoded bytes and the part of the budget that they
+//! take; [`scratch`] is what a decode needs beside its output, given to it by the caller, who
+//! charged it. Memory that cannot be had is ENOMEM for the request that asked, never the end of the
+//! process. Lowest of all modules but `error`: used by `cache`, `array`, `container` and `codec`.
 
 mod allocator;
 pub mod block;
@@ -27,8 +27,8 @@ use crate::error::Error;
 /// More than a thread takes at its start: its stack, and what the runtime adds.
 const THREAD: usize = 4 << 20;
 
-/// Whether there is address space for a thread: a thread that gets none for what it needs at its start ends the
-/// process.
+/// Whether there is address space for a thread: a thread that gets none for what it needs at its
+/// start ends the process.
 pub fn room_for_thread() -> bool {
     let mut room: Vec<u8> = Vec::new();
     let had = std::hint::black_box(&mut room).try_reserve_exact(THREAD);

@@ -1,7 +1,7 @@
 //! What the allocator refuses in tests: one large allocation of a thread, when it is told to.
 //!
-//! Small ones are exempt ([`LARGE`]): a reserve is kept for them. So is what memory was set aside for, as far as that
-//! goes: who sets too little aside is found out.
+//! Small ones are exempt ([`LARGE`]): a reserve is kept for them. So is what memory was set aside
+//! for, as far as that goes: who sets too little aside is found out.
 
 use std::cell::Cell;
 
@@ -14,7 +14,8 @@ thread_local! {
     static COVERED: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Runs `work` with its large allocation of number `granted` (from 0 on) refused; says whether it came to that.
+/// Runs `work` with its large allocation of number `granted` (from 0 on) refused; says whether it
+/// came to that.
 pub(crate) fn refusing<R>(granted: u64, work: impl FnOnce() -> R) -> (R, bool) {
     GRANTED.set(Some(granted));
     let done = work();

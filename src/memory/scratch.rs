@@ -1,8 +1,9 @@
 //! Memory that one decode needs beside its output.
 //!
-//! A decode says beforehand how much it takes ([`crate::array::Array::scratch`], sums of [`room`]); its caller
-//! charges the budget and hands over one region, from which the decode takes its buffers in any order. They
-//! are all given back when it ends. So a decoder keeps no buffers, and nothing is allocated that was not charged.
+//! A decode says beforehand how much it takes ([`crate::array::Array::scratch`], sums of [`room`]);
+//! its caller charges the budget and hands over one region, from which the decode takes its buffers
+//! in any order. They are all given back when it ends. So a decoder keeps no buffers, and nothing
+//! is allocated that was not charged.
 
 use super::no_memory;
 use crate::error::{Error, Result};
@@ -77,7 +78,8 @@ impl<'a> Scratch<'a> {
     }
 }
 
-/// A region for scratch memory that grows with what is asked, for who decodes one block after the other.
+/// A region for scratch memory that grows with what is asked, for who decodes one block after the
+/// other.
 #[derive(Default)]
 pub struct Region {
     bytes: Vec<u8>,

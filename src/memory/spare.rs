@@ -1,8 +1,10 @@
-//! Mappings whose pages the system has given and cleared already, for blocks that are about to be decoded.
+//! Mappings whose pages the system has given and cleared already, for blocks that are about to be
+//! decoded.
 //!
-//! For a block of 256 KiB the system takes several times as long as the decoder that fills it, and whoever reads waits for
-//! both. So while many are asked for, a thread has some ready; after a moment in which nobody has asked it gives them back.
-//! A few at most, beside the budget, like the freed memory that [`super::block`] keeps, which uses them.
+//! For a block of 256 KiB the system takes several times as long as the decoder that fills it, and
+//! whoever reads waits for both. So while many are asked for, a thread has some ready; after a
+//! moment in which nobody has asked it gives them back. A few at most, beside the budget, like the
+//! freed memory that [`super::block`] keeps, which uses them.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -117,7 +119,8 @@ fn work(most: usize, ready: &Mutex<Ready>, orders: &Receiver<usize>) {
     }
 }
 
-/// Whether there is to be one more of this size. Those of another one make room: the container that was read has changed.
+/// Whether there is to be one more of this size. Those of another one make room: the container that
+/// was read has changed.
 fn wants(most: usize, ready: &Mutex<Ready>, size: usize) -> bool {
     let mut others = Vec::new();
     let wants = with(ready, |ready| {

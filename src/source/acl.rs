@@ -1,11 +1,11 @@
 //! POSIX access control lists, as far as mode bits can tell them.
 //!
-//! The mount shows modes and no lists. Where a list exists, the group bits of a mode are the list's mask,
-//! which may allow more than the group has; and the list may deny to some whom the bits for others let in.
-//! Used by [`super::local`] when others than the user of this process are served.
+//! The mount shows modes and no lists. Where a list exists, the group bits of a mode are the list's
+//! mask, which may allow more than the group has; and the list may deny to some whom the bits for
+//! others let in. Used by [`super::local`] when others than the user of this process are served.
 //!
-//! Source: linux/posix_acl_xattr.h: version 2 in 4 bytes, then entries of tag, permissions (2 bytes each)
-//! and number (4 bytes), little-endian.
+//! Source: linux/posix_acl_xattr.h: version 2 in 4 bytes, then entries of tag, permissions (2 bytes
+//! each) and number (4 bytes), little-endian.
 
 /// The extended attribute that holds the list.
 pub(super) const NAME: &str = "system.posix_acl_access";

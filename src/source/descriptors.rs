@@ -1,15 +1,18 @@
-//! Files that are open while they are used, so that there may be more of them than the process may have descriptors.
+//! Files that are open while they are used, so that there may be more of them than the process may
+//! have descriptors.
 //!
-//! A container keeps a file open for each of its own, what is staged of it one more, and there may be thousands of both.
-//! [`Reopened`] is such a file: it is opened when it is wanted, as the very file that it was, and closed when too many are
-//! open and nobody uses it. At most half of the descriptors that the process may have (RLIMIT_NOFILE) are for these; the
-//! rest is for what cannot be closed: the files of programs, sockets, and what is opened for a moment. Who meets the limit
+//! A container keeps a file open for each of its own, what is staged of it one more, and there may
+//! be thousands of both. [`Reopened`] is such a file: it is opened when it is wanted, as the very
+//! file that it was, and closed when too many are open and nobody uses it. At most half of the
+//! descriptors that the process may have (RLIMIT_NOFILE) are for these; the rest is for what cannot
+//! be closed: the files of programs, sockets, and what is opened for a moment. Who meets the limit
 //! all the same has some closed and tries again ([`retrying`]).
 //!
-//! Which are closed is found out as a clock does it: those come first that were opened longest ago and have not been used since
-//! they were last looked at. The limit is the process's, so there is one list. Locks: that of a file, then the list; while
-//! others are closed, neither is waited for. Used by [`super::ReopenedSource`], by `disk` for files that are written, and
-//! wherever something local is opened.
+//! Which are closed is found out as a clock does it: those come first that were opened longest ago
+//! and have not been used since they were last looked at. The limit is the process's, so there is
+//! one list. Locks: that of a file, then the list; while others are closed, neither is waited for.
+//! Used by [`super::ReopenedSource`], by `disk` for files that are written, and wherever something
+//! local is opened.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -197,7 +200,8 @@ impl Descriptors {
     }
 }
 
-/// Runs a call that opens something; if there is no descriptor left, has others closed and runs it again.
+/// Runs a call that opens something; if there is no descriptor left, has others closed and runs it
+/// again.
 pub fn retrying<T>(mut open: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match open() {

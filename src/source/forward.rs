@@ -1,8 +1,8 @@
 //! A window on a source that moves forward, for reading what lies close together.
 //!
-//! Headers, counts and entries are small and stand one behind the other: each read brings what follows along,
-//! more of it the longer reading stays dense, and little where the reader leaps. The memory is the reader's and is
-//! never exceeded. Used by the formats that walk.
+//! Headers, counts and entries are small and stand one behind the other: each read brings what
+//! follows along, more of it the longer reading stays dense, and little where the reader leaps. The
+//! memory is the reader's and is never exceeded. Used by the formats that walk.
 
 use super::Source;
 use crate::error::{Error, Fault, Result};
@@ -54,8 +54,8 @@ impl<'s, 'b> ForwardWindow<'s, 'b> {
         }
     }
 
-    /// What is at hand from `at` on: at least `want` bytes, or a fault. `want` is at most the length of the
-    /// window's memory.
+    /// What is at hand from `at` on: at least `want` bytes, or a fault. `want` is at most the
+    /// length of the window's memory.
     #[inline]
     pub fn bytes(&mut self, at: u64, want: usize) -> Result<&[u8]> {
         let skip = at.wrapping_sub(self.start);

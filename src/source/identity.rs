@@ -1,8 +1,9 @@
 //! What makes a stored file the same file, and the same content.
 //!
-//! Device, inode and time of birth tell the file ([`FileId`]), size and modification time its content ([`FileIdentity`]).
-//! Compared when a container is opened again and after every read of a local source. Times are exact to
-//! what the file system keeps; a change that leaves all of them untouched is not seen.
+//! Device, inode and time of birth tell the file ([`FileId`]), size and modification time its
+//! content ([`FileIdentity`]). Compared when a container is opened again and after every read of a
+//! local source. Times are exact to what the file system keeps; a change that leaves all of them
+//! untouched is not seen.
 
 use super::{Stat, Timestamp};
 
@@ -11,8 +12,8 @@ use super::{Stat, Timestamp};
 pub struct FileId {
     pub device: u64,
     pub inode: u64,
-    /// Nanoseconds, in a number of its own for each time: the system gives an inode's number to another file when the
-    /// first one has gone. 0 where nobody knows.
+    /// Nanoseconds, in a number of its own for each time: the system gives an inode's number to
+    /// another file when the first one has gone. 0 where nobody knows.
     pub birth: u64,
 }
 
@@ -28,9 +29,9 @@ pub struct FileIdentity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MountId(pub u64);
 
-/// Identity of a container's content: of its file and those that belong to it, or of every file of the directory that
-/// it is. A file that is missing is part of the identity too. Who may read it is not: that may change while
-/// the content stays.
+/// Identity of a container's content: of its file and those that belong to it, or of every file of
+/// the directory that it is. A file that is missing is part of the identity too. Who may read it is
+/// not: that may change while the content stays.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// None for a directory, whose own size and times say nothing.

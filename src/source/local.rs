@@ -1,9 +1,10 @@
 //! The local file system as a [`Store`].
 //!
-//! Everything is resolved below a directory descriptor opened once, without following symbolic links
-//! ([`beneath`]): a mount over the source's own parent keeps working, and nothing outside the source is
-//! opened because a file says so or because somebody renames. Files are read with `pread` and never mapped: a file that
-//! shrinks under a mapping would kill the daemon with SIGBUS, a short `pread` is just an error.
+//! Everything is resolved below a directory descriptor opened once, without following symbolic
+//! links ([`beneath`]): a mount over the source's own parent keeps working, and nothing outside the
+//! source is opened because a file says so or because somebody renames. Files are read with `pread`
+//! and never mapped: a file that shrinks under a mapping would kill the daemon with SIGBUS, a short
+//! `pread` is just an error.
 
 mod attributes;
 pub(crate) mod beneath;
@@ -32,7 +33,8 @@ use file::read_full;
 pub struct LocalStore {
     root: OwnedFd,
     path: PathBuf,
-    /// Whether modes are made to agree with access control lists, which costs a call for each `stat`.
+    /// Whether modes are made to agree with access control lists, which costs a call for each
+    /// `stat`.
     heeds_lists: AtomicBool,
 }
 
@@ -65,8 +67,8 @@ impl LocalStore {
         beneath::open(self.root.as_fd(), path, flags)
     }
 
-    /// A file on which another program holds a lease: waits until that one gives it up, as every program does that
-    /// opens it (at most as long as the system's `lease-break-time`).
+    /// A file on which another program holds a lease: waits until that one gives it up, as every
+    /// program does that opens it (at most as long as the system's `lease-break-time`).
     fn open_leased(&self, path: &Path) -> std::result::Result<OwnedFd, Errno> {
         let fd = self.open_at(path, OFlags::PATH)?;
         if !FileType::from_raw_mode(fs::fstat(&fd)?.st_mode).is_file() {
@@ -82,7 +84,8 @@ impl LocalStore {
         }
     }
 
-    /// Runs `with` on an entry: its directory, reached without symbolic links, and its name in there.
+    /// Runs `with` on an entry: its directory, reached without symbolic links, and its name in
+    /// there.
     fn at<T>(
         &self,
         path: &Path,
@@ -340,7 +343,8 @@ mod tests {
         });
     }
 
-    /// Takes a lease on a file, or gives it up. SIGURG, which is ignored, tells that somebody waits.
+    /// Takes a lease on a file, or gives it up. SIGURG, which is ignored, tells that somebody
+    /// waits.
     fn lease(file: &std::fs::File, kind: i32) {
         const F_SETSIG: i32 = 10;
         // SAFETY: two calls that take numbers.

@@ -1,9 +1,9 @@
 //! Where stored bytes come from: the one seam between formats and storage.
 //!
-//! A [`Store`] is a tree of files that can be listed; a [`Source`] is one opened file that is read by
-//! ranges, several at a time. Today both are local ([`local`]); an object store fits behind the same
-//! two traits, so nothing above them assumes a descriptor, a mapping or low latency.
-//! Used by `container` (to recognise and decode) and by `tree` (to list and to pass files through).
+//! A [`Store`] is a tree of files that can be listed; a [`Source`] is one opened file that is read
+//! by ranges, several at a time. Today both are local ([`local`]); an object store fits behind the
+//! same two traits, so nothing above them assumes a descriptor, a mapping or low latency. Used by
+//! `container` (to recognise and decode) and by `tree` (to list and to pass files through).
 
 mod acl;
 pub mod descriptors;
@@ -32,8 +32,8 @@ pub struct Fetch<'a> {
     pub buf: &'a mut [u8],
 }
 
-/// An opened file of fixed identity. Reading fails with [`crate::error::Error::Changed`] when the file
-/// is no longer what was opened, so bytes of two versions never mix; it never signals.
+/// An opened file of fixed identity. Reading fails with [`crate::error::Error::Changed`] when the
+/// file is no longer what was opened, so bytes of two versions never mix; it never signals.
 pub trait Source: Send + Sync {
     /// Length in bytes when it was opened.
     fn len(&self) -> u64;
@@ -45,8 +45,8 @@ pub trait Source: Send + Sync {
         Err(crate::error::Error::Unsupported)
     }
 
-    /// Fills every range completely, in any order. A range beyond the end is a fault of the caller's
-    /// arithmetic or of the file's claims; it is answered with an error.
+    /// Fills every range completely, in any order. A range beyond the end is a fault of the
+    /// caller's arithmetic or of the file's claims; it is answered with an error.
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()>;
 
     /// Fills one range.
@@ -82,7 +82,8 @@ pub trait Source: Send + Sync {
     }
 }
 
-/// Runs `with` on the local descriptor of a file, which stays open meanwhile; [`crate::error::Error::Unsupported`] if it has none.
+/// Runs `with` on the local descriptor of a file, which stays open meanwhile;
+/// [`crate::error::Error::Unsupported`] if it has none.
 pub fn on_descriptor<T>(source: &dyn Source, with: impl FnOnce(BorrowedFd<'_>) -> T) -> Result<T> {
     let (mut with, mut done) = (Some(with), None);
     source.with_descriptor(&mut |fd| done = with.take().map(|with| with(fd)))?;
@@ -154,12 +155,14 @@ pub struct Space {
     pub name_max: u32,
 }
 
-/// A tree of files. Paths are relative to its root and never leave it: no symbolic link is followed.
+/// A tree of files. Paths are relative to its root and never leave it: no symbolic link is
+/// followed.
 pub trait Store: Send + Sync {
     /// Does not follow a symbolic link.
     fn stat(&self, path: &Path) -> Result<Stat>;
 
-    /// An entry of a directory that must be the one which `is_it` knows; none if it is another by now.
+    /// An entry of a directory that must be the one which `is_it` knows; none if it is another by
+    /// now.
     fn stat_in(
         &self,
         directory: &Path,
@@ -177,25 +180,26 @@ pub trait Store: Send + Sync {
         file.stat_opened()
     }
 
-    /// Tells each name in a directory and its kind, without `.` and `..`, in the order of the storage.
-    /// Takes the same memory however many there are.
+    /// Tells each name in a directory and its kind, without `.` and `..`, in the order of the
+    /// storage. Takes the same memory however many there are.
     fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()>;
 
-    /// The first bytes of a regular file: less than `buf.len()` only if it is shorter. One round trip.
+    /// The first bytes of a regular file: less than `buf.len()` only if it is shorter. One round
+    /// trip.
     fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize>;
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>>;
 
     fn read_link(&self, path: &Path) -> Result<OsString>;
 
-    /// Users other than that of this process will be let in by the modes that `stat` says: from now on
-    /// these allow nobody more than the store does.
+    /// Users other than that of this process will be let in by the modes that `stat` says: from now
+    /// on these allow nobody more than the store does.
     fn serve_others(&self) {}
 
     fn space(&self) -> Result<Space>;
 
-    /// Value of an extended attribute of what is shown as it is; `file`: which file the entry must be,
-    /// or it has changed.
+    /// Value of an extended attribute of what is shown as it is; `file`: which file the entry must
+    /// be, or it has changed.
     fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>>;
 
     /// Names of its extended attributes.

@@ -1,7 +1,7 @@
 //! A file that is read, and is open while that is done.
 //!
-//! Opened again it must be what it was, or reading fails as it does of every file that has changed. Used by `tree`, for the
-//! files of containers, and by `commit`.
+//! Opened again it must be what it was, or reading fails as it does of every file that has changed.
+//! Used by `tree`, for the files of containers, and by `commit`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;

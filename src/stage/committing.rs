@@ -1,9 +1,11 @@
-//! The steps of a commit, as the stage sees them: what is staged is frozen, and either becomes the container or is thawed.
+//! The steps of a commit, as the stage sees them: what is staged is frozen, and either becomes the
+//! container or is thawed.
 //!
-//! One commit at a time: [`Stage::freeze`] gives the layer to commit, writes go on into a new one above it. Then either
-//! [`Stage::committed`] or [`Stage::unfreeze`]. Whoever reads through the stage is given the new layers by
-//! each of these before anything is written to them ([`ShowLayers`]). Records that recovery needs meanwhile are appended by [`Stage::append`], which returns
-//! before they are on the disk; [`Stage::sync_log`] waits for that.
+//! One commit at a time: [`Stage::freeze`] gives the layer to commit, writes go on into a new one
+//! above it. Then either [`Stage::committed`] or [`Stage::unfreeze`]. Whoever reads through the
+//! stage is given the new layers by each of these before anything is written to them
+//! ([`ShowLayers`]). Records that recovery needs meanwhile are appended by [`Stage::append`], which
+//! returns before they are on the disk; [`Stage::sync_log`] waits for that.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,15 +17,16 @@ use super::log::{Base, CommitRecord, LogWriter, Record};
 use super::staging::{Stage, StageLayers, StageLog, Syncing};
 use crate::error::Result;
 
-/// Gives the layers, the top first, to whoever reads through them. Called under the locks of the stage:
-/// nothing of that may be asked for.
+/// Gives the layers, the top first, to whoever reads through them. Called under the locks of the
+/// stage: nothing of that may be asked for.
 pub type ShowLayers<'a> = &'a mut dyn FnMut(&[Arc<Layer>]);
 
 /// For a stage that nobody reads through.
 pub fn to_nobody(_: &[Arc<Layer>]) {}
 
 impl Stage {
-    /// Everything that is staged, to be committed. None if there is nothing, or a commit is under way.
+    /// Everything that is staged, to be committed. None if there is nothing, or a commit is under
+    /// way.
     pub fn freeze(&self, show: ShowLayers<'_>) -> Option<Arc<Layer>> {
         self.freeze_if(|active| !active.is_clean(), show)
     }
@@ -78,7 +81,8 @@ impl Stage {
         said
     }
 
-    /// An array is what is stored now, of this length, whatever was staged of it before the commit that is under way began.
+    /// An array is what is stored now, of this length, whatever was staged of it before the commit
+    /// that is under way began.
     pub fn replaced(&self, array: StagedArray, len: u64) -> Result<()> {
         let log = self.lock_log();
         let layers = self.write_layers();
@@ -107,14 +111,16 @@ impl Stage {
         Ok(())
     }
 
-    /// The commit has failed when a part of it was done. The log does not call it off: who recovers does it again.
+    /// The commit has failed when a part of it was done. The log does not call it off: who recovers
+    /// does it again.
     pub fn stay_sealed(&self) {
         self.half_done.store(true, Ordering::Release);
         self.lock_log().commit_logged = false;
     }
 
-    /// The frozen layer is the container's now, which has these files and lengths of arrays. The log says so, or is gone;
-    /// [`Stage::sync_log`] waits until that is on the disk. Whatever it returns, the layer is no longer part of the stage.
+    /// The frozen layer is the container's now, which has these files and lengths of arrays. The
+    /// log says so, or is gone; [`Stage::sync_log`] waits until that is on the disk. Whatever it
+    /// returns, the layer is no longer part of the stage.
     pub fn committed(
         &self,
         _alone: &Syncing<'_>,
@@ -149,7 +155,8 @@ impl Stage {
         settled
     }
 
-    /// The container has arrays of these lengths: those that follow from others may have another than the log says.
+    /// The container has arrays of these lengths: those that follow from others may have another
+    /// than the log says.
     pub fn rebase(&self, lens: &[u64]) {
         let mut log = self.lock_log();
         let layers = self.write_layers();
@@ -159,9 +166,10 @@ impl Stage {
         }
     }
 
-    /// Has the container's files changed in a way that leaves what they hold: a log that is made from now on knows them by what
-    /// `change` says that they are then. None, and nothing is changed, if there is a log, which knows them as they are. One that
-    /// was removed does not come back after that.
+    /// Has the container's files changed in a way that leaves what they hold: a log that is made
+    /// from now on knows them by what `change` says that they are then. None, and nothing is
+    /// changed, if there is a log, which knows them as they are. One that was removed does not come
+    /// back after that.
     pub fn change_base(
         &self,
         change: &mut dyn FnMut() -> (Result<()>, Option<Base>),
@@ -180,7 +188,8 @@ impl Stage {
         Some(changed)
     }
 
-    /// Returns when the log's name is on the disk: one that an earlier commit has removed does not come back after that.
+    /// Returns when the log's name is on the disk: one that an earlier commit has removed does not
+    /// come back after that.
     pub fn make_log(&self) -> Result<()> {
         drop(self.open_log()?);
         self.sync_log()
@@ -193,8 +202,8 @@ impl Stage {
         log.put_commit_record(record)
     }
 
-    /// Appends bytes that a file of the container is to have; `each` is told of parts of them, by their offset in the file
-    /// and where in the log they are.
+    /// Appends bytes that a file of the container is to have; `each` is told of parts of them, by
+    /// their offset in the file and where in the log they are.
     pub fn append_redo(
         &self,
         file: u32,
@@ -226,7 +235,8 @@ impl Stage {
         self.discard_if(alone, |_| true, show)
     }
 
-    /// The same of a stage that nobody reads through. When this returns the log says so, or is gone.
+    /// The same of a stage that nobody reads through. When this returns the log says so, or is
+    /// gone.
     pub fn throw_away(&self) -> Result<()> {
         self.discard(&self.alone(), &mut to_nobody)?;
         self.sync_log()
@@ -275,7 +285,8 @@ impl Stage {
 }
 
 impl StageLog {
-    /// Unlinks the log, all of whose layers are void. If that fails it goes on being used, and says so.
+    /// Unlinks the log, all of whose layers are void. If that fails it goes on being used, and says
+    /// so.
     fn remove(&mut self, layer: u64) -> Result<()> {
         let Some(writer) = self.writer.take() else {
             return Ok(());
@@ -307,7 +318,8 @@ impl StageLog {
         Ok(())
     }
 
-    /// Says that the layers up to this one are void, because the container is what the base says now.
+    /// Says that the layers up to this one are void, because the container is what the base says
+    /// now.
     fn put_committed(&mut self, layer: u64) -> Result<()> {
         let lens = self.arrays.iter().map(|&(_, len)| len).collect();
         let base = self.base.clone();

@@ -1,9 +1,10 @@
-//! Writing a log anew that has become much longer than what it says: bytes that were written over, records of commits that came
-//! to nothing.
+//! Writing a log anew that has become much longer than what it says: bytes that were written over,
+//! records of commits that came to nothing.
 //!
-//! Everything that is staged, in memory or in the log, goes to a new one beside it, which takes its name when it is on the disk: so at
-//! every moment one of the two is there, with all that was ever synced. Not while a commit is under way, which reads what it has put
-//! into the log. Used by [`super::logging`].
+//! Everything that is staged, in memory or in the log, goes to a new one beside it, which takes its
+//! name when it is on the disk: so at every moment one of the two is there, with all that was ever
+//! synced. Not while a commit is under way, which reads what it has put into the log. Used by
+//! [`super::logging`].
 
 use std::ops::Range;
 

@@ -1,12 +1,13 @@
 //! Which ranges of one array are changed, and where their bytes are: pure arithmetic on intervals.
 //!
-//! Three things make up what is shown: extents (changed ranges), the length, and how much of the array below still
-//! shows. Truncation lowers the last for good, because what is cut off does not come back when the array grows again;
-//! extension is a length alone. Bytes behind what shows of the array below that are in no extent are zeros; where it does show,
-//! zeros are an extent, which takes as much for a terabyte as for a byte.
-//! Assumes that ranges end before `u64::MAX`, which [`super::Stage`] and the reader of logs see to. Every operation
-//! takes time for what it removes and a logarithm of what there is, however hostile the log is that they come from.
-//! Used by [`super::layer`], and by the reader of logs.
+//! Three things make up what is shown: extents (changed ranges), the length, and how much of the
+//! array below still shows. Truncation lowers the last for good, because what is cut off does not
+//! come back when the array grows again; extension is a length alone. Bytes behind what shows of
+//! the array below that are in no extent are zeros; where it does show, zeros are an extent, which
+//! takes as much for a terabyte as for a byte. Assumes that ranges end before `u64::MAX`, which
+//! [`super::Stage`] and the reader of logs see to. Every operation takes time for what it removes
+//! and a logarithm of what there is, however hostile the log is that they come from. Used by
+//! [`super::layer`], and by the reader of logs.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,8 +19,8 @@ pub(super) struct InSlab(u64);
 /// Bits of a place within a slab.
 const AT_BITS: u32 = 22;
 
-/// What an extent is: bytes that are in memory, in the log, or both; or zeros, which are nowhere. There may be millions of
-/// extents, so it is told by two numbers.
+/// What an extent is: bytes that are in memory, in the log, or both; or zeros, which are nowhere.
+/// There may be millions of extents, so it is told by two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StagedAt {
     memory: u64,
@@ -96,7 +97,8 @@ impl StagedAt {
         (self.log != 0).then_some(self.log)
     }
 
-    /// The same bytes, with another place in the log, or none if they are in memory as well. Zeros have none.
+    /// The same bytes, with another place in the log, or none if they are in memory as well. Zeros
+    /// have none.
     pub(super) fn with_log(self, log: Option<u64>) -> StagedAt {
         match log {
             _ if self == StagedAt::ZEROS => self,
@@ -146,7 +148,8 @@ impl Extents {
         self.by_start.is_empty() && self.len == len && self.visible == len
     }
 
-    /// The bytes of a range are somewhere else from now on. `dropped` is told where they were before.
+    /// The bytes of a range are somewhere else from now on. `dropped` is told where they were
+    /// before.
     pub(super) fn put(
         &mut self,
         range: Range<u64>,
@@ -281,7 +284,8 @@ impl Extents {
         }
     }
 
-    /// Where nothing is. Becomes one with neighbours whose bytes lie next to its own, or are zeros like its own.
+    /// Where nothing is. Becomes one with neighbours whose bytes lie next to its own, or are zeros
+    /// like its own.
     fn insert(&mut self, range: Range<u64>, place: StagedAt) {
         let mut extent = Extent {
             len: range.end - range.start,

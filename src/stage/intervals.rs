@@ -1,8 +1,9 @@
 //! Memory of the intervals that say where staged bytes are ([`super::extents`], [`super::ranges`]).
 //!
-//! Small writes here and there take more of it than of memory for their bytes, and giving bytes to the log gives none of it
-//! back: only a commit does. So all stages together have a part of the budget for it, and who would take more is refused, and
-//! commits. Used by [`super::layer`], and by [`super::Stage`] before it writes.
+//! Small writes here and there take more of it than of memory for their bytes, and giving bytes to
+//! the log gives none of it back: only a commit does. So all stages together have a part of the
+//! budget for it, and who would take more is refused, and commits. Used by [`super::layer`], and by
+//! [`super::Stage`] before it writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,11 +1,13 @@
 //! The changes of all arrays of a container between two commits.
 //!
-//! A [`Layer`] lies above the arrays of the container, or above a layer that is being committed. It has a lock of its own, which
-//! is held while bytes are copied in memory, never while the log is read or written and never while memory is asked for: whoever
-//! holds no memory may wait for it. What is read from the log is found under the lock and read without it;
-//! that is safe because the log is only appended to. When a commit failed, the changes that came after are laid over those
-//! that it had (`absorb`); the layer they came from then shows what is below it, so whoever still reads through both reads right.
-//! Used by [`super::Stage`], [`super::Overlay`] and whoever commits.
+//! A [`Layer`] lies above the arrays of the container, or above a layer that is being committed. It
+//! has a lock of its own, which is held while bytes are copied in memory, never while the log is
+//! read or written and never while memory is asked for: whoever holds no memory may wait for it.
+//! What is read from the log is found under the lock and read without it; that is safe because the
+//! log is only appended to. When a commit failed, the changes that came after are laid over those
+//! that it had (`absorb`); the layer they came from then shows what is below it, so whoever still
+//! reads through both reads right. Used by [`super::Stage`], [`super::Overlay`] and whoever
+//! commits.
 
 mod charged;
 mod encoded;
@@ -201,7 +203,8 @@ impl Layer {
         Ok(())
     }
 
-    /// Reads the first part of a range that is all in memory, all in the log, or all below. `out` is not empty.
+    /// Reads the first part of a range that is all in memory, all in the log, or all below. `out`
+    /// is not empty.
     pub(super) fn read_some(&self, array: StagedArray, at: u64, out: &mut [u8]) -> Result<Step> {
         // Who writes waits for no more than that.
         let most = out.len().min(STEP);

@@ -1,4 +1,5 @@
-//! How what is staged gets into the log: at a sync, when memory is wanted back, and when there is none to write to.
+//! How what is staged gets into the log: at a sync, when memory is wanted back, and when there is
+//! none to write to.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -63,7 +64,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits for the disk without the lock of the log: who writes goes on. The caller has that of the sync.
+    /// Waits for the disk without the lock of the log: who writes goes on. The caller has that of
+    /// the sync.
     pub(super) fn sync_written(&self) -> Result<()> {
         let mut log = self.lock_log();
         log.flush_deferred()?;
@@ -152,15 +154,16 @@ impl StageLog {
         Ok(())
     }
 
-    /// Logs all of an array: what was cut off, what is in memory alone, and the length if that does not tell it.
+    /// Logs all of an array: what was cut off, what is in memory alone, and the length if that does
+    /// not tell it.
     fn put_array(&mut self, layer: &Layer, array: StagedArray) -> Result<()> {
         self.put_cut(layer, array)?;
         self.put_extents(layer, array, 0..layer.len(array))?;
         self.put_len(layer, array)
     }
 
-    /// Before anything of a layer is logged, the lengths of those below it are: so what is logged of them when they have become one
-    /// ([`Layer::absorb`]) cuts nothing off that came later.
+    /// Before anything of a layer is logged, the lengths of those below it are: so what is logged
+    /// of them when they have become one ([`Layer::absorb`]) cuts nothing off that came later.
     fn put_lengths(&mut self, below: &[Arc<Layer>], array: StagedArray) -> Result<()> {
         below.iter().rev().try_for_each(|layer| {
             self.put_cut(layer, array)?;
@@ -197,7 +200,8 @@ impl StageLog {
         Ok(())
     }
 
-    /// Logs what of a range is in memory alone. What is written meanwhile may be missed: it goes through once.
+    /// Logs what of a range is in memory alone. What is written meanwhile may be missed: it goes
+    /// through once.
     fn put_extents(&mut self, layer: &Layer, array: StagedArray, range: Range<u64>) -> Result<()> {
         let number = layer.number();
         let mut at = range.start;
@@ -240,7 +244,8 @@ impl StageLog {
         put
     }
 
-    /// Puts an extent whose bytes `fill` gives, as many as there is room for; says where they are, and how many.
+    /// Puts an extent whose bytes `fill` gives, as many as there is room for; says where they are,
+    /// and how many.
     fn put_extent(
         &mut self,
         layer: u64,

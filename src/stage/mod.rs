@@ -1,17 +1,21 @@
-//! The uncommitted changes of a container: byte extents above its shown arrays, and a log beside it.
+//! The uncommitted changes of a container: byte extents above its shown arrays, and a log beside
+//! it.
 //!
-//! A [`Stage`] holds the bytes that were written, never decoded blocks: writing decodes nothing. They are in memory
-//! ([`slab`]) until a sync or a want of memory puts them into the log ([`log`]); where they are is known by intervals
-//! ([`extents`]; what they take: [`intervals`]), one set for each array, together in a [`Layer`]. There is one layer that is written to, and while a commit is under
-//! way a frozen one below it. An [`Overlay`] shows an array with the layers above it. Assumes that nobody else
-//! writes this container's log (it is locked), and that whoever writes was let in. Knows no format: what
-//! the changes mean, and how they become the container, is `commit`'s affair. Used by `tree`, `commit` and commands that
-//! look at what is staged.
+//! A [`Stage`] holds the bytes that were written, never decoded blocks: writing decodes nothing.
+//! They are in memory ([`slab`]) until a sync or a want of memory puts them into the log ([`log`]);
+//! where they are is known by intervals ([`extents`]; what they take: [`intervals`]), one set for
+//! each array, together in a [`Layer`]. There is one layer that is written to, and while a commit
+//! is under way a frozen one below it. An [`Overlay`] shows an array with the layers above it.
+//! Assumes that nobody else writes this container's log (it is locked), and that whoever writes was
+//! let in. Knows no format: what the changes mean, and how they become the container, is `commit`'s
+//! affair. Used by `tree`, `commit` and commands that look at what is staged.
 //!
-//! Locks, in the order in which they may be taken: the sync under way → the log → which layers there are → a layer. The disk is waited
-//! for under the first two alone. So a reader waits for no disk but where it reads from; a writer does when there is no memory, or
-//! when it truncates, and then for a write at most, never for a sync. Memory is asked for under no lock but "which
-//! layers there are", shared; giving it back tries for that one and for the log's, and waits for a layer's alone.
+//! Locks, in the order in which they may be taken: the sync under way → the log → which layers
+//! there are → a layer. The disk is waited for under the first two alone. So a reader waits for no
+//! disk but where it reads from; a writer does when there is no memory, or when it truncates, and
+//! then for a write at most, never for a sync. Memory is asked for under no lock but "which layers
+//! there are", shared; giving it back tries for that one and for the log's, and waits for a layer's
+//! alone.
 
 mod ahead;
 mod committing;

@@ -1,10 +1,11 @@
 //! An array as it is shown: what is staged, above what the container holds.
 //!
-//! An [`Overlay`] is an [`Array`] like any other. Where nothing is staged it gives the pieces of the array below, so cache and formats
-//! read as they did; what is staged, and zeros that truncation left, are [`Piece::Direct`]. It is of one moment only in
-//! its length and its list of layers: what is written while it is read shows or does not, and a piece that was found before is never worse
-//! than that. What was staged is never below later, so direct bytes stay direct. Used by `tree`, and by the commands that read
-//! through a log.
+//! An [`Overlay`] is an [`Array`] like any other. Where nothing is staged it gives the pieces of
+//! the array below, so cache and formats read as they did; what is staged, and zeros that
+//! truncation left, are [`Piece::Direct`]. It is of one moment only in its length and its list of
+//! layers: what is written while it is read shows or does not, and a piece that was found before is
+//! never worse than that. What was staged is never below later, so direct bytes stay direct. Used
+//! by `tree`, and by the commands that read through a log.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -84,7 +85,8 @@ impl Overlay {
     /// Pieces of a range as the layers from `level` on show it.
     fn pieces_from(&self, level: usize, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         let Some(layer) = self.layers.get(level) else {
-            // A layer never lets more show than there was; a base that is another by now must do no harm.
+            // A layer never lets more show than there was; a base that is another by now must do no
+            // harm.
             let end = range.end.min(self.base_len()?).max(range.start);
             if range.start < end {
                 self.base.pieces(range.start..end, out)?;
@@ -133,7 +135,8 @@ impl Overlay {
     }
 }
 
-/// An array of one dimension has as many elements as fit; of the shape of others nobody here knows more.
+/// An array of one dimension has as many elements as fit; of the shape of others nobody here knows
+/// more.
 fn lengthened(info: &Info, bytes: u64) -> Info {
     let mut info = info.clone();
     if let (&mut [ref mut len], Some(item)) = (&mut info.shape[..], info.dtype.itemsize())

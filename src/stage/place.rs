@@ -1,10 +1,10 @@
 //! Where the log of a stage lies.
 //!
-//! A container, or a directory above it, may be moved at any moment: so a place is asked for whenever it is
-//! needed. A log is made under the container's name, which must not change meanwhile: for that the place is
-//! pinned, before the lock of the log is taken. Whatever else is done there is compared with the directory's
-//! number, and fails if something else lies there by now. Implemented by `live::place`, and by
-//! [`LogSpot`] for what nobody moves.
+//! A container, or a directory above it, may be moved at any moment: so a place is asked for
+//! whenever it is needed. A log is made under the container's name, which must not change
+//! meanwhile: for that the place is pinned, before the lock of the log is taken. Whatever else is
+//! done there is compared with the directory's number, and fails if something else lies there by
+//! now. Implemented by `live::place`, and by [`LogSpot`] for what nobody moves.
 
 use std::sync::RwLockReadGuard;
 

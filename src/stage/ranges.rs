@@ -1,4 +1,5 @@
-//! A set of byte ranges: which bytes of an array the log does not have yet. Pure; used by [`super::layer`].
+//! A set of byte ranges: which bytes of an array the log does not have yet. Pure; used by
+//! [`super::layer`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,9 @@
-//! Slabs whose pages the system has cleared already, so that who writes much need not wait for that.
+//! Slabs whose pages the system has cleared already, so that who writes much need not wait for
+//! that.
 //!
-//! There are at most [`MOST`], charged to the budget but not yet to the stages' half of it, and the first to go when memory is
-//! wanted. Who fills them has time: [`super::StageMemory::prepare`] is called by a background thread. Used by [`super::slab`].
+//! There are at most [`MOST`], charged to the budget but not yet to the stages' half of it, and the
+//! first to go when memory is wanted. Who fills them has time: [`super::StageMemory::prepare`] is
+//! called by a background thread. Used by [`super::slab`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +38,8 @@ impl ReadySlabs {
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Relaxed)
     }
 
-    /// `reserve` gives what nobody else uses; `still` says, when one is done, whether anybody may want it.
+    /// `reserve` gives what nobody else uses; `still` says, when one is done, whether anybody may
+    /// want it.
     pub(super) fn fill(&self, reserve: impl Fn() -> Option<Hold>, still: impl Fn() -> bool) {
         for _ in self.with(|slabs| slabs.len())..MOST {
             let Some((hold, mapping)) = reserve().zip(map()) else {

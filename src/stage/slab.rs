@@ -1,9 +1,11 @@
-//! Staged bytes in memory: slabs to which writes are appended, and the part of the budget that they may take.
+//! Staged bytes in memory: slabs to which writes are appended, and the part of the budget that they
+//! may take.
 //!
-//! Many small writes that follow each other fill one slab, so they cost little. A slab goes back as a whole, when nothing of
-//! it is shown any more. The first ones are small, so that a stage with little in it is small. All stages of a daemon
-//! share one [`StageMemory`], which takes at most half of the budget; it never waits. Used by [`super::layer`], and by
-//! [`super::Stage`], which asks for slabs while it holds no lock that giving memory back needs.
+//! Many small writes that follow each other fill one slab, so they cost little. A slab goes back as
+//! a whole, when nothing of it is shown any more. The first ones are small, so that a stage with
+//! little in it is small. All stages of a daemon share one [`StageMemory`], which takes at most
+//! half of the budget; it never waits. Used by [`super::layer`], and by [`super::Stage`], which
+//! asks for slabs while it holds no lock that giving memory back needs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +33,8 @@ static NEXT_SLAB: AtomicU64 = AtomicU64::new(0);
 pub struct StageMemory {
     budget: Arc<Budget>,
     used: AtomicU64,
-    /// Bytes of encoded blocks, which count for the budget alone: of what is staged they are the first to go.
+    /// Bytes of encoded blocks, which count for the budget alone: of what is staged they are the
+    /// first to go.
     encoded: AtomicU64,
     ready: ReadySlabs,
     pub(super) intervals: IntervalMemory,
@@ -40,8 +43,8 @@ pub struct StageMemory {
 
 /// A stage, as the one who can give slabs back.
 pub(super) trait Lender: Send + Sync {
-    /// Writes a part to the log if it must, and drops it; false if nothing came free. Waits for no lock that is
-    /// held while memory is asked for.
+    /// Writes a part to the log if it must, and drops it; false if nothing came free. Waits for no
+    /// lock that is held while memory is asked for.
     fn give_up(&self) -> bool;
 
     /// Drops a block that was encoded ahead; false if there is none.
@@ -108,8 +111,8 @@ impl StageMemory {
         lenders.push(lender);
     }
 
-    /// A slab with room for so many bytes, or for as many as a slab has. `held`: by the layer, which grows by as much as
-    /// it has.
+    /// A slab with room for so many bytes, or for as many as a slab has. `held`: by the layer,
+    /// which grows by as much as it has.
     pub(super) fn slab(self: &Arc<Self>, least: u64, held: u64) -> Option<StageSlab> {
         if held >= HUGE_FROM
             && let Some(slab) = self.huge_slab()

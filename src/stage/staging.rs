@@ -1,7 +1,7 @@
 //! A [`Stage`]: writing to it, and what it says of itself.
 //!
-//! What follows when memory is short or a sync is asked for is in [`super::logging`], freezing and thawing in
-//! [`super::committing`].
+//! What follows when memory is short or a sync is asked for is in [`super::logging`], freezing and
+//! thawing in [`super::committing`].
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -56,7 +56,8 @@ pub(super) struct StageLog {
     /// None: nothing has been logged yet. Set by [`StageLog::set_writer`].
     pub(super) writer: Option<LogWriter>,
     pub(super) has_log: Arc<AtomicBool>,
-    /// Records that could not be written when they should have been; nothing is written before them.
+    /// Records that could not be written when they should have been; nothing is written before
+    /// them.
     pub(super) deferred: Vec<Record>,
     /// Whether records of a commit were appended that has neither failed nor come to an end.
     pub(super) commit_logged: bool,
@@ -74,8 +75,8 @@ pub(super) struct StageLayers {
 }
 
 impl Stage {
-    /// `arrays`: names and lengths of the container's arrays; [`StagedArray`] counts them. Nothing is made on the disk before
-    /// something has to be in the log.
+    /// `arrays`: names and lengths of the container's arrays; [`StagedArray`] counts them. Nothing
+    /// is made on the disk before something has to be in the log.
     pub fn new(
         place: Arc<dyn LogPlace>,
         base: Base,
@@ -128,7 +129,8 @@ impl Stage {
         stage
     }
 
-    /// To be taken before any lock that readers or writers wait for: others may be waiting for the disk.
+    /// To be taken before any lock that readers or writers wait for: others may be waiting for the
+    /// disk.
     pub fn alone(&self) -> Syncing<'_> {
         let syncing = self.syncing.lock();
         let _held = syncing.unwrap_or_else(PoisonError::into_inner);
@@ -147,8 +149,8 @@ impl Stage {
         self.layers.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes bytes, beyond the end as well: what lies between is zeros. Says how many, fewer only if there is neither memory nor
-    /// disk for more; an error if there is for none.
+    /// Writes bytes, beyond the end as well: what lies between is zeros. Says how many, fewer only
+    /// if there is neither memory nor disk for more; an error if there is for none.
     pub fn write(&self, array: StagedArray, offset: u64, bytes: &[u8]) -> Result<usize> {
         let end = offset.checked_add(bytes.len() as u64);
         if end.is_none_or(|end| end > LARGEST_ARRAY) {
@@ -190,7 +192,8 @@ impl Stage {
         }
     }
 
-    /// Charges what was written before for its intervals; ENOMEM if that is too much, until there has been a commit.
+    /// Charges what was written before for its intervals; ENOMEM if that is too much, until there
+    /// has been a commit.
     fn charge_intervals(&self, layer: &Layer) -> Result<()> {
         let deferred = layer.uncharged();
         if deferred > 0 {
@@ -221,7 +224,8 @@ impl Stage {
         if len > LARGEST_ARRAY {
             return Err(too_large());
         }
-        // So that what is about to be said in the log of the length stays right until it has been said.
+        // So that what is about to be said in the log of the length stays right until it has been
+        // said.
         let log = self.lock_log();
         let set = self.read_layers().active.set_len(array, len);
         drop(log);
@@ -243,8 +247,8 @@ impl Stage {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Another number whenever something has been written, thrown away or committed: counted behind the change, before
-    /// whoever made it hears of it.
+    /// Another number whenever something has been written, thrown away or committed: counted behind
+    /// the change, before whoever made it hears of it.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -254,8 +258,8 @@ impl Stage {
         self.read_layers().active.len(array)
     }
 
-    /// When something was last written: the time of modification that is shown. None if nothing has been since the last
-    /// commit.
+    /// When something was last written: the time of modification that is shown. None if nothing has
+    /// been since the last commit.
     pub fn last_write(&self) -> Option<Timestamp> {
         *self
             .last_write
@@ -287,7 +291,8 @@ impl Stage {
         self.has_log.load(Ordering::Acquire)
     }
 
-    /// Whether the container may be neither what was opened nor what was committed: that is known by who recovers from the log.
+    /// Whether the container may be neither what was opened nor what was committed: that is known
+    /// by who recovers from the log.
     pub fn is_half_done(&self) -> bool {
         self.half_done.load(Ordering::Acquire)
     }
@@ -314,7 +319,8 @@ impl Stage {
         !self.has_log() && self.is_clean()
     }
 
-    /// What lies above the arrays of the container, the top first. Another list after each step of a commit.
+    /// What lies above the arrays of the container, the top first. Another list after each step of
+    /// a commit.
     pub fn layers(&self) -> Vec<Arc<Layer>> {
         self.read_layers().list().collect()
     }

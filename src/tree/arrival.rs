@@ -1,7 +1,7 @@
 //! How entries of the source arrive in the tree: what they are recognised as, and their inodes.
 //!
-//! An entry is looked into once per version of it. What could not be looked into is never remembered as
-//! an ordinary file.
+//! An entry is looked into once per version of it. What could not be looked into is never
+//! remembered as an ordinary file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,9 @@ use crate::live::recognition::{Recognition, recognise};
 use crate::live::{LiveContainer, Places};
 use crate::source::{FileKind, Stat};
 
-/// The node of an entry. A file that becomes a container, or is replaced by another file, is another
-/// inode: the kernel neither lets an inode change its type nor two files share their cached pages.
+/// The node of an entry. A file that becomes a container, or is replaced by another file, is
+/// another inode: the kernel neither lets an inode change its type nor two files share their cached
+/// pages.
 pub(super) fn node_of(stat: &Stat, recognised: Option<Recognised>) -> Node {
     let at = StoredAt::of(stat);
     match (recognised, stat.kind) {
@@ -62,8 +63,8 @@ impl Tree {
         Err(missing)
     }
 
-    /// The same for a listing, which leaves nothing out: what cannot be looked into now is shown as it
-    /// is stored, until it is looked up.
+    /// The same for a listing, which leaves nothing out: what cannot be looked into now is shown as
+    /// it is stored, until it is looked up.
     pub(super) fn enter_source_listed(&self, link: Dirent, above: &Path) -> Result<Attr> {
         let mark = self.moves.mark();
         let path = above.join(&link.name);
@@ -73,8 +74,8 @@ impl Tree {
         self.enter_stat(link, &path, &stat, (recognised, mark))
     }
 
-    /// `mark`: of the moment before it was looked at. What has been moved since is to be looked at again: the name may have
-    /// gone, and must not become one of an inode's.
+    /// `mark`: of the moment before it was looked at. What has been moved since is to be looked at
+    /// again: the name may have gone, and must not become one of an inode's.
     fn enter_stat(
         &self,
         link: Dirent,
@@ -152,8 +153,8 @@ impl Tree {
         }
     }
 
-    /// Whether a directory that looks like a container has files that were made or written through the mount: whoever
-    /// does that expects to find them as files.
+    /// Whether a directory that looks like a container has files that were made or written through
+    /// the mount: whoever does that expects to find them as files.
     pub(super) fn has_our_files(&self, container: &Recognised, path: &Path) -> bool {
         let is_ours = |member: &&str| {
             let found = self.store.stat(&path.join(member));
@@ -172,7 +173,8 @@ impl Tree {
         }
     }
 
-    /// Where the file or directory of the source that an inode stands for lies now, by whichever of its names.
+    /// Where the file or directory of the source that an inode stands for lies now, by whichever of
+    /// its names.
     pub(super) fn locate(&self, inode: InodeId, node: &Node) -> Result<(PathBuf, Stat)> {
         self.places.locate(inode, node)
     }
@@ -188,8 +190,8 @@ impl Tree {
         node.is_ok_and(|node| node.container().is_some())
     }
 
-    /// Where files lie that are shown in the directory of a container and are no part of it: in that directory, or if the
-    /// container is a file, in one beside it. NotFound if there is none.
+    /// Where files lie that are shown in the directory of a container and are no part of it: in
+    /// that directory, or if the container is a file, in one beside it. NotFound if there is none.
     pub(super) fn beside(&self, inode: InodeId, container: &LiveContainer) -> Result<PathBuf> {
         let path = self.container_path(inode)?;
         match container.stored {

@@ -22,7 +22,8 @@ pub struct Attr {
     pub atime: Timestamp,
     pub mtime: Timestamp,
     pub ctime: Timestamp,
-    /// Somebody else has changed the file: the kernel's pages of it are to go before it hears of anything else.
+    /// Somebody else has changed the file: the kernel's pages of it are to go before it hears of
+    /// anything else.
     pub stale: Option<StalePages>,
     /// An array that has been opened for writing: to be written in large pieces.
     pub is_written: bool,

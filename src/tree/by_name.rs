@@ -1,8 +1,8 @@
 //! Opening ordinary files by their names, or by a handle where they have none.
 //!
-//! A file may have several names, and any of them may lead to another file by now, for others change
-//! the source, too. What is opened is the file that was looked up, or nothing. Used by [`Tree::open`]
-//! and `writing`.
+//! A file may have several names, and any of them may lead to another file by now, for others
+//! change the source, too. What is opened is the file that was looked up, or nothing. Used by
+//! [`Tree::open`] and `writing`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::source::Source;
 
 impl Tree {
-    /// A file that has no name any more is opened by a handle that has it open (as `/proc/self/fd` does).
+    /// A file that has no name any more is opened by a handle that has it open (as `/proc/self/fd`
+    /// does).
     pub(super) fn open_again(&self, inode: InodeId, write: bool) -> Option<Open> {
         if !self.inodes.paths(inode).is_empty() {
             return None;
@@ -63,15 +64,17 @@ impl Tree {
                 }
             }
         }
-        // Names that others have removed: the kernel is to look again, and finds what is there instead.
+        // Names that others have removed: the kernel is to look again, and finds what is there
+        // instead.
         match missing {
             Some(e) if !e.is_not_found() => Err(e),
             _ => Err(self.changed(&self.inodes.path(inode).unwrap_or_default())),
         }
     }
 
-    /// The paths of a file. Nobody tells by which of its names it is opened: if one of several leads to another file
-    /// by now, they are to be looked up afresh, or the old file would be opened under a new one's name.
+    /// The paths of a file. Nobody tells by which of its names it is opened: if one of several
+    /// leads to another file by now, they are to be looked up afresh, or the old file would be
+    /// opened under a new one's name.
     fn names_that_hold(&self, inode: InodeId, file: &OrdinaryFile) -> Result<Vec<PathBuf>> {
         let all = self.inodes.paths(inode);
         if all.len() < 2 {

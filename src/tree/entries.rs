@@ -15,10 +15,10 @@ use crate::live::shown::open_entry::OpenEntry;
 use crate::live::version::ContainerVersion;
 
 impl Tree {
-    /// Whether the kernel's pages of what was opened hold: of an array they always do, for we never change
-    /// it behind the kernel's back; of what follows from arrays, as long as these are what they were. Two
-    /// may open it at once, and the answer to the first, for which the kernel drops its pages, may be on
-    /// its way still: so an edition counts once a handle of it is closed.
+    /// Whether the kernel's pages of what was opened hold: of an array they always do, for we never
+    /// change it behind the kernel's back; of what follows from arrays, as long as these are what
+    /// they were. Two may open it at once, and the answer to the first, for which the kernel drops
+    /// its pages, may be on its way still: so an edition counts once a handle of it is closed.
     pub(super) fn keeps_pages(&self, inode: InodeId, opened: &OpenEntry) -> bool {
         let holds = opened.derived().is_none_or(|derived| {
             let staged = &derived.version.staged;

@@ -1,10 +1,13 @@
-//! Inode numbers: which there are, what each stands for, under which names, and when two look-ups find the same.
+//! Inode numbers: which there are, what each stands for, under which names, and when two look-ups
+//! find the same.
 //!
-//! An inode is not a path. A file of the source is one inode under all its names, and what lies below a directory stays what
-//! it is when the directory is moved. The names under which an inode was looked up are its links; paths are made of them
-//! when they are needed. A number lives as long as the kernel refers to it (its look-ups are counted). A file of the source has
-//! the number that it has there, so that programs which remember numbers (backups, version control) find it again;
-//! everything else has one that nothing else has. [`Inodes::enter`] is the one place where one is made. Used by `tree` alone.
+//! An inode is not a path. A file of the source is one inode under all its names, and what lies
+//! below a directory stays what it is when the directory is moved. The names under which an inode
+//! was looked up are its links; paths are made of them when they are needed. A number lives as long
+//! as the kernel refers to it (its look-ups are counted). A file of the source has the number that
+//! it has there, so that programs which remember numbers (backups, version control) find it again;
+//! everything else has one that nothing else has. [`Inodes::enter`] is the one place where one is
+//! made. Used by `tree` alone.
 
 mod links;
 mod short_name;
@@ -86,8 +89,8 @@ impl Inodes {
         table.get(inode).map(Inode::node).ok_or(Error::NotFound)
     }
 
-    /// Where in the source an inode lies, by each of its names: the one looked up last comes first. Others may have moved
-    /// it away meanwhile. Nowhere, if no name of it is known any more.
+    /// Where in the source an inode lies, by each of its names: the one looked up last comes first.
+    /// Others may have moved it away meanwhile. Nowhere, if no name of it is known any more.
     pub(super) fn paths(&self, inode: InodeId) -> Vec<PathBuf> {
         if inode == InodeId::ROOT {
             return vec![self.root.clone()];
@@ -116,7 +119,8 @@ impl Inodes {
         self.lock().above(inode)
     }
 
-    /// Forgets the names of an inode that lead elsewhere by now: all whose paths are not among these.
+    /// Forgets the names of an inode that lead elsewhere by now: all whose paths are not among
+    /// these.
     pub(super) fn keep_names(&self, inode: InodeId, paths: &[PathBuf]) {
         let mut table = self.lock();
         let leads_there = |link: &NameIn<'_>| {
@@ -132,8 +136,8 @@ impl Inodes {
         }
     }
 
-    /// The inode of what `node` stands for, and the node that it has; `node` itself if it has none yet.
-    /// Counts one look-up. ENOMEM if the table cannot grow.
+    /// The inode of what `node` stands for, and the node that it has; `node` itself if it has none
+    /// yet. Counts one look-up. ENOMEM if the table cannot grow.
     pub(super) fn enter(&self, link: Dirent, node: Node) -> Result<(InodeId, Arc<Node>)> {
         let mut table = self.lock();
         let known = InodeKey::of(&node, Some(link.link())).and_then(|key| table.find(key));
@@ -156,7 +160,8 @@ impl Inodes {
         Ok((id, entered))
     }
 
-    /// A directory is shown as a container from now on, or a container as a directory. What lies in it keeps its inodes.
+    /// A directory is shown as a container from now on, or a container as a directory. What lies in
+    /// it keeps its inodes.
     pub(super) fn becomes(&self, id: InodeId, node: Node) -> Result<()> {
         let mut table = self.lock();
         table.try_reserve()?;
@@ -195,7 +200,8 @@ impl Inodes {
         Some(gone.node())
     }
 
-    /// Forgets all of them: what containers are known by knows where it lies, and by that this table.
+    /// Forgets all of them: what containers are known by knows where it lies, and by that this
+    /// table.
     pub(super) fn clear(&self) {
         let nothing = InodeTable::new(Node::Unseen(FileKind::Directory));
         let gone = std::mem::replace(&mut *self.lock(), nothing);
@@ -246,7 +252,8 @@ impl Inodes {
     }
 }
 
-/// What the kernel's knowing an inode costs: documented in docs/operations.md, and measured by tests.
+/// What the kernel's knowing an inode costs: documented in docs/operations.md, and measured by
+/// tests.
 fn memory_of(node: &Node) -> u64 {
     match node {
         Node::Entry(..) => 150,

@@ -1,8 +1,8 @@
 //! Listing directories in steps, each from a place on; attributes when they are asked for.
 //!
-//! Directories of the source are read when a listing begins, and their names kept for the next steps
-//! ([`super::listing_cache`]). What a version of a container holds never changes: it is listed from the
-//! container itself. Used by `kernel::directory`.
+//! Directories of the source are read when a listing begins, and their names kept for the next
+//! steps ([`super::listing_cache`]). What a version of a container holds never changes: it is
+//! listed from the container itself. Used by `kernel::directory`.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -22,15 +22,15 @@ use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
 use crate::stage::is_hidden_name;
 
-/// About as many names as fit into an answer to the kernel; so many are looked at at once. The lists of them stay below
-/// what can be refused ([`crate::memory`]).
+/// About as many names as fit into an answer to the kernel; so many are looked at at once. The
+/// lists of them stay below what can be refused ([`crate::memory`]).
 const STEP: usize = 500;
 
 /// An entry of a listing.
 pub struct ListedEntry {
     pub attr: Attr,
-    /// Whether the entry could be looked at. If not, the attributes say nothing but what kind it is, and are not to be
-    /// believed: who asks for it is told why.
+    /// Whether the entry could be looked at. If not, the attributes say nothing but what kind it
+    /// is, and are not to be believed: who asks for it is told why.
     pub seen: bool,
 }
 
@@ -135,8 +135,8 @@ impl Tree {
         }
     }
 
-    /// The kernel has read a listing to its end, and keeps it. What belongs to a version of a container
-    /// stays as it is; a directory of the source is to be asked for again the next time.
+    /// The kernel has read a listing to its end, and keeps it. What belongs to a version of a
+    /// container stays as it is; a directory of the source is to be asked for again the next time.
     pub fn listed_to_the_end(&self, directory: InodeId) {
         let in_source = self.inodes.get(directory).is_ok_and(|node| match &*node {
             Node::Directory(_) => true,
@@ -153,8 +153,9 @@ impl Tree {
         }
     }
 
-    /// An entry of a listing with its inode; counts one look-up. None if it has gone meanwhile: what is there and
-    /// cannot be looked at is listed as any other. An error if there is no memory for its inode.
+    /// An entry of a listing with its inode; counts one look-up. None if it has gone meanwhile:
+    /// what is there and cannot be looked at is listed as any other. An error if there is no memory
+    /// for its inode.
     pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
         let link = Dirent::new(step.directory, name);
         let entered = match (entry_in(step, name), &step.inside, &step.path) {
@@ -283,8 +284,8 @@ impl Tree {
         })
     }
 
-    /// Names that are kept from the step before, or read now: those in the source that are `wanted`, and
-    /// `others`.
+    /// Names that are kept from the step before, or read now: those in the source that are
+    /// `wanted`, and `others`.
     fn names_in_source(
         &self,
         directory: InodeId,
@@ -312,7 +313,8 @@ impl Tree {
     }
 }
 
-/// Whether a name of the source is shown: those of logs, of new files of commits and of drafts are ours.
+/// Whether a name of the source is shown: those of logs, of new files of commits and of drafts are
+/// ours.
 pub(super) fn is_shown(name: &OsStr) -> bool {
     !is_hidden_name(name)
 }
@@ -370,8 +372,8 @@ mod tests {
         std::fs::write(directory.join(name), "").unwrap();
     }
 
-    /// More readers than listings could be remembered for, in a directory where names come, go and are
-    /// replaced between any two of their steps.
+    /// More readers than listings could be remembered for, in a directory where names come, go and
+    /// are replaced between any two of their steps.
     #[test]
     fn every_name_that_stays_is_listed_once_by_everybody() {
         let source = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
 //! Names of directories that are being listed, kept from one step to the next.
 //!
 //! Only a saving: without it every step would read the directory anew, and come to the same
-//! ([`super::cookie`]). Bounded in memory; a directory with more names than may be kept is read again for
-//! each run of them. A step may go on with any names that were read after its listing began: so whoever
-//! begins a listing makes those that were kept useless. Used by `listing`.
+//! ([`super::cookie`]). Bounded in memory; a directory with more names than may be kept is read
+//! again for each run of them. A step may go on with any names that were read after its listing
+//! began: so whoever begins a listing makes those that were kept useless. Used by `listing`.
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
@@ -62,7 +62,8 @@ impl NameRun {
     }
 }
 
-/// Takes names in any order and makes a run of those that come first: as many as there is memory for.
+/// Takes names in any order and makes a run of those that come first: as many as there is memory
+/// for.
 pub(super) struct RunBuilder<'b> {
     budget: &'b Arc<Budget>,
     holds: Vec<Hold>,

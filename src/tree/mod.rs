@@ -1,10 +1,10 @@
 //! The virtual tree: what exists in the mount, without any knowledge of FUSE.
 //!
-//! [`Tree`] answers the questions a kernel asks: look up, describe, list, open, read. Entries of the
-//! source are shown as they are; what [`crate::container`] recognises becomes a directory whose entries
-//! belong to one [`version`] of the container. Every version has inodes of its own, so the kernel's
-//! cached pages of two versions never mix; an open of an old version's inode is answered with
-//! [`Error::Changed`], whereupon the kernel looks the path up again and finds the new one.
+//! [`Tree`] answers the questions a kernel asks: look up, describe, list, open, read. Entries of
+//! the source are shown as they are; what [`crate::container`] recognises becomes a directory whose
+//! entries belong to one [`version`] of the container. Every version has inodes of its own, so the
+//! kernel's cached pages of two versions never mix; an open of an old version's inode is answered
+//! with [`Error::Changed`], whereupon the kernel looks the path up again and finds the new one.
 //! Used by `kernel::adapter`; tests call it without a kernel.
 
 mod arrival;
@@ -129,8 +129,8 @@ impl Drop for Tree {
 }
 
 impl Tree {
-    /// A tree over `store`, whose root shows the entry `root` of it (empty: all of it), and which is changed through
-    /// `disk`. What the kernel must forget later arrives at the receiver.
+    /// A tree over `store`, whose root shows the entry `root` of it (empty: all of it), and which
+    /// is changed through `disk`. What the kernel must forget later arrives at the receiver.
     pub fn new(
         store: Arc<dyn Store>,
         disk: Option<Arc<dyn Disk>>,
@@ -214,7 +214,8 @@ impl Tree {
         }
     }
 
-    /// The kernel no longer refers to `count` of its look-ups of the inode. Says whether these were the last.
+    /// The kernel no longer refers to `count` of its look-ups of the inode. Says whether these were
+    /// the last.
     pub fn forget(&self, inode: InodeId, count: u64) -> bool {
         let gone = self.inodes.forget(inode, count);
         match gone.as_deref() {
@@ -243,7 +244,8 @@ impl Tree {
                 Ok(stat) => stat,
                 Err(missing) => match self.inodes.removed(inode) {
                     Some(removed) => removed,
-                    // It has other names than those that were known: the kernel is to look one of them up.
+                    // It has other names than those that were known: the kernel is to look one of
+                    // them up.
                     None if missing.is_not_found() && self.inodes.paths(inode).is_empty() => {
                         return Err(self.changed(Path::new("")));
                     }
@@ -267,7 +269,8 @@ impl Tree {
         !self.outdated.is_empty()
     }
 
-    /// Asks what is left of an entry whose names have gone, or are other files' now: the file, if it is open.
+    /// Asks what is left of an entry whose names have gone, or are other files' now: the file, if
+    /// it is open.
     fn of_open<T>(
         &self,
         inode: InodeId,
@@ -292,7 +295,8 @@ impl Tree {
         }
     }
 
-    /// Opens what an inode stands for, to be read. The handle keeps what it opened, whatever happens to its name.
+    /// Opens what an inode stands for, to be read. The handle keeps what it opened, whatever
+    /// happens to its name.
     pub fn open(&self, inode: InodeId) -> Result<Open> {
         let node = self.inodes.get(inode)?;
         let mut set_id = false;
@@ -345,8 +349,8 @@ impl Tree {
         }
     }
 
-    /// The same from memory alone, for who must not wait: what needs a decode, the source, or somebody else's
-    /// work is not read, and nobody is told anything.
+    /// The same from memory alone, for who must not wait: what needs a decode, the source, or
+    /// somebody else's work is not read, and nobody is told anything.
     pub fn read_in_memory<R>(
         &self,
         handle: HandleId,

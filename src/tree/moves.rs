@@ -1,9 +1,10 @@
 //! Directories that are moved through the mount while other requests are on their way below them.
 //!
-//! A path is made of names and then followed; when a directory above is moved in between, nothing is there. That is no
-//! answer for a program that stands below it: whoever finds nothing while something was moved tries again, and moves wait
-//! for who has tried in vain several times. Requests do not wait for each other otherwise. Used by `kernel::serving` for
-//! every request that follows a path.
+//! A path is made of names and then followed; when a directory above is moved in between, nothing
+//! is there. That is no answer for a program that stands below it: whoever finds nothing while
+//! something was moved tries again, and moves wait for who has tried in vain several times.
+//! Requests do not wait for each other otherwise. Used by `kernel::serving` for every request that
+//! follows a path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
@@ -21,7 +22,8 @@ pub(super) struct Moves {
     /// Held while a directory is moved in the source and in the table of inodes.
     under_way: RwLock<()>,
     done: AtomicU64,
-    /// Threads whose requests have met one move after the other: a further one waits for them, for a moment.
+    /// Threads whose requests have met one move after the other: a further one waits for them, for
+    /// a moment.
     starved: Mutex<Vec<ThreadId>>,
     fed: Condvar,
 }
@@ -79,7 +81,8 @@ impl Moves {
         Starved(self)
     }
 
-    /// To be called before a move takes anything. Not for ever: two moves may both have tried in vain.
+    /// To be called before a move takes anything. Not for ever: two moves may both have tried in
+    /// vain.
     pub(super) fn let_others_through(&self) {
         let own = std::thread::current().id();
         let others = |starved: &mut Vec<ThreadId>| starved.iter().any(|thread| *thread != own);
@@ -101,7 +104,8 @@ impl Moves {
         (self.mark() == mark).then_some(guard)
     }
 
-    /// Nothing is moved before this is dropped: what is staged goes to a log that has the container's name.
+    /// Nothing is moved before this is dropped: what is staged goes to a log that has the
+    /// container's name.
     pub(super) fn pin(&self) -> RwLockReadGuard<'_, ()> {
         let guard = self.under_way.read();
         guard.unwrap_or_else(PoisonError::into_inner)

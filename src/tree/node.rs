@@ -1,8 +1,9 @@
 //! What an inode stands for.
 //!
-//! Made by [`super::arrival`] for entries of the source and by [`super::Tree::lookup`] for entries of a
-//! container; kept by [`super::inode`], which knows where it lies. A node never changes its kind: what becomes something
-//! else gets another inode; but for a directory that is filled with what makes it a container, which gets another node.
+//! Made by [`super::arrival`] for entries of the source and by [`super::Tree::lookup`] for entries
+//! of a container; kept by [`super::inode`], which knows where it lies. A node never changes its
+//! kind: what becomes something else gets another inode; but for a directory that is filled with
+//! what makes it a container, which gets another node.
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ pub(super) enum Node {
     File(Arc<OrdinaryFile>),
     /// A link, pipe, socket or device of the source: shown, never opened.
     Special(Arc<StoredAt>, FileKind),
-    /// A name in the source of which a listing knows no more than what kind it is: looking at it failed. Looking it up
-    /// finds another node, or says why not.
+    /// A name in the source of which a listing knows no more than what kind it is: looking at it
+    /// failed. Looking it up finds another node, or says why not.
     Unseen(FileKind),
     /// A file or directory of the source that is shown as a container's directory.
     Container(Arc<LiveContainer>),
@@ -65,7 +66,8 @@ impl Node {
         }
     }
 
-    /// Whether it is the same inode under all names of what it stands for, of which not all need be known.
+    /// Whether it is the same inode under all names of what it stands for, of which not all need be
+    /// known.
     pub(super) fn can_have_many_names(&self) -> bool {
         matches!(self, Node::File(_) | Node::Special(..))
     }
@@ -89,7 +91,8 @@ impl Node {
         }
     }
 
-    /// Notes that an entry of the source was looked into, what it is, and the identity that it had then.
+    /// Notes that an entry of the source was looked into, what it is, and the identity that it had
+    /// then.
     pub(super) fn note(&self, recognised: Option<Recognised>, identity: FileIdentity) {
         match self {
             Node::File(file) => file.note(identity),

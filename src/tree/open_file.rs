@@ -1,7 +1,7 @@
 //! Open files: what a handle stands for.
 //!
-//! A handle keeps what it opened: the container as it was, or the file, whatever happens to its name.
-//! Read by many threads at once; the table is locked only to find the handle.
+//! A handle keeps what it opened: the container as it was, or the file, whatever happens to its
+//! name. Read by many threads at once; the table is locked only to find the handle.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -110,8 +110,8 @@ impl OpenFile {
         }
     }
 
-    /// As [`OpenFile::read`], from memory. None if the bytes are not there; then nobody has been told
-    /// anything.
+    /// As [`OpenFile::read`], from memory. None if the bytes are not there; then nobody has been
+    /// told anything.
     pub(super) fn read_in_memory<R>(
         &self,
         workers: &ReadAheadWorkers,

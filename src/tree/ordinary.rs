@@ -1,9 +1,10 @@
 //! A file of the source that is shown as it is: whose change was the last, ours or somebody else's.
 //!
-//! The kernel keeps pages of it and is told when they no longer hold, by nobody but us. Our own writes pass through the
-//! kernel, whose pages have them already, and may still hold newer ones of a mapping: they never cost pages. So the
-//! file's identity is taken whenever the last of our changes under way has ended; one that differs from it later is
-//! somebody else's work. What others do while a change of ours is under way is not seen. Used by `tree`.
+//! The kernel keeps pages of it and is told when they no longer hold, by nobody but us. Our own
+//! writes pass through the kernel, whose pages have them already, and may still hold newer ones of
+//! a mapping: they never cost pages. So the file's identity is taken whenever the last of our
+//! changes under way has ended; one that differs from it later is somebody else's work. What others
+//! do while a change of ours is under way is not seen. Used by `tree`.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,7 +51,8 @@ enum ReportedSize {
     #[default]
     Nothing,
     Size(u64),
-    /// First one thing, then another: which of the answers was the last to arrive, or did not, is not known.
+    /// First one thing, then another: which of the answers was the last to arrive, or did not, is
+    /// not known.
     Uncertain,
 }
 
@@ -118,8 +120,8 @@ impl OrdinaryFile {
         known.is_some_and(|known| !self.is(known, found))
     }
 
-    /// What is to be dropped because somebody else has changed the content of which the kernel has pages, if the file
-    /// was found like this after `moment`. Told until it has been dropped.
+    /// What is to be dropped because somebody else has changed the content of which the kernel has
+    /// pages, if the file was found like this after `moment`. Told until it has been dropped.
     pub(super) fn stale(&self, moment: LookedAt, found: FileIdentity) -> Option<StalePages> {
         let content = self.content();
         let known = content.known.filter(|&known| !self.is(known, found))?;
@@ -155,8 +157,8 @@ impl OrdinaryFile {
         (bits != 0).then_some(bits)
     }
 
-    /// Notes that it is opened, found like this after `moment`, and says what the kernel knows of that. It is going to forget
-    /// a size that is not this one.
+    /// Notes that it is opened, found like this after `moment`, and says what the kernel knows of
+    /// that. It is going to forget a size that is not this one.
     pub(super) fn opened(&self, moment: LookedAt, found: FileIdentity) -> StillKnown {
         let mut content = self.content();
         let size = content.told == ReportedSize::Size(found.size);
@@ -175,8 +177,8 @@ impl OrdinaryFile {
         StillKnown { pages, size }
     }
 
-    /// Makes a change of ours. `now` says what the file is like; the answer is also whether somebody else had changed it
-    /// before.
+    /// Makes a change of ours. `now` says what the file is like; the answer is also whether
+    /// somebody else had changed it before.
     pub(super) fn change<T>(
         &self,
         now: impl Fn() -> Result<FileIdentity>,

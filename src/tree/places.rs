@@ -1,8 +1,8 @@
-//! What the tree says of containers to those that keep them: where they lie, who uses them, what is to be
-//! forgotten.
+//! What the tree says of containers to those that keep them: where they lie, who uses them, what is
+//! to be forgotten.
 //!
-//! Assumes that a container's number is that of its inode. Used by `live`, as its [`Places`], and by
-//! [`super::arrival`].
+//! Assumes that a container's number is that of its inode. Used by `live`, as its [`Places`], and
+//! by [`super::arrival`].
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -50,8 +50,8 @@ impl From<ContainerId> for InodeId {
 }
 
 impl TreePlaces {
-    /// Where the file or directory of the source that an inode stands for lies now, by whichever of its
-    /// names.
+    /// Where the file or directory of the source that an inode stands for lies now, by whichever of
+    /// its names.
     pub(super) fn locate(&self, inode: InodeId, node: &Node) -> Result<(PathBuf, Stat)> {
         let mut missing = None;
         for path in self.inodes.paths(inode) {

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{InodeId, Tree};
 use crate::container::names::path_text;
 
-/// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64 KiB.
+/// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
+/// KiB.
 const LISTED: usize = 48 << 10;
 
 /// As many as fit, and how many do not.
@@ -25,7 +26,8 @@ fn that_fit(all: Vec<Value>) -> (Vec<Value>, usize) {
 }
 
 impl Tree {
-    /// Containers of which something is staged: how much of it is in memory and in the log, and why it is not committed.
+    /// Containers of which something is staged: how much of it is in memory and in the log, and why
+    /// it is not committed.
     fn staged_containers(&self) -> Vec<Value> {
         let staged = self.live.all_staged().into_iter();
         let each = staged.filter_map(|(inode, version)| {
@@ -64,7 +66,8 @@ impl Tree {
         each.collect()
     }
 
-    /// The path of an entry of the source from the root of the mount, as text that leads back to its bytes.
+    /// The path of an entry of the source from the root of the mount, as text that leads back to
+    /// its bytes.
     fn text_of_place(&self, path: &Path) -> String {
         let root = self.inodes.path(InodeId::ROOT).unwrap_or_default();
         path_text(path.strip_prefix(root).unwrap_or(path))

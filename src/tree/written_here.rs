@@ -1,7 +1,8 @@
 //! Which files were made or written through the mount.
 //!
-//! They stay ordinary as long as the mount lives: programs write a file in several steps, close it in between, and
-//! expect it to be there when they go on. Of each only the number of the file is kept, and charged. Used by `tree`.
+//! They stay ordinary as long as the mount lives: programs write a file in several steps, close it
+//! in between, and expect it to be there when they go on. Of each only the number of the file is
+//! kept, and charged. Used by `tree`.
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,4 +1,5 @@
-//! Extended attributes: `user.arrayfs.*` of arrays and containers, and those of files shown as they are.
+//! Extended attributes: `user.arrayfs.*` of arrays and containers, and those of files shown as they
+//! are.
 
 use std::ffi::{OsStr, OsString};
 
@@ -11,7 +12,8 @@ use crate::live::creation::given::PREFIX;
 use crate::live::shown::entry_table::{ContainerNumber, EntryIndex};
 use crate::live::shown::open_container::OpenContainer;
 
-/// Setting it commits everything that is staged at or below what it is set on, and returns when that has been tried.
+/// Setting it commits everything that is staged at or below what it is set on, and returns when
+/// that has been tried.
 pub const COMMIT: &str = "user.arrayfs.commit";
 
 /// The same throws it away.
@@ -77,8 +79,8 @@ impl Tree {
         }
     }
 
-    /// A file that was renamed over an array has no name any more, but the kernel goes on taking the array's name for it:
-    /// it is to look again.
+    /// A file that was renamed over an array has no name any more, but the kernel goes on taking
+    /// the array's name for it: it is to look again.
     pub(super) fn without_names(&self, inode: InodeId, missing: Error) -> Error {
         match self.inodes.paths(inode).is_empty() {
             true => self.unseen(inode),
@@ -120,7 +122,8 @@ fn named(pairs: &[(&str, String)]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `staged`: what is staged, if anything is; `version`: the one that it is with that, if it is another one.
+/// `staged`: what is staged, if anything is; `version`: the one that it is with that, if it is
+/// another one.
 fn of_container(
     opened: &OpenContainer,
     part: ContainerNumber,

@@ -1,4 +1,5 @@
-//! What is staged survives the mount, a kill, and a copy of the source to another place, and is settled without a mount.
+//! What is staged survives the mount, a kill, and a copy of the source to another place, and is
+//! settled without a mount.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,7 +19,8 @@ use crate::harness::reads::assert_content;
 use crate::harness::scratch_directory;
 use crate::harness::tools::shell;
 
-/// Containers of which one array each has been written, and what is to be written to bring it to an end.
+/// Containers of which one array each has been written, and what is to be written to bring it to an
+/// end.
 struct Half {
     before: Raw,
     now: Raw,

@@ -1,4 +1,5 @@
-//! All arrays of a container are written, by one process each and in any order: it is committed once, by the last of them.
+//! All arrays of a container are written, by one process each and in any order: it is committed
+//! once, by the last of them.
 
 use std::path::Path;
 
@@ -27,7 +28,8 @@ fn every_order_comes_once() {
     assert_eq!(orders.len(), 24);
 }
 
-/// Copies arrays one after another. In between what is stored stays as it is, unless the container is consistent.
+/// Copies arrays one after another. In between what is stored stays as it is, unless the container
+/// is consistent.
 fn copy_in_order(place: &Place, now: &mut Raw, to: &Raw, names: &[&'static str]) {
     let (shown, stored) = (place.join("m"), place.stored("m"));
     let mut before = contents(&stored);
@@ -97,7 +99,8 @@ fn containers_of_every_kind_are_written_in_some_order_of_their_arrays() {
     }
 }
 
-/// One process for all of them, as an archive is unpacked over a container or a directory copied over another.
+/// One process for all of them, as an archive is unpacked over a container or a directory copied
+/// over another.
 #[test]
 fn a_container_is_written_over_another_by_one_program() {
     let mut random = Seeded::new(3);

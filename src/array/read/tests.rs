@@ -11,7 +11,8 @@ use crate::error::Fault;
 use crate::memory::Scratch;
 use proptest::prelude::*;
 
-/// An array of two dimensions, in blocks of so many rows and columns; columns from `plain` on are direct.
+/// An array of two dimensions, in blocks of so many rows and columns; columns from `plain` on are
+/// direct.
 struct Grid {
     rows: u64,
     columns: u64,

@@ -1,7 +1,9 @@
-//! `arrayfs stage` for what lies in a mount, or in the source of one that writes: through the daemon, whose changes they are.
+//! `arrayfs stage` for what lies in a mount, or in the source of one that writes: through the
+//! daemon, whose changes they are.
 //!
-//! Logs that lie there from before are first looked at by the daemon, which goes on with those that it can. What it cannot settle
-//! (changes of another version of a container) is nobody's, and settled here as without a mount.
+//! Logs that lie there from before are first looked at by the daemon, which goes on with those that
+//! it can. What it cannot settle (changes of another version of a container) is nobody's, and
+//! settled here as without a mount.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,7 +33,8 @@ pub(super) fn run(
     }
 }
 
-/// Has the daemon look at what was left here, which goes on with what it can. Gives the containers concerned.
+/// Has the daemon look at what was left here, which goes on with what it can. Gives the containers
+/// concerned.
 fn look(place: &InMount, preferences: Preferences) -> Result<Search, Failure> {
     let mut search = find(&place.given, preferences)?;
     let mut concerned: Vec<FoundContainer> = Vec::new();
@@ -179,7 +182,8 @@ fn each(
     }
 }
 
-/// Settles what the daemon leaves alone, as without a mount. What is new is the daemon's, as long as it serves.
+/// Settles what the daemon leaves alone, as without a mount. What is new is the daemon's, as long
+/// as it serves.
 fn settle_alone(left: &StagedThing, settle: Option<Settle>) -> Result<Option<PathBuf>, Failure> {
     let is_new = match left {
         StagedThing::Container(found) => matches!(found.left, LeftoverChanges::Drafts(_)),

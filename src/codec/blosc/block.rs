@@ -1,8 +1,9 @@
 //! Blocks of a chunk to plain bytes: streams found, decoded, and the filter undone.
 //!
-//! Shuffled streams are decoded into scratch memory of the caller, except raw ones, which the filter reads
-//! where they are stored; without a filter everything is decoded straight into the output. [`Decoder`] keeps
-//! nothing between blocks but the libraries' contexts, which are of fixed size.
+//! Shuffled streams are decoded into scratch memory of the caller, except raw ones, which the
+//! filter reads where they are stored; without a filter everything is decoded straight into the
+//! output. [`Decoder`] keeps nothing between blocks but the libraries' contexts, which are of fixed
+//! size.
 //!
 //! Source: Bloscpack/C-Blosc format, section 8.
 
@@ -66,8 +67,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes all blocks of a complete chunk into `out`, which must have exactly `nbytes`, with `scratch` as
-    /// [`Decoder::decode_block`] takes it.
+    /// Decodes all blocks of a complete chunk into `out`, which must have exactly `nbytes`, with
+    /// `scratch` as [`Decoder::decode_block`] takes it.
     pub fn decode_chunk(
         &mut self,
         header: &ChunkHeader,
@@ -160,7 +161,8 @@ impl Decoder {
     }
 }
 
-/// Bytes of scratch that any block of a chunk takes, but for one whose blocks are as they are stored.
+/// Bytes of scratch that any block of a chunk takes, but for one whose blocks are as they are
+/// stored.
 pub(super) fn scratch_len(header: &ChunkHeader) -> usize {
     let (typesize, blocksize) = (usize::from(header.typesize()), header.blocksize() as usize);
     let planes = blocksize + MAX_STREAMS * PLANE_GAP;

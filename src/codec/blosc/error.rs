@@ -1,6 +1,7 @@
 //! What can be wrong with a Blosc chunk, as data: what was read, what was expected.
 //!
-//! [`StreamError`] is the fault inside one codec stream; [`BloscError`] adds the place in the chunk.
+//! [`StreamError`] is the fault inside one codec stream; [`BloscError`] adds the place in the
+//! chunk.
 
 use super::header::Codec;
 use std::fmt;

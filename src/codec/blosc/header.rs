@@ -1,8 +1,8 @@
 //! The 16 bytes in front of every Blosc-1 chunk, checked as far as they can be alone.
 //!
 //! After [`ChunkHeader::parse`] the arithmetic on blocks cannot overflow and the table of block
-//! starts lies within the chunk. Whether the sizes are true shows only in decoding, so a caller asks
-//! [`ChunkHeader::plausible`] before it allocates `nbytes`.
+//! starts lies within the chunk. Whether the sizes are true shows only in decoding, so a caller
+//! asks [`ChunkHeader::plausible`] before it allocates `nbytes`.
 //!
 //! Source: Bloscpack/C-Blosc format, section 8.
 

@@ -1,8 +1,9 @@
-//! Blosc-1 chunks, decoded here and encoded in [`encode`]: 16-byte header, table of block starts, blocks of codec streams.
+//! Blosc-1 chunks, decoded here and encoded in [`encode`]: 16-byte header, table of block starts,
+//! blocks of codec streams.
 //!
-//! A chunk holds up to 2 GiB of elements cut into blocks. A block is shuffled by byte or by bit, then
-//! compressed whole or, split, one stream per byte of the element. Blocks decode independently and
-//! in any order, so a reader of a few bytes needs the header, the table and one block only.
+//! A chunk holds up to 2 GiB of elements cut into blocks. A block is shuffled by byte or by bit,
+//! then compressed whole or, split, one stream per byte of the element. Blocks decode independently
+//! and in any order, so a reader of a few bytes needs the header, the table and one block only.
 //!
 //! Bytes in, bytes out: nothing here does I/O or knows its users, which are the reader of Bloscpack
 //! and the filters of HDF5; these also take single decoders from here.

@@ -1,11 +1,11 @@
 //! BP-128 decoding with AVX2: two rows of a chunk, eight values, per register.
 //!
 //! There is one unpacking kernel per bit width, with every word number and shift a constant. Rows
-//! `2j` and `2j + 1` start in the same word or in neighbouring ones, so one load per pair brings the
-//! low bits of both, and a second one, of the words after, is needed only if a field crosses. Neither
-//! ever leaves the words of the chunk. Differences are summed in a second pass over the chunk, which
-//! is still in the first-level cache. Kernels that also undo zigzag would save a twentieth of the
-//! time of `d1z`, for three times the code.
+//! `2j` and `2j + 1` start in the same word or in neighbouring ones, so one load per pair brings
+//! the low bits of both, and a second one, of the words after, is needed only if a field crosses.
+//! Neither ever leaves the words of the chunk. Differences are summed in a second pass over the
+//! chunk, which is still in the first-level cache. Kernels that also undo zigzag would save a
+//! twentieth of the time of `d1z`, for three times the code.
 //!
 //! Assumes a run whose lengths were checked by the parent module. The only `unsafe` is calls that
 //! need AVX2, and unaligned loads and stores through references to arrays of the right size.

@@ -1,16 +1,17 @@
 //! BP-128, the integer codec of BPCells: chunks of 128 values, each packed with its own bit width.
 //!
-//! Value `i` of a chunk lies in lane `i % 4`, row `i / 4`. A lane is a stream of `b`-bit fields, low
-//! bits first, in `b` words of 32 bits; word `w` of lane `l` is word `4 * w + l` of the chunk. So a
-//! chunk takes `4 * b` words, and the index of cumulative word counts gives its position and width.
-//! A chunk decodes from its own words and its own start value; nothing is carried between chunks.
-//! All arithmetic is modulo 2^32.
+//! Value `i` of a chunk lies in lane `i % 4`, row `i / 4`. A lane is a stream of `b`-bit fields,
+//! low bits first, in `b` words of 32 bits; word `w` of lane `l` is word `4 * w + l` of the chunk.
+//! So a chunk takes `4 * b` words, and the index of cumulative word counts gives its position and
+//! width. A chunk decodes from its own words and its own start value; nothing is carried between
+//! chunks. All arithmetic is modulo 2^32.
 //!
 //! The caller owns the layout of files: it maps values to chunks, reads the words, and hands over
 //! slices that belong together. Lengths are checked here once per run, so that neither decoder can
 //! leave its slices, whatever was stored. Used by `container::bpcells`.
 //!
-//! [`decode`] takes the AVX2 path where the CPU has it; [`decode_scalar`] is the reference for it. [`encode`] is the inverse.
+//! [`decode`] takes the AVX2 path where the CPU has it; [`decode_scalar`] is the reference for it.
+//! [`encode`] is the inverse.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -188,8 +189,8 @@ pub fn check_index(idx: &[u32]) -> Result<u64, Bp128Error> {
 /// Decodes the `idx.len() - 1` consecutive chunks of a run.
 ///
 /// `words` holds the stored little-endian words from `idx[0]` to the last entry of `idx`; `starts`
-/// has a value per chunk if the transform has them and is empty otherwise; `out` takes the values in
-/// little-endian order and may end within the last chunk, on a whole value. After an error `out`
+/// has a value per chunk if the transform has them and is empty otherwise; `out` takes the values
+/// in little-endian order and may end within the last chunk, on a whole value. After an error `out`
 /// is unchanged.
 pub fn decode(
     transform: Transform,

@@ -1,9 +1,9 @@
 //! Bitshuffle (filter 32008): bit `k` of all elements of a block together, then plain, LZ4 or zstd.
 //!
-//! Client values: two of the version, element size, elements per block (0: as many as come near
-//! 8 KiB), compression (0 none, 2 LZ4, 3 zstd), level. Compressed chunks begin with the header of the
-//! LZ4 filter, whose second number is the size of a block in bytes. The last block holds what is left
-//! in multiples of eight elements; up to seven more follow plain.
+//! Client values: two of the version, element size, elements per block (0: as many as come near 8
+//! KiB), compression (0 none, 2 LZ4, 3 zstd), level. Compressed chunks begin with the header of the
+//! LZ4 filter, whose second number is the size of a block in bytes. The last block holds what is
+//! left in multiples of eight elements; up to seven more follow plain.
 
 use super::error::{FilterError, Unsupported};
 use super::lz4::{header, take_block};
@@ -145,7 +145,8 @@ impl Bitshuffle {
         Ok(())
     }
 
-    /// The rows of the next block, which has `len` bytes; decoded into `room` unless they are stored as they are.
+    /// The rows of the next block, which has `len` bytes; decoded into `room` unless they are
+    /// stored as they are.
     fn take_rows<'r, 's: 'r>(
         &self,
         tools: &mut Tools,

@@ -99,7 +99,8 @@ impl CheckedFilter {
         }
     }
 
-    /// The decoded bytes, where they are stored as they are; otherwise [`CheckedFilter::decode`] is needed.
+    /// The decoded bytes, where they are stored as they are; otherwise [`CheckedFilter::decode`] is
+    /// needed.
     pub(super) fn view<'a>(&self, stored: &'a [u8]) -> Result<Option<&'a [u8]>, FilterError> {
         match self {
             Self::Fletcher32 => fletcher32::check(stored).map(Some),
@@ -118,8 +119,8 @@ impl CheckedFilter {
         }
     }
 
-    /// Decodes into the front of `out`; returns the number of bytes written. More is an error. Takes
-    /// [`CheckedFilter::scratch`] of memory at most.
+    /// Decodes into the front of `out`; returns the number of bytes written. More is an error.
+    /// Takes [`CheckedFilter::scratch`] of memory at most.
     pub(super) fn decode(
         &self,
         mut tools: Tools<'_>,

@@ -1,7 +1,8 @@
 //! A chunk's filters undone, from the last to the first.
 //!
-//! What one filter leaves to the next lies in one of two buffers that take turns; the last one undone writes
-//! to the output. How large the buffers are is known from the filters alone ([`FilterSteps`]).
+//! What one filter leaves to the next lies in one of two buffers that take turns; the last one
+//! undone writes to the output. How large the buffers are is known from the filters alone
+//! ([`FilterSteps`]).
 
 use super::MAX_FILTERS;
 use super::Pipeline;
@@ -78,13 +79,14 @@ impl Pipeline {
         own.saturating_add(first).saturating_add(second)
     }
 
-    /// Decodes a stored chunk into the front of `out`, which is one chunk long; returns the number of bytes
-    /// written.
+    /// Decodes a stored chunk into the front of `out`, which is one chunk long; returns the number
+    /// of bytes written.
     ///
-    /// That may be fewer than a chunk has: writers store chunks short, and what they leave out is not known
-    /// here. Of more bytes than a chunk has, the first are taken, as HDF5 does, if no filter has to make
-    /// room for them; else they are an error. Filter `i` is skipped where bit `i` of `mask` is set. Behind
-    /// the bytes written, and everywhere on failure, `out` holds rubbish.
+    /// That may be fewer than a chunk has: writers store chunks short, and what they leave out is
+    /// not known here. Of more bytes than a chunk has, the first are taken, as HDF5 does, if no
+    /// filter has to make room for them; else they are an error. Filter `i` is skipped where bit
+    /// `i` of `mask` is set. Behind the bytes written, and everywhere on failure, `out` holds
+    /// rubbish.
     pub fn decode(
         &self,
         mask: u32,

@@ -32,8 +32,8 @@ pub(super) fn zstd(
     written.map_err(|error| FilterError::new(format!("the zstd frame is refused: {error}")))
 }
 
-/// Most that the library allocates for a bzip2 stream, and cannot use again for the next. It is charged as scratch
-/// memory, which stays untouched.
+/// Most that the library allocates for a bzip2 stream, and cannot use again for the next. It is
+/// charged as scratch memory, which stays untouched.
 pub(super) const BZIP2: u64 = 4_000_000;
 
 /// A bzip2 stream.

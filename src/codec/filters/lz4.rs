@@ -1,7 +1,7 @@
 //! LZ4 (filter 32004): a header of 12 bytes, then blocks, each with its stored length in front.
 //!
-//! Header: plain size (8 bytes), plain size of a block (4). A block as long as it is plain is stored
-//! as it is. All numbers are big-endian.
+//! Header: plain size (8 bytes), plain size of a block (4). A block as long as it is plain is
+//! stored as it is. All numbers are big-endian.
 
 use super::error::FilterError;
 use crate::codec::blosc::lz4;

@@ -1,4 +1,5 @@
-//! LZF (filter 32000, h5py): literals of up to 32 bytes, and matches of up to 264 in the last 8 KiB.
+//! LZF (filter 32000, h5py): literals of up to 32 bytes, and matches of up to 264 in the last 8
+//! KiB.
 //!
 //! A control byte below 32 stands for as many literals and one more. Otherwise its top three bits
 //! are the length of a match less 2, 7 going on in the next byte, and its low five the high bits of

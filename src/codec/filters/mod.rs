@@ -2,15 +2,16 @@
 //!
 //! A dataset's filters are applied one after another when a chunk is written, and undone from the
 //! last to the first when it is read. [`Pipeline::new`] checks filters and client values once;
-//! [`Pipeline::decode`] then runs per chunk, in any number of threads, each with its own scratch memory.
+//! [`Pipeline::decode`] then runs per chunk, in any number of threads, each with its own scratch
+//! memory.
 //!
 //! Used by the reader of HDF5 containers. Bytes in, bytes out: no I/O, and of the codecs only the
 //! decoders of `codec::blosc`. Every chunk is taken to be hostile: each filter writes within the
 //! room it is given, which is bounded by the size of a chunk, and ends with bytes or a
 //! [`FilterError`].
 //!
-//! A [`Pipeline`] describes; `decode.rs` runs it backwards. Adding a filter: a decoder in a file of its own,
-//! and its lines in `checked.rs`.
+//! A [`Pipeline`] describes; `decode.rs` runs it backwards. Adding a filter: a decoder in a file of
+//! its own, and its lines in `checked.rs`.
 
 mod bits;
 mod bitshuffle;
@@ -63,8 +64,8 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Checks the filters, which are in order of writing; the first with wrong client values is named. One without
-    /// a decoder may stand among them: see [`Pipeline::unknown`].
+    /// Checks the filters, which are in order of writing; the first with wrong client values is
+    /// named. One without a decoder may stand among them: see [`Pipeline::unknown`].
     ///
     /// `chunk_bytes` is the plain size of a chunk, in the file's own type.
     pub fn new(filters: &[FilterDescription], chunk_bytes: usize) -> Result<Self, Unsupported> {
@@ -107,7 +108,8 @@ impl Pipeline {
         self.filters.iter().rev().fold(stored, undo)
     }
 
-    /// The most that a filter makes of `plain` bytes; many filters together do not add up beyond bounds.
+    /// The most that a filter makes of `plain` bytes; many filters together do not add up beyond
+    /// bounds.
     fn most_stored(&self, filter: &CheckedFilter, plain: usize) -> usize {
         let limit = self.chunk_bytes.saturating_mul(2);
         filter

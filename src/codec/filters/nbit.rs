@@ -77,8 +77,8 @@ impl Nbit {
         }
     }
 
-    /// Decodes into the front of `out`; returns the number of bytes written: elements whose bits are all
-    /// there.
+    /// Decodes into the front of `out`; returns the number of bytes written: elements whose bits
+    /// are all there.
     pub(super) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
         let Some((elements, kind)) = &self.packed else {
             return Err(FilterError::new("nothing is packed"));

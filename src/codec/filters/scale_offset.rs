@@ -4,8 +4,8 @@
 //! class, size, sign, byte order, whether there is a fill value, and from the ninth on that value,
 //! little-endian. A chunk begins with 21 bytes: bits per number (4), size of the minimum (1), the
 //! minimum (8), unused (8). Then come the numbers, or all of them raw if they need all bits. The
-//! number of all ones stands for the fill value. Floats are stored as integers, multiplied by a power
-//! of ten; their minimum is a float.
+//! number of all ones stands for the fill value. Floats are stored as integers, multiplied by a
+//! power of ten; their minimum is a float.
 
 use super::FilterDescription;
 use super::bits::BitReader;
@@ -67,7 +67,8 @@ impl ScaleOffset {
         (self.elements as u64).saturating_mul(self.size as u64)
     }
 
-    /// Decodes into the front of `out`; returns the number of bytes written: numbers whose bits are all there.
+    /// Decodes into the front of `out`; returns the number of bytes written: numbers whose bits are
+    /// all there.
     pub(super) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
         let (head, rest) = stored
             .split_first_chunk::<HEADER>()

@@ -1,4 +1,5 @@
-//! Shuffle (filter 2): byte `j` of all elements together, and a tail shorter than an element as it is.
+//! Shuffle (filter 2): byte `j` of all elements together, and a tail shorter than an element as it
+//! is.
 
 use super::error::FilterError;
 use crate::codec::blosc::shuffle::{Planes, unshuffle as interleave};

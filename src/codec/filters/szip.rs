@@ -1,13 +1,13 @@
 //! Szip (filter 4): the lossless Rice coder of CCSDS 121.0-B, as the szip library frames it.
 //!
-//! Client values: options, pixels per block, bits per pixel, pixels per scanline. A chunk begins with
-//! its plain size (4 bytes, little-endian). Scanlines follow, each padded to whole blocks and, with
-//! the nearest-neighbour option, coded as differences that start anew. Pixels of 32 and 64 bits are
-//! coded as bytes, shuffled over the whole chunk.
+//! Client values: options, pixels per block, bits per pixel, pixels per scanline. A chunk begins
+//! with its plain size (4 bytes, little-endian). Scanlines follow, each padded to whole blocks and,
+//! with the nearest-neighbour option, coded as differences that start anew. Pixels of 32 and 64
+//! bits are coded as bytes, shuffled over the whole chunk.
 //!
-//! A block begins with a number that says how it is coded: 0 few ones (runs of zero blocks, or pairs
-//! of samples in one number), all ones raw samples, else sample / 2^k in unary and k bits. The first
-//! sample of a scanline of differences is raw.
+//! A block begins with a number that says how it is coded: 0 few ones (runs of zero blocks, or
+//! pairs of samples in one number), all ones raw samples, else sample / 2^k in unary and k bits.
+//! The first sample of a scanline of differences is raw.
 
 use super::FilterDescription;
 use super::bits::BitReader;
@@ -45,7 +45,8 @@ pub(super) struct Szip {
 }
 
 impl Szip {
-    /// Plain bytes that a stored one can stand for at most: a segment of zero blocks takes nine bits.
+    /// Plain bytes that a stored one can stand for at most: a segment of zero blocks takes nine
+    /// bits.
     pub(super) const RATIO: u64 = (SEGMENT * MAX_BLOCK * 4) as u64;
 
     pub(super) fn new(filter: &FilterDescription) -> Result<Self, Unsupported> {

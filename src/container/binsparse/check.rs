@@ -1,7 +1,7 @@
 //! The full check: every element of the index and pointer arrays, level by level.
 //!
-//! A level's rules concern its own arrays only, so each is one pass over them ([`order`]), with memory for
-//! one block of each. Used by `super`, run by `verify`.
+//! A level's rules concern its own arrays only, so each is one pass over them ([`order`]), with
+//! memory for one block of each. Used by `super`, run by `verify`.
 
 pub(super) mod order;
 
@@ -26,7 +26,8 @@ struct LevelsCheck {
 }
 
 impl Check for LevelsCheck {
-    /// An array that cannot be decoded, or not be shown, ends the check of its level only; the first such fault is given back.
+    /// An array that cannot be decoded, or not be shown, ends the check of its level only; the
+    /// first such fault is given back.
     fn check(&self, budget: &Arc<Budget>, report: &mut dyn FnMut(Fault)) -> Result<()> {
         let mut first = None;
         for level in &self.levels {

@@ -1,9 +1,9 @@
 //! The JSON descriptor: what it says, in whatever spelling, and which of its own rules it breaks.
 //!
-//! Specification, section 3, and what writers do beside it: no outer `binsparse` key, no version or a
-//! number, `nnz` for `number_of_stored_values` or neither, numbers as floats, no `format` beside `custom` or
-//! both. A part that breaks a rule is left out and reported; the rest is still used. Used by `super` and
-//! `lengths`.
+//! Specification, section 3, and what writers do beside it: no outer `binsparse` key, no version or
+//! a number, `nnz` for `number_of_stored_values` or neither, numbers as floats, no `format` beside
+//! `custom` or both. A part that breaks a rule is left out and reported; the rest is still used.
+//! Used by `super` and `lengths`.
 
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
 //! The JSON of descriptors: its text freed of what containers add, and its numbers read exactly.
 //!
-//! Deep nesting is refused by `serde_json` (128 levels), so nothing that walks a value needs a limit of its
-//! own. Used by `descriptor` and `levels`.
+//! Deep nesting is refused by `serde_json` (128 levels), so nothing that walks a value needs a
+//! limit of its own. Used by `descriptor` and `levels`.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Whether the arrays are there, of the declared types, and as long as the levels make them.
 //!
-//! Walks the levels from the root to the values and counts positions: what a level holds is what the next
-//! one must have arrays for (specification, section 3.5.2). Finds on the way what a full check has to read.
-//! Used by `super`.
+//! Walks the levels from the root to the values and counts positions: what a level holds is what
+//! the next one must have arrays for (specification, section 3.5.2). Finds on the way what a full
+//! check has to read. Used by `super`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -101,7 +101,8 @@ impl Vector {
 }
 
 impl Examiner<'_> {
-    /// Checks the arrays of every level; gives the positions of the element level, if they can be counted.
+    /// Checks the arrays of every level; gives the positions of the element level, if they can be
+    /// counted.
     fn levels(
         &mut self,
         layout: &LevelLayout,
@@ -183,8 +184,8 @@ impl Examiner<'_> {
         Ok((first, level))
     }
 
-    /// The triangle that a level's entries must lie in: only a sparse level next to the values decides
-    /// about single entries.
+    /// The triangle that a level's entries must lie in: only a sparse level next to the values
+    /// decides about single entries.
     fn side(
         &self,
         layout: &LevelLayout,

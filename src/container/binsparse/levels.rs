@@ -1,8 +1,9 @@
-//! Formats as levels: every predefined format is a short list of them, and all rules follow from levels.
+//! Formats as levels: every predefined format is a short list of them, and all rules follow from
+//! levels.
 //!
-//! Specification, sections 3.5.2 and 3.5.3. A level covers `rank` dimensions of the stored (transposed)
-//! shape, root to leaf; the element level, where the values are, is not in the list. Used by `descriptor`
-//! (to read), `lengths` and `check` (to check).
+//! Specification, sections 3.5.2 and 3.5.3. A level covers `rank` dimensions of the stored
+//! (transposed) shape, root to leaf; the element level, where the values are, is not in the list.
+//! Used by `descriptor` (to read), `lengths` and `check` (to check).
 
 use serde_json::{Map, Value};
 

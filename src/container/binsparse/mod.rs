@@ -1,14 +1,16 @@
-//! Binsparse: a JSON descriptor that says how named arrays make up a sparse matrix, vector or tensor.
+//! Binsparse: a JSON descriptor that says how named arrays make up a sparse matrix, vector or
+//! tensor.
 //!
-//! The arrays are members of one group of an HDF5 or NetCDF file; where they lie is not known here, only
-//! their names, types and lengths. [`examine`] checks the descriptor against them (opening a container),
-//! the [`Check`] that it returns streams over the indices (`verify`). Every rule of the specification 0.1
-//! is checked, and every spelling of the descriptor that known writers use is accepted.
+//! The arrays are members of one group of an HDF5 or NetCDF file; where they lie is not known here,
+//! only their names, types and lengths. [`examine`] checks the descriptor against them (opening a
+//! container), the [`Check`] that it returns streams over the indices (`verify`). Every rule of the
+//! specification 0.1 is checked, and every spelling of the descriptor that known writers use is
+//! accepted.
 //!
-//! What describes: [`descriptor`] reads the JSON ([`json`], [`declared`] types, [`triangle`] structures), [`levels`]
-//! turns formats into levels, from which all rules follow. What checks: [`lengths`] the arrays when a container is
-//! opened, [`check`] their elements. What recognises and reads is the format around it: `container::hdf5` and
-//! `container::netcdf` use this one.
+//! What describes: [`descriptor`] reads the JSON ([`json`], [`declared`] types, [`triangle`]
+//! structures), [`levels`] turns formats into levels, from which all rules follow. What checks:
+//! [`lengths`] the arrays when a container is opened, [`check`] their elements. What recognises and
+//! reads is the format around it: `container::hdf5` and `container::netcdf` use this one.
 
 mod check;
 mod declared;
@@ -56,12 +58,13 @@ pub(crate) struct Examined {
     pub(crate) faults: Vec<Fault>,
     /// Checks the elements of all index and pointer arrays that are what they should be so far.
     pub(crate) check: Option<Arc<dyn Check>>,
-    /// For `arrays.json`: format, shape, number_of_stored_values, data_types and what else there is.
+    /// For `arrays.json`: format, shape, number_of_stored_values, data_types and what else there
+    /// is.
     pub(crate) attributes: Map<String, Value>,
 }
 
-/// Checks the descriptor and the lengths and types of the arrays; reads no elements. An error means that
-/// the source could not be read.
+/// Checks the descriptor and the lengths and types of the arrays; reads no elements. An error means
+/// that the source could not be read.
 pub(crate) fn examine(text: &[u8], members: &[Member]) -> Result<Examined> {
     let room = value_room(text).saturating_add(MEMBER.saturating_mul(members.len() as u64));
     set_aside(room, "cannot read a descriptor", || {
@@ -112,8 +115,8 @@ fn attributes(descriptor: &Descriptor, count: Option<u64>) -> Map<String, Value>
     attributes
 }
 
-/// Whether arrays of these names look like a container that has lost its descriptor: `values` and others,
-/// and no name that Binsparse does not have.
+/// Whether arrays of these names look like a container that has lost its descriptor: `values` and
+/// others, and no name that Binsparse does not have.
 pub(crate) fn looks_like(names: &[&str]) -> bool {
     let one_of_ours = |name: &&str| {
         let numbered = |prefix: &str| {

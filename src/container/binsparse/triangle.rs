@@ -1,6 +1,7 @@
 //! Structures: matrices of which one triangle is stored.
 //!
-//! Specification, section 3.8. Used by `descriptor` (names), `lengths` and `order` (which triangle).
+//! Specification, section 3.8. Used by `descriptor` (names), `lengths` and `order` (which
+//! triangle).
 
 const NAMES: [&str; 6] = [
     "symmetric_lower",
@@ -31,7 +32,8 @@ impl Structure {
         self.0.starts_with("hermitian")
     }
 
-    /// The triangle of the stored matrix, whose first dimension is the columns if it is `transposed`.
+    /// The triangle of the stored matrix, whose first dimension is the columns if it is
+    /// `transposed`.
     pub(super) fn triangle(self, transposed: bool) -> Triangle {
         let lower = self.0.ends_with("lower");
         Triangle {
@@ -60,8 +62,8 @@ impl Triangle {
         }
     }
 
-    /// The one of two inner indices, in order, that is nearer to the other triangle: if it lies in this
-    /// one, everything between does.
+    /// The one of two inner indices, in order, that is nearer to the other triangle: if it lies in
+    /// this one, everything between does.
     pub(super) fn outermost(self, first: u64, last: u64) -> u64 {
         if self.outer_is_greater { last } else { first }
     }

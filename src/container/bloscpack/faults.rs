@@ -1,5 +1,5 @@
-//! What can be wrong with a chunk as a whole, in the words that users read. Used by whatever finds, reads and
-//! checks chunks.
+//! What can be wrong with a chunk as a whole, in the words that users read. Used by whatever finds,
+//! reads and checks chunks.
 
 use std::fmt;
 

@@ -1,14 +1,17 @@
-//! Bloscpack files: one array of bytes in Blosc chunks, each with a digest, and metadata about them.
+//! Bloscpack files: one array of bytes in Blosc chunks, each with a digest, and metadata about
+//! them.
 //!
 //! `[header][metadata section][offsets section][chunk, digest]...`, see docs/formats.md. A file is
-//! recognised by its magic, and a file named `.blp` without it is a damaged one. Opening reads the header,
-//! the metadata and the first chunk's header; only a file that does not know its own sizes is walked.
-//! Nothing that a file claims is believed before it is checked against the file's length.
+//! recognised by its magic, and a file named `.blp` without it is a damaged one. Opening reads the
+//! header, the metadata and the first chunk's header; only a file that does not know its own sizes
+//! is walked. Nothing that a file claims is believed before it is checked against the file's
+//! length.
 //!
 //! - Recognising and opening: here.
-//! - Describing: [`header`] (the first 32 bytes), [`metadata`] (its section, and NumPy's meaning of it), [`sections`]
-//!   (where everything lies).
-//! - Reading: [`chunks`] finds the chunk that holds a byte, [`read`] reads and decodes blocks of it.
+//! - Describing: [`header`] (the first 32 bytes), [`metadata`] (its section, and NumPy's meaning of
+//!   it), [`sections`] (where everything lies).
+//! - Reading: [`chunks`] finds the chunk that holds a byte, [`read`] reads and decodes blocks of
+//!   it.
 //! - Checking: [`verify`] goes over the whole file; [`faults`] are its words and those of a read.
 //! - Changing: [`write`] tells how a changed file comes about, or a new one.
 
@@ -179,8 +182,8 @@ fn even_sizes(header: &FileHeader) -> Result<Option<ChunkSizes>> {
     }))
 }
 
-/// Adds the array. `broken`: where the walk for the sizes broke off. An array of which no chunk was found
-/// is not shown at all: an empty file would look like one.
+/// Adds the array. `broken`: where the walk for the sizes broke off. An array of which no chunk was
+/// found is not shown at all: an empty file would look like one.
 fn show(container: &mut Container, data: &Arc<PackedBytes>, broken: Option<Fault>) -> Result<()> {
     let found = data.chunks.sizes();
     let nothing = data.fault_of_nothing()?;

@@ -1,9 +1,10 @@
-//! The full check: every chunk that can be found is surveyed, and what reading every block does not see is
-//! checked: entries of the offsets section, chunks that hold no bytes, and chunks that are lost.
+//! The full check: every chunk that can be found is surveyed, and what reading every block does not
+//! see is checked: entries of the offsets section, chunks that hold no bytes, and chunks that are
+//! lost.
 //!
-//! It goes by the chunks' headers alone, from the first to the last: a table that leaves a chunk out, which reads
-//! do not see, is told here. Lost chunks are told in runs, as a file may claim millions. Damage that keeps sizes
-//! from being known has been told when the file was opened.
+//! It goes by the chunks' headers alone, from the first to the last: a table that leaves a chunk
+//! out, which reads do not see, is told here. Lost chunks are told in runs, as a file may claim
+//! millions. Damage that keeps sizes from being known has been told when the file was opened.
 
 use super::chunks::{ChunkExtent, Whereabouts, read_entries};
 use super::read::PackedBytes;
@@ -111,7 +112,8 @@ impl LostRun {
 /// The offsets section, compared with where the chunks lie.
 #[derive(Default)]
 struct CheckedTable {
-    /// Where the section begins; none if there is none, or none of its entries was ever filled in, which is legal.
+    /// Where the section begins; none if there is none, or none of its entries was ever filled in,
+    /// which is legal.
     section: Option<u64>,
     entries: Vec<i64>,
     /// Number of the first of them.

@@ -1,9 +1,9 @@
 //! Rules between arrays, which no single block shows: what `verify` checks beside decoding every
 //! block.
 //!
-//! A rule streams over an array in steps of one block and reports the first violation of each step, so
-//! memory and output stay small. A step that cannot be decoded is passed over: the block's own fault is
-//! told where it is decoded. Used by `matrix` and `fragments`.
+//! A rule streams over an array in steps of one block and reports the first violation of each step,
+//! so memory and output stay small. A step that cannot be decoded is passed over: the block's own
+//! fault is told where it is decoded. Used by `matrix` and `fragments`.
 
 use std::sync::Arc;
 

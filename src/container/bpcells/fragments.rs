@@ -165,7 +165,8 @@ fn runs_are_bounded(container: &Container) -> Option<Arc<dyn Check>> {
     }))
 }
 
-/// Every name has a begin and an end in `chr_ptr`: a reader looks for them. What has no name it never asks for.
+/// Every name has a begin and an end in `chr_ptr`: a reader looks for them. What has no name it
+/// never asks for.
 fn names_have_pointers(container: &Container, chromosomes: u64) -> Option<Arc<dyn Check>> {
     let names = container.array("chr_names")?;
     Some(rule(names, move |names, _, report| {

@@ -1,14 +1,16 @@
 //! BPCells: a sparse matrix or a set of fragments as a directory of arrays, most of them packed by
 //! BP-128.
 //!
-//! What recognises: [`recognise`], by a file `version`, which names the container's variant ([`version`]). What
-//! describes: [`matrix`] and [`fragments`] know what a variant's arrays are called and how they hang together.
-//! They stand above the seam [`fields`], so that the same arrays can be read where they do not lie in files;
-//! below it are [`directory`] and [`header`]. What reads: [`packed`], [`plain`] and [`pointers`] numbers,
-//! [`names`] lines. What checks: [`check`], the rules between arrays. What writes: [`write`].
+//! What recognises: [`recognise`], by a file `version`, which names the container's variant
+//! ([`version`]). What describes: [`matrix`] and [`fragments`] know what a variant's arrays are
+//! called and how they hang together. They stand above the seam [`fields`], so that the same arrays
+//! can be read where they do not lie in files; below it are [`directory`] and [`header`]. What
+//! reads: [`packed`], [`plain`] and [`pointers`] numbers, [`names`] lines. What checks: [`check`],
+//! the rules between arrays. What writes: [`write`].
 //!
-//! Opening reads headers, the last entries of pointers and indices, and `chr_ptr`: kilobytes, however large the
-//! container. An array that cannot be trusted becomes a fault, the others are shown.
+//! Opening reads headers, the last entries of pointers and indices, and `chr_ptr`: kilobytes,
+//! however large the container. An array that cannot be trusted becomes a fault, the others are
+//! shown.
 
 mod check;
 mod directory;

@@ -1,9 +1,9 @@
 //! A BP-128 stream: `X_data`, `X_idx`, `X_idx_offsets` and `X_starts` (docs/formats.md).
 //!
-//! [`PackedStream`] decodes any run of its chunks; [`PackedArray`] shows one as an array, in blocks of
-//! [`BLOCK_BYTES`]. What a container claims is compared with the lengths of the stored arrays when
-//! the stream is opened, the index of a run when the run is decoded: never all of it, and no memory
-//! is taken by a claimed size. Used by `matrix`, `fragments` and `pointers`.
+//! [`PackedStream`] decodes any run of its chunks; [`PackedArray`] shows one as an array, in blocks
+//! of [`BLOCK_BYTES`]. What a container claims is compared with the lengths of the stored arrays
+//! when the stream is opened, the index of a run when the run is decoded: never all of it, and no
+//! memory is taken by a claimed size. Used by `matrix`, `fragments` and `pointers`.
 
 pub(super) mod ends;
 
@@ -59,7 +59,8 @@ impl PackedStream {
         PackedStream::open_wrapping(fields, name, transform, len, generation, WRAP)
     }
 
-    /// The same of a stream whose index begins again after so many words, which is a parameter for tests alone.
+    /// The same of a stream whose index begins again after so many words, which is a parameter for
+    /// tests alone.
     pub(super) fn open_wrapping(
         fields: &dyn Fields,
         name: &str,

@@ -1,8 +1,9 @@
 //! `idxptr` and `chr_ptr`: the arrays that say where columns and chromosomes begin and end.
 //!
 //! A reader follows them blindly, so they are decoded in blocks that are checked as they are read:
-//! `idxptr` never decreases, a chromosome never ends before it begins (docs/formats.md). They keep their stored width. Used by `matrix` and `fragments`, which learn the number of
-//! entries from them.
+//! `idxptr` never decreases, a chromosome never ends before it begins (docs/formats.md). They keep
+//! their stored width. Used by `matrix` and `fragments`, which learn the number of entries from
+//! them.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What makes a directory a container: a file `version`, or arrays that only BPCells writes together.
+//! What makes a directory a container: a file `version`, or arrays that only BPCells writes
+//! together.
 //!
 //! Used by [`super`].
 

@@ -1,7 +1,7 @@
 //! A text of one line that says how a container is stored: `version`, `storage_order`.
 //!
-//! Both are read when the container is opened, and shown from memory as arrays, so that they can be written. Used by
-//! `write`.
+//! Both are read when the container is opened, and shown from memory as arrays, so that they can be
+//! written. Used by `write`.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! From the value type of a block to that of the object, where every value must be kept exactly.
 //!
-//! Infinities and NaN pass between floats, -0.0 becomes the integer 0. Pure; one simple loop for each pair
-//! of types, which the compiler vectorises. Used for whole tiles and for runs of entries.
+//! Infinities and NaN pass between floats, -0.0 becomes the integer 0. Pure; one simple loop for
+//! each pair of types, which the compiler vectorises. Used for whole tiles and for runs of entries.
 
 use super::value::ValueType;
 
@@ -118,8 +118,8 @@ macro_rules! between_integers {
     )*};
 }
 
-// Casts to integers saturate, so that 2^64 comes back as if it were the greatest u64: what the integers
-// do not reach is told by the power of two just above them.
+// Casts to integers saturate, so that 2^64 comes back as if it were the greatest u64: what the
+// integers do not reach is told by the power of two just above them.
 macro_rules! with_floats {
     ($int:ty, $above:expr => $($float:ty)*) => {$(
         impl Exact<$float> for $int {

@@ -45,7 +45,8 @@ impl DescribedFile {
         self.arrays.push(view);
     }
 
-    /// Whether the value type that a file is `meant` to have is that of its code in the specification.
+    /// Whether the value type that a file is `meant` to have is that of its code in the
+    /// specification.
     pub(super) fn meant_as_spec(&self, meant: &Option<String>) -> bool {
         if self.header.data == ObjectKind::Frame {
             return false;

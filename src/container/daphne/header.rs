@@ -1,7 +1,8 @@
 //! The head of a DAPHNE file: version, data type, shape, value types and the labels of a frame.
 //!
-//! Both forms of the format have it; they differ in the codes of the value types, and a program-written
-//! frame's labels are not the labels. Little-endian, unaligned. Used by `spec` and `program`.
+//! Both forms of the format have it; they differ in the codes of the value types, and a
+//! program-written frame's labels are not the labels. Little-endian, unaligned. Used by `spec` and
+//! `program`.
 
 use std::sync::Arc;
 

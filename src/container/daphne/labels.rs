@@ -1,7 +1,7 @@
 //! The labels of a frame that are too many for a text in memory: read from the file when asked for.
 //!
-//! Stored as a length and bytes each, shown as bytes and a line feed each. Blocks hold whole labels. Used
-//! by `spec`.
+//! Stored as a length and bytes each, shown as bytes and a line feed each. Blocks hold whole
+//! labels. Used by `spec`.
 
 use std::ops::Range;
 use std::sync::Arc;

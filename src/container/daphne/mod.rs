@@ -1,19 +1,20 @@
 //! DAPHNE binary files: a DenseMatrix, a CSRMatrix or a Frame, cut into blocks of any kind.
 //!
-//! There is no magic: a file is one by its name, and a damaged one if it breaks a rule. The specification
-//! and the program agree on little but the layout of dense matrices, so there are two forms (docs/formats.md).
-//! Opening reads no values.
+//! There is no magic: a file is one by its name, and a damaged one if it breaks a rule. The
+//! specification and the program agree on little but the layout of dense matrices, so there are two
+//! forms (docs/formats.md). Opening reads no values.
 //!
-//! What recognises: [`recognise`] tells the forms apart, with [`sidecar`]. What describes: [`header`], then
-//! [`spec`] or [`program`] make the arrays, [`describe`] the container. What reads: [`dense`] shows cells
-//! (`values` of a DenseMatrix, columns of a Frame), [`csr`] entries (the three arrays of a CSRMatrix), [`labels`]
-//! the labels of a Frame; they find blocks and look into them by [`block`]. What checks: `check.rs` beside
-//! what reads.
+//! What recognises: [`recognise`] tells the forms apart, with [`sidecar`]. What describes:
+//! [`header`], then [`spec`] or [`program`] make the arrays, [`describe`] the container. What
+//! reads: [`dense`] shows cells (`values` of a DenseMatrix, columns of a Frame), [`csr`] entries
+//! (the three arrays of a CSRMatrix), [`labels`] the labels of a Frame; they find blocks and look
+//! into them by [`block`]. What checks: `check.rs` beside what reads.
 //!
-//! The way of a read of cells: [`dense`] cuts the range into row bands, finds their blocks by a tree of boxes,
-//! and cuts these into tiles; a tile is filled by [`block`], which knows what each type of block looks like, and
-//! converted ([`convert`]). The way of a read of entries: [`csr`] finds the group of rows, and copies
-//! the rows as they are stored, or has the entries of its blocks sorted ([`block::sorted`]).
+//! The way of a read of cells: [`dense`] cuts the range into row bands, finds their blocks by a
+//! tree of boxes, and cuts these into tiles; a tile is filled by [`block`], which knows what each
+//! type of block looks like, and converted ([`convert`]). The way of a read of entries: [`csr`]
+//! finds the group of rows, and copies the rows as they are stored, or has the entries of its
+//! blocks sorted ([`block::sorted`]).
 
 mod block;
 mod convert;

@@ -1,7 +1,8 @@
 //! Which of the two forms a file has: nothing in it says so.
 //!
-//! It is read strictly as the specification says and, only if that fails, strictly as the program writes. What
-//! is left undecided is settled by the metadata beside the file, if there are any. Used by the format's `open`.
+//! It is read strictly as the specification says and, only if that fails, strictly as the program
+//! writes. What is left undecided is settled by the metadata beside the file, if there are any.
+//! Used by the format's `open`.
 
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ pub(super) fn open(request: &OpenRequest<'_>) -> Result<DescribedFile> {
     }
 }
 
-/// As the specification says; if that fails, as the program writes. What is left undecided is settled by
-/// the metadata beside the file, if there are any.
+/// As the specification says; if that fails, as the program writes. What is left undecided is
+/// settled by the metadata beside the file, if there are any.
 fn told_apart(
     source: &Arc<dyn Source>,
     index_cache: &Arc<BlockIndexCache>,

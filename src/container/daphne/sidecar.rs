@@ -1,7 +1,7 @@
 //! The metadata file that the program writes beside each file: `NAME.dbdf.meta`, JSON.
 //!
-//! Only its value type is used, to tell the two forms apart where the file itself cannot. One that is
-//! missing, too long or not understood says nothing. It is part of the container's identity.
+//! Only its value type is used, to tell the two forms apart where the file itself cannot. One that
+//! is missing, too long or not understood says nothing. It is part of the container's identity.
 
 use std::path::Path;
 

@@ -1,7 +1,8 @@
-//! Equal pieces at equal distances, packed: the columns of a dense block or of a program-written frame.
+//! Equal pieces at equal distances, packed: the columns of a dense block or of a program-written
+//! frame.
 //!
-//! Close pieces are read together with what lies between them, distant ones each by itself, many ranges
-//! at a time. Pure but for the source; memory is bounded.
+//! Close pieces are read together with what lies between them, distant ones each by itself, many
+//! ranges at a time. Pure but for the source; memory is bounded.
 
 use crate::error::Result;
 use crate::memory::{Scratch, room};
@@ -17,7 +18,8 @@ const RANGES: usize = 128;
 /// Scratch memory of [`gather`].
 pub(super) const MEMORY: u64 = room(TOGETHER);
 
-/// `len` bytes at `first`, then every `stride` bytes, until `out` is full. `len` is at most `stride`.
+/// `len` bytes at `first`, then every `stride` bytes, until `out` is full. `len` is at most
+/// `stride`.
 pub(super) fn gather(
     source: &dyn Source,
     (first, stride): (u64, u64),

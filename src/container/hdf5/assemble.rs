@@ -1,9 +1,9 @@
-//! From the index of a file to a container: shown names, groups, links, arrays, and the containers of
-//! other formats that lie in groups. Used by `mod` when a file is opened.
+//! From the index of a file to a container: shown names, groups, links, arrays, and the containers
+//! of other formats that lie in groups. Used by `mod` when a file is opened.
 //!
-//! Every group belongs to a draft: the file itself, or the innermost Binsparse or BPCells container around
-//! it. Names within a draft are paths from its own group. [`role`] tells what a group is, [`attributes`]
-//! what is said of it.
+//! Every group belongs to a draft: the file itself, or the innermost Binsparse or BPCells container
+//! around it. Names within a draft are paths from its own group. [`role`] tells what a group is,
+//! [`attributes`] what is said of it.
 
 mod attributes;
 mod role;
@@ -83,7 +83,8 @@ impl<'a> Assembly<'a> {
         self.index.dataset(target)
     }
 
-    /// Opens a dataset that a container needs as an array of this name: what cannot be shown is a fault.
+    /// Opens a dataset that a container needs as an array of this name: what cannot be shown is a
+    /// fault.
     pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<Arc<dyn Array>> {
         match dataset::open(name, self.source, self.index, dataset, &self.nested)? {
             OpenedDataset::Array {
@@ -380,7 +381,8 @@ pub(super) fn no_dataset(target: &LinkTarget) -> String {
     }
 }
 
-/// What is whole has an entry; not a link to nothing, which is as if it were not there for who opens it.
+/// What is whole has an entry; not a link to nothing, which is as if it were not there for who
+/// opens it.
 fn not_a_dataset(path: &str, target: &LinkTarget) -> Unreadable {
     let (is_whole, entry) = match target {
         LinkTarget::External { .. } | LinkTarget::NotFollowed { .. } => (true, true),
@@ -432,7 +434,8 @@ fn needed<T>(opened: Result<T>) -> Result<std::result::Result<T, Fault>> {
     }
 }
 
-/// Puts the drafts into each other, the innermost first: a draft comes after the one that it lies in.
+/// Puts the drafts into each other, the innermost first: a draft comes after the one that it lies
+/// in.
 fn finish(mut drafts: Vec<Draft>) -> Result<Container> {
     while let Some(mut draft) = drafts.pop() {
         draft.examine()?;

@@ -1,10 +1,11 @@
 //! The stored chunks of a dataset, packed: about three bytes each.
 //!
-//! libhdf5 has no way to the address of one chunk but a walk over the whole index, so the worker walks it once
-//! and packs what it finds; the daemon keeps that as it came, charged to the budget, and unpacks a segment
-//! of [`SEGMENT`] chunks whenever it looks for one. It comes from the worker and is checked like any input:
-//! numbers must rise and lie in the grid. Addresses and sizes are judged chunk by chunk when they are used, so
-//! that one bad entry costs one chunk; ranges may overlap, which is harmless.
+//! libhdf5 has no way to the address of one chunk but a walk over the whole index, so the worker
+//! walks it once and packs what it finds; the daemon keeps that as it came, charged to the budget,
+//! and unpacks a segment of [`SEGMENT`] chunks whenever it looks for one. It comes from the worker
+//! and is checked like any input: numbers must rise and lie in the grid. Addresses and sizes are
+//! judged chunk by chunk when they are used, so that one bad entry costs one chunk; ranges may
+//! overlap, which is harmless.
 //!
 //! ```text
 //! chunks (8 bytes)

@@ -1,9 +1,11 @@
-//! A dataset as an array: claims checked once, bytes fetched with ranged reads, decoded in our threads.
+//! A dataset as an array: claims checked once, bytes fetched with ranged reads, decoded in our
+//! threads.
 //!
-//! What the index says comes from an untrusted file. Here the shape is checked and the kind of storage
-//! chosen: [`unchunked`] for what lies in one piece (contiguous, compact, never written), [`chunked`],
-//! [`composed`] for what is made of other datasets. A dataset that cannot be read but described is an array
-//! whose bytes are a fault. Datasets of variable-length strings go to [`super::strings`]. Used by `assemble`.
+//! What the index says comes from an untrusted file. Here the shape is checked and the kind of
+//! storage chosen: [`unchunked`] for what lies in one piece (contiguous, compact, never written),
+//! [`chunked`], [`composed`] for what is made of other datasets. A dataset that cannot be read but
+//! described is an array whose bytes are a fault. Datasets of variable-length strings go to
+//! [`super::strings`]. Used by `assemble`.
 
 mod chunked;
 mod composed;
@@ -189,7 +191,8 @@ impl DatasetArray {
     }
 }
 
-/// Visits the pieces of an array of `bytes` in blocks of `block_len`, the last of which may be shorter.
+/// Visits the pieces of an array of `bytes` in blocks of `block_len`, the last of which may be
+/// shorter.
 fn each_block(
     bytes: u64,
     block_len: u64,

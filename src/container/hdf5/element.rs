@@ -1,9 +1,11 @@
-//! From a stored HDF5 type to what is shown: a NumPy type, further dimensions, and the way to convert.
+//! From a stored HDF5 type to what is shown: a NumPy type, further dimensions, and the way to
+//! convert.
 //!
-//! Shown elements are little-endian and packed, in the order in which they are stored. What NumPy has no
-//! number for but is whole by itself (other float layouts, opaque bytes) is shown as raw bytes; what
-//! points elsewhere (references, sequences of variable length) is refused with a reason. The type comes
-//! from an untrusted file: sizes, offsets and members are checked here. Used by `dataset`.
+//! Shown elements are little-endian and packed, in the order in which they are stored. What NumPy
+//! has no number for but is whole by itself (other float layouts, opaque bytes) is shown as raw
+//! bytes; what points elsewhere (references, sequences of variable length) is refused with a
+//! reason. The type comes from an untrusted file: sizes, offsets and members are checked here. Used
+//! by `dataset`.
 
 pub(super) mod cast;
 mod compound;
@@ -32,7 +34,8 @@ pub(super) struct Element {
     pub(super) dtype: Dtype,
     /// Dimensions of array types; they follow the dataset's own.
     pub(super) dims: Vec<u64>,
-    /// Size in bytes as stored and as shown, further dimensions included; never 0, shown at most stored.
+    /// Size in bytes as stored and as shown, further dimensions included; never 0, shown at most
+    /// stored.
     pub(super) stored: u64,
     pub(super) shown: u64,
     pub(super) cast: Cast,

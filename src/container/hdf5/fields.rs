@@ -1,7 +1,7 @@
 //! BPCells in a group: the named arrays of `container::bpcells` as datasets of an HDF5 file.
 //!
-//! Numbers of another width or kind than BPCells writes are converted when they are read: integers that do
-//! not fit are faults, other floats are rounded (docs/formats.md). Used by `assemble`.
+//! Numbers of another width or kind than BPCells writes are converted when they are read: integers
+//! that do not fit are faults, other floats are rounded (docs/formats.md). Used by `assemble`.
 
 use std::ops::Range;
 use std::sync::Arc;

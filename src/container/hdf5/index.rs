@@ -1,8 +1,9 @@
-//! The structure of an HDF5 file as the worker process hands it back: groups, links, datasets, types.
+//! The structure of an HDF5 file as the worker process hands it back: groups, links, datasets,
+//! types.
 //!
-//! Plain data, serialised by `postcard`. It comes from a process that has parsed an untrusted file, so its
-//! readers check it like any input: object numbers may be out of range, sizes may lie, addresses may
-//! point anywhere. Written by `library`, read by `assemble`, `dataset` and `element`.
+//! Plain data, serialised by `postcard`. It comes from a process that has parsed an untrusted file,
+//! so its readers check it like any input: object numbers may be out of range, sizes may lie,
+//! addresses may point anywhere. Written by `library`, read by `assemble`, `dataset` and `element`.
 
 pub(super) mod decoding;
 pub(super) mod heap;
@@ -15,14 +16,16 @@ use decoding::{bytes, list, nested, result_list, text};
 /// Everything but the tables of large chunked datasets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct FileIndex {
-    /// Version of the superblock, 0 to 3. Not from the library: its call for it (H5Fget_info) also reads the
-    /// records of free space, and fails if they are damaged, although no reader needs them.
+    /// Version of the superblock, 0 to 3. Not from the library: its call for it (H5Fget_info) also
+    /// reads the records of free space, and fails if they are damaged, although no reader needs
+    /// them.
     #[serde(skip)]
     pub(super) superblock: u8,
     /// Size of file addresses and of lengths within the file, in bytes.
     pub(super) offset_size: u8,
     pub(super) length_size: u8,
-    /// Where the file's addresses count from (after a user block). Addresses in this index are absolute.
+    /// Where the file's addresses count from (after a user block). Addresses in this index are
+    /// absolute.
     pub(super) base: u64,
     /// The root first; every group once, at the shortest path that leads to it.
     pub(super) groups: Vec<GroupEntry>,
@@ -110,8 +113,8 @@ pub(super) enum LinkTarget {
     Dangling {
         path: Vec<u8>,
     },
-    /// A link that is whole: of a class that only some program knows, with too long a name, or to something that
-    /// there was no room for.
+    /// A link that is whole: of a class that only some program knows, with too long a name, or to
+    /// something that there was no room for.
     NotFollowed {
         reason: String,
     },
@@ -180,7 +183,8 @@ pub(super) enum StorageLayout {
         chunk: Vec<u64>,
         /// Chunks that stick out of the dataset are stored without filters.
         plain_edges: bool,
-        /// Bit i: some stored chunk went through filter i. All of them, unless there is a filter without a decoder.
+        /// Bit i: some stored chunk went through filter i. All of them, unless there is a filter
+        /// without a decoder.
         applied: u32,
         /// There if it is small; else it is asked for when the array is opened.
         table: Option<Vec<ChunkEntry>>,
@@ -202,7 +206,8 @@ pub(super) struct VirtualLayout {
     pub(super) parts: Result<Vec<VirtualPart>, String>,
     /// It ends where datasets of other files end, so the dimensions told are not its true ones.
     pub(super) open_ended: bool,
-    /// Paths of the datasets of this file that it ends with, and of the first numbered ones behind its end.
+    /// Paths of the datasets of this file that it ends with, and of the first numbered ones behind
+    /// its end.
     pub(super) ends: Vec<Vec<u8>>,
 }
 

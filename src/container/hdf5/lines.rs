@@ -1,7 +1,7 @@
 //! Strings of fixed length as lines of text: each up to its first NUL, and a line feed.
 //!
-//! What BPCells makes of names that another program has written. The shown size takes one pass over the
-//! strings, made when it is first asked for. Used by `fields`.
+//! What BPCells makes of names that another program has written. The shown size takes one pass over
+//! the strings, made when it is first asked for. Used by `fields`.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -92,8 +92,8 @@ impl FixedLines {
         Ok(())
     }
 
-    /// Visits what is shown of `read`, the stored bytes from `at` on, and says where to go on: what lies
-    /// behind a NUL need not be read.
+    /// Visits what is shown of `read`, the stored bytes from `at` on, and says where to go on: what
+    /// lies behind a NUL need not be read.
     fn show(
         &self,
         at: u64,

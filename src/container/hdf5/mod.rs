@@ -1,14 +1,16 @@
-//! HDF5 and NetCDF-4 files: groups are directories, datasets are files; Binsparse and BPCells containers
-//! in groups are containers of their own.
+//! HDF5 and NetCDF-4 files: groups are directories, datasets are files; Binsparse and BPCells
+//! containers in groups are containers of their own.
 //!
 //! The way of a file:
 //!
 //! 1. here: it is recognised by its signature;
-//! 2. [`worker`] has a process of its own learn the structure with libhdf5 ([`library`]) and gets it back as
-//!    an [`index`]: plain data that describes the file, and is not trusted;
-//! 3. [`assemble`] makes a container of the index: names, groups, links, attributes, inner containers;
-//! 4. [`dataset`] reads: stored bytes by `pread`, filters and conversion in our own threads. [`chunk_table`]
-//!    says where chunks lie, [`element`] what values are, [`strings`] how text is found.
+//! 2. [`worker`] has a process of its own learn the structure with libhdf5 ([`library`]) and gets
+//!    it back as an [`index`]: plain data that describes the file, and is not trusted;
+//! 3. [`assemble`] makes a container of the index: names, groups, links, attributes, inner
+//!    containers;
+//! 4. [`dataset`] reads: stored bytes by `pread`, filters and conversion in our own threads.
+//!    [`chunk_table`] says where chunks lie, [`element`] what values are, [`strings`] how text is
+//!    found.
 //!
 //! The daemon itself never calls libhdf5.
 
@@ -35,8 +37,8 @@ const NAME: &str = "hdf5";
 
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
-/// Beyond the first page, user blocks are looked for in files of these names alone: elsewhere it would
-/// cost every ordinary file many reads.
+/// Beyond the first page, user blocks are looked for in files of these names alone: elsewhere it
+/// would cost every ordinary file many reads.
 const SUFFIXES: [&str; 8] = ["h5", "hdf5", "hdf", "he5", "h5ad", "nc", "nc4", "mat"];
 
 /// No user block is larger.

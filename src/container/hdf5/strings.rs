@@ -1,9 +1,9 @@
 //! Strings of variable length, shown as text: each value and a line feed.
 //!
-//! The elements are an array of their own, which the machinery of `dataset` reads; each points into the
-//! global heap. Values are shown as long as they are stored: what follows a NUL within is not cut. The
-//! shown size takes one pass over the elements, made when it is first asked for; blocks are cut by
-//! number of strings and by bytes. Used by `dataset`.
+//! The elements are an array of their own, which the machinery of `dataset` reads; each points into
+//! the global heap. Values are shown as long as they are stored: what follows a NUL within is not
+//! cut. The shown size takes one pass over the elements, made when it is first asked for; blocks
+//! are cut by number of strings and by bytes. Used by `dataset`.
 
 pub(super) mod compact;
 pub(super) mod heap;
@@ -39,7 +39,8 @@ const LONGEST: u64 = 256 << 20;
 /// Most strings and most bytes of text.
 const MOST: u64 = 1 << 34;
 
-/// So many strings may be there whatever the size of the file: nothing need be stored of empty ones.
+/// So many strings may be there whatever the size of the file: nothing need be stored of empty
+/// ones.
 const ALWAYS: u64 = 1 << 27;
 
 pub(super) struct Strings {
@@ -149,8 +150,8 @@ impl Strings {
         cutting.finish()
     }
 
-    /// Reads elements: what is wanted of the heap, in order of collections and objects. Gives the number of
-    /// shown bytes.
+    /// Reads elements: what is wanted of the heap, in order of collections and objects. Gives the
+    /// number of shown bytes.
     fn wanted(&self, first: u64, raw: &mut [u8], wanted: &mut [Wanted]) -> Result<u64> {
         let size = self.heap.element_size();
         self.elements.read(first * size as u64, raw)?;
@@ -173,7 +174,8 @@ impl Strings {
         Ok(to)
     }
 
-    /// Fills in the strings, whose lengths add up with line feeds to `out`. Each collection is read once.
+    /// Fills in the strings, whose lengths add up with line feeds to `out`. Each collection is read
+    /// once.
     fn fill(&self, wanted: &mut [Wanted], out: &mut [u8], window: &mut [u8]) -> Result<()> {
         for [_, _, to, length] in &*wanted {
             if let Some(feed) = out.get_mut((to + length) as usize) {

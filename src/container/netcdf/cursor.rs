@@ -1,8 +1,8 @@
-//! Walks over the header's bytes, which are read in growing windows: a header may be longer than what was
-//! read of it.
+//! Walks over the header's bytes, which are read in growing windows: a header may be longer than
+//! what was read of it.
 //!
-//! Every count is compared with the bytes that the file has left before anything is made of it. Numbers are
-//! big-endian. Used by `header`.
+//! Every count is compared with the bytes that the file has left before anything is made of it.
+//! Numbers are big-endian. Used by `header`.
 
 use super::kind::ClassicVersion;
 use crate::error::{Error, Fault};
@@ -73,8 +73,8 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
-    /// The next `n` bytes and what fills them up to a multiple of four. The filling should be zeros, but
-    /// is not in the files of some writers; nothing depends on it.
+    /// The next `n` bytes and what fills them up to a multiple of four. The filling should be
+    /// zeros, but is not in the files of some writers; nothing depends on it.
     pub(super) fn padded(&mut self, n: u64) -> Parsed<&'a [u8]> {
         let bytes = self.take(n)?;
         self.take(n.wrapping_neg() % 4)?;
@@ -129,8 +129,8 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    /// A name, which ends at its first NUL: some writers count the NULs behind it as well, and the NetCDF
-    /// library reads names as C strings.
+    /// A name, which ends at its first NUL: some writers count the NULs behind it as well, and the
+    /// NetCDF library reads names as C strings.
     pub(super) fn name(&mut self) -> Parsed<&'a [u8]> {
         let len = self.count(1, "bytes in a name")?;
         let name = self.padded(len)?;

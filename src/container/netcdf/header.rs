@@ -1,8 +1,8 @@
 //! The header of a classic NetCDF file: dimensions, attributes, and where the variables are.
 //!
 //! `[CDF version][records][dimensions][attributes][variables]`, every list a tag and a count; see
-//! docs/formats.md. Only the form is checked here; whether variables fit the file is `layout`'s to say.
-//! Used by `super`.
+//! docs/formats.md. Only the form is checked here; whether variables fit the file is `layout`'s to
+//! say. Used by `super`.
 
 use std::sync::Arc;
 
@@ -74,7 +74,8 @@ pub(super) struct Variable {
     pub(super) begin: u64,
 }
 
-/// Reads the header, in windows that grow until it is complete; says what it is charged, to be held while it is used.
+/// Reads the header, in windows that grow until it is complete; says what it is charged, to be held
+/// while it is used.
 pub(super) fn read(
     source: &dyn Source,
     budget: &Arc<Budget>,

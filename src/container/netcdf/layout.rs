@@ -1,8 +1,10 @@
-//! Where the elements of each variable lie, computed from the header and held against the file's length.
+//! Where the elements of each variable lie, computed from the header and held against the file's
+//! length.
 //!
-//! A fixed variable is one run of bytes. The variables along the unlimited dimension share records: record
-//! `r` of one is at `begin + r * stride`, where `stride` is the sum of all their parts of a record, each
-//! padded to four bytes; a single such variable is not padded. Used by `super` and the arrays.
+//! A fixed variable is one run of bytes. The variables along the unlimited dimension share records:
+//! record `r` of one is at `begin + r * stride`, where `stride` is the sum of all their parts of a
+//! record, each padded to four bytes; a single such variable is not padded. Used by `super` and the
+//! arrays.
 
 use super::header::{ClassicHeader, Variable};
 use super::kind::ElementKind;
@@ -30,8 +32,8 @@ impl Placement {
         self.run * self.runs
     }
 
-    /// Bytes, in the array's own numbering, that lie within a file of this length: whole elements of a
-    /// single run, whole runs of several.
+    /// Bytes, in the array's own numbering, that lie within a file of this length: whole elements
+    /// of a single run, whole runs of several.
     pub(super) fn present(&self, file_len: u64) -> u64 {
         let Some(room) = file_len.checked_sub(self.begin) else {
             return 0;

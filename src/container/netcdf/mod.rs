@@ -1,11 +1,13 @@
 //! NetCDF classic files (CDF-1, CDF-2 and CDF-5): variables as arrays, read without a library.
 //!
-//! A file is recognised by its magic and version byte. Opening reads the header alone; everything it claims
-//! is held against the file's length. A file with the attribute `binsparse` is a Binsparse container, whose
-//! arrays are its variables. NetCDF-4 files are HDF5 files and none of ours. See docs/formats.md.
+//! A file is recognised by its magic and version byte. Opening reads the header alone; everything
+//! it claims is held against the file's length. A file with the attribute `binsparse` is a
+//! Binsparse container, whose arrays are its variables. NetCDF-4 files are HDF5 files and none of
+//! ours. See docs/formats.md.
 //!
-//! What describes: [`header`] (what the file says, by [`cursor`] and [`kind`]), [`layout`] (where the elements are),
-//! [`describe`] (attributes). What reads: [`read`] (the array), [`swap`] (byte order). What checks: [`overlap`].
+//! What describes: [`header`] (what the file says, by [`cursor`] and [`kind`]), [`layout`] (where
+//! the elements are), [`describe`] (attributes). What reads: [`read`] (the array), [`swap`] (byte
+//! order). What checks: [`overlap`].
 
 mod cursor;
 mod describe;

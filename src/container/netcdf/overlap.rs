@@ -1,4 +1,5 @@
-//! Whether variables lie over each other, which no writer means: one of them cannot be what it should be.
+//! Whether variables lie over each other, which no writer means: one of them cannot be what it
+//! should be.
 //!
 //! A header may give any place to any variable. Time O(n log n). Used by `super`.
 

@@ -1,9 +1,9 @@
 //! A variable as an array: big-endian runs of elements in the file, shown little-endian.
 //!
-//! Long runs are read straight from the file and swapped in place, so any range costs what it is long.
-//! Short ones, the records that several variables share, are gathered into blocks: a read of one element
-//! would otherwise cost one system call each. What a cut file lacks is not part of any block; reading it
-//! fails, and nothing else does. Used by `super`.
+//! Long runs are read straight from the file and swapped in place, so any range costs what it is
+//! long. Short ones, the records that several variables share, are gathered into blocks: a read of
+//! one element would otherwise cost one system call each. What a cut file lacks is not part of any
+//! block; reading it fails, and nothing else does. Used by `super`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,7 +76,8 @@ impl VariableArray {
         Some(most.max(1) * run)
     }
 
-    /// Whether records are so close that reading what lies between them is cheaper than skipping it.
+    /// Whether records are so close that reading what lies between them is cheaper than skipping
+    /// it.
     fn spans(&self) -> bool {
         self.place.stride <= 2 * LONG_RUN
     }

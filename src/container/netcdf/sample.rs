@@ -8,7 +8,8 @@ use crate::container::{Container, Preferences, open_as};
 use crate::source::Store;
 use crate::source::local::LocalStore;
 
-/// A file under construction. Element bytes are counted up, so every one has its own value for a while.
+/// A file under construction. Element bytes are counted up, so every one has its own value for a
+/// while.
 #[derive(Debug, Clone)]
 pub(super) struct File {
     pub(super) version: u8,

@@ -19,7 +19,8 @@ pub(super) fn elements(bytes: &mut [u8], size: usize) {
     }
 }
 
-/// Copies runs of `run` bytes, `stride` apart in `from`, behind each other. `from` ends with the last run.
+/// Copies runs of `run` bytes, `stride` apart in `from`, behind each other. `from` ends with the
+/// last run.
 pub(super) fn gather(from: &[u8], stride: usize, run: usize, out: &mut [u8]) {
     macro_rules! each {
         ($size:literal) => {

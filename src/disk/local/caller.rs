@@ -1,9 +1,10 @@
 //! Doing something as somebody else: what root's daemon makes and writes for a user is that user's.
 //!
-//! The file-system user and group belong to a thread, so they are changed for one call and changed back. With the user
-//! root's privileges over files go; the right to pass directories is taken up again where a name is resolved, because
-//! the kernel has let the caller pass already, perhaps by a group of his that nobody told us. Where bytes are written
-//! it is not: without it the system itself takes set-user-id bits away. Used by [`super`] alone.
+//! The file-system user and group belong to a thread, so they are changed for one call and changed
+//! back. With the user root's privileges over files go; the right to pass directories is taken up
+//! again where a name is resolved, because the kernel has let the caller pass already, perhaps by a
+//! group of his that nobody told us. Where bytes are written it is not: without it the system
+//! itself takes set-user-id bits away. Used by [`super`] alone.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -21,8 +22,8 @@ pub(super) enum Privilege {
     Pass,
 }
 
-/// The set-group-id bit of what is made is the kernel's affair, too: it has taken it away where the caller, of whose groups
-/// we know one, is not in the group.
+/// The set-group-id bit of what is made is the kernel's affair, too: it has taken it away where the
+/// caller, of whose groups we know one, is not in the group.
 const PASSING: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FSETID);
@@ -84,7 +85,8 @@ impl Disguise {
 
 impl Drop for Disguise {
     fn drop(&mut self) {
-        // The way back is always open to root's real user; were it not, the thread must not serve anybody else.
+        // The way back is always open to root's real user; were it not, the thread must not serve
+        // anybody else.
         let back = set_user(0).and_then(|()| set_group(0));
         let back = back.and_then(|()| match self.before {
             Some(before) => set_capabilities(None, before),

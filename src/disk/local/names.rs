@@ -1,16 +1,19 @@
 //! Which file systems take a file's new name to the disk together with the file.
 //!
-//! POSIX promises it of none: the directory is to be synced as well. Where the changes of names and of files go to one
-//! journal in the order in which they were made, the sync of a file that has just been made or renamed brings the journal
-//! that far, and another one of the directory would only wait for the disk once more. Used by [`super`].
+//! POSIX promises it of none: the directory is to be synced as well. Where the changes of names and
+//! of files go to one journal in the order in which they were made, the sync of a file that has
+//! just been made or renamed brings the journal that far, and another one of the directory would
+//! only wait for the disk once more. Used by [`super`].
 
 use std::fs;
 
-/// File systems that do, by their types. Not Btrfs, which logs files apart from names, nor those that are not known.
+/// File systems that do, by their types. Not Btrfs, which logs files apart from names, nor those
+/// that are not known.
 const JOURNALED: [&str; 3] = ["ext3", "ext4", "xfs"];
 
-/// Whether the file system on this device does, as far as the system tells its type. A device number may be another
-/// file system's once this one has been unmounted: for who keeps a directory of it open.
+/// Whether the file system on this device does, as far as the system tells its type. A device
+/// number may be another file system's once this one has been unmounted: for who keeps a directory
+/// of it open.
 pub(super) fn go_with_files(device: u64) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     type_of(&mounts, device).is_some_and(|of| JOURNALED.contains(&of))

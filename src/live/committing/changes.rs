@@ -1,4 +1,5 @@
-//! What a commit is given: the files that were opened, the arrays that have changed, and how the files come about.
+//! What a commit is given: the files that were opened, the arrays that have changed, and how the
+//! files come about.
 //!
 //! Used by [`super`], and by [`super::retyped`], whose commit changes no bytes.
 

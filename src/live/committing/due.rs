@@ -1,8 +1,8 @@
 //! Commits that nobody waits for: which are to be made, and when.
 //!
-//! What takes long goes on after the close that began it, and a container whose commits are slow is left alone for a while, so
-//! that one commit takes what many closes would. Each of the two has a thread of its own, so that none waits for the other.
-//! Here is when; [`super::later`] makes them.
+//! What takes long goes on after the close that began it, and a container whose commits are slow is
+//! left alone for a while, so that one commit takes what many closes would. Each of the two has a
+//! thread of its own, so that none waits for the other. Here is when; [`super::later`] makes them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,10 @@
-//! Commits that nobody waits for: those that would take too long, and those of containers whose last one was slow.
+//! Commits that nobody waits for: those that would take too long, and those of containers whose
+//! last one was slow.
 //!
-//! Whoever closes finds everything that is staged in the log when his close returns, so that a killed daemon loses none of it. What
-//! becomes of the commit is told by the next fsync, and by the container's state. Used by [`super`], and by the
-//! threads that [`Containers::commit_when_due`] is.
+//! Whoever closes finds everything that is staged in the log when his close returns, so that a
+//! killed daemon loses none of it. What becomes of the commit is told by the next fsync, and by the
+//! container's state. Used by [`super`], and by the threads that [`Containers::commit_when_due`]
+//! is.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Committing what is staged of a container.
 //!
-//! A commit changes what is stored and nothing that is shown: the version goes on, with the identity that the commit leaves.
-//! Whoever looks at the container's identity waits while it is being changed. Used by all of
-//! `live`, and by `tree::writing`.
+//! A commit changes what is stored and nothing that is shown: the version goes on, with the
+//! identity that the commit leaves. Whoever looks at the container's identity waits while it is
+//! being changed. Used by all of `live`, and by `tree::writing`.
 
 pub mod changes;
 pub mod due;
@@ -42,9 +42,9 @@ pub enum Effort {
 }
 
 impl Containers {
-    /// Commits everything that is staged of a container that is about to get another name, or another owner, for its log would
-    /// not find it, or not be believed.
-    /// One that nobody has looked into is looked into: a log may have been left behind.
+    /// Commits everything that is staged of a container that is about to get another name, or
+    /// another owner, for its log would not find it, or not be believed. One that nobody has looked
+    /// into is looked into: a log may have been left behind.
     pub(crate) fn commit_before_move(
         &self,
         id: ContainerId,
@@ -73,7 +73,8 @@ impl Containers {
         }
     }
 
-    /// Commits what is staged of a container. What cannot be committed stays staged, and says why; after an error, too.
+    /// Commits what is staged of a container. What cannot be committed stays staged, and says why;
+    /// after an error, too.
     pub(crate) fn commit(&self, version: &Arc<ContainerVersion>, effort: Effort) -> Result<()> {
         let staged = &version.staged;
         let _locked = staged.lock_commit();
@@ -220,8 +221,8 @@ impl Containers {
         Ok(outcome)
     }
 
-    /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and why. `new`: what becomes of new
-    /// containers of which something is open.
+    /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and
+    /// why. `new`: what becomes of new containers of which something is open.
     pub(crate) fn commit_all(&self, new: InUse) -> Vec<(PathBuf, String)> {
         let mut left = self.pack_all(new);
         for (id, version) in self.all_staged() {

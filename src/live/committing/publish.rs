@@ -1,5 +1,6 @@
-//! Making visible what a commit has stored: the version goes on, with the identity and the files that this leaves, and handles
-//! show them under what is staged. Used by [`super`], and by whoever else changes what is stored of a container.
+//! Making visible what a commit has stored: the version goes on, with the identity and the files
+//! that this leaves, and handles show them under what is staged. Used by [`super`], and by whoever
+//! else changes what is stored of a container.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
 use crate::stage::ShowLayers;
 
-/// Decoded blocks that commits have made useless. They are freed in the end: that would hold up what else there is to do.
+/// Decoded blocks that commits have made useless. They are freed in the end: that would hold up
+/// what else there is to do.
 pub(crate) struct OutdatedBlocks<'a> {
     pub(crate) containers: &'a Containers,
     pub(crate) of: Vec<VersionId>,
@@ -31,8 +33,8 @@ impl Drop for OutdatedBlocks<'_> {
 }
 
 impl Containers {
-    /// Makes a commit visible: while nobody compares the container's identity, and in place, while nobody reads it. Says whose
-    /// decoded blocks nobody finds any more.
+    /// Makes a commit visible: while nobody compares the container's identity, and in place, while
+    /// nobody reads it. Says whose decoded blocks nobody finds any more.
     pub(crate) fn publish(
         &self,
         version: &Arc<ContainerVersion>,
@@ -77,7 +79,8 @@ impl Containers {
         let before = version.adopt(found.identity(), blocks);
         let shown = self.reopen_version(version, path).and_then(show);
         if shown.is_err() {
-            // What is planned by the old file must never be made of the new one: to us that is somebody else's.
+            // What is planned by the old file must never be made of the new one: to us that is
+            // somebody else's.
             version.adopt(before, old);
         }
         shown?;

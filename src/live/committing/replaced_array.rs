@@ -1,5 +1,5 @@
-//! Arrays that get the content of a file: one that is renamed over an array, as editors and rsync do it, or made under the
-//! name of an array that was removed.
+//! Arrays that get the content of a file: one that is renamed over an array, as editors and rsync
+//! do it, or made under the name of an array that was removed.
 //!
 //! Used by `tree::writing::rename`.
 
@@ -24,7 +24,8 @@ use crate::stage::ShowLayers;
 const STEP: usize = 256 << 10;
 
 impl Containers {
-    /// Gives an array the content of a file: all of it or none, and whoever reads sees the old content or the new one.
+    /// Gives an array the content of a file: all of it or none, and whoever reads sees the old
+    /// content or the new one.
     pub(crate) fn replace_array(
         &self,
         version: &Arc<ContainerVersion>,
@@ -35,7 +36,8 @@ impl Containers {
         let container = self.stage_of(version)?;
         let writer = ArrayWriter::new(version, container, number)?;
         let content = self.content_of(&writer, file)?;
-        // What others have written until now is not lost if this fails, nor does it keep this from succeeding.
+        // What others have written until now is not lost if this fails, nor does it keep this from
+        // succeeding.
         if let Err(e) = self.commit(version, Effort::All) {
             log::debug!("{e}");
         }
@@ -75,7 +77,8 @@ impl Containers {
         })
     }
 
-    /// One commit, of this and of all that is staged. What others write meanwhile is staged above it.
+    /// One commit, of this and of all that is staged. What others write meanwhile is staged above
+    /// it.
     fn commit_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (version, container) = (&writer.version, &writer.container);
         let staged = &version.staged;
@@ -108,7 +111,8 @@ impl Containers {
         }
     }
 
-    /// Stages the content of an array that does not agree with others yet, above what has been frozen.
+    /// Stages the content of an array that does not agree with others yet, above what has been
+    /// frozen.
     fn stage_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (staged, stage) = (&writer.version.staged, writer.stage());
         staged.stored.while_nobody_reads(|| {

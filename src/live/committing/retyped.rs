@@ -1,4 +1,5 @@
-//! Giving an array another type: a commit that changes what the container says, and no byte of the array.
+//! Giving an array another type: a commit that changes what the container says, and no byte of the
+//! array.
 //!
 //! Used by `tree::writing::retyped`.
 
@@ -18,7 +19,8 @@ use crate::source::Timestamp;
 use crate::stage::ShowLayers;
 
 impl Containers {
-    /// Gives an array another type. What has been written to it is committed before, with the type that it has.
+    /// Gives an array another type. What has been written to it is committed before, with the type
+    /// that it has.
     pub(crate) fn retype(
         &self,
         version: &Arc<ContainerVersion>,

@@ -1,7 +1,8 @@
 //! Mode, owner and times of a container's files, while its version goes on.
 //!
-//! A log knows the files by their times, so these are changed while nobody compares them, and are on the
-//! disk before a log is made that goes by them. Used by [`super`], and by `tree::writing::attributes`.
+//! A log knows the files by their times, so these are changed while nobody compares them, and are
+//! on the disk before a log is made that goes by them. Used by [`super`], and by
+//! `tree::writing::attributes`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::live::version::ContainerVersion;
 use crate::source::Timestamp;
 
 impl Containers {
-    /// What can be set now. The time of a container of which something is staged is that of its commit: the log knows
-    /// the container by the time that it has.
+    /// What can be set now. The time of a container of which something is staged is that of its
+    /// commit: the log knows the container by the time that it has.
     pub(crate) fn now_or_at_commit(
         &self,
         version: &ContainerVersion,
@@ -45,7 +46,8 @@ impl Containers {
         }
     }
 
-    /// The files that a commit has left alone get the time that it has given to the others, and so does their directory.
+    /// The files that a commit has left alone get the time that it has given to the others, and so
+    /// does their directory.
     pub(crate) fn set_time_of_all(
         &self,
         version: &Arc<ContainerVersion>,
@@ -58,8 +60,9 @@ impl Containers {
             .map(drop)
     }
 
-    /// Sets times of all files. What is stored is the same: the version goes on with the identity that this leaves, and a log that is
-    /// made later knows them by it. False if there is a log already.
+    /// Sets times of all files. What is stored is the same: the version goes on with the identity
+    /// that this leaves, and a log that is made later knows them by it. False if there is a log
+    /// already.
     pub(crate) fn set_times(
         &self,
         version: &Arc<ContainerVersion>,
@@ -95,7 +98,8 @@ impl Containers {
         is_set
     }
 
-    /// The power may go when a log that knows the files by these times is on the disk: so they are there before.
+    /// The power may go when a log that knows the files by these times is on the disk: so they are
+    /// there before.
     fn sync_files(
         &self,
         version: &ContainerVersion,

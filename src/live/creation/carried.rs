@@ -1,7 +1,8 @@
-//! What is put into a container and is no part of it: where it goes when the container is packed or moved.
+//! What is put into a container and is no part of it: where it goes when the container is packed or
+//! moved.
 //!
-//! In a container that is a directory such files lie where they are shown; beside one that is a file, in a
-//! hidden directory, which goes where the container goes. Used by [`super::pack`], by
+//! In a container that is a directory such files lie where they are shown; beside one that is a
+//! file, in a hidden directory, which goes where the container goes. Used by [`super::pack`], by
 //! [`super::super::version`], and by `tree::writing`.
 
 use std::ffi::OsStr;
@@ -18,7 +19,8 @@ use crate::live::version::ContainerVersion;
 use crate::source::{FileId, FileKind, Stat};
 
 impl Containers {
-    /// The added files of a container that has been given this name follow it, if they have not yet.
+    /// The added files of a container that has been given this name follow it, if they have not
+    /// yet.
     pub(crate) fn finish_moving_added(&self, path: &Path) {
         let (Some(disk), Some(_)) = (self.disk.as_deref(), path.file_name()) else {
             return;
@@ -55,8 +57,9 @@ impl Containers {
         }
     }
 
-    /// A container is about to get the name `to`, and its added files are to follow it. None if it has none.
-    /// `replaces`: a container of that name, which must not have any: they would be nobody's.
+    /// A container is about to get the name `to`, and its added files are to follow it. None if it
+    /// has none. `replaces`: a container of that name, which must not have any: they would be
+    /// nobody's.
     pub(crate) fn begin_moving_added(
         &self,
         from: &Path,
@@ -67,15 +70,16 @@ impl Containers {
         let (from_spot, to_spot) = (self.spot(from)?, self.spot(to)?);
         let has_added = added_of(store, from)?.is_some();
         if how != Renaming::Exchange && (has_added || replaces) {
-            // What others have left there, and nothing follows to, are the container's from then on.
+            // What others have left there, and nothing follows to, are the container's from then
+            // on.
             remove_empty(disk, &to_spot)?;
         }
         let follows = announce_move(disk, store, &from_spot, &to_spot)?;
         Ok(follows.then(|| to.to_owned()))
     }
 
-    /// What lay beside the arrays in a new container are its added files from then on, or lie beside the files of one that
-    /// is a directory.
+    /// What lay beside the arrays in a new container are its added files from then on, or lie
+    /// beside the files of one that is a directory.
     pub(crate) fn carry_over(
         &self,
         creation: &dyn Creation,
@@ -168,8 +172,8 @@ pub(crate) fn is_shown_beside(creation: &dyn Creation, name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| names.contains(&name))
 }
 
-/// What a packed container does not take up: it lies beside the arrays from then on. Beside a container that is a file only
-/// files can lie.
+/// What a packed container does not take up: it lies beside the arrays from then on. Beside a
+/// container that is a file only files can lie.
 pub(crate) fn is_foreign(creation: &dyn Creation, name: &OsStr, kind: FileKind) -> bool {
     (kind == FileKind::File || !creation.members().is_empty())
         && !is_shown_beside(creation, name)

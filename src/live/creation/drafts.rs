@@ -1,7 +1,8 @@
 //! The drafts of new containers: what is put into one until it is packed.
 //!
-//! A container is made as an empty one, under its name only when it is whole, and beside it before that
-//! the hidden directory of its drafts. Used by `tree::writing`; [`super::pack`] ends what begins here.
+//! A container is made as an empty one, under its name only when it is whole, and beside it before
+//! that the hidden directory of its drafts. Used by `tree::writing`; [`super::pack`] ends what
+//! begins here.
 
 use std::path::{Path, PathBuf};
 
@@ -26,8 +27,8 @@ const SMALL: u64 = 1 << 10;
 pub(crate) const CLOSED: u32 = 0o700;
 
 impl Containers {
-    /// Makes an empty container, and beside it the directory of its drafts. Says which that is; none where
-    /// the file system keeps neither modes nor owners.
+    /// Makes an empty container, and beside it the directory of its drafts. Says which that is;
+    /// none where the file system keeps neither modes nor owners.
     pub(crate) fn make_empty(
         &self,
         spot: &Spot,
@@ -133,8 +134,8 @@ impl Containers {
         Ok(any)
     }
 
-    /// What lies where the drafts of a container are to be is somebody's, who knows whose: it stays, unless it is an empty
-    /// directory.
+    /// What lies where the drafts of a container are to be is somebody's, who knows whose: it
+    /// stays, unless it is an empty directory.
     pub(crate) fn make_way(&self, drafts: &Path) -> Result<()> {
         if self.store.stat(drafts).is_err_and(|e| e.is_not_found()) {
             return Ok(());
@@ -186,7 +187,8 @@ impl Containers {
             other => other,
         }?;
         let made = self.store.stat(&path)?;
-        // Where modes and owners are not kept, nobody would believe after a crash that this is the container's.
+        // Where modes and owners are not kept, nobody would believe after a crash that this is the
+        // container's.
         if !is_of(&made, owner.uid) {
             disk.remove_directory(place)?;
             let shown = self.store.display(&path);
@@ -202,7 +204,8 @@ impl Containers {
         is_pristine(recognised, &*self.store, path, self.cache.budget())
     }
 
-    /// Goes on with a container that was new when a daemon ended: what is left of its drafts is shown again.
+    /// Goes on with a container that was new when a daemon ended: what is left of its drafts is
+    /// shown again.
     pub(crate) fn resume_drafts(
         &self,
         id: ContainerId,
@@ -257,7 +260,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Removes an empty container that one has replaced which is a directory: a crash may have left it.
+    /// Removes an empty container that one has replaced which is a directory: a crash may have left
+    /// it.
     fn clear_replaced(&self, recognised: &Recognised, path: &Path) -> Result<()> {
         if !recognised.format.members().is_empty() {
             let (disk, spot) = (self.writable()?, self.spot(path)?);

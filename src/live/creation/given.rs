@@ -1,7 +1,7 @@
 //! What attributes say of an array that is to be made: `user.arrayfs.dtype` and `.shape`.
 //!
-//! Of a file in a new container they are attributes of that file, and say what its bytes are when it is
-//! packed. Used by [`super::pack`], and by `tree::writing::retyped`, which sets them.
+//! Of a file in a new container they are attributes of that file, and say what its bytes are when
+//! it is packed. Used by [`super::pack`], and by `tree::writing::retyped`, which sets them.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -1,10 +1,12 @@
-//! Packing: what was put into a new container becomes its content, and the container is new no more.
+//! Packing: what was put into a new container becomes its content, and the container is new no
+//! more.
 //!
-//! That happens when there is an array in it and nothing in it has been open for [`QUIET`], and at once when its directory is synced
-//! and when the mount ends. One without an array waits, as long as it takes.
-//! The container's file is written from the drafts beside the empty one and takes its place; if somebody has begun to use the drafts
-//! meanwhile it is thrown away, and made anew later. What cannot be packed stays as it is, and says why. Used by
-//! `tree::writing`, and by the thread that [`Containers::pack_when_quiet`] is.
+//! That happens when there is an array in it and nothing in it has been open for [`QUIET`], and at
+//! once when its directory is synced and when the mount ends. One without an array waits, as long
+//! as it takes. The container's file is written from the drafts beside the empty one and takes its
+//! place; if somebody has begun to use the drafts meanwhile it is thrown away, and made anew later.
+//! What cannot be packed stays as it is, and says why. Used by `tree::writing`, and by the thread
+//! that [`Containers::pack_when_quiet`] is.
 
 use std::ffi::{OsStr, OsString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,11 +30,12 @@ use crate::live::{ContainerId, Containers, LiveContainer, refused};
 use crate::source::{FileKind, Source, Stat, Timestamp};
 use crate::stage::new_name;
 
-/// How long a new container is not used before it is packed, if the mount is not told otherwise: programs close a file and go on with
-/// the next one.
+/// How long a new container is not used before it is packed, if the mount is not told otherwise:
+/// programs close a file and go on with the next one.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// How long who cannot wait for quiet waits for files to be let go: the kernel tells of that after close(2) has returned.
+/// How long who cannot wait for quiet waits for files to be let go: the kernel tells of that after
+/// close(2) has returned.
 const RELEASED: Duration = Duration::from_millis(100);
 
 /// What becomes of new containers of which something is open.
@@ -85,7 +88,8 @@ impl Containers {
         }
     }
 
-    /// Packs the new containers that nobody has used for this long. Says when to look again, if nobody uses any.
+    /// Packs the new containers that nobody has used for this long. Says when to look again, if
+    /// nobody uses any.
     pub(crate) fn pack_quiet(&self, quiet: Duration) -> Option<Duration> {
         let mut next: Option<Duration> = None;
         for (id, _) in self.new.all() {
@@ -123,7 +127,8 @@ impl Containers {
         left
     }
 
-    /// Packs a new container if it can be: not as long as there is no array in it, or it is spared (EBUSY).
+    /// Packs a new container if it can be: not as long as there is no array in it, or it is spared
+    /// (EBUSY).
     pub(crate) fn pack_now(&self, id: ContainerId, in_use: InUse) -> Result<PackOutcome> {
         let (until, new) = (Instant::now() + RELEASED, &self.new);
         loop {
@@ -272,7 +277,8 @@ impl Containers {
         Ok(PackOutcome::Packed)
     }
 
-    /// The drafts first: as long as the empty container is there, a crash shows that they have been packed.
+    /// The drafts first: as long as the empty container is there, a crash shows that they have been
+    /// packed.
     fn remove_packed(&self, id: ContainerId, drafts: &SourceDirectory, path: &Path) -> Result<()> {
         self.remove_drafts(Some(id), &drafts.path)?;
         let (disk, spot) = (self.writable()?, self.spot(path)?);
@@ -368,8 +374,9 @@ impl Containers {
         GivenDescription::parse(&text[..n])
     }
 
-    /// Returns when a container is as durable as its directory is when that is synced: packed, or if somebody has something
-    /// in it open, with the names of its drafts on the disk. None if it is not new.
+    /// Returns when a container is as durable as its directory is when that is synced: packed, or
+    /// if somebody has something in it open, with the names of its drafts on the disk. None if it
+    /// is not new.
     pub(crate) fn sync_new(&self, id: ContainerId) -> Option<Result<()>> {
         if !self.places.container(id).ok()?.new.is_new() {
             return None;

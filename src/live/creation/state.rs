@@ -1,10 +1,11 @@
 //! New containers: made by `mkdir`, and not packed yet.
 //!
-//! In the source a new container is an empty one, and a hidden directory beside it is what makes it new: that of its *drafts*,
-//! ordinary files that are put into it, which the container's directory shows instead of its own entries. The directory is made
-//! before the container gets its name and goes when the drafts have been packed into it, however long that takes: so a new
-//! container is found again by any later mount. Here is what a mount knows of each; [`super::drafts`] begins, and
-//! [`super::pack`] ends it.
+//! In the source a new container is an empty one, and a hidden directory beside it is what makes it
+//! new: that of its *drafts*, ordinary files that are put into it, which the container's directory
+//! shows instead of its own entries. The directory is made before the container gets its name and
+//! goes when the drafts have been packed into it, however long that takes: so a new container is
+//! found again by any later mount. Here is what a mount knows of each; [`super::drafts`] begins,
+//! and [`super::pack`] ends it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -74,7 +75,8 @@ pub(crate) struct NewContainers {
     /// How many there are, without waiting.
     count: AtomicUsize,
     changed: Condvar,
-    /// Held shared while names and files are opened and changed, alone while drafts become a container.
+    /// Held shared while names and files are opened and changed, alone while drafts become a
+    /// container.
     gate: RwLock<()>,
     /// Held while a directory becomes a container, or the other way round.
     promoting: Mutex<()>,
@@ -133,8 +135,8 @@ impl NewContainers {
         lock(&self.list).uses.contains_key(&container)
     }
 
-    /// Says whether it was not there yet. If it was, that is a use: whoever compares how often there were any is not to
-    /// find as many as before.
+    /// Says whether it was not there yet. If it was, that is a use: whoever compares how often
+    /// there were any is not to find as many as before.
     pub(crate) fn add(&self, container: ContainerId) -> bool {
         let mut list = lock(&self.list);
         let before = list.uses.get(&container);
@@ -197,7 +199,8 @@ impl NewContainers {
         self.changed.notify_all();
     }
 
-    /// What packing it came to. If it has been used since it had been this often, it is tried again when it is quiet.
+    /// What packing it came to. If it has been used since it had been this often, it is tried again
+    /// when it is quiet.
     pub(crate) fn note_stays(&self, container: ContainerId, times: u64, why: Stays) {
         if let Some(used) = lock(&self.list).uses.get_mut(&container)
             && used.times == times

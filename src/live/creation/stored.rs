@@ -16,7 +16,8 @@ use crate::source::Stat;
 use crate::stage::drafts_name;
 
 impl Containers {
-    /// Whether a directory has files of a container as they are stored: one that is no array, or all of them.
+    /// Whether a directory has files of a container as they are stored: one that is no array, or
+    /// all of them.
     pub(crate) fn is_stored(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
         let (members, creation) = (recognised.format.members(), recognised.format.creation());
         let Some(creation) = creation.filter(|_| !members.is_empty()) else {
@@ -41,8 +42,8 @@ impl Containers {
         }
     }
 
-    /// What was put into a new container is a stored one, file for file: it takes the place of the empty
-    /// one as it is. Nobody uses it meanwhile.
+    /// What was put into a new container is a stored one, file for file: it takes the place of the
+    /// empty one as it is. Nobody uses it meanwhile.
     pub(crate) fn take_as_stored(
         &self,
         id: ContainerId,
@@ -71,8 +72,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Whether a directory that looks like a container has files that were made or written where it is
-    /// shown: whoever does that expects to find them as files.
+    /// Whether a directory that looks like a container has files that were made or written where it
+    /// is shown: whoever does that expects to find them as files.
     fn has_written_in(&self, container: &Recognised, path: &Path) -> bool {
         let is_written = |member: &&str| {
             let found = self.store.stat(&path.join(member));

@@ -1,7 +1,8 @@
 //! Opening versions of containers, and keeping them open.
 //!
-//! A version is opened when it is first looked into. A bounded number stays open; the others are opened
-//! again when they are wanted, if the source still holds them. Used by all of `live`, and by `tree`.
+//! A version is opened when it is first looked into. A bounded number stays open; the others are
+//! opened again when they are wanted, if the source still holds them. Used by all of `live`, and by
+//! `tree`.
 
 pub mod open_cache;
 pub mod pinned;
@@ -28,7 +29,8 @@ use pinned::{PathNow, pinned};
 #[derive(Default)]
 pub(crate) struct VersionOpening {
     opened: Mutex<OpenedAs>,
-    /// The source holds another one, or nobody can find it any more: it is not kept open for its own sake.
+    /// The source holds another one, or nobody can find it any more: it is not kept open for its
+    /// own sake.
     retired: AtomicBool,
 }
 
@@ -36,13 +38,13 @@ pub(crate) struct VersionOpening {
 #[derive(Default)]
 struct OpenedAs {
     opened: Weak<OpenContainer>,
-    /// Opened with a fault that may pass, and when to try again: kept open until then, because it might
-    /// have other entries.
+    /// Opened with a fault that may pass, and when to try again: kept open until then, because it
+    /// might have other entries.
     passing: Option<(Arc<OpenContainer>, Instant)>,
     /// Opened with faults, of whatever kind.
     damaged: bool,
-    /// There was no memory to open it, and when to try again: to find that out may take long, and who lists its
-    /// directory comes back for every entry.
+    /// There was no memory to open it, and when to try again: to find that out may take long, and
+    /// who lists its directory comes back for every entry.
     refused: Option<(Error, Instant)>,
 }
 
@@ -65,8 +67,8 @@ impl OpenedAs {
 }
 
 impl VersionOpening {
-    /// Whether it was opened with a fault that may have passed by now. Not while somebody is opening it,
-    /// which may take long: who only looks at the container does not wait for that.
+    /// Whether it was opened with a fault that may have passed by now. Not while somebody is
+    /// opening it, which may take long: who only looks at the container does not wait for that.
     pub(crate) fn may_have_passed(&self) -> bool {
         let passing = |opened: &OpenedAs| opened.passing.as_ref().map(|(_, again)| *again);
         let again = self.look(passing).flatten();
@@ -129,7 +131,8 @@ impl OpenVersions {
     }
 }
 
-/// Lends the tables of containers that nobody uses. No memory is asked for under the lock of the list.
+/// Lends the tables of containers that nobody uses. No memory is asked for under the lock of the
+/// list.
 impl Reclaim for OpenVersions {
     fn reclaimable(&self) -> u64 {
         0
@@ -184,7 +187,8 @@ impl Containers {
 }
 
 impl Containers {
-    /// Opens a version again, of which we have changed what is stored. Whoever has it open keeps it as it was.
+    /// Opens a version again, of which we have changed what is stored. Whoever has it open keeps it
+    /// as it was.
     pub(crate) fn reopen_version(
         &self,
         version: &ContainerVersion,
@@ -209,8 +213,9 @@ impl Containers {
     }
 }
 
-/// Opens a container and makes sure that it is the version: the sources were opened one after another,
-/// so it is looked at again afterwards. `settled`: whether its log is the tree's own affair; else it is read through.
+/// Opens a container and makes sure that it is the version: the sources were opened one after
+/// another, so it is looked at again afterwards. `settled`: whether its log is the tree's own
+/// affair; else it is read through.
 fn open_unchanged(
     version: &ContainerVersion,
     (path, path_now): (&Path, PathNow),

@@ -1,5 +1,6 @@
-//! Opened containers that are kept although nobody reads them: opening again costs reads, and for HDF5 a
-//! request to another process. Bounded in number, so in descriptors, and in memory. Used by `opening`.
+//! Opened containers that are kept although nobody reads them: opening again costs reads, and for
+//! HDF5 a request to another process. Bounded in number, so in descriptors, and in memory. Used by
+//! `opening`.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ impl Default for OpenCache {
 }
 
 impl OpenCache {
-    /// Keeps a container, as the one used last, and returns those that go: to be dropped without a lock.
+    /// Keeps a container, as the one used last, and returns those that go: to be dropped without a
+    /// lock.
     pub(crate) fn keep(
         &mut self,
         id: VersionId,
@@ -61,7 +63,8 @@ impl OpenCache {
         gone
     }
 
-    /// Takes out the one used longest ago that nobody but this list holds: to be dropped without a lock.
+    /// Takes out the one used longest ago that nobody but this list holds: to be dropped without a
+    /// lock.
     pub(crate) fn take_idle(&mut self) -> Option<Arc<OpenContainer>> {
         let idle = |kept: &KeptContainer| Arc::strong_count(&kept.opened) == 1;
         let mut oldest_first = self.list.iter().rev();

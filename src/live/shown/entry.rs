@@ -19,7 +19,8 @@ use crate::source::FileKind;
 pub(crate) const WRITABLE: u16 = 0o222;
 
 impl Containers {
-    /// Opens an entry of a container, to be read. Handles of an array that may be written share what they show.
+    /// Opens an entry of a container, to be read. Handles of an array that may be written share
+    /// what they show.
     pub(crate) fn open_entry(
         &self,
         version: &Arc<ContainerVersion>,

@@ -1,8 +1,8 @@
 //! The entries of an opened container: a small tree built once, then looked up in.
 //!
-//! Names are paths of shown components (`container::names`), so a directory exists where a name says so.
-//! The same container always yields the same entries in the same order: an [`EntryIndex`] survives
-//! closing and opening again. Used by `open_container`.
+//! Names are paths of shown components (`container::names`), so a directory exists where a name
+//! says so. The same container always yields the same entries in the same order: an [`EntryIndex`]
+//! survives closing and opening again. Used by `open_container`.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -47,7 +47,8 @@ pub(crate) enum EntryContent {
     ErrorTxt(ContainerNumber),
 }
 
-/// Entries of a directory in the order of their cookies, which are of the names that they have in the end.
+/// Entries of a directory in the order of their cookies, which are of the names that they have in
+/// the end.
 #[derive(Default)]
 pub(crate) struct Children(Vec<(Cookie, EntryIndex)>);
 
@@ -69,8 +70,8 @@ pub(crate) const VIEWS: &str = "views";
 const STORED: &str = "stored";
 
 impl EntryTable {
-    /// The entries of a container and of those inside of it, `all` as [`Container::all`] has them. `is_file`: whether it is one
-    /// file.
+    /// The entries of a container and of those inside of it, `all` as [`Container::all`] has them.
+    /// `is_file`: whether it is one file.
     pub(crate) fn new(all: &[(Arc<str>, Arc<Container>)], is_file: bool) -> Self {
         let mut entries = EntryTable::default();
         entries.push(
@@ -219,8 +220,8 @@ impl EntryTable {
         });
     }
 
-    /// A view named like a group makes way for it (`x.npy` beside a group `x.npy`): `~`, which no stored
-    /// name has. Says whether there was one.
+    /// A view named like a group makes way for it (`x.npy` beside a group `x.npy`): `~`, which no
+    /// stored name has. Says whether there was one.
     fn rename_repeated(&mut self, sorted: &[EntryIndex]) -> bool {
         let pairs = sorted.windows(2);
         let same = |pair: &&[EntryIndex]| self.name(pair[0]) == self.name(pair[1]);

@@ -60,13 +60,14 @@ pub(crate) enum DerivedEntry {
 struct OpenPart {
     container: Arc<Container>,
     arrays_json: OnceLock<Arc<Vec<u8>>>,
-    /// Faults found while opening and while describing the arrays; asking costs describing them all.
+    /// Faults found while opening and while describing the arrays; asking costs describing them
+    /// all.
     error_txt: OnceLock<Arc<Vec<u8>>>,
 }
 
 impl OpenContainer {
-    /// Also says which identity the container has now, after everything was opened. What it takes is charged to
-    /// `budget`.
+    /// Also says which identity the container has now, after everything was opened. What it takes
+    /// is charged to `budget`.
     pub(crate) fn new(
         version: &ContainerVersion,
         path: &Path,
@@ -157,8 +158,9 @@ impl OpenContainer {
         }
     }
 
-    /// Whether a file of that name, in the container's directory or beside the container, is shown beside the arrays: it
-    /// is, unless it is part of the container, would pass for what the container says of itself, or has an entry's name.
+    /// Whether a file of that name, in the container's directory or beside the container, is shown
+    /// beside the arrays: it is, unless it is part of the container, would pass for what the
+    /// container says of itself, or has an entry's name.
     pub(crate) fn shows_beside(&self, name: &OsStr) -> bool {
         let (members, kept) = match self.members.is_empty() {
             true => (&[][..], &RESERVED[..]),
@@ -253,7 +255,8 @@ impl OpenContainer {
         outermost.is_some_and(|part| number.0 < part.container.written().count())
     }
 
-    /// Whether an entry is an array that can be written: everything else follows from arrays, or is of what is only read.
+    /// Whether an entry is an array that can be written: everything else follows from arrays, or is
+    /// of what is only read.
     pub(crate) fn is_written(&self, index: EntryIndex) -> bool {
         let nothing = Change::Write { offset: 0, len: 0 };
         let outermost = self.parts.first();
@@ -364,8 +367,8 @@ impl OpenContainer {
         Ok(Arc::clone(part.arrays_json.get_or_init(|| text)))
     }
 
-    /// One line per fault; empty when the container is sound as far as opening can tell, or there is no memory to say
-    /// more.
+    /// One line per fault; empty when the container is sound as far as opening can tell, or there
+    /// is no memory to say more.
     pub(crate) fn error_txt(&self, part: ContainerNumber) -> Arc<Vec<u8>> {
         let Ok(part) = self.part(part) else {
             return Arc::default();

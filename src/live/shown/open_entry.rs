@@ -1,7 +1,7 @@
 //! Open entries of containers: what a handle of one reads.
 //!
-//! A handle keeps what it opened: the container as it was, whatever happens to its name. Read by many
-//! threads at once. Used by `tree::open_file`, which numbers handles.
+//! A handle keeps what it opened: the container as it was, whatever happens to its name. Read by
+//! many threads at once. Used by `tree::open_file`, which numbers handles.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -207,8 +207,8 @@ impl OpenEntry {
         }
     }
 
-    /// As [`OpenEntry::read`], from memory. None if the bytes are not there; then nobody has been told
-    /// anything.
+    /// As [`OpenEntry::read`], from memory. None if the bytes are not there; then nobody has been
+    /// told anything.
     pub(crate) fn read_in_memory<R>(
         &self,
         workers: &ReadAheadWorkers,

@@ -1,7 +1,9 @@
-//! An array of a container as all its handles see it: what is stored, under what has been written since.
+//! An array of a container as all its handles see it: what is stored, under what has been written
+//! since.
 //!
-//! A handle outlives commits: each replaces what is stored beneath it, and nothing that is shown. In a mount that cannot be
-//! written nothing is ever replaced. Used by `open_file`, and by `staged`, which replaces.
+//! A handle outlives commits: each replaces what is stored beneath it, and nothing that is shown.
+//! In a mount that cannot be written nothing is ever replaced. Used by `open_file`, and by
+//! `staged`, which replaces.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
@@ -17,7 +19,8 @@ pub(crate) struct StoredBytes(Arc<StoredLocks>);
 
 #[derive(Default)]
 struct StoredLocks {
-    /// Held shared by whoever reads what is stored, alone by whoever changes stored bytes in their place.
+    /// Held shared by whoever reads what is stored, alone by whoever changes stored bytes in their
+    /// place.
     bytes: RwLock<()>,
     /// Held by whoever puts new files at the place of the old ones, until handles show them.
     publishing: Mutex<()>,
@@ -68,8 +71,8 @@ impl StoredBytes {
     }
 }
 
-/// What a view of an array has before the array's bytes. All handles of a view share it, as they share the kernel's pages: it
-/// is written anew whenever the view is opened.
+/// What a view of an array has before the array's bytes. All handles of a view share it, as they
+/// share the kernel's pages: it is written anew whenever the view is opened.
 pub(crate) struct ViewHeader(RwLock<Arc<[u8]>>);
 
 impl ViewHeader {
@@ -121,8 +124,9 @@ impl SharedArray {
         Some(read(&self.now(), still))
     }
 
-    /// Whether something else is shown by now than this, of which the files have changed: a commit has put others at their place.
-    /// Waits for one that is just doing that; for who reads nothing meanwhile.
+    /// Whether something else is shown by now than this, of which the files have changed: a commit
+    /// has put others at their place. Waits for one that is just doing that; for who reads nothing
+    /// meanwhile.
     pub(crate) fn is_replaced(&self, shown: &Arc<CachedArray>) -> bool {
         let now = self.stored.while_publishing(|| self.now());
         !Arc::ptr_eq(shown, &now)

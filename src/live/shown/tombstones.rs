@@ -1,9 +1,10 @@
 //! Entries of a container that were removed, each by itself.
 //!
-//! A container is one file, or files that only make sense together: it is removed as a whole, when its directory is.
-//! Until then entries that were unlinked are hidden, so that `rm -r` finds the directory empty in the end. What was only
-//! half removed is there again in the next mount, or when the container changes. Used by `live::version`, `open_container`,
-//! and `tree::writing`, which hides.
+//! A container is one file, or files that only make sense together: it is removed as a whole, when
+//! its directory is. Until then entries that were unlinked are hidden, so that `rm -r` finds the
+//! directory empty in the end. What was only half removed is there again in the next mount, or when
+//! the container changes. Used by `live::version`, `open_container`, and `tree::writing`, which
+//! hides.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,7 @@
 //! Bytes of arrays: opening for writing, writing, lengths, syncing, closing.
 //!
-//! What is written goes to the container's stage, and is committed when the handle is closed. Used by [`super`].
+//! What is written goes to the container's stage, and is committed when the handle is closed. Used
+//! by [`super`].
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -199,7 +200,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Room is not kept for an array: what it will take is known when it is encoded. A range becomes zeros.
+    /// Room is not kept for an array: what it will take is known when it is encoded. A range
+    /// becomes zeros.
     pub(crate) fn allocate_array(&self, writer: &ArrayWriter, what: Allocation) -> Result<()> {
         use libc::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
         let bit = |flag: i32| what.mode & flag.cast_unsigned() != 0;
@@ -229,8 +231,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Returns when what was written to an array survives a crash. If somebody else has changed the container meanwhile, that
-    /// is told: what was written is safe, and stays where it is.
+    /// Returns when what was written to an array survives a crash. If somebody else has changed the
+    /// container meanwhile, that is told: what was written is safe, and stays where it is.
     pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
         writer.stage().sync()?;
         self.check_current(&writer.version)
@@ -249,7 +251,8 @@ impl Containers {
         version.staged.tell()
     }
 
-    /// A handle is closed, perhaps not for the last time: a child has one more. What was written is committed.
+    /// A handle is closed, perhaps not for the last time: a child has one more. What was written is
+    /// committed.
     pub(crate) fn close_writer(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.commits_at_close() {
             true => self.retry(|| self.commit_at_close(&writer.version)),
@@ -257,7 +260,8 @@ impl Containers {
         }
     }
 
-    /// The end of a handle through which an array was written: what came after its first close is committed.
+    /// The end of a handle through which an array was written: what came after its first close is
+    /// committed.
     pub(crate) fn end_writing(&self, writer: &ArrayWriter) {
         if writer.commits_at_end()
             && let Err(e) = self.retry(|| self.commit_at_close(&writer.version))

@@ -1,6 +1,7 @@
 //! Throwing away what is staged.
 //!
-//! Used by `tree::writing` for `user.arrayfs.discard`, and before a container is removed or replaced.
+//! Used by `tree::writing` for `user.arrayfs.discard`, and before a container is removed or
+//! replaced.
 
 use std::sync::Arc;
 
@@ -36,8 +37,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Forgets what is staged of a container that has been removed or replaced, and removes its logs,
-    /// which lay at this place.
+    /// Forgets what is staged of a container that has been removed or replaced, and removes its
+    /// logs, which lay at this place.
     pub(crate) fn discard_removed(&self, container: &LiveContainer, at: &Spot) {
         let version = container.known().version.clone();
         if let Some(version) = version {

@@ -1,12 +1,15 @@
-//! What has been written to the arrays of a container and is not committed yet, and how its open handles show it.
+//! What has been written to the arrays of a container and is not committed yet, and how its open
+//! handles show it.
 //!
-//! A version of a container has one stage, from the first time that an array of it is opened for writing on. Handles share
-//! what they show ([`SharedArray`]): the stored array, under the layers of the stage. Whenever these change (a stage begins, a
-//! commit begins, fails or ends) all of them are given the new ones while nobody reads, so that what was written is never out
-//! of sight. Used by all of `live`.
+//! A version of a container has one stage, from the first time that an array of it is opened for
+//! writing on. Handles share what they show ([`SharedArray`]): the stored array, under the layers
+//! of the stage. Whenever these change (a stage begins, a commit begins, fails or ends) all of them
+//! are given the new ones while nobody reads, so that what was written is never out of sight. Used
+//! by all of `live`.
 
 pub mod ahead;
 pub mod arrays;
+pub mod container;
 pub mod discard;
 pub mod remembered;
 pub mod replacing;
@@ -19,19 +22,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use super::committing::due::{LastCommit, Pacing};
-use super::shown::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
+use super::shown::entry_table::{ArrayNumber, EntryIndex};
 use super::shown::open_container::OpenContainer;
 use super::shown::shared_array::{SharedArray, StoredBytes, ViewHeader};
-use crate::array::Array;
-use crate::array::read::CachedArray;
-use crate::array::through_cache::ThroughCache;
 use crate::cache::BlockCache;
-use crate::container::rewrite::{Restated, Rewrite};
 use crate::error::{Error, Fault, Result};
-use crate::stage::{Layer, Overlay, ShowLayers, Stage, StagedArray};
+use crate::stage::{ShowLayers, StagedArray};
 
 use replacing::Replacements;
 
+pub(crate) use container::StagedContainer;
 pub(crate) use writer::ArrayWriter;
 
 /// Of a version of a container.
@@ -40,7 +40,8 @@ pub(crate) struct Staged {
     pub(crate) stored: StoredBytes,
     open: Mutex<HashMap<ArrayNumber, Weak<SharedArray>>>,
     views: Mutex<HashMap<ArrayNumber, Weak<ViewHeader>>>,
-    /// Of files that follow from arrays: the last edition as which the kernel is known to have dropped its pages of what was before.
+    /// Of files that follow from arrays: the last edition as which the kernel is known to have
+    /// dropped its pages of what was before.
     editions: Mutex<HashMap<EntryIndex, u64>>,
     /// None before an array is opened for writing.
     now: Mutex<Option<Arc<StagedContainer>>>,
@@ -79,151 +80,13 @@ pub(crate) struct Unsettled {
 pub(crate) enum UnsettledLog {
     /// It may be the container's: that is read through it, and not written before it is settled.
     Pending,
-    /// Of the version before, which was changed while this mount had something staged of it: nothing new is staged beside that.
+    /// Of the version before, which was changed while this mount had something staged of it:
+    /// nothing new is staged beside that.
     Held,
     /// Of another version of the container.
     Old,
     /// Somebody else's.
     Foreign,
-}
-
-/// A container with a stage.
-pub(crate) struct StagedContainer {
-    pub(crate) stage: Arc<Stage>,
-    rewrite: Mutex<Arc<dyn Rewrite>>,
-    stored: StoredBytes,
-    base: Mutex<Arc<OpenContainer>>,
-    /// What was last told of it, and of which edition.
-    pub(crate) told: Mutex<Option<(u64, Arc<Restated>)>>,
-    /// An array that a commit under way gives another content of this length, which is staged nowhere.
-    replacing: Mutex<Option<(StagedArray, u64)>>,
-}
-
-impl StagedContainer {
-    pub(crate) fn new(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
-        let rewrite = rewrite_of(&base)?;
-        Ok(StagedContainer {
-            stage,
-            rewrite: Mutex::new(rewrite),
-            stored: StoredBytes::default(),
-            base: Mutex::new(base),
-            told: Mutex::default(),
-            replacing: Mutex::default(),
-        })
-    }
-
-    pub(crate) fn replacing(&self) -> Option<(StagedArray, u64)> {
-        *lock(&self.replacing)
-    }
-
-    pub(crate) fn note_replacing(&self, replacing: Option<(StagedArray, u64)>) {
-        *lock(&self.replacing) = replacing;
-    }
-
-    pub(crate) fn base(&self) -> Arc<OpenContainer> {
-        Arc::clone(&lock(&self.base))
-    }
-
-    pub(crate) fn rewrite(&self) -> Arc<dyn Rewrite> {
-        Arc::clone(&lock(&self.rewrite))
-    }
-
-    /// Notes what a commit has failed with, and says what is told of it.
-    pub(crate) fn note_failure(&self, e: Error) -> Error {
-        if self.stage.is_half_done() {
-            self.stored.note_half_changed(e.clone());
-        }
-        self.stored.told(e)
-    }
-
-    fn half_done(&self) -> Option<Unsettled> {
-        let why = self.stored.half_changed().cloned()?;
-        let log = UnsettledLog::Pending;
-        Some(Unsettled { why, log })
-    }
-
-    /// What is stored is this now.
-    pub(crate) fn rebase(&self, base: Arc<OpenContainer>) -> Result<()> {
-        *lock(&self.rewrite) = rewrite_of(&base)?;
-        *lock(&self.base) = base;
-        match self.replacing() {
-            Some((array, len)) => self.stage.replaced(array, len),
-            None => Ok(()),
-        }
-    }
-
-    /// An array with these layers over what is stored.
-    pub(crate) fn overlay(
-        &self,
-        number: ArrayNumber,
-        layers: Vec<Arc<Layer>>,
-    ) -> Result<Arc<dyn Array>> {
-        self.over(self.base().stored_array(number)?, number, layers)
-    }
-
-    /// The same for who merges: what is cached of what is stored is not decoded again.
-    pub(crate) fn merged(
-        &self,
-        number: ArrayNumber,
-        layers: Vec<Arc<Layer>>,
-        cache: &Arc<BlockCache>,
-    ) -> Result<Arc<dyn Array>> {
-        let stored = self.base().cached_array(number, Arc::from([]), cache)?;
-        let stored = ThroughCache {
-            array: stored.array,
-            cache: stored.cache,
-            version: stored.version,
-            index: stored.index,
-        };
-        self.over(Arc::new(stored), number, layers)
-    }
-
-    fn over(
-        &self,
-        stored: Arc<dyn Array>,
-        number: ArrayNumber,
-        layers: Vec<Arc<Layer>>,
-    ) -> Result<Arc<dyn Array>> {
-        let (rewrite, name) = (self.rewrite(), stored.name().to_owned());
-        let overlay = Overlay::new(stored, layers, staged_array(number)?);
-        let reshape = move |info: &crate::array::Info, len: u64| {
-            rewrite.info(&name, len).unwrap_or_else(|_| info.clone())
-        };
-        Ok(Arc::new(overlay.reshaped(Arc::new(reshape))))
-    }
-
-    /// Gives handles what is stored under these layers.
-    fn show(
-        &self,
-        open: &HashMap<ArrayNumber, Weak<SharedArray>>,
-        layers: &[Arc<Layer>],
-        cache: &Arc<BlockCache>,
-    ) -> Result<()> {
-        for (number, shared) in open {
-            if let Some(shared) = shared.upgrade() {
-                shared.replace(self.shown(*number, layers.to_vec(), cache)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// An array as handles read it.
-    fn shown(
-        &self,
-        number: ArrayNumber,
-        layers: Vec<Arc<Layer>>,
-        cache: &Arc<BlockCache>,
-    ) -> Result<CachedArray> {
-        let base = self.base();
-        let array = self.overlay(number, layers)?;
-        let stored = base.cached_array(number, Arc::from([]), cache)?;
-        let bytes = array.len_now().unwrap_or(stored.bytes);
-        Ok(CachedArray {
-            array,
-            bytes,
-            ..stored
-        })
-    }
 }
 
 impl Staged {
@@ -242,16 +105,14 @@ impl Staged {
         if let Some(container) = &*now {
             return Ok(Arc::clone(container));
         }
-        let container = Arc::new(StagedContainer {
-            stored: self.stored.clone(),
-            ..begin()?
-        });
+        let container = Arc::new(begin()?.of(&self.stored));
         container.show(&open, &container.stage.layers(), cache)?;
         *now = Some(Arc::clone(&container));
         Ok(container)
     }
 
-    /// Has the stage change its layers, which all handles show before anybody hears of a write into them.
+    /// Has the stage change its layers, which all handles show before anybody hears of a write into
+    /// them.
     pub(crate) fn change_layers<T>(
         &self,
         container: &StagedContainer,
@@ -300,7 +161,8 @@ impl Staged {
         lock(&self.committing)
     }
 
-    /// Numbers what the version shows: another number whenever something may have been written, thrown away or committed.
+    /// Numbers what the version shows: another number whenever something may have been written,
+    /// thrown away or committed.
     pub(crate) fn edition(&self) -> u64 {
         let changes = self.now().map_or(0, |now| now.stage.changes());
         changes.saturating_add(self.commits.load(Ordering::Acquire))
@@ -311,7 +173,8 @@ impl Staged {
         lock(&self.editions).get(&entry).copied().unwrap_or(0)
     }
 
-    /// A file that was opened as this edition, for which the kernel has dropped all older pages, has been closed.
+    /// A file that was opened as this edition, for which the kernel has dropped all older pages,
+    /// has been closed.
     pub(crate) fn note_edition(&self, entry: EntryIndex, edition: u64) {
         if edition > 0 {
             let mut editions = lock(&self.editions);
@@ -396,7 +259,8 @@ impl Staged {
         unsettled.as_ref().map(|unsettled| unsettled.log)
     }
 
-    /// Why a log of the container, which goes by its name, would be left behind if it got another one.
+    /// Why a log of the container, which goes by its name, would be left behind if it got another
+    /// one.
     pub(crate) fn keeps_place(&self) -> Option<String> {
         let left = |now: Arc<StagedContainer>| !now.stage.is_gone();
         let has_log = || "its log cannot be removed".to_owned();
@@ -488,12 +352,6 @@ impl Staged {
 pub(crate) fn staged_array(number: ArrayNumber) -> Result<StagedArray> {
     let number = u32::try_from(number.0).map_err(|_| Error::NotFound)?;
     Ok(StagedArray(number))
-}
-
-/// How a container can be changed. One that is damaged, or of a format that is only read, cannot.
-fn rewrite_of(opened: &OpenContainer) -> Result<Arc<dyn Rewrite>> {
-    let container = opened.container(ContainerNumber(0))?;
-    container.rewrite.clone().ok_or(Error::ReadOnly)
 }
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,8 +1,11 @@
-//! Which containers have something staged: none of them is forgotten before it is committed, whatever the kernel forgets.
+//! Which containers have something staged: none of them is forgotten before it is committed,
+//! whatever the kernel forgets.
 //!
-//! Whoever stages something says so afterwards ([`Containers::remember_staged`]), and a commit takes a container out only if nothing is
-//! staged under the lock of the list: so nothing is ever staged of a container that is not in it once the write returns. Nothing but
-//! the layers of a stage is looked at under that lock, and nothing of [`super::super::Places`] is asked. Used by all of `live`, and by `tree::status`.
+//! Whoever stages something says so afterwards ([`Containers::remember_staged`]), and a commit
+//! takes a container out only if nothing is staged under the lock of the list: so nothing is ever
+//! staged of a container that is not in it once the write returns. Nothing but the layers of a
+//! stage is looked at under that lock, and nothing of [`super::super::Places`] is asked. Used by
+//! all of `live`, and by `tree::status`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +14,8 @@ use crate::cache::VersionId;
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers};
 
-/// Of one container there may be several: one for each version that somebody has staged something of.
+/// Of one container there may be several: one for each version that somebody has staged something
+/// of.
 #[derive(Default)]
 pub(crate) struct StagedVersions(Mutex<HashMap<VersionId, Arc<ContainerVersion>>>);
 

@@ -1,9 +1,10 @@
 //! What mappings write to an array while a file takes its place.
 //!
-//! The inode stays, and mappings of it with their pages, which are of the old content: the kernel writes
-//! all of a page of which one byte was changed. Elsewhere these are the old file's, which nobody sees any
-//! more. So they wait as long as the array is being replaced. If that succeeds they are dropped, until
-//! the kernel has no old pages; if not, they are written. Used by `committing::replaced_array`.
+//! The inode stays, and mappings of it with their pages, which are of the old content: the kernel
+//! writes all of a page of which one byte was changed. Elsewhere these are the old file's, which
+//! nobody sees any more. So they wait as long as the array is being replaced. If that succeeds they
+//! are dropped, until the kernel has no old pages; if not, they are written. Used by
+//! `committing::replaced_array`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! An array that is open for writing.
 //!
-//! A handle has one: what is written through it goes to the stage of its container, and its first close
-//! after that commits. Used by [`super::arrays`].
+//! A handle has one: what is written through it goes to the stage of its container, and its first
+//! close after that commits. Used by [`super::arrays`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,9 @@
 //! Memory beyond the budget, for a moment and for one thread at a time.
 //!
-//! A decode that needs a block of another array holds memory already, so it may not wait for more; and it
-//! should not fail because many do the same at once. It waits for its turn instead: whoever overdraws waits for no
-//! memory, only decodes (which may overdraw again), so every turn ends. Used by [`super`] alone.
+//! A decode that needs a block of another array holds memory already, so it may not wait for more;
+//! and it should not fail because many do the same at once. It waits for its turn instead: whoever
+//! overdraws waits for no memory, only decodes (which may overdraw again), so every turn ends. Used
+//! by [`super`] alone.
 
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -25,8 +26,8 @@ pub struct Overdraft {
 }
 
 impl Budget {
-    /// Charges `bytes` past the limit if need be; ENOMEM if they are more than half of it. For memory that
-    /// the calling thread gives back before it does anything but decode.
+    /// Charges `bytes` past the limit if need be; ENOMEM if they are more than half of it. For
+    /// memory that the calling thread gives back before it does anything but decode.
     pub fn overdraw(self: &Arc<Self>, bytes: u64) -> Result<Overdraft> {
         if bytes > self.limit / 2 {
             return Err(no_memory(

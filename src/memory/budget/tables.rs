@@ -1,8 +1,10 @@
-//! What tables of many small entries take: those of inodes, of files that were written, of intervals that are staged.
+//! What tables of many small entries take: those of inodes, of files that were written, of
+//! intervals that are staged.
 //!
-//! Their entries come and go one by one, and the kernel, or who writes, decides how many there are: they are never refused,
-//! but what can be done without (cached blocks) makes room for them, until they take half of the budget together with
-//! what is kept. Charged in steps, so that the account is asked for one entry of many. Used by `tree` and `stage`.
+//! Their entries come and go one by one, and the kernel, or who writes, decides how many there are:
+//! they are never refused, but what can be done without (cached blocks) makes room for them, until
+//! they take half of the budget together with what is kept. Charged in steps, so that the account
+//! is asked for one entry of many. Used by `tree` and `stage`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +39,8 @@ impl TableCharge {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The table takes so much more. To be called without a lock that is held while memory is given up.
+    /// The table takes so much more. To be called without a lock that is held while memory is given
+    /// up.
     pub fn add(&self, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.follow();

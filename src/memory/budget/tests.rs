@@ -234,8 +234,8 @@ fn one_thread_at_a_time_overdraws_and_may_do_so_again() {
     drop(held);
 }
 
-/// Readers that wait, read-ahead that does not, tables that are kept, decodes within decodes, and a cache, all at
-/// once: everybody comes through, and in the end nothing is in use.
+/// Readers that wait, read-ahead that does not, tables that are kept, decodes within decodes, and a
+/// cache, all at once: everybody comes through, and in the end nothing is in use.
 #[test]
 fn nobody_waits_for_ever_and_everything_comes_back() {
     let budget = Budget::new(1000);

@@ -1,5 +1,5 @@
-//! Opening what lies below a directory and nothing else: no symbolic link is followed, no `..` and no
-//! absolute path is taken, whatever is renamed meanwhile.
+//! Opening what lies below a directory and nothing else: no symbolic link is followed, no `..` and
+//! no absolute path is taken, whatever is renamed meanwhile.
 //!
 //! `openat2` does that in one call. Where it is missing (kernels before 5.6, gVisor) or forbidden
 //! (seccomp), every directory on the way is opened from the descriptor of the one above it.
@@ -20,9 +20,9 @@ const PATH_MAX: usize = 4096;
 /// How often `openat2` is asked again when it could not make sure of the way.
 const TRIES: u32 = 16;
 
-/// Opens `path` below `root`; the empty path is `root` itself. A link at its end is opened as such with
-/// `O_PATH`, and is ELOOP without, or where a directory is wanted. A file on which another program holds a lease is
-/// EAGAIN: that program has been told to give it up.
+/// Opens `path` below `root`; the empty path is `root` itself. A link at its end is opened as such
+/// with `O_PATH`, and is ELOOP without, or where a directory is wanted. A file on which another
+/// program holds a lease is EAGAIN: that program has been told to give it up.
 pub(crate) fn open(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> {
     match resolve(root, path, flags) {
         Err(Errno::NOTDIR) if flags.contains(OFlags::DIRECTORY) && is_link(root, path) => {
@@ -55,7 +55,8 @@ fn resolve(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> 
     walk(root, path, flags)
 }
 
-/// The directory that holds an entry, and the entry's name in it; `None` if the path is that of the root.
+/// The directory that holds an entry, and the entry's name in it; `None` if the path is that of the
+/// root.
 pub(super) fn split(path: &Path) -> Result<Option<(&Path, &OsStr)>> {
     let mut last = None;
     for name in names(path) {
@@ -131,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// A directory with `d/e/file` in it and a link `other` to a directory outside that is alike; the
-    /// files say where they lie.
+    /// A directory with `d/e/file` in it and a link `other` to a directory outside that is alike;
+    /// the files say where they lie.
     fn ground() -> (TempDir, TempDir, OwnedFd) {
         let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let fill = |directory: &Path, says: &str| {

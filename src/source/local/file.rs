@@ -1,4 +1,5 @@
-//! An opened local file as a [`Source`]: read with `pread`, and compared with what it was when it was opened.
+//! An opened local file as a [`Source`]: read with `pread`, and compared with what it was when it
+//! was opened.
 //!
 //! Used by [`super`], and by `disk` for files that are written, too.
 
@@ -37,8 +38,8 @@ pub(crate) struct LocalSource {
 const TICK: Duration = Duration::from_millis(1);
 const TICK_MOST: Duration = Duration::from_millis(20);
 
-/// Whether a change could leave the time as it is. One that lies further ahead (of a machine whose clock
-/// is fast) goes back with the next change, so nobody need wait for it.
+/// Whether a change could leave the time as it is. One that lies further ahead (of a machine whose
+/// clock is fast) goes back with the next change, so nobody need wait for it.
 fn is_of_this_tick(mtime: Timestamp, now: Timestamp) -> bool {
     let nanos = |time: Timestamp| i128::from(time.secs) * 1_000_000_000 + i128::from(time.nanos);
     let ahead = nanos(mtime) - nanos(now);
@@ -69,8 +70,9 @@ impl LocalSource {
         Error::io(format!("cannot read {}", self.path.display()), cause)
     }
 
-    /// File systems stamp changes with a clock that ticks coarsely: a file changed twice within a tick
-    /// keeps its identity if it gets its size back. So a file of this very tick is read after the tick.
+    /// File systems stamp changes with a clock that ticks coarsely: a file changed twice within a
+    /// tick keeps its identity if it gets its size back. So a file of this very tick is read after
+    /// the tick.
     fn settle(&self) -> Result<()> {
         if self.settled.load(Ordering::Acquire) {
             return Ok(());
@@ -84,8 +86,9 @@ impl LocalSource {
     }
 
     /// Asked after the bytes were read: write(2) stamps the time before it changes bytes, so an
-    /// unchanged identity proves that what was read is the version that was opened. (Who writes through
-    /// a mapping stamps it at the first write to each page, and is not seen until the next.)
+    /// unchanged identity proves that what was read is the version that was opened. (Who writes
+    /// through a mapping stamps it at the first write to each page, and is not seen until the
+    /// next.)
     fn check_unchanged(&self) -> Result<()> {
         if self.stat()?.identity == self.identity() {
             Ok(())

@@ -1,7 +1,8 @@
 //! What the system says of a file: `statx`, and `fstatat` where that is missing or forbidden.
 //!
-//! `statx` also tells when a file was born and through which mount it was reached. Where the system does not say, both
-//! are 0: then a file whose number was given away again passes for the old one. Used by [`super`] and by `disk`.
+//! `statx` also tells when a file was born and through which mount it was reached. Where the system
+//! does not say, both are 0: then a file whose number was given away again passes for the old one.
+//! Used by [`super`] and by `disk`.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! What the intervals of a [`Layer`] take, and are charged. Used by [`super::super::Stage`], before it writes.
+//! What the intervals of a [`Layer`] take, and are charged. Used by [`super::super::Stage`], before
+//! it writes.
 
 use super::super::intervals::{CHUNK, EXTENT, FREE, IntervalCharge, RANGE};
 use super::{ArrayChanges, Layer, LayerState};

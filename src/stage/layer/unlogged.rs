@@ -1,7 +1,9 @@
-//! A [`Layer`] as the log sees it: what the log does not have yet, what it has, and what memory can do without.
+//! A [`Layer`] as the log sees it: what the log does not have yet, what it has, and what memory can
+//! do without.
 //!
-//! All of this is asked by who holds the lock of the log, so nobody else logs the same, truncates, or puts another layer in the
-//! place of this one. Others may write to memory meanwhile: what they change is not logged again.
+//! All of this is asked by who holds the lock of the log, so nobody else logs the same, truncates,
+//! or puts another layer in the place of this one. Others may write to memory meanwhile: what they
+//! change is not logged again.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -67,7 +69,8 @@ impl Layer {
         state.array(array)?.unlogged.first_in(range)
     }
 
-    /// Copies the beginning of a range that [`Layer::next_unlogged`] found, and takes it for logged; says how much.
+    /// Copies the beginning of a range that [`Layer::next_unlogged`] found, and takes it for
+    /// logged; says how much.
     pub(in crate::stage) fn take_unlogged(
         &self,
         array: StagedArray,
@@ -209,8 +212,8 @@ impl Layer {
         })
     }
 
-    /// The log is another one, in which all that the old one had is there, and arrays have these lengths. What was written to memory
-    /// meanwhile does not say that it is logged.
+    /// The log is another one, in which all that the old one had is there, and arrays have these
+    /// lengths. What was written to memory meanwhile does not say that it is logged.
     pub(in crate::stage) fn log_moved(&self, moved: &[MovedExtent], lens: &[u64], log: LogBytes) {
         let mut state = self.write_state();
         state.has_logged = true;

@@ -1,9 +1,10 @@
 //! What a log holds, put together from its records.
 //!
-//! Layers that no commit is about are one: what came later lies above. So there are at most two, the one that was being
-//! committed and what came after, however many a log names. Extents of a layer may be logged after those of the next one, so records are
-//! sorted by layer before they are applied. Everything that a record says is checked here: arrays and files there are, ranges
-//! that an array can have, names that stay in the container.
+//! Layers that no commit is about are one: what came later lies above. So there are at most two,
+//! the one that was being committed and what came after, however many a log names. Extents of a
+//! layer may be logged after those of the next one, so records are sorted by layer before they are
+//! applied. Everything that a record says is checked here: arrays and files there are, ranges that
+//! an array can have, names that stay in the container.
 
 mod check;
 
@@ -406,7 +407,8 @@ impl LogState {
         arrays.all(|(extents, below)| extents.is_unchanged(*below))
     }
 
-    /// What is staged, to be read through [`super::super::Overlay`]: the top first. Writes nothing, and locks nothing.
+    /// What is staged, to be read through [`super::super::Overlay`]: the top first. Writes nothing,
+    /// and locks nothing.
     pub fn layers(&self) -> Vec<Arc<Layer>> {
         let log = LogBytes::Found(Arc::clone(&self.source));
         let layers = self.layers.iter().rev();

@@ -1,5 +1,5 @@
-//! Names of logs, of the new files of commits, and of directories of drafts and of added files: hidden, beside the
-//! container, made of its name.
+//! Names of logs, of the new files of commits, and of directories of drafts and of added files:
+//! hidden, beside the container, made of its name.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -19,8 +19,8 @@ const HASH: usize = 17;
 /// Under how many names a container's logs may lie.
 const MOST_LOGS: usize = 8;
 
-/// The names that a log of a container may have. What has the first one may be another program's, or of another version of the
-/// container: what is staged then goes to a log of the next name.
+/// The names that a log of a container may have. What has the first one may be another program's,
+/// or of another version of the container: what is staged then goes to a log of the next name.
 pub fn log_names(container: &OsStr) -> impl Iterator<Item = OsString> + use<'_> {
     log_suffixes().map(|suffix| name_with(container, &suffix))
 }
@@ -30,7 +30,8 @@ fn log_suffixes() -> impl Iterator<Item = Vec<u8>> {
     std::iter::once(LOG.to_vec()).chain((2..=MOST_LOGS).map(numbered))
 }
 
-/// The container whose log has this name; none if it is no log's. Of a long name only the beginning is left.
+/// The container whose log has this name; none if it is no log's. Of a long name only the beginning
+/// is left.
 pub fn container_of_log(name: &OsStr) -> Option<&OsStr> {
     let suffix = log_suffixes().find(|suffix| has_suffix(name, suffix))?;
     let name = name.as_bytes();
@@ -47,7 +48,8 @@ pub fn drafts_name(container: &OsStr) -> OsString {
     name_with(container, DRAFTS)
 }
 
-/// Of the directory of files that were put into the directory of a container, and are no part of it.
+/// Of the directory of files that were put into the directory of a container, and are no part of
+/// it.
 pub fn added_name(container: &OsStr) -> OsString {
     name_with(container, ADDED)
 }

@@ -1,8 +1,9 @@
 //! Bytes of a log that belong into a file of the container, and where in that file.
 //!
-//! A commit may say twice what a range is to hold (a header, once the rest is known); what is put into the file is said
-//! once ([`last_said`]). So at every moment each range of the file is the old one or the new one, whichever of them have
-//! reached the disk, and putting them again gives the same file. Used by `commit`.
+//! A commit may say twice what a range is to hold (a header, once the rest is known); what is put
+//! into the file is said once ([`last_said`]). So at every moment each range of the file is the old
+//! one or the new one, whichever of them have reached the disk, and putting them again gives the
+//! same file. Used by `commit`.
 
 use std::ops::Range;
 
@@ -23,7 +24,8 @@ impl Patch {
     }
 }
 
-/// Patches in order of the file, none of which overlap: of bytes that were said more than once, those said last.
+/// Patches in order of the file, none of which overlap: of bytes that were said more than once,
+/// those said last.
 pub fn last_said(said: Vec<Patch>) -> Vec<Patch> {
     if said.is_sorted_by(|one, next| one.range().end <= next.at) {
         return said;

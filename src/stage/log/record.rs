@@ -11,14 +11,16 @@
 //! 24  u64   how much of the log was known to be on the disk when this was written
 //! ```
 //!
-//! All numbers are little-endian. CRC-32 because it notices every error of up to 32 bits in a row, runs at memory speed and is
-//! here already; what it must tell apart is a record that was written from one that was not, or in part, where the sequence
-//! number has to fit as well. It is no protection against who means harm: that is the file's mode. The header has its own, so that
-//! headers can be looked for behind damage without reading what they claim to describe. Sequence numbers rise from record to
-//! record and begin with a random one: so bytes of another log, which somebody may keep in an array, are never taken for records
-//! of this one.
+//! All numbers are little-endian. CRC-32 because it notices every error of up to 32 bits in a row,
+//! runs at memory speed and is here already; what it must tell apart is a record that was written
+//! from one that was not, or in part, where the sequence number has to fit as well. It is no
+//! protection against who means harm: that is the file's mode. The header has its own, so that
+//! headers can be looked for behind damage without reading what they claim to describe. Sequence
+//! numbers rise from record to record and begin with a random one: so bytes of another log, which
+//! somebody may keep in an array, are never taken for records of this one.
 //!
-//! Payloads of bytes (extents, redo) have a fixed beginning; the others are small, and written by `postcard`.
+//! Payloads of bytes (extents, redo) have a fixed beginning; the others are small, and written by
+//! `postcard`.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +32,8 @@ pub(super) const HEADER: usize = 32;
 /// What an extent's or a redo record's payload begins with.
 pub(super) const BEFORE_BYTES: usize = 24;
 
-/// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`] and [`Record::SealedFiles`].
+/// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`] and
+/// [`Record::SealedFiles`].
 pub(super) const VERSION: u32 = 3;
 pub(super) const OLDEST: u32 = 2;
 
@@ -118,15 +121,16 @@ pub(in crate::stage) struct SealedTime {
     pub(super) untouched: u32,
 }
 
-/// A file of a container that a commit changes in place, and how it is known until that has come to its end.
+/// A file of a container that a commit changes in place, and how it is known until that has come to
+/// its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedFile {
     /// What its redo records and its length call it.
     pub file: u32,
     /// As in [`Base::files`].
     pub name: String,
-    /// The time of modification that it is given: seconds and nanoseconds. None if it cannot be given any, so that the time
-    /// which it will have is not known.
+    /// The time of modification that it is given: seconds and nanoseconds. None if it cannot be
+    /// given any, so that the time which it will have is not known.
     pub mtime: Option<(i64, u32)>,
     /// A fingerprint of what the commit leaves alone.
     pub untouched: u32,
@@ -134,7 +138,8 @@ pub struct SealedFile {
     pub samples: Vec<RangeSample>,
 }
 
-/// A few bytes of a file that a disk writes together: at any moment they are the old ones or the new ones.
+/// A few bytes of a file that a disk writes together: at any moment they are the old ones or the
+/// new ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeSample {
     pub offset: u64,
@@ -212,7 +217,8 @@ impl RecordHeader {
     }
 }
 
-/// The beginning of an extent's or a redo record's payload: layer and array, or a zero and the file; and the offset.
+/// The beginning of an extent's or a redo record's payload: layer and array, or a zero and the
+/// file; and the offset.
 pub(super) fn before_bytes(layer: u64, index: u32, offset: u64) -> [u8; BEFORE_BYTES] {
     let mut bytes = [0; BEFORE_BYTES];
     bytes[..8].copy_from_slice(&layer.to_le_bytes());

@@ -1,8 +1,9 @@
 //! Appends to a log, and syncs it.
 //!
-//! Sequence numbers are never given twice, not even for a record that could not be written. An fsync should write nothing but the
-//! bytes of its records: so the file is filled with zeros ahead, by more each time, and its length and blocks
-//! are there when records come. Zeros are written, not allocated: the first write to an allocated range changes metadata.
+//! Sequence numbers are never given twice, not even for a record that could not be written. An
+//! fsync should write nothing but the bytes of its records: so the file is filled with zeros ahead,
+//! by more each time, and its length and blocks are there when records come. Zeros are written, not
+//! allocated: the first write to an allocated range changes metadata.
 
 mod anew;
 mod file;
@@ -73,8 +74,8 @@ pub(in crate::stage) fn with_buffer<T>(bytes: usize, with: impl FnOnce(&mut [u8]
 }
 
 impl LogWriter {
-    /// Makes the log of a container, under the first of its names that can be had: what has one already is somebody's, or was
-    /// not recovered, and stays.
+    /// Makes the log of a container, under the first of its names that can be had: what has one
+    /// already is somebody's, or was not recovered, and stays.
     pub(in crate::stage) fn create(
         (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         base: &Base,
@@ -139,7 +140,8 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// A record that was torn, and is overwritten in part by the next one, could be whole again: so none is left behind the end.
+    /// A record that was torn, and is overwritten in part by the next one, could be whole again: so
+    /// none is left behind the end.
     fn clear_rest(&self, spot: &LogSpot) -> Result<()> {
         let (log, mut at, mut cleared) = (self.bytes(), self.end, false);
         with_buffer(0, |buffer| {
@@ -253,7 +255,8 @@ impl LogWriter {
         })
     }
 
-    /// Appends an extent whose bytes `fill` gives, as many as there is room for; says where they are, and how many.
+    /// Appends an extent whose bytes `fill` gives, as many as there is room for; says where they
+    /// are, and how many.
     pub(in crate::stage) fn put_extent(
         &mut self,
         layer: u64,
@@ -360,16 +363,16 @@ impl LogWriter {
         }
     }
 
-    /// Says in the log what has reached the disk, so that damage to it is not taken for a torn end. That this reaches the disk
-    /// itself is left to the system.
+    /// Says in the log what has reached the disk, so that damage to it is not taken for a torn end.
+    /// That this reaches the disk itself is left to the system.
     fn tell_synced(&mut self) {
         if self.end == self.synced && self.put(&Record::Synced).is_ok() {
             self.told = self.end;
         }
     }
 
-    /// Zeros behind the end, if the file has grown anyway since it was last synced. That there is no space for them is no
-    /// reason to fail.
+    /// Zeros behind the end, if the file has grown anyway since it was last synced. That there is
+    /// no space for them is no reason to fail.
     fn make_room(&mut self) {
         if self.end < self.room {
             return;
@@ -385,7 +388,8 @@ impl LogWriter {
         self.step = (self.step * 4).min(MOST_ROOM);
     }
 
-    /// The system forgets that pages are dirty that it could not write, so they are made dirty again.
+    /// The system forgets that pages are dirty that it could not write, so they are made dirty
+    /// again.
     fn write_again(&mut self) -> Result<()> {
         let mut at = self.synced;
         let log = self.bytes();

@@ -1,4 +1,5 @@
-//! Whatever call of the disk fails, what was acknowledged by a sync is not lost, and the stage goes on.
+//! Whatever call of the disk fails, what was acknowledged by a sync is not lost, and the stage goes
+//! on.
 
 use std::sync::Arc;
 

@@ -46,7 +46,8 @@ impl Container {
     }
 }
 
-/// A truncation and what was written before and after it lie in records of their own, so there are states between syncs.
+/// A truncation and what was written before and after it lie in records of their own, so there are
+/// states between syncs.
 fn is_one_of(shown: &[u8], states: &[Vec<u8>]) -> bool {
     let last_two = &states[4];
     states.iter().any(|state| state == shown)
@@ -119,7 +120,8 @@ fn without_the_last_record_the_last_sync_may_be_a_torn_end() {
 #[test]
 fn who_goes_on_behind_a_torn_end_is_not_mixed_with_what_lay_there() {
     let (container, log, states) = logged();
-    // Extents of 60 bytes, each synced. The last one but one is torn, so the last one lies behind as it was.
+    // Extents of 60 bytes, each synced. The last one but one is torn, so the last one lies behind
+    // as it was.
     let record = 32 + 24 + 64 + SYNCED;
     let mut torn = log.clone();
     let at = log.len() - 128 - 2 * record + 60;
@@ -192,7 +194,8 @@ fn a_log_is_believed_only_from_the_owner_alone() {
     );
 }
 
-/// As the release before this one has written it (version 2): some bytes, a length, and bytes behind the end.
+/// As the release before this one has written it (version 2): some bytes, a length, and bytes
+/// behind the end.
 const OLD_LOG: &str = "7aa501001e000000ad758d25e2e4d1e23a94a2b7b9ef403f0000000000000000\
     0205632e626c700673616d706c650100040a0602026130f403026131ac020000\
     7aa50400040000005005e7afcfc82d643b94a2b7b9ef403f0000000000000000\

@@ -1,8 +1,9 @@
 //! Names that are moved and removed through the mount, in the table of inodes.
 //!
-//! What others do with names is found out at the next look-up; what we do is known, and the table follows at once: an
-//! inode whose name has gone is found by its handles alone, and what is below a directory that was moved has moved with
-//! it. Assumes that the change has been made in the source. Used by `writing`.
+//! What others do with names is found out at the next look-up; what we do is known, and the table
+//! follows at once: an inode whose name has gone is found by its handles alone, and what is below a
+//! directory that was moved has moved with it. Assumes that the change has been made in the source.
+//! Used by `writing`.
 
 use std::sync::Arc;
 
@@ -23,8 +24,9 @@ impl Inodes {
         Some((id, table.get(id)?.node()))
     }
 
-    /// A name has gone. Returns the node that it led to. A file that has others is not gone with the last one that is known
-    /// here, for these are not all: it is to be looked up by one of them.
+    /// A name has gone. Returns the node that it led to. A file that has others is not gone with
+    /// the last one that is known here, for these are not all: it is to be looked up by one of
+    /// them.
     pub(in crate::tree) fn unlinked(&self, link: &Dirent, stat: &Stat) -> Option<Arc<Node>> {
         let mut table = self.lock();
         let id = table.known(link, stat)?;
@@ -38,7 +40,8 @@ impl Inodes {
         Some(inode.node())
     }
 
-    /// What an inode was like whose last name has been removed: somebody may still stand in that directory.
+    /// What an inode was like whose last name has been removed: somebody may still stand in that
+    /// directory.
     pub(in crate::tree) fn removed(&self, inode: InodeId) -> Option<Stat> {
         let table = self.lock();
         table.get(inode)?.removed().cloned()

@@ -1,9 +1,10 @@
 //! The table of inodes: compact, because the kernel decides how many there are.
 //!
-//! An inode that stands for an entry of a container takes at most 150 bytes here, its share of both tables included; one of a
-//! file 300 with what is known of the file. So a node is two words, names are kept without a list as long as there is one, and a key is made
-//! of what an inode has, not kept beside it. Assumes that a key does not change while it can be found: [`InodeTable::drop_key`]
-//! comes first. Used by [`super`] and `links`.
+//! An inode that stands for an entry of a container takes at most 150 bytes here, its share of both
+//! tables included; one of a file 300 with what is known of the file. So a node is two words, names
+//! are kept without a list as long as there is one, and a key is made of what an inode has, not
+//! kept beside it. Assumes that a key does not change while it can be found:
+//! [`InodeTable::drop_key`] comes first. Used by [`super`] and `links`.
 
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
@@ -33,11 +34,11 @@ pub(in crate::tree) struct NameIn<'a> {
 /// What makes two look-ups find the same inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::tree) enum InodeKey<'a> {
-    /// A file of the source, whatever its name. Through another mount it is another one: the kernel lets a directory be in
-    /// one place only.
+    /// A file of the source, whatever its name. Through another mount it is another one: the kernel
+    /// lets a directory be in one place only.
     Stored(FileId, MountId, FileKind),
-    /// Whichever container has this name, as long as it is a file or a directory: a container is a directory
-    /// in the mount, so that of a file with two names is two.
+    /// Whichever container has this name, as long as it is a file or a directory: a container is a
+    /// directory in the mount, so that of a file with two names is two.
     Container(NameIn<'a>, FileKind),
     /// What could not be looked at when it was listed.
     Unseen(NameIn<'a>, FileKind),
@@ -71,8 +72,8 @@ struct RestOfInode {
 /// Of a file with more names those count that were looked up last.
 const MOST_LINKS: usize = 16;
 
-/// Numbers of what has none in the source begin here: few file systems have so many files, and programs that know but 32
-/// bits of a number can still open arrays.
+/// Numbers of what has none in the source begin here: few file systems have so many files, and
+/// programs that know but 32 bits of a number can still open arrays.
 const FIRST_OWN: u64 = 1 << 31;
 
 pub(in crate::tree) struct InodeTable {
@@ -81,7 +82,8 @@ pub(in crate::tree) struct InodeTable {
     hasher: RandomState,
     /// The next number of what has none in the source.
     next: u64,
-    /// The file system of the source: files of others that are mounted in it could have the same numbers.
+    /// The file system of the source: files of others that are mounted in it could have the same
+    /// numbers.
     device: u64,
 }
 
@@ -200,7 +202,8 @@ impl Inode {
         }
     }
 
-    /// Where that lies of which something is looked for: files that are shown in a container lie in a directory beside it.
+    /// Where that lies of which something is looked for: files that are shown in a container lie in
+    /// a directory beside it.
     fn holds_at(&self, path: PathBuf) -> PathBuf {
         match self.node.container() {
             Some(container) if container.new.is_new() => drafts_path(&path),

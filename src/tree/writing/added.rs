@@ -1,8 +1,9 @@
 //! Files in the directory of a container that are no part of it.
 //!
-//! In a container that is a directory they lie where they are shown. Beside one that is a file they lie in a hidden
-//! directory, made when something is put into it and removed when nothing is left; it goes where the container goes
-//! through the mount. Used by [`super`]; what reads them is `tree::arrival`.
+//! In a container that is a directory they lie where they are shown. Beside one that is a file they
+//! lie in a hidden directory, made when something is put into it and removed when nothing is left;
+//! it goes where the container goes through the mount. Used by [`super`]; what reads them is
+//! `tree::arrival`.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -33,7 +34,8 @@ impl Tree {
         })
     }
 
-    /// The same of a container that is a file, made if there is none yet, so that it can get a file of this name.
+    /// The same of a container that is a file, made if there is none yet, so that it can get a file
+    /// of this name.
     pub(super) fn added_made(
         &self,
         inode: InodeId,
@@ -84,8 +86,8 @@ impl Tree {
         }
     }
 
-    /// Something has gone from a directory: if it was the last added file of a container, their directory goes as well. Who
-    /// is about to put something into it tries again, as after a move.
+    /// Something has gone from a directory: if it was the last added file of a container, their
+    /// directory goes as well. Who is about to put something into it tries again, as after a move.
     pub(super) fn tidy_added(&self, inode: InodeId) {
         let Ok(node) = self.inodes.get(inode) else {
             return;
@@ -141,8 +143,8 @@ impl Tree {
         }
     }
 
-    /// Another owner of a container is that of the directory of its added files, which would else not be believed.
-    /// `added`: as it was found before.
+    /// Another owner of a container is that of the directory of its added files, which would else
+    /// not be believed. `added`: as it was found before.
     pub(super) fn give_added(
         &self,
         added: Option<(PathBuf, FileId)>,

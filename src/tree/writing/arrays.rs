@@ -32,8 +32,8 @@ impl Tree {
         })
     }
 
-    /// Changes the length of an array. By its name alone it is committed at once, unless somebody has it
-    /// open for writing, who is about to write.
+    /// Changes the length of an array. By its name alone it is committed at once, unless somebody
+    /// has it open for writing, who is about to write.
     pub(super) fn set_array_len(
         &self,
         inode: InodeId,
@@ -67,7 +67,8 @@ impl Tree {
         }
     }
 
-    /// What is made under the name of an array that was removed is the array's new content. None if there is no such array.
+    /// What is made under the name of an array that was removed is the array's new content. None if
+    /// there is no such array.
     pub(super) fn create_removed(
         &self,
         (parent, container): (InodeId, &LiveContainer),

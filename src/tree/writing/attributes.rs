@@ -76,7 +76,8 @@ impl Tree {
         }
     }
 
-    /// Who may write the container is not said by what shows no `w` whatever its mode: that stays as it is.
+    /// Who may write the container is not said by what shows no `w` whatever its mode: that stays
+    /// as it is.
     fn of_entry(
         &self,
         version: &Arc<ContainerVersion>,
@@ -116,8 +117,8 @@ impl Tree {
         })
     }
 
-    /// Runs `with` on what an inode stands for: by one of its names, or by a handle if it has none any more. `now` says
-    /// what it is like.
+    /// Runs `with` on what an inode stands for: by one of its names, or by a handle if it has none
+    /// any more. `now` says what it is like.
     pub(super) fn with_target<T>(
         &self,
         inode: InodeId,
@@ -141,8 +142,9 @@ impl Tree {
         }
     }
 
-    /// Of all files of a container: who may read it, reads all of it. `is_directory`: of its directory, not of something in it. Other times make a new version.
-    /// The kernel has looked at the owner that is shown, which is one of several.
+    /// Of all files of a container: who may read it, reads all of it. `is_directory`: of its
+    /// directory, not of something in it. Other times make a new version. The kernel has looked at
+    /// the owner that is shown, which is one of several.
     fn set_container_attributes(
         &self,
         inode: InodeId,

@@ -1,4 +1,5 @@
-//! Bytes of ordinary files: opening for writing, writing, lengths, ranges, syncing. Those of arrays are in [`super::arrays`].
+//! Bytes of ordinary files: opening for writing, writing, lengths, ranges, syncing. Those of arrays
+//! are in [`super::arrays`].
 //!
 //! Used by [`super`].
 
@@ -56,8 +57,8 @@ impl Tree {
         })
     }
 
-    /// Makes a change of ours to a file. What somebody else did to it before costs the kernel's pages; not before this
-    /// request is answered, which holds some of them.
+    /// Makes a change of ours to a file. What somebody else did to it before costs the kernel's
+    /// pages; not before this request is answered, which holds some of them.
     fn change<T>(
         &self,
         inode: InodeId,
@@ -90,7 +91,8 @@ impl Tree {
         self.change(inode, of, file, || file.put(offset, bytes, how, caller))
     }
 
-    /// Whether the source has taken bits of the mode away with what was written, of which the kernel was told before.
+    /// Whether the source has taken bits of the mode away with what was written, of which the
+    /// kernel was told before.
     pub fn has_lost_bits(&self, handle: HandleId) -> bool {
         let Ok(open) = self.open_files.get(handle) else {
             return false;
@@ -147,7 +149,8 @@ impl Tree {
         self.change(inode, of, file, || file.allocate(what, caller))
     }
 
-    /// Copies a range of one open file to another, as far as the source can; arrays are copied by reading and writing.
+    /// Copies a range of one open file to another, as far as the source can; arrays are copied by
+    /// reading and writing.
     pub fn copy_range(
         &self,
         from: (HandleId, u64),
@@ -165,8 +168,8 @@ impl Tree {
         self.change(to.0, of, file, || file.copy(source, range, to.2, caller))
     }
 
-    /// The next data or hole of an open file. An array has none but its end, nor has a file that is open for writing:
-    /// the kernel may hold bytes of a mapping that nobody has been told of.
+    /// The next data or hole of an open file. An array has none but its end, nor has a file that is
+    /// open for writing: the kernel may hold bytes of a mapping that nobody has been told of.
     pub fn seek(&self, inode: InodeId, handle: HandleId, offset: u64, hole: Hole) -> Result<u64> {
         let open = self.open_files.get(handle)?;
         let all = self.open_files.of_inode(inode);
@@ -187,8 +190,8 @@ impl Tree {
         }
     }
 
-    /// Returns when what was written to a file has reached the disk. `data`: without what is not needed to find it.
-    /// Who only reads may ask for that as well.
+    /// Returns when what was written to a file has reached the disk. `data`: without what is not
+    /// needed to find it. Who only reads may ask for that as well.
     pub fn sync(&self, inode: InodeId, handle: HandleId, data: bool) -> Result<()> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
@@ -231,7 +234,8 @@ impl Tree {
                 let (path, id) = (&*directory.path, directory.id);
                 disk.sync(Target::Named { path, id }, data)
             }
-            // Entries of a container are never dirty, whatever lies above them, and a directory that was removed has none.
+            // Entries of a container are never dirty, whatever lies above them, and a directory
+            // that was removed has none.
             Err(Error::ReadOnly | Error::NotFound) => Ok(()),
             Err(e) => Err(e),
         }

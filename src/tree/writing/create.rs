@@ -63,7 +63,8 @@ impl Tree {
         std::iter::once(inode).chain(self.inodes.above(inode))
     }
 
-    /// Somebody has changed this, or had it open: if it is, or lies in, a new container, that has been used until now.
+    /// Somebody has changed this, or had it open: if it is, or lies in, a new container, that has
+    /// been used until now.
     pub(in crate::tree) fn note_use(&self, inode: InodeId) {
         if !self.live.new.is_empty() {
             let all = self.with_above(inode);
@@ -79,14 +80,16 @@ impl Tree {
         }
     }
 
-    /// Keeps drafts what they are for a moment, if this is one of them or their container. For others nobody has to wait.
+    /// Keeps drafts what they are for a moment, if this is one of them or their container. For
+    /// others nobody has to wait.
     pub(super) fn share_new(&self, inode: InodeId) -> Option<RwLockReadGuard<'_, ()>> {
         let is_new = |inode: InodeId| self.live.new.has(inode.into());
         let in_new = !self.live.new.is_empty() && self.with_above(inode).any(is_new);
         in_new.then(|| self.live.new.shared())
     }
 
-    /// Whether a directory is, or lies in, that of a container, new or not: what is made there is no container.
+    /// Whether a directory is, or lies in, that of a container, new or not: what is made there is
+    /// no container.
     pub(super) fn is_below_container(&self, directory: InodeId) -> bool {
         let node = |inode| self.inodes.get(inode).ok();
         let is_container = |inode| node(inode).is_some_and(|node| node.container().is_some());
@@ -99,7 +102,8 @@ impl Tree {
         !self.live.new.is_empty() && self.inodes.get(directory).is_ok_and(|node| is_new(&node))
     }
 
-    /// A file is closed after it was written. If it is to describe a new container, it must be understood.
+    /// A file is closed after it was written. If it is to describe a new container, it must be
+    /// understood.
     pub(super) fn check_description(&self, handle: HandleId) -> Result<()> {
         if self.live.new.is_empty() {
             return Ok(());

@@ -1,8 +1,9 @@
 //! The tree, changed: ordinary files and directories of the source, and arrays of containers.
 //!
-//! Every operation finds the place where an inode is now, has the disk change it, and lets the table of inodes follow.
-//! What is written to arrays is staged, and committed later; a container is renamed or removed as the file
-//! or directory that it is. Assumes that the kernel has let the caller in. Used by `kernel::adapter`.
+//! Every operation finds the place where an inode is now, has the disk change it, and lets the
+//! table of inodes follow. What is written to arrays is staged, and committed later; a container is
+//! renamed or removed as the file or directory that it is. Assumes that the kernel has let the
+//! caller in. Used by `kernel::adapter`.
 
 mod added;
 mod arrays;
@@ -33,8 +34,8 @@ use crate::live::{refused, refused_saying};
 use crate::source::FileKind;
 
 impl Tree {
-    /// The directory of the source that an inode is. Of a container that is new it is the directory of its drafts; of another
-    /// one that of what lies beside its arrays. NotFound if it has none.
+    /// The directory of the source that an inode is. Of a container that is new it is the directory
+    /// of its drafts; of another one that of what lies beside its arrays. NotFound if it has none.
     fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
         match &*self.inodes.get(inode)? {
             Node::Directory(at) => Ok(SourceDirectory::new(self.inodes.path(inode)?, at.id)),

@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind, Stat};
 
 impl Tree {
-    /// Makes a regular file and opens it. If it is there, that is an error if it must not be (`exclusive`); else the
-    /// kernel looks again, and opens it as any other.
+    /// Makes a regular file and opens it. If it is there, that is an error if it must not be
+    /// (`exclusive`); else the kernel looks again, and opens it as any other.
     pub fn create(
         &self,
         parent: InodeId,
@@ -43,7 +43,8 @@ impl Tree {
             true => self.changed(&directory.join(name)),
             false => e,
         })?;
-        // Its name is known, wherever the directory has been moved to since: it was made in that very one.
+        // Its name is known, wherever the directory has been moved to since: it was made in that
+        // very one.
         let (identity, stat) = (
             file.source().identity(),
             self.store.stat_made(file.source())?,
@@ -174,8 +175,8 @@ impl Tree {
         Ok(())
     }
 
-    /// What the kernel has looked up under a name, and let the caller change. If the name leads to something else by now,
-    /// the kernel is to look again, and to ask who may change that.
+    /// What the kernel has looked up under a name, and let the caller change. If the name leads to
+    /// something else by now, the kernel is to look again, and to ask who may change that.
     pub(super) fn as_looked_up(&self, link: &Dirent, stat: &Stat) -> Result<(InodeId, Arc<Node>)> {
         let known = self.inodes.named(link, stat);
         known.ok_or_else(|| {
@@ -207,8 +208,8 @@ impl Tree {
         Ok((self.source_attr(inode, &node, stat), node))
     }
 
-    /// Wherever its directory has been moved to since: what has been made is not made again. `id`: which file it must be;
-    /// somebody else may have been there.
+    /// Wherever its directory has been moved to since: what has been made is not made again. `id`:
+    /// which file it must be; somebody else may have been there.
     fn look_at_made(&self, parent: InodeId, name: &OsStr, id: Option<FileId>) -> Result<Stat> {
         self.retry(|| {
             let path = self.directory(parent)?.join(name);

@@ -1,10 +1,12 @@
-//! Directories that turn out to be containers while they are filled, and new containers that turn out to be stored ones.
+//! Directories that turn out to be containers while they are filled, and new containers that turn
+//! out to be stored ones.
 //!
-//! `tar x` and `cp -r` make a directory by whatever name and write files into it: arrays as they are shown, or a container's files
-//! as they are stored. A directory with the file by which a container is recognised (`version`) that gets an array as it is shown
-//! becomes a new container: it is hidden as the directory of its drafts, and an empty container takes its place. A new container
-//! into which a stored file is written becomes the directory of what was put into it. Either way what lies in it keeps its inodes. Used by [`super::content`] when a file is
-//! closed.
+//! `tar x` and `cp -r` make a directory by whatever name and write files into it: arrays as they
+//! are shown, or a container's files as they are stored. A directory with the file by which a
+//! container is recognised (`version`) that gets an array as it is shown becomes a new container:
+//! it is hidden as the directory of its drafts, and an empty container takes its place. A new
+//! container into which a stored file is written becomes the directory of what was put into it.
+//! Either way what lies in it keeps its inodes. Used by [`super::content`] when a file is closed.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -29,8 +31,9 @@ use crate::stage::drafts_name;
 const HEAD: usize = 16;
 
 impl Tree {
-    /// A file is there that was written. If it makes its directory a container, that is a new one from now on; and if it is one of a
-    /// container as it is stored, a new one is the directory of such files.
+    /// A file is there that was written. If it makes its directory a container, that is a new one
+    /// from now on; and if it is one of a container as it is stored, a new one is the directory of
+    /// such files.
     fn promote_or_demote(&self, parent: InodeId, name: &OsStr) -> Result<()> {
         if parent == InodeId::ROOT || !is_of_some_container(name) {
             return Ok(());
@@ -170,7 +173,8 @@ impl Tree {
     }
 }
 
-/// Whether a container of a kind that can be made, and is a directory, can have a file of this name.
+/// Whether a container of a kind that can be made, and is a directory, can have a file of this
+/// name.
 fn is_of_some_container(name: &OsStr) -> bool {
     let mut creations = FORMATS.iter().filter_map(|format| format.creation());
     creations.any(|creation| {

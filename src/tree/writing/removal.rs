@@ -1,4 +1,5 @@
-//! Removing containers: entry by entry, as `rm -r` does it, and then the directory, which is the container.
+//! Removing containers: entry by entry, as `rm -r` does it, and then the directory, which is the
+//! container.
 //!
 //! Used by [`super::names`].
 
@@ -24,8 +25,8 @@ use crate::source::{FileKind, Stat};
 pub const COMES_BACK: &str = "is there again: an array is only removed with its container (rm -r)";
 
 impl Tree {
-    /// Hides an entry of a container until the container itself is removed. False if the name is none of a container's own:
-    /// what lies beside its arrays is removed as any other file.
+    /// Hides an entry of a container until the container itself is removed. False if the name is
+    /// none of a container's own: what lies beside its arrays is removed as any other file.
     pub(super) fn removes_entry(
         &self,
         parent: InodeId,
@@ -64,7 +65,8 @@ impl Tree {
         Ok(true)
     }
 
-    /// What is removed of a container is known as long as the mount lives, whatever the kernel forgets.
+    /// What is removed of a container is known as long as the mount lives, whatever the kernel
+    /// forgets.
     fn remember_half_removed(&self, version: &Arc<ContainerVersion>) {
         let added = self.half_removed.insert(version.container.into(), version);
         if added {
@@ -72,7 +74,8 @@ impl Tree {
         }
     }
 
-    /// Arrays that were removed, each by itself, of containers that are still there: they come back when the mount ends.
+    /// Arrays that were removed, each by itself, of containers that are still there: they come back
+    /// when the mount ends.
     pub fn half_removed(&self) -> Vec<PathBuf> {
         let mut arrays = Vec::new();
         for (inode, version) in self.half_removed.all() {
@@ -151,7 +154,8 @@ impl Tree {
         disk.remove_directory(place)
     }
 
-    /// What is left in the directory of a container: its own files. None if there is something else.
+    /// What is left in the directory of a container: its own files. None if there is something
+    /// else.
     fn files_not_shown(
         &self,
         path: &std::path::Path,

@@ -61,7 +61,8 @@ impl Tree {
             return Ok(());
         }
         let mut emptied = Emptied::new(self);
-        // What lies below is not to be looked for meanwhile; paths above may have changed until nobody else moves.
+        // What lies below is not to be looked for meanwhile; paths above may have changed until
+        // nobody else moves.
         let begun = self.begin_move(&moved, to, &mut emptied)?;
         moved.directory = self.directory(from.0)?;
         let link = Dirent::new(to.0, to.1);
@@ -117,7 +118,8 @@ impl Tree {
         self.names_changed(to.0);
         begun.moving.made();
         drop(begun);
-        // What is staged of it goes when nobody waits for the move any more: somebody may be writing its log.
+        // What is staged of it goes when nobody waits for the move any more: somebody may be
+        // writing its log.
         if let Some(replaced) = &container
             && let Some(container) = replaced.node.container()
         {
@@ -167,7 +169,8 @@ impl Tree {
         }
     }
 
-    /// Has the added files of containers follow these to the names that they are about to get. Says where to.
+    /// Has the added files of containers follow these to the names that they are about to get. Says
+    /// where to.
     fn announce_followers(
         &self,
         moved: &Side,
@@ -203,8 +206,8 @@ impl Tree {
         }
     }
 
-    /// Renames from or to an entry of a container: a file takes the place of an array, and an array cannot be moved. False if
-    /// both names are those of files of the source.
+    /// Renames from or to an entry of a container: a file takes the place of an array, and an array
+    /// cannot be moved. False if both names are those of files of the source.
     fn renames_entry(
         &self,
         from: (InodeId, &OsStr),
@@ -244,7 +247,8 @@ impl Tree {
         }
     }
 
-    /// What is, or was before it was removed, the entry of this name in the directory of a container; and whether it is shown.
+    /// What is, or was before it was removed, the entry of this name in the directory of a
+    /// container; and whether it is shown.
     fn entry_of(
         &self,
         (inode, container): (InodeId, &LiveContainer),
@@ -318,8 +322,8 @@ impl Tree {
         Ok(found)
     }
 
-    /// Begins to move when the containers are new no more and nothing is staged of them: drafts and a log would be left behind
-    /// under the old name.
+    /// Begins to move when the containers are new no more and nothing is staged of them: drafts and
+    /// a log would be left behind under the old name.
     fn begin_move(
         &self,
         moved: &Side,
@@ -363,7 +367,8 @@ impl Tree {
         Err(refused("rename", &path, libc::EBUSY))
     }
 
-    /// A new container takes the place of another, or another its place, when it is packed, or as the empty one that it is.
+    /// A new container takes the place of another, or another its place, when it is packed, or as
+    /// the empty one that it is.
     fn pack_to_move(
         &self,
         (inode, container): (InodeId, &LiveContainer),
@@ -405,7 +410,8 @@ impl Tree {
         Ok(empty)
     }
 
-    /// What an entry is may go by its name: if it is something else now, the kernel is to look the name up afresh.
+    /// What an entry is may go by its name: if it is something else now, the kernel is to look the
+    /// name up afresh.
     fn look_again(&self, link: &Dirent, stat: &Stat) {
         let Some((inode, node)) = self.inodes.named(link, stat) else {
             return;

@@ -1,8 +1,9 @@
-//! Renaming of new containers: the container in the source and the directory of its drafts have two names, and both change.
+//! Renaming of new containers: the container in the source and the directory of its drafts have two
+//! names, and both change.
 //!
-//! At every instant what was put into it is found under one of the two names: an empty container is made under the new name, the
-//! drafts go there, and the old one, which is as empty as it was made, is removed. A crash in between leaves an empty container
-//! too many. Used by [`super::rename`].
+//! At every instant what was put into it is found under one of the two names: an empty container is
+//! made under the new name, the drafts go there, and the old one, which is as empty as it was made,
+//! is removed. A crash in between leaves an empty container too many. Used by [`super::rename`].
 
 use std::ffi::OsStr;
 
@@ -20,8 +21,8 @@ use crate::live::LiveContainer;
 use crate::source::Stat;
 use crate::stage::drafts_name;
 
-/// Containers that were new and empty, and are so again when this is dropped: meanwhile they are moved, or replaced, as the empty
-/// containers that they are.
+/// Containers that were new and empty, and are so again when this is dropped: meanwhile they are
+/// moved, or replaced, as the empty containers that they are.
 pub(super) struct Emptied<'a> {
     tree: &'a Tree,
     containers: Vec<InodeId>,

@@ -1,5 +1,6 @@
-//! What a container is renamed over, and what takes a container's place: in the source a file and a directory, or two
-//! directories that are not empty, which no rename replaces. They change places, and the one that was replaced goes.
+//! What a container is renamed over, and what takes a container's place: in the source a file and a
+//! directory, or two directories that are not empty, which no rename replaces. They change places,
+//! and the one that was replaced goes.
 //!
 //! Used by [`super::rename`].
 
@@ -19,8 +20,8 @@ use crate::source::{FileKind, Stat};
 use crate::stage::new_name;
 
 impl Tree {
-    /// A container that is a file takes the place of an empty directory, or a directory that of such a container: they
-    /// change places, and then the one that was replaced goes.
+    /// A container that is a file takes the place of an empty directory, or a directory that of
+    /// such a container: they change places, and then the one that was replaced goes.
     pub(super) fn replace_other_kind(
         &self,
         moved: &Side,
@@ -40,7 +41,8 @@ impl Tree {
         let path = directory.join(name);
         let is_full = match replaced.kind {
             FileKind::Directory => !self.is_empty(&path)?,
-            // A container takes the place of a container; for a directory it is one that is not empty.
+            // A container takes the place of a container; for a directory it is one that is not
+            // empty.
             _ => !is_container,
         };
         if is_full {
@@ -57,8 +59,8 @@ impl Tree {
         removed
     }
 
-    /// A container that is a directory takes the place of another: they change places, and then the other one goes. If there
-    /// is more in it than its own files, that is more than is replaced.
+    /// A container that is a directory takes the place of another: they change places, and then the
+    /// other one goes. If there is more in it than its own files, that is more than is replaced.
     pub(super) fn replace_directory(
         &self,
         moved: &Side,

@@ -1,7 +1,8 @@
 //! What commands ask of the daemon: to commit, to throw away, to look again.
 //!
-//! They set a reserved attribute on what lies at the path that they were given, so the kernel lets those ask who may write
-//! there, and no path has to be told. What stays staged afterwards, and why, is in the status. Used by `attributes`.
+//! They set a reserved attribute on what lies at the path that they were given, so the kernel lets
+//! those ask who may write there, and no path has to be told. What stays staged afterwards, and
+//! why, is in the status. Used by `attributes`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ impl Tree {
         all.iter().any(|own| own.starts_with(path))
     }
 
-    /// Commits everything that is staged at or below an inode, and sees to it that the rest is safe.
+    /// Commits everything that is staged at or below an inode, and sees to it that the rest is
+    /// safe.
     fn commit_below(&self, inode: InodeId) -> Result<()> {
         let path = self.path_asked_of(inode)?;
         for (new, _) in self.live.new.all() {
@@ -121,7 +123,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Also files that the kernel does not know any more. Those that are being written stay ordinary.
+    /// Also files that the kernel does not know any more. Those that are being written stay
+    /// ordinary.
     fn forget_ours_below(&self, path: &Path) -> Result<()> {
         if self.written_here.is_empty() {
             return Ok(());

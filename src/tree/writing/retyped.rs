@@ -1,8 +1,8 @@
 //! The type of an array, set by its attributes `user.arrayfs.dtype` and `.shape`.
 //!
-//! Of a file in a new container they are attributes of that file, and say what its bytes are when it is packed. Of an array of a
-//! container they are a commit that changes what the container says, and no byte of the array. Used by [`super::attributes`] and
-//! [`super::pack`].
+//! Of a file in a new container they are attributes of that file, and say what its bytes are when
+//! it is packed. Of an array of a container they are a commit that changes what the container says,
+//! and no byte of the array. Used by [`super::attributes`] and [`super::pack`].
 
 use super::super::node::Node;
 use super::super::{InodeId, Tree};

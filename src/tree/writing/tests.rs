@@ -1,4 +1,5 @@
-//! Changes of a tree without a kernel: on a disk that fails at its n-th call, and on one that writes down what is done.
+//! Changes of a tree without a kernel: on a disk that fails at its n-th call, and on one that
+//! writes down what is done.
 
 mod added;
 mod calls;

@@ -56,7 +56,8 @@ impl<'a> Assembler<'a> {
         self.at
     }
 
-    /// The same, of a chunk that takes all of the room: what is left over becomes zeros that belong to it.
+    /// The same, of a chunk that takes all of the room: what is left over becomes zeros that belong
+    /// to it.
     pub(super) fn finish_filling(self) {
         let header = self.plan.header(self.out.len() as u32, false);
         self.out[..ChunkHeader::LEN].copy_from_slice(&header);

@@ -1,12 +1,13 @@
 //! Byte and bit shuffle with AVX2, for whole groups of 32 elements or 32 bytes of a row.
 //!
-//! Used by [`super::shuffle`] and [`super::bitshuffle`], which finish what is left over and are all there is on
-//! other machines. AVX2 is looked for at run time; without it nothing is done here.
+//! Used by [`super::shuffle`] and [`super::bitshuffle`], which finish what is left over and are all
+//! there is on other machines. AVX2 is looked for at run time; without it nothing is done here.
 //!
-//! The decoder interleaves `K` registers by a perfect shuffle, log2 `K` times. One such shuffle rotates the bits
-//! of a byte's number, of which a lane has 4 and the registers have log2 `K`; so four more bring everything back,
-//! and four are the way from elements to planes, whatever `K` is. Elements 0..16 go through the low lanes, 16..32
-//! through the high ones. Widths between the powers of two are spread to the next one first.
+//! The decoder interleaves `K` registers by a perfect shuffle, log2 `K` times. One such shuffle
+//! rotates the bits of a byte's number, of which a lane has 4 and the registers have log2 `K`; so
+//! four more bring everything back, and four are the way from elements to planes, whatever `K` is.
+//! Elements 0..16 go through the low lanes, 16..32 through the high ones. Widths between the powers
+//! of two are spread to the next one first.
 
 use std::arch::x86_64::*;
 
@@ -38,7 +39,8 @@ pub(super) fn shuffle(elements: &[u8], width: usize, planes: &mut [u8], stride: 
     }
 }
 
-/// Turns a plane into bytes of eight rows as far as whole groups go; says how many of its bytes are done.
+/// Turns a plane into bytes of eight rows as far as whole groups go; says how many of its bytes are
+/// done.
 ///
 /// `rows` are eight equally long rows, one after another, written from their byte `start` on.
 pub(super) fn bitshuffle(plane: &[u8], rows: &mut [u8], start: usize) -> usize {
@@ -53,7 +55,8 @@ pub(super) fn bitshuffle(plane: &[u8], rows: &mut [u8], start: usize) -> usize {
 /// Up to 16 bytes, spread to `K`; `EXACT` says that there is nothing to spread.
 ///
 /// # Safety
-/// `width` must be 2 to `K` and divide the length of `elements`; plane `j` has place at `j * stride`.
+/// `width` must be 2 to `K` and divide the length of `elements`; plane `j` has place at `j *
+/// stride`.
 #[target_feature(enable = "avx2")]
 unsafe fn narrow<const K: usize, const EXACT: bool>(
     elements: &[u8],
@@ -90,7 +93,8 @@ unsafe fn narrow<const K: usize, const EXACT: bool>(
 /// More than 16 bytes, taken 16 at a time; the last 16 may overlap others.
 ///
 /// # Safety
-/// `width` must be at least 16 and divide the length of `elements`; plane `j` has place at `j * stride`.
+/// `width` must be at least 16 and divide the length of `elements`; plane `j` has place at `j *
+/// stride`.
 #[target_feature(enable = "avx2")]
 unsafe fn wide(elements: &[u8], width: usize, planes: &mut [u8], stride: usize) -> usize {
     let count = elements.len() / width;

@@ -1,8 +1,8 @@
 //! Bit shuffle: elements to bit planes, the way back of [`super::super::bitshuffle`].
 //!
-//! A tile of elements is separated into byte planes, small enough for the first-level cache, and each piece of a
-//! plane into its eight rows of bits. The eight rows of a byte lie one behind the other, `stride` bytes before
-//! those of the next.
+//! A tile of elements is separated into byte planes, small enough for the first-level cache, and
+//! each piece of a plane into its eight rows of bits. The eight rows of a byte lie one behind the
+//! other, `stride` bytes before those of the next.
 //!
 //! Source: Bloscpack/C-Blosc format, section 8.
 
@@ -13,8 +13,8 @@ use crate::codec::blosc::bitshuffle::{TILE, transpose_square};
 
 /// Writes bit `k` of byte `j` of every element into row `k` of those that begin at `j * stride`.
 ///
-/// `elements` are as many whole elements of `width` bytes as a multiple of 8; `tile` is scratch of the
-/// size that the decoder takes.
+/// `elements` are as many whole elements of `width` bytes as a multiple of 8; `tile` is scratch of
+/// the size that the decoder takes.
 pub(super) fn bitshuffle(
     elements: &[u8],
     width: usize,

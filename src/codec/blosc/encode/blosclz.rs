@@ -1,7 +1,7 @@
 //! BloscLZ encoder, the counterpart of [`super::super::blosclz`], which describes the format.
 //!
-//! A greedy search: a table knows where each hash of four bytes was last seen. The longer nothing is found, the
-//! more bytes are skipped, so that noise costs little; at higher levels later.
+//! A greedy search: a table knows where each hash of four bytes was last seen. The longer nothing
+//! is found, the more bytes are skipped, so that noise costs little; at higher levels later.
 
 const MIN_MATCH: usize = 3;
 /// A match length field of this value goes on in the bytes that follow.
@@ -17,7 +17,8 @@ const MIN_NEAR: usize = 5;
 const MIN_FAR: usize = 8;
 /// Bytes that are looked up.
 const LOOKED_UP: usize = 4;
-/// So many bytes at the end are literals: a stream must not end with a match, and eight are read at a time.
+/// So many bytes at the end are literals: a stream must not end with a match, and eight are read at
+/// a time.
 const TAIL: usize = 12;
 /// A control byte stands for so many literals at most.
 const LONGEST_RUN: usize = 32;
@@ -66,7 +67,8 @@ impl SeenSequences {
     }
 }
 
-/// Short streams get a small table, which is cleared sooner; a large one is still in the second-level cache.
+/// Short streams get a small table, which is cleared sooner; a large one is still in the
+/// second-level cache.
 fn table_bits(len: usize) -> u32 {
     (usize::BITS - len.leading_zeros()).clamp(8, 14)
 }
@@ -157,7 +159,8 @@ impl StreamWriter<'_> {
             let run = (to - from).min(LONGEST_RUN);
             self.byte(run - 1)?;
             let place = self.out.get_mut(self.at..)?;
-            // A copy of fixed length is a few instructions; what is too much of it will be overwritten.
+            // A copy of fixed length is a few instructions; what is too much of it will be
+            // overwritten.
             match (place.first_chunk_mut(), plain[from..].first_chunk()) {
                 (Some(place), Some(bytes)) => *place = *bytes as [u8; LONGEST_RUN],
                 _ => place

@@ -1,8 +1,8 @@
 //! One stream made smaller, with the library contexts that are kept between streams.
 //!
-//! Levels mean what they mean to C-Blosc. The libraries' own memory is not the caller's: LZ4HC takes 256 KiB for
-//! a stream, libdeflate up to 9 MiB, zstd several times the block at high levels. So contexts of the highest
-//! levels, which are for rare chunks, are not kept.
+//! Levels mean what they mean to C-Blosc. The libraries' own memory is not the caller's: LZ4HC
+//! takes 256 KiB for a stream, libdeflate up to 9 MiB, zstd several times the block at high levels.
+//! So contexts of the highest levels, which are for rare chunks, are not kept.
 
 use libdeflater::{CompressionLvl, Compressor as Deflate};
 use lz4::block::{CompressionMode, compress_to_buffer as lz4_compress};
@@ -28,11 +28,11 @@ pub(super) struct Compressors {
 }
 
 impl Compressors {
-    /// Writes `plain` to the start of `out` as one stream of fewer bytes, and says how many; none if it does not
-    /// get smaller, or does not fit.
+    /// Writes `plain` to the start of `out` as one stream of fewer bytes, and says how many; none
+    /// if it does not get smaller, or does not fit.
     ///
-    /// `room` is scratch for what may not fit: libraries give up before the last bytes of a place are filled, and
-    /// Snappy begins with nothing less than its worst case.
+    /// `room` is scratch for what may not fit: libraries give up before the last bytes of a place
+    /// are filled, and Snappy begins with nothing less than its worst case.
     pub(super) fn compress(
         &mut self,
         settings: &ChunkSettings,
@@ -127,7 +127,8 @@ fn zstd_level(level: u8) -> i32 {
     }
 }
 
-/// Writes the level into a stream's two header bytes as zlib does; libdeflate draws other lines between them.
+/// Writes the level into a stream's two header bytes as zlib does; libdeflate draws other lines
+/// between them.
 fn note_level(stream: &mut [u8], level: u8) {
     if let [method, flags, ..] = stream {
         let noted = zlib_flevel(level) << 6;

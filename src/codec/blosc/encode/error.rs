@@ -1,4 +1,5 @@
-//! Why a chunk cannot be encoded: never the bytes, which may be any, but their number or the memory.
+//! Why a chunk cannot be encoded: never the bytes, which may be any, but their number or the
+//! memory.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! Blocks of one large chunk on several threads.
 //!
-//! Each thread has an [`Encoder`] and scratch memory of its own, the room for a stored block included. Blocks are put in their
-//! order, so the chunk is the same whoever made them. Used by [`Encoder`], for chunks that no others are encoded beside.
+//! Each thread has an [`Encoder`] and scratch memory of its own, the room for a stored block
+//! included. Blocks are put in their order, so the chunk is the same whoever made them. Used by
+//! [`Encoder`], for chunks that no others are encoded beside.
 
 use super::Encoder;
 use super::assembler::Assembler;
@@ -9,7 +10,8 @@ use super::error::EncodeError;
 use super::plan::ChunkPlan;
 use crate::pipeline::in_order;
 
-/// Lays all blocks into `chunk`; false if they do not fit. `scratch` has [`ChunkPlan::scratch_of`] `threads`.
+/// Lays all blocks into `chunk`; false if they do not fit. `scratch` has [`ChunkPlan::scratch_of`]
+/// `threads`.
 pub(super) fn put_blocks(
     plan: &ChunkPlan,
     plain: &[u8],

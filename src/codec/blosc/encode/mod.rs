@@ -1,11 +1,13 @@
 //! Encoder of Blosc-1 chunks, as C-Blosc 1.21 forms them, the counterpart of [`super::Decoder`].
 //!
-//! [`ChunkSettings`] say how, if need be those of a chunk that is rewritten; [`ChunkPlan`] what follows from them
-//! for so many bytes; [`Encoder`] does it. Blocks are encoded independently, so those of a large chunk are
-//! given to several threads ([`lanes`]), and a chunk can be made without ever being held whole ([`parts`]).
+//! [`ChunkSettings`] say how, if need be those of a chunk that is rewritten; [`ChunkPlan`] what
+//! follows from them for so many bytes; [`Encoder`] does it. Blocks are encoded independently, so
+//! those of a large chunk are given to several threads ([`lanes`]), and a chunk can be made without
+//! ever being held whole ([`parts`]).
 //!
-//! Bytes in, bytes out: memory is handed in, and [`ChunkPlan::scratch_of`] says how much. The compression libraries
-//! allocate some by themselves. Any bytes can be encoded, at worst as they are and 16 more.
+//! Bytes in, bytes out: memory is handed in, and [`ChunkPlan::scratch_of`] says how much. The
+//! compression libraries allocate some by themselves. Any bytes can be encoded, at worst as they
+//! are and 16 more.
 //!
 //! Source: the Bloscpack and C-Blosc formats, docs/formats.md.
 
@@ -68,7 +70,8 @@ impl Encoder {
 
     /// Writes `plain` as one chunk to the start of `out`, and says its length.
     ///
-    /// `out` has at least [`ChunkPlan::most`] bytes and `scratch` [`ChunkPlan::scratch_of`] `threads`, both of any value.
+    /// `out` has at least [`ChunkPlan::most`] bytes and `scratch` [`ChunkPlan::scratch_of`]
+    /// `threads`, both of any value.
     pub fn chunk(
         &mut self,
         settings: &ChunkSettings,
@@ -92,8 +95,8 @@ impl Encoder {
 
     /// Writes `plain` as one chunk that takes `room` to the last byte; false if it cannot.
     ///
-    /// If the settings do not do it, the highest level is tried, so `scratch` is to be enough for both:
-    /// [`ChunkSettings::scratch_within`]. On failure `room` holds rubbish.
+    /// If the settings do not do it, the highest level is tried, so `scratch` is to be enough for
+    /// both: [`ChunkSettings::scratch_within`]. On failure `room` holds rubbish.
     pub fn chunk_within(
         &mut self,
         settings: &ChunkSettings,
@@ -146,10 +149,11 @@ impl Encoder {
         Ok(Some(chunk))
     }
 
-    /// Writes the stored form of a block to the start of `out` and says its length; none if it does not fit.
+    /// Writes the stored form of a block to the start of `out` and says its length; none if it does
+    /// not fit.
     ///
-    /// `plain` are the bytes of one of [`ChunkPlan::block_range`], and [`ChunkPlan::most_of_block`] are
-    /// always enough for `out`.
+    /// `plain` are the bytes of one of [`ChunkPlan::block_range`], and [`ChunkPlan::most_of_block`]
+    /// are always enough for `out`.
     fn block(
         &mut self,
         plan: &ChunkPlan,

@@ -1,8 +1,9 @@
 //! How a chunk is to be written, and what a stored chunk tells about how it was.
 //!
-//! A chunk does not store the level it was written at. But C-Blosc's block size depends on it, and zlib streams
-//! carry a hint, so most levels can be ruled out; of those left, the one nearest to the programs' default is
-//! taken. A block size that the rule gives at no level was asked for, and is kept as it is.
+//! A chunk does not store the level it was written at. But C-Blosc's block size depends on it, and
+//! zlib streams carry a hint, so most levels can be ruled out; of those left, the one nearest to
+//! the programs' default is taken. A block size that the rule gives at no level was asked for, and
+//! is kept as it is.
 //!
 //! Used by whoever rewrites chunks. Source: Bloscpack/C-Blosc format, sections 8 and 10.
 
@@ -116,8 +117,8 @@ impl ChunkSettings {
 
     /// Those that a stored chunk was written with, as far as it shows.
     ///
-    /// `first` are stored bytes from the start of the chunk, as many as there are at hand: those of the first
-    /// block tell more about zlib.
+    /// `first` are stored bytes from the start of the chunk, as many as there are at hand: those of
+    /// the first block tell more about zlib.
     pub fn of_chunk(header: &ChunkHeader, first: &[u8]) -> Self {
         let compressors = Compressor::of_codec(header.codec());
         let mut found = Self {
@@ -172,7 +173,8 @@ impl ChunkSettings {
         }
     }
 
-    /// Bytes of scratch that [`super::Encoder::chunk_within`] takes for `nbytes` on so many threads.
+    /// Bytes of scratch that [`super::Encoder::chunk_within`] takes for `nbytes` on so many
+    /// threads.
     pub fn scratch_within(&self, nbytes: usize, threads: usize) -> Result<usize, EncodeError> {
         let usual = ChunkPlan::new(self, nbytes)?.scratch_of(threads);
         Ok(usual.max(ChunkPlan::new(&self.highest(), nbytes)?.scratch_of(threads)))

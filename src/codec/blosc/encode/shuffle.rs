@@ -1,6 +1,7 @@
 //! Byte shuffle: elements to byte planes, the way back of [`super::super::shuffle`].
 //!
-//! The planes lie `stride` bytes apart, so that those of a split block need not compete for cache lines.
+//! The planes lie `stride` bytes apart, so that those of a split block need not compete for cache
+//! lines.
 //!
 //! Source: Bloscpack/C-Blosc format, section 8.
 

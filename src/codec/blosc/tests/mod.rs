@@ -1,4 +1,5 @@
-//! Whole chunks, of every codec and filter, sound and damaged; and the encoder that the tests share.
+//! Whole chunks, of every codec and filter, sound and damaged; and the encoder that the tests
+//! share.
 
 pub(crate) mod encoder;
 

@@ -1,10 +1,12 @@
 //! BP-128 encoding with AVX2.
 //!
-//! A first pass makes the fields of a chunk, eight values per register, and finds its width; a second one packs them, a row of
-//! four per register, with one kernel per bit width, in which every word number and shift is a constant. A chunk stays in
-//! registers and the first-level cache between them.
+//! A first pass makes the fields of a chunk, eight values per register, and finds its width; a
+//! second one packs them, a row of four per register, with one kernel per bit width, in which every
+//! word number and shift is a constant. A chunk stays in registers and the first-level cache
+//! between them.
 //!
-//! Assumes a run whose lengths were checked by the parent module. The only `unsafe` is calls that need AVX2.
+//! Assumes a run whose lengths were checked by the parent module. The only `unsafe` is calls that
+//! need AVX2.
 
 use std::arch::x86_64::*;
 
@@ -154,7 +156,8 @@ fn pack<const B: usize>(fields: &ChunkBytes, words: &mut ChunkBytes) {
     let _ = word;
 }
 
-/// Adds a row to the word that is being filled. Stores it when it is full, and begins the next with what does not fit.
+/// Adds a row to the word that is being filled. Stores it when it is full, and begins the next with
+/// what does not fit.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn put_row<const B: usize, const ROW: usize>(

@@ -1,10 +1,12 @@
 //! BP-128 encoding, the inverse of the decoders.
 //!
-//! Chooses what the real library chooses (the smallest width that holds the transformed values of a chunk, 32 bits for
-//! original values), so its output is byte for byte what BPCells would store. Every chunk is encoded by itself.
+//! Chooses what the real library chooses (the smallest width that holds the transformed values of a
+//! chunk, 32 bits for original values), so its output is byte for byte what BPCells would store.
+//! Every chunk is encoded by itself.
 //!
-//! Memory is handed in, and lengths are checked here once per run, so that neither encoder can leave its slices.
-//! [`encode`] takes the AVX2 path where the CPU has it; [`encode_scalar`] is the reference for it.
+//! Memory is handed in, and lengths are checked here once per run, so that neither encoder can
+//! leave its slices. [`encode`] takes the AVX2 path where the CPU has it; [`encode_scalar`] is the
+//! reference for it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -16,10 +18,11 @@ use super::{Bp128Error, CHUNK_BYTES, ChunkBytes, LANES, Transform};
 
 /// Encodes a run of values, and says how many bytes of words they take.
 ///
-/// `values` are little-endian; a last chunk that is not full is filled with copies of the last value. `idx` has one entry more than
-/// there are chunks: the first one is the number of words before the run, the others are written (cumulative word counts,
-/// modulo 2^32). `starts` takes a value per chunk if the transform has them and is empty otherwise. `words` has
-/// [`most_words`] bytes at least.
+/// `values` are little-endian; a last chunk that is not full is filled with copies of the last
+/// value. `idx` has one entry more than there are chunks: the first one is the number of words
+/// before the run, the others are written (cumulative word counts, modulo 2^32). `starts` takes a
+/// value per chunk if the transform has them and is empty otherwise. `words` has [`most_words`]
+/// bytes at least.
 pub fn encode(
     transform: Transform,
     values: &[u8],
@@ -85,8 +88,8 @@ fn check_run(
     }
 }
 
-/// Encodes the chunks of a checked run one behind the other. `encode_chunk` writes one to the start of as many bytes as it may
-/// take, and says its width.
+/// Encodes the chunks of a checked run one behind the other. `encode_chunk` writes one to the start
+/// of as many bytes as it may take, and says its width.
 #[inline(always)]
 fn encode_run(
     values: &[u8],

@@ -1,6 +1,7 @@
 //! BP-128 encoding without vector instructions, one value at a time.
 //!
-//! Kept close to the text of the format, because the AVX2 path is tested against it. Used by the parent module.
+//! Kept close to the text of the format, because the AVX2 path is tested against it. Used by the
+//! parent module.
 
 use super::{ChunkBytes, bit_width};
 use crate::codec::bp128::{CHUNK, LANES, RAW_BITS, Transform};

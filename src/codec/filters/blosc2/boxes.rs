@@ -1,7 +1,7 @@
 //! The blocks of a `b2nd` array: boxes in C order, each filled in C order and padded to full size.
 //!
-//! Metalayer: version, number of dimensions, shape (64-bit), shape of chunks and of blocks (32-bit),
-//! each behind a byte for the array and one for every number.
+//! Metalayer: version, number of dimensions, shape (64-bit), shape of chunks and of blocks
+//! (32-bit), each behind a byte for the array and one for every number.
 
 use super::frame::size;
 use crate::codec::filters::error::FilterError;

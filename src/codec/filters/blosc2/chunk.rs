@@ -1,8 +1,8 @@
 //! A Blosc2 chunk: 32-byte header, starts of blocks, and per block one stream or one per byte.
 //!
-//! A stream is its length and so many bytes; of length 0 it is all zeros, negative with a token it is
-//! all one byte, and as long as it is plain it is stored raw. A header can also say that the whole
-//! chunk is one value.
+//! A stream is its length and so many bytes; of length 0 it is all zeros, negative with a token it
+//! is all one byte, and as long as it is plain it is stored raw. A header can also say that the
+//! whole chunk is one value.
 
 use super::undo::Blosc2Filters;
 use crate::codec::blosc::{blosclz, lz4};

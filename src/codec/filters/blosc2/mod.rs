@@ -22,9 +22,9 @@ use boxes::Boxes;
 use chunk::{Blosc2Chunk, Blosc2Header};
 use frame::{Frame, FrameBody};
 
-/// Memory to decode at most `plain` bytes: a block still in planes, the tile of bit shuffle, and where blocks
-/// are boxes, one block and the first one. A block is never larger than the chunk; the index of a frame is a
-/// chunk of 8 bytes.
+/// Memory to decode at most `plain` bytes: a block still in planes, the tile of bit shuffle, and
+/// where blocks are boxes, one block and the first one. A block is never larger than the chunk; the
+/// index of a frame is a chunk of 8 bytes.
 pub(super) fn scratch(plain: usize) -> u64 {
     let one = plain.max(OFFSET);
     let tile = one.min(TILE_MOST);

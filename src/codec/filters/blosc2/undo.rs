@@ -124,7 +124,8 @@ fn undo_byte_delta(width: usize, planes: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Undoes the combination by exclusive or, with the first block or, in that, with the element before.
+/// Undoes the combination by exclusive or, with the first block or, in that, with the element
+/// before.
 ///
 /// Elements are of 1, 2, 4 or 8 bytes, others being taken apart; the rest of a block is as it was.
 pub(super) fn undo_delta(typesize: usize, first: Option<&[u8]>, out: &mut [u8]) {

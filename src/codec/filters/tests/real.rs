@@ -1,7 +1,7 @@
 //! Chunks as HDF5 2.0 and the Blosc2 plugin wrote them, for the filters that have no writer here.
 //!
-//! Each is one chunk of `count` unsigned integers, the `i`th of which is [`Numbers::value`] of `i`, cut to
-//! `bits` and moved there. They were taken with `read_direct_chunk` of h5py 3.16.
+//! Each is one chunk of `count` unsigned integers, the `i`th of which is [`Numbers::value`] of `i`,
+//! cut to `bits` and moved there. They were taken with `read_direct_chunk` of h5py 3.16.
 
 use super::{FilterDescription, Pipeline};
 use std::ops::Range;

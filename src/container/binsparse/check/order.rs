@@ -1,9 +1,10 @@
 //! One pass over the arrays of a sparse level: bounds, order and triangle of its entries.
 //!
-//! Index tuples are below the extents, and within a slice strictly increasing, compared lexicographically
-//! (specification, section 3.5.2.3). A run of entries that is increasing needs only its ends compared with
-//! the bounds; only a run that breaks a rule is looked at entry by entry. Once the pointers are broken,
-//! slices are guesses: order and triangle are no longer judged, bounds still are. Used by [`super`].
+//! Index tuples are below the extents, and within a slice strictly increasing, compared
+//! lexicographically (specification, section 3.5.2.3). A run of entries that is increasing needs
+//! only its ends compared with the bounds; only a run that breaks a rule is looked at entry by
+//! entry. Once the pointers are broken, slices are guesses: order and triangle are no longer
+//! judged, bounds still are. Used by [`super`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
 use crate::memory::fallible;
 
-/// Indices read at a time, over all dimensions, and least of one. Tests have slices that go on from one
-/// reading to the next.
+/// Indices read at a time, over all dimensions, and least of one. Tests have slices that go on from
+/// one reading to the next.
 const STEP: usize = if cfg!(test) { 4 } else { 64 << 10 };
 const LEAST: usize = if cfg!(test) { 2 } else { 1 << 10 };
 

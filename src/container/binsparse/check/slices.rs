@@ -1,7 +1,9 @@
-//! The slices of a sparse level, one after the other, from its pointers; and the rules for pointers.
+//! The slices of a sparse level, one after the other, from its pointers; and the rules for
+//! pointers.
 //!
-//! Pointer `p` is where slice `p` begins, and ends the slice before: the first is 0, none is less than the
-//! one before, the last is the number of indices (specification, section 3.5.2.3). Used by `order`.
+//! Pointer `p` is where slice `p` begins, and ends the slice before: the first is 0, none is less
+//! than the one before, the last is the number of indices (specification, section 3.5.2.3). Used by
+//! `order`.
 
 use super::few::Few;
 use crate::array::sequential::{Sequential, SequentialReaders};

@@ -1,5 +1,5 @@
-//! Chunk headers as they are read: those that lie near each other with one read, some that lie apart with
-//! one request. Used by whatever goes from chunk to chunk in this folder.
+//! Chunk headers as they are read: those that lie near each other with one read, some that lie
+//! apart with one request. Used by whatever goes from chunk to chunk in this folder.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,8 +17,8 @@ const WINDOW: u64 = 64 << 10;
 
 pub(in crate::container::bloscpack) type RawHeader = [u8; ChunkHeader::LEN];
 
-/// A chunk's header as the real reader takes it: where there is nothing to decode, it does not look at the
-/// codec of a memcpyed chunk, nor at anything but the reserved flag of an empty one.
+/// A chunk's header as the real reader takes it: where there is nothing to decode, it does not look
+/// at the codec of a memcpyed chunk, nor at anything but the reserved flag of an empty one.
 pub(in crate::container::bloscpack) fn parse(
     raw: &RawHeader,
 ) -> std::result::Result<ChunkHeader, BloscError> {

@@ -1,22 +1,25 @@
 //! Which chunk holds a byte, and where that chunk lies in the file.
 //!
-//! Sizes come from the file's header by arithmetic or, where it does not know them, from a walk over all chunks.
-//! Where a chunk begins is a function of the file alone, whatever was read before:
+//! Sizes come from the file's header by arithmetic or, where it does not know them, from a walk
+//! over all chunks. Where a chunk begins is a function of the file alone, whatever was read before:
 //!
-//! 1. Its entry in the offsets table is *believed* if three chunks agree: a sound header of the right plain size
-//!    is at the entry, the chunk of the entry before it ends there, and it ends itself at the next entry, where
-//!    such a header is as well. (The first chunk begins where the sections end, the last one ends in the file.)
-//! 2. Else it is found from the nearest believed chunk before it, at most [`FAR_BACK`] chunks away, or from the
-//!    first one, by going from header to header ([`step`]). That is how every real reader goes.
-//! 3. Where that and the table lead to different chunks, each of which the next one behind it fits, the file is
-//!    walked from its first chunk ([`walk`]). So it is without a table.
+//! 1. Its entry in the offsets table is *believed* if three chunks agree: a sound header of the
+//!    right plain size is at the entry, the chunk of the entry before it ends there, and it ends
+//!    itself at the next entry, where such a header is as well. (The first chunk begins where the
+//!    sections end, the last one ends in the file.)
+//! 2. Else it is found from the nearest believed chunk before it, at most [`FAR_BACK`] chunks away,
+//!    or from the first one, by going from header to header ([`step`]). That is how every real
+//!    reader goes.
+//! 3. Where that and the table lead to different chunks, each of which the next one behind it fits,
+//!    the file is walked from its first chunk ([`walk`]). So it is without a table.
 //!
-//! So a wrong entry harms nothing where the headers are sound. What this does not see, and only `verify` does:
-//! a run of entries of *other* chunks in their order, as behind a chunk that the table leaves out. Within the run
-//! three neighbours agree, so all of it but its first chunk is shown as the table has it, and so is what is found
-//! from there: chunks right behind the run without a believed entry of their own. And behind a damaged length,
-//! which leads nowhere, an entry is believed if the next one agrees.
-//! docs/formats.md tells users the same; `tests/lies.rs` asserts it.
+//! So a wrong entry harms nothing where the headers are sound. What this does not see, and only
+//! `verify` does: a run of entries of *other* chunks in their order, as behind a chunk that the
+//! table leaves out. Within the run three neighbours agree, so all of it but its first chunk is
+//! shown as the table has it, and so is what is found from there: chunks right behind the run
+//! without a believed entry of their own. And behind a damaged length, which leads nowhere, an
+//! entry is believed if the next one agrees. docs/formats.md tells users the same; `tests/lies.rs`
+//! asserts it.
 //!
 //! Used by [`super::read`] and [`super::verify`].
 
@@ -51,8 +54,9 @@ use walk::HeaderWalk;
 /// How far before a chunk a believed one is looked for.
 const FAR_BACK: u64 = 512;
 
-/// Chunks that are believed at once: far fewer than are remembered, or the first of many small ones would be
-/// forgotten before they are asked for, and each of them would be looked at again for every one.
+/// Chunks that are believed at once: far fewer than are remembered, or the first of many small ones
+/// would be forgotten before they are asked for, and each of them would be looked at again for
+/// every one.
 const AT_ONCE: u64 = 256;
 
 /// A chunk with a good header, wholly within the file.
@@ -82,8 +86,8 @@ impl FoundChunk {
 }
 
 impl ChunkFinder {
-    /// `sizes`: what the file's header says; without it the file is walked now. The fault tells that the walk
-    /// broke off, so that the sizes end there.
+    /// `sizes`: what the file's header says; without it the file is walked now. The fault tells
+    /// that the walk broke off, so that the sizes end there.
     pub(super) fn new(
         source: Arc<dyn Source>,
         sections: Sections,
@@ -219,8 +223,8 @@ impl ChunkFinder {
         }
     }
 
-    /// The place of a chunk by the table, if it is believed. Chunks behind it whose headers were read along are
-    /// remembered too.
+    /// The place of a chunk by the table, if it is believed. Chunks behind it whose headers were
+    /// read along are remembered too.
     fn believe(&self, number: u64) -> Result<Option<HeaderPlace>> {
         let Some(table) = &self.table else {
             return Ok(None);
@@ -326,8 +330,9 @@ impl ChunkFinder {
         Ok((nearest == 0).then(|| self.rules.start()))
     }
 
-    /// Goes from a chunk whose place is known to one near behind it; `None` where the table has a run of chunks of
-    /// its own, elsewhere: then only the walk from the first chunk tells which of the two it is.
+    /// Goes from a chunk whose place is known to one near behind it; `None` where the table has a
+    /// run of chunks of its own, elsewhere: then only the walk from the first chunk tells which of
+    /// the two it is.
     fn walk_near(
         &self,
         stepper: &mut Stepper<'_>,
@@ -352,7 +357,8 @@ impl ChunkFinder {
         }
     }
 
-    /// One step, and the number of the chunk stepped over; a fault if it is the end before chunk `wanted`.
+    /// One step, and the number of the chunk stepped over; a fault if it is the end before chunk
+    /// `wanted`.
     fn step(
         &self,
         stepper: &mut Stepper<'_>,
@@ -366,8 +372,8 @@ impl ChunkFinder {
         }
     }
 
-    /// Visits every chunk as the walk finds it, with the part of the array that it holds: the truth that the
-    /// offsets table is checked against.
+    /// Visits every chunk as the walk finds it, with the part of the array that it holds: the truth
+    /// that the offsets table is checked against.
     pub(super) fn each_chunk(
         &self,
         visit: &mut dyn FnMut(&ChunkExtent, &Whereabouts) -> Result<()>,

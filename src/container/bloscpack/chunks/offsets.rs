@@ -1,7 +1,8 @@
 //! The offsets section: 64-bit places of the chunks, for access without going there chunk by chunk.
 //!
-//! No known reader of the format uses it, so nothing keeps writers honest: what an entry says is believed only
-//! where the chunks agree ([`super`]). Entries of -1 are what an interrupted writer leaves.
+//! No known reader of the format uses it, so nothing keeps writers honest: what an entry says is
+//! believed only where the chunks agree ([`super`]). Entries of -1 are what an interrupted writer
+//! leaves.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +45,8 @@ impl OffsetsTable {
         })
     }
 
-    /// Where the table says that a chunk begins; `None` if the entry is no place, or there is no such chunk.
+    /// Where the table says that a chunk begins; `None` if the entry is no place, or there is no
+    /// such chunk.
     pub(super) fn place(&self, source: &dyn Source, number: u64) -> Result<Option<u64>> {
         if number >= self.chunks {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! How many plain bytes chunks hold, and which of the array each holds. Pure arithmetic; used by whatever finds,
-//! reads and checks chunks.
+//! How many plain bytes chunks hold, and which of the array each holds. Pure arithmetic; used by
+//! whatever finds, reads and checks chunks.
 
 use std::ops::Range;
 
@@ -52,7 +52,8 @@ impl ChunkSizes {
         }
     }
 
-    /// The chunk that holds byte `plain` of the array, which has that byte; none where only a walk knows it.
+    /// The chunk that holds byte `plain` of the array, which has that byte; none where only a walk
+    /// knows it.
     pub(super) fn extent_at(&self, plain: u64) -> Option<ChunkExtent> {
         match *self {
             // There are bytes, so with a chunk size of 0 they are all in the last chunk.

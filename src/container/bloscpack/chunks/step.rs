@@ -1,12 +1,13 @@
-//! One step from a chunk to the next, as every real reader goes: a chunk's header says where it ends, and there
-//! the next one begins.
+//! One step from a chunk to the next, as every real reader goes: a chunk's header says where it
+//! ends, and there the next one begins.
 //!
-//! A step is *certain* if a sound header of the right plain size is found there, or if the offsets table says the
-//! same. If neither, the length or the next header is damaged. Then the table may lead on to a chunk that fits
-//! its next one; without one the walk goes on where the length leads, in doubt, until it is lost. Nothing is
-//! shown of a chunk whose own header is unsound, so doubt costs errors and no wrong bytes.
-//! A file whose header does not know the sizes has nothing to recognise a chunk by, and no such way out.
-//! Used by [`super::ChunkFinder`] from a chunk that is believed, by [`super::walk`] from the first one.
+//! A step is *certain* if a sound header of the right plain size is found there, or if the offsets
+//! table says the same. If neither, the length or the next header is damaged. Then the table may
+//! lead on to a chunk that fits its next one; without one the walk goes on where the length leads,
+//! in doubt, until it is lost. Nothing is shown of a chunk whose own header is unsound, so doubt
+//! costs errors and no wrong bytes. A file whose header does not know the sizes has nothing to
+//! recognise a chunk by, and no such way out. Used by [`super::ChunkFinder`] from a chunk that is
+//! believed, by [`super::walk`] from the first one.
 
 use super::headers::{HeadersAtHand, RawHeader, parse};
 use super::offsets::OffsetsTable;
@@ -92,8 +93,8 @@ impl ChunkRules {
         Standing::at_certain(0, self.sections.first)
     }
 
-    /// Where a chunk and its digest end, if that is possible. `ctbytes` counts even where the rest of the
-    /// header is damaged.
+    /// Where a chunk and its digest end, if that is possible. `ctbytes` counts even where the rest
+    /// of the header is damaged.
     pub(super) fn end_of(&self, at: u64, raw: &RawHeader) -> Option<u64> {
         let stored = u64::from(u32::from_le_bytes([raw[12], raw[13], raw[14], raw[15]]));
         let end = at.checked_add(stored)?.checked_add(self.sections.digest)?;
@@ -104,7 +105,8 @@ impl ChunkRules {
         self.sections.chunks == Some(number)
     }
 
-    /// Where the chunk at `at` ends, if its header is sound and that of chunk `number`, by its plain bytes.
+    /// Where the chunk at `at` ends, if its header is sound and that of chunk `number`, by its
+    /// plain bytes.
     pub(super) fn sound_end(&self, at: u64, raw: &RawHeader, number: u64) -> Option<u64> {
         let header = parse(raw).ok()?;
         let end = self.end_of(at, raw)?;
@@ -275,8 +277,8 @@ impl<'a> Stepper<'a> {
         Ok(self.by_table(number)? == Some(at) || self.sound_end(number, at)?.is_some())
     }
 
-    /// Where the table has chunk `number`, if its next entry and the chunk behind it agree, and there is room for
-    /// those that lie between it and a chunk that is `certain`.
+    /// Where the table has chunk `number`, if its next entry and the chunk behind it agree, and
+    /// there is room for those that lie between it and a chunk that is `certain`.
     fn led_by_table(&mut self, number: u64, certain: &CertainChunk) -> Result<Option<u64>> {
         let between = number.saturating_sub(certain.number);
         let least = self.rules.sections.least_chunk().saturating_mul(between);

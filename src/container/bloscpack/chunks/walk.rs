@@ -1,10 +1,11 @@
 //! The walk over a file's headers from the first chunk on, and what is remembered of it.
 //!
-//! It goes as far as anybody asks and no further: by one thread at a time, while others who need to get further
-//! wait for its news. Nothing is locked while headers are read. What is kept is where every [`STRIDE`]th chunk
-//! begins; when that becomes too much, or there is no memory for more, every second is forgotten, so a file of billions
-//! of chunks takes no more memory than one of millions, but more steps from the next mark on.
-//! Used by [`super::ChunkFinder`] where the offsets table does not lead.
+//! It goes as far as anybody asks and no further: by one thread at a time, while others who need to
+//! get further wait for its news. Nothing is locked while headers are read. What is kept is where
+//! every [`STRIDE`]th chunk begins; when that becomes too much, or there is no memory for more,
+//! every second is forgotten, so a file of billions of chunks takes no more memory than one of
+//! millions, but more steps from the next mark on. Used by [`super::ChunkFinder`] where the offsets
+//! table does not lead.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -60,7 +61,8 @@ impl HeaderWalk {
         }
     }
 
-    /// The last mark that is not behind chunk `number`, once the walk has come there; `None` if it ends before.
+    /// The last mark that is not behind chunk `number`, once the walk has come there; `None` if it
+    /// ends before.
     pub(super) fn mark_before(
         &self,
         stepper: &mut Stepper<'_>,
@@ -164,7 +166,8 @@ impl Drop for Walking<'_> {
 }
 
 impl WalkProgress {
-    /// A mark by its place among them. The last one serves for the chunks behind it too, when the walk has ended.
+    /// A mark by its place among them. The last one serves for the chunks behind it too, when the
+    /// walk has ended.
     fn mark(&self, index: u64) -> Option<Standing> {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let last = self.marks.len() - 1;

@@ -1,5 +1,5 @@
-//! JSON as Python writes it, with little memory: a value takes many times the memory of its text, so of
-//! a long text only a few members become one.
+//! JSON as Python writes it, with little memory: a value takes many times the memory of its text,
+//! so of a long text only a few members become one.
 //!
 //! Used by [`crate::container::bloscpack::metadata`].
 
@@ -27,9 +27,9 @@ pub(in crate::container::bloscpack) struct Said {
     pub(in crate::container::bloscpack) whole: bool,
 }
 
-/// The value of a text of up to `most` bytes. A longer one is parsed, but only the `wanted` members of its
-/// outermost object are taken; so is one that Python writes and reads but no value holds (half a
-/// surrogate pair, numbers of any size, lists in lists without end).
+/// The value of a text of up to `most` bytes. A longer one is parsed, but only the `wanted` members
+/// of its outermost object are taken; so is one that Python writes and reads but no value holds
+/// (half a surrogate pair, numbers of any size, lists in lists without end).
 pub(in crate::container::bloscpack) fn value_of(
     text: &[u8],
     most: usize,

@@ -1,8 +1,8 @@
 //! Python literals, as far as a NumPy dtype needs them: strings, whole numbers, lists and tuples.
 //!
-//! Bloscpack stores `repr(dtype.descr)` inside a JSON string, older versions JSON lists; both become a
-//! [`Literal`]. The text comes from the file: nesting is bounded and anything else is simply no literal.
-//! Used by [`crate::container::bloscpack::metadata::numpy`].
+//! Bloscpack stores `repr(dtype.descr)` inside a JSON string, older versions JSON lists; both
+//! become a [`Literal`]. The text comes from the file: nesting is bounded and anything else is
+//! simply no literal. Used by [`crate::container::bloscpack::metadata::numpy`].
 
 use std::fmt;
 

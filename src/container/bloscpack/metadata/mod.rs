@@ -1,9 +1,10 @@
 //! The metadata section: a header of its own, JSON text (plain or zlib), room to grow, a digest.
 //!
-//! Its damage does not touch the chunks: whatever is wrong inside becomes a fault of the container while
-//! the data are shown, as long as it is known where the section ends. The real reader refuses the whole
-//! file instead. A text of a few kilobytes may inflate to megabytes, and a value takes many times its text:
-//! only a short text becomes a value, and long texts are read one at a time. Used when a file is opened.
+//! Its damage does not touch the chunks: whatever is wrong inside becomes a fault of the container
+//! while the data are shown, as long as it is known where the section ends. The real reader refuses
+//! the whole file instead. A text of a few kilobytes may inflate to megabytes, and a value takes
+//! many times its text: only a short text becomes a value, and long texts are read one at a time.
+//! Used when a file is opened.
 
 mod json;
 mod literal;
@@ -68,8 +69,8 @@ struct Section {
     used: u64,
 }
 
-/// Reads the section, whose header lies behind the file's, if it is there. An error means that the section's end,
-/// and so everything behind it, is unknown.
+/// Reads the section, whose header lies behind the file's, if it is there. An error means that the
+/// section's end, and so everything behind it, is unknown.
 pub(in crate::container::bloscpack) fn read(
     source: &dyn Source,
     header: Option<&[u8; HEADER]>,

@@ -1,9 +1,9 @@
 //! Type, shape and order of a NumPy array out of a file's metadata.
 //!
-//! `{"dtype": ..., "shape": [...], "order": "C" or "F", "container": "numpy"}`; the dtype is a Python literal
-//! inside the JSON string, in files of bloscpack before 0.7.2 a bare string or JSON lists. What is not
-//! understood, or does not fit the data, is no fault: the data are then shown as bytes.
-//! Used when a file is opened.
+//! `{"dtype": ..., "shape": [...], "order": "C" or "F", "container": "numpy"}`; the dtype is a
+//! Python literal inside the JSON string, in files of bloscpack before 0.7.2 a bare string or JSON
+//! lists. What is not understood, or does not fit the data, is no fault: the data are then shown as
+//! bytes. Used when a file is opened.
 
 use serde_json::{Value, json};
 
@@ -30,8 +30,8 @@ pub(in crate::container::bloscpack) struct Numpy {
 }
 
 impl Numpy {
-    /// The array that `metadata` describe: `None` if they are not of a NumPy array, an explanation if
-    /// they are but cannot hold for `bytes` of data (append does not update them).
+    /// The array that `metadata` describe: `None` if they are not of a NumPy array, an explanation
+    /// if they are but cannot hold for `bytes` of data (append does not update them).
     pub(in crate::container::bloscpack) fn from_metadata(
         metadata: &Value,
         bytes: u64,

@@ -1,8 +1,8 @@
-//! How a chunk is cut into the blocks that are decoded and cached: one Blosc block each, or several small
-//! ones together.
+//! How a chunk is cut into the blocks that are decoded and cached: one Blosc block each, or several
+//! small ones together.
 //!
-//! Blosc blocks may be as small as a byte; every cached block has its price in memory and time. A memcpyed
-//! chunk can be cut anywhere. Pure arithmetic; used by [`super`].
+//! Blosc blocks may be as small as a byte; every cached block has its price in memory and time. A
+//! memcpyed chunk can be cut anywhere. Pure arithmetic; used by [`super`].
 
 use std::ops::Range;
 
@@ -58,8 +58,8 @@ impl ChunkCut {
         end.min(extent.plain.end)
     }
 
-    /// Appends the pieces of `range`, which lies within the chunk's `extent`. A block is numbered by the
-    /// place of its first byte in the array.
+    /// Appends the pieces of `range`, which lies within the chunk's `extent`. A block is numbered
+    /// by the place of its first byte in the array.
     pub(super) fn pieces(&self, extent: &ChunkExtent, range: Range<u64>, out: &mut Vec<Piece>) {
         let mut at = range.start;
         while at < range.end {

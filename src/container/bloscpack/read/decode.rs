@@ -1,8 +1,9 @@
-//! From a chunk's stored bytes to plain ones: the digest once, then only the blocks that are wanted.
+//! From a chunk's stored bytes to plain ones: the digest once, then only the blocks that are
+//! wanted.
 //!
-//! The first touch of a chunk reads it whole and checks its digest ([`super::digest`]); later ones read the entries
-//! of the table of block starts that they need, and those blocks. All memory for it is the caller's scratch:
-//! [`scratch`] says how much. Used by [`super`] and by the full check.
+//! The first touch of a chunk reads it whole and checks its digest ([`super::digest`]); later ones
+//! read the entries of the table of block starts that they need, and those blocks. All memory for
+//! it is the caller's scratch: [`scratch`] says how much. Used by [`super`] and by the full check.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::{Scratch, room};
 use crate::source::Source;
 
-/// Chunks up to this size are read at once on the first touch; larger ones are hashed piece by piece.
+/// Chunks up to this size are read at once on the first touch; larger ones are hashed piece by
+/// piece.
 const WHOLE: u64 = 4 << 20;
 /// Size of such a piece.
 const PIECE: u64 = 1 << 20;
@@ -39,14 +41,16 @@ pub(super) struct WantedBlocks {
 }
 
 impl WantedBlocks {
-    /// Bytes that are read of the table of block starts: theirs, and the one behind them if there is one.
+    /// Bytes that are read of the table of block starts: theirs, and the one behind them if there
+    /// is one.
     fn table(&self, header: &ChunkHeader) -> Range<u64> {
         let table = header.bstarts_range();
         let at = |block: u32| u64::from(table.start) + 4 * u64::from(block);
         at(self.blocks.start)..at(self.blocks.end.saturating_add(1)).min(table.end.into())
     }
 
-    /// Stored bytes of these blocks that are read at once; if they lie further apart, block by block.
+    /// Stored bytes of these blocks that are read at once; if they lie further apart, block by
+    /// block.
     fn most_stored(&self, header: &ChunkHeader) -> u64 {
         let each = most_stored(header.blocksize().into());
         let blocks = u64::from(self.blocks.end.saturating_sub(self.blocks.start));
@@ -62,7 +66,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// Memory for decoding a part of a chunk, beside its output: stored bytes, and what the filter is undone from.
+    /// Memory for decoding a part of a chunk, beside its output: stored bytes, and what the filter
+    /// is undone from.
     pub(super) fn scratch(&self, header: &ChunkHeader, wanted: &WantedBlocks) -> u64 {
         let stored = u64::from(header.ctbytes());
         let checked = match self.digests.exist() {
@@ -203,8 +208,8 @@ fn decode_whole(
     blocks.finish()
 }
 
-/// Stored bytes that a block of `plain` bytes has at most, whatever its codec: streams that would grow
-/// are stored raw, and Snappy's may be a sixth longer. Bounds what is read for one block.
+/// Stored bytes that a block of `plain` bytes has at most, whatever its codec: streams that would
+/// grow are stored raw, and Snappy's may be a sixth longer. Bounds what is read for one block.
 fn most_stored(plain: u64) -> u64 {
     2 * plain + 128
 }
@@ -218,8 +223,8 @@ struct BlockSpans<'a> {
 }
 
 impl BlockSpans<'_> {
-    /// Stored bytes of a block: from its start on, at least to its end. Blocks may lie in any order, so the next
-    /// one is a bound only if it lies behind.
+    /// Stored bytes of a block: from its start on, at least to its end. Blocks may lie in any
+    /// order, so the next one is a bound only if it lies behind.
     fn of(&self, block: u32) -> Result<Range<u64>> {
         let header = &self.chunk.header;
         let (least, end) = (header.bstarts_range().end, header.ctbytes());

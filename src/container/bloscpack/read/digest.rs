@@ -1,9 +1,9 @@
-//! Which chunks' digests were seen to be right: a chunk is hashed on its first touch, by one reader, and those who
-//! want it meanwhile wait for the outcome.
+//! Which chunks' digests were seen to be right: a chunk is hashed on its first touch, by one
+//! reader, and those who want it meanwhile wait for the outcome.
 //!
-//! Kept in one bit for each chunk, in groups that exist where something was read; the groups read longest ago are
-//! forgotten, and their chunks hashed again when they are next read. No lock is held while a chunk is read or
-//! hashed. Used by [`super::decode`].
+//! Kept in one bit for each chunk, in groups that exist where something was read; the groups read
+//! longest ago are forgotten, and their chunks hashed again when they are next read. No lock is
+//! held while a chunk is read or hashed. Used by [`super::decode`].
 
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -66,7 +66,8 @@ impl SeenDigests {
         self.checksum != Checksum::None
     }
 
-    /// `None` if a chunk is known to be good; its fault if it is known to be bad. Else the check is the caller's.
+    /// `None` if a chunk is known to be good; its fault if it is known to be bad. Else the check is
+    /// the caller's.
     pub(super) fn to_check(&self, number: u64) -> Result<Option<DigestCheck<'_>>> {
         if !self.exist() {
             return Ok(None);

@@ -1,8 +1,9 @@
 //! The one array of a Bloscpack file: `data`.
 //!
-//! The way of a read: [`chunks`](super::chunks) says which chunk holds a byte and where it lies, [`cut`] which of its
-//! blocks are wanted, [`decode`] reads and decodes those, once [`digest`] has seen the chunk to be whole. A block is
-//! numbered by the place of its first byte in the array, so no count of chunks or blocks can make numbers collide.
+//! The way of a read: [`chunks`](super::chunks) says which chunk holds a byte and where it lies,
+//! [`cut`] which of its blocks are wanted, [`decode`] reads and decodes those, once [`digest`] has
+//! seen the chunk to be whole. A block is numbered by the place of its first byte in the array, so
+//! no count of chunks or blocks can make numbers collide.
 
 mod cut;
 mod decode;
@@ -84,8 +85,8 @@ impl PackedBytes {
         }
     }
 
-    /// The fault of a chunk of nothing at the end, which nobody will ever ask for. If it does hold bytes, the
-    /// file's header is wrong and the array too short.
+    /// The fault of a chunk of nothing at the end, which nobody will ever ask for. If it does hold
+    /// bytes, the file's header is wrong and the array too short.
     pub(super) fn fault_of_nothing(&self) -> Result<Option<Fault>> {
         let last = match self.chunks.sizes() {
             ChunkSizes::Even {
@@ -109,7 +110,8 @@ impl PackedBytes {
         }
     }
 
-    /// Visits every block of a chunk. One that cannot be read has a single fault, however long it claims to be.
+    /// Visits every block of a chunk. One that cannot be read has a single fault, however long it
+    /// claims to be.
     pub(super) fn survey_chunk(
         &self,
         extent: &ChunkExtent,

@@ -1,5 +1,6 @@
-//! Files whose offsets table, chunk headers or sizes mislead, case by case: what is found and what is not, as
-//! [`crate::container::bloscpack::chunks`] says. Random ones are in [`super::random_lies`].
+//! Files whose offsets table, chunk headers or sizes mislead, case by case: what is found and what
+//! is not, as [`crate::container::bloscpack::chunks`] says. Random ones are in
+//! [`super::random_lies`].
 
 use std::path::Path;
 
@@ -35,8 +36,8 @@ pub(super) fn skip(file: &mut File, skipped: usize, last: i64) {
     file.offsets.insert(chunks - 1, last);
 }
 
-/// Which chunk is shown in the place of each; none where there is an error. Read backwards, so that later ones
-/// are found without the help of earlier ones.
+/// Which chunk is shown in the place of each; none where there is an error. Read backwards, so that
+/// later ones are found without the help of earlier ones.
 fn shown(file: &File, plain: &[u8], size: usize) -> Vec<Option<usize>> {
     let stored = Stored::new(&file.bytes());
     let container = stored.open();

@@ -47,7 +47,8 @@ fn check_good(file: &File, plain: &[u8]) {
     assert!(verify(array).is_empty(), "{:?}", verify(array));
 }
 
-/// The chunks of a file of `plain` in chunks of `size` that cannot be read; the others must be right.
+/// The chunks of a file of `plain` in chunks of `size` that cannot be read; the others must be
+/// right.
 pub(in crate::container::bloscpack) fn bad_chunks(
     bytes: &[u8],
     plain: &[u8],

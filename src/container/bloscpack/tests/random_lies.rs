@@ -56,8 +56,8 @@ fn lies() -> impl Strategy<Value = Vec<Lie>> {
     proptest::collection::vec(lie, 0..3)
 }
 
-/// The table in terms of the chunks that its entries lead to, and what is to be shown of it: the rules of the
-/// module, for a file of sound chunks.
+/// The table in terms of the chunks that its entries lead to, and what is to be shown of it: the
+/// rules of the module, for a file of sound chunks.
 struct Told {
     /// The chunk at each entry, if there is one; the number of chunks for the end of the file.
     entries: Vec<Option<usize>>,
@@ -289,8 +289,8 @@ proptest! {
     }
 }
 
-/// Whether a chunk's length is wrong and by chance just that of it and those behind it, which no table and no
-/// digest of the ones behind would tell from a chunk that is so long.
+/// Whether a chunk's length is wrong and by chance just that of it and those behind it, which no
+/// table and no digest of the ones behind would tell from a chunk that is so long.
 fn leads_past(file: &File, number: usize) -> bool {
     let chunks = &file.chunks[number..];
     let stored = u32::from_le_bytes(*chunks[0][12..].first_chunk().unwrap());

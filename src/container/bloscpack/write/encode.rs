@@ -1,7 +1,8 @@
 //! A chunk with its changes, encoded as it was before, or as the chunks beside it are.
 //!
-//! Where a chunk is to stay in its place and has become larger, it is tried at its codec's highest level; where it has become
-//! smaller, the rest of its place is slack within its stated size. Used by [`super::recipe`].
+//! Where a chunk is to stay in its place and has become larger, it is tried at its codec's highest
+//! level; where it has become smaller, the rest of its place is slack within its stated size. Used
+//! by [`super::recipe`].
 
 use super::in_parts;
 use super::recipe::Plan;
@@ -164,7 +165,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Those of the chunk, or of the last one, if only of a chunk of nothing; what the real program takes if there is none.
+    /// Those of the chunk, or of the last one, if only of a chunk of nothing; what the real program
+    /// takes if there is none.
     pub(super) fn chunk_settings(&self, stored: Option<FoundChunk>) -> Result<ChunkSettings> {
         let like = match (stored, self.old.chunks.checked_sub(1)) {
             (Some(stored), _) => Some(stored),

@@ -1,7 +1,7 @@
 //! How many chunks a file of another length has, and where its sections lie: arithmetic alone.
 //!
-//! Chunks keep their size, and spare entries of the offsets section are used up before everything has to move, as the
-//! real program appends. Used by [`super::recipe`].
+//! Chunks keep their size, and spare entries of the offsets section are used up before everything
+//! has to move, as the real program appends. Used by [`super::recipe`].
 
 use std::ops::Range;
 
@@ -30,7 +30,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Of a file as its header tells it; `offsets`: where what lies before the offsets section ends.
+    /// Of a file as its header tells it; `offsets`: where what lies before the offsets section
+    /// ends.
     pub(super) fn of(header: &FileHeader, offsets: u64) -> Layout {
         let size = |bytes: Option<u32>| u64::from(bytes.unwrap_or(0));
         let chunks = header.nchunks.unwrap_or(0);

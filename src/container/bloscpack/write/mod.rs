@@ -2,8 +2,8 @@
 //!
 //! - [`layout`]: how many chunks a file of another length has, and where they begin.
 //! - [`shape`]: the metadata of a NumPy array of another length.
-//! - [`encode`]: one chunk with its changes, encoded as the chunks beside it are; [`in_parts`]: one that is larger than
-//!   the memory there is.
+//! - [`encode`]: one chunk with its changes, encoded as the chunks beside it are; [`in_parts`]: one
+//!   that is larger than the memory there is.
 //! - [`recipe`]: the whole file, chunk by chunk, by [`crate::container::chunked_write`].
 //! - [`retype`]: metadata that say another type.
 //! - [`new_file`]: a file that is not there yet.

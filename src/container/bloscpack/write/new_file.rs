@@ -1,8 +1,8 @@
 //! New Bloscpack files: of raw bytes, and of what an `arrays.json` says of them.
 //!
-//! A new file is told as a changed one is: it begins as a file without any bytes, put together in memory, whose header, metadata
-//! and empty chunk say how the chunks are to be encoded. Nobody having said anything, they are what `blpk c` makes. Used by
-//! [`crate::container::creation`].
+//! A new file is told as a changed one is: it begins as a file without any bytes, put together in
+//! memory, whose header, metadata and empty chunk say how the chunks are to be encoded. Nobody
+//! having said anything, they are what `blpk c` makes. Used by [`crate::container::creation`].
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -37,7 +37,8 @@ const ARRAY: &str = "data";
 /// Bytes of an element where nobody says, as the real program takes them.
 const TYPESIZE: u8 = 8;
 
-/// A file of more than so many chunks has none that are smaller: where each lies would take more than what is in it.
+/// A file of more than so many chunks has none that are smaller: where each lies would take more
+/// than what is in it.
 const SMALL_CHUNK: u64 = 4 << 10;
 const MOST_SMALL: u64 = 1 << 16;
 
@@ -209,7 +210,8 @@ impl FileSettings {
         )
     }
 
-    /// A file of one chunk of nothing, to which as many bytes can be appended as to one of many chunks.
+    /// A file of one chunk of nothing, to which as many bytes can be appended as to one of many
+    /// chunks.
     fn empty_file(&self) -> Result<EmptyFile> {
         let metadata = match &self.metadata {
             Some(value) => new_section(value)?,

@@ -1,7 +1,9 @@
-//! The changed file, told in order: runs of chunks that stay, chunks encoded anew, and the sections before them.
+//! The changed file, told in order: runs of chunks that stay, chunks encoded anew, and the sections
+//! before them.
 //!
-//! Chunks lie back to back. In place, as long as every chunk so far has fitted where it was, those between the changed ones
-//! are not even looked at; as soon as one has not, everything behind it moves. Used by [`super`].
+//! Chunks lie back to back. In place, as long as every chunk so far has fitted where it was, those
+//! between the changed ones are not even looked at; as soon as one has not, everything behind it
+//! moves. Used by [`super`].
 
 use std::ops::Range;
 use std::sync::Arc;

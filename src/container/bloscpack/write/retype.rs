@@ -1,6 +1,8 @@
-//! Another type for the bytes of an array: what NumPy's `view` and `reshape` do, in the metadata of a file.
+//! Another type for the bytes of an array: what NumPy's `view` and `reshape` do, in the metadata of
+//! a file.
 //!
-//! The bytes stay as they are stored. Used by [`super`] for a file that is there, and by [`super::new_file`].
+//! The bytes stay as they are stored. Used by [`super`] for a file that is there, and by
+//! [`super::new_file`].
 
 use serde_json::Value;
 
@@ -52,8 +54,9 @@ impl BloscpackFile {
     }
 }
 
-/// What `now` is as another type. A shape that is not given is the old one where elements are as large as they were, else the last
-/// axis (of Fortran order the first) makes up for that, and if it cannot, there is one dimension.
+/// What `now` is as another type. A shape that is not given is the old one where elements are as
+/// large as they were, else the last axis (of Fortran order the first) makes up for that, and if it
+/// cannot, there is one dimension.
 pub(super) fn retyped(now: &Numpy, to: &GivenType, bytes: u64) -> Result<Numpy> {
     let refuse = |why: String| Err(Error::Invalid(why));
     let dtype = match &to.dtype {

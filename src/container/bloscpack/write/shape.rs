@@ -1,7 +1,7 @@
 //! The metadata section of a NumPy array that has become longer or shorter.
 //!
-//! Only the numbers of the member `shape` change, in the text as it was written: whatever else the metadata say stays as it
-//! is, to the letter. Used by [`super::recipe`].
+//! Only the numbers of the member `shape` change, in the text as it was written: whatever else the
+//! metadata say stays as it is, to the letter. Used by [`super::recipe`].
 
 use std::ops::Range;
 
@@ -51,7 +51,8 @@ pub(super) fn with_shape(text: &[u8], shape: &[u64]) -> Result<Vec<u8>> {
     Ok([&text[..at.start], list.as_bytes(), &text[at.end..]].concat())
 }
 
-/// Where the value of a member of the outermost object is. Of two members with one name the last counts, as in Python.
+/// Where the value of a member of the outermost object is. Of two members with one name the last
+/// counts, as in Python.
 fn member(text: &[u8], name: &[u8]) -> Option<Range<usize>> {
     let (mut depth, mut at, mut found) = (0u32, 0, None);
     let (mut key, mut value_at): (Option<Range<usize>>, Option<usize>) = (None, None);

@@ -64,8 +64,9 @@ impl Offsets {
     }
 }
 
-/// First 0, never decreasing, last behind the index entries that are needed. It may be further behind: the
-/// real reader looks at no more than it needs, so there may be more of the index, and of this array.
+/// First 0, never decreasing, last behind the index entries that are needed. It may be further
+/// behind: the real reader looks at no more than it needs, so there may be more of the index, and
+/// of this array.
 fn check(offsets: &[u64], entries: u64) -> Result<()> {
     let (first, last) = (offsets.first().copied(), offsets.last().copied());
     if let Some(first) = first.filter(|&first| first != 0) {

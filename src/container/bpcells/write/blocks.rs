@@ -1,8 +1,10 @@
-//! A batch of chunks of a packed stream, encoded: those of a block that have changed, or of several blocks.
+//! A batch of chunks of a packed stream, encoded: those of a block that have changed, or of several
+//! blocks.
 //!
-//! What comes out stands for itself, wherever in the stream it goes: index entries from 0 (one more than there are chunks),
-//! start values if the transform has any, words. So it can be encoded before the chunks before it are, by a thread of its
-//! own, and while the program still writes. Used by `stream`, and for blocks that are encoded ahead.
+//! What comes out stands for itself, wherever in the stream it goes: index entries from 0 (one more
+//! than there are chunks), start values if the transform has any, words. So it can be encoded
+//! before the chunks before it are, by a thread of its own, and while the program still writes.
+//! Used by `stream`, and for blocks that are encoded ahead.
 
 use std::ops::Range;
 
@@ -19,7 +21,8 @@ use crate::container::rewrite::EncodedAhead;
 use crate::error::{Error, Result};
 use crate::memory::{Scratch, room};
 
-/// What a block is encoded to: an index entry for every chunk and one more, start values, and words at full width.
+/// What a block is encoded to: an index entry for every chunk and one more, start values, and words
+/// at full width.
 const ENCODED: u64 = 4 * (CHUNKS + 1) + 4 * CHUNKS + BLOCK_BYTES;
 
 /// Index entries and start values while it is encoded.

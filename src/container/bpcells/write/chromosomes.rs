@@ -1,7 +1,7 @@
 //! Where the chromosomes of fragments begin and end, by where they begin.
 //!
-//! `chr_ptr` says it in any order. The reader allows two million of them, so this is some megabytes at most; they are
-//! charged. Used by `end_max` and `consistency`.
+//! `chr_ptr` says it in any order. The reader allows two million of them, so this is some megabytes
+//! at most; they are charged. Used by `end_max` and `consistency`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,9 @@
-//! `end_max`: for every 128 fragments a bound of their ends, by which readers seek (docs/formats.md).
+//! `end_max`: for every 128 fragments a bound of their ends, by which readers seek
+//! (docs/formats.md).
 //!
-//! Exactly what the real program stores: a maximum that runs over a chromosome, and over the chromosomes that have ended since
-//! the last entry. So a chromosome that ends where an entry does counts for the next entry, too. Used by `recipe`.
+//! Exactly what the real program stores: a maximum that runs over a chromosome, and over the
+//! chromosomes that have ended since the last entry. So a chromosome that ends where an entry does
+//! counts for the next entry, too. Used by `recipe`.
 
 use std::ops::Range;
 use std::sync::Arc;

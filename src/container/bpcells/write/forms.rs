@@ -1,7 +1,7 @@
 //! How the arrays of a variant are stored, and in which files (docs/formats.md).
 //!
-//! The same facts that `matrix` and `fragments` open a container by, as a table: what a writer has to know of an array
-//! before there is anything stored. Pure. Used by everything beside it.
+//! The same facts that `matrix` and `fragments` open a container by, as a table: what a writer has
+//! to know of an array before there is anything stored. Pure. Used by everything beside it.
 
 use crate::codec::bp128::Transform;
 use crate::container::bpcells::MEMBERS;

@@ -1,8 +1,9 @@
 //! One file of a container as it is told from its start to its end, if there is anything to tell.
 //!
-//! As long as the bytes are those that are stored at the same place nothing is told. With the first that are not, what
-//! comes before is told as a copy; a file that turns out to be as it was stays as it is. Small parts are put together,
-//! so that a thousand of them do not make a thousand writes. Used by `stream`, `plain_file` and `end_max`.
+//! As long as the bytes are those that are stored at the same place nothing is told. With the first
+//! that are not, what comes before is told as a copy; a file that turns out to be as it was stays
+//! as it is. Small parts are put together, so that a thousand of them do not make a thousand
+//! writes. Used by `stream`, `plain_file` and `end_max`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use crate::source::Source;
 /// Bytes that are put together.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// Stored bytes that are read at once, for the parts that follow as well: short parts that stay lie close together.
+/// Stored bytes that are read at once, for the parts that follow as well: short parts that stay lie
+/// close together.
 pub(super) const WINDOW: usize = 128 << 10;
 
 /// What is smaller is read rather than copied, which takes the system longer.

@@ -1,7 +1,7 @@
 //! A container as it would be: what is stored, and what has changed over it.
 //!
-//! If the version has changed, bytes mean what the new variant says, and everything is looked at again. Used by
-//! `consistency`, which judges it, and by `recipe`, which tells how it comes about.
+//! If the version has changed, bytes mean what the new variant says, and everything is looked at
+//! again. Used by `consistency`, which judges it, and by `recipe`, which tells how it comes about.
 
 use std::ops::Range;
 

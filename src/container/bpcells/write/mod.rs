@@ -1,11 +1,12 @@
-//! Changing BPCells directories and making new ones: what is permitted, whether it makes a container, and how the files
-//! come about.
+//! Changing BPCells directories and making new ones: what is permitted, whether it makes a
+//! container, and how the files come about.
 //!
 //! - [`forms`]: how the arrays of each variant are stored.
 //! - [`merged`]: the container as it would be.
 //! - [`consistency`]: whether its arrays agree, as far as they have changed.
-//! - [`recipe`]: which files are concerned. [`stream`] (with [`blocks`] and [`told_stream`]), [`plain_file`] and [`end_max`]
-//!   tell them, each through a [`member_writer`], which tells nothing of a file that stays as it is.
+//! - [`recipe`]: which files are concerned. [`stream`] (with [`blocks`] and [`told_stream`]),
+//!   [`plain_file`] and [`end_max`] tell them, each through a [`member_writer`], which tells
+//!   nothing of a file that stays as it is.
 //! - [`new_container`]: a directory that is not there yet.
 //! - [`restate`]: what the container says of itself meanwhile.
 //!
@@ -74,7 +75,8 @@ pub(super) struct MemberFiles {
     wrap: u64,
 }
 
-/// Lets a container be written whose files are these, if it is sound: what says how it is stored, too.
+/// Lets a container be written whose files are these, if it is sound: what says how it is stored,
+/// too.
 pub(super) fn offer(container: &mut Container, variant: Variant, opened: Vec<OpenedMember>) {
     if !container.faults.is_empty() {
         return;

@@ -1,8 +1,9 @@
-//! New BPCells directories: of raw arrays, and of what a `version` or an `arrays.json` says of them.
+//! New BPCells directories: of raw arrays, and of what a `version` or an `arrays.json` says of
+//! them.
 //!
-//! A new container is told as a changed one is: it begins as one without any file, of which everything has changed. Nobody
-//! having said anything, it is a packed matrix of integers, as the real program writes it. Used by
-//! [`crate::container::creation`].
+//! A new container is told as a changed one is: it begins as one without any file, of which
+//! everything has changed. Nobody having said anything, it is a packed matrix of integers, as the
+//! real program writes it. Used by [`crate::container::creation`].
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -144,7 +145,8 @@ impl NewDirectory {
     }
 }
 
-/// A matrix without columns has two pointers, as the real program writes it, where they are not packed.
+/// A matrix without columns has two pointers, as the real program writes it, where they are not
+/// packed.
 fn of_nothing(name: &str, form: ArrayForm) -> Vec<u8> {
     match (name, form) {
         ("shape", _) => vec![0; 8],

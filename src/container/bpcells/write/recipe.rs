@@ -1,8 +1,9 @@
-//! How the files of a changed container come about: which of them are concerned, and by what they are told.
+//! How the files of a changed container come about: which of them are concerned, and by what they
+//! are told.
 //!
-//! First everything is planned and the memory for it reserved, then the files are told, one array after the other, `end_max` first:
-//! it takes more. A container
-//! that is not there yet is planned as one of which everything has changed. Used by [`super`].
+//! First everything is planned and the memory for it reserved, then the files are told, one array
+//! after the other, `end_max` first: it takes more. A container that is not there yet is planned as
+//! one of which everything has changed. Used by [`super`].
 
 use std::sync::Arc;
 

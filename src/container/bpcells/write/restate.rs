@@ -1,7 +1,8 @@
-//! What a container says of itself with changes that are not stored: types, lengths, numbers of names, and `end_max`.
+//! What a container says of itself with changes that are not stored: types, lengths, numbers of
+//! names, and `end_max`.
 //!
-//! Arrays need not agree with each other, and a `version` or `storage_order` that is not one leaves things as they were: it
-//! is said what would be read, as far as that can be. Used by [`super`].
+//! Arrays need not agree with each other, and a `version` or `storage_order` that is not one leaves
+//! things as they were: it is said what would be read, as far as that can be. Used by [`super`].
 
 use std::sync::Arc;
 

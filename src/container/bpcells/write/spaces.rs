@@ -1,7 +1,8 @@
-//! Memory to read arrays in while a container is written or judged, and the steps in which they are read.
+//! Memory to read arrays in while a container is written or judged, and the steps in which they are
+//! read.
 //!
-//! What is encoded in, and to, is [`EncodeMemory`]: one for every array of a container. Used by `blocks`, `recipe` and
-//! `consistency`.
+//! What is encoded in, and to, is [`EncodeMemory`]: one for every array of a container. Used by
+//! `blocks`, `recipe` and `consistency`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,7 +63,8 @@ pub(super) fn reading_space(lent: u64, budget: &Arc<Budget>) -> Result<Workspace
     Workspace::new(BLOCK_BYTES, lent, hold, BLOCK_BYTES)
 }
 
-/// The ranges of at most a block that a range is read in; none begins in one block and ends in another.
+/// The ranges of at most a block that a range is read in; none begins in one block and ends in
+/// another.
 pub(super) fn steps(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let mut at = range.start;
     std::iter::from_fn(move || {
@@ -74,8 +76,8 @@ pub(super) fn steps(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-/// The same of an array, but of zeros that go on for blocks (a length that was set, a range that was emptied) only the first
-/// few: for who learns nothing from the others.
+/// The same of an array, but of zeros that go on for blocks (a length that was set, a range that
+/// was emptied) only the first few: for who learns nothing from the others.
 pub(super) fn telling_steps(
     array: &dyn Array,
     range: Range<u64>,

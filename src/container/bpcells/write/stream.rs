@@ -1,7 +1,8 @@
 //! A packed stream with its changes: which chunks have to be encoded, and how its files come about.
 //!
-//! Chunks of 128 values are encoded by themselves, so those that have not changed are copied as they are stored, and only
-//! their entries in the index move. They are written by [`crate::container::chunked_write`], in batches of up to a block of
+//! Chunks of 128 values are encoded by themselves, so those that have not changed are copied as
+//! they are stored, and only their entries in the index move. They are written by
+//! [`crate::container::chunked_write`], in batches of up to a block of
 //! 512. Used by `recipe`.
 
 use std::sync::Arc;
@@ -79,8 +80,8 @@ impl StreamPlan<'_> {
     }
 }
 
-/// The chunks of an array, which may be made of two, that do not stay as they are stored. `same` is whether they are stored
-/// in the same form.
+/// The chunks of an array, which may be made of two, that do not stay as they are stored. `same` is
+/// whether they are stored in the same form.
 pub(super) fn dirty_of(arrays: &[&MergedArray<'_>], same: bool) -> Numbers {
     let Some(first) = arrays.first() else {
         return Numbers::default();

@@ -1,9 +1,9 @@
-//! The files of a packed stream, told in order: runs of chunks that stay, chunks that were encoded anew, and the index of
-//! both.
+//! The files of a packed stream, told in order: runs of chunks that stay, chunks that were encoded
+//! anew, and the index of both.
 //!
-//! An index entry counts words from the start of the stream, modulo 2^32, so behind a chunk that takes more or fewer words
-//! than before every entry moves by as much. `idx_offsets` says which entry is the first behind each 2^32. Used by
-//! `stream`.
+//! An index entry counts words from the start of the stream, modulo 2^32, so behind a chunk that
+//! takes more or fewer words than before every entry moves by as much. `idx_offsets` says which
+//! entry is the first behind each 2^32. Used by `stream`.
 
 use std::ops::Range;
 
@@ -134,8 +134,8 @@ impl<'a, 'w> ToldStream<'a, 'w> {
         Ok(())
     }
 
-    /// The entries of a run in which none begins again from 0: all of them move alike. Says which are left: those behind one
-    /// that cannot be right.
+    /// The entries of a run in which none begins again from 0: all of them move alike. Says which
+    /// are left: those behind one that cannot be right.
     fn moved_entries(&mut self, run: &KeptRun, mut entries: Range<u64>) -> Result<Range<u64>> {
         let wrap = self.plan.wrap;
         let by = low(self.words, wrap).wrapping_sub(run.low);

@@ -1,10 +1,10 @@
-//! Entries of a large block by their places, where looking through all of them for a few would be repeated
-//! for every tile: COO entries in any order, and rows as wide as many tiles.
+//! Entries of a large block by their places, where looking through all of them for a few would be
+//! repeated for every tile: COO entries in any order, and rows as wide as many tiles.
 //!
-//! One pass counts the entries of 4096 bands of places. Bands are joined to slabs of bounded size; a slab is
-//! gathered in one more pass, sorted, and remembered for the tiles that follow while there is memory for it.
-//! Where a band alone is too large, there is no memory, or the block is damaged, nothing is gained: the block is
-//! looked through as it lies. Used by [`super::scan`].
+//! One pass counts the entries of 4096 bands of places. Bands are joined to slabs of bounded size;
+//! a slab is gathered in one more pass, sorted, and remembered for the tiles that follow while
+//! there is memory for it. Where a band alone is too large, there is no memory, or the block is
+//! damaged, nothing is gained: the block is looked through as it lies. Used by [`super::scan`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ const CHEAP: u64 = if cfg!(test) { 64 << 10 } else { 1 << 20 };
 /// How many times more entries than wanted are looked through rather than sorted.
 const WASTE: u64 = 4;
 const BANDS: u64 = 4096;
-/// Entries of a slab, which are an eighth of the block's within these bounds, if there is memory for some slabs.
+/// Entries of a slab, which are an eighth of the block's within these bounds, if there is memory
+/// for some slabs.
 const LEAST: u64 = if cfg!(test) { 1 << 10 } else { 512 << 10 };
 const MOST: u64 = 2 << 20;
 /// Slabs that there is to be memory for.
@@ -82,7 +83,8 @@ impl PlaceCounts {
         self.before.list[end] - self.before.list[(places.start / self.step) as usize]
     }
 
-    /// The slab that a band lies in: its first band, and the one behind it. The bands are joined from the first on.
+    /// The slab that a band lies in: its first band, and the one behind it. The bands are joined
+    /// from the first on.
     fn slab(&self, band: usize) -> Range<usize> {
         let before = &self.before.list;
         let mut start = 0;
@@ -113,7 +115,8 @@ impl PlaceCounts {
 }
 
 impl BlockFile {
-    /// Visits the entries of a rectangle in the order of their places, or says that this is no gain.
+    /// Visits the entries of a rectangle in the order of their places, or says that this is no
+    /// gain.
     pub(super) fn scan_sorted(
         &self,
         block: &CellBlock,

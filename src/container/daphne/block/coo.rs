@@ -1,7 +1,7 @@
 //! COO blocks: entries with indices of their own, in any order.
 //!
-//! One pass over a block checks its rows and notes which each run of entries has, so that runs without the rows
-//! that are wanted are passed over. Used by [`super::scan`].
+//! One pass over a block checks its rows and notes which each run of entries has, so that runs
+//! without the rows that are wanted are passed over. Used by [`super::scan`].
 
 use super::index_cache::{BlockIndexCache, ChargedList};
 use super::sparse::column;

@@ -1,8 +1,9 @@
 //! What has been learnt about the insides of blocks, and can be learnt again.
 //!
-//! Marks, counts and sorted entries spare a reader another pass over a large block. They are charged to
-//! the budget, never take more than half of it for one container, and what was not used for longest goes first:
-//! when there are too many of them, or when others need the memory. Used by [`super::BlockFile`] and `csr`.
+//! Marks, counts and sorted entries spare a reader another pass over a large block. They are
+//! charged to the budget, never take more than half of it for one container, and what was not used
+//! for longest goes first: when there are too many of them, or when others need the memory. Used by
+//! [`super::BlockFile`] and `csr`.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -113,7 +114,8 @@ impl BlockIndexCache {
         content
     }
 
-    /// An empty list with room for `count` items, charged; what was learnt before makes room for it.
+    /// An empty list with room for `count` items, charged; what was learnt before makes room for
+    /// it.
     pub(in super::super) fn list<T>(&self, count: u64) -> Result<ChargedList<T>> {
         self.list_with(count, 0)
     }

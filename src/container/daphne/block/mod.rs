@@ -1,10 +1,12 @@
-//! The blocks of a file: where they lie, what is inside of them, and what has been learnt about that.
+//! The blocks of a file: where they lie, what is inside of them, and what has been learnt about
+//! that.
 //!
-//! [`table`] knows where each lies, [`tree`] which hold a rectangle of cells. What is inside is read by the type of
-//! the block: [`BlockFile::dense`], [`sparse`], [`coo`]; [`scan`] gives the entries of any of them, [`by_place`]
-//! those of a large one by their places, [`sorted`] those of several in the order of the object.
-//! Large sparse and COO blocks are passed over once and remembered by a few numbers for every 64 KiB
-//! ([`index_cache`]); smaller ones are cheaper to look through again. Shared by all arrays of a container.
+//! [`table`] knows where each lies, [`tree`] which hold a rectangle of cells. What is inside is
+//! read by the type of the block: [`BlockFile::dense`], [`sparse`], [`coo`]; [`scan`] gives the
+//! entries of any of them, [`by_place`] those of a large one by their places, [`sorted`] those of
+//! several in the order of the object. Large sparse and COO blocks are passed over once and
+//! remembered by a few numbers for every 64 KiB ([`index_cache`]); smaller ones are cheaper to look
+//! through again. Shared by all arrays of a container.
 
 mod by_place;
 mod coo;
@@ -38,8 +40,8 @@ pub(super) struct BlockFile {
 }
 
 impl BlockFile {
-    /// Where the rows of a sparse block lie, whose counts are checked; a fault carries the block. Takes
-    /// [`sparse::MARKING_MEMORY`].
+    /// Where the rows of a sparse block lie, whose counts are checked; a fault carries the block.
+    /// Takes [`sparse::MARKING_MEMORY`].
     pub(super) fn row_marks(
         &self,
         block: &CellBlock,

@@ -1,8 +1,9 @@
-//! The entries of any block in a rectangle of its cells, in the order in which they are stored, or by place.
+//! The entries of any block in a rectangle of its cells, in the order in which they are stored, or
+//! by place.
 //!
-//! Given in batches of packed columns and values, whatever the block type; the cells of a dense block that
-//! are not zero count as entries. Indices are checked here, places that come twice are not: see
-//! [`super::sorted`] and the tiles of `dense`. Ranges count within the block.
+//! Given in batches of packed columns and values, whatever the block type; the cells of a dense
+//! block that are not zero count as entries. Indices are checked here, places that come twice are
+//! not: see [`super::sorted`] and the tiles of `dense`. Ranges count within the block.
 
 use std::ops::Range;
 

@@ -1,8 +1,9 @@
 //! Entries of several blocks in the order of the object: by row, then by column.
 //!
-//! Blocks may hold their entries in any order and lie side by side, so a part of them is gathered and
-//! sorted. What is too much for memory is first counted along the rows, then along the columns, and taken
-//! part by part; each level narrows a part 4096 times. Used by the arrays of a CSRMatrix and by full checks.
+//! Blocks may hold their entries in any order and lie side by side, so a part of them is gathered
+//! and sorted. What is too much for memory is first counted along the rows, then along the columns,
+//! and taken part by part; each level narrows a part 4096 times. Used by the arrays of a CSRMatrix
+//! and by full checks.
 
 use std::ops::Range;
 
@@ -107,8 +108,8 @@ impl SortedEntries<'_> {
         })
     }
 
-    /// Visits the entries of `part` that are among the numbers `want`, and perhaps some around them. Takes
-    /// [`sorting_memory`].
+    /// Visits the entries of `part` that are among the numbers `want`, and perhaps some around
+    /// them. Takes [`sorting_memory`].
     pub(in super::super) fn visit(
         &self,
         part: EntryRect,
@@ -200,7 +201,8 @@ impl SortedEntries<'_> {
     }
 }
 
-/// Converts the values of a batch into `out`, which has [`BATCH_VALUES`], and says which one cannot be.
+/// Converts the values of a batch into `out`, which has [`BATCH_VALUES`], and says which one cannot
+/// be.
 pub(in super::super) fn convert_batch(
     block: &CellBlock,
     batch: &EntryBatch<'_>,
@@ -215,7 +217,8 @@ pub(in super::super) fn convert_batch(
     })
 }
 
-/// The end of the counts from `at` on that make up at most `most` together, or of one alone, and their sum.
+/// The end of the counts from `at` on that make up at most `most` together, or of one alone, and
+/// their sum.
 fn joined(counts: &[u64], at: usize, most: u64) -> (usize, u64) {
     let mut sum = counts[at];
     let mut end = at + 1;

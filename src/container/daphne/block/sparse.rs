@@ -1,8 +1,10 @@
-//! Rows of interleaved entries: a sparse block of the specification, and the program's form of 2022.
+//! Rows of interleaved entries: a sparse block of the specification, and the program's form of
+//! 2022.
 //!
-//! Each row is a count and that many pairs of column and value; where a row begins is known only from the
-//! rows before it. One pass over the counts checks them all and leaves a mark every 64 KiB, so memory is
-//! a small part of the file's size; a walk to any row begins at the mark before it.
+//! Each row is a count and that many pairs of column and value; where a row begins is known only
+//! from the rows before it. One pass over the counts checks them all and leaves a mark every 64
+//! KiB, so memory is a small part of the file's size; a walk to any row begins at the mark before
+//! it.
 
 use std::ops::Range;
 

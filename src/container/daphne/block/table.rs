@@ -1,9 +1,10 @@
-//! Where the blocks of a specification-form file lie: a compact table, made by reading only their heads.
+//! Where the blocks of a specification-form file lie: a compact table, made by reading only their
+//! heads.
 //!
-//! `rx` u64, `cx` u64, `#r` u32, `#c` u32, type u8, then by type; the body runs to the end of the file, so
-//! a block ends where the next begins and its entry count follows from its length. Positions, sizes and
-//! counts are checked here; the contents of sparse blocks are not looked at. Used by everything that reads
-//! blocks.
+//! `rx` u64, `cx` u64, `#r` u32, `#c` u32, type u8, then by type; the body runs to the end of the
+//! file, so a block ends where the next begins and its entry count follows from its length.
+//! Positions, sizes and counts are checked here; the contents of sparse blocks are not looked at.
+//! Used by everything that reads blocks.
 
 use std::ops::Range;
 

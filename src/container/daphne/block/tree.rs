@@ -1,7 +1,7 @@
 //! Which blocks hold a rectangle of cells: a balanced tree of bounding boxes.
 //!
-//! About ten bytes a block. As the blocks of an object do not overlap, a search for `k` of `n` blocks takes
-//! O(sqrt(n) + k) whatever the tiling. Used by the arrays that show cells.
+//! About ten bytes a block. As the blocks of an object do not overlap, a search for `k` of `n`
+//! blocks takes O(sqrt(n) + k) whatever the tiling. Used by the arrays that show cells.
 
 use std::ops::Range;
 
@@ -125,7 +125,8 @@ impl BlockTree {
         self.build(table, 2 * node + 2, middle..part.end);
     }
 
-    /// Appends the blocks that share cells with the rectangle, in no order; false if there are too many.
+    /// Appends the blocks that share cells with the rectangle, in no order; false if there are too
+    /// many.
     pub(in super::super) fn find(
         &self,
         table: &BlockTable,

@@ -1,7 +1,8 @@
-//! A CSRMatrix as three arrays: what `values`, `col_idxs` and `row_offsets` are like, and how they are cut.
+//! A CSRMatrix as three arrays: what `values`, `col_idxs` and `row_offsets` are like, and how they
+//! are cut.
 //!
-//! Blocks of entries and of rows begin anew at each group and are numbered by their first entry or row;
-//! offsets of rows that are known to be empty are made up. The work is done in [`read`].
+//! Blocks of entries and of rows begin anew at each group and are numbered by their first entry or
+//! row; offsets of rows that are known to be empty are made up. The work is done in [`read`].
 
 mod check;
 pub(super) mod read;
@@ -54,7 +55,8 @@ impl CsrEntries {
     }
 }
 
-/// A block of `BLOCK` items that begins at `start` of a group's `items`, of which `wanted` are wanted.
+/// A block of `BLOCK` items that begins at `start` of a group's `items`, of which `wanted` are
+/// wanted.
 fn block(items: &Range<u64>, at: u64, size: u64, wanted: &Range<u64>) -> (Piece, u64) {
     let skip = at - items.start;
     let start = at - skip % BLOCK;

@@ -1,9 +1,9 @@
 //! Reading the entries and offsets of a CSRMatrix, sorted by row, then column.
 //!
-//! Opening needs no row: what the arrays' sizes and the first entries depend on comes from [`RowGroups`]. Blocks
-//! are cut at the groups, so a damaged stored block harms only the rows it crosses. A group of one sparse
-//! block is copied from it ([`OrderedRows`]); any other is counted once in bands of about a thousand entries, and
-//! gathered from its blocks ([`SortedEntries`]).
+//! Opening needs no row: what the arrays' sizes and the first entries depend on comes from
+//! [`RowGroups`]. Blocks are cut at the groups, so a damaged stored block harms only the rows it
+//! crosses. A group of one sparse block is copied from it ([`OrderedRows`]); any other is counted
+//! once in bands of about a thousand entries, and gathered from its blocks ([`SortedEntries`]).
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +28,8 @@ const MOST_BANDS: u64 = 64 << 10;
 /// Stored bytes that weigh as much as an entry.
 const WEIGHT: u64 = 16;
 
-/// Scratch memory of a block of entries: their values as they are stored, and copying or sorting them.
+/// Scratch memory of a block of entries: their values as they are stored, and copying or sorting
+/// them.
 pub(super) const ENTRIES_MEMORY: u64 = room(8 * BLOCK) + COPYING_MEMORY;
 /// Scratch memory of a block of offsets: the number of entries of each row, and counting them.
 pub(super) const OFFSETS_MEMORY: u64 = room(8 * BLOCK) + SCAN_MEMORY;
@@ -240,7 +241,8 @@ impl CsrMatrix {
         Ok(())
     }
 
-    /// The bands of a group, counted when first needed; a small group is one. Takes [`SCAN_MEMORY`].
+    /// The bands of a group, counted when first needed; a small group is one. Takes
+    /// [`SCAN_MEMORY`].
     fn bands(
         &self,
         groups: &RowGroups,

@@ -1,7 +1,8 @@
-//! A CSRMatrix cut at the rows that no block crosses: where the entries of each group of rows begin.
+//! A CSRMatrix cut at the rows that no block crosses: where the entries of each group of rows
+//! begin.
 //!
-//! Counts of sparse and COO blocks stand in their heads, so for bands of such blocks every position is known
-//! without looking at a row; only dense blocks must be counted. Used by `csr`.
+//! Counts of sparse and COO blocks stand in their heads, so for bands of such blocks every position
+//! is known without looking at a row; only dense blocks must be counted. Used by `csr`.
 
 use super::super::block::BlockFile;
 use super::super::block::index_cache::{BlockIndexCache, ChargedList};

@@ -1,8 +1,8 @@
 //! The arrays of rows that are stored as rows: one sparse block, or the program's form of 2022.
 //!
-//! Entries already stand in the order of the arrays, so a part is found by the marks and copied; a row
-//! whose columns do not ascend is sorted on the way (not in the program's form, which is shown as stored).
-//! Used by `csr`.
+//! Entries already stand in the order of the arrays, so a part is found by the marks and copied; a
+//! row whose columns do not ascend is sorted on the way (not in the program's form, which is shown
+//! as stored). Used by `csr`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ pub(in super::super) struct OrderedRows<'a> {
     pub(in super::super) sorted: Option<SortedEntries<'a>>,
 }
 
-/// Where entries go, one behind the other: columns as 64-bit numbers, or packed values as they are stored.
+/// Where entries go, one behind the other: columns as 64-bit numbers, or packed values as they are
+/// stored.
 pub(in super::super) struct EntrySink<'b> {
     pub(in super::super) field: EntryField,
     pub(in super::super) out: &'b mut [u8],
@@ -193,8 +194,8 @@ impl OrderedRows<'_> {
         })
     }
 
-    /// Numbers of the first entries of rows, as little-endian u64 into `out`; `base` is added. Takes
-    /// [`COPYING_MEMORY`].
+    /// Numbers of the first entries of rows, as little-endian u64 into `out`; `base` is added.
+    /// Takes [`COPYING_MEMORY`].
     pub(in super::super) fn offsets(
         &self,
         rows: &Range<u64>,
@@ -218,8 +219,8 @@ impl OrderedRows<'_> {
     }
 }
 
-/// Appends entries of `E` bytes, `I` of them the column, and gives the greatest column. Lengths that are
-/// known here make each a move.
+/// Appends entries of `E` bytes, `I` of them the column, and gives the greatest column. Lengths
+/// that are known here make each a move.
 fn push<const I: usize, const E: usize>(bytes: &[u8], out: &mut EntrySink<'_>) -> Result<u64> {
     let (entries, _) = bytes.as_chunks::<E>();
     let cols = entries.iter().map(|entry| load(&entry[..I]));

@@ -1,9 +1,9 @@
-//! Full checks of the blocks of a DenseMatrix or a Frame: which cells to read, and what reading tiles would
-//! repeat without end.
+//! Full checks of the blocks of a DenseMatrix or a Frame: which cells to read, and what reading
+//! tiles would repeat without end.
 //!
-//! A sparse block of a hundred bytes may decode to 2^64 cells, and a block over many columns would be read
-//! once for each. Here every block is passed over once: counts, indices, places that come twice, and
-//! whether each value fits its column. The memory is a few constants.
+//! A sparse block of a hundred bytes may decode to 2^64 cells, and a block over many columns would
+//! be read once for each. Here every block is passed over once: counts, indices, places that come
+//! twice, and whether each value fits its column. The memory is a few constants.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ const CONVERTED: u64 = 4096;
 /// Bytes of a visited piece.
 const STEP: u64 = 8 << 20;
 
-/// Visits the dense cells that are stored for this array alone. Sparse blocks may decode to any number of
-/// tiles of nothing; [`CellCheck`] looks at their entries.
+/// Visits the dense cells that are stored for this array alone. Sparse blocks may decode to any
+/// number of tiles of nothing; [`CellCheck`] looks at their entries.
 pub(super) fn survey(cells: &DenseView, visit: &mut dyn FnMut(Piece)) {
     if cells.bytes == 0 {
         return;
@@ -92,7 +92,8 @@ fn survey_tiles(cells: &DenseView, block: &CellBlock, visit: &mut dyn FnMut(Piec
 pub(in super::super) struct CellCheck(pub(in super::super) Arc<DenseView>);
 
 impl Check for CellCheck {
-    /// Checks every block that begins in the first column of the view; a frame's other columns do the rest.
+    /// Checks every block that begins in the first column of the view; a frame's other columns do
+    /// the rest.
     fn check(&self, budget: &Arc<Budget>, report: &mut dyn FnMut(Fault)) -> Result<()> {
         let (view, mut failed) = (&*self.0, Ok(()));
         view.blocks(|block| {
@@ -224,8 +225,8 @@ fn dense(view: &DenseView, block: &CellBlock, own: ValueType, budget: &Arc<Budge
     })
 }
 
-/// Whether the values of a column of packed rows can be converted; `column` and `converted` have room for
-/// [`CONVERTED`] values.
+/// Whether the values of a column of packed rows can be converted; `column` and `converted` have
+/// room for [`CONVERTED`] values.
 fn column_fits(
     block: &CellBlock,
     (raw, rows, col): (&[u8], &Range<u64>, u64),

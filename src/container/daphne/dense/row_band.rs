@@ -1,8 +1,8 @@
 //! Rows of an array through the same blocks: how a range of cells is cut along the partition.
 //!
-//! A band is as high as the least high of its blocks, and has a bounded number of them; what lies in one block and
-//! goes on in the array is a run. Neither is ever a loop over cells, so a band of zeros costs nothing however
-//! large it is.
+//! A band is as high as the least high of its blocks, and has a bounded number of them; what lies
+//! in one block and goes on in the array is a run. Neither is ever a loop over cells, so a band of
+//! zeros costs nothing however large it is.
 
 use std::ops::Range;
 

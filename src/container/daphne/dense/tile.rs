@@ -1,7 +1,7 @@
 //! A rectangle of one block's cells, decoded: the bounded unit in which blocks are read and cached.
 //!
-//! Every kind of block first becomes a dense tile of its own value type, which is then converted as a whole,
-//! so there is one conversion for all of them. Used by [`super::read`].
+//! Every kind of block first becomes a dense tile of its own value type, which is then converted as
+//! a whole, so there is one conversion for all of them. Used by [`super::read`].
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ const TILE: u64 = 1 << 20;
 /// Stored bytes that reading a column of a dense block may pass over for one tile.
 const PASSED: u64 = 8 << 20;
 
-/// Scratch memory of a tile: as the block's own value type, the cells that have an entry, a bit each, and what
-/// reading its block takes.
+/// Scratch memory of a tile: as the block's own value type, the cells that have an entry, a bit
+/// each, and what reading its block takes.
 pub(super) const TILE_MEMORY: u64 = room(TILE) + room(TILE / 8) + READING_MEMORY;
 
 const READING_MEMORY: u64 = match SCAN_MEMORY > strided::MEMORY {

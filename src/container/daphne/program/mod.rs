@@ -1,9 +1,10 @@
-//! The form that the DAPHNE program writes: one implicit block, other codes, three arrays for a CSRMatrix.
+//! The form that the DAPHNE program writes: one implicit block, other codes, three arrays for a
+//! CSRMatrix.
 //!
-//! Nothing in the file says that it is this form; it is believed only if every code, position and the
-//! length of the whole file fit (docs/formats.md). Everything is shown where it lies, without decoding, but for
-//! frames and for the rows of 2022. A frame's stored labels are memory contents, so columns have the names
-//! that DAPHNE's own reader gives them.
+//! Nothing in the file says that it is this form; it is believed only if every code, position and
+//! the length of the whole file fit (docs/formats.md). Everything is shown where it lies, without
+//! decoding, but for frames and for the rows of 2022. A frame's stored labels are memory contents,
+//! so columns have the names that DAPHNE's own reader gives them.
 
 mod plain;
 mod records;

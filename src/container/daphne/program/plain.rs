@@ -1,7 +1,7 @@
 //! Numbers that lie in the file as they are shown: the program's matrices.
 //!
-//! Read straight, never cached here. Columns and offsets of a CSRMatrix are checked as they pass: a wrong
-//! one is a fault for the reads that touch it. Used by `program`.
+//! Read straight, never cached here. Columns and offsets of a CSRMatrix are checked as they pass: a
+//! wrong one is a fault for the reads that touch it. Used by `program`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -88,7 +88,8 @@ impl PlainNumbers {
         Fault::new("a number breaks the order of its array")
     }
 
-    /// Checks the numbers that lie across the ends of a range, and the first against the one before it.
+    /// Checks the numbers that lie across the ends of a range, and the first against the one before
+    /// it.
     fn check_ends(&self, at: u64, len: u64) -> Result<()> {
         let (first, end) = (at - at % 8, (at + len).next_multiple_of(8));
         let last = (at + len) / 8 * 8;

@@ -1,7 +1,8 @@
 //! A column of a program-written Frame: one value of every record.
 //!
-//! Records lie row by row, the values of all columns packed; a block is a bounded number of them. A frame
-//! of one column has nothing between its values and is read straight, as `plain`. Used by `program`.
+//! Records lie row by row, the values of all columns packed; a block is a bounded number of them. A
+//! frame of one column has nothing between its values and is read straight, as `plain`. Used by
+//! `program`.
 
 use std::ops::Range;
 use std::sync::Arc;

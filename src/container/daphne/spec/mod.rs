@@ -1,7 +1,7 @@
 //! The form that the specification describes: a header, and blocks to the end of the file.
 //!
-//! Opening reads the header and the heads of all blocks, and checks that they partition the object; a
-//! file that breaks a rule there has nothing that can be trusted.
+//! Opening reads the header and the heads of all blocks, and checks that they partition the object;
+//! a file that breaks a rule there has nothing that can be trusted.
 
 mod partition;
 

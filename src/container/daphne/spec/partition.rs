@@ -1,7 +1,7 @@
 //! Whether the blocks partition the object: no cell in two blocks, none in no block.
 //!
-//! Areas alone miss an overlap beside a gap of one size, so a sweep over the rows also checks that no two
-//! blocks meet: time O(n log n), whatever the tiling. Used when a file is opened.
+//! Areas alone miss an overlap beside a gap of one size, so a sweep over the rows also checks that
+//! no two blocks meet: time O(n log n), whatever the tiling. Used when a file is opened.
 
 use super::super::block::index_cache::{BlockIndexCache, ChargedList};
 use super::super::block::table::{BlockTable, CellBlock};
@@ -47,7 +47,8 @@ fn sweep(table: &BlockTable, index_cache: &BlockIndexCache) -> Result<()> {
         while let Some(gone) = ends.next_if(|ended| ended.rows().end <= block.row) {
             live.remove(rank(&gone));
         }
-        // Of those that live, which share no columns, the last one that begins before this one ends.
+        // Of those that live, which share no columns, the last one that begins before this one
+        // ends.
         let end = block.cols().end;
         let before = by_col.list.partition_point(|&n| table.get(n).col < end);
         let last = before.checked_sub(1).and_then(|last| live.last_up_to(last));

@@ -1,5 +1,5 @@
-//! Memory: what is kept is charged and bounded, a file that asks for more is refused, and nothing that is shown
-//! depends on how much there is.
+//! Memory: what is kept is charged and bounded, a file that asks for more is refused, and nothing
+//! that is shown depends on how much there is.
 
 use super::encoder::*;
 use super::large::spread;

@@ -8,8 +8,8 @@ use super::encoder::*;
 use crate::array::uncached::read;
 use crate::container::daphne::tests::encoder::Rect;
 
-/// The number of a cell, by a simple hash: mostly nothing, else a small number that every type can hold,
-/// and now and then a stored zero.
+/// The number of a cell, by a simple hash: mostly nothing, else a small number that every type can
+/// hold, and now and then a stored zero.
 fn number(seed: u64, row: u64, col: u64, dense: u64) -> Option<i64> {
     let mixed = (seed ^ row.wrapping_mul(0x9e37_79b9) ^ col.wrapping_mul(0x85eb_ca6b_0001))
         .wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -1,10 +1,10 @@
 //! Chunked datasets: a block is a chunk in its shown form, as large at the edges as elsewhere.
 //!
-//! Chunks that are missing are made up; unfiltered ones are read in place where their runs are long. A
-//! chunk that cannot be sound (beyond the end of the file, stored size too small for what it claims) is
-//! found out before memory is taken for it and costs no other chunk. A chunk may be stored short, as writers
-//! do at the edges: bytes of the array that it lacks are a fault, all others are shown. The table of chunks
-//! is asked for at the first read. Used by [`super`].
+//! Chunks that are missing are made up; unfiltered ones are read in place where their runs are
+//! long. A chunk that cannot be sound (beyond the end of the file, stored size too small for what
+//! it claims) is found out before memory is taken for it and costs no other chunk. A chunk may be
+//! stored short, as writers do at the edges: bytes of the array that it lacks are a fault, all
+//! others are shown. The table of chunks is asked for at the first read. Used by [`super`].
 
 mod grid;
 mod read;
@@ -158,8 +158,8 @@ impl Chunked {
         table.ok_or_else(|| Fault::new("the table of chunks is missing").into())
     }
 
-    /// Asks for the table, unless that has been refused: the worker may take long to give up, and a reader
-    /// comes back for every page.
+    /// Asks for the table, unless that has been refused: the worker may take long to give up, and a
+    /// reader comes back for every page.
     fn ask(&self, refused: &mut Option<Refused>) -> Result<ChunkTable> {
         if let Some(Refused { error, until }) = refused
             && until.is_none_or(|until| Instant::now() < until)
@@ -335,7 +335,8 @@ impl Chunked {
         Err(fault.block(run.chunk).into())
     }
 
-    /// Visits every stored chunk; of a bad one, and of what a short one lacks, a byte that tells the fault.
+    /// Visits every stored chunk; of a bad one, and of what a short one lacks, a byte that tells
+    /// the fault.
     pub(super) fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         self.reader.pipeline()?;
         let (table, len) = (self.table()?, self.grid.chunk_bytes());

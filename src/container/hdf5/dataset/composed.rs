@@ -1,9 +1,9 @@
 //! Virtual datasets over datasets of the same file: put together when they are read.
 //!
-//! A block is so many elements in a row. Each part that lies in it says which elements of its dataset
-//! belong there; they are read block by block of that dataset, past the cache, whose key is the virtual
-//! array's. What no part covers is fill values. Composed of other files are never followed. Used by
-//! [`super::DatasetArray`].
+//! A block is so many elements in a row. Each part that lies in it says which elements of its
+//! dataset belong there; they are read block by block of that dataset, past the cache, whose key is
+//! the virtual array's. What no part covers is fill values. Composed of other files are never
+//! followed. Used by [`super::DatasetArray`].
 
 mod hyperslab;
 
@@ -104,7 +104,8 @@ impl Composed {
         })
     }
 
-    /// Bytes that it takes, with the datasets of its parts, each of which has the room of a chunked one.
+    /// Bytes that it takes, with the datasets of its parts, each of which has the room of a chunked
+    /// one.
     pub(super) fn weight(&self) -> u64 {
         let axes = |side: &Hyperslab| side.on_heap();
         let part = |mapping: &Mapping| axes(&mapping.here) + axes(&mapping.there);
@@ -185,8 +186,8 @@ struct CopyMemory {
 }
 
 impl Mapping {
-    /// Visits the runs of elements that belong to these places: bytes of the other dataset, and the byte of
-    /// the block where they begin.
+    /// Visits the runs of elements that belong to these places: bytes of the other dataset, and the
+    /// byte of the block where they begin.
     fn each_range(
         &self,
         places: &Range<u64>,
@@ -306,7 +307,8 @@ fn behind<'a>(
     }
 }
 
-/// Why it is not known where a virtual dataset ends, if it is not: its dimensions are not its true ones then.
+/// Why it is not known where a virtual dataset ends, if it is not: its dimensions are not its true
+/// ones then.
 pub(super) fn no_known_end(index: &FileIndex, described: &VirtualLayout) -> Result<Option<String>> {
     for path in &described.ends {
         let why = match behind(index, path) {

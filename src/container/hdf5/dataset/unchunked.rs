@@ -1,8 +1,9 @@
-//! What is stored in one piece, element behind element: contiguous and compact datasets, and those never
-//! written.
+//! What is stored in one piece, element behind element: contiguous and compact datasets, and those
+//! never written.
 //!
-//! Also the way from such bytes to shown ones, which unfiltered chunks share. Any range may be asked
-//! for; where elements are converted, the ones around it are read in steps. Used by [`super`].
+//! Also the way from such bytes to shown ones, which unfiltered chunks share. Any range may be
+//! asked for; where elements are converted, the ones around it are read in steps. Used by
+//! [`super`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,8 +59,8 @@ impl Unchunked {
         }
     }
 
-    /// `stored`: bytes of all elements. The end of a contiguous dataset is checked when it is read: what
-    /// lies before the end of a truncated file is good.
+    /// `stored`: bytes of all elements. The end of a contiguous dataset is checked when it is read:
+    /// what lies before the end of a truncated file is good.
     pub(super) fn new(
         source: &Arc<dyn Source>,
         dataset: &DatasetEntry,

@@ -1,9 +1,9 @@
-//! How the stored form of an element differs from the shown one: not at all, in the order of its bytes, in
-//! bits that do not count, in padding, or in the places of its members.
+//! How the stored form of an element differs from the shown one: not at all, in the order of its
+//! bytes, in bits that do not count, in padding, or in the places of its members.
 //!
-//! A cast works on runs of units; an element is one unit or, for arrays of something, several. What is
-//! shown as it is stored has units of one byte, so that it can be cut anywhere. Made by [`super`]; [`read`]
-//! converts what was stored, for `dataset`.
+//! A cast works on runs of units; an element is one unit or, for arrays of something, several. What
+//! is shown as it is stored has units of one byte, so that it can be cut anywhere. Made by
+//! [`super`]; [`read`] converts what was stored, for `dataset`.
 
 mod read;
 

@@ -1,7 +1,7 @@
 //! Compounds: members packed in the order in which they lie, spelled as the list that NumPy takes.
 //!
-//! A compound of two equal floats named `r` and `i` is how complex numbers are stored before HDF5 2.0.
-//! Used by [`super`].
+//! A compound of two equal floats named `r` and `i` is how complex numbers are stored before HDF5
+//! 2.0. Used by [`super`].
 
 use std::collections::HashSet;
 use std::fmt::Write;

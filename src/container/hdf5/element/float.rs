@@ -1,14 +1,14 @@
 //! Floating-point types: the layouts that NumPy has are numbers, all others are raw bytes.
 //!
-//! Nothing is rounded and no layout is guessed: a float is a number only if every field of it lies where
-//! IEEE 754 (or the x87 unit) has it. Used by [`super`].
+//! Nothing is rounded and no layout is guessed: a float is a number only if every field of it lies
+//! where IEEE 754 (or the x87 unit) has it. Used by [`super`].
 
 use super::ElementPart;
 use super::cast::Cast;
 use crate::container::hdf5::index::{Float, FloatOrder};
 
-/// Where the fields of a float lie, in bits: size in bytes, precision, sign, exponent, its width, width of
-/// the mantissa (which begins at bit 0), bias of the exponent.
+/// Where the fields of a float lie, in bits: size in bytes, precision, sign, exponent, its width,
+/// width of the mantissa (which begins at bit 0), bias of the exponent.
 const LAYOUTS: [(u64, u32, u32, u32, u32, u32, u64); 4] = [
     (2, 16, 15, 10, 5, 10, 15),
     (4, 32, 31, 23, 8, 23, 127),

@@ -1,7 +1,8 @@
-//! How parts of an index are decoded: within bounds, and so that memory that is refused is an error.
+//! How parts of an index are decoded: within bounds, and so that memory that is refused is an
+//! error.
 //!
-//! What is long in some file (text, bytes, lists) is allocated here, fallibly; what is short is serde's. The bytes are
-//! those that serde writes and reads by itself.
+//! What is long in some file (text, bytes, lists) is allocated here, fallibly; what is short is
+//! serde's. The bytes are those that serde writes and reads by itself.
 
 use std::cell::Cell;
 use std::fmt;
@@ -18,7 +19,8 @@ thread_local! {
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether memory was refused to this thread since this was last asked, and a decoding failed by that.
+/// Whether memory was refused to this thread since this was last asked, and a decoding failed by
+/// that.
 pub(in crate::container::hdf5) fn was_refused() -> bool {
     REFUSED.replace(false)
 }

@@ -1,7 +1,8 @@
 //! What parts of an index take in memory beside themselves, as it was allocated.
 //!
-//! Used by `worker` to charge an index while it is read, since how much that is per byte of an answer differs from
-//! file to file: some four times it where attributes are long, ten times where datasets are small.
+//! Used by `worker` to charge an index while it is read, since how much that is per byte of an
+//! answer differs from file to file: some four times it where attributes are long, ten times where
+//! datasets are small.
 
 use super::{
     AttributeEntry, AttributeValue, ChunkEntry, DatasetEntry, Datatype, DatatypeMember,
@@ -17,7 +18,8 @@ pub(in crate::container::hdf5) trait OnHeap {
     fn on_heap(&self) -> u64;
 }
 
-/// What an allocation of so many bytes takes: the system's allocator rounds up, and keeps a length with it.
+/// What an allocation of so many bytes takes: the system's allocator rounds up, and keeps a length
+/// with it.
 pub(in crate::container::hdf5) fn allocated(bytes: usize) -> u64 {
     match bytes {
         0 => 0,

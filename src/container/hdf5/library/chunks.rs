@@ -1,8 +1,9 @@
 //! The table of a dataset's stored chunks, taken in one pass over its index.
 //!
 //! Whatever kind of index it is (B-trees of both versions, single, implicit, fixed and extensible
-//! arrays), libhdf5 walks it once. The index may claim anything: one chunk twice and more chunks than
-//! there can be are refused, here or by the reader; chunks outside of the dataset are passed over.
+//! arrays), libhdf5 walks it once. The index may claim anything: one chunk twice and more chunks
+//! than there can be are refused, here or by the reader; chunks outside of the dataset are passed
+//! over.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -41,7 +42,8 @@ pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Answer
         refused: None,
     };
     let at: *mut c_void = (&raw mut walk).cast();
-    // SAFETY: the handle is a chunked dataset; the callback gets our `walk`, which outlives the call.
+    // SAFETY: the handle is a chunked dataset; the callback gets our `walk`, which outlives the
+    // call.
     let walked = check(unsafe { H5Dchunk_iter(dataset.id(), H5P_DEFAULT, Some(visit), at) });
     if let Some(why) = walk.refused {
         return Err(why);
@@ -66,7 +68,8 @@ fn sorted(packed: ChunkPacker, mut loose: Vec<ChunkEntry>) -> Outcome<Vec<u8>> {
     Ok(packer.finish())
 }
 
-/// Bits of the filters that some chunk went through. `plain_edges`: those that stick out of the dataset did not.
+/// Bits of the filters that some chunk went through. `plain_edges`: those that stick out of the
+/// dataset did not.
 pub(super) fn applied(
     chunks: PackedChunks<'_>,
     dims: &[u64],
@@ -164,7 +167,8 @@ impl ChunkWalk<'_> {
     }
 }
 
-/// Where in the grid a chunk lies whose first element is at `offset`; none if no chunk begins there.
+/// Where in the grid a chunk lies whose first element is at `offset`; none if no chunk begins
+/// there.
 fn place(offset: &[u64], chunk: &[u64]) -> Option<Vec<u64>> {
     let pairs = offset.iter().zip(chunk);
     pairs

@@ -196,8 +196,9 @@ impl LibraryDataset {
         if files > 0 {
             return Ok(StorageLayout::External(self.external_files(files)?));
         }
-        // Behind a user block the library gives the undefined address as a defined one, so what it says of the
-        // space decides; not its size, which a file may deny and the library does not need.
+        // Behind a user block the library gives the undefined address as a defined one, so what it
+        // says of the space decides; not its size, which a file may deny and the library does not
+        // need.
         let mut status = H5D_space_status_t::H5D_SPACE_STATUS_ERROR;
         // SAFETY: the handle is a dataset, and there is room for the answer.
         check(unsafe { H5Dget_space_status(self.dataset.id(), &mut status) })?;
@@ -277,8 +278,8 @@ impl LibraryDataset {
         let mut values = vec![0; room];
         let mut found = room;
         let (mut flags, none) = (0, ptr::null_mut());
-        // SAFETY: there is room for `found` values, none for a name, and nothing else is asked for: in
-        // particular not whether the filter is available, which looks for plugins.
+        // SAFETY: there is room for `found` values, none for a name, and nothing else is asked for:
+        // in particular not whether the filter is available, which looks for plugins.
         let id = check(unsafe {
             H5Pget_filter2(
                 self.properties.id(),

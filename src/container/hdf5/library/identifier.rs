@@ -1,7 +1,8 @@
 //! What libhdf5 hands out, as values that give it back, and its complaints as plain sentences.
 //!
 //! libhdf5 is not safe for threads, so every call is made under its one lock: the entry points in
-//! [`super`] hold it while they work, and a handle that is dropped takes it again (it is re-entrant).
+//! [`super`] hold it while they work, and a handle that is dropped takes it again (it is
+//! re-entrant).
 
 use std::ffi::{CStr, c_char, c_uint, c_void};
 

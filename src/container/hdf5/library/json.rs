@@ -1,8 +1,8 @@
 //! Values of any type as JSON: how attributes are shown.
 //!
-//! Values come in memory as the file has them (libhdf5 reads them without conversion, but for strings and
-//! sequences of variable length, which it puts behind pointers). Numbers are converted by libhdf5, whatever
-//! their width, byte order and layout. Used by `attribute`.
+//! Values come in memory as the file has them (libhdf5 reads them without conversion, but for
+//! strings and sequences of variable length, which it puts behind pointers). Numbers are converted
+//! by libhdf5, whatever their width, byte order and layout. Used by `attribute`.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -66,8 +66,8 @@ impl JsonMaker {
     /// The `count` values of type `of` in `bytes`.
     ///
     /// # Safety
-    /// libhdf5 has read values of this very type there, or they are a part of such: pointers among them
-    /// lead where they should.
+    /// libhdf5 has read values of this very type there, or they are a part of such: pointers among
+    /// them lead where they should.
     pub(super) unsafe fn values(
         &mut self,
         of: &Identifier,

@@ -182,7 +182,8 @@ pub(super) fn elsewhere(
 fn stored(group: &Identifier, name: &CStr, size: usize) -> Outcome<Vec<u8>> {
     let mut value: Vec<u8> = vec![0; size];
     let at = value.as_mut_ptr().cast();
-    // SAFETY: the handle is a group, the name is NUL-terminated, the value has room for `size` bytes.
+    // SAFETY: the handle is a group, the name is NUL-terminated, the value has room for `size`
+    // bytes.
     check(unsafe { H5Lget_val(group.id(), name.as_ptr(), at, size, H5P_DEFAULT) })?;
     Ok(value)
 }

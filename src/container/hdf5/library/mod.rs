@@ -1,9 +1,9 @@
 //! libhdf5 behind a small door: opens a file by its descriptor and describes its structure.
 //!
-//! The library is C and its input is untrusted, so all this runs in the worker process (see `serve`)
-//! and hands plain data back. It reads metadata, attributes and nothing else of a file: datasets are
-//! decoded in the daemon. It is told to open no plugins, to take no locks and to print nothing; that it
-//! opens no other files, whatever a file asks for, is the worker's limits' doing.
+//! The library is C and its input is untrusted, so all this runs in the worker process (see
+//! `serve`) and hands plain data back. It reads metadata, attributes and nothing else of a file:
+//! datasets are decoded in the daemon. It is told to open no plugins, to take no locks and to print
+//! nothing; that it opens no other files, whatever a file asks for, is the worker's limits' doing.
 //! Only this folder names the crates of libhdf5.
 
 mod attribute;
@@ -47,7 +47,8 @@ pub(super) fn start() -> Outcome<()> {
     // Also opens the library.
     hdf5::silence_errors(true);
     let _lock = hdf5_sys::LOCK.lock();
-    // SAFETY: the call takes a mask by value, which the crate declares as a pointer; 0 allows nothing.
+    // SAFETY: the call takes a mask by value, which the crate declares as a pointer; 0 allows
+    // nothing.
     check(unsafe { H5PLset_loading_state(ptr::null_mut()) })?;
     Ok(())
 }
@@ -120,7 +121,8 @@ impl Drop for LibraryFile {
     }
 }
 
-/// How files are opened: by plain reads, without locks, and closed with all that was opened in them.
+/// How files are opened: by plain reads, without locks, and closed with all that was opened in
+/// them.
 fn access() -> Outcome<Identifier> {
     // SAFETY: the library is open.
     let list = Identifier::new(unsafe { H5Pcreate(*H5P_CLS_FILE_ACCESS) })?;

@@ -1,4 +1,5 @@
-//! What a virtual dataset is made of: which parts of which datasets lie where in it. Nothing is opened.
+//! What a virtual dataset is made of: which parts of which datasets lie where in it. Nothing is
+//! opened.
 
 use std::ffi::c_char;
 

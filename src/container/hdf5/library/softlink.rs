@@ -1,7 +1,8 @@
 //! Soft links, resolved within the file and without the library: on the groups that were found.
 //!
-//! libhdf5 would follow a path through external links and links of other programs; this never leaves
-//! what was listed. A link in a loop, or behind more than [`HOPS_MOST`] others, leads nowhere.
+//! libhdf5 would follow a path through external links and links of other programs; this never
+//! leaves what was listed. A link in a loop, or behind more than [`HOPS_MOST`] others, leads
+//! nowhere.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,8 @@ const HOPS_MOST: u32 = 40;
 /// Components on the way to one target, those of the links on it included.
 const STEPS_MOST: u32 = 4096;
 
-/// Replaces the targets of soft links, which are listed as [`LinkTarget::Dangling`], by what they lead to.
+/// Replaces the targets of soft links, which are listed as [`LinkTarget::Dangling`], by what they
+/// lead to.
 pub(super) fn resolve(groups: &mut [GroupEntry]) {
     let mut nowhere = HashSet::new();
     for group in 0..groups.len() {
@@ -30,8 +32,8 @@ pub(super) fn resolve(groups: &mut [GroupEntry]) {
     }
 }
 
-/// What `path` leads to from the group numbered `from`; none if it leads nowhere. Links known to lead
-/// `nowhere` are not followed again: whatever goes through them goes further still.
+/// What `path` leads to from the group numbered `from`; none if it leads nowhere. Links known to
+/// lead `nowhere` are not followed again: whatever goes through them goes further still.
 fn follow(
     groups: &[GroupEntry],
     nowhere: &HashSet<(usize, usize)>,

@@ -1,9 +1,9 @@
 //! Where the chunks of an extensible array really are.
 //!
-//! An extensible array numbers chunks with its one unlimited dimension first. libhdf5 (up to 2.2 at least)
-//! counts through the index with the dimensions in their own order when it tells the offsets of chunks,
-//! so the offsets are wrong unless that dimension is the first. The number in the index can be had back
-//! from what it tells, and the true offset from that. Used by `chunks`.
+//! An extensible array numbers chunks with its one unlimited dimension first. libhdf5 (up to 2.2 at
+//! least) counts through the index with the dimensions in their own order when it tells the offsets
+//! of chunks, so the offsets are wrong unless that dimension is the first. The number in the index
+//! can be had back from what it tells, and the true offset from that. Used by `chunks`.
 
 use hdf5_sys::h5d::{H5D_chunk_index_t, H5Dget_chunk_index_type};
 
@@ -17,7 +17,8 @@ const EXTENSIBLE_ARRAY: H5D_chunk_index_t = 4;
 pub(super) struct Swizzle {
     /// The unlimited dimension; not the first.
     unlimited: usize,
-    /// Chunks along each dimension when the dataset is as large as it can get; 1 for the unlimited one.
+    /// Chunks along each dimension when the dataset is as large as it can get; 1 for the unlimited
+    /// one.
     most: Vec<u64>,
 }
 

@@ -20,7 +20,8 @@ pub(super) trait Elements {
     unsafe fn read(&self, memory: &Identifier, into: *mut c_void) -> Outcome<()>;
 }
 
-/// The strings of a value of `count` elements, at most `most` bytes together; none if there is more.
+/// The strings of a value of `count` elements, at most `most` bytes together; none if there is
+/// more.
 pub(super) fn read(
     from: &dyn Elements,
     element: &Identifier,
@@ -93,7 +94,8 @@ fn variable(
         element,
         space,
     };
-    // SAFETY: there is room for `count` pointers, which is what elements of this type are in memory.
+    // SAFETY: there is room for `count` pointers, which is what elements of this type are in
+    // memory.
     unsafe { from.read(element, lent.at.as_mut_ptr().cast())? };
     let mut left = most;
     let mut strings = Vec::with_capacity(count);

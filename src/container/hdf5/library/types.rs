@@ -1,7 +1,7 @@
 //! Datatypes as they are stored.
 //!
-//! A type is a tree; a file may nest it deeply or give it many members, so both are bounded and what
-//! goes beyond is [`Type::Other`], which is never shown. Used by `dataset` and `attribute`.
+//! A type is a tree; a file may nest it deeply or give it many members, so both are bounded and
+//! what goes beyond is [`Type::Other`], which is never shown. Used by `dataset` and `attribute`.
 
 use std::ffi::c_uint;
 

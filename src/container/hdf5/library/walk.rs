@@ -1,8 +1,9 @@
-//! The walk through a file: breadth first over groups, every object once, however many links lead to it.
+//! The walk through a file: breadth first over groups, every object once, however many links lead
+//! to it.
 //!
 //! Objects are told apart by their token, which hard links give without opening anything. An object
-//! that cannot be read costs its own entry, never the whole file. What the walk collects is bounded in
-//! number and in bytes.
+//! that cannot be read costs its own entry, never the whole file. What the walk collects is bounded
+//! in number and in bytes.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -334,7 +335,8 @@ impl<'a> FileWalk<'a> {
         self.left_out.push(Problem { path, what });
     }
 
-    /// Names from the root to a group; a group's number is larger than that of the group it lies in.
+    /// Names from the root to a group; a group's number is larger than that of the group it lies
+    /// in.
     fn path(&self, mut at: usize) -> Vec<Vec<u8>> {
         let mut path = Vec::new();
         while at != 0 {

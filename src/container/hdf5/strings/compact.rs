@@ -1,4 +1,5 @@
-//! Strings of variable length that lie in an object header: few, so they came with the index as text.
+//! Strings of variable length that lie in an object header: few, so they came with the index as
+//! text.
 //!
 //! Each value and a line feed, as [`super`] shows those that lie elsewhere. Used by `dataset`.
 

@@ -1,10 +1,10 @@
 //! Global heap collections: where HDF5 keeps the values of variable-length elements.
 //!
 //! An element is a length (4 bytes), the address of a collection and the number of an object in it
-//! (4 bytes). A collection has a header, `GCOL`, version 1, 3 reserved bytes and its size, and then objects:
-//! number and references (2 bytes each), 4 reserved bytes, size, and the data; header and data are padded
-//! to multiples of 8, and object 0 is the free space at the end (HDF5 File Format Specification, III.E).
-//! All numbers are little-endian and untrusted. Used by [`super`].
+//! (4 bytes). A collection has a header, `GCOL`, version 1, 3 reserved bytes and its size, and then
+//! objects: number and references (2 bytes each), 4 reserved bytes, size, and the data; header and
+//! data are padded to multiples of 8, and object 0 is the free space at the end (HDF5 File Format
+//! Specification, III.E). All numbers are little-endian and untrusted. Used by [`super`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::source::Source;
 
 const SIGNATURE: [u8; 4] = *b"GCOL";
 
-/// Collections of up to this size are read whole; HDF5 makes them of 4 KiB, or as large as one object.
+/// Collections of up to this size are read whole; HDF5 makes them of 4 KiB, or as large as one
+/// object.
 const WHOLE: u64 = 256 << 10;
 
 /// What is read at once to begin with, and of larger collections.
@@ -42,8 +43,8 @@ pub(in crate::container::hdf5) struct Reference {
     pub(in crate::container::hdf5) object: u32,
 }
 
-/// A string that is wanted: address of its collection, number of its object, where its bytes go, and how
-/// many they are. In scratch memory, which gives out numbers.
+/// A string that is wanted: address of its collection, number of its object, where its bytes go,
+/// and how many they are. In scratch memory, which gives out numbers.
 pub(in crate::container::hdf5) type Wanted = [u64; 4];
 
 /// Added to the number of bytes once they are there.
@@ -101,8 +102,8 @@ impl Heap {
         self.source.len().min(WHOLE)
     }
 
-    /// Copies what is wanted of one collection to its places in `out`. `wanted` is in order of the objects;
-    /// afterwards it holds what is of no use.
+    /// Copies what is wanted of one collection to its places in `out`. `wanted` is in order of the
+    /// objects; afterwards it holds what is of no use.
     pub(in crate::container::hdf5) fn copy(
         &self,
         wanted: &mut [Wanted],
@@ -115,7 +116,8 @@ impl Heap {
         let (mut window, header) = self.collection(at, window)?;
         let (mut place, mut objects) = (header, 0);
         while let Some(object) = self.object(&mut window, place, objects)? {
-            // Objects without data may be behind each other without end, but their numbers have 16 bits.
+            // Objects without data may be behind each other without end, but their numbers have 16
+            // bits.
             (place, objects) = (object.start + object.len, objects + 1);
             place = place.next_multiple_of(8);
             let number = u64::from(object.number);
@@ -159,7 +161,8 @@ impl Heap {
         Ok((window, header))
     }
 
-    /// The object that begins at a place in a collection, `before` others being before it; none at its end.
+    /// The object that begins at a place in a collection, `before` others being before it; none at
+    /// its end.
     fn object(
         &self,
         window: &mut HeapWindow<'_>,

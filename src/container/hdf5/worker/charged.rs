@@ -1,8 +1,9 @@
 //! An index read out of a worker's answer, and charged to the budget as it is built.
 //!
-//! The answer is what serde makes of [`FileIndex`]: its parts one behind the other, lists with their lengths before
-//! them. Here they are read one at a time, so that no file is charged for more than it takes, and no list is made
-//! of a length that the budget has no room for. Used by [`super::index`].
+//! The answer is what serde makes of [`FileIndex`]: its parts one behind the other, lists with
+//! their lengths before them. Here they are read one at a time, so that no file is charged for more
+//! than it takes, and no list is made of a length that the budget has no room for. Used by
+//! [`super::index`].
 
 use std::sync::Arc;
 
@@ -20,8 +21,9 @@ use crate::memory::no_memory;
 /// Small parts are charged together, so much at a time.
 const STEP: u64 = 64 << 10;
 
-/// How many times longer than in an answer an index is in memory, to say how much is needed where there is too
-/// little. Measured: 12.5 where 100,000 datasets are a number each, 8 where 5,000 have chunks and two attributes.
+/// How many times longer than in an answer an index is in memory, to say how much is needed where
+/// there is too little. Measured: 12.5 where 100,000 datasets are a number each, 8 where 5,000 have
+/// chunks and two attributes.
 const BUILT: u64 = 10;
 
 const NO_MEMORY: &str = "no memory for the structure of a file";

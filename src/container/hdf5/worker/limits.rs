@@ -1,13 +1,13 @@
 //! What a worker may take: time for one request and memory.
 //!
-//! Time is processor time, so that a busy machine or a slow disk ends nobody. It grows with the file, since
-//! an honest one holds at most so many objects in a mebibyte. A worker that computes nothing and answers
-//! nothing is ended too, much later.
+//! Time is processor time, so that a busy machine or a slow disk ends nobody. It grows with the
+//! file, since an honest one holds at most so many objects in a mebibyte. A worker that computes
+//! nothing and answers nothing is ended too, much later.
 
 use std::time::Duration;
 
-/// `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` overrides time and memory for files of any size; a third number
-/// is for how long an answer is waited for.
+/// `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` overrides time and memory for files of any size; a
+/// third number is for how long an answer is waited for.
 const VARIABLE: &str = "ARRAYFS_HDF5_LIMITS";
 
 /// Processor time for the smallest file. libhdf5 describes some 30,000 datasets in a second.

@@ -1,12 +1,13 @@
 //! The daemon's side of libhdf5: asks a worker process for the structure of a file.
 //!
-//! libhdf5 parses untrusted files in C. It runs in processes of its own ([`process`], [`pool`]) that
-//! get an opened file and hand plain data back ([`wire`]; their side is [`serve`]); a file that makes the
-//! library crash, hang or eat memory costs a worker, and its reason is a [`Fault`] like any other. Answers
-//! are charged to the budget from when they are announced until they are not needed any more.
-//! `ARRAYFS_HDF5_WORKER` names a program to start instead, for example a sandbox around `arrayfs
-//! hdf5-worker`; it gets the socket as standard input and `hdf5-worker` as its argument.
-//! `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` changes what one request may take: see [`limits`].
+//! libhdf5 parses untrusted files in C. It runs in processes of its own ([`process`], [`pool`])
+//! that get an opened file and hand plain data back ([`wire`]; their side is [`serve`]); a file
+//! that makes the library crash, hang or eat memory costs a worker, and its reason is a [`Fault`]
+//! like any other. Answers are charged to the budget from when they are announced until they are
+//! not needed any more. `ARRAYFS_HDF5_WORKER` names a program to start instead, for example a
+//! sandbox around `arrayfs hdf5-worker`; it gets the socket as standard input and `hdf5-worker` as
+//! its argument. `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` changes what one request may take: see
+//! [`limits`].
 
 mod charged;
 mod limits;
@@ -32,12 +33,12 @@ use wire::{RawBytes, Wanted};
 
 pub use serve::run as serve;
 
-/// What is made of an index takes up to so many times as much as the index. Measured: 0.7 times where datasets are a
-/// number each, twice where they have chunks and attributes.
+/// What is made of an index takes up to so many times as much as the index. Measured: 0.7 times
+/// where datasets are a number each, twice where they have chunks and attributes.
 pub(super) const MADE: u64 = 2;
 
-/// The structure of an HDF5 file, and its charge, which is held while it is used. It comes from untrusted
-/// bytes: see [`super::index`].
+/// The structure of an HDF5 file, and its charge, which is held while it is used. It comes from
+/// untrusted bytes: see [`super::index`].
 pub(super) fn index(source: &dyn Source, budget: &Arc<Budget>) -> Result<(FileIndex, Hold)> {
     let superblock = superblock::check(source)?;
     let read = |encoded: EncodedAnswer| charged::read(&encoded.bytes, budget);

@@ -1,8 +1,8 @@
 //! The workers of this process: started when first wanted, used again, replaced when they end.
 //!
 //! Starting a process for every file would cost more than most files do. There are at most as many
-//! workers as cores, not counting those whose request takes long: who asks about another file does not wait
-//! for them. Requests about one file never take more than half of the workers.
+//! workers as cores, not counting those whose request takes long: who asks about another file does
+//! not wait for them. Requests about one file never take more than half of the workers.
 
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -71,9 +71,9 @@ impl WorkerPool {
         }
     }
 
-    /// Asks a worker about a file; `read` makes something of the answer, which is charged to the budget, or
-    /// finds that it is none. A worker that ends on the way gets a second one to try, since an old one may
-    /// have carried damage along.
+    /// Asks a worker about a file; `read` makes something of the answer, which is charged to the
+    /// budget, or finds that it is none. A worker that ends on the way gets a second one to try,
+    /// since an old one may have carried damage along.
     pub(super) fn ask<T>(
         &self,
         wanted: Wanted,
@@ -167,7 +167,8 @@ impl WorkerPool {
 
     fn ending(&self, status: ExitStatus) -> String {
         match (status.signal(), status.code()) {
-            // A program that gets no memory aborts; one that the system has no memory for is killed.
+            // A program that gets no memory aborts; one that the system has no memory for is
+            // killed.
             (Some(signal @ (libc::SIGABRT | libc::SIGKILL)), _) => format!(
                 "the HDF5 library ended by signal {signal} on this file, it may have needed more than \
                  {} MiB",

@@ -1,9 +1,10 @@
 //! One worker process: started, limited, asked, ended.
 //!
-//! It is the program itself, by default, or whatever `ARRAYFS_HDF5_WORKER` names. It has the socket as
-//! its standard input and no other descriptor of the daemon's: all close on exec, those that the daemon
-//! was started with too. The daemon sets its limits from outside, so they hold for any program. It leads
-//! a process group of its own, out of reach of Ctrl-C, and ends when the socket does.
+//! It is the program itself, by default, or whatever `ARRAYFS_HDF5_WORKER` names. It has the socket
+//! as its standard input and no other descriptor of the daemon's: all close on exec, those that the
+//! daemon was started with too. The daemon sets its limits from outside, so they hold for any
+//! program. It leads a process group of its own, out of reach of Ctrl-C, and ends when the socket
+//! does.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,10 +1,11 @@
-//! The worker's side: reads requests from the socket on standard input and answers them with libhdf5.
+//! The worker's side: reads requests from the socket on standard input and answers them with
+//! libhdf5.
 //!
-//! Run as `arrayfs hdf5-worker` by the daemon (see [`super::pool`]), never by users. One request at a time. A
-//! file is opened by the descriptor that came with the request; from then on the process may open
-//! nothing at all, so no external link, external storage, virtual dataset or plugin is ever opened,
-//! whatever the file or the library makes of it. A failure of the library is an answer; a crash is the
-//! end of this process, which the daemon survives.
+//! Run as `arrayfs hdf5-worker` by the daemon (see [`super::pool`]), never by users. One request at
+//! a time. A file is opened by the descriptor that came with the request; from then on the process
+//! may open nothing at all, so no external link, external storage, virtual dataset or plugin is
+//! ever opened, whatever the file or the library makes of it. A failure of the library is an
+//! answer; a crash is the end of this process, which the daemon survives.
 
 use std::fs::File as Socket;
 use std::io::{self, ErrorKind};
@@ -22,7 +23,8 @@ const NAME: &str = concat!(env!("CARGO_PKG_NAME"), "-hdf5");
 
 /// Serves until the daemon closes the socket.
 pub fn run() -> ExitCode {
-    // Not called like a daemon: who signals those by name does not mean it. Without /proc it is "exe".
+    // Not called like a daemon: who signals those by name does not mean it. Without /proc it is
+    // "exe".
     let _ = std::fs::write("/proc/self/comm", NAME);
     ignore_hangup();
     match library::start()

@@ -1,7 +1,7 @@
 //! What the first bytes of an HDF5 file say about the whole: does it reach its end, was it closed.
 //!
-//! libhdf5 refuses such files too, but does not say which bytes are missing, and it costs nothing to
-//! know before it is asked. Everything else about the superblock is left to the library.
+//! libhdf5 refuses such files too, but does not say which bytes are missing, and it costs nothing
+//! to know before it is asked. Everything else about the superblock is left to the library.
 
 use crate::error::{Fault, Result};
 use crate::source::Source;
@@ -12,8 +12,8 @@ const HEAD: usize = 52;
 /// The flag of version 3 for a file that is being written.
 const BEING_WRITTEN: u8 = 1;
 
-/// Refuses a file that ends before its end address, or that its writer has not closed. Gives the version of
-/// the superblock.
+/// Refuses a file that ends before its end address, or that its writer has not closed. Gives the
+/// version of the superblock.
 pub(super) fn check(source: &dyn Source) -> Result<u8> {
     let Some((start, head)) = find(source)? else {
         return Err(Fault::new("the file has no HDF5 signature").into());

@@ -1,8 +1,8 @@
 //! What goes over the socket between the daemon and its worker.
 //!
-//! A request is 13 bytes and one descriptor: what is wanted (1 byte), a token (8 bytes), seconds until
-//! the worker ends itself (4 bytes). The answer is its length (8 bytes) and a value in postcard's
-//! encoding: the thing asked for, or a [`Refusal`]. Numbers are little-endian.
+//! A request is 13 bytes and one descriptor: what is wanted (1 byte), a token (8 bytes), seconds
+//! until the worker ends itself (4 bytes). The answer is its length (8 bytes) and a value in
+//! postcard's encoding: the thing asked for, or a [`Refusal`]. Numbers are little-endian.
 
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;

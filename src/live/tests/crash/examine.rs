@@ -1,5 +1,5 @@
-//! What comes of a container that a crash has left: what who only reads is shown, what recovery makes of it, and
-//! whether that is sound.
+//! What comes of a container that a crash has left: what who only reads is shown, what recovery
+//! makes of it, and whether that is sound.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Whichever call of the disk fails in a scenario: it is told, what was synced is there, and nothing is lost once it works again.
+//! Whichever call of the disk fails in a scenario: it is told, what was synced is there, and
+//! nothing is lost once it works again.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +100,8 @@ fn whichever_call_of_a_commit_of_several_files_fails_nothing_is_lost() {
 
 #[test]
 fn whichever_call_of_a_commit_in_place_of_several_files_fails_nothing_is_lost() {
-    // What fails when the files are being changed is tried again, and nobody is told if that succeeds.
+    // What fails when the files are being changed is tried again, and nobody is told if that
+    // succeeds.
     fail_each(runs_of(matrices::SCENARIOS_IN_PLACE), 300, 40);
 }
 

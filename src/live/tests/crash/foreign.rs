@@ -1,4 +1,5 @@
-//! Somebody else changes the container while something is staged, and the power goes: what he wrote is never touched.
+//! Somebody else changes the container while something is staged, and the power goes: what he wrote
+//! is never touched.
 
 use std::ffi::OsStr;
 

@@ -34,7 +34,8 @@ pub(super) fn read(tree: &Tree, path: &str) -> Vec<u8> {
     tree.read(open.handle, 0, 1 << 20, PageCache::Used, bytes)
 }
 
-/// The container is shown as it is stored, cannot be written, and says why; its directory stays as it was.
+/// The container is shown as it is stored, cannot be written, and says why; its directory stays as
+/// it was.
 fn assert_refused(image: &Image, container: &str, session: &Session, what: &str) {
     let directory = scratch();
     image.store(directory.path());

@@ -1,8 +1,10 @@
-//! Crashes: whatever of a scenario has reached the disk, recovery makes a whole container of it, that holds what was synced.
+//! Crashes: whatever of a scenario has reached the disk, recovery makes a whole container of it,
+//! that holds what was synced.
 //!
-//! A scenario ([`scenarios`]) is carried out once, on a disk that writes down what is done to it ([`session`]). After each
-//! of these changes, [`simulated`] says what a crash may have left; each such state is put into a directory, read, recovered
-//! and checked ([`examine`]). Recovery is a scenario itself: of some states, every point of it is a crash again.
+//! A scenario ([`scenarios`]) is carried out once, on a disk that writes down what is done to it
+//! ([`session`]). After each of these changes, [`simulated`] says what a crash may have left; each
+//! such state is put into a directory, read, recovered and checked ([`examine`]). Recovery is a
+//! scenario itself: of some states, every point of it is a crash again.
 
 mod examine;
 mod failing;
@@ -34,7 +36,8 @@ use subject::Subject;
 use crate::commit::Preference;
 use crate::disk::recording::{Change, Sharing};
 
-/// Of the states of a scenario, so many are recovered with crashes: of one file, and of several, whose recovery takes more steps.
+/// Of the states of a scenario, so many are recovered with crashes: of one file, and of several,
+/// whose recovery takes more steps.
 const RECOVERIES: usize = 40;
 const RECOVERIES_OF_SEVERAL: usize = 15;
 

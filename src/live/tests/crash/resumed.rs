@@ -1,4 +1,5 @@
-//! A log that cannot be gone on with, because a file cannot be opened just then: it is read through, and tried again.
+//! A log that cannot be gone on with, because a file cannot be opened just then: it is read
+//! through, and tried again.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -74,7 +75,8 @@ fn a_log_that_cannot_be_gone_on_with_is_read_through_and_tried_again() {
             assert!(read(&tree, "x.blp/data") == expected, "call {call}");
         }
         left.store(0, Ordering::SeqCst);
-        // It has got so far that it was gone on with, and committed: what fails from here on is the commit.
+        // It has got so far that it was gone on with, and committed: what fails from here on is the
+        // commit.
         let stored = std::fs::read(directory.path().join("x.blp")).unwrap();
         let is_committed = stored != image.files[OsStr::new("x.blp")].bytes;
         if is_committed && !tree.containers().all_staged().is_empty() {

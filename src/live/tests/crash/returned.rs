@@ -1,6 +1,6 @@
-//! The removal of a log does not reach the disk, and the log is there again when the power has gone, although its commit
-//! has come to its end. The next mount finds that out and applies nothing; it commits something else in the same place, and
-//! then the power goes again.
+//! The removal of a log does not reach the disk, and the log is there again when the power has
+//! gone, although its commit has come to its end. The next mount finds that out and applies
+//! nothing; it commits something else in the same place, and then the power goes again.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -32,7 +32,8 @@ fn log_of(session: &Session) -> String {
     format!(".{}.arrayfs-stage", session.subject.first_file)
 }
 
-/// What is done by the next mount: other bytes where the commit before has written, and before and behind.
+/// What is done by the next mount: other bytes where the commit before has written, and before and
+/// behind.
 fn write_again(session: &Session) {
     let file = session.open();
     let at = match session.subject.arrays {

@@ -33,7 +33,8 @@ pub(super) const AGO: Timestamp = Timestamp {
 
 const BOTH: &[Preference] = &[Preference::Replace, Preference::InPlace];
 
-/// Chunks of 127 bytes; the same without digests; of an array with a shape; without offsets; and without spare offsets.
+/// Chunks of 127 bytes; the same without digests; of an array with a shape; without offsets; and
+/// without spare offsets.
 const PLAIN: &[&str] = &["chunk-127.blp"];
 const KINDS: &[&str] = &[
     "chunk-127.blp",

@@ -1,8 +1,9 @@
-//! A disk that a crash may stop at any moment: what has reached it for good, and what has only been asked for.
+//! A disk that a crash may stop at any moment: what has reached it for good, and what has only been
+//! asked for.
 //!
-//! As POSIX has it: a sync of a file says nothing of its name, one of a directory nothing of what the files in it hold. Of what
-//! was not synced every part may be there or not, in any order; only steps on the same name keep theirs. An
-//! exchange or a rename happens or does not.
+//! As POSIX has it: a sync of a file says nothing of its name, one of a directory nothing of what
+//! the files in it hold. Of what was not synced every part may be there or not, in any order; only
+//! steps on the same name keep theirs. An exchange or a rename happens or does not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -300,8 +301,8 @@ impl SimulatedDisk {
         }
     }
 
-    /// What a crash now may leave, some of all that it may: nothing or all of what was not synced, each step alone, each left
-    /// out, each torn, names and files apart, and some by chance.
+    /// What a crash now may leave, some of all that it may: nothing or all of what was not synced,
+    /// each step alone, each left out, each torn, names and files apart, and some by chance.
     pub(super) fn choices(&self, random: &mut Random) -> Vec<Choice> {
         let mut choices = Vec::new();
         let kinds: [fn(&Step) -> bool; 4] =
@@ -365,8 +366,8 @@ impl SimulatedDisk {
         }
     }
 
-    /// Which steps on names may have happened together: all there are, if they are few; else those up to each, each alone, each
-    /// left out, and some by chance.
+    /// Which steps on names may have happened together: all there are, if they are few; else those
+    /// up to each, each alone, each left out, and some by chance.
     fn name_choices(&self, random: &mut Random) -> Vec<Vec<bool>> {
         let n = self.name_steps.len();
         assert!(n <= 20, "{n} names are not synced");

@@ -1,4 +1,5 @@
-//! What scenarios are done to: a container that is one file, or the directory that is the source itself.
+//! What scenarios are done to: a container that is one file, or the directory that is the source
+//! itself.
 
 use std::path::Path;
 

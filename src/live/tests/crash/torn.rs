@@ -1,5 +1,6 @@
-//! The power goes during a commit of several files, and somebody else changes the container before anybody recovers: it is whole
-//! all the same, as it was before the commit or as it was to be after it.
+//! The power goes during a commit of several files, and somebody else changes the container before
+//! anybody recovers: it is whole all the same, as it was before the commit or as it was to be after
+//! it.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -21,8 +22,8 @@ fn touched(file: &Arc<StoredFile>) -> Arc<StoredFile> {
     })
 }
 
-/// What somebody else may do: to a file that the commit leaves alone, to one that it replaces, and, who has had it open since before,
-/// to an old one whose name a new one has already.
+/// What somebody else may do: to a file that the commit leaves alone, to one that it replaces, and,
+/// who has had it open since before, to an old one whose name a new one has already.
 fn disturbed(image: &Image, before: &Image) -> Vec<Image> {
     let mut all = Vec::new();
     let mut touch = |name: &OsStr| {

@@ -1,4 +1,5 @@
-//! A log that is written anew beside the one there is, and takes its name. Used by `stage::compaction`.
+//! A log that is written anew beside the one there is, and takes its name. Used by
+//! `stage::compaction`.
 
 use std::sync::Arc;
 
@@ -36,8 +37,9 @@ impl LogWriter {
         }
     }
 
-    /// Takes the place of the log, whole as it is: what was on the disk before is on it from now on, under either file. That the
-    /// name leads to this one is synced when something else has to be.
+    /// Takes the place of the log, whole as it is: what was on the disk before is on it from now
+    /// on, under either file. That the name leads to this one is synced when something else has to
+    /// be.
     pub(in crate::stage) fn take_name(
         &mut self,
         (place, spot): (&Arc<dyn LogPlace>, &LogSpot),

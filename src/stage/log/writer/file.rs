@@ -1,6 +1,7 @@
 //! The file of a log: made under the first name that can be had, locked while it is open.
 //!
-//! What lies under a name already is somebody's, or was not recovered, and stays. Used by [`super`].
+//! What lies under a name already is somebody's, or was not recovered, and stays. Used by
+//! [`super`].
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use crate::error::{Error, Result};
 use crate::source::on_descriptor;
 use crate::stage::LogPlace;
 
-/// A log is locked while it is open: one writes. As long as it is closed the source's lock keeps others out.
+/// A log is locked while it is open: one writes. As long as it is closed the source's lock keeps
+/// others out.
 const LOCKED: Hooks = Hooks {
     opened: lock,
     closing: unlock,
@@ -36,7 +38,8 @@ fn lock(file: &dyn DiskFile) -> Result<()> {
     }
 }
 
-/// Closing would not do: a process that is just being started has the file open too until it runs its program.
+/// Closing would not do: a process that is just being started has the file open too until it runs
+/// its program.
 fn unlock(file: &dyn DiskFile) {
     let unlocked = on_descriptor(file.source(), |fd| flock(fd, FlockOperation::Unlock));
     if let Ok(Err(e)) = unlocked {

@@ -1,4 +1,5 @@
-//! Files in the directories of containers that are no part of them: whatever step a daemon comes to its end at, none is lost.
+//! Files in the directories of containers that are no part of them: whatever step a daemon comes to
+//! its end at, none is lost.
 
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! How often the source is asked where a file is made, written and closed: each look at a path costs the opening of its directory.
+//! How often the source is asked where a file is made, written and closed: each look at a path
+//! costs the opening of its directory.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -117,7 +118,8 @@ fn a_new_file_costs_one_look_at_its_directory_and_none_at_itself() {
     assert_eq!(store.asked(), ["stat in"]);
 }
 
-/// Where a directory is moved, and another one put in its place, nothing is found and nothing is made.
+/// Where a directory is moved, and another one put in its place, nothing is found and nothing is
+/// made.
 #[test]
 fn another_directory_of_that_name_is_not_looked_into() {
     let directory = tempfile::tempdir().unwrap();

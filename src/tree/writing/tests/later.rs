@@ -138,7 +138,8 @@ fn what_takes_long_to_commit_is_in_the_log_and_committed_later() {
     }
 }
 
-/// A source with a Bloscpack file without an array, of which nothing tells how well what comes can be packed.
+/// A source with a Bloscpack file without an array, of which nothing tells how well what comes can
+/// be packed.
 fn empty_ground() -> tempfile::TempDir {
     let source = tempfile::tempdir().unwrap();
     let creation = format_named(OsStr::new("one.blp")).unwrap().creation();

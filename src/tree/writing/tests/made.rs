@@ -1,4 +1,5 @@
-//! New containers on a disk that fails at its n-th call, and on one whose calls are done again up to each of them.
+//! New containers on a disk that fails at its n-th call, and on one whose calls are done again up
+//! to each of them.
 
 mod moved;
 mod packed;

@@ -1,4 +1,5 @@
-//! A file that is renamed over an array: whatever fails and whoever looks, it is the old content or the new one.
+//! A file that is renamed over an array: whatever fails and whoever looks, it is the old content or
+//! the new one.
 
 use std::sync::{Mutex, mpsc};
 
@@ -66,7 +67,8 @@ fn at_every_step_readers_see_the_old_array_or_the_new_one() {
     assert!(steps > 5, "{steps}");
 }
 
-/// What cannot be committed stays staged when a file cannot take its place; and does not keep it from doing so.
+/// What cannot be committed stays staged when a file cannot take its place; and does not keep it
+/// from doing so.
 #[test]
 fn whichever_call_fails_the_array_is_whole() {
     let mut failures = 0;

@@ -1,4 +1,5 @@
-//! Another type for an array, on a disk that fails at its n-th call, and on one whose calls are done again up to each of them.
+//! Another type for an array, on a disk that fails at its n-th call, and on one whose calls are
+//! done again up to each of them.
 
 use super::*;
 use crate::commit::Preference;

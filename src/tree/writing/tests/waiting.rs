@@ -101,7 +101,8 @@ fn nobody_waits_for_an_fsync() {
     }
 }
 
-/// At the n-th sync from now on others read, write, and move what lies elsewhere and what lies above.
+/// At the n-th sync from now on others read, write, and move what lies elsewhere and what lies
+/// above.
 fn wait_at(
     tree: &Arc<Tree>,
     failure: &Arc<Failure>,

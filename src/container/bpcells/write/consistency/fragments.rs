@@ -1,5 +1,5 @@
-//! The rules of fragments: `chr_ptr` says where chromosomes begin and end, and how many fragments there are. Used by
-//! [`super`].
+//! The rules of fragments: `chr_ptr` says where chromosomes begin and end, and how many fragments
+//! there are. Used by [`super`].
 
 use super::{Judge, Ruling, passable};
 use crate::container::bpcells::fragments::MOST_POINTERS;
@@ -69,7 +69,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Every cell number has a name: those that have changed, and all of them if there are fewer names.
+    /// Every cell number has a name: those that have changed, and all of them if there are fewer
+    /// names.
     fn cells_have_names(&self) -> Ruling {
         let merged = self.merged;
         if merged.change("cell_names").is_none() && merged.change("cell").is_none() {

@@ -1,4 +1,5 @@
-//! Whether names can be stored: as lines, whose ends a reader looks for. Used by `matrix` and `fragments`.
+//! Whether names can be stored: as lines, whose ends a reader looks for. Used by `matrix` and
+//! `fragments`.
 
 use super::{Judge, Ruling};
 use crate::container::bpcells::write::merged::MergedArray;

@@ -1,4 +1,5 @@
-//! The rules of a matrix: `idxptr` rises from 0 to the number of values, and everything fits `shape`. Used by [`super`].
+//! The rules of a matrix: `idxptr` rises from 0 to the number of values, and everything fits
+//! `shape`. Used by [`super`].
 
 use super::{Judge, Ruling};
 use crate::container::bpcells::matrix::{Shape, limit};
@@ -73,7 +74,8 @@ impl Judge<'_> {
         }
     }
 
-    /// One entry more than the major dimension; with none, the writers disagree between `[0]` and `[0, 0]`.
+    /// One entry more than the major dimension; with none, the writers disagree between `[0]` and
+    /// `[0, 0]`.
     fn pointers_fit(&self, pointers: &MergedArray<'_>, major: Option<u32>) -> Ruling {
         let count = pointers.count();
         // The length of a packed one is stored nowhere else.
@@ -125,7 +127,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Indices are those of rows or columns that there are: those that have changed, and all of them if there are fewer.
+    /// Indices are those of rows or columns that there are: those that have changed, and all of
+    /// them if there are fewer.
     fn indices_fit(&self, minor: Option<u32>) -> Ruling {
         let Some(limit) = limit(minor) else {
             return Ok(());

@@ -1,7 +1,9 @@
-//! Whether the arrays of a changed container agree: what a reader relies on, as far as it has changed.
+//! Whether the arrays of a changed container agree: what a reader relies on, as far as it has
+//! changed.
 //!
-//! The same rules as those of `check`, so that what is committed passes a full check, and a few that a reader relies on.
-//! What has not changed is taken as it is, sound or not. Everything is streamed. Used by [`super`].
+//! The same rules as those of `check`, so that what is committed passes a full check, and a few
+//! that a reader relies on. What has not changed is taken as it is, sound or not. Everything is
+//! streamed. Used by [`super`].
 
 mod fragments;
 mod lines;
@@ -109,7 +111,8 @@ impl Judge<'_> {
     }
 }
 
-/// Damage of what has not changed does not matter here; what has is read once more when it is written.
+/// Damage of what has not changed does not matter here; what has is read once more when it is
+/// written.
 fn passable<T>(read: crate::error::Result<T>) -> Ruling<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),

@@ -1,5 +1,5 @@
-//! What the real library wrote, written again from its decoded arrays, is the same byte for byte; and what is changed
-//! opens as what it was changed to.
+//! What the real library wrote, written again from its decoded arrays, is the same byte for byte;
+//! and what is changed opens as what it was changed to.
 
 use std::fs;
 use std::path::{Path, PathBuf};

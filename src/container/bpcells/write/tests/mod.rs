@@ -1,4 +1,5 @@
-//! Containers in memory: models, what a recipe makes of them, and changes as a stage would tell them.
+//! Containers in memory: models, what a recipe makes of them, and changes as a stage would tell
+//! them.
 
 mod blocks;
 mod edits;
@@ -200,7 +201,8 @@ fn stored(model: &Model, files: &Files, wrap: u64) -> MemberFiles {
     }
 }
 
-/// What a stage would tell of an array that has become another one, of which `visible` bytes still show.
+/// What a stage would tell of an array that has become another one, of which `visible` bytes still
+/// show.
 fn change(name: &str, old: &[u8], new: &[u8], visible: usize) -> ChangedArray {
     let visible = visible.min(old.len()).min(new.len());
     let written = |at: &usize| match *at < visible {

@@ -1,8 +1,9 @@
 //! Where the bytes of an n-dimensional array lie in its chunks: arithmetic alone.
 //!
-//! Everything is counted in bytes: the element is the innermost part of the last dimension, and dimensions
-//! that chunks span entirely are joined with the one before, so that runs are as long as they can be.
-//! Chunks are numbered in C order; chunks at the edges are as large as the others. Used by [`super`].
+//! Everything is counted in bytes: the element is the innermost part of the last dimension, and
+//! dimensions that chunks span entirely are joined with the one before, so that runs are as long as
+//! they can be. Chunks are numbered in C order; chunks at the edges are as large as the others.
+//! Used by [`super`].
 
 use std::ops::Range;
 
@@ -55,8 +56,8 @@ struct Coordinate {
 }
 
 impl ChunkGrid {
-    /// `dims` and `chunk`: elements along each dimension, `element`: bytes. Refuses what does not fit
-    /// together or cannot be counted, with a reason.
+    /// `dims` and `chunk`: elements along each dimension, `element`: bytes. Refuses what does not
+    /// fit together or cannot be counted, with a reason.
     pub(super) fn new(dims: &[u64], chunk: &[u64], element: u64) -> Result<ChunkGrid, String> {
         let fits = dims.len() == chunk.len() && !chunk.contains(&0) && element > 0;
         let bytes = product(dims, element).filter(|n| *n <= i64::MAX as u64);
@@ -140,7 +141,8 @@ impl ChunkGrid {
         Ok(())
     }
 
-    /// Number of the first chunk that a row touches, and where the row begins in each of its chunks.
+    /// Number of the first chunk that a row touches, and where the row begins in each of its
+    /// chunks.
     fn row_base(&self, places: &[Coordinate]) -> (u64, u64) {
         let pairs = self.axes.iter().zip(places);
         pairs.fold((0, 0), |(number, skip), (axis, place)| {
@@ -194,8 +196,8 @@ impl ChunkGrid {
         number < self.chunks && (self.axes.iter().any(sticks_out) || sticks_out(&self.last))
     }
 
-    /// How far the array reaches into a chunk: where its last byte in there ends, counted from the chunk's
-    /// first byte.
+    /// How far the array reaches into a chunk: where its last byte in there ends, counted from the
+    /// chunk's first byte.
     pub(super) fn reach(&self, number: u64) -> u64 {
         if number >= self.chunks {
             return 0;
@@ -268,8 +270,8 @@ impl GridAxis {
     }
 }
 
-/// Dimensions with the element as a part of the last, joined where chunks span them. No product of an
-/// array with elements overflows: its bytes have been counted.
+/// Dimensions with the element as a part of the last, joined where chunks span them. No product of
+/// an array with elements overflows: its bytes have been counted.
 fn axes(dims: &[u64], chunk: &[u64], element: u64) -> Vec<GridAxis> {
     let mut axes: Vec<GridAxis> = Vec::with_capacity(dims.len() + 1);
     let elements = [(&element, &element)];

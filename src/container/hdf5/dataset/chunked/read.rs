@@ -1,7 +1,7 @@
 //! From one stored chunk to its shown bytes: fetched, its filters undone, its elements converted.
 //!
-//! Knows nothing of where chunks lie in the array. A chunk may turn out shorter than it is to be; how long it
-//! is then is for [`super`] to judge.
+//! Knows nothing of where chunks lie in the array. A chunk may turn out shorter than it is to be;
+//! how long it is then is for [`super`] to judge.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -52,7 +52,8 @@ impl ChunkReader {
         }
     }
 
-    /// Why not everything can be decoded. `applied`: bits of the filters that some chunk went through.
+    /// Why not everything can be decoded. `applied`: bits of the filters that some chunk went
+    /// through.
     pub(super) fn trouble(&self, applied: u32) -> Option<Error> {
         match &self.pipeline {
             Ok(pipeline) => pipeline.unknown(!applied).map(not_shown),
@@ -124,8 +125,8 @@ impl ChunkReader {
         self.shown(chunk.size.min(self.stored))
     }
 
-    /// Memory beside the block: the chunk before it is converted, the stored chunk, what the filters need.
-    /// It is what [`ChunkReader::decode`] takes.
+    /// Memory beside the block: the chunk before it is converted, the stored chunk, what the
+    /// filters need. It is what [`ChunkReader::decode`] takes.
     pub(super) fn scratch(&self, chunk: &ChunkEntry, plain: bool) -> u64 {
         let converted = match self.cast.in_place() {
             true => 0,
@@ -139,8 +140,8 @@ impl ChunkReader {
         }
     }
 
-    /// Decodes a chunk that [`ChunkReader::check`] passes into its shown form; returns how many shown bytes
-    /// it has. Zeros stand behind them.
+    /// Decodes a chunk that [`ChunkReader::check`] passes into its shown form; returns how many
+    /// shown bytes it has. Zeros stand behind them.
     pub(super) fn decode(
         &self,
         chunk: &ChunkEntry,
@@ -206,8 +207,8 @@ impl ChunkReader {
     }
 }
 
-/// Libhdf5 shuffles no strings of variable length: the filter stays in the list, without the size of its
-/// elements, and every chunk skips it.
+/// Libhdf5 shuffles no strings of variable length: the filter stays in the list, without the size
+/// of its elements, and every chunk skips it.
 fn lacks_width(filter: &FilterEntry) -> bool {
     filter.id == SHUFFLE && filter.values.is_empty()
 }

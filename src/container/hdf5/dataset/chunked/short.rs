@@ -1,8 +1,8 @@
 //! Filtered chunks that turned out shorter than the array needs.
 //!
-//! How long such a chunk is shows only when it is decoded. The first decode is refused, for some of the bytes
-//! that were asked for may not be there; what is noted here lets the next plan leave them out, so that the
-//! others are read. Used by [`super`].
+//! How long such a chunk is shows only when it is decoded. The first decode is refused, for some of
+//! the bytes that were asked for may not be there; what is noted here lets the next plan leave them
+//! out, so that the others are read. Used by [`super`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

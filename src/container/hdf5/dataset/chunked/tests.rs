@@ -133,7 +133,8 @@ fn a_chunk_may_lack_what_lies_outside_of_the_array() {
         let (file, mut of) = squares(len, gzip);
         of.filters = vec![filter(GZIP)];
         let array = open(&file, &of);
-        // Of the first chunk all bytes belong to the array, of the last those of 2 by 2 elements: 10 bytes.
+        // Of the first chunk all bytes belong to the array, of the last those of 2 by 2 elements:
+        // 10 bytes.
         let mut last = [0xaa; 18];
         with_scratch(&*array, 3, |scratch| {
             array.decode(BlockId(3), &mut last, scratch)

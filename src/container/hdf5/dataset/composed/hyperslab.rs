@@ -1,5 +1,5 @@
-//! Regular selections of elements (hyperslabs), as virtual datasets map them onto each other: the first
-//! element here onto the first one there, and so on in C order.
+//! Regular selections of elements (hyperslabs), as virtual datasets map them onto each other: the
+//! first element here onto the first one there, and so on in C order.
 //!
 //! An element has a place (its number in the whole dataset) and an ordinal (its number among those
 //! selected); both rise together. Numbers come from an untrusted file and are checked in
@@ -131,8 +131,8 @@ impl Hyperslab {
         self.len
     }
 
-    /// Ends a selection without end after so many elements; false if it has an end, or would end in the
-    /// midst of a row.
+    /// Ends a selection without end after so many elements; false if it has an end, or would end in
+    /// the midst of a row.
     pub(super) fn end_after(&mut self, len: u64) -> bool {
         let Some(axis) = self.axes.iter_mut().find(|axis| axis.unlimited) else {
             return false;
@@ -186,8 +186,8 @@ impl Hyperslab {
     }
 }
 
-/// Visits the elements of `here` in a range of places: where they lie here, where there, how many lie
-/// side by side in both. The two have the same length. Stops at the first error.
+/// Visits the elements of `here` in a range of places: where they lie here, where there, how many
+/// lie side by side in both. The two have the same length. Stops at the first error.
 pub(super) fn each_run(
     here: &Hyperslab,
     there: &Hyperslab,

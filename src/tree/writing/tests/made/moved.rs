@@ -1,4 +1,5 @@
-//! New containers that are renamed: what was put into them goes along, and is nowhere lost on the way.
+//! New containers that are renamed: what was put into them goes along, and is nowhere lost on the
+//! way.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! What packing must leave alone: what is no part of a container, what is used or changed meanwhile, and what others own.
+//! What packing must leave alone: what is no part of a container, what is used or changed
+//! meanwhile, and what others own.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::mpsc;
@@ -202,7 +203,8 @@ fn what_belongs_to_another_user_does_not_become_the_owners() {
     }
 }
 
-/// How long nobody has used it is asked when its turn comes, however long those before it have taken.
+/// How long nobody has used it is asked when its turn comes, however long those before it have
+/// taken.
 #[test]
 fn one_that_is_used_while_another_one_is_packed_is_left_alone() {
     const QUIET: Duration = Duration::from_secs(2);

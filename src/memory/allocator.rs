@@ -297,8 +297,22 @@ mod tests {
         is_within(|aside| matches!(aside, Aside::Spent))
     }
 
+    /// While something is spent all threads are refused: so in a process of its own.
     #[test]
     fn what_is_set_aside_is_spent_when_the_system_refuses() {
+        let own = module_path!().split_once("::").unwrap().1;
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        alone.args(["--ignored", "--exact"]);
+        let done = alone
+            .arg(format!("{own}::spends_what_is_set_aside"))
+            .output();
+        let said = String::from_utf8(done.unwrap().stdout).unwrap();
+        assert!(said.contains("1 passed; 0 failed"), "{said}");
+    }
+
+    #[test]
+    #[ignore = "a process of the test before"]
+    fn spends_what_is_set_aside() {
         let within = set_aside(8 << 20, "x", || {
             assert!(!obtain(LARGE, refused(0)).is_null() && !is_spent());
             assert!(!obtain(LARGE, refused(1)).is_null() && is_spent());

@@ -162,13 +162,16 @@ impl BesideOld<'_> {
             false => u16::MAX,
         };
         let mode = u32::from(self.like(known).mode & kept);
+        // With that mode it might not be opened again.
+        known.file.keep_open()?;
         set_mode(disk, &*new.file, mode, Some(commit.written))?;
+        disk.sync(target, false)?;
         if known.file.take_failure() {
             let cause = std::io::Error::from_raw_os_error(libc::EIO);
             let name = commit.store.display(&beside(commit.spot, &known.new_name));
             return Err(Error::io(format!("cannot sync {}", name.display()), cause));
         }
-        disk.sync(target, false)
+        Ok(())
     }
 
     /// Ours, unless it has got its name and somebody else's file could not be put back.

@@ -5,6 +5,8 @@
 //! redo records in the log ([`super::in_place`]). Either is told a recipe, says in the log what is
 //! about to happen, and then makes it visible. Used by [`super`].
 
+use std::cell::Cell;
+
 use super::{Commit, Publish};
 use crate::container::rewrite::{CommitWay, Recipe};
 use crate::error::{Error, Result};
@@ -49,6 +51,7 @@ impl Commit<'_> {
         target: &mut impl CommitTarget,
         publish: Publish<'_>,
     ) -> Result<bool> {
+        let is_carried_out = Cell::new(false);
         let sealed = self.tell(target.told_as(), target);
         let made = match sealed.and_then(|()| target.seal()) {
             Err(e) if target.is_in_vain(&e) => {
@@ -60,7 +63,7 @@ impl Commit<'_> {
                 // Nobody is kept from changing them at the very same time; whoever did it before is
                 // not overwritten.
                 self.unchanged()?;
-                target.publish()
+                target.publish().inspect(|()| is_carried_out.set(true))
             })
             .and_then(|()| {
                 target.sync().or_else(|e| {
@@ -70,6 +73,10 @@ impl Commit<'_> {
             })
             .map(|()| true),
         };
+        if made.is_err() && is_carried_out.get() {
+            // It is there, and could not be shown: the log goes on saying how it came about.
+            self.stage.stay_sealed();
+        }
         target.end(matches!(made, Ok(true)));
         made
     }

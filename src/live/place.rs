@@ -13,14 +13,22 @@ use crate::error::Result;
 use crate::source::Store;
 use crate::stage::{LogPlace, LogSpot, PinnedSpot};
 
+/// A place that was found out.
+pub(crate) struct KnownSpot {
+    moves: u64,
+    /// As it was looked up: others may move it, too.
+    path: PathBuf,
+    spot: LogSpot,
+}
+
 pub(crate) struct ContainerPlace {
     pub(crate) id: ContainerId,
     pub(crate) recognised: Recognised,
     pub(crate) places: Arc<dyn Places>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) disk: Arc<dyn Disk>,
-    /// After how many moves it lay where.
-    pub(crate) known: Mutex<Option<(u64, LogSpot)>>,
+    /// Where it was, after how many moves, by which path.
+    pub(crate) known: Mutex<Option<KnownSpot>>,
 }
 
 impl ContainerPlace {
@@ -33,17 +41,22 @@ impl LogPlace for ContainerPlace {
     fn spot(&self) -> Result<LogSpot> {
         // Before the path is looked at, which may be an old one.
         let moves = self.places.moves();
+        let looked_up = self.places.known_path(self.id)?;
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, spot)) = &*known
-            && *at == moves
+        if let Some(known) = &*known
+            && (known.moves, &known.path) == (moves, &looked_up)
         {
-            return Ok(spot.clone());
+            return Ok(known.spot.clone());
         }
         drop(known);
         let (disk, store) = (Arc::clone(&self.disk), Arc::clone(&self.store));
         let spot = spot_at(&self.recognised, disk, store, &self.path()?)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Some((moves, spot.clone()));
+        *known = Some(KnownSpot {
+            moves,
+            path: looked_up,
+            spot: spot.clone(),
+        });
         Ok(spot)
     }
 

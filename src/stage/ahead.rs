@@ -81,7 +81,12 @@ impl AheadBlocks {
         if self.shape() != Some(blocks.shape()) {
             self.clear();
         }
-        self.blocks = Some(Arc::clone(blocks));
+        // Somebody else may have written further on since this length was asked for: blocks that are
+        // encoded must be found by whatever is written to them.
+        let is_known = |known: &Arc<dyn Chunking>| known.chunks() >= blocks.chunks();
+        if !self.blocks.as_ref().is_some_and(is_known) {
+            self.blocks = Some(Arc::clone(blocks));
+        }
         blocks.touched(written, &mut |numbers, _| {
             let told = |number: &u64| self.is_to_tell(&**blocks, *number, written, staged);
             complete.extend(numbers.filter(told));
@@ -263,6 +268,18 @@ mod tests {
 
     fn all(range: Range<u64>) -> u64 {
         range.end - range.start
+    }
+
+    /// Two write at once: who has asked for the length first may say last what is complete.
+    #[test]
+    fn an_older_length_hides_no_block_from_what_is_written_to_it() {
+        let mut blocks = AheadBlocks::default();
+        assert_eq!(blocks.complete(&tens(30), &(20..30), &all), [2]);
+        let ticket = blocks.begin(block(2), &all).unwrap();
+        blocks.end(block(2), ticket, encoded(1));
+        assert_eq!(blocks.complete(&tens(10), &(0..10), &all), [0]);
+        blocks.drop_in(&(25..26));
+        assert_eq!(byte(&blocks, 2), None, "it is of what was there before");
     }
 
     #[test]

@@ -195,6 +195,11 @@ impl Stage {
         self.sync_log()
     }
 
+    /// There is a log from now on.
+    pub fn have_log(&self) -> Result<()> {
+        self.open_log().map(drop)
+    }
+
     /// Appends a record of the commit that is under way.
     pub fn append(&self, record: &CommitRecord) -> Result<()> {
         let mut log = self.open_log()?;

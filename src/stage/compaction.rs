@@ -29,6 +29,10 @@ pub(super) struct Moved {
 impl Stage {
     /// Writes the log anew if it is too long. If that fails it goes on as it is.
     pub(super) fn compact(&self) {
+        // Not while a commit reads what it has put there; nor is anybody waited for then.
+        if self.frozen().is_some() {
+            return;
+        }
         let _alone = self.alone();
         let mut log = self.lock_log();
         let layers = self.layers();

@@ -10,7 +10,7 @@ use super::layer::{Layer, no_array};
 use super::log::{CommitRecord, LogSpot, LogWriter, Record, with_buffer};
 use super::slab::Lender;
 use super::staging::{Stage, StageLog};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// About how much memory is given back at once.
 const GIVEN_BACK: u64 = 1 << 20;
@@ -78,10 +78,17 @@ impl Stage {
         let place = Arc::clone(&log.place);
         drop(log);
         let synced = round.wait(&*place);
-        if let Some(writer) = &mut self.lock_log().writer {
-            writer.end_sync(&round, synced.is_ok());
+        let is_there = match &mut self.lock_log().writer {
+            Some(writer) => writer.end_sync(&round, synced.is_ok()),
+            None => true,
+        };
+        match is_there {
+            true => synced,
+            false => synced.and_then(|()| {
+                let cause = std::io::Error::from_raw_os_error(libc::EIO);
+                Err(Error::io("cannot sync the log of the stage", cause))
+            }),
         }
-        synced
     }
 
     /// For want of memory.

@@ -204,13 +204,16 @@ impl Containers {
             containers: self,
             of: Vec::new(),
         };
+        // What somebody else makes of them later is not what is committed.
+        let mut found = None;
         let outcome = commit.carry_out(&mut |way, step| {
-            let before = self.publish(version, Some(container), &path, way, step)?;
-            outdated.of.push(before);
+            let shown = self.publish(version, Some(container), &path, way, step)?;
+            outdated.of.push(shown.outdated);
+            found = Some(shown.found);
             Ok(())
         })?;
-        if outcome == CommitOutcome::Published {
-            self.end_commit(version, container, &path)?;
+        if let (CommitOutcome::Published, Some(found)) = (&outcome, &found) {
+            self.end_commit(version, container, found)?;
             // As long as there is a log it knows the files by their times.
             if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
                 && let Err(e) = self.set_time_of_all(version, &path, time)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::cache::VersionId;
 use crate::commit::base_of;
+use crate::container::MemberStats;
 use crate::container::rewrite::{Change, CommitWay};
 use crate::error::Result;
 use crate::live::Containers;
@@ -32,9 +33,17 @@ impl Drop for OutdatedBlocks<'_> {
     }
 }
 
+/// What has become visible.
+pub(crate) struct Published {
+    /// The decoded blocks that nobody finds any more.
+    pub(crate) outdated: VersionId,
+    /// The files, as they were when they were shown.
+    pub(crate) found: MemberStats,
+}
+
 impl Containers {
     /// Makes a commit visible: while nobody compares the container's identity, and in place, while
-    /// nobody reads it. Says whose decoded blocks nobody finds any more.
+    /// nobody reads it.
     pub(crate) fn publish(
         &self,
         version: &Arc<ContainerVersion>,
@@ -42,7 +51,7 @@ impl Containers {
         path: &Path,
         way: CommitWay,
         step: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<VersionId> {
+    ) -> Result<Published> {
         let shown = self.places.container(version.container)?;
         let _known = shown.known();
         let stored = &version.staged.stored;
@@ -73,7 +82,10 @@ impl Containers {
         version: &Arc<ContainerVersion>,
         path: &Path,
         show: impl FnOnce(Arc<OpenContainer>) -> Result<()>,
-    ) -> Result<VersionId> {
+    ) -> Result<Published> {
+        // A directory above may have been moved meanwhile.
+        let now = self.places.path(version.container);
+        let path = now.as_deref().unwrap_or(path);
         let found = version.recognised.stat(&*self.store, path)?;
         let (old, blocks) = (version.blocks(), self.versions.next_id());
         let before = version.adopt(found.identity(), blocks);
@@ -86,7 +98,10 @@ impl Containers {
         shown?;
         version.note_owner_of(&found);
         version.staged.count_commit();
-        Ok(old)
+        Ok(Published {
+            outdated: old,
+            found,
+        })
     }
 
     /// Has handles show the container as it is stored now.
@@ -121,14 +136,13 @@ impl Containers {
         &self,
         version: &Arc<ContainerVersion>,
         container: &StagedContainer,
-        path: &Path,
+        found: &MemberStats,
     ) -> Result<()> {
-        let found = version.recognised.stat(&*self.store, path)?;
         let base = container.base();
         let outermost = base.container(ContainerNumber(0))?;
         let lens = outermost.written().map(|array| Ok(array.info()?.bytes));
         let lens = lens.collect::<Result<Vec<u64>>>()?;
-        let named = base_of(&version.recognised, &found);
+        let named = base_of(&version.recognised, found);
         let (staged, stage) = (&version.staged, &container.stage);
         let alone = stage.alone();
         let end = |show: ShowLayers<'_>| stage.committed(&alone, named, &lens, show);

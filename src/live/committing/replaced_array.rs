@@ -115,6 +115,8 @@ impl Containers {
     /// frozen.
     fn stage_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (staged, stage) = (&writer.version.staged, writer.stage());
+        // Not made while readers wait, for that may wait for a move.
+        stage.have_log()?;
         staged.stored.while_nobody_reads(|| {
             let copied = copy(writer, content);
             let copied = copied.or_else(|e| stage.take_back(writer.array).and(Err(e)));

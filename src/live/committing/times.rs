@@ -93,8 +93,8 @@ impl Containers {
             Ok(())
         };
         let shown = staged.as_deref();
-        let before = self.publish(version, shown, path, CommitWay::InPlace, &mut publish_set)?;
-        self.forget_blocks(before);
+        let published = self.publish(version, shown, path, CommitWay::InPlace, &mut publish_set)?;
+        self.forget_blocks(published.outdated);
         is_set
     }
 

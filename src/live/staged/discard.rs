@@ -3,6 +3,7 @@
 //! Used by `tree::writing` for `user.arrayfs.discard`, and before a container is removed or
 //! replaced.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::commit::Spot;
@@ -10,6 +11,7 @@ use crate::error::Result;
 use crate::live::places::{Forget, Stale};
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
+use crate::source::FileId;
 use crate::stage::{log_names, new_name};
 
 impl Containers {
@@ -37,9 +39,24 @@ impl Containers {
         Ok(())
     }
 
+    /// What lies beside a container under the names of its logs and of its next file.
+    pub(crate) fn logs_beside(&self, at: &Spot) -> Vec<(OsString, FileId)> {
+        let names = log_names(&at.name).chain([new_name(&at.name)]);
+        let there = |name: OsString| {
+            let found = self.store.stat(&at.directory.join(&name)).ok()?;
+            Some((name, found.identity.id))
+        };
+        names.filter_map(there).collect()
+    }
+
     /// Forgets what is staged of a container that has been removed or replaced, and removes its
-    /// logs, which lay at this place.
-    pub(crate) fn discard_removed(&self, container: &LiveContainer, at: &Spot) {
+    /// logs: those that were beside it. Somebody else's may have got their names since.
+    pub(crate) fn discard_removed(
+        &self,
+        container: &LiveContainer,
+        at: &Spot,
+        logs: &[(OsString, FileId)],
+    ) {
         let version = container.known().version.clone();
         if let Some(version) = version {
             let _locked = version.staged.lock_commit();
@@ -50,10 +67,11 @@ impl Containers {
             }
             self.forget_staged(&version);
         }
-        for left in log_names(&at.name).chain([new_name(&at.name)]) {
-            if self.store.stat(&at.directory.join(&left)).is_ok()
+        for (left, id) in logs {
+            let now = self.store.stat(&at.directory.join(left));
+            if now.is_ok_and(|now| now.identity.id == *id)
                 && let Ok(disk) = self.writable()
-                && let Err(e) = disk.unlink(at.place(&left))
+                && let Err(e) = disk.unlink(at.place(left))
             {
                 log::warn!("{e}");
             }

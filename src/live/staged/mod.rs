@@ -136,6 +136,11 @@ impl Staged {
 
     /// Removes the log of a stage of which nothing is staged.
     pub(crate) fn tidy(&self, container: &StagedContainer, cache: &Arc<BlockCache>) -> Result<()> {
+        // Without a log there is nothing to wait for: somebody may be about to make one, and wait for a
+        // move, who waits for what is held here.
+        if !container.stage.has_log() {
+            return Ok(());
+        }
         let alone = container.stage.alone();
         let tidy = |show: ShowLayers<'_>| container.stage.tidy(&alone, show);
         self.change_layers(container, cache, tidy)??;

@@ -207,6 +207,10 @@ impl LogWriter {
 
     /// Unlinks it.
     pub(in crate::stage) fn remove(&self, spot: &LogSpot) -> Result<()> {
+        // Somebody may still be reading what it holds.
+        if let Err(e) = self.file.keep_open() {
+            log::debug!("{e}");
+        }
         match spot.disk.unlink(spot.place(&self.name)) {
             Err(e) if !e.is_not_found() => Err(e),
             _ => Ok(()),
@@ -354,13 +358,17 @@ impl LogWriter {
         }))
     }
 
-    pub(in crate::stage) fn end_sync(&mut self, round: &SyncRound, succeeded: bool) {
+    /// Says whether all of it is there.
+    pub(in crate::stage) fn end_sync(&mut self, round: &SyncRound, succeeded: bool) -> bool {
+        // Who has closed the file meanwhile was told instead.
+        let succeeded = succeeded && !self.file.take_failure();
         self.failed = !succeeded;
         if succeeded {
             self.synced = self.synced.max(round.end);
             self.named = true;
             self.tell_synced();
         }
+        succeeded
     }
 
     /// Says in the log what has reached the disk, so that damage to it is not taken for a torn end.

@@ -155,6 +155,12 @@ impl Tree {
         let (inode, node) = self.as_looked_up(&link, &stat)?;
         match &*node {
             Node::Container(container) => {
+                let at = Spot {
+                    directory: directory.path.clone(),
+                    id: directory.id,
+                    name: name.to_owned(),
+                };
+                let logs = self.live.logs_beside(&at);
                 match self
                     .live
                     .remove_new(inode.into(), container, directory.place(name))
@@ -162,12 +168,7 @@ impl Tree {
                     Some(removed) => removed?,
                     None => self.remove_container(inode, container, &directory, name, &stat)?,
                 }
-                let at = Spot {
-                    directory: directory.path.clone(),
-                    id: directory.id,
-                    name: name.to_owned(),
-                };
-                self.live.discard_removed(container, &at);
+                self.live.discard_removed(container, &at, &logs);
             }
             _ => disk.remove_directory(directory.place(name))?,
         }

@@ -123,7 +123,8 @@ impl Tree {
         if let Some(replaced) = &container
             && let Some(container) = replaced.node.container()
         {
-            self.live.discard_removed(container, &replaced.at);
+            // Its logs lay in it.
+            self.live.discard_removed(container, &replaced.at, &[]);
         }
         self.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {

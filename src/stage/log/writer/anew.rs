@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::LogWriter;
 use super::file::{opened, path_of};
 use crate::disk::{DiskFile, Renaming, Target};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stage::LogPlace;
 use crate::stage::log::{Base, LogSpot, new_name};
 
@@ -48,6 +48,10 @@ impl LogWriter {
         // Somebody may just be reading there.
         old.file.keep_open()?;
         spot.disk.sync(Target::Open(self.file.source()), true)?;
+        if self.file.take_failure() {
+            let cause = std::io::Error::from_raw_os_error(libc::EIO);
+            return Err(Error::io("cannot sync a log that is written anew", cause));
+        }
         let new = new_name(&self.name);
         let (old, new) = (spot.place(&self.name), spot.place(&new));
         spot.disk.rename(new, old, Renaming::Over)?;

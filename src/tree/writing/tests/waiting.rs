@@ -9,7 +9,10 @@ use crate::commit::Preference;
 use crate::disk::failing::{FailingDisk, Failure};
 use crate::disk::{Putting, Renaming};
 use crate::live::ContainerSettings;
-use crate::tree::{HandleId, InodeId, PageCache, Tree};
+use crate::tree::{HandleId, InUse, InodeId, PageCache, Tree};
+
+/// A move that is not done by then waits for the call that it was made in.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// Whoever is held up for so long waits for what will not come before.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,6 +80,69 @@ fn readers_and_writers_do_not_wait_for_a_commit() {
             break;
         }
     }
+}
+
+/// Whether or not it can be shown where it lies then: what was written is there, and in the source after
+/// the next look at it.
+#[test]
+fn a_directory_that_is_moved_during_a_commit_loses_nothing() {
+    for preference in [Preference::Replace, Preference::InPlace] {
+        for call in 1.. {
+            let directory = ground();
+            let above = directory.path().join("above");
+            std::fs::create_dir(&above).unwrap();
+            std::fs::copy(directory.path().join("one.blp"), above.join("x.blp")).unwrap();
+            let (tree, failure) = waiting(directory.path(), preference);
+            let written = tree.written("above/x.blp/data", false).unwrap();
+            put(&tree, written, b"first");
+            let is_over = close_while_moving(&tree, &failure, written.1, call);
+            drop(tree);
+            let what = format!("{preference:?}, call {call}");
+            let (tree, _) = waiting(directory.path(), preference);
+            let name = if is_over { "above" } else { "elsewhere" };
+            let inode = tree.inode(&format!("{name}/x.blp/data")).expect(&what);
+            let read = tree.open(inode).unwrap().handle;
+            assert_eq!(first_bytes(&tree, read), b"first", "{what}");
+            tree.release(read);
+            let left = tree.containers().commit_all(InUse::Ignored);
+            assert!(left.is_empty(), "{what}: {left:?}");
+            if is_over {
+                break;
+            }
+        }
+    }
+}
+
+/// Says whether the commit had come to its end before this call.
+fn close_while_moving(
+    tree: &Arc<Tree>,
+    failure: &Arc<Failure>,
+    handle: HandleId,
+    call: usize,
+) -> bool {
+    let mover = Arc::clone(tree);
+    let (moving, moved) = channel();
+    failure.arm_with(call, move || {
+        let rename = std::thread::spawn(move || {
+            let names = ["above", "elsewhere"].map(std::ffi::OsStr::new);
+            mover.rename((ROOT, names[0]), (ROOT, names[1]), Renaming::Over)
+        });
+        // It may have to wait for the call, if that makes a log.
+        let until = std::time::Instant::now() + MOMENT;
+        while !rename.is_finished() && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        moving.send(rename).unwrap();
+    });
+    // Where it has gone is not known to who has begun before: what is staged stays then.
+    let _ = tree.retry(|| tree.close(handle));
+    let is_over = failure.is_armed();
+    failure.arm(0);
+    if let Ok(rename) = moved.try_recv() {
+        rename.join().unwrap().unwrap();
+    }
+    tree.release(handle);
+    is_over
 }
 
 /// As many syncs as there are: of the log, of new files, of directories, of files changed in place.

@@ -2,6 +2,7 @@
 //! and removed wherever their containers lie by then.
 
 use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Mode, OFlags};
@@ -63,9 +64,12 @@ fn what_is_synced_while_a_directory_is_moved_is_where_it_lies_then(place: &Place
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
         let moving = threads.spawn(|| move_about(place, &done));
-        write_and_sync(open, &mut expected);
+        // Whatever becomes of the writer, the mover is told to stop.
+        let write = AssertUnwindSafe(|| write_and_sync(open, &mut expected));
+        let written = catch_unwind(write);
         done.store(true, Ordering::Release);
         assert!(moving.join().unwrap() > 1, "nothing is moved");
+        written.unwrap();
     });
     drop((inside, nobody_starts));
     assert_content(&place.join("above/x.blp/data"), &expected);

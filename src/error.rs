@@ -319,6 +319,11 @@ impl Error {
         matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::WouldBlock)
     }
 
+    /// Nothing is there, or something else: what has been moved is told so.
+    pub fn is_lost(&self) -> bool {
+        self.is_not_found() || matches!(self, Error::Changed { .. })
+    }
+
     pub fn is_not_found(&self) -> bool {
         match self {
             Error::NotFound => true,

@@ -40,7 +40,7 @@ impl Settled {
     pub(crate) fn left_by(old: &Staged, path: &Path, cache: &Arc<BlockCache>) -> Settled {
         // What was taken back needs no log any more.
         if let Some(now) = old.now()
-            && let Err(e) = old.tidy(&now, cache)
+            && let Err(e) = old.try_tidy(&now, cache)
         {
             log::warn!("{e}");
         }

@@ -123,7 +123,7 @@ impl Stage {
     /// returns, the layer is no longer part of the stage.
     pub fn committed(
         &self,
-        _alone: &Syncing<'_>,
+        alone: &Syncing<'_>,
         base: Base,
         lens: &[u64],
         show: ShowLayers<'_>,
@@ -147,7 +147,7 @@ impl Stage {
             *own = len;
         }
         let settled = match in_log {
-            false => log.remove(frozen.number()),
+            false => log.remove(frozen.number(), alone),
             true => log.put_committed(frozen.number()),
         };
         drop(log);
@@ -258,7 +258,7 @@ impl Stage {
 
     fn discard_if(
         &self,
-        _alone: &Syncing<'_>,
+        alone: &Syncing<'_>,
         is: impl FnOnce(&StageLayers) -> bool,
         show: ShowLayers<'_>,
     ) -> Result<()> {
@@ -282,7 +282,7 @@ impl Stage {
         self.has_changed();
         self.forget_last_write();
         log.commit_logged = false;
-        let removed = log.remove(number - 1);
+        let removed = log.remove(number - 1, alone);
         drop(log);
         self.announce();
         removed
@@ -292,15 +292,16 @@ impl Stage {
 impl StageLog {
     /// Unlinks the log, all of whose layers are void. If that fails it goes on being used, and says
     /// so.
-    fn remove(&mut self, layer: u64) -> Result<()> {
+    fn remove(&mut self, layer: u64, alone: &Syncing<'_>) -> Result<()> {
         let Some(writer) = self.writer.take() else {
             return Ok(());
         };
-        let removed = match self.place.spot() {
-            Ok(spot) => writer.remove(&spot),
+        let removed = match alone.spot() {
+            Some(Ok(spot)) => writer.remove(spot),
             // It has gone with its container.
-            Err(e) if e.is_not_found() => Ok(()),
-            Err(e) => Err(e),
+            Some(Err(e)) if e.is_not_found() => Ok(()),
+            Some(Err(e)) => Err(e),
+            None => self.place.spot().and_then(|spot| writer.remove(&spot)),
         };
         let Err(e) = removed else {
             self.deferred.clear();

@@ -45,7 +45,7 @@ pub use log::{
 pub use overlay::Overlay;
 pub use place::{LogPlace, PinnedSpot};
 pub use slab::StageMemory;
-pub use staging::Stage;
+pub use staging::{Stage, Syncing};
 
 /// An array of a staged container, by its place in the list of them that the stage was made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,12 +6,14 @@
 use std::ffi::OsString;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 use super::StagedArray;
 use super::layer::{Layer, Written, no_array};
-use super::log::{Base, LogWriter, Record, try_to_create};
-use super::place::LogPlace;
+use super::log::{Base, LogSpot, LogWriter, Record, try_to_create};
+use super::place::{LogPlace, PinnedSpot};
 use super::slab::{LARGEST_SLAB, Lender, StageMemory};
 use crate::disk::Trial;
 use crate::error::{Error, Result};
@@ -45,6 +47,21 @@ pub struct Stage {
 /// Nobody else waits for the disk, or removes the log, until this is dropped.
 pub struct Syncing<'a> {
     _held: MutexGuard<'a, ()>,
+    /// Where the log is removed, if that is going to be.
+    place: Option<Result<PinnedSpot<'a>>>,
+}
+
+impl Syncing<'_> {
+    /// None if nothing is known of where the container lies; an error if it lies nowhere.
+    pub(super) fn spot(&self) -> Option<Result<&LogSpot>> {
+        let place = self.place.as_ref()?;
+        Some(
+            place
+                .as_ref()
+                .map(|place| &place.spot)
+                .map_err(Error::clone),
+        )
+    }
 }
 
 /// The log, and what is to be said in it.
@@ -134,7 +151,25 @@ impl Stage {
     pub fn alone(&self) -> Syncing<'_> {
         let syncing = self.syncing.lock();
         let _held = syncing.unwrap_or_else(PoisonError::into_inner);
-        Syncing { _held }
+        Syncing { _held, place: None }
+    }
+
+    /// The same of who is about to remove the log: it lies there as long as this is held.
+    pub fn alone_in_place(&self) -> Syncing<'_> {
+        let alone = self.alone();
+        let place = Some(self.place.pinned());
+        Syncing { place, ..alone }
+    }
+
+    /// The same, for who must not wait for somebody who moves something.
+    pub fn try_alone_in_place(&self) -> Option<Syncing<'_>> {
+        let _held = match self.syncing.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(held)) => held.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let place = Some(self.place.try_pinned()?);
+        Some(Syncing { _held, place })
     }
 
     pub(super) fn lock_log(&self) -> MutexGuard<'_, StageLog> {

@@ -144,8 +144,7 @@ impl Moves {
                 starved = Some(self.starve());
             }
             let done = work();
-            let lost = |e: &Error| e.is_not_found() || matches!(e, Error::Changed { .. });
-            if !done.as_ref().is_err_and(lost) {
+            if !done.as_ref().is_err_and(Error::is_lost) {
                 return done;
             }
             match self.count() {

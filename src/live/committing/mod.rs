@@ -207,7 +207,7 @@ impl Containers {
         // What somebody else makes of them later is not what is committed.
         let mut found = None;
         let outcome = commit.carry_out(&mut |way, step| {
-            let shown = self.publish(version, Some(container), &path, way, step)?;
+            let shown = self.publish(version, Some(container), way, step)?;
             outdated.of.push(shown.outdated);
             found = Some(shown.found);
             Ok(())

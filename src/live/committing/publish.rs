@@ -2,7 +2,6 @@
 //! that this leaves, and handles show them under what is staged. Used by [`super`], and by whoever
 //! else changes what is stored of a container.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::cache::VersionId;
@@ -48,23 +47,25 @@ impl Containers {
         &self,
         version: &Arc<ContainerVersion>,
         container: Option<&StagedContainer>,
-        path: &Path,
         way: CommitWay,
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Published> {
+        // Files change their names one after the other: all of them where they are. What is only written
+        // needs no names, and may take long.
+        let _pin = (way == CommitWay::Replaced).then(|| self.places.pin());
         let shown = self.places.container(version.container)?;
         let _known = shown.known();
         let stored = &version.staged.stored;
         match way {
             CommitWay::InPlace => stored.while_nobody_reads(|| {
                 step()?;
-                self.adopt(version, path, |opened| {
+                self.adopt(version, |opened| {
                     self.show_committed(version, container, opened)
                 })
             }),
             CommitWay::Replaced => stored.while_publishing(|| {
                 step()?;
-                self.adopt(version, path, |opened| {
+                self.adopt(version, |opened| {
                     let show = || self.show_committed(version, container, opened);
                     match container.and_then(StagedContainer::replacing) {
                         // Its handles show the old file, and then all at once the new one.
@@ -76,16 +77,30 @@ impl Containers {
         }
     }
 
-    /// Opens what is stored now as this version, and has it shown.
+    /// Opens what is stored now as this version, and has it shown: wherever it lies, since a
+    /// directory above may be moved at any moment.
     fn adopt(
         &self,
         version: &Arc<ContainerVersion>,
-        path: &Path,
-        show: impl FnOnce(Arc<OpenContainer>) -> Result<()>,
+        show: impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
-        // A directory above may have been moved meanwhile.
-        let now = self.places.path(version.container);
-        let path = now.as_deref().unwrap_or(path);
+        const TRIES: usize = 64;
+        for _ in 1..TRIES {
+            let moves = self.places.moves();
+            match self.adopt_at(version, &show) {
+                Err(e) if e.is_lost() && self.places.moves() != moves => {}
+                adopted => return adopted,
+            }
+        }
+        self.adopt_at(version, &show)
+    }
+
+    fn adopt_at(
+        &self,
+        version: &Arc<ContainerVersion>,
+        show: &impl Fn(Arc<OpenContainer>) -> Result<()>,
+    ) -> Result<Published> {
+        let path = &*self.places.path(version.container)?;
         let found = version.recognised.stat(&*self.store, path)?;
         let (old, blocks) = (version.blocks(), self.versions.next_id());
         let before = version.adopt(found.identity(), blocks);
@@ -144,7 +159,7 @@ impl Containers {
         let lens = lens.collect::<Result<Vec<u64>>>()?;
         let named = base_of(&version.recognised, found);
         let (staged, stage) = (&version.staged, &container.stage);
-        let alone = stage.alone();
+        let alone = stage.alone_in_place();
         let end = |show: ShowLayers<'_>| stage.committed(&alone, named, &lens, show);
         staged.change_layers(container, &self.cache, end)??;
         drop(alone);

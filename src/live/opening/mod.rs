@@ -17,13 +17,14 @@ use super::shown::entry_table::ContainerNumber;
 use super::shown::open_container::OpenContainer;
 use super::version::ContainerVersion;
 use crate::commit::recovery::open_through;
+use crate::disk::reopened::PathNow;
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Reclaim};
 use crate::memory::{is_short, no_memory};
 use crate::source::Store;
 
 use open_cache::OpenCache;
-use pinned::{PathNow, pinned};
+use pinned::pinned;
 
 /// What becomes of a version's container between its beginning and its end.
 #[derive(Default)]

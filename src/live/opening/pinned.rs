@@ -9,13 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::container::Recognised;
-use crate::error::{Error, Result};
+use crate::disk::reopened::PathNow;
+use crate::error::Error;
 use crate::live::version::ContainerVersion;
 use crate::source::passing::Passing;
 use crate::source::{ReopenedSource, Source, Store, open_same};
-
-/// Where a container lies now.
-pub(crate) type PathNow = Arc<dyn Fn() -> Result<PathBuf> + Send + Sync>;
 
 /// The files of `version`, which lies at `path`, and whatever else is in `store`.
 pub(crate) fn pinned(

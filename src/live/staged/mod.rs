@@ -27,7 +27,7 @@ use super::shown::open_container::OpenContainer;
 use super::shown::shared_array::{SharedArray, StoredBytes, ViewHeader};
 use crate::cache::BlockCache;
 use crate::error::{Error, Fault, Result};
-use crate::stage::{ShowLayers, StagedArray};
+use crate::stage::{ShowLayers, StagedArray, Syncing};
 
 use replacing::Replacements;
 
@@ -136,12 +136,31 @@ impl Staged {
 
     /// Removes the log of a stage of which nothing is staged.
     pub(crate) fn tidy(&self, container: &StagedContainer, cache: &Arc<BlockCache>) -> Result<()> {
-        // Without a log there is nothing to wait for: somebody may be about to make one, and wait for a
-        // move, who waits for what is held here.
-        if !container.stage.has_log() {
-            return Ok(());
+        match container.stage.has_log() {
+            true => self.tidy_by(container, cache, container.stage.alone_in_place()),
+            false => Ok(()),
         }
-        let alone = container.stage.alone();
+    }
+
+    /// The same, unless somebody would have to be waited for: who moves something may wait for what is
+    /// held by who asks.
+    pub(crate) fn try_tidy(
+        &self,
+        container: &StagedContainer,
+        cache: &Arc<BlockCache>,
+    ) -> Result<()> {
+        match container.stage.try_alone_in_place() {
+            Some(alone) if container.stage.has_log() => self.tidy_by(container, cache, alone),
+            _ => Ok(()),
+        }
+    }
+
+    fn tidy_by(
+        &self,
+        container: &StagedContainer,
+        cache: &Arc<BlockCache>,
+        alone: Syncing<'_>,
+    ) -> Result<()> {
         let tidy = |show: ShowLayers<'_>| container.stage.tidy(&alone, show);
         self.change_layers(container, cache, tidy)??;
         drop(alone);
@@ -154,7 +173,7 @@ impl Staged {
         container: &StagedContainer,
         cache: &Arc<BlockCache>,
     ) -> Result<()> {
-        let alone = container.stage.alone();
+        let alone = container.stage.alone_in_place();
         let discard = |show: ShowLayers<'_>| container.stage.discard(&alone, show);
         self.change_layers(container, cache, discard)??;
         drop(alone);

@@ -43,6 +43,25 @@ impl Exchange<'_> {
     /// Returns when it is on the disk. `unsure`: called if it may be there or not, or in part, and
     /// cannot be undone.
     pub(super) fn carry_out(&self, swaps: &[Swap], unsure: &dyn Fn()) -> Result<()> {
+        let sync = |is_final| match is_final {
+            true => self.sync().or_else(|_| self.sync()),
+            false => self.sync(),
+        };
+        self.swap_all(swaps, unsure, &sync)
+    }
+
+    /// The same without waiting for the disk, which is left to [`Exchange::sync`].
+    pub(super) fn swap_names(&self, swaps: &[Swap], unsure: &dyn Fn()) -> Result<()> {
+        self.swap_all(swaps, unsure, &|_| Ok(()))
+    }
+
+    /// `sync` is told whether what was done cannot be undone.
+    fn swap_all(
+        &self,
+        swaps: &[Swap],
+        unsure: &dyn Fn(),
+        sync: &dyn Fn(bool) -> Result<()>,
+    ) -> Result<()> {
         let mut made = Vec::new();
         let swapped = swaps.iter().try_for_each(|swap| {
             let swapped = self.swap(swap, unsure);
@@ -54,10 +73,7 @@ impl Exchange<'_> {
             Ok(())
         });
         let is_final = made.contains(&SwapMade::Overwritten);
-        let synced = swapped.and_then(|()| match is_final {
-            true => self.sync().or_else(|_| self.sync()),
-            false => self.sync(),
-        });
+        let synced = swapped.and_then(|()| sync(is_final));
         let Err(e) = synced else {
             return Ok(());
         };
@@ -122,7 +138,7 @@ impl Exchange<'_> {
     }
 
     /// The names, on the disk.
-    fn sync(&self) -> Result<()> {
+    pub(super) fn sync(&self) -> Result<()> {
         let (path, id) = (&*self.spot.directory, self.spot.id);
         self.disk.sync(Target::Named { path, id }, false)
     }

@@ -52,6 +52,17 @@ pub(super) fn new_files<'a>(
     }))
 }
 
+impl NewFiles<BesideOld<'_>> {
+    fn exchange(&self) -> Exchange<'_> {
+        let commit = self.maker.commit;
+        Exchange {
+            disk: &**commit.disk,
+            store: commit.store,
+            spot: commit.spot,
+        }
+    }
+}
+
 impl CommitTarget for NewFiles<BesideOld<'_>> {
     fn told_as(&self) -> CommitWay {
         match self.maker.sharing {
@@ -90,12 +101,19 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
             return Ok(());
         }
         let commit = self.maker.commit;
-        let exchange = Exchange {
-            disk: &**commit.disk,
-            store: commit.store,
-            spot: commit.spot,
-        };
-        exchange.carry_out(&self.swaps()?, &|| commit.stage.stay_sealed())
+        self.exchange()
+            .swap_names(&self.swaps()?, &|| commit.stage.stay_sealed())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        match self.is_empty() {
+            true => Ok(()),
+            false => self.exchange().sync(),
+        }
+    }
+
+    fn redo(&mut self) -> Result<()> {
+        self.sync()
     }
 
     fn end(&mut self, is_made: bool) {

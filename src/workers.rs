@@ -14,15 +14,15 @@ use crossbeam_channel::{Receiver, Sender};
 type BackgroundTask = Box<dyn FnOnce() + Send>;
 
 /// The threads. Dropping them ends the threads, after what they have taken up.
-pub struct Workers {
+pub struct WorkerThreads {
     queue: Option<Sender<BackgroundTask>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Workers {
+impl WorkerThreads {
     /// So many threads, for which at most `waiting` tasks wait.
-    pub fn new(name: &str, threads: usize, waiting: usize) -> io::Result<Workers> {
-        let (mut workers, tasks) = Workers::idle(waiting);
+    pub fn new(name: &str, threads: usize, waiting: usize) -> io::Result<WorkerThreads> {
+        let (mut workers, tasks) = WorkerThreads::idle(waiting);
         for number in 0..threads {
             workers.threads.push(start(name, number, &tasks)?);
         }
@@ -30,16 +30,16 @@ impl Workers {
     }
 
     /// The same with as many of the threads as can be had.
-    pub fn as_many(name: &str, threads: usize, waiting: usize) -> Workers {
-        let (mut workers, tasks) = Workers::idle(waiting);
+    pub fn as_many(name: &str, threads: usize, waiting: usize) -> WorkerThreads {
+        let (mut workers, tasks) = WorkerThreads::idle(waiting);
         let had = (0..threads).map_while(|number| start(name, number, &tasks).ok());
         workers.threads.extend(had);
         workers
     }
 
-    fn idle(waiting: usize) -> (Workers, Receiver<BackgroundTask>) {
+    fn idle(waiting: usize) -> (WorkerThreads, Receiver<BackgroundTask>) {
         let (queue, tasks) = crossbeam_channel::bounded(waiting);
-        let workers = Workers {
+        let workers = WorkerThreads {
             queue: Some(queue),
             threads: Vec::new(),
         };
@@ -53,7 +53,7 @@ impl Workers {
     }
 }
 
-impl Drop for Workers {
+impl Drop for WorkerThreads {
     fn drop(&mut self) {
         self.queue = None;
         for thread in self.threads.drain(..) {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_panic_costs_no_thread_and_what_waits_too_long_is_refused() {
-        let workers = Workers::new("test", 1, 1).unwrap();
+        let workers = WorkerThreads::new("test", 1, 1).unwrap();
         let (begun, has_begun) = channel();
         let (go_on, goes_on) = channel::<()>();
         assert!(workers.order(move || {
@@ -103,6 +103,6 @@ mod tests {
 
     #[test]
     fn nobody_takes_up_anything_without_threads() {
-        assert!(!Workers::as_many("test", 0, 1).order(|| {}));
+        assert!(!WorkerThreads::as_many("test", 0, 1).order(|| {}));
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::read::CachedArray;
-use crate::workers::Workers;
+use crate::workers::WorkerThreads;
 
 /// The kernel's own read-ahead asks out of order, by about this much.
 const DISORDER: u64 = 1 << 20;
@@ -130,11 +130,11 @@ fn pass(state: &mut ReaderPosition) -> Option<Range<u64>> {
 const WAITING: usize = 256;
 
 /// The threads that decode ahead. Dropping them ends the threads.
-pub struct ReadAheadWorkers(Workers);
+pub struct ReadAheadWorkers(WorkerThreads);
 
 impl ReadAheadWorkers {
     pub fn new(threads: usize) -> std::io::Result<Self> {
-        Workers::new("readahead", threads, WAITING).map(ReadAheadWorkers)
+        WorkerThreads::new("readahead", threads, WAITING).map(ReadAheadWorkers)
     }
 
     /// Orders a range of the array's own bytes.

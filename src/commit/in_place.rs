@@ -15,7 +15,7 @@ use super::Commit;
 use super::changed_file::ChangedFile;
 use super::redo::STEP;
 use super::target::CommitTarget;
-use super::told::Told;
+use super::told::ToldBytes;
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::source::{BytesSource, Source};
@@ -34,7 +34,7 @@ struct RedoFile {
     /// None: there is none.
     old: Option<Arc<dyn Source>>,
     patches: Vec<Patch>,
-    told: Told,
+    told: ToldBytes,
 }
 
 impl<'a> RedoLog<'a> {
@@ -53,7 +53,7 @@ impl<'a> RedoLog<'a> {
             let told = RedoFile {
                 old: old.transpose()?,
                 patches: Vec::new(),
-                told: Told::default(),
+                told: ToldBytes::default(),
             };
             self.told.insert(number, told);
         }

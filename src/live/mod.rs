@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::memory::budget::Reclaim;
 use crate::source::Store;
 use crate::stage::StageMemory;
-use crate::workers::Workers;
+use crate::workers::WorkerThreads;
 
 pub use committing::due::{Later, Pacing};
 pub use container::LiveContainer;
@@ -73,7 +73,7 @@ pub struct Containers {
     settings: ContainerSettings,
     /// Memory for what is written to arrays; none where containers are only read.
     stage_memory: Option<Arc<StageMemory>>,
-    background: Option<Workers>,
+    background: Option<WorkerThreads>,
     versions: Versions,
     /// Those of which something is staged.
     staged: StagedVersions,
@@ -85,9 +85,9 @@ pub struct Containers {
 /// all cores.
 const WAITING_EACH: usize = 2;
 
-fn background() -> Workers {
+fn background() -> WorkerThreads {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    Workers::as_many("background", cores, cores * WAITING_EACH)
+    WorkerThreads::as_many("background", cores, cores * WAITING_EACH)
 }
 
 impl Containers {

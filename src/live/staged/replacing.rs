@@ -14,12 +14,12 @@ use crate::stage::StagedArray;
 /// Of a version of a container.
 #[derive(Default)]
 pub(crate) struct Replacements {
-    arrays: Mutex<HashMap<u32, Replaced>>,
+    arrays: Mutex<HashMap<u32, ReplacedState>>,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct Replaced {
+struct ReplacedState {
     under_way: bool,
     /// Replacements whose old pages the kernel may still have.
     old_pages: usize,
@@ -57,15 +57,15 @@ impl Replacements {
     }
 
     /// The lock, as soon as the array is not being replaced.
-    fn settled(&self, array: StagedArray) -> MutexGuard<'_, HashMap<u32, Replaced>> {
-        let under_way = |arrays: &mut HashMap<u32, Replaced>| {
+    fn settled(&self, array: StagedArray) -> MutexGuard<'_, HashMap<u32, ReplacedState>> {
+        let under_way = |arrays: &mut HashMap<u32, ReplacedState>| {
             arrays.get(&array.0).is_some_and(|array| array.under_way)
         };
         let settled = self.ended.wait_while(self.lock(), under_way);
         settled.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, array: u32, change: impl FnOnce(&mut Replaced)) {
+    fn change(&self, array: u32, change: impl FnOnce(&mut ReplacedState)) {
         let mut arrays = self.lock();
         let replaced = arrays.entry(array).or_default();
         change(replaced);
@@ -76,7 +76,7 @@ impl Replacements {
         self.ended.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Replaced>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, ReplacedState>> {
         self.arrays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

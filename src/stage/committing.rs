@@ -1,5 +1,5 @@
 //! The steps of a commit, as the stage sees them: what is staged is frozen, and either becomes the
-//! container or is thawed.
+//! container or is unfrozen.
 //!
 //! One commit at a time: [`Stage::freeze`] gives the layer to commit, writes go on into a new one
 //! above it. Then either [`Stage::committed`] or [`Stage::unfreeze`]. Whoever reads through the

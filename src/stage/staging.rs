@@ -1,7 +1,7 @@
 //! A [`Stage`]: writing to it, and what it says of itself.
 //!
 //! What follows when memory is short or a sync is asked for is in [`super::logging`], freezing and
-//! thawing in [`super::committing`].
+//! unfreezing in [`super::committing`].
 
 use std::ffi::OsString;
 use std::ops::Range;

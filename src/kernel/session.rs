@@ -8,6 +8,8 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::thread::sleep;
+use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
@@ -185,8 +187,31 @@ fn invalidate(notifier: &Notifier, invalidations: &Receiver<Invalidation>) {
 }
 
 /// Unmounts `mountpoint`, as root or through fusermount3. `lazily`: the mount disappears at once
-/// and its open files keep working until they are closed.
+/// and its open files keep working until they are closed; otherwise it fails with EBUSY if the
+/// mount is still used a tenth of a second later.
 pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
+    while_busy(|| unmount_once(mountpoint, lazily), sleep)
+}
+
+/// Milliseconds between tries of a call that is EBUSY: programs that list the open files of all
+/// others (lsof, fuser) hold each for an instant.
+const BUSY_PAUSES: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+fn while_busy(
+    mut call: impl FnMut() -> io::Result<()>,
+    pause: impl Fn(Duration),
+) -> io::Result<()> {
+    let is_busy = |e: &io::Error| e.raw_os_error() == Some(libc::EBUSY);
+    for wait in BUSY_PAUSES {
+        match call() {
+            Err(e) if is_busy(&e) => pause(Duration::from_millis(wait)),
+            done => return done,
+        }
+    }
+    call()
+}
+
+fn unmount_once(mountpoint: &Path, lazily: bool) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         let flags = if lazily {
             rustix::mount::UnmountFlags::DETACH
@@ -244,6 +269,29 @@ mod tests {
             refusal("fusermount3: what?\n").to_string(),
             "fusermount3: what?"
         );
+    }
+
+    /// What a call gives that fails with these errors, one after the other, and then succeeds; and
+    /// how often it was called.
+    fn tried(errors: &[i32]) -> (Option<i32>, usize) {
+        let mut tries = 0;
+        let call = || {
+            tries += 1;
+            let code = errors.get(tries - 1).copied();
+            code.map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(code)))
+        };
+        let done = while_busy(call, |_| {});
+        (done.err().and_then(|e| e.raw_os_error()), tries)
+    }
+
+    #[test]
+    fn a_mount_that_is_busy_for_an_instant_is_tried_again() {
+        use libc::{EBUSY, EPERM};
+        assert_eq!(tried(&[]), (None, 1));
+        assert_eq!(tried(&[EBUSY, EBUSY]), (None, 3));
+        assert_eq!(tried(&[EBUSY, EPERM]), (Some(EPERM), 2));
+        let all = BUSY_PAUSES.len() + 1;
+        assert_eq!(tried(&[EBUSY; 100]), (Some(EBUSY), all));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::mounted::Mounted;
 use crate::harness::process::{ARRAYFS, Ran, arrayfs, nobody_starts, run, send};
-use crate::harness::reads::read_direct;
+use crate::harness::reads::{open_direct, read_direct};
 use crate::harness::writers::{Bloscpack, Matrix};
 use crate::harness::{scratch_directory, wait_until};
 
@@ -255,5 +255,44 @@ fn readers_find_the_old_or_the_new_bytes_whatever_is_closed_meanwhile() {
         }
         (2..=10).for_each(write);
         ended.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Each read opens a closed file again, wherever the directory above lies by then.
+#[test]
+fn files_are_opened_again_while_a_directory_above_is_moved() {
+    const MOVES: usize = 500;
+    let source = scratch_directory();
+    let above = ["here", "there"].map(|name| source.path().join(name));
+    std::fs::create_dir(&above[0]).unwrap();
+    let names = (0..OF_DAEMON).map(name);
+    let names: Vec<String> = names.collect();
+    for name in &names {
+        Bloscpack::default().write(&above[0].join(name), &[1; 800]);
+    }
+    let place = mounted_with_few(source.path());
+    let moved = ["here", "there"].map(|name| place.mounted.join(name));
+    let open = |name| open_direct(&moved[0].join(name).join("views/stored")).unwrap();
+    let files: Vec<File> = names.iter().map(open).collect();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for round in 0..MOVES {
+                let (from, to) = (&moved[round % 2], &moved[(round + 1) % 2]);
+                if let Err(e) = std::fs::rename(from, to) {
+                    ended.store(true, Ordering::Relaxed);
+                    panic!("{e}");
+                }
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+        while !ended.load(Ordering::Relaxed) {
+            for (file, name) in files.iter().zip(&names) {
+                let mut head = [0; 4];
+                file.read_exact_at(&mut head, 0)
+                    .unwrap_or_else(|e| panic!("{name}: {e}"));
+                assert_eq!(&head, b"blpk", "{name}");
+            }
+        }
     });
 }

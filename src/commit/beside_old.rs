@@ -6,17 +6,18 @@
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::exchange::Swap;
 use super::fingerprint::fingerprint;
 use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden, short};
-use super::{Commit, SHARED_FROM, SeenFile, beside};
+use super::{Commit, SHARED_FROM, SeenFile, Spot, beside};
 use crate::container::rewrite::MemberNumber;
 use crate::disk::reopened::{Hooks, ReopenedFile};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Target, XattrSetting};
 use crate::error::{Error, Result};
-use crate::source::{Source, Stat, Timestamp};
+use crate::source::{FileId, Source, Stat, Timestamp};
 use crate::stage::log::NewFileRecord;
 use crate::stage::new_name;
 
@@ -77,7 +78,7 @@ impl MakeFile for BesideOld<'_> {
         let disk = &**commit.disk;
         let file = create_hidden(disk, commit.spot, &new_name, 0o600, owner)?;
         let path = beside(commit.spot, &new_name);
-        let path = Arc::new(move || Ok(path.clone()));
+        let path = Arc::new(move |open: &mut dyn FnMut(&Path) -> Result<()>| open(&path));
         let file = ReopenedFile::new(commit.disk, path, file, Hooks::NONE)?;
         let source = old.as_ref().map(|old| Arc::clone(&old.source));
         let written: Arc<dyn DiskFile> = Arc::clone(&file) as _;
@@ -176,11 +177,32 @@ impl BesideOld<'_> {
 
     /// Ours, unless it has got its name and somebody else's file could not be put back.
     fn remove_ours(&self, new: &NewFile, known: &Replaced) {
-        let commit = self.commit;
-        let left = commit.store.stat(&beside(commit.spot, &known.new_name));
-        let written_here = new.file.source().identity().id;
-        if left.is_ok_and(|left| left.identity.id == written_here) {
-            let _ = commit.disk.unlink(commit.spot.place(&known.new_name));
+        let ours = new.file.source().identity().id;
+        let removed = (self.commit.at_spot)(&mut |spot| self.remove_hidden(spot, known, ours));
+        if let Err(e) = removed {
+            log::debug!("{e}; the next commit removes it");
+        }
+    }
+
+    /// Removes what lies under a hidden name, if it is this file.
+    fn remove_hidden(&self, spot: &Spot, known: &Replaced, file: FileId) -> Result<()> {
+        let found = self.commit.store.stat(&beside(spot, &known.new_name))?;
+        match found.identity.id == file {
+            true => self.commit.disk.unlink(spot.place(&known.new_name)),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes an old file that has changed places with a new one. Where there is no exchange the
+    /// new one has overwritten it.
+    fn remove_old(&self, known: &Replaced) -> Result<()> {
+        let Some(old) = known.seen.identity else {
+            return Ok(());
+        };
+        let removed = (self.commit.at_spot)(&mut |spot| self.remove_hidden(spot, known, old.id));
+        match removed {
+            Err(e) if e.is_not_found() => Ok(()),
+            other => other,
         }
     }
 }
@@ -226,16 +248,10 @@ impl NewFiles<BesideOld<'_>> {
         self.each().map(record).collect()
     }
 
-    /// Removes what lies under the hidden names now: the old files.
+    /// Removes the old files, which have the hidden names now.
     pub(super) fn remove_old(&self) -> Result<()> {
-        let (disk, spot) = (self.maker.commit.disk, self.maker.commit.spot);
         let mut each = self.each();
-        each.try_for_each(
-            |(_, known)| match disk.unlink(spot.place(&known.new_name)) {
-                Err(e) if e.is_not_found() => Ok(()),
-                other => other,
-            },
-        )
+        each.try_for_each(|(_, known)| self.maker.remove_old(known))
     }
 
     /// Removes the new files, as far as they have not taken their places.

@@ -50,7 +50,7 @@ impl Exchange<'_> {
         self.swap_all(swaps, unsure, &sync)
     }
 
-    /// The same without waiting for the disk, which is left to [`Exchange::sync`].
+    /// The same without waiting for the disk, which is left to [`sync_names`].
     pub(super) fn swap_names(&self, swaps: &[Swap], unsure: &dyn Fn()) -> Result<()> {
         self.swap_all(swaps, unsure, &|_| Ok(()))
     }
@@ -137,10 +137,8 @@ impl Exchange<'_> {
         self.sync()
     }
 
-    /// The names, on the disk.
-    pub(super) fn sync(&self) -> Result<()> {
-        let (path, id) = (&*self.spot.directory, self.spot.id);
-        self.disk.sync(Target::Named { path, id }, false)
+    fn sync(&self) -> Result<()> {
+        sync_names(self.disk, self.spot)
     }
 
     fn changed(&self, swap: &Swap) -> Error {
@@ -148,6 +146,12 @@ impl Exchange<'_> {
             path: self.store.display(&beside(self.spot, &swap.name)),
         }
     }
+}
+
+/// Has the names in a directory reach the disk.
+pub(super) fn sync_names(disk: &dyn Disk, spot: &Spot) -> Result<()> {
+    let (path, id) = (&*spot.directory, spot.id);
+    disk.sync(Target::Named { path, id }, false)
 }
 
 fn cannot_exchange(e: &Error) -> bool {

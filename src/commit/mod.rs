@@ -141,6 +141,8 @@ pub struct Commit<'a> {
     pub disk: &'a Arc<dyn Disk>,
     pub store: &'a Arc<dyn Store>,
     pub spot: &'a Spot,
+    /// Where they lie when they have changed.
+    pub at_spot: AtSpot<'a>,
     /// The files as they were opened, by their member numbers; if one is another by now, nothing is
     /// written.
     pub seen: &'a [SeenFile],
@@ -159,6 +161,10 @@ pub struct Commit<'a> {
     /// Whether it was given up because of these.
     pub is_too_much: Cell<bool>,
 }
+
+/// Runs what is given with the place where the files lie now, and again if they are not found
+/// because something is moved meanwhile.
+pub type AtSpot<'a> = &'a dyn Fn(&mut dyn FnMut(&Spot) -> Result<()>) -> Result<()>;
 
 /// The step that makes a commit visible, and how.
 pub type Publish<'a> = &'a mut dyn FnMut(CommitWay, &mut dyn FnMut() -> Result<()>) -> Result<()>;

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use super::Commit;
 use super::beside_old::{BesideOld, Sharing, is_copied, is_given};
-use super::exchange::Exchange;
+use super::exchange::{Exchange, sync_names};
 use super::new_files::NewFiles;
 use super::target::CommitTarget;
 use crate::container::rewrite::CommitWay;
@@ -105,10 +105,12 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
             .swap_names(&self.swaps()?, &|| commit.stage.stay_sealed())
     }
 
+    /// Wherever the directory lies by then: nobody keeps it from being moved any more.
     fn sync(&mut self) -> Result<()> {
+        let commit = self.maker.commit;
         match self.is_empty() {
             true => Ok(()),
-            false => self.exchange().sync(),
+            false => (commit.at_spot)(&mut |spot| sync_names(&**commit.disk, spot)),
         }
     }
 

@@ -6,17 +6,28 @@
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Allocation, Caller, Disk, DiskFile, Putting, Target};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::descriptors::{Reopened, Reopening};
 use crate::source::{Fetch, FileIdentity, Source, Stat};
 
-/// Says where a file lies by now.
-pub type PathNow = Arc<dyn Fn() -> Result<PathBuf> + Send + Sync>;
+/// Runs what is given with the path by which a file is found now, and again if it is not found
+/// because something is moved meanwhile.
+pub type AtPath = Arc<dyn Fn(&mut dyn FnMut(&Path) -> Result<()>) -> Result<()> + Send + Sync>;
+
+/// Opens something by the path that it has now.
+pub fn opened_at<T>(at: &AtPath, open: impl Fn(&Path) -> Result<T>) -> Result<T> {
+    let mut opened = None;
+    at(&mut |path| {
+        opened = Some(open(path)?);
+        Ok(())
+    })?;
+    opened.ok_or_else(|| Error::Bug("nothing was opened".into()))
+}
 
 pub struct ReopenedFile {
     file: Arc<Reopened<FileOpener>>,
@@ -42,7 +53,7 @@ impl Hooks {
 
 struct FileOpener {
     disk: Arc<dyn Disk>,
-    path: Mutex<PathNow>,
+    at: Mutex<AtPath>,
     identity: FileIdentity,
     hooks: Hooks,
     /// Something that was written may never reach the disk.
@@ -55,10 +66,10 @@ impl Reopening for FileOpener {
     type File = dyn DiskFile;
 
     fn open(&self) -> Result<Arc<dyn DiskFile>> {
-        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
-        let ask = Arc::clone(&path);
-        drop(path);
-        let file = self.disk.open(&ask()?, self.identity.id)?;
+        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Arc::clone(&at);
+        drop(at);
+        let file = opened_at(&now, |path| self.disk.open(path, self.identity.id))?;
         if !self.is_ended.load(Ordering::Acquire) {
             (self.hooks.opened)(&*file)?;
         }
@@ -79,10 +90,10 @@ impl Reopening for FileOpener {
 }
 
 impl ReopenedFile {
-    /// `file` has been opened, and lies at what `path` says when it is asked.
+    /// `file` has been opened, and is found by `at` when it is opened again.
     pub fn new(
         disk: &Arc<dyn Disk>,
-        path: PathNow,
+        at: AtPath,
         file: Arc<dyn DiskFile>,
         hooks: Hooks,
     ) -> Result<Arc<ReopenedFile>> {
@@ -90,7 +101,7 @@ impl ReopenedFile {
         let identity = file.source().identity();
         let opener = FileOpener {
             disk: Arc::clone(disk),
-            path: Mutex::new(path),
+            at: Mutex::new(at),
             identity,
             hooks,
             failed: AtomicBool::new(false),
@@ -108,9 +119,9 @@ impl ReopenedFile {
     }
 
     /// It lies there from now on.
-    pub fn lies_at(&self, path: PathNow) {
+    pub fn lies_at(&self, at: AtPath) {
         let opener = self.file.how();
-        *opener.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+        *opener.at.lock().unwrap_or_else(PoisonError::into_inner) = at;
     }
 
     /// It is losing its name, and stays open as long as it is known.

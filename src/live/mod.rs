@@ -160,14 +160,27 @@ impl Containers {
     }
 
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
-    fn retry<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut done = None;
-        self.places.retry(&mut || {
-            done = Some(work()?);
-            Ok(())
-        })?;
-        done.ok_or_else(|| Error::Bug("nothing was tried".into()))
+    fn retry<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
+        done_by(|work| self.places.retry(work), work)
     }
+
+    /// The same for who may hold locks that a move waits for.
+    fn retry_briefly<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
+        done_by(|work| self.places.retry_briefly(work), work)
+    }
+}
+
+/// What comes of work that somebody else runs.
+fn done_by<T>(
+    run: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<()>,
+    mut work: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let mut done = None;
+    run(&mut || {
+        done = Some(work()?);
+        Ok(())
+    })?;
+    done.ok_or_else(|| Error::Bug("nothing was tried".into()))
 }
 
 /// A failure that names the path, with a number of the system.

@@ -70,6 +70,10 @@ impl LogPlace for ContainerPlace {
         Some(self.spot().map(|spot| PinnedSpot::new(spot, pin)))
     }
 
+    fn retry(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.places.retry_briefly(work)
+    }
+
     fn owner_changed(&self) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

@@ -43,6 +43,9 @@ pub trait Places: Send + Sync {
     /// Runs `work`, again if it finds nothing and something has been moved meanwhile.
     fn retry(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 
+    /// The same for who may hold locks that a move waits for: it waits for none but for moments.
+    fn retry_briefly(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
+
     /// Whether something in it is open.
     fn is_in_use(&self, id: ContainerId) -> bool;
 

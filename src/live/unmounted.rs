@@ -54,6 +54,10 @@ impl Places for OnlyPlace {
         work()
     }
 
+    fn retry_briefly(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
+
     fn is_in_use(&self, _: ContainerId) -> bool {
         false
     }

@@ -134,6 +134,9 @@ const TRIES: usize = 64;
 const TRIES_BEFORE_STARVING: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// How long a move that is under way is waited for at once by who may hold what it waits for.
+const MOMENT: Duration = Duration::from_millis(1);
+
 impl Moves {
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
     pub(super) fn retry<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
@@ -155,6 +158,30 @@ impl Moves {
         let done = work();
         drop(starved);
         done
+    }
+
+    /// The same for who may hold locks that a move waits for, or keeps everything where it is
+    /// himself: a move that does not come to its end is not waited for.
+    pub(super) fn retry_briefly(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        for _ in 0..TRIES {
+            let before = self.mark();
+            match work() {
+                Err(e) if e.is_lost() && self.has_moved_since(before) => {}
+                done => return done,
+            }
+        }
+        work()
+    }
+
+    /// Whether anything was moved since `mark`, or is being moved.
+    fn has_moved_since(&self, mark: u64) -> bool {
+        match self.try_pin() {
+            Some(_still) => self.mark() != mark,
+            None => {
+                std::thread::sleep(MOMENT);
+                true
+            }
+        }
     }
 }
 
@@ -178,6 +205,32 @@ mod tests {
         drop(moving);
         assert!(moves.pin_since(mark).is_none());
         assert!(moves.pin_since(moves.count()).is_some());
+    }
+
+    /// How often work is done that succeeds for the n-th time, while moves do this.
+    fn briefly(moves: &Moves, succeeds: usize, mut meanwhile: impl FnMut(usize)) -> (bool, usize) {
+        let mut tries = 0;
+        let done = moves.retry_briefly(&mut || {
+            tries += 1;
+            meanwhile(tries);
+            match tries == succeeds {
+                true => Ok(()),
+                false => Err(Error::NotFound),
+            }
+        });
+        (done.is_ok(), tries)
+    }
+
+    #[test]
+    fn who_may_hold_up_a_move_tries_again_while_it_is_under_way_and_not_for_ever() {
+        let moves = Moves::default();
+        assert_eq!(briefly(&moves, 3, |_| {}), (false, 1));
+        assert_eq!(briefly(&moves, 3, |_| drop(moves.begin())), (true, 3));
+        let mut moving = Some(moves.begin());
+        let end = |tries| drop(moving.take_if(|_| tries == 3));
+        assert_eq!(briefly(&moves, 4, end), (true, 4));
+        let _stays = moves.begin();
+        assert_eq!(briefly(&moves, 1000, |_| {}), (false, TRIES + 1));
     }
 
     #[test]

@@ -145,6 +145,10 @@ impl Places for TreePlaces {
         self.moves.retry(work)
     }
 
+    fn retry_briefly(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.moves.retry_briefly(work)
+    }
+
     fn is_in_use(&self, id: ContainerId) -> bool {
         let mut open = self.open_files.inodes().into_iter();
         open.any(|inode| self.inodes.above(inode).contains(&id.into()))

@@ -21,7 +21,7 @@ use super::container::LiveContainer;
 use super::staged::StagedContainer;
 use super::version::ContainerVersion;
 use super::{ContainerId, Containers, InUse, refused};
-use crate::commit::{Commit, CommitLimits, CommitOutcome};
+use crate::commit::{Commit, CommitLimits, CommitOutcome, Spot};
 use crate::container::rewrite::Consistency;
 use crate::error::{Error, Result};
 use crate::source::FileKind;
@@ -172,18 +172,19 @@ impl Containers {
         changes: &Changes<'_>,
         effort: Effort,
     ) -> Result<CommitOutcome> {
-        let path = self.places.path(version.container)?;
+        let id = version.container;
+        let path = self.places.path(id)?;
         let seen = seen_files(version, &path);
         let first = seen.first().and_then(|first| first.identity);
         let first = first.ok_or(Error::ReadOnly)?;
-        let (directory, name) = version
-            .recognised
-            .first_file(&path)
-            .ok_or(Error::Unsuitable)?;
+        let at_spot = |work: &mut dyn FnMut(&Spot) -> Result<()>| {
+            self.retry_briefly(|| work(&self.spot_of_files(version, &self.places.path(id)?)?))
+        };
         let commit = Commit {
             disk: self.disk.as_ref().ok_or(Error::ReadOnly)?,
             store: &self.store,
-            spot: &self.spot(&directory.join(name))?,
+            spot: &self.spot_of_files(version, &path)?,
+            at_spot: &at_spot,
             seen: &seen,
             is_directory: !version.recognised.format.members().is_empty(),
             stage: &container.stage,
@@ -216,12 +217,20 @@ impl Containers {
             self.end_commit(version, container, found)?;
             // As long as there is a log it knows the files by their times.
             if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
-                && let Err(e) = self.set_time_of_all(version, &path, time)
+                && let Err(e) =
+                    self.retry(|| self.set_time_of_all(version, &self.places.path(id)?, time))
             {
                 log::warn!("{e}");
             }
         }
         Ok(outcome)
+    }
+
+    /// Where the files lie of a container that lies there.
+    fn spot_of_files(&self, version: &ContainerVersion, path: &Path) -> Result<Spot> {
+        let first = version.recognised.first_file(path);
+        let (directory, name) = first.ok_or(Error::Unsuitable)?;
+        self.spot(&directory.join(name))
     }
 
     /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and

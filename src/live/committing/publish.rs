@@ -84,15 +84,7 @@ impl Containers {
         version: &Arc<ContainerVersion>,
         show: impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
-        const TRIES: usize = 64;
-        for _ in 1..TRIES {
-            let moves = self.places.moves();
-            match self.adopt_at(version, &show) {
-                Err(e) if e.is_lost() && self.places.moves() != moves => {}
-                adopted => return adopted,
-            }
-        }
-        self.adopt_at(version, &show)
+        self.retry_briefly(|| self.adopt_at(version, &show))
     }
 
     fn adopt_at(

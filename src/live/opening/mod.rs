@@ -17,7 +17,7 @@ use super::shown::entry_table::ContainerNumber;
 use super::shown::open_container::OpenContainer;
 use super::version::ContainerVersion;
 use crate::commit::recovery::open_through;
-use crate::disk::reopened::PathNow;
+use crate::disk::reopened::AtPath;
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Reclaim};
 use crate::memory::{is_short, no_memory};
@@ -168,7 +168,7 @@ impl Containers {
                 }
                 // What could not be settled is read through its log, as by who only reads.
                 let settled = self.disk.is_some() && !version.staged.keeps_out();
-                let at = (&*path, self.path_now(version));
+                let at = (&*path, self.at_path(version));
                 let opened = open_unchanged(version, at, &self.store, budget, settled);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
@@ -198,18 +198,19 @@ impl Containers {
         let mut slot = version.opening.opened.lock();
         let slot = slot.as_mut().unwrap_or_else(|e| e.get_mut());
         let budget = self.cache.budget();
-        let at = (path, self.path_now(version));
+        let at = (path, self.at_path(version));
         let opened = Arc::new(open_unchanged(version, at, &self.store, budget, true)?);
         slot.opened = Arc::downgrade(&opened);
         Ok(opened)
     }
 
     /// For files of a version that are opened again later.
-    pub(crate) fn path_now(&self, version: &ContainerVersion) -> PathNow {
+    pub(crate) fn at_path(&self, version: &ContainerVersion) -> AtPath {
         let (places, container) = (Arc::downgrade(&self.places), version.container);
-        Arc::new(move || {
+        Arc::new(move |open| {
             let places = places.upgrade().ok_or(Error::NotFound)?;
-            places.known_path(container)
+            // A version is opened, and read, by who looks at the container's identity, too.
+            places.retry_briefly(&mut || open(&places.known_path(container)?))
         })
     }
 }
@@ -219,12 +220,12 @@ impl Containers {
 /// affair; else it is read through.
 fn open_unchanged(
     version: &ContainerVersion,
-    (path, path_now): (&Path, PathNow),
+    (path, at_path): (&Path, AtPath),
     store: &Arc<dyn Store>,
     budget: &Arc<Budget>,
     settled: bool,
 ) -> Result<OpenContainer> {
-    let pinned = pinned(store, version, path, path_now);
+    let pinned = pinned(store, version, path, at_path);
     let container = match settled {
         true => version.recognised.open(&pinned, path, budget)?,
         false => open_through(&version.recognised, &pinned, path, budget)?,

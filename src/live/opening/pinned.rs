@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::container::Recognised;
-use crate::disk::reopened::PathNow;
+use crate::disk::reopened::{AtPath, opened_at};
 use crate::error::Error;
 use crate::live::version::ContainerVersion;
 use crate::source::passing::Passing;
@@ -20,7 +20,7 @@ pub(crate) fn pinned(
     store: &Arc<dyn Store>,
     version: &ContainerVersion,
     path: &Path,
-    path_now: PathNow,
+    at_path: AtPath,
 ) -> Arc<dyn Store> {
     let identity = version.identity();
     let recognised = version.recognised.clone();
@@ -41,10 +41,12 @@ pub(crate) fn pinned(
             return Err(Error::Changed { path });
         }
         let (store, recognised) = (Arc::clone(&below), recognised.clone());
-        let (path_now, identity) = (Arc::clone(&path_now), source.identity());
+        let (at_path, identity) = (Arc::clone(&at_path), source.identity());
         let again = move || {
-            let path = files_at(&recognised, &path_now()?).nth(number);
-            open_same(&*store, &path.ok_or(Error::NotFound)?, &identity)
+            opened_at(&at_path, |path| {
+                let path = files_at(&recognised, path).nth(number);
+                open_same(&*store, &path.ok_or(Error::NotFound)?, &identity)
+            })
         };
         let source: Arc<dyn Source> = Arc::new(ReopenedSource::new(source, again));
         Ok(source)

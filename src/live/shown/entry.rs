@@ -50,7 +50,7 @@ impl Containers {
         opened: Arc<OpenContainer>,
     ) -> Result<OpenEntry> {
         let path = self.places.path(version.container)?;
-        let source = pinned(&self.store, version, &path, self.path_now(version)).open(&path)?;
+        let source = pinned(&self.store, version, &path, self.at_path(version)).open(&path)?;
         Ok(OpenEntry::new(OpenContent::Stored(source), opened))
     }
 

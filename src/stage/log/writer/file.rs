@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::super::{FoundLog, LogSpot, log_names, read_log};
-use crate::disk::reopened::{Hooks, PathNow, ReopenedFile};
+use crate::disk::reopened::{AtPath, Hooks, ReopenedFile};
 use crate::disk::{DiskFile, Trial};
 use crate::error::{Error, Result};
 use crate::source::on_descriptor;
@@ -48,9 +48,9 @@ fn unlock(file: &dyn DiskFile) {
 }
 
 /// Where a log of this name lies when it is opened again.
-pub(super) fn path_of(place: &Arc<dyn LogPlace>, name: &OsStr) -> PathNow {
+pub(super) fn path_of(place: &Arc<dyn LogPlace>, name: &OsStr) -> AtPath {
     let (place, name) = (Arc::clone(place), name.to_owned());
-    Arc::new(move || Ok(place.spot()?.directory.join(&name)))
+    Arc::new(move |open| place.retry(&mut || open(&place.spot()?.directory.join(&name))))
 }
 
 /// A log that is written from now on.

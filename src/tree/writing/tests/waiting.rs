@@ -1,5 +1,7 @@
 //! Who waits for the disk holds up nobody else.
 
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -9,6 +11,7 @@ use crate::commit::Preference;
 use crate::disk::failing::{FailingDisk, Failure};
 use crate::disk::{Putting, Renaming};
 use crate::live::ContainerSettings;
+use crate::stage::is_hidden_name;
 use crate::tree::{HandleId, InUse, InodeId, PageCache, Tree};
 
 /// A move that is not done by then waits for the call that it was made in.
@@ -19,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const ARRAY: &str = "one.blp/data";
 
-fn waiting(source: &std::path::Path, commit: Preference) -> (Arc<Tree>, Arc<Failure>) {
+fn waiting(source: &Path, commit: Preference) -> (Arc<Tree>, Arc<Failure>) {
     let failure = Failure::new(libc::EIO);
     let settings = ContainerSettings {
         commit,
@@ -52,6 +55,13 @@ fn put(tree: &Tree, (inode, handle): (InodeId, HandleId), bytes: &[u8]) {
     assert_eq!(n, bytes.len());
 }
 
+/// Hidden files in a directory.
+fn hidden(directory: &Path) -> Vec<OsString> {
+    let names = std::fs::read_dir(directory).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name());
+    names.filter(|name| is_hidden_name(name)).collect()
+}
+
 fn first_bytes(tree: &Tree, handle: HandleId) -> Vec<u8> {
     tree.read(handle, 0, 5, PageCache::Used, |read| read.unwrap().to_vec())
 }
@@ -82,8 +92,7 @@ fn readers_and_writers_do_not_wait_for_a_commit() {
     }
 }
 
-/// Whether or not it can be shown where it lies then: what was written is there, and in the source after
-/// the next look at it.
+/// What was written is there and stored, wherever that is then, and nothing is left beside it.
 #[test]
 fn a_directory_that_is_moved_during_a_commit_loses_nothing() {
     for preference in [Preference::Replace, Preference::InPlace] {
@@ -98,8 +107,10 @@ fn a_directory_that_is_moved_during_a_commit_loses_nothing() {
             let is_over = close_while_moving(&tree, &failure, written.1, call);
             drop(tree);
             let what = format!("{preference:?}, call {call}");
-            let (tree, _) = waiting(directory.path(), preference);
             let name = if is_over { "above" } else { "elsewhere" };
+            let left = hidden(&directory.path().join(name));
+            assert!(left.is_empty(), "{what}: {left:?}");
+            let (tree, _) = waiting(directory.path(), preference);
             let inode = tree.inode(&format!("{name}/x.blp/data")).expect(&what);
             let read = tree.open(inode).unwrap().handle;
             assert_eq!(first_bytes(&tree, read), b"first", "{what}");
@@ -124,7 +135,7 @@ fn close_while_moving(
     let (moving, moved) = channel();
     failure.arm_with(call, move || {
         let rename = std::thread::spawn(move || {
-            let names = ["above", "elsewhere"].map(std::ffi::OsStr::new);
+            let names = ["above", "elsewhere"].map(OsStr::new);
             mover.rename((ROOT, names[0]), (ROOT, names[1]), Renaming::Over)
         });
         // It may have to wait for the call, if that makes a log.
@@ -196,7 +207,7 @@ fn wait_at(
 }
 
 fn rename(tree: &Tree) {
-    let names = ["file", "elsewhere"].map(std::ffi::OsStr::new);
+    let names = ["file", "elsewhere"].map(OsStr::new);
     for (from, to) in [(names[0], names[1]), (names[1], names[0])] {
         tree.lookup(ROOT, from).unwrap();
         tree.rename((ROOT, from), (ROOT, to), Renaming::Over)

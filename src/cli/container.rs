@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::Failure;
 use super::in_mount::InMount;
 use crate::commit::added::added_of;
-use crate::commit::recovery::open_through;
+use crate::commit::through_log::open_through;
 use crate::container::inside::{Located, join};
 use crate::container::{Candidate, Container, FORMATS, Preferences, Recognised, recognise};
 use crate::error::{Error, plain};

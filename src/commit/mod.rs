@@ -14,7 +14,7 @@
 //!   of others. [`tidy`]: removing what was hidden.
 //! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to
 //!   its end, which [`recovery_state`] finds out, with [`fingerprint`]s; [`found_logs`]: which logs
-//!   there are; [`redo_overlay`] is for who reads through it.
+//!   there are; [`through_log`] and [`redo_overlay`] are for who only reads.
 //!
 //! The stage's frozen layer is what is committed; writing goes on above it meanwhile. Whoever asks
 //! for a commit has it publish the result at a moment of his own choosing ([`Publish`]): when
@@ -41,6 +41,7 @@ mod rollback;
 mod sampled;
 mod sealed;
 mod target;
+pub mod through_log;
 pub mod tidy;
 mod told;
 

@@ -12,29 +12,26 @@ use std::sync::Arc;
 
 use super::Spot;
 use super::exchange::{Exchange, Swap};
-use super::found_logs::{LogBeside, logs_at};
+use super::found_logs::LogBeside;
 pub use super::recovery_state::RecoveryState;
 use super::recovery_state::{NameHolder, hidden_path_of, holder, name_of, path_of, recovery_state};
 use super::redo::{redo, sync_done};
-use super::redo_overlay::{Patched, through_log};
+use super::redo_overlay::Patched;
 use super::rollback::undo;
-use crate::array::Info;
-use crate::container::restated::restate;
-use crate::container::rewrite::{ChangedArray, Rewrite};
-use crate::container::{Container, Recognised};
+use crate::container::Recognised;
 use crate::disk::{Caller, Disk, Place, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::{BytesSource, Source, Store};
 use crate::stage::log::NewFileRecord;
 use crate::stage::{
-    Base, BaseFile, FoundLog, Layer, LogOf, LogPlace, LogSpot, LogState, Overlay, PendingCommit,
-    Stage, StageMemory, StagedArray, log_names, new_name, read_log, to_nobody,
+    Base, BaseFile, FoundLog, Layer, LogOf, LogPlace, LogSpot, LogState, PendingCommit, Stage,
+    StageMemory, log_names, new_name, read_log, to_nobody,
 };
 
 /// A log, and how it stands to its container.
 pub struct Leftover {
-    state: LogState,
+    pub(super) state: LogState,
     recovery_state: RecoveryState,
     /// Files that a commit that has got halfway is still to replace, and where the new ones lie.
     new_at: Vec<(PathBuf, PathBuf)>,
@@ -172,88 +169,6 @@ impl Leftover {
             _ => stored,
         }
     }
-}
-
-/// Opens a container as its log shows it: for who only reads.
-pub fn open_through(
-    recognised: &Recognised,
-    store: &Arc<dyn Store>,
-    path: &Path,
-    budget: &Arc<Budget>,
-) -> Result<Container> {
-    let left = match logs_at(recognised, &**store, path) {
-        Ok(logs) => {
-            let (own, others) = logs.own();
-            for other in others {
-                if let LogBeside::Foreign(e) | LogBeside::Unreadable(e) = other {
-                    log::warn!("{e}");
-                }
-            }
-            own
-        }
-        Err(e) => {
-            log::warn!("{e}");
-            None
-        }
-    };
-    let Some(left) = left else {
-        return recognised.open(store, path, budget);
-    };
-    let left = Arc::new(left);
-    // What says what the container is may be half changed itself.
-    let recognised = &Recognised {
-        damage: None,
-        ..recognised.clone()
-    };
-    let through = through_log(store, &left, files_of(recognised, path));
-    let mut container = recognised.open(&through, path, budget)?;
-    let layers = left.layers();
-    if layers.is_empty() {
-        return Ok(container);
-    }
-    let (rewrite, mut changed) = (container.rewrite.clone(), Vec::new());
-    let written = container.arrays.iter_mut().chain(&mut container.lines);
-    for (number, array) in written.enumerate() {
-        let number = StagedArray(u32::try_from(number).unwrap_or(u32::MAX));
-        // What follows from others may be longer or shorter than the log knows.
-        if layers.iter().all(|layer| layer.leaves(number)) {
-            continue;
-        }
-        let (name, rewrite) = (array.name().to_owned(), rewrite.clone());
-        let overlay = Overlay::new(Arc::clone(array), layers.clone(), number);
-        let reshape = move |info: &Info, len: u64| {
-            let info_for = |rewrite: &Arc<dyn Rewrite>| rewrite.info(&name, len).ok();
-            rewrite
-                .as_ref()
-                .and_then(info_for)
-                .unwrap_or_else(|| info.clone())
-        };
-        *array = Arc::new(overlay.reshaped(Arc::new(reshape)));
-        let len = layers.first().map_or(0, |top| top.len(number));
-        changed.push(ChangedArray {
-            shown: Arc::clone(array),
-            len,
-            ranges: std::iter::once(0..len).collect(),
-            visible: 0,
-            ahead: None,
-        });
-    }
-    // The arrays are shown all the same.
-    if let Err(e) = restate(&mut container, &changed, budget) {
-        log::warn!("{}: {e}", store.display(path).display());
-    }
-    Ok(container)
-}
-
-/// The paths of a container's files, and what logs call them.
-fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)> {
-    let members = recognised.format.members();
-    let names = match members.is_empty() {
-        true => &[""],
-        false => members,
-    };
-    let files = recognised.files(path).into_iter();
-    files.zip(names.iter().copied()).collect()
 }
 
 /// Carries out what the log of a container asks for. What is still staged then goes on being

@@ -21,8 +21,8 @@ const LARGEST: u64 = 8 << 20;
 pub(super) fn new_bytes(commit: &Commit<'_>, amount: &Amount) -> Result<u64> {
     let (mut plain, mut packed) = (0, 0);
     for changed in commit.changed {
-        let name = changed.shown.name();
-        let Some(blocks) = commit.rewrite.blocks_ahead(name, changed.len) else {
+        let address = changed.address();
+        let Some(blocks) = commit.rewrite.blocks_ahead(address, changed.len) else {
             continue;
         };
         for block in written_blocks(&*blocks, changed) {

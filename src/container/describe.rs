@@ -212,24 +212,34 @@ pub fn ratio(info: &Info) -> Option<f64> {
 
 /// The text of `arrays.json`.
 pub fn arrays_json(container: &Arc<Container>) -> Result<Vec<u8>> {
-    arrays_json_restated(container, &Restated::default())
+    arrays_json_restated(container, &[])
 }
 
-/// The same of a container with changes that are not stored.
-pub fn arrays_json_restated(container: &Arc<Container>, restated: &Restated) -> Result<Vec<u8>> {
+/// The same of a container with changes that are not stored. `restated`: of it and of those inside,
+/// in the order of [`Container::all`], as far as there is any.
+pub fn arrays_json_restated(
+    container: &Arc<Container>,
+    restated: &[Arc<Restated>],
+) -> Result<Vec<u8>> {
+    let own = restated.first();
+    let own_attributes = own.map(|own| &own.attributes).into_iter().flatten();
     // The description, and a text that grows: while it does, there are two.
     let room = 4 * weight(container) as u64;
     set_aside(room, "cannot describe a container", || {
         let mut attributes = container.attributes.clone();
-        let others = restated.attributes.iter();
-        attributes.extend(others.map(|(name, value)| (name.clone(), value.clone())));
-        let info = |located: &Located| match restated.arrays.get(located.array.name()) {
-            Some(info) if located.group.is_empty() => Ok(info.clone()),
-            _ => located.array.info(),
+        attributes.extend(own_attributes.map(|(name, value)| (name.clone(), value.clone())));
+        let info = |located: &Located| {
+            let part = restated.get(located.container.0);
+            match part.and_then(|part| part.arrays.get(located.array.name())) {
+                Some(info) => Ok(info.clone()),
+                None => located.array.info(),
+            }
         };
         let described = describe_arrays(container, &info)?;
         let description = Description {
-            version: restated.version.as_deref().unwrap_or(&container.version),
+            version: own
+                .and_then(|own| own.version.as_deref())
+                .unwrap_or(&container.version),
             attributes: &attributes,
             ..described
         };

@@ -7,11 +7,37 @@ use std::sync::Arc;
 
 use super::{Attributes, Check, CommittedType, Container, Unreadable};
 use crate::array::Array;
-use crate::error::{Error, Fault};
+use crate::error::{Error, Fault, Result};
+
+/// Number of a container among those of a file, in the order of [`Container::all`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContainerNumber(pub usize);
+
+impl ContainerNumber {
+    /// The file itself, or the only one of a directory.
+    pub const OUTERMOST: ContainerNumber = ContainerNumber(0);
+}
+
+/// An array of a file, as whoever changes it calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArrayAddress<'a> {
+    pub container: ContainerNumber,
+    /// In that container.
+    pub name: &'a str,
+}
+
+#[cfg(test)]
+impl<'a> ArrayAddress<'a> {
+    pub fn outermost(name: &'a str) -> ArrayAddress<'a> {
+        let container = ContainerNumber::OUTERMOST;
+        ArrayAddress { container, name }
+    }
+}
 
 /// An array and the group of the inner container that it belongs to; empty for the outermost one.
 #[derive(Clone)]
 pub struct Located {
+    pub container: ContainerNumber,
     pub group: Arc<str>,
     /// Of the container that it belongs to.
     pub format: &'static str,
@@ -19,6 +45,11 @@ pub struct Located {
 }
 
 impl Located {
+    pub fn address(&self) -> ArrayAddress<'_> {
+        let (container, name) = (self.container, self.array.name());
+        ArrayAddress { container, name }
+    }
+
     /// Its path from the outermost container.
     pub fn path(&self) -> String {
         join(&self.group, self.array.name())
@@ -66,8 +97,9 @@ impl Container {
         self: &Arc<Self>,
         arrays: impl Fn(&Container) -> Vec<&Arc<dyn Array>>,
     ) -> Vec<Located> {
-        let of = |(group, container): &(Arc<str>, Arc<Container>)| {
+        let of = |(number, (group, container)): (usize, &(Arc<str>, Arc<Container>))| {
             let located = |array: &Arc<dyn Array>| Located {
+                container: ContainerNumber(number),
                 group: Arc::clone(group),
                 format: container.format,
                 array: Arc::clone(array),
@@ -75,7 +107,7 @@ impl Container {
             let arrays = arrays(container).into_iter();
             arrays.map(located).collect::<Vec<_>>()
         };
-        self.all().iter().flat_map(of).collect()
+        self.all().iter().enumerate().flat_map(of).collect()
     }
 
     /// The path that a path by way of links leads to.
@@ -154,6 +186,30 @@ impl Container {
             names.map(|name| join(group, name)).collect::<Vec<_>>()
         };
         self.all().iter().flat_map(of).collect()
+    }
+
+    /// Visits this container and those inside, each with its number and the path of its group,
+    /// while nobody else has any of them.
+    pub(crate) fn visit_mut(
+        &mut self,
+        visit: &mut dyn FnMut(ContainerNumber, &str, &mut Container) -> Result<()>,
+    ) -> Result<()> {
+        let mut level: Vec<(String, &mut Container)> = vec![(String::new(), self)];
+        let mut number = 0;
+        while !level.is_empty() {
+            let mut below = Vec::new();
+            for (group, container) in level {
+                visit(ContainerNumber(number), &group, container)?;
+                number += 1;
+                for inner in &mut container.inner {
+                    let container = Arc::get_mut(&mut inner.container);
+                    let shared = || Error::Bug("a container is shared before it is opened".into());
+                    below.push((join(&group, &inner.path), container.ok_or_else(shared)?));
+                }
+            }
+            level = below;
+        }
+        Ok(())
     }
 
     /// Says in every fault in which container it was found.

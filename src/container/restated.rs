@@ -7,14 +7,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Container;
-use super::rewrite::{ChangedArray, ComputedBytes};
+use super::inside::{ArrayAddress, ContainerNumber};
+use super::rewrite::{ChangedArray, ComputedBytes, Rewrite};
 use crate::array::{Array, BlockId, Info, Piece, direct_piece};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::memory::block::Block;
 use crate::memory::budget::Budget;
 
-/// Has a container say of itself what follows from changes of its arrays.
+/// Has a container, and those inside of it, say of itself what follows from changes of its arrays.
 pub fn restate(
     container: &mut Container,
     changed: &[ChangedArray],
@@ -23,7 +24,18 @@ pub fn restate(
     let Some(rewrite) = container.rewrite.clone() else {
         return Ok(());
     };
-    let restated = rewrite.restate(changed, budget)?;
+    container.visit_mut(&mut |number, _, container| {
+        restate_one((number, container), &*rewrite, changed, budget)
+    })
+}
+
+fn restate_one(
+    (number, container): (ContainerNumber, &mut Container),
+    rewrite: &dyn Rewrite,
+    changed: &[ChangedArray],
+    budget: &Arc<Budget>,
+) -> Result<()> {
+    let restated = rewrite.restate(number, changed, budget)?;
     if let Some(version) = restated.version {
         container.version = version;
     }
@@ -38,7 +50,11 @@ pub fn restate(
             continue;
         };
         let name = array.name().to_owned();
-        *array = match rewrite.computed(&name, changed, budget)? {
+        let address = ArrayAddress {
+            container: number,
+            name: &name,
+        };
+        *array = match rewrite.computed(address, changed, budget)? {
             Some(computed) => Arc::new(ComputedArray {
                 name,
                 info,

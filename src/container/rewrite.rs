@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Attributes;
+use super::inside::{ArrayAddress, ContainerNumber};
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::{Array, Info};
 use crate::container::creation::{GivenType, NOT_TYPED};
@@ -60,6 +61,8 @@ pub enum CommitWay {
 
 /// An array with its changes.
 pub struct ChangedArray {
+    /// In which it is, of those of the file.
+    pub container: ContainerNumber,
     /// As it is shown: what is stored, and the changes over it.
     pub shown: Arc<dyn Array>,
     /// Its length as shown.
@@ -71,6 +74,13 @@ pub struct ChangedArray {
     pub visible: u64,
     /// What was encoded while it was being written.
     pub ahead: Option<Arc<dyn EncodedAhead>>,
+}
+
+impl ChangedArray {
+    pub fn address(&self) -> ArrayAddress<'_> {
+        let (container, name) = (self.container, self.shown.name());
+        ArrayAddress { container, name }
+    }
 }
 
 /// Blocks of an array that were encoded before its commit, by [`Rewrite::encode_block`].
@@ -146,29 +156,39 @@ pub struct ComputedBytes {
     pub hold: Hold,
 }
 
-/// A container that can be changed.
+/// A container that can be changed, with all that are inside of it.
 pub trait Rewrite: Send + Sync {
     /// Whether something may be done to an array; EPERM for what follows from other arrays, EINVAL
     /// for what the format cannot hold.
-    fn permits(&self, array: &str, change: Change) -> Result<()>;
+    fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()>;
 
     /// What an array is at this length.
-    fn info(&self, array: &str, len: u64) -> Result<Info>;
+    fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info>;
 
     /// How the container gets another type for an array, whose bytes stay as they are; none if it
     /// has that type. EINVAL if it does not fit, or the format has no place to say it.
-    fn retyped(&self, _array: &str, _to: &GivenType) -> Result<Option<Arc<dyn Rewrite>>> {
+    fn retyped(
+        &self,
+        _array: ArrayAddress<'_>,
+        _to: &GivenType,
+    ) -> Result<Option<Arc<dyn Rewrite>>> {
         Err(Error::Invalid(NOT_TYPED.into()))
     }
 
-    /// What the container says of itself with these changes, whether or not they can be stored.
-    fn restate(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Restated>;
+    /// What a container of the file says of itself with these changes, whether or not they can be
+    /// stored.
+    fn restate(
+        &self,
+        container: ContainerNumber,
+        changed: &[ChangedArray],
+        budget: &Arc<Budget>,
+    ) -> Result<Restated>;
 
     /// An array that follows from others, with these changes of them; none if it is as it is
     /// stored, or follows from none.
     fn computed(
         &self,
-        _array: &str,
+        _array: ArrayAddress<'_>,
         _changed: &[ChangedArray],
         _budget: &Arc<Budget>,
     ) -> Result<Option<ComputedBytes>> {
@@ -183,7 +203,7 @@ pub trait Rewrite: Send + Sync {
 
     /// The blocks of an array of this length that can be encoded, when they are complete, before
     /// the others are known. What is appended to the array leaves them as they are.
-    fn blocks_ahead(&self, array: &str, len: u64) -> Option<Arc<dyn Chunking>>;
+    fn blocks_ahead(&self, array: ArrayAddress<'_>, len: u64) -> Option<Arc<dyn Chunking>>;
 
     /// Encodes such a block of a changed array, whose other changes do not matter; none if there is
     /// no memory for it now.

@@ -7,11 +7,11 @@
 //! told of: the container is shown as it is, and what is staged of it goes to a log of another
 //! name. Used by `version`.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::committing::Effort;
-use super::shown::entry_table::ContainerNumber;
 use super::staged::{Staged, StagedContainer, Unsettled, UnsettledLog};
 use super::version::ContainerVersion;
 use super::{ContainerId, Containers, LiveContainer};
@@ -129,11 +129,16 @@ impl Containers {
     /// those that were opened.
     fn fits(&self, recognised: &Recognised, path: &Path, state: &LogState) -> Result<bool> {
         let container = recognised.open(&self.store, path, self.cache.budget())?;
-        let mut now = Vec::new();
-        for array in container.written() {
-            now.push((array.name().to_owned(), array.info()?.bytes));
+        let container = Arc::new(container);
+        let arrays = container.all_written().into_iter();
+        let arrays: HashMap<String, _> = arrays.map(|located| (located.path(), located)).collect();
+        for (path, len) in state.arrays() {
+            match arrays.get(path) {
+                Some(located) if located.array.info()?.bytes == *len => {}
+                _ => return Ok(false),
+            }
         }
-        Ok(container.format == state.base().format && now == state.arrays())
+        Ok(container.format == state.base().format)
     }
 
     /// Looks into a container for what was left beside it. An error says why that stays as it is.
@@ -153,11 +158,7 @@ impl Containers {
         }
         let Some(stage) = left.stage else { return };
         let begun = version.staged.begun(&self.cache, || {
-            let base = self.open_version(version)?;
-            let written = base.container(ContainerNumber(0))?.written();
-            let lens = written.map(|array| Ok(array.info()?.bytes));
-            stage.rebase(&lens.collect::<Result<Vec<_>>>()?);
-            StagedContainer::new(stage, base)
+            StagedContainer::resumed(stage, self.open_version(version)?)
         });
         if let Err(why) = begun {
             log::warn!("{why}");

@@ -99,16 +99,31 @@ impl Stage {
         Ok(())
     }
 
-    /// What was staged of an array since it was frozen is void.
-    pub fn take_back(&self, array: StagedArray) -> Result<()> {
-        let log = self.lock_log();
+    /// Begins to give an array another content as a whole, above what is frozen. Until all of it is
+    /// in the log, a crash leaves what was there before: so nobody syncs meanwhile.
+    pub fn begin_content(&self, _alone: &Syncing<'_>, array: StagedArray) -> Result<()> {
+        let mut log = self.open_log()?;
+        let layer = self.read_layers().active.number();
+        let number = array.0;
+        log.put_record(&Record::Provisional {
+            layer,
+            array: number,
+        })?;
+        log.provisional.push((layer, array));
+        Ok(())
+    }
+
+    /// What was staged of an array since that began is void.
+    pub fn take_back_content(&self, array: StagedArray) -> Result<()> {
+        let mut log = self.lock_log();
         let layers = self.write_layers();
         if let Some(frozen) = &layers.frozen {
             layers.active.show_below(array, frozen.len(array))?;
         }
-        drop((layers, log));
+        drop(layers);
         self.has_changed();
-        Ok(())
+        log.provisional.retain(|(_, other)| *other != array);
+        log.put_at_last(Record::TakenBack { array: array.0 })
     }
 
     /// The commit has failed when a part of it was done. The log does not call it off: who recovers
@@ -142,6 +157,8 @@ impl Stage {
         drop(layers);
         self.has_changed();
         log.commit_logged = false;
+        let committed = frozen.number();
+        log.provisional.retain(|(layer, _)| *layer > committed);
         log.base = base;
         for ((_, own), &len) in log.arrays.iter_mut().zip(lens) {
             *own = len;
@@ -193,11 +210,6 @@ impl Stage {
     pub fn make_log(&self) -> Result<()> {
         drop(self.open_log()?);
         self.sync_log()
-    }
-
-    /// There is a log from now on.
-    pub fn have_log(&self) -> Result<()> {
-        self.open_log().map(drop)
     }
 
     /// Appends a record of the commit that is under way.
@@ -282,6 +294,7 @@ impl Stage {
         self.has_changed();
         self.forget_last_write();
         log.commit_logged = false;
+        log.provisional.clear();
         let removed = log.remove(number - 1, alone);
         drop(log);
         self.announce();
@@ -305,6 +318,8 @@ impl StageLog {
         };
         let Err(e) = removed else {
             self.deferred.clear();
+            self.provisional.clear();
+            self.arrays_logged = 0;
             self.set_writer(None);
             self.may_return = true;
             return Ok(());
@@ -330,6 +345,15 @@ impl StageLog {
         let lens = self.arrays.iter().map(|&(_, len)| len).collect();
         let base = self.base.clone();
         self.put_at_last(Record::Committed { layer, base, lens })
+    }
+
+    /// All that is staged has been logged: the new content of arrays, too.
+    pub(super) fn keep_provisional(&mut self) -> Result<()> {
+        while let Some(&(_, array)) = self.provisional.first() {
+            self.put_record(&Record::Kept { array: array.0 })?;
+            self.provisional.remove(0);
+        }
+        Ok(())
     }
 
     /// Puts a record now, or before the next one.

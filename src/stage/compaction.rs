@@ -73,6 +73,9 @@ impl StageLog {
             Ok(moved) => {
                 layer.log_moved(&moved.extents, &moved.lens, new.bytes());
                 self.writer = Some(new);
+                // It has all of what is staged.
+                self.arrays_logged = self.arrays.len();
+                self.provisional.clear();
                 Ok(())
             }
             Err(e) => {

@@ -114,6 +114,12 @@ impl Layer {
         }
     }
 
+    /// One array more, of this length, of which nothing is changed.
+    pub(super) fn add_array(&self, len: u64) {
+        let array = ArrayChanges::new(Extents::new(len), len);
+        self.write_state().arrays.push(array);
+    }
+
     /// What was found in a log: for each array the changes, and the length of what is below.
     pub(super) fn found(number: u64, arrays: Vec<(Extents, u64)>, log: LogBytes) -> Layer {
         let layer = Layer::new(number, &[], Some(log));

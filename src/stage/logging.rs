@@ -52,7 +52,7 @@ impl Stage {
 
     fn log_everything(&self) -> Result<()> {
         if self.layers().iter().all(|layer| layer.is_logged()) {
-            return Ok(());
+            return self.lock_log().keep_provisional();
         }
         let mut log = self.open_log()?;
         let layers = self.layers();
@@ -61,7 +61,7 @@ impl Stage {
                 log.put_array(layer, StagedArray(array as u32))?;
             }
         }
-        Ok(())
+        log.keep_provisional()
     }
 
     /// Waits for the disk without the lock of the log: who writes goes on. The caller has that of
@@ -133,6 +133,7 @@ impl StageLog {
             for layer in layers {
                 layer.set_log(writer.bytes());
             }
+            self.arrays_logged = self.arrays.len();
             self.set_writer(Some(writer));
         }
         Ok(())
@@ -152,8 +153,15 @@ impl StageLog {
         self.writer()?.put_commit(record)
     }
 
-    /// Puts what could not be put before.
+    /// Puts what could not be put before, and which arrays have come.
     pub(super) fn flush_deferred(&mut self) -> Result<()> {
+        while let (Some(writer), Some((path, len))) =
+            (&mut self.writer, self.arrays.get(self.arrays_logged))
+        {
+            let (path, len) = (path.clone(), *len);
+            writer.put(&Record::Array { path, len })?;
+            self.arrays_logged += 1;
+        }
         while let (Some(writer), Some(record)) = (&mut self.writer, self.deferred.first()) {
             writer.put(record)?;
             self.deferred.remove(0);

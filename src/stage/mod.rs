@@ -47,7 +47,8 @@ pub use place::{LogPlace, PinnedSpot};
 pub use slab::StageMemory;
 pub use staging::{Stage, Syncing};
 
-/// An array of a staged container, by its place in the list of them that the stage was made with.
+/// An array of a staged container, by the order in which its stage came to know them
+/// ([`Stage::add_array`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StagedArray(pub u32);
 

@@ -31,10 +31,13 @@ impl Stage {
         let lens: Vec<u64> = found.arrays().iter().map(|&(_, len)| len).collect();
         let nothing = || Arc::new(Layer::new(1, &lens, Some(writer.bytes())));
         let active = layers.pop().unwrap_or_else(nothing);
-        // What was begun and never sealed is void, whatever comes next.
+        // What was begun and never sealed, or never said in full, is void, whatever comes next.
         let pending = found.pending().is_some();
         let unsealed = !pending && found.is_begun();
         let layer = active.number();
+        let unsealed = unsealed.then_some(Record::Thawed { layer }).into_iter();
+        let partial = found.partial().map(|array| Record::TakenBack { array });
+        let void = unsealed.chain(partial).collect();
         let layers = StageLayers {
             active,
             frozen: layers.pop(),
@@ -43,10 +46,9 @@ impl Stage {
             place,
             base: found.base().clone(),
             arrays: found.arrays().to_vec(),
-            deferred: unsealed
-                .then_some(Record::Thawed { layer })
-                .into_iter()
-                .collect(),
+            arrays_logged: found.arrays().len(),
+            provisional: Vec::new(),
+            deferred: void,
             commit_logged: pending,
             short_until: 0,
             may_return: false,

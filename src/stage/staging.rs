@@ -68,8 +68,12 @@ impl Syncing<'_> {
 pub(super) struct StageLog {
     pub(super) place: Arc<dyn LogPlace>,
     pub(super) base: Base,
-    /// Names of the arrays, and how long they are in the container.
+    /// Paths of the arrays that were written, and how long they are in the container.
     pub(super) arrays: Vec<(String, u64)>,
+    /// So many of them the log knows.
+    pub(super) arrays_logged: usize,
+    /// Arrays whose new content the log does not have all of, and the layers that it is in.
+    pub(super) provisional: Vec<(u64, StagedArray)>,
     /// None: nothing has been logged yet. Set by [`StageLog::set_writer`].
     pub(super) writer: Option<LogWriter>,
     pub(super) has_log: Arc<AtomicBool>,
@@ -92,23 +96,18 @@ pub(super) struct StageLayers {
 }
 
 impl Stage {
-    /// `arrays`: names and lengths of the container's arrays; [`StagedArray`] counts them. Nothing
-    /// is made on the disk before something has to be in the log.
-    pub fn new(
-        place: Arc<dyn LogPlace>,
-        base: Base,
-        arrays: Vec<(String, u64)>,
-        memory: Arc<StageMemory>,
-    ) -> Arc<Stage> {
-        let lens: Vec<u64> = arrays.iter().map(|&(_, len)| len).collect();
+    /// Nothing is made on the disk before something has to be in the log.
+    pub fn new(place: Arc<dyn LogPlace>, base: Base, memory: Arc<StageMemory>) -> Arc<Stage> {
         let layers = StageLayers {
-            active: Arc::new(Layer::new(1, &lens, None)),
+            active: Arc::new(Layer::new(1, &[], None)),
             frozen: None,
         };
         let log = StageLog {
             place,
             base,
-            arrays,
+            arrays: Vec::new(),
+            arrays_logged: 0,
+            provisional: Vec::new(),
             writer: None,
             has_log: Arc::default(),
             deferred: Vec::new(),
@@ -144,6 +143,23 @@ impl Stage {
         let lender: std::sync::Weak<dyn Lender> = lender;
         stage.memory.register(lender);
         stage
+    }
+
+    /// Has the stage know an array of the container by its path and its length there, so that it
+    /// can be written. The caller asks once for each.
+    pub fn add_array(&self, path: &str, len: u64) -> Result<StagedArray> {
+        let mut log = self.lock_log();
+        let number = u32::try_from(log.arrays.len()).map_err(|_| too_many())?;
+        let layers = self.write_layers();
+        layers.list().for_each(|layer| layer.add_array(len));
+        log.arrays.push((path.to_owned(), len));
+        Ok(StagedArray(number))
+    }
+
+    /// Paths of the arrays that it knows, in their order.
+    pub fn arrays(&self) -> Vec<String> {
+        let log = self.lock_log();
+        log.arrays.iter().map(|(path, _)| path.clone()).collect()
     }
 
     /// To be taken before any lock that readers or writers wait for: others may be waiting for the
@@ -418,6 +434,10 @@ impl StageLog {
 
 fn too_scattered() -> Error {
     no_memory("more small pieces of arrays are staged than fit into the memory given by cache=")
+}
+
+fn too_many() -> Error {
+    Error::Bug("more arrays are staged than can be numbered".into())
 }
 
 fn too_large() -> Error {

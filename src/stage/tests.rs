@@ -2,6 +2,7 @@
 
 mod ahead;
 mod compaction;
+mod content;
 mod failing;
 mod forged;
 mod sample;

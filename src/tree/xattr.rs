@@ -7,9 +7,10 @@ use super::node::Node;
 use super::{InodeId, Tree};
 use crate::array::Info;
 use crate::container::describe::ratio;
+use crate::container::inside::ContainerNumber;
 use crate::error::{Error, Result};
 use crate::live::creation::given::PREFIX;
-use crate::live::shown::entry_table::{ContainerNumber, EntryIndex};
+use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 
 /// Setting it commits everything that is staged at or below what it is set on, and returns when
@@ -98,12 +99,16 @@ impl Tree {
                     .staged
                     .state()
                     .or_else(|| self.live.new_state(inode.into()));
-                let restated = self.live.restated(&version)?;
-                let version = restated.version.clone();
-                of_container(&opened, ContainerNumber(0), staged, version).map(Some)
+                let part = ContainerNumber::OUTERMOST;
+                let version = self.live.restated(&version, part)?.version.clone();
+                of_container(&opened, part, staged, version).map(Some)
             }
             Node::Entry(version, entry) => {
                 let opened = self.live.open_version(version)?;
+                if let Some(part) = opened.part_at(*entry) {
+                    let version = self.live.restated(version, part)?.version.clone();
+                    return of_container(&opened, part, None, version).map(Some);
+                }
                 let restated = match opened.shown_array(*entry) {
                     Some(number) => self.live.restated_info(version, &opened, number)?,
                     None => None,
@@ -152,9 +157,6 @@ fn of_entry(
     entry: EntryIndex,
     restated: Option<Info>,
 ) -> Result<Vec<(String, String)>> {
-    if let Some(part) = opened.part_at(entry) {
-        return of_container(opened, part, None, None);
-    }
     match opened.described(entry)? {
         Some((format, stored)) => {
             let info = restated.as_ref().unwrap_or(&stored);

@@ -10,9 +10,8 @@ use crate::cache::BlockCache;
 use crate::commit::SeenFile;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::Result;
-use crate::live::shown::entry_table::{ArrayNumber, ContainerNumber};
+use crate::live::staged::StagedContainer;
 use crate::live::staged::ahead::LayerBlocks;
-use crate::live::staged::{StagedContainer, staged_array};
 use crate::live::version::ContainerVersion;
 use crate::source::{FileIdentity, Timestamp};
 use crate::stage::Layer;
@@ -48,19 +47,17 @@ pub(crate) fn changed_arrays(
     cache: &Arc<BlockCache>,
 ) -> Result<Vec<ChangedArray>> {
     let base = container.base();
-    let arrays = base.container(ContainerNumber(0))?.written();
     let mut changed = Vec::new();
-    for (number, array) in arrays.enumerate() {
-        let number = ArrayNumber(number);
-        let staged = staged_array(number)?;
+    for (number, staged) in container.arrays() {
         let (len, ranges, visible) = (
             frozen.len(staged),
             frozen.changed(staged),
             frozen.visible(staged),
         );
-        let stored = array.info()?.bytes;
+        let stored = base.info(number)?.bytes;
         if !ranges.is_empty() || len != stored || visible < len.min(stored) {
             changed.push(ChangedArray {
+                container: base.array(number)?.container,
                 shown: container.merged(number, vec![Arc::clone(frozen)], cache)?,
                 len,
                 ranges,

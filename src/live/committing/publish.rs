@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::cache::VersionId;
 use crate::commit::base_of;
 use crate::container::MemberStats;
-use crate::container::rewrite::{Change, CommitWay};
+use crate::container::rewrite::CommitWay;
 use crate::error::Result;
 use crate::live::Containers;
 use crate::live::places::{Forget, Stale};
-use crate::live::shown::entry_table::{ContainerNumber, EntryIndex};
+use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
@@ -146,9 +146,7 @@ impl Containers {
         found: &MemberStats,
     ) -> Result<()> {
         let base = container.base();
-        let outermost = base.container(ContainerNumber(0))?;
-        let lens = outermost.written().map(|array| Ok(array.info()?.bytes));
-        let lens = lens.collect::<Result<Vec<u64>>>()?;
+        let lens = container.stored_lens()?;
         let named = base_of(&version.recognised, found);
         let (staged, stage) = (&version.staged, &container.stage);
         let alone = stage.alone_in_place();
@@ -156,15 +154,9 @@ impl Containers {
         staged.change_layers(container, &self.cache, end)??;
         drop(alone);
         stage.sync_log()?;
-        let rewrite = container.rewrite();
-        let nothing = Change::Write { offset: 0, len: 0 };
-        let stale = |entry: EntryIndex| {
-            let array = base.array_at(entry);
-            let array = array.and_then(|number| base.stored_array(number).ok());
-            match array.is_some_and(|array| rewrite.permits(array.name(), nothing).is_ok()) {
-                true => Stale::Attributes,
-                false => Stale::Pages(None),
-            }
+        let stale = |entry: EntryIndex| match base.is_written(entry) {
+            true => Stale::Attributes,
+            false => Stale::Pages(None),
         };
         let stale = Forget::Stale(version.id, &stale);
         self.places.forget(version.container, stale);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::Effort;
 use crate::array::{Array, Info, Piece, direct_piece};
 use crate::commit::CommitOutcome;
+use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::rewrite::{Change, ChangedArray};
 use crate::error::{Error, Result};
 use crate::live::Containers;
@@ -32,9 +33,11 @@ impl Containers {
         entry: EntryIndex,
         file: Arc<dyn Source>,
     ) -> Result<()> {
-        let number = self.written_array(version, entry)?;
-        let container = self.stage_of(version)?;
-        let writer = ArrayWriter::new(version, container, number)?;
+        let (opened, number) = (
+            self.open_version(version)?,
+            self.written_array(version, entry)?,
+        );
+        let writer = self.array_writer(version, &opened, number)?;
         let content = self.content_of(&writer, file)?;
         // What others have written until now is not lost if this fails, nor does it keep this from
         // succeeding.
@@ -60,14 +63,15 @@ impl Containers {
     fn content_of(&self, writer: &ArrayWriter, file: Arc<dyn Source>) -> Result<ArrayContent> {
         let identity = file.stat()?.identity;
         let (rewrite, len) = (writer.container.rewrite(), identity.size);
-        rewrite.permits(&writer.name, Change::SetLen(len))?;
+        rewrite.permits(writer.address(), Change::SetLen(len))?;
         let is_one_file = writer.version.recognised.format.members().is_empty();
         Ok(ArrayContent {
             array: Arc::new(FileArray {
                 name: writer.name.clone(),
-                info: rewrite.info(&writer.name, len)?,
+                info: rewrite.info(writer.address(), len)?,
                 file,
             }),
+            part: writer.part,
             len,
             // The arrays of several files have one time.
             written: match is_one_file {
@@ -115,11 +119,12 @@ impl Containers {
     /// frozen.
     fn stage_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (staged, stage) = (&writer.version.staged, writer.stage());
-        // Not made while readers wait, for that may wait for a move.
-        stage.have_log()?;
+        // A log is not made while readers wait, for that may wait for a move.
+        let alone = stage.alone();
+        let begun = stage.begin_content(&alone, writer.array);
         staged.stored.while_nobody_reads(|| {
-            let copied = copy(writer, content);
-            let copied = copied.or_else(|e| stage.take_back(writer.array).and(Err(e)));
+            let copied = begun.and_then(|()| copy(writer, content));
+            let copied = copied.or_else(|e| stage.take_back_content(writer.array).and(Err(e)));
             let unfrozen = staged.unfreeze(&writer.container, &self.cache);
             unfrozen.and(copied)
         })
@@ -168,6 +173,7 @@ fn copy(writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
 /// What an array is to hold.
 pub(crate) struct ArrayContent {
     array: Arc<FileArray>,
+    part: ContainerNumber,
     len: u64,
     /// The time of modification that the container has then.
     pub(crate) written: Timestamp,
@@ -176,9 +182,13 @@ pub(crate) struct ArrayContent {
 impl ArrayContent {
     /// Takes the place of what is staged of the array.
     pub(crate) fn put_among(&self, changed: &mut Vec<ChangedArray>) {
-        changed.retain(|other| other.shown.name() != self.array.name);
+        let container = self.part;
+        let name = &*self.array.name;
+        let address = ArrayAddress { container, name };
+        changed.retain(|other| other.address() != address);
         let all = Some(0..self.len).filter(|all| !all.is_empty());
         changed.push(ChangedArray {
+            container,
             shown: Arc::clone(&self.array) as Arc<dyn Array>,
             len: self.len,
             ranges: all.into_iter().collect(),

@@ -37,12 +37,14 @@ impl Containers {
             let what = "set the type of an array that is being written".to_owned();
             return Err(refused_saying(what, libc::EBUSY));
         }
-        let stored = container.base().stored_array(number)?;
-        let Some(rewrite) = container.rewrite().retyped(stored.name(), to)? else {
+        let base = container.base();
+        let located = base.array(number)?;
+        let Some(rewrite) = container.rewrite().retyped(located.address(), to)? else {
             return Ok(());
         };
-        let len = stored.info()?.bytes;
+        let len = base.info(number)?.bytes;
         let unchanged = ChangedArray {
+            container: located.container,
             shown: container.merged(number, Vec::new(), &self.cache)?,
             len,
             ranges: Vec::new(),

@@ -13,10 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use super::Containers;
-use super::shown::entry_table::ContainerNumber;
 use super::shown::open_container::OpenContainer;
 use super::version::ContainerVersion;
-use crate::commit::recovery::open_through;
+use crate::commit::through_log::open_through;
 use crate::disk::reopened::AtPath;
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Reclaim};
@@ -172,7 +171,7 @@ impl Containers {
                 let opened = open_unchanged(version, at, &self.store, budget, settled);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
-                let container = opened.container(ContainerNumber(0))?;
+                let container = opened.outermost()?;
                 let faults = &container.faults;
                 slot.damaged = !container.all_faults().is_empty();
                 if let Some(retry_after) = faults.iter().filter_map(|fault| fault.passing).max() {
@@ -237,7 +236,7 @@ fn open_unchanged(
             path: store.display(path),
         });
     }
-    for fault in opened.container(ContainerNumber(0))?.all_faults() {
+    for fault in opened.outermost()?.all_faults() {
         log::warn!("{fault}");
     }
     Ok(opened)

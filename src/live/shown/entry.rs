@@ -11,7 +11,6 @@ use super::open_entry::{OpenArray, OpenContent, OpenEntry};
 use crate::error::Result;
 use crate::live::Containers;
 use crate::live::opening::pinned::pinned;
-use crate::live::staged::staged_array;
 use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
 
@@ -34,7 +33,7 @@ impl Containers {
             return self.open_stored(version, opened);
         }
         match opened.array_at(entry) {
-            Some(number) if self.disk.is_some() && opened.is_outermost(number) => {
+            Some(number) if self.disk.is_some() && opened.rewrite().is_some() => {
                 let shared = version.staged.share(number, &opened, &self.cache)?;
                 let content = OpenContent::Array(OpenArray::new(shared, None));
                 Ok(OpenEntry::new(content, opened))
@@ -74,10 +73,10 @@ impl Containers {
             let owner = &mut stat.owner;
             (owner.mtime, owner.ctime) = (owner.mtime.max(written), owner.ctime.max(written));
         }
-        if let Some(number) = opened.array_at(entry)
-            && opened.is_outermost(number)
-        {
-            stat.size = container.stage.len(staged_array(number)?);
+        if let Some(number) = opened.array_at(entry) {
+            if let Some(array) = container.staged(number) {
+                stat.size = container.stage.len(array);
+            }
             stat.is_written = true;
         }
         if let Some(size) = self.restated_size(version, opened, entry)? {

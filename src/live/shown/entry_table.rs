@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use crate::container::inside::join;
+use crate::container::inside::{ContainerNumber, join};
 use crate::container::{Container, Text};
 use crate::error::{Error, Result};
 use crate::live::shown::cookie::{Cookie, NameHash, Numbering};
@@ -22,10 +22,6 @@ impl EntryIndex {
     pub(crate) const ROOT: EntryIndex = EntryIndex(0);
 }
 
-/// Number of a container among those of a file: 0 is the outermost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ContainerNumber(pub(crate) usize);
-
 /// Number of an array among all of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ArrayNumber(pub(crate) usize);
@@ -36,7 +32,7 @@ pub(crate) enum EntryContent {
     Array(ArrayNumber),
     /// `views/<array>.npy`
     Npy(ArrayNumber),
-    Text(Arc<Vec<u8>>),
+    Text(ContainerNumber, Arc<Vec<u8>>),
     /// A second way to a group.
     Link(OsString),
     /// Known, but nothing that could be read; what opening it gives.
@@ -76,7 +72,7 @@ impl EntryTable {
         let mut entries = EntryTable::default();
         entries.push(
             "".into(),
-            EntryContent::Directory(Children::default(), Some(ContainerNumber(0))),
+            EntryContent::Directory(Children::default(), Some(ContainerNumber::OUTERMOST)),
         );
         let mut first = 0;
         for (number, (group, container)) in all.iter().enumerate() {
@@ -121,7 +117,7 @@ impl EntryTable {
             self.add(at, lines.name(), EntryContent::Array(number));
         }
         for Text { name, content } in &container.texts {
-            self.add(at, name, EntryContent::Text(Arc::clone(content)));
+            self.add(at, name, EntryContent::Text(part, Arc::clone(content)));
         }
         for path in &container.groups {
             self.directory(at, path);

@@ -2,24 +2,23 @@
 //!
 //! Sizes are asked of the arrays when an entry is first described. Used by `tree`.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::cookie::Cookie;
 use super::entry_stat::EntryStat;
-use super::entry_table::{
-    ArrayNumber, ContainerNumber, ERROR_TXT, EntryContent, EntryIndex, EntryTable,
-};
+use super::entry_table::{ArrayNumber, ERROR_TXT, EntryContent, EntryIndex, EntryTable};
 use super::open_entry::{OpenArray, OpenContent, OpenEntry};
 use super::shared_array::{SharedArray, StoredBytes};
 use super::tombstones::Tombstones;
 use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
-use crate::container::inside::Located;
+use crate::container::inside::{ContainerNumber, Located};
 use crate::container::names::RESERVED;
-use crate::container::rewrite::Change;
+use crate::container::rewrite::{Change, Rewrite};
 use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
 use crate::live::owner::Owner;
@@ -45,14 +44,14 @@ pub struct OpenContainer {
     _charge: Hold,
 }
 
-/// An entry that follows from arrays of the container itself.
+/// An entry that follows from arrays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DerivedEntry {
     /// An array that follows from others.
     Array(ArrayNumber),
     View(ArrayNumber),
-    ArraysJson,
-    Text,
+    ArraysJson(ContainerNumber),
+    Text(ContainerNumber),
     Stored,
 }
 
@@ -100,6 +99,26 @@ impl OpenContainer {
 
     pub(crate) fn container(&self, part: ContainerNumber) -> Result<&Arc<Container>> {
         self.part(part).map(|part| &part.container)
+    }
+
+    /// The container itself.
+    pub(crate) fn outermost(&self) -> Result<&Arc<Container>> {
+        self.container(ContainerNumber::OUTERMOST)
+    }
+
+    /// A container and those inside of it, in their order.
+    pub(crate) fn parts_of(&self, part: ContainerNumber) -> Result<Vec<ContainerNumber>> {
+        let numbered = self.parts.iter().enumerate();
+        let numbered = numbered.map(|(number, part)| (Arc::as_ptr(&part.container), number));
+        let numbers: HashMap<_, _> = numbered.collect();
+        let all = self.container(part)?.all().into_iter();
+        let numbers = all.filter_map(|(_, part)| numbers.get(&Arc::as_ptr(&part)).copied());
+        Ok(numbers.map(ContainerNumber).collect())
+    }
+
+    /// How it and those inside of it can be changed, if they can be.
+    pub(crate) fn rewrite(&self) -> Option<&Arc<dyn Rewrite>> {
+        self.outermost().ok()?.rewrite.as_ref()
     }
 
     /// About how many bytes it takes.
@@ -172,7 +191,7 @@ impl OpenContainer {
         !taken.any(|taken| OsStr::new(taken) == name) && is_free()
     }
 
-    fn array(&self, number: ArrayNumber) -> Result<&Located> {
+    pub(crate) fn array(&self, number: ArrayNumber) -> Result<&Located> {
         self.arrays.get(number.0).ok_or(Error::NotFound)
     }
 
@@ -210,7 +229,7 @@ impl OpenContainer {
                 Err(Error::Fault(_) | Error::NotShown(_)) => file(0, 0),
                 Err(e) => return Err(e),
             },
-            EntryContent::Text(bytes) => file(bytes.len() as u64, bytes.len() as u64),
+            EntryContent::Text(_, bytes) => file(bytes.len() as u64, bytes.len() as u64),
             EntryContent::Link(target) => {
                 EntryStat::new(FileKind::Symlink, target.len() as u64, 0, owner)
             }
@@ -236,7 +255,7 @@ impl OpenContainer {
                 let header = npy::header(&self.info(*array)?);
                 self.open_array(*array, Arc::from(header), cache)?
             }
-            EntryContent::Text(bytes) => OpenContent::Bytes(Arc::clone(bytes)),
+            EntryContent::Text(_, bytes) => OpenContent::Bytes(Arc::clone(bytes)),
             EntryContent::Unreadable(error) => return Err(error.clone().of_container(&self.path)),
             EntryContent::ArraysJson(part) => OpenContent::Bytes(self.arrays_json(*part)?),
             EntryContent::ErrorTxt(part) => OpenContent::Bytes(self.error_txt(*part)),
@@ -249,26 +268,27 @@ impl OpenContainer {
         self.array(number).map(|located| Arc::clone(&located.array))
     }
 
-    /// Whether an array belongs to the container itself, not to one in a group of it.
-    pub(crate) fn is_outermost(&self, number: ArrayNumber) -> bool {
-        let outermost = self.parts.first();
-        outermost.is_some_and(|part| number.0 < part.container.written().count())
+    /// The arrays by their paths from the outermost container.
+    pub(crate) fn arrays_by_path(&self) -> HashMap<String, ArrayNumber> {
+        let numbered = self.arrays.iter().enumerate();
+        let numbered = numbered.map(|(number, located)| (located.path(), ArrayNumber(number)));
+        numbered.collect()
     }
 
     /// Whether an entry is an array that can be written: everything else follows from arrays, or is
     /// of what is only read.
     pub(crate) fn is_written(&self, index: EntryIndex) -> bool {
+        let number = self.array_at(index);
+        number.is_some_and(|number| self.permits(number))
+    }
+
+    /// Whether an array can be written.
+    pub(crate) fn permits(&self, number: ArrayNumber) -> bool {
         let nothing = Change::Write { offset: 0, len: 0 };
-        let outermost = self.parts.first();
-        let rewrite = outermost.and_then(|part| part.container.rewrite.as_ref());
-        let number = self
-            .array_at(index)
-            .filter(|number| self.is_outermost(*number));
-        let (Some(rewrite), Some(number)) = (rewrite, number) else {
+        let (Some(rewrite), Ok(located)) = (self.rewrite(), self.array(number)) else {
             return false;
         };
-        self.array(number)
-            .is_ok_and(|located| rewrite.permits(located.array.name(), nothing).is_ok())
+        rewrite.permits(located.address(), nothing).is_ok()
     }
 
     /// The array that an entry is.
@@ -281,19 +301,14 @@ impl OpenContainer {
 
     /// What an entry is if it follows from arrays that can be written.
     pub(crate) fn derived(&self, index: EntryIndex) -> Option<DerivedEntry> {
-        let rewrite = self.parts.first()?.container.rewrite.as_ref()?;
+        self.rewrite()?;
         match self.entries.entry(index).ok()?.content {
-            EntryContent::Array(number) if self.is_outermost(number) => {
-                let nothing = Change::Write { offset: 0, len: 0 };
-                let name = self.arrays.get(number.0)?.array.name();
-                let follows = rewrite.permits(name, nothing).is_err();
-                follows.then_some(DerivedEntry::Array(number))
+            EntryContent::Array(number) => {
+                (!self.permits(number)).then_some(DerivedEntry::Array(number))
             }
-            EntryContent::Npy(number) if self.is_outermost(number) => {
-                Some(DerivedEntry::View(number))
-            }
-            EntryContent::ArraysJson(ContainerNumber(0)) => Some(DerivedEntry::ArraysJson),
-            EntryContent::Text(_) => Some(DerivedEntry::Text),
+            EntryContent::Npy(number) => Some(DerivedEntry::View(number)),
+            EntryContent::ArraysJson(part) => Some(DerivedEntry::ArraysJson(part)),
+            EntryContent::Text(part, _) => Some(DerivedEntry::Text(part)),
             EntryContent::Stored => Some(DerivedEntry::Stored),
             _ => None,
         }

@@ -9,38 +9,43 @@
 
 use std::sync::Arc;
 
-use super::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
+use super::entry_table::{ArrayNumber, EntryIndex};
 use super::open_container::{DerivedEntry, OpenContainer};
 use super::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
 use crate::array::{Info, npy};
 use crate::cache::BlockCache;
 use crate::container::describe::arrays_json_restated;
+use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
 use crate::live::Containers;
-use crate::live::staged::{StagedContainer, lock, staged_array};
+use crate::live::staged::{StagedContainer, lock};
 use crate::live::version::ContainerVersion;
 use crate::memory::fallible;
 
 impl StagedContainer {
-    /// What the container says of itself now, as far as it is something else than is stored.
-    fn restated(&self, cache: &Arc<BlockCache>) -> Result<Arc<Restated>> {
+    /// What a container of the file says of itself now, as far as it is something else than is
+    /// stored.
+    fn restated(&self, part: ContainerNumber, cache: &Arc<BlockCache>) -> Result<Arc<Restated>> {
         let edition = self.stage.changes();
-        let mut told = lock(&self.told);
-        if let Some((of, restated)) = &*told
-            && *of == edition
-        {
-            return Ok(Arc::clone(restated));
+        let mut restated = lock(&self.restated);
+        let (of, parts) = &mut *restated;
+        if *of != edition {
+            parts.clear();
+            *of = edition;
         }
-        let restated = match self.stage.is_clean() {
+        if let Some(part) = parts.get(&part) {
+            return Ok(Arc::clone(part));
+        }
+        let now = match self.stage.is_clean() {
             true => Arc::default(),
             false => {
                 let changed = self.changed_arrays(cache)?;
-                Arc::new(self.rewrite().restate(&changed, cache.budget())?)
+                Arc::new(self.rewrite().restate(part, &changed, cache.budget())?)
             }
         };
-        *told = Some((edition, Arc::clone(&restated)));
-        Ok(restated)
+        parts.insert(part, Arc::clone(&now));
+        Ok(now)
     }
 
     /// The bytes of an array that follows from others, if these have changed.
@@ -52,10 +57,10 @@ impl StagedContainer {
         if self.stage.is_clean() {
             return Ok(None);
         }
-        let array = self.base().stored_array(number)?;
-        let changed = self.changed_arrays(cache)?;
+        let (base, changed) = (self.base(), self.changed_arrays(cache)?);
+        let address = base.array(number)?.address();
         let rewrite = self.rewrite();
-        rewrite.computed(array.name(), &changed, cache.budget())
+        rewrite.computed(address, &changed, cache.budget())
     }
 
     /// The arrays of which something is staged, for who reads them: which ranges have changed is
@@ -64,14 +69,13 @@ impl StagedContainer {
         let layers = self.stage.layers();
         let base = self.base();
         let mut changed = Vec::new();
-        for number in 0..base.container(ContainerNumber(0))?.written().count() {
-            let number = ArrayNumber(number);
-            let staged = staged_array(number)?;
+        for (number, staged) in self.arrays() {
             if layers.iter().all(|layer| layer.leaves(staged)) {
                 continue;
             }
             let len = layers.first().map_or(0, |top| top.len(staged));
             changed.push(ChangedArray {
+                container: base.array(number)?.container,
                 shown: self.merged(number, layers.clone(), cache)?,
                 len,
                 ranges: std::iter::once(0..len).collect(),
@@ -84,28 +88,32 @@ impl StagedContainer {
 }
 
 impl Containers {
-    /// What a version says of itself, where that is not what is stored.
-    pub(crate) fn restated(&self, version: &ContainerVersion) -> Result<Arc<Restated>> {
+    /// What a container of a version says of itself, where that is not what is stored.
+    pub(crate) fn restated(
+        &self,
+        version: &ContainerVersion,
+        part: ContainerNumber,
+    ) -> Result<Arc<Restated>> {
         let Some(container) = version.staged.now() else {
             return Ok(Arc::default());
         };
         let stored = &version.staged.stored;
-        stored.while_it_stays(|| container.restated(&self.cache))
+        stored.while_it_stays(|| container.restated(part, &self.cache))
     }
 
-    /// The same of one array of the container itself; none if it is what is stored.
+    /// The same of one array; none if it is what is stored.
     pub(crate) fn restated_info(
         &self,
         version: &ContainerVersion,
         opened: &OpenContainer,
         number: ArrayNumber,
     ) -> Result<Option<Info>> {
-        if version.staged.now().is_none() || !opened.is_outermost(number) {
+        if version.staged.now().is_none() {
             return Ok(None);
         }
-        let array = opened.stored_array(number)?;
-        let restated = self.restated(version)?;
-        Ok(restated.arrays.get(array.name()).cloned())
+        let located = opened.array(number)?;
+        let restated = self.restated(version, located.container)?;
+        Ok(restated.arrays.get(located.array.name()).cloned())
     }
 
     /// Bytes of a file that follows from arrays, if they are not what it is without what is staged.
@@ -129,18 +137,25 @@ impl Containers {
                 let info = self.restated_info(version, opened, number)?;
                 info.map(|info| npy::header(&info).len() as u64 + info.bytes)
             }
-            Some(DerivedEntry::ArraysJson) => size(&self.arrays_json(version, opened)?),
-            Some(DerivedEntry::Text) => {
-                let restated = self.restated(version)?;
+            Some(DerivedEntry::ArraysJson(part)) => size(&self.arrays_json(version, opened, part)?),
+            Some(DerivedEntry::Text(part)) => {
+                let restated = self.restated(version, part)?;
                 let text = restated.texts.get(&*opened.name(entry)?.to_string_lossy());
                 text.and_then(|text| size(text))
             }
         })
     }
 
-    fn arrays_json(&self, version: &ContainerVersion, opened: &OpenContainer) -> Result<Vec<u8>> {
-        let restated = self.restated(version)?;
-        arrays_json_restated(opened.container(ContainerNumber(0))?, &restated)
+    fn arrays_json(
+        &self,
+        version: &ContainerVersion,
+        opened: &OpenContainer,
+        part: ContainerNumber,
+    ) -> Result<Vec<u8>> {
+        let restated = opened.parts_of(part)?.into_iter();
+        let restated = restated.map(|part| self.restated(version, part));
+        let restated = restated.collect::<Result<Vec<_>>>()?;
+        arrays_json_restated(opened.container(part)?, &restated)
     }
 
     /// Opens a file that follows from arrays which may be written.
@@ -165,12 +180,12 @@ impl Containers {
                 };
                 self.open_array(version, opened, number, Some(npy::header(&info)))
             }
-            DerivedEntry::ArraysJson if version.staged.now().is_some() => {
-                let text = Arc::new(self.arrays_json(version, &opened)?);
+            DerivedEntry::ArraysJson(part) if version.staged.now().is_some() => {
+                let text = Arc::new(self.arrays_json(version, &opened, part)?);
                 Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
             }
-            DerivedEntry::Text if version.staged.now().is_some() => {
-                let restated = self.restated(version)?;
+            DerivedEntry::Text(part) if version.staged.now().is_some() => {
+                let restated = self.restated(version, part)?;
                 match restated.texts.get(&*opened.name(entry)?.to_string_lossy()) {
                     Some(text) => {
                         let text = OpenContent::Bytes(Arc::clone(text));
@@ -179,7 +194,7 @@ impl Containers {
                     None => opened.open(entry, &self.cache),
                 }
             }
-            DerivedEntry::ArraysJson | DerivedEntry::Text => opened.open(entry, &self.cache),
+            DerivedEntry::ArraysJson(_) | DerivedEntry::Text(_) => opened.open(entry, &self.cache),
             DerivedEntry::Stored => self.open_stored(version, opened),
         };
         Ok(open?.derived_from(Some(derived)))

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::{ArrayWriter, StagedContainer};
 use crate::array::chunking::{ChunkId, Chunking};
+use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, EncodedAhead};
 use crate::error::Result;
 use crate::live::Containers;
@@ -23,6 +24,8 @@ struct EncodeTask {
     memory: Arc<StageMemory>,
     budget: Arc<Budget>,
     layer: Arc<Layer>,
+    number_in_file: ArrayNumber,
+    part: ContainerNumber,
     array: StagedArray,
     blocks: Arc<dyn Chunking>,
     number: u64,
@@ -71,10 +74,10 @@ impl EncodeTask {
         let mut ranges = Vec::new();
         self.blocks
             .ranges(self.number..self.number + 1, 0, &mut ranges);
-        let number = ArrayNumber(self.array.0 as usize);
         let layers = vec![Arc::clone(&self.layer)];
         let changed = ChangedArray {
-            shown: self.container.overlay(number, layers)?,
+            container: self.part,
+            shown: self.container.overlay(self.number_in_file, layers)?,
             len: self.layer.len(self.array),
             ranges: ranges.into_iter().map(|range| range.from).collect(),
             visible: self.layer.visible(self.array),
@@ -99,7 +102,7 @@ impl Containers {
             return;
         };
         let (rewrite, len) = (writer.container.rewrite(), layer.len(writer.array));
-        let Some(blocks) = rewrite.blocks_ahead(&writer.name, len) else {
+        let Some(blocks) = rewrite.blocks_ahead(writer.address(), len) else {
             return;
         };
         for number in layer.complete(writer.array, &blocks, &written) {
@@ -108,6 +111,8 @@ impl Containers {
                 memory: Arc::clone(memory),
                 budget: Arc::clone(self.cache.budget()),
                 layer: Arc::clone(&layer),
+                number_in_file: writer.number,
+                part: writer.part,
                 array: writer.array,
                 blocks: Arc::clone(&blocks),
                 number,

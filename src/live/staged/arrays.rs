@@ -14,7 +14,8 @@ use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
 use crate::live::committing::Effort;
 use crate::live::place::ContainerPlace;
-use crate::live::shown::entry_table::{ArrayNumber, ContainerNumber, EntryIndex};
+use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
+use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::open_entry::{OpenArray, OpenContent, OpenEntry};
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers};
@@ -31,11 +32,7 @@ impl Containers {
         self.recover_again(version)?;
         let opened = self.open_version(version)?;
         let number = self.written_array(version, entry)?;
-        let container = self.stage_of(version)?;
-        let writer = ArrayWriter::new(version, container, number)?;
-        // What follows from others is not opened at all.
-        let nothing = Change::Write { offset: 0, len: 0 };
-        writer.container.rewrite().permits(&writer.name, nothing)?;
+        let writer = self.array_writer(version, &opened, number)?;
         let shared = version.staged.share(number, &opened, &self.cache)?;
         let content = OpenContent::Array(OpenArray::new(shared, Some(writer)));
         Ok(OpenEntry::new(content, opened))
@@ -49,17 +46,37 @@ impl Containers {
     ) -> Result<ArrayNumber> {
         self.writable()?;
         let opened = self.open_version(version)?;
-        let container = opened.container(ContainerNumber(0))?;
-        if container.rewrite.is_none() {
+        if opened.rewrite().is_none() {
             return Err(Error::ReadOnly);
         }
-        match opened.array_at(entry) {
-            Some(number) if number.0 < container.written().count() => Ok(number),
-            _ => {
-                let name = opened.name(entry)?.to_string_lossy();
-                Err(Error::Computed(format!("{name} follows from the arrays")))
-            }
-        }
+        opened.array_at(entry).ok_or_else(|| {
+            let name = opened.name(entry).map(|name| name.to_string_lossy());
+            let name = name.unwrap_or_default();
+            Error::Computed(format!("{name} follows from the arrays"))
+        })
+    }
+
+    /// An array, to be written. What follows from others is not.
+    pub(crate) fn array_writer(
+        &self,
+        version: &Arc<ContainerVersion>,
+        opened: &OpenContainer,
+        number: ArrayNumber,
+    ) -> Result<ArrayWriter> {
+        let nothing = Change::Write { offset: 0, len: 0 };
+        let (located, rewrite) = (opened.array(number)?, opened.rewrite());
+        let rewrite = rewrite.ok_or(Error::ReadOnly)?;
+        let container = self.stage_of(version)?;
+        rewrite.permits(located.address(), nothing)?;
+        let staged = &version.staged;
+        let array = staged.stage_array(&container, number, &self.cache)?;
+        let address = located.address();
+        Ok(ArrayWriter::new(
+            version,
+            container,
+            address,
+            (number, array),
+        ))
     }
 
     /// The stage of a container.
@@ -75,14 +92,10 @@ impl Containers {
             let path = self.places.path(version.container)?;
             let found = version.recognised.stat(&*self.store, &path)?;
             let base = self.open_version(version)?;
-            let container = base.container(ContainerNumber(0))?;
-            let arrays = container.written();
-            let arrays = arrays.map(|array| Ok((array.name().to_owned(), array.info()?.bytes)));
-            let arrays = arrays.collect::<Result<Vec<_>>>()?;
             let base_named = base_of(&version.recognised, &found);
             let place = self.log_place(version.container, &version.recognised)?;
             let memory = self.stage_memory.as_ref().ok_or(Error::ReadOnly)?;
-            let stage = Stage::new(place, base_named, arrays, Arc::clone(memory));
+            let stage = Stage::new(place, base_named, Arc::clone(memory));
             StagedContainer::new(stage, Arc::clone(&base))
         })?;
         match container.stage.check_log() {
@@ -136,7 +149,7 @@ impl Containers {
         };
         let len = bytes.len() as u64;
         let rewrite = writer.container.rewrite();
-        rewrite.permits(&writer.name, Change::Write { offset, len })?;
+        rewrite.permits(writer.address(), Change::Write { offset, len })?;
         let n = match self.stage_bytes(writer, offset, bytes) {
             // So much has been written here and there that knowing where takes too much memory.
             Err(e) if e.is_no_memory() => {
@@ -181,11 +194,13 @@ impl Containers {
     ) -> Result<()> {
         self.check_current(version)?;
         self.recover_again(version)?;
-        let number = self.written_array(version, entry)?;
-        let container = self.stage_of(version)?;
-        let writer = ArrayWriter::new(version, container, number)?;
+        let (opened, number) = (
+            self.open_version(version)?,
+            self.written_array(version, entry)?,
+        );
+        let writer = self.array_writer(version, &opened, number)?;
         let rewrite = writer.container.rewrite();
-        rewrite.permits(&writer.name, Change::SetLen(len))?;
+        rewrite.permits(writer.address(), Change::SetLen(len))?;
         writer.stage().set_len(writer.array, len)?;
         self.remember_staged(version);
         self.commit_at_close(version)
@@ -194,7 +209,7 @@ impl Containers {
     /// The same for who has it open for writing, and is about to write.
     pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
         let rewrite = writer.container.rewrite();
-        rewrite.permits(&writer.name, Change::Truncate(len))?;
+        rewrite.permits(writer.address(), Change::Truncate(len))?;
         writer.stage().set_len(writer.array, len)?;
         self.was_staged(writer);
         Ok(())
@@ -225,7 +240,8 @@ impl Containers {
             offset: range.start,
             len: range.end - range.start,
         };
-        writer.container.rewrite().permits(&writer.name, change)?;
+        let rewrite = writer.container.rewrite();
+        rewrite.permits(writer.address(), change)?;
         writer.stage().write_zeros(writer.array, range)?;
         self.was_staged(writer);
         Ok(())

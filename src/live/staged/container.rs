@@ -2,17 +2,18 @@
 //!
 //! Used by [`super`], and by whoever commits.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::{Unsettled, UnsettledLog, lock, staged_array};
-use crate::array::Array;
+use super::{Unsettled, UnsettledLog, lock};
 use crate::array::read::CachedArray;
 use crate::array::through_cache::ThroughCache;
+use crate::array::{Array, Info};
 use crate::cache::BlockCache;
+use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{Restated, Rewrite};
-use crate::error::{Error, Result};
-use crate::live::shown::entry_table::{ArrayNumber, ContainerNumber};
+use crate::error::{Error, Fault, Result};
+use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::shared_array::{SharedArray, StoredBytes};
 use crate::stage::{Layer, Overlay, Stage, StagedArray};
@@ -23,14 +24,31 @@ pub(crate) struct StagedContainer {
     rewrite: Mutex<Arc<dyn Rewrite>>,
     pub(super) stored: StoredBytes,
     base: Mutex<Arc<OpenContainer>>,
-    /// What was last told of it, and of which edition.
-    pub(crate) told: Mutex<Option<(u64, Arc<Restated>)>>,
+    arrays: Mutex<KnownArrays>,
+    /// What was last said of it and those inside, and of which edition.
+    pub(crate) restated: Mutex<(u64, BTreeMap<ContainerNumber, Arc<Restated>>)>,
     /// An array that a commit under way gives another content of this length, which is staged
     /// nowhere.
     replacing: Mutex<Option<(StagedArray, u64)>>,
 }
 
+/// The arrays that the stage knows: those that were opened for writing.
+#[derive(Default)]
+struct KnownArrays {
+    /// In the order of their numbers in the stage.
+    numbers: Vec<ArrayNumber>,
+    staged: HashMap<ArrayNumber, StagedArray>,
+}
+
+impl KnownArrays {
+    fn add(&mut self, number: ArrayNumber, array: StagedArray) {
+        self.numbers.push(number);
+        self.staged.insert(number, array);
+    }
+}
+
 impl StagedContainer {
+    /// Of a stage that knows no arrays.
     pub(crate) fn new(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
         let rewrite = rewrite_of(&base)?;
         Ok(StagedContainer {
@@ -38,9 +56,62 @@ impl StagedContainer {
             rewrite: Mutex::new(rewrite),
             stored: StoredBytes::default(),
             base: Mutex::new(base),
-            told: Mutex::default(),
+            arrays: Mutex::default(),
+            restated: Mutex::default(),
             replacing: Mutex::default(),
         })
+    }
+
+    /// Of a stage that was left behind: its arrays are found by their paths, and have the lengths
+    /// that they are stored with.
+    pub(crate) fn resumed(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
+        let (by_path, mut lens) = (base.arrays_by_path(), Vec::new());
+        let container = StagedContainer::new(stage, base)?;
+        let mut arrays = lock(&container.arrays);
+        for (path, array) in container.stage.arrays().iter().zip(0..) {
+            let number = by_path.get(path).copied();
+            let number = number.filter(|number| !arrays.staged.contains_key(number));
+            let missing = || Fault::new("an array of which something is staged is not there");
+            let number = number.ok_or_else(|| missing().array(path))?;
+            lens.push(container.base().info(number)?.bytes);
+            arrays.add(number, StagedArray(array));
+        }
+        drop(arrays);
+        container.stage.rebase(&lens);
+        Ok(container)
+    }
+
+    /// An array as the stage knows it; none if it was not written.
+    pub(crate) fn staged(&self, number: ArrayNumber) -> Option<StagedArray> {
+        lock(&self.arrays).staged.get(&number).copied()
+    }
+
+    /// The arrays that the stage knows, in the order in which the container has them.
+    pub(crate) fn arrays(&self) -> Vec<(ArrayNumber, StagedArray)> {
+        let arrays = lock(&self.arrays);
+        let known = arrays.staged.iter();
+        let mut known: Vec<_> = known.map(|(number, array)| (*number, *array)).collect();
+        known.sort_unstable_by_key(|(number, _)| number.0);
+        known
+    }
+
+    /// How long the arrays that the stage knows are stored, in their order there.
+    pub(crate) fn stored_lens(&self) -> Result<Vec<u64>> {
+        let (base, arrays) = (self.base(), lock(&self.arrays).numbers.clone());
+        let lens = arrays.iter().map(|number| Ok(base.info(*number)?.bytes));
+        lens.collect()
+    }
+
+    /// Has the stage know an array. The caller sees to it that nobody else does at the same time.
+    pub(super) fn add(&self, number: ArrayNumber) -> Result<StagedArray> {
+        if let Some(array) = self.staged(number) {
+            return Ok(array);
+        }
+        let base = self.base();
+        let (located, len) = (base.array(number)?, base.info(number)?.bytes);
+        let array = self.stage.add_array(&located.path(), len)?;
+        lock(&self.arrays).add(number, array);
+        Ok(array)
     }
 
     /// Of the version with these stored bytes.
@@ -123,10 +194,15 @@ impl StagedContainer {
         number: ArrayNumber,
         layers: Vec<Arc<Layer>>,
     ) -> Result<Arc<dyn Array>> {
-        let (rewrite, name) = (self.rewrite(), stored.name().to_owned());
-        let overlay = Overlay::new(stored, layers, staged_array(number)?);
-        let reshape = move |info: &crate::array::Info, len: u64| {
-            rewrite.info(&name, len).unwrap_or_else(|_| info.clone())
+        let Some(array) = self.staged(number) else {
+            return Ok(stored);
+        };
+        let (rewrite, base) = (self.rewrite(), self.base());
+        let overlay = Overlay::new(stored, layers, array);
+        let reshape = move |info: &Info, len: u64| {
+            let reshaped = base.array(number);
+            let reshaped = reshaped.and_then(|located| rewrite.info(located.address(), len));
+            reshaped.unwrap_or_else(|_| info.clone())
         };
         Ok(Arc::new(overlay.reshaped(Arc::new(reshape))))
     }
@@ -167,6 +243,5 @@ impl StagedContainer {
 
 /// How a container can be changed. One that is damaged, or of a format that is only read, cannot.
 fn rewrite_of(opened: &OpenContainer) -> Result<Arc<dyn Rewrite>> {
-    let container = opened.container(ContainerNumber(0))?;
-    container.rewrite.clone().ok_or(Error::ReadOnly)
+    opened.rewrite().cloned().ok_or(Error::ReadOnly)
 }

@@ -111,6 +111,22 @@ impl Staged {
         Ok(container)
     }
 
+    /// An array as the stage knows it, which shows what is written to it from now on.
+    pub(crate) fn stage_array(
+        &self,
+        container: &StagedContainer,
+        number: ArrayNumber,
+        cache: &Arc<BlockCache>,
+    ) -> Result<StagedArray> {
+        // One at a time: an array is added once.
+        let open = lock(&self.open);
+        let array = container.add(number)?;
+        if let Some(shared) = open.get(&number).and_then(Weak::upgrade) {
+            shared.replace(container.shown(number, container.stage.layers(), cache)?);
+        }
+        Ok(array)
+    }
+
     /// Has the stage change its layers, which all handles show before anybody hears of a write into
     /// them.
     pub(crate) fn change_layers<T>(
@@ -370,12 +386,6 @@ impl Staged {
             None => Ok(()),
         }
     }
-}
-
-/// Arrays of a stage have the numbers that they have in the container.
-pub(crate) fn staged_array(number: ArrayNumber) -> Result<StagedArray> {
-    let number = u32::try_from(number.0).map_err(|_| Error::NotFound)?;
-    Ok(StagedArray(number))
 }
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

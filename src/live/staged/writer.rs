@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{StagedContainer, staged_array};
-use crate::error::Result;
+use super::StagedContainer;
+use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::version::ContainerVersion;
 use crate::stage::{Stage, StagedArray};
@@ -16,7 +16,10 @@ use crate::stage::{Stage, StagedArray};
 pub(crate) struct ArrayWriter {
     pub(crate) version: Arc<ContainerVersion>,
     pub(crate) container: Arc<StagedContainer>,
+    pub(crate) number: ArrayNumber,
     pub(crate) array: StagedArray,
+    /// In which of the file's containers it is.
+    pub(crate) part: ContainerNumber,
     pub(crate) name: String,
     /// Something was written that this handle has not seen committed.
     wrote: AtomicBool,
@@ -28,16 +31,26 @@ impl ArrayWriter {
     pub(crate) fn new(
         version: &Arc<ContainerVersion>,
         container: Arc<StagedContainer>,
-        number: ArrayNumber,
-    ) -> Result<ArrayWriter> {
-        Ok(ArrayWriter {
+        address: ArrayAddress<'_>,
+        (number, array): (ArrayNumber, StagedArray),
+    ) -> ArrayWriter {
+        ArrayWriter {
             version: Arc::clone(version),
-            name: container.base().stored_array(number)?.name().to_owned(),
             container,
-            array: staged_array(number)?,
+            number,
+            array,
+            part: address.container,
+            name: address.name.to_owned(),
             wrote: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-        })
+        }
+    }
+
+    pub(crate) fn address(&self) -> ArrayAddress<'_> {
+        ArrayAddress {
+            container: self.part,
+            name: &self.name,
+        }
     }
 
     pub(crate) fn stage(&self) -> &Stage {

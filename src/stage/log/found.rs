@@ -7,12 +7,17 @@
 //! an array can have, names that stay in the container.
 
 mod check;
+mod layer;
+mod provisional;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use check::{check_index, check_len, check_name, check_range};
+pub(in crate::stage) use layer::FoundLayer;
+use layer::LoggedChange;
+use provisional::Provisional;
 
 use super::patch::{Patch, last_said};
 use super::read::FoundRecord;
@@ -22,7 +27,6 @@ use crate::error::{Fault, Result};
 use crate::memory::fallible;
 use crate::source::{FileIdentity, Source};
 use crate::stage::StagedArray;
-use crate::stage::extents::{Extents, StagedAt};
 use crate::stage::layer::Layer;
 
 const DOING: &str = "cannot read the log of a stage";
@@ -33,10 +37,11 @@ pub struct LogState {
     name: OsString,
     source: Arc<dyn Source>,
     base: Base,
-    /// Names, and lengths in the container.
+    /// Paths, and lengths in the container.
     arrays: Vec<(String, u64)>,
     /// What is said of each layer, until it is settled.
     steps: BTreeMap<u64, Vec<LoggedChange>>,
+    provisional: Provisional,
     /// Layers up to this one are the container's.
     committed: u64,
     highest: u64,
@@ -48,30 +53,6 @@ pub struct LogState {
     layers: Vec<FoundLayer>,
     end: u64,
     sequence: u64,
-}
-
-enum LoggedChange {
-    Put {
-        array: u32,
-        offset: u64,
-        len: u64,
-        at: u64,
-    },
-    Zeros {
-        array: u32,
-        offset: u64,
-        len: u64,
-    },
-    Length {
-        array: u32,
-        len: u64,
-    },
-}
-
-/// A layer's number, and for each array its changes and the length of what is below.
-pub(in crate::stage) struct FoundLayer {
-    pub(in crate::stage) number: u64,
-    pub(in crate::stage) arrays: Vec<(Extents, u64)>,
 }
 
 /// A commit of which the log does not say how it ended.
@@ -108,6 +89,7 @@ impl LogState {
             base: begin.base,
             arrays: begin.arrays,
             steps: BTreeMap::new(),
+            provisional: Provisional::default(),
             committed: 0,
             highest: 0,
             redo: BTreeMap::new(),
@@ -207,12 +189,37 @@ impl LogState {
                 check_range(offset, len)?;
                 self.step(layer, LoggedChange::Zeros { array, offset, len })
             }
+            Record::Array { path, len } => {
+                check_len(len)?;
+                fallible::push(&mut self.arrays, (path, len), DOING)
+            }
+            Record::Provisional { layer, array } => {
+                self.check_array(array)?;
+                self.check_layer(layer)?;
+                self.provisional.begin(layer, array);
+                Ok(())
+            }
+            Record::Kept { array } => {
+                let mut steps = self.provisional.end(array).into_iter();
+                steps.try_for_each(|(layer, step)| self.keep(layer, step))
+            }
+            Record::TakenBack { array } => {
+                self.provisional.end(array);
+                Ok(())
+            }
         }
     }
 
     fn step(&mut self, layer: u64, change: LoggedChange) -> Result<()> {
         self.check_layer(layer)?;
         self.highest = self.highest.max(layer);
+        match self.provisional.of(change.array()) {
+            Some(steps) => fallible::push(steps, (layer, change), DOING),
+            None => self.keep(layer, change),
+        }
+    }
+
+    fn keep(&mut self, layer: u64, change: LoggedChange) -> Result<()> {
         fallible::push(self.steps.entry(layer).or_default(), change, DOING)
     }
 
@@ -232,8 +239,9 @@ impl LogState {
     fn commit(&mut self, layer: u64, base: Base, lens: &[u64]) -> Result<()> {
         self.check_layer(layer)?;
         self.check_base(&base)?;
-        if lens.len() != self.arrays.len() {
-            let fault = Fault::new("a commit has another number of arrays");
+        // Others may have come between the commit and its record.
+        if lens.len() > self.arrays.len() {
+            let fault = Fault::new("a commit has more arrays than there are");
             return Err(fault.expected(self.arrays.len()).found(lens.len()).into());
         }
         for ((_, own), &len) in self.arrays.iter_mut().zip(lens) {
@@ -246,6 +254,9 @@ impl LogState {
             .is_some_and(|(&first, _)| first <= layer)
         {
             self.steps.pop_first();
+        }
+        for (layer, step) in self.provisional.commit(layer) {
+            self.keep(layer, step)?;
         }
         (self.base, self.committed) = (base, layer);
         self.highest = self.highest.max(layer);
@@ -358,7 +369,7 @@ impl LogState {
         &self.base
     }
 
-    /// Names of the arrays, and how long they are in the container.
+    /// Paths of the arrays that were written, and how long they are in the container.
     pub fn arrays(&self) -> &[(String, u64)] {
         &self.arrays
     }
@@ -370,6 +381,11 @@ impl LogState {
     /// Whether a commit has begun to say what files are to hold, or how long they are to be.
     pub fn is_begun(&self) -> bool {
         !self.redo.is_empty() || !self.lengths.is_empty()
+    }
+
+    /// Arrays of whose new content the log has a part alone, which is void.
+    pub(in crate::stage) fn partial(&self) -> impl Iterator<Item = u32> + '_ {
+        self.provisional.arrays()
     }
 
     /// How long a sealed commit makes one of its files, which it says of each.
@@ -444,37 +460,5 @@ impl LogState {
 
     pub(super) fn sequence(&self) -> u64 {
         self.sequence
-    }
-}
-
-impl FoundLayer {
-    fn of(number: u64, below: &[u64], steps: BTreeMap<u64, Vec<LoggedChange>>) -> FoundLayer {
-        let array = |&len: &u64| (Extents::new(len), len);
-        let mut arrays: Vec<(Extents, u64)> = below.iter().map(array).collect();
-        for step in steps.into_values().flatten() {
-            let (LoggedChange::Put { array, .. }
-            | LoggedChange::Zeros { array, .. }
-            | LoggedChange::Length { array, .. }) = step;
-            let Some((extents, _)) = arrays.get_mut(array as usize) else {
-                continue;
-            };
-            let mut nobody = |_: StagedAt, _: u64| {};
-            match step {
-                LoggedChange::Put {
-                    offset, len, at, ..
-                } => {
-                    extents.put(offset..offset + len, StagedAt::in_log(at), &mut nobody);
-                }
-                LoggedChange::Zeros { offset, len, .. } => {
-                    extents.put(offset..offset + len, StagedAt::ZEROS, &mut nobody);
-                }
-                LoggedChange::Length { len, .. } => extents.set_len(len, &mut nobody),
-            }
-        }
-        FoundLayer { number, arrays }
-    }
-
-    pub(in crate::stage) fn open(&self, log: LogBytes) -> Layer {
-        Layer::found(self.number, self.arrays.clone(), log)
     }
 }

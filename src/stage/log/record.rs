@@ -33,8 +33,8 @@ pub(super) const HEADER: usize = 32;
 pub(super) const BEFORE_BYTES: usize = 24;
 
 /// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`] and
-/// [`Record::SealedFiles`].
-pub(super) const VERSION: u32 = 3;
+/// [`Record::SealedFiles`]. Version 3 has none of those that follow them.
+pub(super) const VERSION: u32 = 4;
 pub(super) const OLDEST: u32 = 2;
 
 /// The longest payload; longer ones are nobody's.
@@ -62,6 +62,7 @@ pub(in crate::stage) struct Begin {
     /// Bytes of the container's name.
     pub(super) container: Vec<u8>,
     pub(super) base: Base,
+    /// Paths and lengths.
     pub(super) arrays: Vec<(String, u64)>,
 }
 
@@ -107,6 +108,25 @@ pub(in crate::stage) enum Record {
     SealedFiles {
         layer: u64,
         files: Vec<SealedFile>,
+    },
+    /// One more array, behind those that are known.
+    Array {
+        path: String,
+        len: u64,
+    },
+    /// What is said of an array from here on, in this layer and those above, is void unless
+    /// [`Record::Kept`] follows.
+    Provisional {
+        layer: u64,
+        array: u32,
+    },
+    /// All of it has been said.
+    Kept {
+        array: u32,
+    },
+    /// What has been said of it is void.
+    TakenBack {
+        array: u32,
     },
 }
 

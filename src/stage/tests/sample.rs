@@ -105,14 +105,11 @@ impl Container {
     }
 
     pub(super) fn stage_with(&self, memory: &Arc<StageMemory>) -> Arc<Stage> {
-        let names = (0..).map(|n| format!("a{n}"));
-        let arrays = names.zip(self.lens()).collect();
-        Stage::new(
-            Arc::new(self.spot()),
-            self.base.clone(),
-            arrays,
-            Arc::clone(memory),
-        )
+        let stage = Stage::new(Arc::new(self.spot()), self.base.clone(), Arc::clone(memory));
+        for (n, len) in self.lens().into_iter().enumerate() {
+            stage.add_array(&format!("a{n}"), len).unwrap();
+        }
+        stage
     }
 
     pub(super) fn overlay(&self, array: usize, layers: &[Arc<Layer>]) -> Overlay {

@@ -30,6 +30,7 @@ use crate::array::{Array, Info, Order};
 use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::encode_alone;
 use crate::container::creation::GivenType;
+use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, MemberNumber, Recipe, Restated, Rewrite,
@@ -134,7 +135,8 @@ fn only(changed: &[ChangedArray]) -> Option<&ChangedArray> {
 }
 
 impl Rewrite for BloscpackFile {
-    fn permits(&self, array: &str, change: Change) -> Result<()> {
+    fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
+        let array = array.name;
         if array != self.data.name() {
             return Err(Error::Computed(format!("{array} follows from the data")));
         }
@@ -149,7 +151,7 @@ impl Rewrite for BloscpackFile {
         }
     }
 
-    fn info(&self, _array: &str, len: u64) -> Result<Info> {
+    fn info(&self, _array: ArrayAddress<'_>, len: u64) -> Result<Info> {
         let info = self.data.info()?;
         Ok(match self.shape(len) {
             Ok(Some(shape)) => Info {
@@ -173,7 +175,8 @@ impl Rewrite for BloscpackFile {
         })
     }
 
-    fn retyped(&self, array: &str, to: &GivenType) -> Result<Option<Arc<dyn Rewrite>>> {
+    fn retyped(&self, array: ArrayAddress<'_>, to: &GivenType) -> Result<Option<Arc<dyn Rewrite>>> {
+        let array = array.name;
         if array != self.data.name() {
             return Err(Error::Computed(format!("{array} follows from the data")));
         }
@@ -181,13 +184,18 @@ impl Rewrite for BloscpackFile {
         Ok(file.map(|file| Arc::new(file) as _))
     }
 
-    fn restate(&self, changed: &[ChangedArray], _budget: &Arc<Budget>) -> Result<Restated> {
+    fn restate(
+        &self,
+        _container: ContainerNumber,
+        changed: &[ChangedArray],
+        _budget: &Arc<Budget>,
+    ) -> Result<Restated> {
         let mut restated = Restated::default();
         let Some(changed) = only(changed) else {
             return Ok(restated);
         };
         let name = self.data.name();
-        let info = self.info(name, changed.len)?;
+        let info = self.info(changed.address(), changed.len)?;
         restated.arrays.insert(name.to_owned(), info);
         // Of a length that it cannot have the metadata say nothing.
         let (Ok(Some(shape)), Some(text)) = (self.shape(changed.len), &self.text) else {
@@ -240,7 +248,7 @@ impl Rewrite for BloscpackFile {
     }
 
     /// Chunks have their size but for the last one.
-    fn blocks_ahead(&self, _array: &str, len: u64) -> Option<Arc<dyn Chunking>> {
+    fn blocks_ahead(&self, _array: ArrayAddress<'_>, len: u64) -> Option<Arc<dyn Chunking>> {
         let size = self.new_layout(len, None).chunk_size;
         (size >= LEAST_AHEAD).then(|| Arc::new(EvenChunks::whole(size, len)) as _)
     }

@@ -26,6 +26,7 @@ use crate::container::bloscpack::read::PackedBytes;
 use crate::container::bloscpack::sections::Sections;
 use crate::container::chunked_write::BatchCounts;
 use crate::container::creation::{Creation, GivenArray, GivenDescription, GivenType, RawArray};
+use crate::container::inside::ContainerNumber;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
@@ -186,6 +187,7 @@ impl FileSettings {
             ..old
         };
         let changed = ChangedArray {
+            container: ContainerNumber::OUTERMOST,
             shown: data,
             len,
             ranges: Vec::new(),

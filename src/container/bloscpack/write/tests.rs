@@ -41,6 +41,7 @@ fn opened(bytes: Vec<u8>) -> Container {
 
 fn changed(plain: &[u8], ranges: Vec<Range<u64>>) -> ChangedArray {
     ChangedArray {
+        container: ContainerNumber::OUTERMOST,
         shown: raw(plain),
         len: plain.len() as u64,
         ranges,

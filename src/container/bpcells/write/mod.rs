@@ -45,6 +45,7 @@ use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
 use crate::container::Container;
 use crate::container::chunked_write::encode_alone;
+use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
@@ -117,7 +118,8 @@ impl MemberFiles {
 }
 
 impl Rewrite for MemberFiles {
-    fn permits(&self, array: &str, change: Change) -> Result<()> {
+    fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
+        let array = array.name;
         let too_long = || Err(Error::Invalid(format!("an array has at most {MOST} bytes")));
         match self.form(array) {
             Ok(ArrayForm::Maxima) => {
@@ -135,7 +137,8 @@ impl Rewrite for MemberFiles {
         }
     }
 
-    fn info(&self, array: &str, len: u64) -> Result<Info> {
+    fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info> {
+        let array = array.name;
         let form = self.form(array)?;
         let none = || Error::from(Fault::new("there is no such array").array(array));
         let stored = self.array(array).ok_or_else(none)?.info()?;
@@ -158,17 +161,22 @@ impl Rewrite for MemberFiles {
         })
     }
 
-    fn restate(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Restated> {
+    fn restate(
+        &self,
+        _container: ContainerNumber,
+        changed: &[ChangedArray],
+        budget: &Arc<Budget>,
+    ) -> Result<Restated> {
         restate::restate(self, changed, budget)
     }
 
     fn computed(
         &self,
-        array: &str,
+        array: ArrayAddress<'_>,
         changed: &[ChangedArray],
         budget: &Arc<Budget>,
     ) -> Result<Option<ComputedBytes>> {
-        match self.form(array) {
+        match self.form(array.name) {
             Ok(ArrayForm::Maxima) => restate::computed(self, changed, budget),
             _ => Ok(None),
         }
@@ -188,8 +196,8 @@ impl Rewrite for MemberFiles {
     }
 
     /// Of the arrays that are packed by themselves; `end` is packed with `start`.
-    fn blocks_ahead(&self, array: &str, len: u64) -> Option<Arc<dyn Chunking>> {
-        let Ok(ArrayForm::Packed(_)) = self.form(array) else {
+    fn blocks_ahead(&self, array: ArrayAddress<'_>, len: u64) -> Option<Arc<dyn Chunking>> {
+        let Ok(ArrayForm::Packed(_)) = self.form(array.name) else {
             return None;
         };
         Some(Arc::new(EvenChunks::whole(BLOCK_BYTES, len)))

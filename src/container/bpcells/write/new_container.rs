@@ -23,6 +23,7 @@ use crate::container::bpcells::packed::idx_offsets::WRAP;
 use crate::container::bpcells::version::Variant;
 use crate::container::bpcells::{BpCells, MEMBERS, NAME};
 use crate::container::creation::{Creation, FileForm, GivenArray, GivenDescription, RawArray};
+use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
@@ -162,6 +163,7 @@ fn raw(name: &str, bytes: Vec<u8>) -> Arc<dyn Array> {
 
 fn all_of(array: Arc<dyn Array>) -> Result<ChangedArray> {
     Ok(ChangedArray {
+        container: ContainerNumber::OUTERMOST,
         len: array.info()?.bytes,
         shown: array,
         ranges: Vec::new(),

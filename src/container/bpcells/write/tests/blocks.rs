@@ -56,7 +56,9 @@ fn blocks_that_were_encoded_ahead_are_taken() {
     let container = stored(&old, &files, WRAP);
     let mut changed = change("val", &old["val"], &new["val"], 0);
     let mut ahead = AheadOf::default();
-    let blocks = container.blocks_ahead("val", changed.len).unwrap();
+    let blocks = container
+        .blocks_ahead(ArrayAddress::outermost("val"), changed.len)
+        .unwrap();
     for number in 0..blocks.chunks() {
         let encoded = container.encode_block(&changed, block_of_val(number), &budget());
         ahead.blocks.insert(number, encoded.unwrap().unwrap());
@@ -86,7 +88,7 @@ fn only_whole_blocks_of_packed_arrays_are_encoded_ahead() {
     let container = stored(&f, &files, WRAP);
     let blocks = |name, len| {
         container
-            .blocks_ahead(name, len)
+            .blocks_ahead(ArrayAddress::outermost(name), len)
             .map(|blocks| blocks.chunks())
     };
     assert_eq!(blocks("start", 3 * BLOCK_BYTES - 1), Some(2));
@@ -173,6 +175,7 @@ fn blocks_of_zeros_are_encoded_once() {
         let new = with(&old, &[(name, bytes)]);
         let len = new[name].len() as u64;
         let whole = [ChangedArray {
+            container: ContainerNumber::OUTERMOST,
             shown: raw(name, &new[name]),
             ranges: std::iter::once(0..len).collect(),
             len,
@@ -235,6 +238,7 @@ fn rates() {
     };
     let new = values(1);
     let whole = |name: &str, bytes: &[u8]| ChangedArray {
+        container: ContainerNumber::OUTERMOST,
         shown: raw(name, bytes),
         len: bytes.len() as u64,
         ranges: std::iter::once(0..bytes.len() as u64).collect(),

@@ -15,6 +15,7 @@ fn any_change(
     visible: u64,
 ) -> ChangedArray {
     ChangedArray {
+        container: ContainerNumber::OUTERMOST,
         shown: raw(&name, &vec![1; bytes]),
         len,
         ranges,
@@ -53,9 +54,9 @@ proptest! {
         let mut nowhere = ToldFiles::over(&files);
         let _ = container.recipe(&changed, CommitWay::Replaced, &budget, &mut nowhere);
         for name in names {
-            let info = container.info(name, len).unwrap();
+            let info = container.info(ArrayAddress::outermost(name), len).unwrap();
             prop_assert!(info.bytes == len);
-            let blocks = container.blocks_ahead(name, len);
+            let blocks = container.blocks_ahead(ArrayAddress::outermost(name), len);
             prop_assert!(blocks.is_none_or(|blocks| blocks.bytes(0..blocks.chunks()) <= len.max(at)));
         }
         prop_assert!(budget.used() == 0);
@@ -83,7 +84,7 @@ fn what_is_no_whole_element_is_shown_as_bytes() {
     let files = created(&m, WRAP).unwrap();
     let container = stored(&m, &files, WRAP);
     let shape = |name, len| {
-        let info = container.info(name, len).unwrap();
+        let info = container.info(ArrayAddress::outermost(name), len).unwrap();
         (info.dtype.name().into_owned(), info.shape)
     };
     assert_eq!(shape("val", 17), ("uint8".into(), vec![17]));

@@ -218,6 +218,7 @@ fn change(name: &str, old: &[u8], new: &[u8], visible: usize) -> ChangedArray {
         }
     }
     ChangedArray {
+        container: ContainerNumber::OUTERMOST,
         shown: raw(name, new),
         len: new.len() as u64,
         ranges,

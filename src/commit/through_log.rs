@@ -1,0 +1,145 @@
+//! Opening a container as its log shows it, for who only reads.
+//!
+//! What a commit was about to do is read as if it were done, and what is staged lies over the
+//! arrays. Nothing is changed, and no lock is taken. Used by `live`, where a log cannot be settled,
+//! and by the commands that only look.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::found_logs::{LogBeside, logs_at};
+use super::recovery::Leftover;
+use super::redo_overlay::through_log;
+use crate::array::{Array, Info};
+use crate::container::inside::{ArrayAddress, ContainerNumber, join};
+use crate::container::restated::restate;
+use crate::container::rewrite::{ChangedArray, Rewrite};
+use crate::container::{Container, Recognised};
+use crate::error::Result;
+use crate::memory::budget::Budget;
+use crate::source::Store;
+use crate::stage::{Layer, LogState, Overlay, StagedArray};
+
+/// Opens a container as its log shows it.
+pub fn open_through(
+    recognised: &Recognised,
+    store: &Arc<dyn Store>,
+    path: &Path,
+    budget: &Arc<Budget>,
+) -> Result<Container> {
+    let Some(left) = own_log(recognised, store, path).map(Arc::new) else {
+        return recognised.open(store, path, budget);
+    };
+    // What says what the container is may be half changed itself.
+    let recognised = &Recognised {
+        damage: None,
+        ..recognised.clone()
+    };
+    let through = through_log(store, &left, files_of(recognised, path));
+    let mut container = recognised.open(&through, path, budget)?;
+    let layers = left.layers();
+    if layers.is_empty() {
+        return Ok(container);
+    }
+    let changed = Overlaid::new(&left.state, layers).lay_over(&mut container)?;
+    // The arrays are shown all the same.
+    if let Err(e) = restate(&mut container, &changed, budget) {
+        log::warn!("{}: {e}", store.display(path).display());
+    }
+    Ok(container)
+}
+
+/// The log that is the container's; others are told of.
+fn own_log(recognised: &Recognised, store: &Arc<dyn Store>, path: &Path) -> Option<Leftover> {
+    match logs_at(recognised, &**store, path) {
+        Ok(logs) => {
+            let (own, others) = logs.own();
+            for other in others {
+                if let LogBeside::Foreign(e) | LogBeside::Unreadable(e) = other {
+                    log::warn!("{e}");
+                }
+            }
+            own
+        }
+        Err(e) => {
+            log::warn!("{e}");
+            None
+        }
+    }
+}
+
+/// The paths of a container's files, and what logs call them.
+fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)> {
+    let members = recognised.format.members();
+    let names = match members.is_empty() {
+        true => &[""],
+        false => members,
+    };
+    let files = recognised.files(path).into_iter();
+    files.zip(names.iter().copied()).collect()
+}
+
+/// What is staged of the arrays of a file.
+struct Overlaid {
+    layers: Vec<Arc<Layer>>,
+    /// By path from the outermost container.
+    arrays: HashMap<String, StagedArray>,
+}
+
+impl Overlaid {
+    fn new(state: &LogState, layers: Vec<Arc<Layer>>) -> Overlaid {
+        let named = |((path, _), number): (&(String, u64), u32)| {
+            let number = StagedArray(number);
+            // What follows from others may be longer or shorter than the log knows.
+            let is_left = layers.iter().all(|layer| layer.leaves(number));
+            (!is_left).then(|| (path.clone(), number))
+        };
+        let arrays = state.arrays().iter().zip(0..).filter_map(named).collect();
+        Overlaid { layers, arrays }
+    }
+
+    /// Has arrays show what is staged of them, and says which.
+    fn lay_over(&self, container: &mut Container) -> Result<Vec<ChangedArray>> {
+        let (rewrite, mut changed) = (container.rewrite.clone(), Vec::new());
+        container.visit_mut(&mut |number, group, container| {
+            let written = container.arrays.iter_mut().chain(&mut container.lines);
+            for array in written {
+                let Some(&staged) = self.arrays.get(&join(group, array.name())) else {
+                    continue;
+                };
+                *array = self.overlay(Arc::clone(array), (number, staged), rewrite.clone());
+                let len = self.layers.first().map_or(0, |top| top.len(staged));
+                changed.push(ChangedArray {
+                    container: number,
+                    shown: Arc::clone(array),
+                    len,
+                    ranges: std::iter::once(0..len).collect(),
+                    visible: 0,
+                    ahead: None,
+                });
+            }
+            Ok(())
+        })?;
+        Ok(changed)
+    }
+
+    fn overlay(
+        &self,
+        array: Arc<dyn Array>,
+        (container, staged): (ContainerNumber, StagedArray),
+        rewrite: Option<Arc<dyn Rewrite>>,
+    ) -> Arc<dyn Array> {
+        let name = array.name().to_owned();
+        let overlay = Overlay::new(array, self.layers.clone(), staged);
+        let reshape = move |info: &Info, len: u64| {
+            let name = &*name;
+            let address = ArrayAddress { container, name };
+            let reshaped = rewrite
+                .as_ref()
+                .and_then(|rewrite| rewrite.info(address, len).ok());
+            reshaped.unwrap_or_else(|| info.clone())
+        };
+        Arc::new(overlay.reshaped(Arc::new(reshape)))
+    }
+}

@@ -1,0 +1,75 @@
+//! The layers of a log: what was said of them, and what they come to.
+//!
+//! Used by [`super`].
+
+use std::collections::BTreeMap;
+
+use crate::stage::extents::{Extents, StagedAt};
+use crate::stage::layer::Layer;
+use crate::stage::log::LogBytes;
+
+pub(super) enum LoggedChange {
+    Put {
+        array: u32,
+        offset: u64,
+        len: u64,
+        at: u64,
+    },
+    Zeros {
+        array: u32,
+        offset: u64,
+        len: u64,
+    },
+    Length {
+        array: u32,
+        len: u64,
+    },
+}
+
+impl LoggedChange {
+    pub(super) fn array(&self) -> u32 {
+        let (LoggedChange::Put { array, .. }
+        | LoggedChange::Zeros { array, .. }
+        | LoggedChange::Length { array, .. }) = self;
+        *array
+    }
+}
+
+/// A layer's number, and for each array its changes and the length of what is below.
+pub(in crate::stage) struct FoundLayer {
+    pub(in crate::stage) number: u64,
+    pub(in crate::stage) arrays: Vec<(Extents, u64)>,
+}
+
+impl FoundLayer {
+    pub(super) fn of(
+        number: u64,
+        below: &[u64],
+        steps: BTreeMap<u64, Vec<LoggedChange>>,
+    ) -> FoundLayer {
+        let array = |&len: &u64| (Extents::new(len), len);
+        let mut arrays: Vec<(Extents, u64)> = below.iter().map(array).collect();
+        for step in steps.into_values().flatten() {
+            let Some((extents, _)) = arrays.get_mut(step.array() as usize) else {
+                continue;
+            };
+            let mut nobody = |_: StagedAt, _: u64| {};
+            match step {
+                LoggedChange::Put {
+                    offset, len, at, ..
+                } => {
+                    extents.put(offset..offset + len, StagedAt::in_log(at), &mut nobody);
+                }
+                LoggedChange::Zeros { offset, len, .. } => {
+                    extents.put(offset..offset + len, StagedAt::ZEROS, &mut nobody);
+                }
+                LoggedChange::Length { len, .. } => extents.set_len(len, &mut nobody),
+            }
+        }
+        FoundLayer { number, arrays }
+    }
+
+    pub(in crate::stage) fn open(&self, log: LogBytes) -> Layer {
+        Layer::found(self.number, self.arrays.clone(), log)
+    }
+}

@@ -9,20 +9,18 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::MmapMut;
 
 use super::budget::Hold;
-use super::large_page::{self, LARGE_PAGE, PagePart};
+use super::large_page::{self, PagePart};
 use super::no_memory;
+use super::pages::{LARGE_PAGE, mapped};
 use super::scratch::{self, Scratch};
 use super::spare::SpareMappings;
 use crate::error::Result;
 
 /// Blocks of at least this size are mapped.
 const MAPPED_FROM: u64 = 64 << 10;
-
-/// Mappings of up to this size have their pages at once.
-const POPULATED: usize = 4 << 20;
 
 /// Mapped sizes are rounded up to this, so that blocks of about the same size can take each other's
 /// place.
@@ -70,17 +68,6 @@ pub struct Workspace {
     block: Block,
     scratch: Block,
     scratch_len: u64,
-}
-
-/// With its pages: all of them are going to be written, and taking them one by one costs as much as
-/// decoding to them. Not those of something huge, which may be nothing but a claim.
-pub(super) fn mapped(size: usize) -> std::io::Result<MmapMut> {
-    let mut options = MmapOptions::new();
-    options.len(size);
-    if size <= POPULATED {
-        options.populate();
-    }
-    options.map_anon()
 }
 
 impl FreedMemory {

@@ -11,9 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use memmap2::{Advice, MmapRaw, UncheckedAdvice};
 
-/// Bytes of a large page. Where the system has other ones or none, the parts are as good as memory
-/// of their own.
-pub const LARGE_PAGE: usize = 2 << 20;
+use super::pages::{self, LARGE_PAGE};
 
 /// Sizes of parts. Of smaller ones there would be too many that nobody wants at once.
 const LEAST: usize = 512 << 10;
@@ -38,10 +36,8 @@ pub(super) fn parts(len: usize) -> Option<impl Iterator<Item = PagePart>> {
     if len < LEAST || count < 2 {
         return None;
     }
-    let page = memmap2::MmapMut::map_anon(LARGE_PAGE).ok()?;
-    // Both are wishes: small pages do as well, and come when they are touched.
-    let _ = page.advise(Advice::HugePage);
-    let _ = page.advise(Advice::PopulateWrite);
+    let page = pages::large_page().ok()?;
+    pages::populate(&page);
     let page = Arc::new(LargePage {
         mapping: MmapRaw::from(page),
         is_broken: AtomicBool::new(false),

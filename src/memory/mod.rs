@@ -11,8 +11,9 @@ pub mod budget;
 #[cfg(test)]
 pub(crate) mod counting;
 pub mod fallible;
-pub mod large_page;
+mod large_page;
 pub mod limit;
+pub mod pages;
 #[cfg(test)]
 pub(crate) mod refusing;
 pub mod reply;

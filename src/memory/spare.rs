@@ -12,7 +12,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use memmap2::MmapMut;
 
-use super::block::mapped;
+use super::pages::mapped;
 use super::{is_short, room_for_thread};
 
 /// As many of one size are made ready, if all of them together are not more than that.

@@ -3,16 +3,17 @@
 //!
 //! There are at most [`MOST`], charged to the budget but not yet to the stages' half of it, and the
 //! first to go when memory is wanted. Who fills them has time: [`super::StageMemory::prepare`] is
-//! called by a background thread. Used by [`super::slab`].
+//! called by a background thread. What readers have ready is another matter ([`pages`]). Used by
+//! [`super::slab`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use memmap2::{Advice, MmapMut};
+use memmap2::MmapMut;
 
 use crate::memory::budget::Hold;
 use crate::memory::is_short;
-use crate::memory::large_page::LARGE_PAGE;
+use crate::memory::pages::{self, LARGE_PAGE};
 
 /// Bytes of such a slab: one large page, which the system gives and clears at once.
 pub(super) const HUGE: u64 = LARGE_PAGE as u64;
@@ -45,8 +46,7 @@ impl ReadySlabs {
             let Some((hold, mapping)) = reserve().zip(map()) else {
                 return;
             };
-            // Where the system does not do it beforehand, it does it later.
-            let _ = mapping.advise(Advice::PopulateWrite);
+            pages::populate(&mapping);
             let kept = self.with(|slabs| {
                 let wanted = still();
                 if wanted {
@@ -85,10 +85,7 @@ pub(super) fn map() -> Option<MmapMut> {
     if is_short() {
         return None;
     }
-    let mapping = MmapMut::map_anon(usize::try_from(HUGE).ok()?).ok()?;
-    // Small pages do as well.
-    let _ = mapping.advise(Advice::HugePage);
-    Some(mapping)
+    pages::large_page().ok()
 }
 
 #[cfg(test)]

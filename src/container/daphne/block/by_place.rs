@@ -1,8 +1,8 @@
 //! Entries of a large block by their places, where looking through all of them for a few would be
 //! repeated for every tile: COO entries in any order, and rows as wide as many tiles.
 //!
-//! One pass counts the entries of 4096 bands of places. Bands are joined to slabs of bounded size;
-//! a slab is gathered in one more pass, sorted, and remembered for the tiles that follow while
+//! One pass counts the entries of 4096 bands of places ([`super::bands`]), which are joined to slabs
+//! of bounded size; a slab is gathered in one more pass, sorted, and remembered for the tiles that follow while
 //! there is memory for it. Where a band alone is too large, there is no memory, or the block is
 //! damaged, nothing is gained: the block is looked through as it lies. Used by [`super::scan`].
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::super::value::ValueType;
 use super::BlockFile;
+use super::bands::{self, Bands};
 use super::index_cache::{ChargedList, Subject};
 use super::scan::{EntryBatch, VisitBatch, load};
 use super::table::CellBlock;
@@ -39,10 +40,11 @@ type Slab = ChargedList<PlacedEntry>;
 
 /// How many entries of a block lie where, and how that is cut into slabs.
 struct PlaceCounts {
-    /// Places of a band.
+    /// Places of the block, and of a band.
+    area: u64,
     step: u64,
-    /// Entries before each band; the last is their number.
-    before: ChargedList<u64>,
+    /// Entries up to the end of each band.
+    ends: ChargedList<u64>,
     /// Entries of a slab.
     most: u64,
 }
@@ -51,10 +53,11 @@ impl PlaceCounts {
     /// Counts the entries in one pass.
     fn count(file: &BlockFile, block: &CellBlock, scratch: Scratch<'_>) -> Result<PlaceCounts> {
         let index_cache = &*file.index_cache;
-        let step = block.area().div_ceil(BANDS).max(1);
-        let mut before: ChargedList<u64> = index_cache.list(BANDS + 1)?;
-        before.list.resize(BANDS as usize + 1, 0);
-        let counts = &mut before.list[1..];
+        let area = block.area();
+        let step = bands::step(&(0..area), BANDS);
+        let mut ends: ChargedList<u64> = index_cache.list(BANDS)?;
+        ends.list.resize(BANDS as usize, 0);
+        let counts = &mut ends.list[..];
         let (rows, cols) = all(block);
         file.look_through(block, &rows, &cols, scratch, &mut |batch| {
             for place in places(block, batch) {
@@ -62,42 +65,42 @@ impl PlaceCounts {
             }
             Ok(())
         })?;
-        let mut sum = 0;
-        for count in counts {
-            sum += *count;
-            *count = sum;
-        }
+        bands::sum_up(counts);
         let size = size_of::<PlacedEntry>() as u64;
         let most = (block.entries() / 8).clamp(LEAST, MOST);
         let most = most.min(index_cache.most() / SLABS / size);
-        Ok(PlaceCounts { step, before, most })
+        Ok(PlaceCounts {
+            area,
+            step,
+            ends,
+            most,
+        })
     }
 
     fn bytes(&self) -> u64 {
-        self.before.bytes()
+        self.ends.bytes()
+    }
+
+    fn bands(&self) -> Bands<'_> {
+        Bands::new(0..self.area, self.step, &self.ends.list)
     }
 
     /// At least the entries at these places.
     fn entries(&self, places: &Range<u64>) -> u64 {
-        let end = places.end.div_ceil(self.step) as usize;
-        self.before.list[end] - self.before.list[(places.start / self.step) as usize]
+        let bands = places.start / self.step..places.end.div_ceil(self.step);
+        self.bands()
+            .entries(&(bands.start as usize..bands.end as usize))
     }
 
     /// The slab that a band lies in: its first band, and the one behind it. The bands are joined
     /// from the first on.
     fn slab(&self, band: usize) -> Range<usize> {
-        let before = &self.before.list;
-        let mut start = 0;
-        loop {
-            let most = before[start] + self.most;
-            // A band that is too large is a slab by itself.
-            let fit = before[start + 1..].partition_point(|&n| n <= most).max(1);
-            let end = start + fit;
-            if band < end {
-                return start..end;
-            }
-            start = end;
+        let bands = self.bands();
+        let mut slab = bands.joined(0, self.most);
+        while slab.end <= band {
+            slab = bands.joined(slab.end, self.most);
         }
+        slab
     }
 
     /// The slabs that hold these places, which are not empty.
@@ -110,7 +113,7 @@ impl PlaceCounts {
 
     /// Entries of a slab.
     fn len(&self, slab: &Range<usize>) -> u64 {
-        self.before.list[slab.end] - self.before.list[slab.start]
+        self.bands().entries(slab)
     }
 }
 
@@ -194,8 +197,7 @@ impl BlockFile {
         let Some(mut entries) = self.index_cache.list_if_free::<PlacedEntry>(len) else {
             return Ok(None);
         };
-        let (first, end) = (slab.start as u64, slab.end as u64);
-        let inside = first * counts.step..end.saturating_mul(counts.step);
+        let inside = counts.bands().places(slab);
         let size = block.value().map_or(1, ValueType::size);
         let rows = inside.start / u64::from(block.width)..inside.end.div_ceil(block.width.into());
         let rows = rows.start as u32..rows.end.min(block.height.into()) as u32;

@@ -2,13 +2,14 @@
 //!
 //! Blocks may hold their entries in any order and lie side by side, so a part of them is gathered
 //! and sorted. What is too much for memory is first counted along the rows, then along the columns,
-//! and taken part by part; each level narrows a part 4096 times. Used by the arrays of a CSRMatrix
+//! and taken part by part ([`super::bands`]); each level narrows a part 4096 times. Used by the arrays of a CSRMatrix
 //! and by full checks.
 
 use std::ops::Range;
 
 use super::super::convert::convert;
 use super::super::value::ValueType;
+use super::bands::{self, Bands};
 use super::scan::{BATCH_VALUES, EntryBatch, SCAN_MEMORY, load};
 use super::table::CellBlock;
 use super::{BlockFile, inexact, twice};
@@ -129,34 +130,29 @@ impl SortedEntries<'_> {
         if len(side) <= 1 {
             return Err(twice(part.rows.start, part.cols.start).into());
         }
-        let step = len(side).div_ceil(PARTS);
+        let step = bands::step(side, PARTS);
         let counts = scratch.take_u64s(len(side).div_ceil(step))?;
         let along = (step, along_rows);
         self.count(&part.rows, &part.cols, along, counts, scratch.lend())?;
-        check_number(part.entries, counts.iter().sum())?;
-        let (mut at, mut first) = (0, part.first);
-        while at < counts.len() {
-            let (next, entries) = joined(counts, at, self.most);
-            let start = at as u64 * step + side.start;
-            let range = start
-                ..side.end.min(
-                    (next as u64)
-                        .saturating_mul(step)
-                        .saturating_add(side.start),
-                );
+        bands::sum_up(counts);
+        let bands = Bands::new(side.clone(), step, counts);
+        check_number(part.entries, bands.before(bands.len()))?;
+        let mut at = 0;
+        while at < bands.len() {
+            let joined = bands.joined(at, self.most);
             let mut inner = EntryRect {
-                first,
-                entries,
+                first: part.first + bands.before(at),
+                entries: bands.entries(&joined),
                 ..part.clone()
             };
             match along_rows {
-                true => inner.rows = range,
-                false => inner.cols = range,
+                true => inner.rows = bands.places(&joined),
+                false => inner.cols = bands.places(&joined),
             }
-            if entries > 0 {
+            if inner.entries > 0 {
                 self.visit(inner, want, scratch.lend(), visit)?;
             }
-            (at, first) = (next, first + entries);
+            at = joined.end;
         }
         Ok(())
     }
@@ -215,20 +211,6 @@ pub(in super::super) fn convert_batch(
         let place = (batch.rows()[at].into(), batch.cols()[at].into());
         inexact(block, place, to).into()
     })
-}
-
-/// The end of the counts from `at` on that make up at most `most` together, or of one alone, and
-/// their sum.
-fn joined(counts: &[u64], at: usize, most: u64) -> (usize, u64) {
-    let mut sum = counts[at];
-    let mut end = at + 1;
-    while let Some(&count) = counts.get(end)
-        && sum + count <= most
-    {
-        sum += count;
-        end += 1;
-    }
-    (end, sum)
 }
 
 fn within(range: &Range<u64>, block: Range<u64>) -> Range<u64> {

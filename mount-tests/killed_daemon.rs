@@ -20,6 +20,9 @@ use crate::harness::{scratch_directory, wait_until};
 /// How many daemons are killed in a sample, and in the whole.
 const KILLS: (u64, u64) = (20, 500);
 
+/// Together with their guardians: who unmounts waits for a second each time.
+const KILLS_UNGUARDED: (u64, u64) = (5, 500);
+
 const CONTAINERS: usize = 3;
 
 fn container(number: usize) -> String {
@@ -163,7 +166,7 @@ fn nobody_waits_for_a_daemon_that_was_killed() {
 #[test]
 fn unmounting_ends_the_waiting_for_a_daemon_that_was_killed_with_its_guardian() {
     let (source, random) = (source(), &mut Seeded::new(run_seed()));
-    for _ in 0..rounds(KILLS) {
+    for _ in 0..rounds(KILLS_UNGUARDED) {
         kill_under_load(source.path(), random, false);
     }
 }

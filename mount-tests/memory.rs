@@ -7,6 +7,7 @@ mod writing;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use crate::harness::depth::rounds;
 use crate::harness::mounted::Mounted;
 use crate::harness::process::memory_figure;
 use crate::harness::python::Written;
@@ -212,7 +213,8 @@ fn all_formats_are_read_where_memory_is_refused() {
     let source = scratch_directory();
     let (mounted, files, known) = mounted_corpora(source.path());
     let at_rest = memory_figure(mounted.daemon(), "VmSize");
-    for room in [80, 64, 32, 8, 0] {
+    let every = rounds((2, 1)) as usize;
+    for room in [80, 64, 32, 8, 0].into_iter().step_by(every) {
         limit_address_space(mounted.daemon(), Some(at_rest + (room << 20)));
         read_by_four(&files);
         mounted.assert_alive();

@@ -5,8 +5,8 @@
     oracle_bloscpack.py append PATH MORE                as `blpk append`
     oracle_bloscpack.py memmap MODE PATH FIRST COUNT    rising int64 numbers, written through a mapping
     oracle_bloscpack.py shape PATH                      the shape that NumPy gets, and the sum of all elements
-    oracle_bloscpack.py array PATH RAW                  dtype, shape and order that NumPy gets; its elements are these bytes
-    oracle_bloscpack.py plain PATH RAW                  as `blpk d`: what comes out are these bytes
+    oracle_bloscpack.py array PATH RAW ...              dtype, shape and order that NumPy gets; its elements are these bytes
+    oracle_bloscpack.py plain PATH RAW ...              as `blpk d`: what comes out are these bytes
 """
 import collections
 import collections.abc
@@ -219,12 +219,12 @@ def shape(path):
 def array(path, raw):
     values = bloscpack.unpack_ndarray_from_file(path)
     order = "F" if values.flags.f_contiguous and not values.flags.c_contiguous else "C"
-    assert values.tobytes(order) == pathlib.Path(raw).read_bytes()
+    assert values.tobytes(order) == pathlib.Path(raw).read_bytes(), path
     print(json.dumps([str(values.dtype), values.shape, order]))
 
 
 def plain(path, raw):
-    assert bloscpack.unpack_bytes_from_file(path)[0] == pathlib.Path(raw).read_bytes()
+    assert bloscpack.unpack_bytes_from_file(path)[0] == pathlib.Path(raw).read_bytes(), path
 
 
 def main():
@@ -238,9 +238,11 @@ def main():
     elif command == "memmap":
         memmap(*arguments)
     elif command == "array":
-        array(*arguments)
+        for path, raw in zip(arguments[::2], arguments[1::2]):
+            array(path, raw)
     elif command == "plain":
-        plain(*arguments)
+        for path, raw in zip(arguments[::2], arguments[1::2]):
+            plain(path, raw)
     else:
         shape(*arguments)
 

@@ -34,7 +34,8 @@ use crate::harness::writers::{Bloscpack, Packing};
 use crate::harness::{scratch_directory, wait_until};
 
 /// Makes two tests of each scenario, one for each way of committing: `replaced::NAME` and
-/// `in_place::NAME`.
+/// `in_place::NAME`. For what goes on across a commit, what a commit keeps, and how it stores: there
+/// the way can matter.
 macro_rules! both_ways {
     ($($name:ident),+ $(,)?) => {
         mod replaced {
@@ -53,6 +54,20 @@ macro_rules! both_ways {
     };
 }
 use both_ways;
+
+/// Makes one test of each scenario, `either_way::NAME`: of what is staged, of what is refused before
+/// anything is committed, and of what programs do that know nothing of commits.
+macro_rules! either_way {
+    ($($name:ident),+ $(,)?) => {
+        mod either_way {
+            $(#[test]
+            fn $name() {
+                super::$name(&crate::harness::place::Place::mounted(&[]));
+            })+
+        }
+    };
+}
+use either_way;
 
 /// A container of some chunks, beside others in the source.
 fn container(place: &Place, name: &str, plain: &[u8]) {

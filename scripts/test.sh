@@ -152,8 +152,11 @@ dependencies() {
 # Whatever takes minutes, or mounts nothing.
 slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fsx round_trip orders:: little_memory)
 
-# Writes always, or never mounts: whether a run mounts read-only cannot matter to these.
+# Writes always, never mounts, or looks at processes and at what is not written: whether a run mounts read-only
+# cannot matter to these.
 writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: write_bloscpack:: write_bpcells::)
+any_mode=(blosc_chunks:: killed_daemon:: worker:: many:: umount_says_that umount_tells_of where_memory_is_refused
+    metadata_that_inflate)
 
 [ "$quick" ] || dependencies
 build --bins
@@ -162,7 +165,8 @@ if [ "$quick" ]; then
     run_tests "mounted tests that take seconds" --test mount-tests -- "${slow[@]/#/--skip=}"
 else
     run_tests "mounted tests" --test mount-tests --
-    ARRAYFS_TEST_MODE=ro run_tests "mounted tests, read-only" --test mount-tests -- "${writes[@]/#/--skip=}"
+    ARRAYFS_TEST_MODE=ro run_tests "mounted tests, read-only" --test mount-tests -- \
+        "${writes[@]/#/--skip=}" "${any_mode[@]/#/--skip=}"
     check "README session" "$ARRAYFS_PYTHON" scripts/readme_session.py
     if [ -f ../shared/tools/check_golden.py ] && [ -d ../shared/golden ]; then
         say "golden corpus beside the checkout"

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::XattrFlags;
 
-use super::{assert_stored, both_ways, container};
+use super::{assert_stored, both_ways, container, either_way};
 use crate::harness::is_root;
 use crate::harness::place::Place;
 use crate::harness::reads::assert_content;
@@ -19,6 +19,8 @@ both_ways![
     rights_of_others_are_kept,
     a_directory_grants_no_rights_that_the_file_did_not,
     a_file_that_may_not_be_written_is_not,
+];
+either_way![
     a_container_behind_a_symbolic_link_is_written,
     what_is_opened_for_writing_recommends_large_writes,
 ];

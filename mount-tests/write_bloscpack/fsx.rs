@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{assert_stored, both_ways};
+use crate::harness::depth::rounds;
 use crate::harness::golden;
 use crate::harness::place::Place;
 use crate::harness::process::arrayfs;
@@ -12,7 +13,7 @@ use crate::harness::tools::tool;
 use crate::posix::fsx;
 
 const SEEDS: u64 = 3;
-const OPERATIONS: u64 = 400;
+const OPERATIONS: (u64, u64) = (150, 400);
 
 both_ways![fsx_passes_on_arrays];
 
@@ -26,7 +27,7 @@ fn fsx_passes_on_arrays(place: &Place) {
         let from = golden("bloscpack/sources").join(format!("{kind}.blp"));
         std::fs::copy(from, place.stored(name(seed))).unwrap();
     }
-    let failed = fsx(&program, SEEDS, OPERATIONS, |seed| {
+    let failed = fsx(&program, SEEDS, rounds(OPERATIONS), |seed| {
         place.join(name(seed)).join("data")
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));

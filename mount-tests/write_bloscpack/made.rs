@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{assert_stored, container, hidden, written_by_dd};
 use crate::harness::mounted::Mounted;
@@ -29,21 +29,29 @@ fn errno<T>(done: io::Result<T>) -> Option<i32> {
     done.err().and_then(|e| e.raw_os_error())
 }
 
+/// A container, and the bytes that it must hold.
+type Expected = (PathBuf, Vec<u8>);
+
+/// What the real library tells of containers that hold these bytes.
+fn told(command: &str, expected: &[Expected]) -> String {
+    let directory = scratch_directory();
+    let mut arguments = vec![PathBuf::from(command)];
+    for (number, (container, bytes)) in expected.iter().enumerate() {
+        let raw = directory.path().join(number.to_string());
+        std::fs::write(&raw, bytes).unwrap();
+        arguments.extend([container.clone(), raw]);
+    }
+    script("oracle_bloscpack.py", arguments).success().text()
+}
+
 /// The real library reads these bytes out of the container.
 fn assert_unpacks(container: &Path, expected: &[u8]) {
-    let directory = scratch_directory();
-    let raw = directory.path().join("raw");
-    std::fs::write(&raw, expected).unwrap();
-    script("oracle_bloscpack.py", [Path::new("plain"), container, &raw]).success();
+    told("plain", &[(container.to_owned(), expected.to_vec())]);
 }
 
 /// dtype, shape and order, as the real library reads them; the elements are these bytes.
 pub(super) fn numpy(container: &Path, expected: &[u8]) -> String {
-    let directory = scratch_directory();
-    let raw = directory.path().join("raw");
-    std::fs::write(&raw, expected).unwrap();
-    let told = script("oracle_bloscpack.py", [Path::new("array"), container, &raw]);
-    told.success().text()
+    told("array", &[(container.to_owned(), expected.to_vec())])
 }
 
 fn sync(directory: &Path) {
@@ -171,20 +179,20 @@ fn copy_with(command: &str) {
         std::fs::copy(from, place.stored("from").join(name)).unwrap();
     }
     shell(place.path(), command, &[]);
+    let (mut arrays, mut others) = ([Vec::new(), Vec::new()], Vec::new());
     for name in &names {
         wait_packed(&place, &format!("to/{name}"));
         let (from, to) = (place.join("from").join(name), place.join("to").join(name));
         let plain = std::fs::read(from.join("data")).unwrap();
         assert_content(&to.join("data"), &plain);
         assert_eq!(described(&to), described(&from), "{name}");
-        let stored = place.stored("to").join(name);
-        arrayfs(["verify".as_ref(), stored.as_os_str()]).success();
+        let stored = ["from", "to"].map(|below| place.stored(below).join(name));
         match name.starts_with("np") {
             true => {
-                let expected = numpy(&place.stored("from").join(name), &plain);
-                assert_eq!(numpy(&stored, &plain), expected);
+                let pairs = arrays.iter_mut().zip(stored);
+                pairs.for_each(|(of, stored)| of.push((stored, plain.clone())));
             }
-            false => assert_unpacks(&stored, &plain),
+            false => others.push((place.stored("to").join(name), plain)),
         }
         if command.contains("-a") {
             let (from, to) = (from.metadata().unwrap(), to.metadata().unwrap());
@@ -194,6 +202,10 @@ fn copy_with(command: &str) {
             );
         }
     }
+    arrayfs([Path::new("verify"), &place.stored("to")]).success();
+    let [from, to] = arrays.map(|of| told("array", &of));
+    assert_eq!(to, from);
+    told("plain", &others);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memmap2::MmapMut;
 
-use super::{assert_stored, both_ways, container};
+use super::{assert_stored, both_ways, container, either_way};
 use crate::harness::place::Place;
 use crate::harness::python::script;
 use crate::harness::reads::{assert_content, assert_same};
@@ -16,6 +16,8 @@ use crate::harness::seeded::Seeded;
 both_ways![
     what_is_written_to_a_mapping_is_committed_when_it_ends,
     a_mapping_goes_on_while_others_commit,
+];
+either_way![
     a_synced_mapping_is_shown_past_the_page_cache,
     who_only_writes_and_who_maps_see_each_other,
     numpy_writes_through_mappings,

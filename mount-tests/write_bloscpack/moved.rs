@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use super::{assert_stored, both_ways, container, hidden};
+use super::{assert_stored, container, either_way, hidden};
 use crate::harness::mounted::Mounted;
 use crate::harness::place::Place;
 use crate::harness::process::{arrayfs, nobody_starts, send};
@@ -15,7 +15,7 @@ use crate::harness::reads::assert_content;
 use crate::harness::writers::Bloscpack;
 use crate::harness::{scratch_directory, wait_until};
 
-both_ways![
+either_way![
     what_was_taken_back_does_not_return_with_the_old_name,
     another_container_under_the_old_name_is_written,
 ];

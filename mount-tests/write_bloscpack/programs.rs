@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{assert_stored, both_ways, container};
+use super::{assert_stored, both_ways, container, either_way};
 use crate::harness::place::Place;
 use crate::harness::reads::assert_content;
 use crate::harness::seeded::Seeded;
@@ -10,9 +10,11 @@ use crate::harness::tools::shell;
 
 both_ways![
     processes_append_without_losing_a_line,
+    tools_make_an_array_longer_and_shorter,
+];
+either_way![
     redirections_write_what_all_commands_say,
     cp_and_dd_write_over_an_array,
-    tools_make_an_array_longer_and_shorter,
     an_array_is_copied_to_an_array,
 ];
 

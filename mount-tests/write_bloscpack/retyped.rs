@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::XattrFlags;
 
 use super::made::numpy;
-use super::{assert_stored, both_ways, container};
+use super::{assert_stored, both_ways, container, either_way};
 use crate::harness::place::Place;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::seeded::Seeded;
@@ -17,9 +17,9 @@ use crate::harness::{golden, wait_until};
 
 both_ways![
     bytes_become_numbers_and_other_numbers,
-    what_does_not_fit_is_refused_and_changes_nothing,
     what_has_been_written_is_committed_before,
 ];
+either_way![what_does_not_fit_is_refused_and_changes_nothing];
 
 fn set(path: &Path, name: &str, value: &str) -> io::Result<()> {
     let name = format!("user.arrayfs.{name}");

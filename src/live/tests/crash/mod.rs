@@ -23,8 +23,8 @@ mod torn;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use examine::{Recovered, examine};
 use image::Image;
@@ -44,12 +44,33 @@ const RECOVERIES_OF_SEVERAL: usize = 15;
 /// Set to anything but nothing, every state is tried; a sample else.
 const WHOLE: &str = "ARRAYFS_TEST_WHOLE";
 
-/// Of states, and of calls that fail, one in so many is tried.
+/// Which sample it is: another one in each run, unless this is set.
+const SEED: &str = "ARRAYFS_TEST_SEED";
+
+/// Of states, one in so many is tried.
 fn one_in() -> usize {
+    if_sampled(15)
+}
+
+/// `sample`, unless all is tried.
+fn if_sampled(sample: usize) -> usize {
     match std::env::var_os(WHOLE) {
         Some(set) if !set.is_empty() => 1,
-        _ => 6,
+        _ => sample,
     }
+}
+
+fn run_seed() -> usize {
+    static RUN: LazyLock<usize> = LazyLock::new(|| match std::env::var(SEED) {
+        Ok(seed) => seed.parse().expect("a number"),
+        Err(_) => now_in_nanoseconds(),
+    });
+    *RUN
+}
+
+fn now_in_nanoseconds() -> usize {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.subsec_nanos() as usize)
 }
 
 /// A state that crashes leave, and what its array may hold: from so many edits to so many.
@@ -280,17 +301,14 @@ impl Run {
         tally
     }
 
-    /// Others for each run, and the same whenever it is run.
+    /// Others of each scenario.
     fn sample<T>(&self, of: &mut Vec<T>) {
-        let mut number = self.first_tried();
+        let hash = crc32fast::hash(self.name().as_bytes()) as usize;
+        let mut number = hash.wrapping_add(run_seed()) % one_in();
         of.retain(|_| {
             number += 1;
             number.is_multiple_of(one_in())
         });
-    }
-
-    fn first_tried(&self) -> usize {
-        crc32fast::hash(self.name().as_bytes()) as usize % one_in()
     }
 
     /// Whatever is shown after a recovery that was cut short is what was shown before.
@@ -381,6 +399,7 @@ fn whatever_a_crash_leaves_of_several_files_changed_in_place_becomes_a_whole_con
 /// Says how many states there were, all of which recovery copes with.
 fn crash_all(runs: impl Iterator<Item = Run>) -> usize {
     let (mut total, mut failed, began) = (0, 0, Instant::now());
+    println!("the sample of {SEED}={}", run_seed());
     for run in runs {
         let tally = run.crash();
         println!(

@@ -8,12 +8,12 @@ use super::beside_old::{remove_rights, set_mode};
 use super::new_files::create_hidden;
 use super::redo::put_patches;
 use super::sealed::{Sealing, seal};
-use super::{Commit, SeenFile, beside};
+use super::{Commit, FutureFile, SeenFile, beside};
 use crate::container::rewrite::MemberNumber;
 use crate::disk::{Allocation, Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::{Source, Stat, Timestamp};
-use crate::stage::log::{CommitRecord, Patch, SealedFile};
+use crate::stage::log::{CommitRecord, LogBytes, Patch, SealedFile};
 use crate::stage::new_name;
 
 pub(super) struct ChangedFile {
@@ -22,7 +22,7 @@ pub(super) struct ChangedFile {
     /// As it is before; without bytes if it is not there.
     old: Arc<dyn Source>,
     /// In order, none of which overlap.
-    patches: Vec<Patch>,
+    patches: Arc<[Patch]>,
     len: u64,
     /// None: it is still to be made.
     file: Option<Arc<dyn DiskFile>>,
@@ -52,7 +52,7 @@ impl ChangedFile {
             number,
             seen,
             old,
-            patches,
+            patches: patches.into(),
             len,
             file: Some(file),
             owner: commit.owner(&stat),
@@ -73,7 +73,7 @@ impl ChangedFile {
             number,
             seen,
             old,
-            patches,
+            patches: patches.into(),
             len,
             file: None,
             owner: commit.owner(&first),
@@ -101,6 +101,17 @@ impl ChangedFile {
             mtime: self.mtime,
         };
         seal(&sealing, &|at, out| commit.stage.read_logged(at, out))
+    }
+
+    /// As it is going to be.
+    pub(super) fn future(&self, log: LogBytes) -> FutureFile {
+        FutureFile {
+            name: self.seen.name.clone(),
+            is_made: self.is_made(),
+            patches: Arc::clone(&self.patches),
+            len: self.len,
+            log,
+        }
     }
 
     fn is_made(&self) -> bool {

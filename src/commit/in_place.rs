@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Commit;
+use super::FutureFile;
 use super::changed_file::ChangedFile;
 use super::redo::STEP;
 use super::target::CommitTarget;
@@ -138,6 +139,12 @@ impl CommitTarget for RedoLog<'_> {
             files: sealed.collect::<Result<_>>()?,
         })?;
         self.commit.stage.sync_log()
+    }
+
+    fn ahead(&self) -> Result<Vec<FutureFile>> {
+        let log = self.commit.stage.log_bytes()?;
+        let files = self.files.iter().map(|file| file.future(log.clone()));
+        Ok(files.collect())
     }
 
     fn publish(&mut self) -> Result<()> {

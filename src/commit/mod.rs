@@ -14,7 +14,8 @@
 //!   of others. [`tidy`]: removing what was hidden.
 //! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to
 //!   its end, which [`recovery_state`] finds out, with [`fingerprint`]s; [`found_logs`]: which logs
-//!   there are; [`through_log`] and [`redo_overlay`] are for who only reads.
+//!   there are; [`through_log`] is for who only reads. [`future_file`]: a file as a commit in place
+//!   is about to make it.
 //!
 //! The stage's frozen layer is what is committed; writing goes on above it meanwhile. Whoever asks
 //! for a commit has it publish the result at a moment of his own choosing ([`Publish`]): when
@@ -28,6 +29,7 @@ pub mod drafts;
 mod exchange;
 mod fingerprint;
 pub mod found_logs;
+mod future_file;
 mod in_place;
 mod metered;
 pub mod new_container;
@@ -35,7 +37,6 @@ mod new_files;
 pub mod recovery;
 mod recovery_state;
 mod redo;
-mod redo_overlay;
 mod replaced;
 mod rollback;
 mod sampled;
@@ -60,6 +61,7 @@ use crate::source::{
 };
 use crate::stage::{Base, BaseFile, Stage};
 use beside_old::Sharing;
+pub use future_file::FutureFile;
 use in_place::RedoLog;
 use metered::Metered;
 
@@ -167,8 +169,18 @@ pub struct Commit<'a> {
 /// because something is moved meanwhile.
 pub type AtSpot<'a> = &'a dyn Fn(&mut dyn FnMut(&Spot) -> Result<()>) -> Result<()>;
 
-/// The step that makes a commit visible, and how.
-pub type Publish<'a> = &'a mut dyn FnMut(CommitWay, &mut dyn FnMut() -> Result<()>) -> Result<()>;
+/// Makes a commit visible.
+pub type Publish<'a> = &'a mut dyn FnMut(Publishing<'_>) -> Result<()>;
+
+/// How a commit becomes visible.
+pub struct Publishing<'a> {
+    pub way: CommitWay,
+    /// The files that are about to be changed in place, if what they are going to be is known: the
+    /// container can be opened before.
+    pub ahead: &'a [FutureFile],
+    /// Changes the files.
+    pub step: &'a mut dyn FnMut() -> Result<()>,
+}
 
 /// How a commit went that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]

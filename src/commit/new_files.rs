@@ -253,11 +253,11 @@ mod tests {
 
     #[test]
     fn of_a_file_that_is_patched_the_rest_stays() {
-        let redo_overlay = told(|write| {
+        let patched = told(|write| {
             write.keep_rest(FILE)?;
             write.put(FILE, 5, b"IS_")
         });
-        assert_eq!(redo_overlay.unwrap(), b"what IS_ there before");
+        assert_eq!(patched.unwrap(), b"what IS_ there before");
         let longer = told(|write| {
             write.keep_rest(FILE)?;
             write.put(FILE, OLD.len() as u64, b", and more")?;

@@ -13,16 +13,16 @@ use std::sync::Arc;
 use super::Spot;
 use super::exchange::{Exchange, Swap};
 use super::found_logs::LogBeside;
+use super::future_file::FutureFile;
 pub use super::recovery_state::RecoveryState;
 use super::recovery_state::{NameHolder, hidden_path_of, holder, name_of, path_of, recovery_state};
 use super::redo::{redo, sync_done};
-use super::redo_overlay::Patched;
 use super::rollback::undo;
 use crate::container::Recognised;
 use crate::disk::{Caller, Disk, Place, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::source::{BytesSource, Source, Store};
+use crate::source::{Source, Store};
 use crate::stage::log::NewFileRecord;
 use crate::stage::{
     Base, BaseFile, FoundLog, Layer, LogOf, LogPlace, LogSpot, LogState, PendingCommit, Stage,
@@ -148,7 +148,7 @@ impl Leftover {
     /// A file of the container as it will be when the commit has been done again. `name`: as in
     /// [`Base::files`]; `stored`: what has come of opening it, which may not be there yet.
     pub(super) fn source(
-        self: &Arc<Self>,
+        &self,
         store: &dyn Store,
         (path, name): (&Path, &str),
         stored: Result<Arc<dyn Source>>,
@@ -158,12 +158,14 @@ impl Leftover {
         let sealed = sealed.find(|file| file.name == name);
         match (self.recovery_state, sealed, new) {
             (RecoveryState::Sealed, Some(of), _) => {
-                let is_new = self.state.base().file(name).is_none();
-                let stored = match stored {
-                    Err(e) if is_new && e.is_not_found() => Arc::new(BytesSource::new(Vec::new())),
-                    stored => stored?,
+                let future = FutureFile {
+                    name: name.into(),
+                    is_made: self.state.base().file(name).is_none(),
+                    patches: self.state.patches_of(of).into(),
+                    len: self.state.file_length(of),
+                    log: self.state.bytes(),
                 };
-                Ok(Arc::new(Patched::new(stored, Arc::clone(self), of)))
+                future.over(stored)
             }
             (RecoveryState::PartlyPublished, _, Some((_, new))) => store.open(new),
             _ => stored,

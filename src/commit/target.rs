@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-use super::{Commit, Publish};
+use super::{Commit, FutureFile, Publish, Publishing};
 use crate::container::rewrite::{CommitWay, Recipe};
 use crate::error::{Error, Result};
 
@@ -19,6 +19,11 @@ pub(super) trait CommitTarget: Recipe {
     /// All is told. When this returns it is on the disk, and the log says for good what is about to
     /// happen.
     fn seal(&mut self) -> Result<()>;
+
+    /// The files that are going to be changed in place, as they will be.
+    fn ahead(&self) -> Result<Vec<FutureFile>> {
+        Ok(Vec::new())
+    }
 
     /// The container becomes what was told. Its files have just been what was opened. After an
     /// error they are that again, or the log tells who recovers how to go on.
@@ -59,19 +64,9 @@ impl Commit<'_> {
                 Ok(false)
             }
             Err(e) => Err(e),
-            Ok(()) => publish(target.published_as(), &mut || {
-                // Nobody is kept from changing them at the very same time; whoever did it before is
-                // not overwritten.
-                self.unchanged()?;
-                target.publish().inspect(|()| is_carried_out.set(true))
-            })
-            .and_then(|()| {
-                target.sync().or_else(|e| {
-                    log::warn!("{e}; trying again");
-                    publish(target.published_as(), &mut || target.redo())
-                })
-            })
-            .map(|()| true),
+            Ok(()) => self
+                .publish_by(target, publish, &is_carried_out)
+                .map(|()| true),
         };
         if made.is_err() && is_carried_out.get() {
             // It is there, and could not be shown: the log goes on saying how it came about.
@@ -79,5 +74,33 @@ impl Commit<'_> {
         }
         target.end(matches!(made, Ok(true)));
         made
+    }
+
+    fn publish_by(
+        &self,
+        target: &mut impl CommitTarget,
+        publish: Publish<'_>,
+        is_carried_out: &Cell<bool>,
+    ) -> Result<()> {
+        let (way, ahead) = (target.published_as(), target.ahead()?);
+        let mut step = || {
+            // Nobody is kept from changing them at the very same time; whoever did it before is not
+            // overwritten.
+            self.unchanged()?;
+            target.publish().inspect(|()| is_carried_out.set(true))
+        };
+        publish(Publishing {
+            way,
+            ahead: &ahead,
+            step: &mut step,
+        })?;
+        target.sync().or_else(|e| {
+            log::warn!("{e}; trying again");
+            publish(Publishing {
+                way,
+                ahead: &[],
+                step: &mut || target.redo(),
+            })
+        })
     }
 }

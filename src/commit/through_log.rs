@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use super::found_logs::{LogBeside, logs_at};
 use super::recovery::Leftover;
-use super::redo_overlay::through_log;
 use crate::array::{Array, Info};
 use crate::container::inside::{ArrayAddress, ContainerNumber, join};
 use crate::container::restated::restate;
@@ -19,6 +18,7 @@ use crate::container::{Container, Recognised};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::source::Store;
+use crate::source::passing::Passing;
 use crate::stage::{Layer, LogState, Overlay, StagedArray};
 
 /// Opens a container as its log shows it.
@@ -67,6 +67,22 @@ fn own_log(recognised: &Recognised, store: &Arc<dyn Store>, path: &Path) -> Opti
             None
         }
     }
+}
+
+/// A store in which the files of a container are read through its log: these, and what the log
+/// calls them.
+fn through_log(
+    store: &Arc<dyn Store>,
+    left: &Arc<Leftover>,
+    of: Vec<(PathBuf, &'static str)>,
+) -> Arc<dyn Store> {
+    let (left, below) = (Arc::clone(left), Arc::clone(store));
+    Arc::new(Passing::new(store, move |path, source| {
+        match of.iter().find(|(of, _)| of == path) {
+            Some((_, name)) => left.source(&*below, (path, name), source),
+            None => source,
+        }
+    }))
 }
 
 /// The paths of a container's files, and what logs call them.

@@ -13,6 +13,7 @@ pub mod local;
 mod memory;
 pub mod passing;
 mod reopened;
+pub mod switched;
 
 pub use forward::ForwardWindow;
 pub use identity::{FileId, FileIdentity, Identity, MountId};

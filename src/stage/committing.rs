@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use super::StagedArray;
 use super::layer::Layer;
-use super::log::{Base, CommitRecord, LogWriter, Record};
+use super::log::{Base, CommitRecord, LogBytes, LogWriter, Record};
 use super::staging::{Stage, StageLayers, StageLog, Syncing};
 use crate::error::Result;
 
@@ -235,8 +235,11 @@ impl Stage {
 
     /// Bytes of the log.
     pub fn read_logged(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        let bytes = self.lock_log().writer()?.bytes();
-        bytes.read(at, out)
+        self.log_bytes()?.read(at, out)
+    }
+
+    pub fn log_bytes(&self) -> Result<LogBytes> {
+        Ok(self.lock_log().writer()?.bytes())
     }
 
     /// Returns when everything that was appended is on the disk; what is staged need not be.

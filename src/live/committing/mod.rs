@@ -207,8 +207,13 @@ impl Containers {
         };
         // What somebody else makes of them later is not what is committed.
         let mut found = None;
-        let outcome = commit.carry_out(&mut |way, step| {
-            let shown = self.publish(version, Some(container), way, step)?;
+        let outcome = commit.carry_out(&mut |publishing| {
+            let ahead = match publishing.ahead {
+                [] => None,
+                files => Some(self.open_ahead(version, files)?),
+            };
+            let (way, step) = (publishing.way, publishing.step);
+            let shown = self.publish(version, Some(container), (way, ahead), step)?;
             outdated.of.push(shown.outdated);
             found = Some(shown.found);
             Ok(())

@@ -10,6 +10,7 @@ use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
 use crate::error::Result;
 use crate::live::Containers;
+use crate::live::opening::ahead::OpenedAhead;
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
@@ -42,12 +43,12 @@ pub(crate) struct Published {
 
 impl Containers {
     /// Makes a commit visible: while nobody compares the container's identity, and in place, while
-    /// nobody reads it.
+    /// nobody reads it. `ahead`: the container as it is going to be, if it could be opened before.
     pub(crate) fn publish(
         &self,
         version: &Arc<ContainerVersion>,
         container: Option<&StagedContainer>,
-        way: CommitWay,
+        (way, ahead): (CommitWay, Option<OpenedAhead>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Published> {
         // Files change their names one after the other: all of them where they are. What is only written
@@ -59,13 +60,13 @@ impl Containers {
         match way {
             CommitWay::InPlace => stored.while_nobody_reads(|| {
                 step()?;
-                self.adopt(version, |opened| {
+                self.adopt(version, ahead.as_ref(), |opened| {
                     self.show_committed(version, container, opened)
                 })
             }),
             CommitWay::Replaced => stored.while_publishing(|| {
                 step()?;
-                self.adopt(version, |opened| {
+                self.adopt(version, None, |opened| {
                     let show = || self.show_committed(version, container, opened);
                     match container.and_then(StagedContainer::replacing) {
                         // Its handles show the old file, and then all at once the new one.
@@ -77,26 +78,36 @@ impl Containers {
         }
     }
 
-    /// Opens what is stored now as this version, and has it shown: wherever it lies, since a
-    /// directory above may be moved at any moment.
+    /// Has what is stored now, opened as this version, shown: wherever it lies, since a directory
+    /// above may be moved at any moment.
     fn adopt(
         &self,
         version: &Arc<ContainerVersion>,
+        ahead: Option<&OpenedAhead>,
         show: impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
-        self.retry_briefly(|| self.adopt_at(version, &show))
+        self.retry_briefly(|| self.adopt_at(version, ahead, &show))
     }
 
     fn adopt_at(
         &self,
         version: &Arc<ContainerVersion>,
+        ahead: Option<&OpenedAhead>,
         show: &impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
         let path = &*self.places.path(version.container)?;
         let found = version.recognised.stat(&*self.store, path)?;
-        let (old, blocks) = (version.blocks(), self.versions.next_id());
+        let next = || self.versions.next_id();
+        let (old, blocks) = (
+            version.blocks(),
+            ahead.map_or_else(next, OpenedAhead::blocks),
+        );
         let before = version.adopt(found.identity(), blocks);
-        let shown = self.reopen_version(version, path).and_then(show);
+        let opened = match ahead {
+            Some(ahead) => self.open_as_ahead(version, path, ahead),
+            None => self.reopen_version(version, path),
+        };
+        let shown = opened.and_then(show);
         if shown.is_err() {
             // What is planned by the old file must never be made of the new one: to us that is
             // somebody else's.

@@ -93,7 +93,8 @@ impl Containers {
             Ok(())
         };
         let shown = staged.as_deref();
-        let published = self.publish(version, shown, CommitWay::InPlace, &mut publish_set)?;
+        let published =
+            self.publish(version, shown, (CommitWay::InPlace, None), &mut publish_set)?;
         self.forget_blocks(published.outdated);
         is_set
     }

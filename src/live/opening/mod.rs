@@ -4,6 +4,7 @@
 //! opened again when they are wanted, if the source still holds them. Used by all of `live`, and by
 //! `tree`.
 
+pub mod ahead;
 pub mod open_cache;
 pub mod pinned;
 
@@ -201,6 +202,13 @@ impl Containers {
         let opened = Arc::new(open_unchanged(version, at, &self.store, budget, true)?);
         slot.opened = Arc::downgrade(&opened);
         Ok(opened)
+    }
+
+    /// The same of one that was opened before we changed what is stored.
+    fn take_for_opened(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
+        let slot = version.opening.opened.lock();
+        let mut slot = slot.unwrap_or_else(PoisonError::into_inner);
+        slot.opened = Arc::downgrade(opened);
     }
 
     /// For files of a version that are opened again later.

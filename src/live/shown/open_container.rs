@@ -76,14 +76,27 @@ impl OpenContainer {
     ) -> Result<(Self, Identity)> {
         let stats = version.recognised.stat(store, path)?;
         let stored = stats.identity().file().map(|file| file.size);
+        let at = (store.display(path), version.blocks());
+        let opened = OpenContainer::of(version, at, (container, stored), budget)?;
+        Ok((opened, stats.identity()))
+    }
+
+    /// One that is shown at a path, whose blocks are cached under this number. `stored`: the bytes
+    /// of the file that it is, if it is one.
+    pub(crate) fn of(
+        version: &ContainerVersion,
+        (path, blocks): (PathBuf, VersionId),
+        (container, stored): (Container, Option<u64>),
+        budget: &Arc<Budget>,
+    ) -> Result<Self> {
         let container = Arc::new(container);
         let weight = describe::weight(&container);
         let charge = budget.keep_built(weight as u64);
-        let opened = set_aside(4 * weight as u64, "cannot open a container", || {
+        set_aside(4 * weight as u64, "cannot open a container", || {
             let all = container.all();
             OpenContainer {
-                blocks: version.blocks(),
-                path: store.display(path),
+                blocks,
+                path,
                 members: version.recognised.format.members(),
                 tombstones: Arc::clone(&version.tombstones),
                 entries: EntryTable::new(&all, stored.is_some()),
@@ -93,8 +106,7 @@ impl OpenContainer {
                 _charge: charge,
                 parts: all.into_iter().map(OpenPart::new).collect(),
             }
-        })?;
-        Ok((opened, stats.identity()))
+        })
     }
 
     pub(crate) fn container(&self, part: ContainerNumber) -> Result<&Arc<Container>> {

@@ -414,7 +414,11 @@ impl LogState {
 
     /// Bytes of the log.
     pub fn read_logged(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        LogBytes::Found(Arc::clone(&self.source)).read(at, out)
+        self.bytes().read(at, out)
+    }
+
+    pub fn bytes(&self) -> LogBytes {
+        LogBytes::Found(Arc::clone(&self.source))
     }
 
     /// Whether nothing is staged.
@@ -426,7 +430,7 @@ impl LogState {
     /// What is staged, to be read through [`super::super::Overlay`]: the top first. Writes nothing,
     /// and locks nothing.
     pub fn layers(&self) -> Vec<Arc<Layer>> {
-        let log = LogBytes::Found(Arc::clone(&self.source));
+        let log = self.bytes();
         let layers = self.layers.iter().rev();
         layers
             .map(|layer| Arc::new(layer.open(log.clone())))

@@ -122,7 +122,7 @@ impl BaseFile {
 
 /// A log that is read from. What lies where in it never changes.
 #[derive(Clone)]
-pub(super) enum LogBytes {
+pub enum LogBytes {
     Written(Arc<ReopenedFile>),
     Found(Arc<dyn Source>),
 }
@@ -136,7 +136,7 @@ impl LogBytes {
     }
 
     /// Not `fetch`: a log that grows is still the same.
-    pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
+    pub fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < out.len() {
             let from = at.saturating_add(done as u64);

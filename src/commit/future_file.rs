@@ -1,0 +1,94 @@
+//! A file of a container as a commit in place will have made it, read through the log that tells of
+//! it.
+//!
+//! Used by [`super::recovery`] for who may not write, where the file itself may be changed in part;
+//! and by whoever publishes a commit, to open the container before its files are changed.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use crate::error::{Fault, Result};
+use crate::source::{BytesSource, Fetch, FileIdentity, Source, Stat};
+use crate::stage::log::{LogBytes, Patch};
+
+/// What a commit in place makes of one file.
+#[derive(Clone)]
+pub struct FutureFile {
+    /// Beside the container's others.
+    pub name: OsString,
+    /// There is none of this name yet.
+    pub is_made: bool,
+    /// What is put into it: in order, none of which overlap.
+    pub(super) patches: Arc<[Patch]>,
+    pub len: u64,
+    pub(super) log: LogBytes,
+}
+
+impl FutureFile {
+    /// The file as it is going to be. `stored`: what has come of opening it as it is.
+    pub fn over(&self, stored: Result<Arc<dyn Source>>) -> Result<Arc<dyn Source>> {
+        let stored = match stored {
+            Err(e) if self.is_made && e.is_not_found() => Arc::new(BytesSource::new(Vec::new())),
+            stored => stored?,
+        };
+        Ok(Arc::new(Patched {
+            stored,
+            file: self.clone(),
+        }))
+    }
+}
+
+struct Patched {
+    stored: Arc<dyn Source>,
+    file: FutureFile,
+}
+
+impl Patched {
+    fn fill(&self, at: u64, buf: &mut [u8]) -> Result<()> {
+        let end = at.saturating_add(buf.len() as u64);
+        if end > self.file.len {
+            let fault = Fault::new("a range beyond the end of the file").bytes(at..end);
+            return Err(fault.expected(self.file.len).into());
+        }
+        let there = self.stored.len().clamp(at, end) - at;
+        self.stored.fetch_one(at, &mut buf[..there as usize])?;
+        buf[there as usize..].fill(0);
+        let patches = &self.file.patches;
+        let first = patches.partition_point(|patch| patch.range().end <= at);
+        for patch in &patches[first..] {
+            let range = patch.range();
+            let (from, to) = (range.start.max(at), range.end.min(end));
+            if from >= to {
+                break;
+            }
+            let out = &mut buf[(from - at) as usize..(to - at) as usize];
+            let logged = patch.logged.start + (from - range.start);
+            self.file.log.read(logged, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Source for Patched {
+    fn len(&self) -> u64 {
+        self.file.len
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.stored.identity()
+    }
+
+    fn stat(&self) -> Result<Stat> {
+        self.stored.stat()
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        let mut ranges = ranges.iter_mut();
+        ranges.try_for_each(|fetch| self.fill(fetch.offset, fetch.buf))
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let n = self.file.len.saturating_sub(offset).min(buf.len() as u64) as usize;
+        self.fill(offset, &mut buf[..n]).map(|()| n)
+    }
+}

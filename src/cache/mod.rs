@@ -11,6 +11,7 @@ mod shard;
 pub mod stats;
 
 use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -28,18 +29,31 @@ use stats::Stats;
 pub struct VersionId(pub u64);
 
 /// Number of an array within its version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArrayIndex(pub u32);
 
 /// A block of an array, numbered by its format: what is decoded at once and cached as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u64);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Those of a version follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockKey {
     pub version: VersionId,
     pub array: ArrayIndex,
     pub block: BlockId,
+}
+
+impl BlockKey {
+    /// From the first that a version may have to the last.
+    fn all_of(version: VersionId) -> RangeInclusive<BlockKey> {
+        let key = |array, block| BlockKey {
+            version,
+            array: ArrayIndex(array),
+            block: BlockId(block),
+        };
+        key(0, 0)..=key(u32::MAX, u64::MAX)
+    }
 }
 
 const SHARDS: usize = 16;

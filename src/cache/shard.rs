@@ -2,7 +2,7 @@
 //!
 //! The lock is held for look-ups only, never while decoding or while freeing blocks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,6 +25,8 @@ pub(super) struct Shard {
 
 struct Blocks {
     blocks: LruCache<BlockKey, Arc<Block>>,
+    /// The same keys in their order: a version is forgotten without looking at those of others.
+    keys: BTreeSet<BlockKey>,
     flights: HashMap<BlockKey, Arc<Flight>>,
 }
 
@@ -32,6 +34,7 @@ impl Default for Blocks {
     fn default() -> Self {
         Blocks {
             blocks: LruCache::unbounded(),
+            keys: BTreeSet::new(),
             flights: HashMap::new(),
         }
     }
@@ -77,6 +80,7 @@ impl Shard {
         let replaced = block.and_then(|block| {
             let push = || state.blocks.push(key, Arc::clone(block));
             let replaced = set_aside(room, "cannot cache a block", push).ok()?;
+            state.keys.insert(key);
             self.charged.fetch_add(block.charge(), Ordering::Relaxed);
             replaced
         });
@@ -88,6 +92,9 @@ impl Shard {
     pub(super) fn evict_one(&self) -> bool {
         let mut state = self.lock();
         let evicted = state.blocks.pop_lru();
+        if let Some((key, _)) = &evicted {
+            state.keys.remove(key);
+        }
         self.discharge(evicted.as_ref().map(|(_, block)| block));
         drop(state);
         evicted.is_some()
@@ -96,6 +103,7 @@ impl Shard {
     pub(super) fn let_go(&self, key: BlockKey) {
         let mut state = self.lock();
         let dropped = state.blocks.pop(&key);
+        state.keys.remove(&key);
         self.discharge(&dropped);
         drop(state);
         drop(dropped);
@@ -103,16 +111,13 @@ impl Shard {
 
     pub(super) fn forget(&self, version: VersionId) {
         let mut state = self.lock();
-        let keys: Vec<BlockKey> = state
-            .blocks
-            .iter()
-            .map(|(key, _)| *key)
-            .filter(|k| k.version == version)
-            .collect();
-        let dropped: Vec<_> = keys
-            .iter()
-            .filter_map(|key| state.blocks.pop(key))
-            .collect();
+        let Blocks { blocks, keys, .. } = &mut *state;
+        let its_own: Vec<BlockKey> = keys.range(BlockKey::all_of(version)).copied().collect();
+        let drop_one = |key: &BlockKey| {
+            keys.remove(key);
+            blocks.pop(key)
+        };
+        let dropped: Vec<_> = its_own.iter().filter_map(drop_one).collect();
         self.discharge(&dropped);
         drop(state);
         drop(dropped);

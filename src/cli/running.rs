@@ -113,6 +113,14 @@ impl Running<'_> {
         for (path, why) in self.tree.containers().commit_all(in_use) {
             log::warn!("{}: stays staged: {why}", path.display());
         }
+        if self.has_ended.get() {
+            for path in self.tree.containers().keep_what_is_synced() {
+                let path = path.display();
+                log::error!(
+                    "{path}: what was written since the last fsync is lost: no space left for its log"
+                );
+            }
+        }
         for path in self.tree.half_removed() {
             log::warn!("{}: {COMES_BACK}", path.display());
         }

@@ -37,6 +37,25 @@ impl Stage {
         logged
     }
 
+    /// In the end, if the log cannot be given everything: it says what is on the disk, and no part
+    /// of what came after. Says whether there was something.
+    pub fn keep_synced(&self) -> Result<bool> {
+        let _alone = self.alone();
+        let mut log = self.lock_log();
+        if self.layers().iter().all(|layer| layer.is_logged()) {
+            return Ok(false);
+        }
+        let spot = log.place.spot()?;
+        let cut = match &log.writer {
+            Some(writer) => writer.cut_back(&spot)?,
+            None => true,
+        };
+        if !cut {
+            log.set_writer(None);
+        }
+        Ok(true)
+    }
+
     /// The log, made if there is none: whoever moves the container waits until it is there.
     pub(super) fn open_log(&self) -> Result<MutexGuard<'_, StageLog>> {
         let log = self.lock_log();

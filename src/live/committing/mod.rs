@@ -55,21 +55,28 @@ impl Containers {
         let Some(version) = known.or_else(|| self.current(id, container).ok()) else {
             return Ok(());
         };
+        let staged = &version.staged;
         // What was staged may have been taken back since, and the log be there still.
-        if version.staged.now().is_some_and(|now| !now.stage.is_gone())
-            && let Err(e) = self.commit(&version, Effort::All)
-            && !moves_its_log(container, &version)
-        {
-            return Err(e);
+        let committed = match staged.now().is_some_and(|now| !now.stage.is_gone()) {
+            true => self.commit(&version, Effort::All),
+            false => Ok(()),
+        };
+        // Its log goes with it.
+        if moves_its_log(container, &version) {
+            return Ok(());
         }
-        match version.staged.keeps_place() {
-            None => Ok(()),
-            // Its log goes with it.
-            Some(_) if moves_its_log(container, &version) => Ok(()),
-            Some(why) => {
-                log::warn!("{}: cannot be renamed: {why}", path.display());
-                Err(refused("rename", path, libc::EBUSY))
-            }
+        let busy = |why: &str| {
+            log::warn!("{}: cannot be renamed: {why}", path.display());
+            Err(refused("rename", path, libc::EBUSY))
+        };
+        let can_be_settled = staged.unsettled().is_none() && staged.why().is_none();
+        match (committed, staged.keeps_place()) {
+            (_, None) => Ok(()),
+            (Err(Error::Invalid(why)), _) => busy(&why),
+            (Err(e), _) => Err(e),
+            // Somebody has written since: whoever moves it looks again.
+            (Ok(()), Some(_)) if can_be_settled => Ok(()),
+            (Ok(()), Some(why)) => busy(&why),
         }
     }
 
@@ -81,6 +88,9 @@ impl Containers {
         let Some(container) = staged.now() else {
             return Ok(());
         };
+        if self.is_removed(version) {
+            return self.give_up(version, &container);
+        }
         // Of a commit that ended in a panic.
         if container.stage.frozen().is_some() {
             staged.unfreeze(&container, &self.cache)?;
@@ -258,11 +268,31 @@ impl Containers {
         let container = version.staged.now();
         let container = container.filter(|now| !now.stage.is_clean())?;
         let synced = container.stage.sync();
-        let why = match committed.and(synced) {
-            Err(e) => e.to_string(),
-            Ok(()) => version.staged.why().unwrap_or_default(),
+        let why = match (committed, synced) {
+            (_, Err(e)) if e.is_no_room() => {
+                let why = format!("{e}; what no fsync has returned for goes when the mount ends");
+                version.staged.note_why(Some(why.clone()));
+                why
+            }
+            (Err(e), _) | (Ok(()), Err(e)) => e.to_string(),
+            (Ok(()), Ok(())) => version.staged.why().unwrap_or_default(),
         };
         Some((self.shown_path(id), why))
+    }
+
+    /// Nothing is written any more, and this is the end: a log that could not be given all that is
+    /// staged says what was synced, and no part of what came after. Says which.
+    pub(crate) fn keep_what_is_synced(&self) -> Vec<PathBuf> {
+        let mut cut = Vec::new();
+        for (id, version) in self.all_staged() {
+            let kept = version.staged.now().map(|now| now.stage.keep_synced());
+            match kept {
+                Some(Ok(true)) => cut.push(self.shown_path(id)),
+                Some(Err(e)) => log::warn!("{e}"),
+                Some(Ok(false)) | None => {}
+            }
+        }
+        cut
     }
 }
 

@@ -215,6 +215,17 @@ impl Containers {
         Ok(())
     }
 
+    /// Empties it for who has just opened it to write it anew: the old content stays stored until
+    /// there is some, or it is closed for the last time.
+    pub(crate) fn empty_open(&self, writer: &ArrayWriter) -> Result<()> {
+        let rewrite = writer.container.rewrite();
+        rewrite.permits(writer.address(), Change::Truncate(0))?;
+        writer.stage().set_len(writer.array, 0)?;
+        writer.note_emptied();
+        self.remember_staged(&writer.version);
+        Ok(())
+    }
+
     /// Room is not kept for an array: what it will take is known when it is encoded. A range
     /// becomes zeros.
     pub(crate) fn allocate_array(&self, writer: &ArrayWriter, what: Allocation) -> Result<()> {
@@ -250,7 +261,11 @@ impl Containers {
     /// Returns when what was written to an array survives a crash. If somebody else has changed the
     /// container meanwhile, that is told: what was written is safe, and stays where it is.
     pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
-        writer.stage().sync()?;
+        match writer.stage().sync() {
+            // It has been removed: nobody will look for what was written.
+            Err(e) if e.is_not_found() && self.is_removed(&writer.version) => return Ok(()),
+            synced => synced?,
+        }
         self.check_current(&writer.version)
             .map_err(|e| writer.container.note_failure(e))?;
         writer.version.staged.tell()

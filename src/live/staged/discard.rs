@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::commit::Spot;
 use crate::error::Result;
 use crate::live::places::{Forget, Stale};
+use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
 use crate::source::FileId;
@@ -39,6 +40,24 @@ impl Containers {
         Ok(())
     }
 
+    /// Whether a container has no name any more: it was removed, or replaced.
+    pub(crate) fn is_removed(&self, version: &ContainerVersion) -> bool {
+        let path = self.places.known_path(version.container);
+        path.is_err_and(|e| e.is_not_found())
+    }
+
+    /// Throws away what is staged of a container that was removed: nobody will find it.
+    pub(crate) fn give_up(
+        &self,
+        version: &ContainerVersion,
+        container: &StagedContainer,
+    ) -> Result<()> {
+        version.staged.discard(container, &self.cache)?;
+        version.staged.note_why(None);
+        self.forget_staged(version);
+        Ok(())
+    }
+
     /// What lies beside a container under the names of its logs and of its next file.
     pub(crate) fn logs_beside(&self, at: &Spot) -> Vec<(OsString, FileId)> {
         let names = log_names(&at.name).chain([new_name(&at.name)]);
@@ -61,11 +80,10 @@ impl Containers {
         if let Some(version) = version {
             let _locked = version.staged.lock_commit();
             if let Some(now) = version.staged.now()
-                && let Err(e) = version.staged.discard(&now, &self.cache)
+                && let Err(e) = self.give_up(&version, &now)
             {
                 log::warn!("{e}");
             }
-            self.forget_staged(&version);
         }
         for (left, id) in logs {
             let now = self.store.stat(&at.directory.join(left));

@@ -300,12 +300,15 @@ impl Staged {
     }
 
     /// Why a log of the container, which goes by its name, would be left behind if it got another
-    /// one.
+    /// one. What is in memory alone goes with it.
     pub(crate) fn keeps_place(&self) -> Option<String> {
-        let left = |now: Arc<StagedContainer>| !now.stage.is_gone();
-        let has_log = || "its log cannot be removed".to_owned();
-        self.state()
-            .or_else(|| self.now().is_some_and(left).then(has_log))
+        let unsettled = self.unsettled();
+        if let Some(unsettled) = unsettled.filter(|found| found.log != UnsettledLog::Foreign) {
+            return Some(unsettled.why.to_string());
+        }
+        self.now().filter(|now| now.stage.has_log())?;
+        let why = self.why();
+        Some(why.unwrap_or_else(|| "it is being written".to_owned()))
     }
 
     /// What was in the way has gone.

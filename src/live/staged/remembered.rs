@@ -62,11 +62,12 @@ impl Containers {
         }
     }
 
-    /// Containers with something staged.
+    /// Containers with something staged. Of one that was removed nothing is: whoever has it open
+    /// still writes for himself.
     pub(crate) fn all_staged(&self) -> Vec<(ContainerId, Arc<ContainerVersion>)> {
-        let staged = self.staged.lock();
-        let each = staged.values();
-        each.map(|version| (version.container, Arc::clone(version)))
-            .collect()
+        let staged: Vec<_> = self.staged.lock().values().map(Arc::clone).collect();
+        let there = staged.into_iter();
+        let there = there.filter(|version| !self.is_removed(version));
+        there.map(|version| (version.container, version)).collect()
     }
 }

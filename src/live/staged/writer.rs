@@ -23,6 +23,9 @@ pub(crate) struct ArrayWriter {
     pub(crate) name: String,
     /// Something was written that this handle has not seen committed.
     wrote: AtomicBool,
+    /// It was emptied when it was opened, which is committed with what is written then, or in the
+    /// end: shells close a descriptor, too, before the program writes to its copy.
+    emptied: AtomicBool,
     /// It has been closed once: by a child of who opened it, perhaps.
     closed: AtomicBool,
 }
@@ -42,6 +45,7 @@ impl ArrayWriter {
             part: address.container,
             name: address.name.to_owned(),
             wrote: AtomicBool::new(false),
+            emptied: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
@@ -61,15 +65,29 @@ impl ArrayWriter {
         self.wrote.store(true, Ordering::Release);
     }
 
+    pub(crate) fn note_emptied(&self) {
+        self.emptied.store(true, Ordering::Release);
+    }
+
     /// Whether a close commits: the first one after something was written.
     pub(crate) fn commits_at_close(&self) -> bool {
         self.wrote.load(Ordering::Acquire)
             && !self.closed.swap(true, Ordering::AcqRel)
-            && self.wrote.swap(false, Ordering::AcqRel)
+            && self.takes_what_was_written()
     }
 
     /// Whether its end commits: something was written since.
     pub(crate) fn commits_at_end(&self) -> bool {
-        self.wrote.swap(false, Ordering::AcqRel)
+        let emptied = self.emptied.swap(false, Ordering::AcqRel);
+        self.takes_what_was_written() || emptied
+    }
+
+    fn takes_what_was_written(&self) -> bool {
+        let wrote = self.wrote.swap(false, Ordering::AcqRel);
+        // A commit takes both.
+        if wrote {
+            self.emptied.store(false, Ordering::Release);
+        }
+        wrote
     }
 }

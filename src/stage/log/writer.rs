@@ -217,6 +217,15 @@ impl LogWriter {
         }
     }
 
+    /// Cuts off what is not known to be on the disk; if that is all, unlinks it. Says whether it is
+    /// still there.
+    pub(in crate::stage) fn cut_back(&self, spot: &LogSpot) -> Result<bool> {
+        match self.synced {
+            0 => self.remove(spot).map(|()| false),
+            end => self.file.set_len(end, self.owner).map(|()| true),
+        }
+    }
+
     pub(in crate::stage) fn put(&mut self, what: &Record) -> Result<()> {
         self.put_payload(record::OTHER, &record::encode(what)?)
     }

@@ -78,12 +78,14 @@ impl Tree {
 
     pub(super) fn refuse_in_container(&self, directory: InodeId, name: &OsStr) -> Result<()> {
         match self.takes_only_files(directory) {
-            true => {
-                let path = self.inodes.path(directory).unwrap_or_default().join(name);
-                Err(refused("put anything but a file at", &path, libc::EPERM))
-            }
+            true => Err(self.only_files((directory, name))),
             false => Ok(()),
         }
+    }
+
+    pub(super) fn only_files(&self, (directory, name): (InodeId, &OsStr)) -> Error {
+        let path = self.inodes.path(directory).unwrap_or_default().join(name);
+        refused("put anything but a file at", &path, libc::EPERM)
     }
 
     /// Something has gone from a directory: if it was the last added file of a container, their

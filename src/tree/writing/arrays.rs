@@ -33,7 +33,8 @@ impl Tree {
     }
 
     /// Changes the length of an array. By its name alone it is committed at once, unless somebody
-    /// has it open for writing, who is about to write.
+    /// has it open for writing, who is about to write: whoever opens it to begin anew
+    /// (O_TRUNC) is not told apart from others.
     pub(super) fn set_array_len(
         &self,
         inode: InodeId,
@@ -43,14 +44,16 @@ impl Tree {
         len: u64,
     ) -> Result<()> {
         let given = handle.and_then(|handle| self.open_files.get(handle).ok());
-        let others = self.open_files.of_inode(inode);
-        let mut open = given.into_iter().chain(others.into_iter().rev());
-        if let Some(open) = open.find(|file| file.array_writer().is_some())
-            && let Some(writer) = open.array_writer()
-        {
+        if let Some(writer) = given.as_ref().and_then(|file| file.array_writer()) {
             return self.live.truncate_open(writer, len);
         }
-        self.live.set_array_len(version, entry, len)
+        let others = self.open_files.of_inode(inode);
+        let mut writers = others.iter().rev().filter_map(|file| file.array_writer());
+        match writers.next() {
+            Some(writer) if len == 0 => self.live.empty_open(writer),
+            Some(writer) => self.live.truncate_open(writer, len),
+            None => self.live.set_array_len(version, entry, len),
+        }
     }
 
     /// A handle is closed, perhaps not for the last time: a child has one more. What was written is

@@ -207,6 +207,10 @@ impl Tree {
         self.live.give_drafts(inode.into(), to)?;
         self.give_added(added, to)?;
         self.notice_change(inode, &node);
+        if !is_directory {
+            // The kernel takes what it is told for that of the array alone.
+            self.invalidate(inode, None);
+        }
         Ok(())
     }
 

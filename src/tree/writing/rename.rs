@@ -91,6 +91,7 @@ impl Tree {
                 return Err(refused("rename", &path, libc::EBUSY));
             }
         }
+        let over = self.replaced_file((&link, &directory), replaced.as_ref(), how)?;
         let follow =
             self.announce_followers(&moved, (&link, &directory), replaced.as_ref(), how)?;
         let renamed = self.rename_stored(&moved, (&link, &directory), replaced.as_ref(), how);
@@ -99,7 +100,7 @@ impl Tree {
         follow
             .iter()
             .for_each(|path| self.live.finish_moving_added(path));
-        let container = renamed?;
+        let container = renamed?.or(over);
         match (how, replaced) {
             (Renaming::Exchange, Some(stat)) => {
                 let ends = ((&moved.link, &moved.stat), (&link, &stat));
@@ -131,6 +132,23 @@ impl Tree {
             self.arrived(to.0, to.1);
         }
         Ok(())
+    }
+
+    /// A container that is a file, over which something is about to be renamed.
+    fn replaced_file(
+        &self,
+        (link, directory): (&Dirent, &SourceDirectory),
+        replaced: Option<&Stat>,
+        how: Renaming,
+    ) -> Result<Option<ReplacedContainer>> {
+        let file = replaced.filter(|stat| stat.kind == FileKind::File && how == Renaming::Over);
+        let named = file.and_then(|stat| self.inodes.named(link, stat));
+        let container = named.filter(|(_, node)| node.container().is_some());
+        let replaced = container.map(|(_, node)| {
+            let at = self.live.spot(&directory.join(&link.name))?;
+            Ok(ReplacedContainer { node, at })
+        });
+        replaced.transpose()
     }
 
     fn rename_stored(
@@ -197,13 +215,19 @@ impl Tree {
         Ok(follow)
     }
 
-    /// A container's directory takes files, and containers are none.
+    /// A container's directory takes files, and containers are none: in one of any kind another
+    /// would be a file, without the files that were put into it.
     fn takes(&self, to: (InodeId, &OsStr), moved: &Side) -> Result<()> {
-        let is_file =
-            moved.stat.kind == FileKind::File && !self.is_named_container(&moved.link, &moved.stat);
-        match is_file {
-            true => Ok(()),
-            false => self.refuse_in_container(to.0, to.1),
+        if self.is_named_container(&moved.link, &moved.stat) {
+            let above = self.inodes.get(to.0)?;
+            return match above.container() {
+                Some(_) => Err(self.only_files(to)),
+                None => Ok(()),
+            };
+        }
+        match moved.stat.kind {
+            FileKind::File => Ok(()),
+            _ => self.refuse_in_container(to.0, to.1),
         }
     }
 

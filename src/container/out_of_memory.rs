@@ -17,6 +17,7 @@ use crate::array::uncached::{DecodeMemory, read_into};
 use crate::error::Error;
 use crate::memory::budget::Budget;
 use crate::memory::refusing::refusing;
+use crate::memory::set_aside;
 use crate::source::FileKind;
 use crate::source::local::LocalStore;
 
@@ -51,7 +52,16 @@ fn walk(path: &Path) -> Outcomes {
     };
     let told = describe::arrays_json(&container).map(|text| hash(&text));
     outcomes.insert("describing".into(), told);
-    for located in container.all_arrays() {
+    // As who opens it in a mount.
+    let room = 4 * describe::weight(&container) as u64;
+    let arrays = match set_aside(room, "cannot list arrays", || container.all_arrays()) {
+        Ok(arrays) => arrays,
+        Err(e) => {
+            outcomes.insert("listing".into(), Err(e));
+            return outcomes;
+        }
+    };
+    for located in arrays {
         let array = &*located.array;
         outcomes.insert(located.path(), read(array));
         let mut faults = 0;

@@ -7,11 +7,12 @@ use std::path::Path;
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
-use crate::harness::process::arrayfs;
+use crate::harness::process::{arrayfs, run};
 use crate::harness::reads::assert_content;
 use crate::harness::seeded::Seeded;
 use crate::harness::small_disk::SmallDisk;
-use crate::harness::{is_root, within_patience};
+use crate::harness::writers::Bloscpack;
+use crate::harness::{is_root, scratch_directory, within_patience};
 
 const SIZE: &str = "size=8m,mode=777";
 const BLOCK: usize = 64 << 10;
@@ -196,5 +197,30 @@ fn a_mapping_that_finds_no_space_is_told_when_it_is_synced() {
         map.flush().unwrap();
         drop(map);
         assert_content(&disk.stored("sparse"), &vec![8; 4 << 20]);
+    });
+}
+
+/// What no log has room for is not stored in part by the next mount.
+#[test]
+fn an_array_that_a_full_disk_cannot_take_stays_what_it_was() {
+    if !is_root("a small file system") {
+        return;
+    }
+    within_patience("the array is dealt with", || {
+        let before = Seeded::new(7).noise(1 << 20);
+        let mut disk = SmallDisk::new(SIZE, None);
+        Bloscpack::default().write(&disk.stored("x.blp"), &before);
+        disk.mount(&["rw"]);
+        let input = scratch_directory();
+        std::fs::write(input.path().join("new"), Seeded::new(8).noise(20 << 20)).unwrap();
+        let mut dd = std::process::Command::new("dd");
+        dd.arg(format!("if={}", input.path().join("new").display()));
+        dd.arg(format!("of={}", disk.join("x.blp/data").display()));
+        run(dd.arg("bs=1M")).failed_saying(1, &["No space left"]);
+        let refused = arrayfs([Path::new("umount"), disk.path()]);
+        refused.failed_saying(1, &["x.blp", "goes when the mount ends"]);
+        disk.was_unmounted();
+        disk.mount(&["rw"]);
+        assert_content(&disk.join("x.blp/data"), &before);
     });
 }

@@ -5,6 +5,7 @@ mod added;
 mod attributes;
 mod derived;
 mod edited;
+mod emptied;
 mod failing;
 mod foreign;
 mod fsx;

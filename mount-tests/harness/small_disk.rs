@@ -46,6 +46,16 @@ impl SmallDisk {
         self.path().join(path)
     }
 
+    /// Mounts it.
+    pub fn mount(&mut self, options: &[&str]) {
+        self.mounted = Some(Mounted::new(self.disk.path(), options));
+    }
+
+    /// Somebody has ended the mount.
+    pub fn was_unmounted(&mut self) {
+        self.mounted.take().expect("a mount").assert_ends();
+    }
+
     /// Ends the mount.
     pub fn unmount(&mut self) {
         drop(self.mounted.take());

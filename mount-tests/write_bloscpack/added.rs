@@ -246,3 +246,22 @@ fn an_array_that_was_removed_by_itself_is_named_in_the_log() {
         "{text}"
     );
 }
+
+/// Another container would be a file there, without what was put into it.
+#[test]
+fn a_container_is_not_moved_into_another() {
+    let place = place();
+    let golden = crate::harness::golden("bpcells/sources/m-names-utf8");
+    crate::harness::copy_directory(&golden, &place.stored("matrix"));
+    std::fs::write(place.join("x.blp/README"), b"precious").unwrap();
+    std::fs::create_dir(place.join("new.blp")).unwrap();
+    for into in ["matrix", "new.blp"] {
+        let moved = std::fs::rename(place.join("x.blp"), place.join(into).join("x.blp"));
+        let errno = moved.unwrap_err().raw_os_error();
+        assert_eq!(errno, Some(libc::EPERM), "{into}");
+    }
+    assert_eq!(
+        std::fs::read(place.join("x.blp/README")).unwrap(),
+        b"precious"
+    );
+}

@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Signal;
 
@@ -18,6 +19,8 @@ use crate::harness::{scratch_directory, wait_until};
 either_way![
     what_was_taken_back_does_not_return_with_the_old_name,
     another_container_under_the_old_name_is_written,
+    a_container_that_is_being_written_gets_another_name,
+    what_is_written_to_a_container_that_was_replaced_is_nobody_s,
 ];
 
 const LEN: usize = 68_886;
@@ -199,4 +202,54 @@ fn a_foreign_file_at_the_name_of_the_log_costs_nothing() {
     drop(mounted);
     assert_content(&log, b"not a log");
     assert_eq!(hidden(&place("a.blp")), 1);
+}
+
+/// Whoever writes it goes on, and all of it is there in the end.
+fn a_container_that_is_being_written_gets_another_name(place: &Place) {
+    let mut expected = vec![1; LEN];
+    container(place, "a.blp", &expected);
+    let nobody_starts = nobody_starts();
+    let file = open(&place.join("a.blp/data"));
+    let over = AtomicBool::new(false);
+    let written = std::thread::scope(|threads| {
+        let writer = threads.spawn(|| {
+            let mut at = 0;
+            while !over.load(Ordering::Relaxed) {
+                file.write_all_at(&[2], at % LEN as u64).unwrap();
+                at += 1;
+            }
+            at
+        });
+        for (from, to) in [("a.blp", "b.blp"), ("b.blp", "a.blp")].repeat(10) {
+            std::fs::rename(place.join(from), place.join(to)).unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+        writer.join().unwrap()
+    });
+    let changed = written.min(LEN as u64) as usize;
+    expected[..changed].fill(2);
+    drop((file, nobody_starts));
+    assert_content(&place.join("a.blp/data"), &expected);
+    assert_stored(&place.stored("a.blp"), &expected);
+}
+
+/// As with a file that has no name any more: that is no error, and nothing is left to be told.
+fn what_is_written_to_a_container_that_was_replaced_is_nobody_s(place: &Place) {
+    container(place, "x.blp", &vec![1; LEN]);
+    container(place, "other.blp", &vec![3; LEN]);
+    let nobody_starts = nobody_starts();
+    let file = open(&place.join("x.blp/data"));
+    file.write_all_at(b"staged", 7).unwrap();
+    std::fs::rename(place.join("other.blp"), place.join("x.blp")).unwrap();
+    file.write_all_at(b"later", 9).unwrap();
+    file.sync_all().unwrap();
+    drop((file, nobody_starts));
+    assert_content(&place.join("x.blp/data"), &vec![3; LEN]);
+    assert_stored(&place.stored("x.blp"), &vec![3; LEN]);
+    let listed = arrayfs(["stage".as_ref(), "ls".as_ref(), place.path().as_os_str()]).success();
+    assert!(
+        listed.text().contains("nothing staged"),
+        "{}",
+        listed.text()
+    );
 }

@@ -75,6 +75,7 @@ impl StageLog {
                 self.writer = Some(new);
                 // It has all of what is staged.
                 self.arrays_logged = self.arrays.len();
+                self.complete = self.writer.as_ref().map_or(0, LogWriter::end);
                 self.provisional.clear();
                 Ok(())
             }

@@ -20,7 +20,11 @@ impl Stage {
     pub fn sync(&self) -> Result<()> {
         let alone = self.alone();
         let logged = self.log_everything();
-        let synced = logged.and_then(|()| self.sync_written());
+        let synced = logged.and_then(|end| {
+            self.sync_written()?;
+            self.lock_log().complete = end;
+            Ok(())
+        });
         drop(alone);
         self.announce();
         self.compact();
@@ -30,15 +34,15 @@ impl Stage {
     /// Returns when everything that is staged is in the log: who kills the daemon takes none of it.
     pub fn log_all(&self) -> Result<()> {
         let alone = self.alone();
-        let logged = self.log_everything();
+        let logged = self.log_everything().map(drop);
         drop(alone);
         self.announce();
         self.compact();
         logged
     }
 
-    /// In the end, if the log cannot be given everything: it says what is on the disk, and no part
-    /// of what came after. Says whether there was something.
+    /// In the end, if the log cannot be given everything: it says what was staged when somebody
+    /// synced last, and no part of what came after. Says whether something did.
     pub fn keep_synced(&self) -> Result<bool> {
         let _alone = self.alone();
         let mut log = self.lock_log();
@@ -47,7 +51,7 @@ impl Stage {
         }
         let spot = log.place.spot()?;
         let cut = match &log.writer {
-            Some(writer) => writer.cut_back(&spot)?,
+            Some(writer) => writer.cut_back(&spot, log.complete)?,
             None => true,
         };
         if !cut {
@@ -69,7 +73,8 @@ impl Stage {
         Ok(log)
     }
 
-    fn log_everything(&self) -> Result<()> {
+    /// Says where the log ends then.
+    fn log_everything(&self) -> Result<u64> {
         if self.layers().iter().all(|layer| layer.is_logged()) {
             return self.lock_log().keep_provisional();
         }

@@ -47,6 +47,7 @@ impl Stage {
             base: found.base().clone(),
             arrays: found.arrays().to_vec(),
             arrays_logged: found.arrays().len(),
+            complete: writer.end(),
             provisional: Vec::new(),
             deferred: void,
             commit_logged: pending,

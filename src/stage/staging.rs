@@ -72,6 +72,8 @@ pub(super) struct StageLog {
     pub(super) arrays: Vec<(String, u64)>,
     /// So many of them the log knows.
     pub(super) arrays_logged: usize,
+    /// So far it has all that was staged when somebody synced last.
+    pub(super) complete: u64,
     /// Arrays whose new content the log does not have all of, and the layers that it is in.
     pub(super) provisional: Vec<(u64, StagedArray)>,
     /// None: nothing has been logged yet. Set by [`StageLog::set_writer`].
@@ -107,6 +109,7 @@ impl Stage {
             base,
             arrays: Vec::new(),
             arrays_logged: 0,
+            complete: 0,
             provisional: Vec::new(),
             writer: None,
             has_log: Arc::default(),

@@ -217,10 +217,10 @@ impl LogWriter {
         }
     }
 
-    /// Cuts off what is not known to be on the disk; if that is all, unlinks it. Says whether it is
-    /// still there.
-    pub(in crate::stage) fn cut_back(&self, spot: &LogSpot) -> Result<bool> {
-        match self.synced {
+    /// Cuts off what lies behind a record; if that is all, unlinks it. Says whether it is still
+    /// there.
+    pub(in crate::stage) fn cut_back(&self, spot: &LogSpot, end: u64) -> Result<bool> {
+        match end {
             0 => self.remove(spot).map(|()| false),
             end => self.file.set_len(end, self.owner).map(|()| true),
         }

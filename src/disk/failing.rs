@@ -29,6 +29,8 @@ pub struct Failure {
     no_times: AtomicBool,
     /// Whether new files cannot be given the modes of others.
     no_rights: AtomicBool,
+    /// Whether what was put into a file fails when it is closed.
+    fails_at_close: AtomicBool,
     /// Whether all calls fail after the one that fails.
     dies: AtomicBool,
     has_died: AtomicBool,
@@ -79,6 +81,11 @@ impl Failure {
     pub fn at_sync(&self, meanwhile: impl FnOnce() + Send + 'static) {
         let mut at_sync = self.at_sync.lock().unwrap_or_else(PoisonError::into_inner);
         *at_sync = Some(Box::new(meanwhile));
+    }
+
+    /// What is put into files is lost from now on, and closing them says so.
+    pub fn fail_at_close(&self) {
+        self.fails_at_close.store(true, Ordering::SeqCst);
     }
 
     fn sync(&self) {
@@ -313,5 +320,16 @@ impl DiskFile for FailingFile {
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {
         self.failure.call()?;
         self.file.copy(from, range, to, caller)
+    }
+
+    fn flush(&self) -> Result<()> {
+        match self.failure.fails_at_close.load(Ordering::SeqCst) {
+            true => Err(self.failure.error()),
+            false => self.file.flush(),
+        }
+    }
+
+    fn release(&self) -> Result<()> {
+        self.file.release()
     }
 }

@@ -231,4 +231,15 @@ pub trait DiskFile: Send + Sync {
     /// Copies a range of another file to an offset, within the file system if it can; says how many
     /// bytes, fewer at the end of the other file.
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize>;
+
+    /// A descriptor of a program is closed, perhaps not the last one: the errors of what was put
+    /// there that come later than the call are returned.
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// No descriptor is left of those that shared this one.
+    fn release(&self) -> Result<()> {
+        Ok(())
+    }
 }

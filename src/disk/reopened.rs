@@ -180,6 +180,14 @@ impl DiskFile for ReopenedFile {
     fn copy(&self, from: &dyn Source, range: Range<u64>, to: u64, caller: Caller) -> Result<usize> {
         self.open()?.copy(from, range, to, caller)
     }
+
+    fn flush(&self) -> Result<()> {
+        self.open()?.flush()
+    }
+
+    fn release(&self) -> Result<()> {
+        self.open()?.release()
+    }
 }
 
 impl Source for ReopenedFile {

@@ -385,6 +385,11 @@ impl Tree {
             if let Some(writer) = closed.array_writer() {
                 self.live.end_writing(writer);
             }
+            if let Some((file, _)) = closed.written()
+                && let Err(e) = file.release()
+            {
+                log::error!("{e}");
+            }
             if let Some(derived) = closed.entry().and_then(|entry| entry.derived()) {
                 let staged = &derived.version.staged;
                 staged.note_edition(derived.entry, derived.edition);

@@ -62,11 +62,14 @@ impl Tree {
         let open = self.open_files.get(handle)?;
         match open.array_writer() {
             Some(writer) => self.live.close_writer(writer),
-            None if open.written().is_some() => {
-                self.closed(handle);
-                self.check_description(handle)
-            }
-            None => Ok(()),
+            None => match open.written() {
+                Some((file, _)) => {
+                    self.closed(handle);
+                    file.flush()?;
+                    self.check_description(handle)
+                }
+                None => Ok(()),
+            },
         }
     }
 

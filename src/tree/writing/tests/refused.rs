@@ -122,3 +122,19 @@ fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
     }
     assert!(deaths > 15 && unread > 0, "{deaths}, {unread}");
 }
+
+/// As on a network file system.
+#[test]
+fn closing_an_ordinary_file_says_what_was_lost() {
+    let directory = ground();
+    let failure = Failure::new(libc::EDQUOT);
+    let tree = failing(directory.path(), &failure);
+    let (inode, handle) = tree.written("file", false).unwrap();
+    let put = tree.write(inode, handle, 0, b"some", Putting::default(), NOBODY);
+    assert_eq!(put.unwrap(), 4);
+    tree.close(handle).unwrap();
+    failure.fail_at_close();
+    let closed = tree.close(handle).unwrap_err();
+    assert_eq!(code(&closed), Some(libc::EDQUOT));
+    tree.release(handle);
+}

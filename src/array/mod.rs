@@ -6,6 +6,7 @@
 //! read path.
 
 pub mod chunking;
+pub mod direct;
 pub mod dtype;
 mod gather;
 pub mod nested;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::Container;
 use super::inside::{ArrayAddress, ContainerNumber};
 use super::rewrite::{ChangedArray, ComputedBytes, Rewrite};
-use crate::array::{Array, BlockId, Info, Piece, direct_piece};
+use crate::array::direct::DirectArray;
+use crate::array::{Array, BlockId, Info, Piece};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::memory::block::Block;
@@ -55,11 +56,7 @@ fn restate_one(
             name: &name,
         };
         *array = match rewrite.computed(address, changed, budget)? {
-            Some(computed) => Arc::new(ComputedArray {
-                name,
-                info,
-                computed,
-            }),
+            Some(computed) => computed_array(name, info, computed),
             None => Arc::new(RestatedArray {
                 array: Arc::clone(array),
                 info,
@@ -130,36 +127,13 @@ impl Array for RestatedArray {
 }
 
 /// An array that follows from others, in memory.
-struct ComputedArray {
-    name: String,
-    info: Info,
-    computed: ComputedBytes,
-}
-
-impl Array for ComputedArray {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn info(&self) -> Result<Info> {
-        Ok(self.info.clone())
-    }
-
-    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        direct_piece(range, out);
-        Ok(())
-    }
-
-    fn places_known(&self, _range: &Range<u64>) -> bool {
-        true
-    }
-
-    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+fn computed_array(name: String, info: Info, computed: ComputedBytes) -> Arc<dyn Array> {
+    Arc::new(DirectArray::new(name, info, move |at, out: &mut [u8]| {
         let from = usize::try_from(at).unwrap_or(usize::MAX);
-        let rest = self.computed.bytes.get(from..);
+        let rest = computed.bytes.get(from..);
         let bytes = rest.and_then(|rest| rest.get(..out.len()));
         let shorter = || Fault::new("what was computed is shorter than what is read of it");
         out.copy_from_slice(bytes.ok_or_else(shorter)?);
         Ok(())
-    }
+    }))
 }

@@ -59,14 +59,20 @@ fn the_end_of_the_mount_packs_it() {
     }
 }
 
-#[test]
-fn what_is_open_when_the_mount_is_taken_away_stays_new() {
+/// A new container, with something synced in it that is open still.
+fn synced_in_a_new_one() -> (tempfile::TempDir, Mounted, File) {
     let source = scratch_directory();
     let mounted = Mounted::new(source.path(), &["rw"]);
     std::fs::create_dir(mounted.join("x.blp")).unwrap();
     let mut file = File::create(mounted.join("x.blp/data")).unwrap();
     file.write_all(b"synced").unwrap();
     file.sync_all().unwrap();
+    (source, mounted, file)
+}
+
+#[test]
+fn what_is_open_when_the_mount_is_taken_away_stays_new() {
+    let (source, mounted, file) = synced_in_a_new_one();
     send(mounted.daemon(), Signal::TERM);
     mounted.assert_ends();
     drop(file);
@@ -113,12 +119,7 @@ fn after_a_kill_the_next_mount_goes_on_with_it() {
 
 #[test]
 fn after_a_kill_a_move_takes_along_what_was_synced() {
-    let source = scratch_directory();
-    let mounted = Mounted::new(source.path(), &["rw"]);
-    std::fs::create_dir(mounted.join("x.blp")).unwrap();
-    let mut file = File::create(mounted.join("x.blp/data")).unwrap();
-    file.write_all(b"synced").unwrap();
-    file.sync_all().unwrap();
+    let (source, mounted, file) = synced_in_a_new_one();
     send(mounted.daemon(), Signal::KILL);
     drop(file);
     arrayfs([Path::new("umount"), mounted.path()]);

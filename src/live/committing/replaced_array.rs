@@ -3,11 +3,11 @@
 //!
 //! Used by `tree::writing::rename`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::Effort;
-use crate::array::{Array, Info, Piece, direct_piece};
+use crate::array::Array;
+use crate::array::direct::DirectArray;
 use crate::commit::CommitOutcome;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::rewrite::{Change, ChangedArray};
@@ -66,11 +66,12 @@ impl Containers {
         rewrite.permits(writer.address(), Change::SetLen(len))?;
         let is_one_file = writer.version.recognised.format.members().is_empty();
         Ok(ArrayContent {
-            array: Arc::new(FileArray {
-                name: writer.name.clone(),
-                info: rewrite.info(writer.address(), len)?,
-                file,
-            }),
+            array: {
+                let (file, info) = (Arc::clone(&file), rewrite.info(writer.address(), len)?);
+                let read = move |at, out: &mut [u8]| file.fetch_one(at, out);
+                Arc::new(DirectArray::new(writer.name.clone(), info, read))
+            },
+            file,
             part: writer.part,
             len,
             // The arrays of several files have one time.
@@ -154,7 +155,7 @@ impl Containers {
 }
 
 fn copy(writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
-    let (stage, file, len) = (writer.stage(), &content.array.file, content.len);
+    let (stage, file, len) = (writer.stage(), &content.file, content.len);
     stage.set_len(writer.array, 0)?;
     let mut buf = vec![0; STEP];
     let mut at = 0;
@@ -172,7 +173,8 @@ fn copy(writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
 
 /// What an array is to hold.
 pub(crate) struct ArrayContent {
-    array: Arc<FileArray>,
+    array: Arc<dyn Array>,
+    file: Arc<dyn Source>,
     part: ContainerNumber,
     len: u64,
     /// The time of modification that the container has then.
@@ -183,43 +185,17 @@ impl ArrayContent {
     /// Takes the place of what is staged of the array.
     pub(crate) fn put_among(&self, changed: &mut Vec<ChangedArray>) {
         let container = self.part;
-        let name = &*self.array.name;
+        let name = self.array.name();
         let address = ArrayAddress { container, name };
         changed.retain(|other| other.address() != address);
         let all = Some(0..self.len).filter(|all| !all.is_empty());
         changed.push(ChangedArray {
             container,
-            shown: Arc::clone(&self.array) as Arc<dyn Array>,
+            shown: Arc::clone(&self.array),
             len: self.len,
             ranges: all.into_iter().collect(),
             visible: 0,
             ahead: None,
         });
-    }
-}
-
-/// A file as an array of a container.
-struct FileArray {
-    name: String,
-    info: Info,
-    file: Arc<dyn Source>,
-}
-
-impl Array for FileArray {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn info(&self) -> Result<Info> {
-        Ok(self.info.clone())
-    }
-
-    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        direct_piece(range, out);
-        Ok(())
-    }
-
-    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        self.file.fetch_one(at, out)
     }
 }

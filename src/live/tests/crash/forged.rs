@@ -34,16 +34,27 @@ pub(super) fn read(tree: &Tree, path: &str) -> Vec<u8> {
     tree.read(open.handle, 0, 1 << 20, PageCache::Used, bytes)
 }
 
+/// A tree that can be written, in which an array is what is stored; so it is in one that cannot.
+fn shown_as_stored(
+    image: &Image,
+    array: &str,
+    session: &Session,
+    what: &str,
+) -> (tempfile::TempDir, Tree) {
+    let directory = scratch();
+    image.store(directory.path());
+    let reader = tree_at(directory.path(), Preference::Auto, |_| None);
+    assert!(read(&reader, array) == session.first[0], "{what}");
+    let tree = tree_at(directory.path(), Preference::Auto, Some);
+    assert!(read(&tree, array) == session.first[0], "{what}");
+    (directory, tree)
+}
+
 /// The container is shown as it is stored, cannot be written, and says why; its directory stays as
 /// it was.
 fn assert_refused(image: &Image, container: &str, session: &Session, what: &str) {
-    let directory = scratch();
-    image.store(directory.path());
     let array = format!("{container}/data");
-    let reader = tree_at(directory.path(), Preference::Auto, |_| None);
-    assert!(read(&reader, &array) == session.first[0], "{what}");
-    let tree = tree_at(directory.path(), Preference::Auto, Some);
-    assert!(read(&tree, &array) == session.first[0], "{what}");
+    let (directory, tree) = shown_as_stored(image, &array, session, what);
     let refused = tree.open_for_writing(tree.inode(&array).unwrap()).map(drop);
     let told = refused.expect_err(what).to_string();
     assert!(told.contains("stage"), "{what}: {told}");
@@ -58,13 +69,8 @@ fn assert_refused(image: &Image, container: &str, session: &Session, what: &str)
 
 /// The container is shown as it is stored, and can be written; the log stays as it was.
 fn assert_kept(image: &Image, container: &str, session: &Session, what: &str) {
-    let directory = scratch();
-    image.store(directory.path());
     let array = format!("{container}/data");
-    let reader = tree_at(directory.path(), Preference::Auto, |_| None);
-    assert!(read(&reader, &array) == session.first[0], "{what}");
-    let tree = tree_at(directory.path(), Preference::Auto, Some);
-    assert!(read(&tree, &array) == session.first[0], "{what}");
+    let (directory, tree) = shown_as_stored(image, &array, session, what);
     let mut expected = session.first[0].clone();
     expected[5..8].copy_from_slice(b"new");
     let (inode, handle) = tree.written(&array, false).unwrap();

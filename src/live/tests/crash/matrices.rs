@@ -155,14 +155,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         samples: PACKED,
         ..scenario("written and synced during a commit", |session| {
-            let file = session.open_array(VAL);
-            session.write(file, 16, &[3; 64]);
-            session.when(is_second_new_file, move |session| {
-                session.write(file, 40, &[4; 100]);
-                session.sync(file);
-                session.write(file, 200, &[5; 8]);
-            });
-            session.close(file);
+            write_during(session, is_second_new_file);
         })
     },
     Scenario {
@@ -188,6 +181,18 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         ..scenario("stored in another way", unpack)
     },
 ];
+
+/// Writes, and writes more when the commit of that has come to this change of the disk.
+fn write_during(session: &Arc<Session>, change: fn(&Change) -> bool) {
+    let file = session.open_array(VAL);
+    session.write(file, 16, &[3; 64]);
+    session.when(change, move |session| {
+        session.write(file, 40, &[4; 100]);
+        session.sync(file);
+        session.write(file, 200, &[5; 8]);
+    });
+    session.close(file);
+}
 
 const IN_PLACE: &[Preference] = &[Preference::InPlace];
 
@@ -233,14 +238,7 @@ pub(super) const SCENARIOS_IN_PLACE: &[Scenario] = &[
         ways: IN_PLACE,
         samples: PACKED,
         ..scenario("in place: written and synced during a commit", |session| {
-            let file = session.open_array(VAL);
-            session.write(file, 16, &[3; 64]);
-            session.when(opens_second_file, move |session| {
-                session.write(file, 40, &[4; 100]);
-                session.sync(file);
-                session.write(file, 200, &[5; 8]);
-            });
-            session.close(file);
+            write_during(session, opens_second_file);
         })
     },
     Scenario {

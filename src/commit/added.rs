@@ -6,7 +6,7 @@
 //! logs never looks at it. When the container gets another name, so does that directory: two steps,
 //! between which a crash may come. So before the first one a hidden link beside the new name says
 //! which directory follows which container, and it is removed after the second one. Used by `tree`,
-//! and by the commands that tell what others have left behind.
+//! and by the commands that list what another process has left behind.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

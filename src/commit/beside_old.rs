@@ -156,8 +156,8 @@ impl BesideOld<'_> {
                 disk.set_xattr(target, &name, &value, XattrSetting::Any)?;
             }
         }
-        // What is written loses such bits, and new files of a directory are written as the owner,
-        // whoever has changed them.
+        // A write takes such bits away, and new files of a directory are written as the owner,
+        // whichever user has changed them.
         let kept = match commit.is_directory {
             true => !0o6000,
             false => u16::MAX,
@@ -261,8 +261,8 @@ impl NewFiles<BesideOld<'_>> {
     }
 }
 
-/// The group of another file. Who is not in it cannot give it, and finds that out before he has
-/// written anything.
+/// The group of another file. A user who is not in it cannot give it, and gets the error before
+/// anything is written.
 fn take_group(disk: &dyn Disk, file: &dyn DiskFile, like: &Stat) -> Result<()> {
     let source = file.source();
     if source.stat().is_ok_and(|own| own.gid == like.gid) {

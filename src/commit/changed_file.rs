@@ -29,7 +29,7 @@ pub(super) struct ChangedFile {
     /// Before the change; of a file that is not there, that of the container's first one.
     stat: Stat,
     owner: Caller,
-    /// The time that it gets; none if whoever writes it cannot set its time.
+    /// The time that it gets; none if the committer may not set its time.
     mtime: Option<Timestamp>,
 }
 
@@ -135,7 +135,7 @@ impl ChangedFile {
     pub(super) fn remove_made(&self, commit: &Commit<'_>) {
         if self.is_made() && self.file.is_some() {
             let removed = commit.disk.unlink(commit.spot.place(&self.seen.name));
-            // Without it the container is what it was: who recovers goes on with the sealed commit.
+            // Without it the container is what it was: the recovery goes on with the sealed commit.
             if let Err(e) = removed {
                 log::warn!("{e}");
                 commit.stage.stay_sealed();
@@ -225,8 +225,9 @@ pub(super) fn finish_made(
     disk.sync_named(file.source(), names)
 }
 
-/// Who may write a file need not be its owner. Asked with a time that it has: of its last reading,
-/// because somebody may be writing to it at this very moment, whose time must not go.
+/// A user who may write a file need not own it. Tried by setting the time of access to what it is,
+/// not the time of modification: another process may be writing the file at this very moment, and
+/// its time must not be lost.
 fn may_set_time(commit: &Commit<'_>, file: &dyn DiskFile, now: &Stat) -> Result<bool> {
     let same = NewAttributes {
         atime: Some(NewTime::At(now.atime)),

@@ -112,7 +112,7 @@ pub fn left_drafts(
     };
     let mut is_empty = true;
     if left.kind == FileKind::Directory {
-        // Whoever may not look into it is told of it.
+        // One that cannot be read counts as not empty, so that it is reported.
         is_empty = match store.list(&path, &mut |_, _| is_empty = false) {
             Ok(()) => is_empty,
             Err(_) => false,

@@ -2,8 +2,8 @@
 //!
 //! Checking first who has a name and renaming then would be a race. So the two exchange their
 //! names, what came out is looked at, and if it is not the file that was seen before the exchange
-//! is undone. Of several files all change places or none: a crash in between is settled by who
-//! recovers, with the manifest in the log. Used by [`super::replaced`] and
+//! is undone. Of several files all change places or none: after a crash in between the recovery
+//! completes or undoes it, with the manifest in the log. Used by [`super::replaced`] and
 //! [`super::new_container`].
 
 use std::ffi::OsString;
@@ -55,7 +55,7 @@ impl Exchange<'_> {
         self.swap_all(swaps, unsure, &|_| Ok(()))
     }
 
-    /// `sync` is told whether what was done cannot be undone.
+    /// `sync` is given whether the exchange cannot be undone any more.
     fn swap_all(
         &self,
         swaps: &[Swap],

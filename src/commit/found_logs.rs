@@ -2,8 +2,8 @@
 //!
 //! A container has one log, but more may lie there: one of an older version of it, of a container
 //! that had its name before, or what another program has put there. Those are never applied by
-//! themselves, keep nobody from writing, and are told of. A log whose container is gone is an
-//! *orphan*. Used by `tree` and by the commands.
+//! themselves, hinder no writer, and are reported. A log whose container is gone is an *orphan*.
+//! Used by `tree` and by the commands.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -32,8 +32,8 @@ pub enum LogBeside {
 pub struct FoundLogs(Vec<LogBeside>);
 
 impl FoundLogs {
-    /// The log that is to be settled, or read through; how the container stands to the others stays
-    /// to be told. Where none fits, the first of an older version.
+    /// The log to recover or to read through, and the others, which the caller reports. Where none
+    /// fits, the first of an older version.
     pub fn own(self) -> (Option<Leftover>, Vec<LogBeside>) {
         let mut logs = self.0;
         let fits = |log: &LogBeside| matches!(log, LogBeside::Leftover(left) if !left.is_stale());
@@ -95,7 +95,7 @@ pub fn is_log_of(log: &OsStr, container: &OsStr) -> bool {
     log_names(container).any(|name| name == log)
 }
 
-/// Bytes that are staged in a log whose container is gone, as far as that can be known.
+/// Bytes that are staged in a log whose container is gone, as far as the log alone shows.
 pub fn orphan_bytes(store: &dyn Store, directory: &Path, log: &OsStr) -> Result<u64> {
     let stat = store.stat(&directory.join(log))?;
     let of = LogOf {

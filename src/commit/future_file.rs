@@ -1,8 +1,9 @@
-//! A file of a container as a commit in place will have made it, read through the log that tells of
-//! it.
+//! A file of a container as a commit in place will have made it, read through the log that holds
+//! its redo records.
 //!
-//! Used by [`super::recovery`] for who may not write, where the file itself may be changed in part;
-//! and by whoever publishes a commit, to open the container before its files are changed.
+//! Used by [`super::recovery`] where nothing may be written, and the file itself may be changed in
+//! part; and by `live` when it publishes a commit, to open the container before its files are
+//! changed.
 
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub(super) struct RedoLog<'a> {
     files: Vec<ChangedFile>,
 }
 
-/// What a recipe has told of a file.
+/// A file as far as the recipe has told it.
 struct RedoFile {
     /// None: there is none.
     old: Option<Arc<dyn Source>>,
@@ -154,8 +154,8 @@ impl CommitTarget for RedoLog<'_> {
                 .iter()
                 .for_each(|file| file.remove_made(self.commit))
         })?;
-        // Half of it is neither container: what failed is tried again, and if it fails again, by
-        // who recovers.
+        // A half changed file is neither container: a failed step is tried again here, and after a
+        // second failure by the recovery.
         self.carry_out_all()
             .or_else(|e| {
                 log::warn!("{e}; trying again");

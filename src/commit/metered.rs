@@ -1,4 +1,4 @@
-//! A recipe that is given up when more has been told than somebody waits for. Used by [`super`].
+//! A recipe that is given up when more has been told than a caller waits for. Used by [`super`].
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ impl Recipe for Metered<'_> {
         self.write.put(file, at, bytes)
     }
 
-    /// What that takes is known beforehand.
+    /// What that takes was counted beforehand.
     fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {
         self.write.keep_rest(file)
     }

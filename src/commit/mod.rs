@@ -6,21 +6,21 @@
 //!   for each file that changes ([`beside_old`]), and all of them take their names or none. Where
 //!   the file system lets old and new share bytes, what stays is shared and costs nothing.
 //!   [`new_files`] writes them, and those of containers that are new.
-//! - [`in_place`]: changes written to the log first, then to the files, which are known by what
+//! - [`in_place`]: changes written to the log first, then to the files, which are recognised as
 //!   [`sealed`] says. If a file of a directory has what no new one can be given, all of that commit
 //!   are changed so.
 //! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`added`]:
 //!   files beside containers that are no part of them. [`exchange`]: how new files take the names
 //!   of others. [`tidy`]: removing what was hidden.
-//! - [`recovery`]: settling what a log that was left behind says of a commit that did not come to
-//!   its end, which [`recovery_state`] finds out, with [`fingerprint`]s; [`found_logs`]: which logs
-//!   there are; [`through_log`] is for who only reads. [`future_file`]: a file as a commit in place
-//!   is about to make it.
+//! - [`recovery`]: completing or undoing a commit that did not come to its end, by the log that it
+//!   left behind; [`recovery_state`] finds out how far it got, with [`fingerprint`]s;
+//!   [`found_logs`]: which logs there are; [`through_log`]: reading without recovering.
+//!   [`future_file`]: a file as a commit in place is about to make it.
 //!
-//! The stage's frozen layer is what is committed; writing goes on above it meanwhile. Whoever asks
-//! for a commit has it publish the result at a moment of his own choosing ([`Publish`]): when
-//! nobody looks at the container's identity, and in place, when nobody reads. Assumes one commit of
-//! a container at a time. Used by `tree` and by the commands that settle what is staged.
+//! The stage's frozen layer is what is committed; writing goes on above it meanwhile. The caller
+//! chooses the moment at which the result is published ([`Publish`]): when no thread compares the
+//! container's identity, and in place, when no thread reads. Assumes one commit of a container at a
+//! time. Used by `live` and `tree`, and by the commands that recover or show stages.
 
 pub mod added;
 mod beside_old;
@@ -175,8 +175,8 @@ pub type Publish<'a> = &'a mut dyn FnMut(Publishing<'_>) -> Result<()>;
 /// How a commit becomes visible.
 pub struct Publishing<'a> {
     pub way: CommitWay,
-    /// The files that are about to be changed in place, if what they are going to be is known: the
-    /// container can be opened before.
+    /// The files that are about to be changed in place, if their new content can be read from the
+    /// log: the container can be opened before.
     pub ahead: &'a [FutureFile],
     /// Changes the files.
     pub step: &'a mut dyn FnMut() -> Result<()>,
@@ -229,7 +229,7 @@ impl Commit<'_> {
         }
     }
 
-    /// Whether it is known beforehand to be too much.
+    /// Whether the commit is too much by what can be counted beforehand.
     fn is_beyond(&self, undertaking: Undertaking, amount: &Amount) -> Result<bool> {
         let kept = match undertaking {
             Undertaking::Replace => amount.stored.saturating_sub(amount.changed),
@@ -298,7 +298,7 @@ impl Commit<'_> {
         Ok(Arc::new(ReopenedSource::new(source, open)))
     }
 
-    /// As whom files are made that belong to the container.
+    /// The user as whom new files of the container are made.
     fn owner(&self, stat: &Stat) -> Caller {
         Caller {
             uid: stat.uid,

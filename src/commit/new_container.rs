@@ -2,7 +2,7 @@
 //! synced, before it is at its place.
 //!
 //! It appears under a name that nobody has, or takes that of a container which was empty. A crash
-//! before leaves what was there, and something hidden, which whoever makes the next one removes.
+//! before leaves what was there, and something hidden, which the making of the next one removes.
 //! Used by `tree` for new containers.
 
 use std::ffi::{OsStr, OsString};
@@ -22,7 +22,7 @@ use crate::stage::new_name;
 /// Of a directory while its files are written.
 const CLOSED: u32 = 0o700;
 
-/// Where new containers are made, and for whom.
+/// Where new containers are made, and for which user.
 pub struct NewContainerPlace<'a> {
     pub disk: &'a dyn Disk,
     pub store: &'a Arc<dyn Store>,

@@ -1,7 +1,7 @@
 //! New files while they are told: the one writer of them, whatever they are for.
 //!
-//! A file is made when something is told of it for the first time, by who knows where it lies and
-//! what it is like ([`MakeFile`]): beside an old one, whose place it is going to take
+//! A file is made when something is told of it for the first time, by a [`MakeFile`] that knows its
+//! place, owner and mode: beside an old one, whose place it is going to take
 //! ([`super::beside_old`]), or in a container that is new ([`super::new_container`]). Files of
 //! which nothing is told are not made.
 
@@ -22,7 +22,7 @@ use crate::source::Source;
 const WRITEBACK: u64 = 2 << 20;
 
 pub(super) trait MakeFile {
-    /// What is known of a file beside what is told of it.
+    /// What its maker remembers of a file beside what is told of it.
     type Known;
 
     fn make(&self, number: MemberNumber) -> Result<(NewFile, Self::Known)>;

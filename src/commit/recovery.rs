@@ -92,8 +92,8 @@ impl Leftover {
         )
     }
 
-    /// Whether it is of another version, and no commit has left anything to be taken back: who
-    /// writes need not wait until it is settled.
+    /// Whether it is of another version, and no commit has left anything to be taken back: writers
+    /// need not wait until it is recovered.
     pub fn is_only_old(&self) -> bool {
         self.recovery_state == RecoveryState::Stale && self.state.pending().is_none()
     }
@@ -218,7 +218,7 @@ pub fn settle(
 }
 
 /// Removes what a crash has left beside a container before a log could mean anything: empty ones,
-/// and a new file. A log that is not believed stays, and what it may tell of.
+/// and a new file. A log that is not believed stays, and so do the files that it may name.
 pub fn clear(spot: &LogSpot) -> Result<()> {
     let mut is_cleared = true;
     for log in log_names(&spot.container) {

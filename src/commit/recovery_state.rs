@@ -14,7 +14,7 @@ use crate::source::{Stat, Timestamp};
 use crate::stage::log::{NewFileRecord, SealedFile};
 use crate::stage::{BaseFile, LogOf, LogState, PendingCommit, new_name};
 
-/// How far what the log tells of has got.
+/// How far the commit that the log records has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryState {
     /// What is staged lies above the container as it is.
@@ -144,7 +144,7 @@ fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Res
     })
 }
 
-/// Who has the name of a file now.
+/// Which file has the name now.
 pub(super) fn holder(of: &LogOf<'_>, state: &LogState, new: &NewFileRecord) -> Result<NameHolder> {
     let base = state.base().file(&new.name);
     let Some(now) = stat(of, path_of(of, &new.name))? else {
@@ -174,7 +174,8 @@ fn is_itself(now: &Stat, new: &NewFileRecord) -> bool {
     (now.identity.id.inode, now.identity.id.birth) == (new.inode, new.birth)
 }
 
-/// Who keeps times makes old and new alike. In a copy neither is known: there the content decides.
+/// A committer that keeps times makes old and new alike. In a copy of the directory neither is
+/// recognised by its inode: there the content decides.
 fn which_of_alike(of: &LogOf<'_>, now: &Stat, new: &NewFileRecord) -> Result<NameHolder> {
     if is_itself(now, new) {
         return Ok(NameHolder::New);

@@ -24,8 +24,8 @@ pub(super) fn redo(spot: &LogSpot, state: &LogState) -> Result<()> {
     files.try_for_each(|sealed| redo_file(spot, state, sealed))
 }
 
-/// The files of a sealed commit that are what it makes of them: whoever made it may have been
-/// killed before they had reached the disk, and the log is about to go.
+/// The files of a sealed commit that are what it makes of them: the committer may have been killed
+/// before they had reached the disk, and the log is about to go.
 pub(super) fn sync_done(spot: &LogSpot, state: &LogState) -> Result<()> {
     state.sealed().iter().try_for_each(|sealed| {
         let path = path_of(&spot.of(), &sealed.name);
@@ -72,7 +72,7 @@ fn redo_file(spot: &LogSpot, state: &LogState, sealed: &SealedFile) -> Result<()
             ..NewAttributes::default()
         };
         match spot.disk.set_attributes(target, &times) {
-            // Who began it could. The time that it has is as good.
+            // The committer could set it. The time that the file has is as good.
             Err(e) if e.is_permission_denied() => log::warn!("{e}"),
             set => set?,
         }

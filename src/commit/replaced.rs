@@ -1,8 +1,8 @@
 //! A commit as new files that take the places of old ones.
 //!
 //! They are made beside the old ones, under hidden names, and synced ([`super::beside_old`]). Then
-//! old and new exchange their names ([`super::exchange`]). The log says before which files are
-//! going to do that: after a crash in between it tells which is which. Used by [`super`].
+//! old and new exchange their names ([`super::exchange`]). A manifest in the log names them before:
+//! after a crash in between it says which file is which. Used by [`super`].
 
 use std::cell::Cell;
 
@@ -82,7 +82,7 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
         if self.is_empty() {
             return Ok(());
         }
-        // Who finds some of them at their places must find the others.
+        // A recovery that finds some of them at their places must find the others.
         if commit.is_directory {
             let (path, id) = (&*commit.spot.directory, commit.spot.id);
             commit.disk.sync(Target::Named { path, id }, false)?;
@@ -94,8 +94,8 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
         commit.stage.sync_log()
     }
 
-    /// The files exchange their names. Until that is on the disk the log tells of it, and must not
-    /// say that there was nothing.
+    /// The files exchange their names. Until that is on the disk the manifest stays in the log,
+    /// which must not say that there was nothing.
     fn publish(&mut self) -> Result<()> {
         if self.is_empty() {
             return Ok(());

@@ -1,7 +1,7 @@
-//! How much a commit is going to write of which nothing stored tells how well it can be packed: a
-//! few blocks of it are encoded, and thrown away.
+//! Estimates how much a commit is going to write where no stored blocks show the ratio: a few
+//! blocks are encoded, and thrown away.
 //!
-//! So what is too much is known before any of it is written, where it would have been given up
+//! So a commit that is too much is refused before anything is written, instead of being given up
 //! half-way. Used by [`super`], for commits that may be too much.
 
 use std::ops::Range;

@@ -1,11 +1,11 @@
-//! How a file is known that a commit changes in place, from the seal of its log until the commit
-//! has come to its end.
+//! How a file that a commit changes in place is recognised, from the seal of the log until the
+//! commit has come to its end.
 //!
-//! Its size and time meanwhile are of no moment that was written down, and who may write a file
-//! need not be able to set its time. What the commit leaves alone stays as it was, and of what it
-//! changes each sector is the old one or the new one: samples of both are taken before anything is
-//! changed ([`seal`]), and compared after a crash ([`can_be`]). Used by [`super::in_place`] and
-//! [`super::recovery_state`].
+//! Its size and time meanwhile were never recorded, and a committer that may write a file need not
+//! be able to set its time. The bytes that the commit leaves alone stay as they were, and each
+//! sector of those that it changes is the old one or the new one: samples of both are taken before
+//! anything is changed ([`seal`]), and compared after a crash ([`can_be`]). Used by
+//! [`super::in_place`] and [`super::recovery_state`].
 
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ fn samples(
     let step = there.len().div_ceil(SAMPLES).max(1);
     let mut samples = Vec::new();
     for patch in there.iter().step_by(step) {
-        // The rest of the sector in which it begins: that is written at once, whoever writes it.
+        // The rest of the sector in which it begins: the disk writes a sector at once.
         let range = patch.range();
         let sector = (range.start / SECTOR + 1).saturating_mul(SECTOR);
         let end = sector.min(range.end).min(stays);

@@ -12,12 +12,12 @@ use crate::container::rewrite::{CommitWay, Recipe};
 use crate::error::{Error, Result};
 
 pub(super) trait CommitTarget: Recipe {
-    /// What the recipe is told, and whoever publishes.
+    /// The way that the recipe is told for, and the way that the publisher is given.
     fn told_as(&self) -> CommitWay;
     fn published_as(&self) -> CommitWay;
 
-    /// All is told. When this returns it is on the disk, and the log says for good what is about to
-    /// happen.
+    /// The recipe is told. When this returns it is on the disk, and the log says for good what is
+    /// about to happen.
     fn seal(&mut self) -> Result<()>;
 
     /// The files that are going to be changed in place, as they will be.
@@ -25,11 +25,11 @@ pub(super) trait CommitTarget: Recipe {
         Ok(Vec::new())
     }
 
-    /// The container becomes what was told. Its files have just been what was opened. After an
-    /// error they are that again, or the log tells who recovers how to go on.
+    /// The container becomes what was told. Its files have just been compared with what was opened.
+    /// After an error they are that again, or the recovery goes on from the log.
     fn publish(&mut self) -> Result<()>;
 
-    /// Returns when what was published is on the disk. Nobody who reads waits for that.
+    /// Returns when what was published is on the disk. No reader waits for that.
     fn sync(&mut self) -> Result<()> {
         Ok(())
     }
@@ -84,8 +84,8 @@ impl Commit<'_> {
     ) -> Result<()> {
         let (way, ahead) = (target.published_as(), target.ahead()?);
         let mut step = || {
-            // Nobody is kept from changing them at the very same time; whoever did it before is not
-            // overwritten.
+            // Another process may still change them at the very same time; what it changed before
+            // is not overwritten.
             self.unchanged()?;
             target.publish().inspect(|()| is_carried_out.set(true))
         };

@@ -1,8 +1,8 @@
-//! Opening a container as its log shows it, for who only reads.
+//! Opening a container as its log shows it, for reading alone.
 //!
-//! What a commit was about to do is read as if it were done, and what is staged lies over the
-//! arrays. Nothing is changed, and no lock is taken. Used by `live`, where a log cannot be settled,
-//! and by the commands that only look.
+//! A commit that was under way is read as if it were done, and staged bytes lie over the arrays.
+//! Nothing is changed, and no lock is taken. Used by `live`, where a log cannot be recovered, and
+//! by the commands that only read.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub fn open_through(
     Ok(container)
 }
 
-/// The log that is the container's; others are told of.
+/// The log that is the container's; others are reported.
 fn own_log(recognised: &Recognised, store: &Arc<dyn Store>, path: &Path) -> Option<Leftover> {
     match logs_at(recognised, &**store, path) {
         Ok(logs) => {

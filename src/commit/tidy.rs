@@ -59,8 +59,8 @@ pub fn remove_left(
     }
 }
 
-/// Removes a directory with all that is in it. `each` is told of what was directly in it and has
-/// gone.
+/// Removes a directory with all that is in it. `each` is called for every entry directly in it that
+/// has gone.
 pub fn remove_directory(
     disk: &dyn Disk,
     store: &dyn Store,

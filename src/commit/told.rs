@@ -1,8 +1,8 @@
 //! Which bytes of a file a recipe has told: every one, or the recipe is wrong.
 //!
-//! What nobody tells of a new file would be a hole, and of a file that is changed in place whatever
-//! was there. Neither means anything: so a commit whose recipe leaves bytes out fails before
-//! anybody sees the file. Used by [`super::new_files`] and [`super::in_place`].
+//! A byte that the recipe leaves out of a new file would be a hole, and of a file changed in place
+//! whatever was there. Neither means anything: so a commit with such a recipe fails before any
+//! reader sees the file. Used by [`super::new_files`] and [`super::in_place`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,11 +1,11 @@
-//! Blocks that were encoded while their array was still being written: what a commit need not do
-//! again.
+//! Blocks that were encoded while their array was still being written, so that a commit need not
+//! encode them again.
 //!
-//! A block is a chunk of the array, which may be many ranges of it ([`Chunking`]): it is known how
-//! many bytes of it are staged, and it is encoded when they are all. What is encoded is another
-//! form of bytes that the layer holds as well, and can be dropped at any time. It is begun before
-//! its bytes are read, and is worth something only if nothing was written to them since. Pure but
-//! for the memory that is charged. Used by [`super::layer`].
+//! A block is a chunk of the array, which may be many ranges of it ([`Chunking`]): the bytes of it
+//! that are staged are counted, and it is encoded when all of them are. The encoded block is
+//! another form of bytes that the layer holds as well, and can be dropped at any time. Encoding
+//! begins before the bytes are read, and its result counts only if nothing was written to them
+//! since. Pure but for the memory that is charged. Used by [`super::layer`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub(super) struct AheadBlocks {
 struct StagedBlock {
     /// So many of its bytes are staged.
     bytes: u64,
-    /// All were, once: it was told to be complete.
+    /// All were, once: it was returned as complete.
     is_told: bool,
 }
 
@@ -111,7 +111,7 @@ impl AheadBlocks {
         if block.bytes != blocks.bytes(number..number + 1) || self.encoded.contains_key(&number) {
             return false;
         }
-        // Who writes it once more is done with it at its end, most likely.
+        // A program that writes the block once more is most likely done with it at its end.
         let end = |range: Range<u64>| range.end.saturating_sub(1);
         let is_told = std::mem::replace(&mut block.is_told, true);
         let mut last = ranges_of(blocks, number).rev();
@@ -179,12 +179,12 @@ impl AheadBlocks {
         }
     }
 
-    /// Whether it is known of any block how much of it is staged.
+    /// Whether the staged bytes of any block are counted.
     pub(super) fn counts(&self) -> bool {
         !self.staged.is_empty()
     }
 
-    /// Of how many it is known.
+    /// Of how many blocks the staged bytes are counted.
     pub(super) fn counted(&self) -> usize {
         self.staged.len()
     }
@@ -270,7 +270,8 @@ mod tests {
         range.end - range.start
     }
 
-    /// Two write at once: who has asked for the length first may say last what is complete.
+    /// Two threads write at once: the one that asked for the length first may report last which
+    /// blocks are complete.
     #[test]
     fn an_older_length_hides_no_block_from_what_is_written_to_it() {
         let mut blocks = AheadBlocks::default();
@@ -354,7 +355,7 @@ mod tests {
         assert!(blocks.begin(block(1), &|_| 9).is_none());
         blocks.add(&(18..19));
         assert_eq!(blocks.complete(&tens(30), &(18..19), &none), [1]);
-        // Of other chunks nothing is known.
+        // Of other chunks nothing is counted.
         let nines: Arc<dyn Chunking> = Arc::new(EvenChunks::whole(9, 30));
         assert!(blocks.complete(&nines, &(18..19), &none).is_empty());
     }

@@ -2,10 +2,10 @@
 //! container or is unfrozen.
 //!
 //! One commit at a time: [`Stage::freeze`] gives the layer to commit, writes go on into a new one
-//! above it. Then either [`Stage::committed`] or [`Stage::unfreeze`]. Whoever reads through the
-//! stage is given the new layers by each of these before anything is written to them
-//! ([`ShowLayers`]). Records that recovery needs meanwhile are appended by [`Stage::append`], which
-//! returns before they are on the disk; [`Stage::sync_log`] waits for that.
+//! above it. Then either [`Stage::committed`] or [`Stage::unfreeze`]. Each of these gives readers
+//! of the stage the new layers before anything is written to them ([`ShowLayers`]). Records that
+//! recovery needs meanwhile are appended by [`Stage::append`], which returns before they are on the
+//! disk; [`Stage::sync_log`] waits for that.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::log::{Base, CommitRecord, LogBytes, LogWriter, Record};
 use super::staging::{Stage, StageLayers, StageLog, Syncing};
 use crate::error::Result;
 
-/// Gives the layers, the top first, to whoever reads through them. Called under the locks of the
-/// stage: nothing of that may be asked for.
+/// Gives the layers, the top first, to the handles that read through them. Called under the locks
+/// of the stage, so it must not call the stage.
 pub type ShowLayers<'a> = &'a mut dyn FnMut(&[Arc<Layer>]);
 
-/// For a stage that nobody reads through.
+/// For a stage that no handle reads through.
 pub fn to_nobody(_: &[Arc<Layer>]) {}
 
 impl Stage {
@@ -126,8 +126,8 @@ impl Stage {
         log.put_at_last(Record::TakenBack { array: array.0 })
     }
 
-    /// The commit has failed when a part of it was done. The log does not call it off: who recovers
-    /// does it again.
+    /// The commit has failed after a part of it was done. The log does not call it off: the
+    /// recovery carries it out again.
     pub fn stay_sealed(&self) {
         self.half_done.store(true, Ordering::Release);
         self.lock_log().commit_logged = false;
@@ -219,8 +219,8 @@ impl Stage {
         log.put_commit_record(record)
     }
 
-    /// Appends bytes that a file of the container is to have; `each` is told of parts of them, by
-    /// their offset in the file and where in the log they are.
+    /// Appends bytes that a file of the container is to have; `each` is called for parts of them,
+    /// with their offset in the file and their range in the log.
     pub fn append_redo(
         &self,
         file: u32,

@@ -19,8 +19,8 @@ pub(super) struct InSlab(u64);
 /// Bits of a place within a slab.
 const AT_BITS: u32 = 22;
 
-/// What an extent is: bytes that are in memory, in the log, or both; or zeros, which are nowhere.
-/// There may be millions of extents, so it is told by two numbers.
+/// Where the bytes of an extent are: in memory, in the log, or both; zeros are nowhere. There may
+/// be millions of extents, so two numbers say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StagedAt {
     memory: u64,
@@ -148,8 +148,8 @@ impl Extents {
         self.by_start.is_empty() && self.len == len && self.visible == len
     }
 
-    /// The bytes of a range are somewhere else from now on. `dropped` is told where they were
-    /// before.
+    /// The bytes of a range are somewhere else from now on. `dropped` is called with where they
+    /// were before.
     pub(super) fn put(
         &mut self,
         range: Range<u64>,

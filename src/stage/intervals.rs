@@ -2,8 +2,8 @@
 //!
 //! Small writes here and there take more of it than of memory for their bytes, and giving bytes to
 //! the log gives none of it back: only a commit does. So all stages together have a part of the
-//! budget for it, and who would take more is refused, and commits. Used by [`super::layer`], and by
-//! [`super::Stage`] before it writes.
+//! budget for it; a write that would take more is refused, and its container is committed. Used by
+//! [`super::layer`], and by [`super::Stage`] before it writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,12 +2,11 @@
 //!
 //! A [`Layer`] lies above the arrays of the container, or above a layer that is being committed. It
 //! has a lock of its own, which is held while bytes are copied in memory, never while the log is
-//! read or written and never while memory is asked for: whoever holds no memory may wait for it.
-//! What is read from the log is found under the lock and read without it; that is safe because the
-//! log is only appended to. When a commit failed, the changes that came after are laid over those
-//! that it had (`absorb`); the layer they came from then shows what is below it, so whoever still
-//! reads through both reads right. Used by [`super::Stage`], [`super::Overlay`] and whoever
-//! commits.
+//! read or written and never while memory is asked for: a thread that holds no memory may wait for
+//! it. What is read from the log is found under the lock and read without it; that is safe because
+//! the log is only appended to. When a commit failed, the changes that came after are laid over
+//! those that it had (`absorb`); the layer they came from then shows what is below it, so a reader
+//! that still has both reads right. Used by [`super::Stage`], [`super::Overlay`] and the commit.
 
 mod charged;
 mod encoded;
@@ -212,7 +211,7 @@ impl Layer {
     /// Reads the first part of a range that is all in memory, all in the log, or all below. `out`
     /// is not empty.
     pub(super) fn read_some(&self, array: StagedArray, at: u64, out: &mut [u8]) -> Result<Step> {
-        // Who writes waits for no more than that.
+        // A writer waits for the lock no longer than one step takes.
         let most = out.len().min(STEP);
         let out = &mut out[..most];
         let end = at.saturating_add(out.len() as u64);

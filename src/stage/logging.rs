@@ -31,7 +31,7 @@ impl Stage {
         synced
     }
 
-    /// Returns when everything that is staged is in the log: who kills the daemon takes none of it.
+    /// Returns when everything that is staged is in the log: a killed daemon loses none of it.
     pub fn log_all(&self) -> Result<()> {
         let alone = self.alone();
         let logged = self.log_everything().map(drop);
@@ -60,7 +60,7 @@ impl Stage {
         Ok(true)
     }
 
-    /// The log, made if there is none: whoever moves the container waits until it is there.
+    /// The log, made if there is none: a move of the container waits until it is there.
     pub(super) fn open_log(&self) -> Result<MutexGuard<'_, StageLog>> {
         let log = self.lock_log();
         if log.writer.is_some() {
@@ -88,8 +88,8 @@ impl Stage {
         log.keep_provisional()
     }
 
-    /// Waits for the disk without the lock of the log: who writes goes on. The caller has that of
-    /// the sync.
+    /// Waits for the disk without the lock of the log, so that writers go on. The caller holds the
+    /// lock of the sync.
     pub(super) fn sync_written(&self) -> Result<()> {
         let mut log = self.lock_log();
         log.flush_deferred()?;
@@ -193,8 +193,8 @@ impl StageLog {
         Ok(())
     }
 
-    /// Logs all of an array: what was cut off, what is in memory alone, and the length if that does
-    /// not tell it.
+    /// Logs all of an array: what was cut off, what is in memory alone, and the length if the
+    /// extents do not imply it.
     fn put_array(&mut self, layer: &Layer, array: StagedArray) -> Result<()> {
         self.put_cut(layer, array)?;
         self.put_extents(layer, array, 0..layer.len(array))?;
@@ -324,7 +324,8 @@ impl StageLog {
 
 impl Lender for Stage {
     fn give_up(&self) -> bool {
-        // Nobody who moves something is waited for: it may be who wants memory.
+        // A move is not waited for: the thread that moves something may be the one that wants
+        // memory.
         let pinned = match self.has_log() {
             true => None,
             false => match self.place.try_pinned() {

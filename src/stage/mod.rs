@@ -3,12 +3,12 @@
 //!
 //! A [`Stage`] holds the bytes that were written, never decoded blocks: writing decodes nothing.
 //! They are in memory ([`slab`]) until a sync or a want of memory puts them into the log ([`log`]);
-//! where they are is known by intervals ([`extents`]; what they take: [`intervals`]), one set for
-//! each array, together in a [`Layer`]. There is one layer that is written to, and while a commit
-//! is under way a frozen one below it. An [`Overlay`] shows an array with the layers above it.
-//! Assumes that nobody else writes this container's log (it is locked), and that whoever writes was
-//! let in. Knows no format: what the changes mean, and how they become the container, is `commit`'s
-//! affair. Used by `tree`, `commit` and commands that look at what is staged.
+//! intervals say where they are ([`extents`]; their memory: [`intervals`]), one set for each array,
+//! together in a [`Layer`]. There is one layer that is written to, and while a commit is under way
+//! a frozen one below it. An [`Overlay`] shows an array with the layers above it. Assumes that no
+//! other process writes this container's log (it is locked), and that the permissions of writers
+//! were checked. Knows no format: what the changes mean, and how they become the container, is
+//! `commit`'s affair. Used by `tree`, `commit` and commands that look at stages.
 //!
 //! Locks, in the order in which they may be taken: the sync under way → the log → which layers
 //! there are → a layer. The disk is waited for under the first two alone. So a reader waits for no

@@ -21,8 +21,8 @@ pub trait LogPlace: Send + Sync {
     /// The same, unless something is being moved: nobody is waited for.
     fn try_pinned(&self) -> Option<Result<PinnedSpot<'_>>>;
 
-    /// Runs `work`, again if it finds nothing and something is moved meanwhile. Whoever calls may
-    /// hold locks that a move waits for.
+    /// Runs `work`, again if it finds nothing and something is moved meanwhile. The caller may hold
+    /// locks that a move waits for.
     fn retry(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         work()
     }

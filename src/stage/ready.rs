@@ -1,10 +1,9 @@
-//! Slabs whose pages the system has cleared already, so that who writes much need not wait for
-//! that.
+//! Slabs whose pages the system has cleared already, so that large writes need not wait for that.
 //!
 //! There are at most [`MOST`], charged to the budget but not yet to the stages' half of it, and the
-//! first to go when memory is wanted. Who fills them has time: [`super::StageMemory::prepare`] is
-//! called by a background thread. What readers have ready is another matter ([`pages`]). Used by
-//! [`super::slab`].
+//! first to go when memory is wanted. They are filled without haste: a background thread calls
+//! [`super::StageMemory::prepare`]. Cleared pages for readers are another matter ([`pages`]). Used
+//! by [`super::slab`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -110,7 +109,7 @@ mod tests {
             (memory.used(), budget.used()),
             (2 * HUGE, (1 + MOST as u64) * HUGE)
         );
-        // Whoever wants memory has theirs, and only theirs.
+        // A want of memory takes the ready slabs, and only those.
         assert!(memory.give_up());
         assert_eq!(memory.reclaimable(), 3 * HUGE);
         assert!(memory.give_up() && !memory.give_up());

@@ -11,8 +11,8 @@ use super::staging::{Stage, StageLayers, StageLog};
 use crate::error::Result;
 
 impl Stage {
-    /// Goes on with a log that was read ([`super::read_log`]). If a commit was under way, what it
-    /// was of is frozen: whoever finds out how it ended says so by [`Stage::committed`] or
+    /// Goes on with a log that was read ([`super::read_log`]). If a commit was under way, its layer
+    /// is frozen: the recovery finds out how it ended and calls [`Stage::committed`] or
     /// [`Stage::unfreeze`].
     pub fn recover(
         place: Arc<dyn LogPlace>,

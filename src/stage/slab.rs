@@ -41,7 +41,7 @@ pub struct StageMemory {
     lenders: RwLock<Vec<Weak<dyn Lender>>>,
 }
 
-/// A stage, as the one who can give slabs back.
+/// A stage as a lender of memory: it can give slabs back.
 pub(super) trait Lender: Send + Sync {
     /// Writes a part to the log if it must, and drops it; false if nothing came free. Waits for no
     /// lock that is held while memory is asked for.
@@ -140,7 +140,7 @@ impl StageMemory {
         self.ready.are_wanted()
     }
 
-    /// Has slabs ready for who writes much. Takes a moment.
+    /// Has slabs ready for large writes. Takes a moment.
     pub fn prepare(&self) {
         let reserve = || self.budget.reserve_free(HUGE);
         let is_used = || self.used() > 0;

@@ -26,7 +26,7 @@ pub(super) const LARGEST_ARRAY: u64 = i64::MAX as u64;
 /// The uncommitted changes of one container.
 pub struct Stage {
     pub(super) memory: Arc<StageMemory>,
-    /// Held by the one who syncs.
+    /// Held by the thread that syncs.
     pub(super) syncing: Mutex<()>,
     pub(super) place: Arc<dyn LogPlace>,
     pub(super) log: Mutex<StageLog>,
@@ -36,11 +36,11 @@ pub struct Stage {
     changes: AtomicU64,
     /// Whether that is what somebody has set.
     time_set: AtomicBool,
-    /// Whether there is a log, for those who must not wait for its lock.
+    /// Whether there is a log, for threads that must not wait for its lock.
     has_log: Arc<AtomicBool>,
     /// Whether a commit was begun that could neither be carried out nor taken back.
     pub(super) half_done: AtomicBool,
-    /// Somebody wanted memory and met a lock: he is to be told when it is free.
+    /// A thread wanted memory and met a lock: it is woken when the lock is free.
     pub(super) wanted: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ pub struct Syncing<'a> {
 }
 
 impl Syncing<'_> {
-    /// None if nothing is known of where the container lies; an error if it lies nowhere.
+    /// None if the place was not asked for; an error if the container lies nowhere.
     pub(super) fn spot(&self) -> Option<Result<&LogSpot>> {
         let place = self.place.as_ref()?;
         Some(
@@ -173,14 +173,14 @@ impl Stage {
         Syncing { _held, place: None }
     }
 
-    /// The same of who is about to remove the log: it lies there as long as this is held.
+    /// The same for removing the log: the container stays in its place as long as this is held.
     pub fn alone_in_place(&self) -> Syncing<'_> {
         let alone = self.alone();
         let place = Some(self.place.pinned());
         Syncing { place, ..alone }
     }
 
-    /// The same, for who must not wait for somebody who moves something.
+    /// The same, for a thread that must not wait for a move.
     pub fn try_alone_in_place(&self) -> Option<Syncing<'_>> {
         let _held = match self.syncing.try_lock() {
             Ok(held) => held,
@@ -301,8 +301,8 @@ impl Stage {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Another number whenever something has been written, thrown away or committed: counted behind
-    /// the change, before whoever made it hears of it.
+    /// Another number whenever something has been written, thrown away or committed: counted after
+    /// the change, and before the call that made it returns.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -345,8 +345,8 @@ impl Stage {
         self.has_log.load(Ordering::Acquire)
     }
 
-    /// Whether the container may be neither what was opened nor what was committed: that is known
-    /// by who recovers from the log.
+    /// Whether the container may be neither what was opened nor what was committed: the recovery
+    /// finds that out from the log.
     pub fn is_half_done(&self) -> bool {
         self.half_done.load(Ordering::Acquire)
     }

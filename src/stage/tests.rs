@@ -226,7 +226,8 @@ impl Model {
 
 fn run(actions: &[Action], budget: u64) {
     let mut model = Model::new(budget);
-    // Who found the layers before reads right through them, until others stand above.
+    // A reader that took the layers before still reads right through them, until others stand
+    // above.
     for action in actions {
         use Action::*;
         let goes_on = matches!(

@@ -1,4 +1,4 @@
-//! A [`Layer`] as who encodes ahead sees it.
+//! A [`Layer`] as the encoding ahead of commits sees it.
 //!
 //! What is written to a block, or cut off it, takes back what was encoded of it, under the layer's
 //! own lock: so what [`Layer::encoded`] gives is what is shown. A block is complete when as many of
@@ -23,7 +23,7 @@ impl Layer {
         written: &Range<u64>,
     ) -> Vec<u64> {
         let mut state = self.write_state();
-        // Then it has none that it could tell of.
+        // An absorbed layer has no blocks of its own.
         let is_absorbed = state.absorbed_by.is_some();
         match state.arrays.get_mut(array.index()) {
             Some(ArrayChanges { extents, ahead, .. }) if !is_absorbed => {

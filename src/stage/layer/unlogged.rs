@@ -1,9 +1,9 @@
-//! A [`Layer`] as the log sees it: what the log does not have yet, what it has, and what memory can
-//! do without.
+//! A [`Layer`] as the log sees it: the ranges that the log does not have yet, those that it has,
+//! and the bytes that memory can do without.
 //!
-//! All of this is asked by who holds the lock of the log, so nobody else logs the same, truncates,
-//! or puts another layer in the place of this one. Others may write to memory meanwhile: what they
-//! change is not logged again.
+//! Callers hold the lock of the log, so no other thread logs the same, truncates, or puts another
+//! layer in the place of this one. Writers may write to memory meanwhile: a range that they change
+//! stays unlogged.
 
 use std::ops::Range;
 use std::sync::Arc;

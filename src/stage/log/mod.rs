@@ -1,12 +1,12 @@
 //! The log of a stage: one file beside the container, of checksummed records that are only ever
 //! appended.
 //!
-//! It is where staged bytes go when memory is short, what an fsync makes durable, and what recovery
-//! reads. [`record`] is how bytes become records, [`writer`] appends them, [`read`] folds them into
-//! what is staged. A log names its container by what `cp -a` keeps: names, sizes and times of
-//! modification, not inode numbers. It lies under the first of the names that a log of the
-//! container may have ([`log_names`]), or the next one where something else lies. Used by the rest
-//! of `stage`, and by who lists directories, to hide it.
+//! Staged bytes go there when memory is short, an fsync makes them durable there, and the recovery
+//! reads them from there. [`record`] is how bytes become records, [`writer`] appends them, [`read`]
+//! folds them into what is staged. A log names its container by what `cp -a` keeps: names, sizes
+//! and times of modification, not inode numbers. It lies under the first of the names that a log of
+//! the container may have ([`log_names`]), or the next one where something else lies. Used by the
+//! rest of `stage`, and by listings of directories, to hide it.
 
 mod found;
 mod name;

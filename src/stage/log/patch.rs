@@ -1,7 +1,7 @@
 //! Bytes of a log that belong into a file of the container, and where in that file.
 //!
-//! A commit may say twice what a range is to hold (a header, once the rest is known); what is put
-//! into the file is said once ([`last_said`]). So at every moment each range of the file is the old
+//! A commit may log a range twice (a header again, once the rest is written); it is put into the
+//! file once, as logged last ([`last_said`]). So at every moment each range of the file is the old
 //! one or the new one, whichever of them have reached the disk, and putting them again gives the
 //! same file. Used by `commit`.
 

@@ -14,10 +14,10 @@
 //! All numbers are little-endian. CRC-32 because it notices every error of up to 32 bits in a row,
 //! runs at memory speed and is here already; what it must tell apart is a record that was written
 //! from one that was not, or in part, where the sequence number has to fit as well. It is no
-//! protection against who means harm: that is the file's mode. The header has its own, so that
-//! headers can be looked for behind damage without reading what they claim to describe. Sequence
-//! numbers rise from record to record and begin with a random one: so bytes of another log, which
-//! somebody may keep in an array, are never taken for records of this one.
+//! protection against malice: the file's mode is. The header has its own, so that headers can be
+//! looked for behind damage without reading what they claim to describe. Sequence numbers rise from
+//! record to record and begin with a random one: so bytes of another log, which somebody may keep
+//! in an array, are never taken for records of this one.
 //!
 //! Payloads of bytes (extents, redo) have a fixed beginning; the others are small, and written by
 //! `postcard`.
@@ -109,7 +109,7 @@ pub(in crate::stage) enum Record {
         layer: u64,
         files: Vec<SealedFile>,
     },
-    /// One more array, behind those that are known.
+    /// One more array, behind those that the log names already.
     Array {
         path: String,
         len: u64,
@@ -141,16 +141,16 @@ pub(in crate::stage) struct SealedTime {
     pub(super) untouched: u32,
 }
 
-/// A file of a container that a commit changes in place, and how it is known until that has come to
-/// its end.
+/// A file of a container that a commit changes in place, and how it is recognised until that commit
+/// has come to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedFile {
     /// What its redo records and its length call it.
     pub file: u32,
     /// As in [`Base::files`].
     pub name: String,
-    /// The time of modification that it is given: seconds and nanoseconds. None if it cannot be
-    /// given any, so that the time which it will have is not known.
+    /// The time of modification that it is given: seconds and nanoseconds. None if the committer
+    /// may not set it, so that the resulting time cannot be foreseen.
     pub mtime: Option<(i64, u32)>,
     /// A fingerprint of what the commit leaves alone.
     pub untouched: u32,
@@ -183,7 +183,7 @@ pub struct NewFileRecord {
     pub sample: u32,
 }
 
-/// What a commit says in the log, for who recovers.
+/// A record of a commit, for the recovery.
 #[derive(Debug, Clone)]
 pub enum CommitRecord {
     /// How long it is to be.

@@ -52,7 +52,8 @@ pub(in crate::stage) struct LogWriter {
     told: u64,
     /// Whether the directory knows the file for good.
     named: bool,
-    /// What was written since has not reached the disk, and may never: the system tells that once.
+    /// The bytes written since have not reached the disk, and may never: the system reports that
+    /// once.
     failed: bool,
 }
 
@@ -369,7 +370,8 @@ impl LogWriter {
 
     /// Says whether all of it is there.
     pub(in crate::stage) fn end_sync(&mut self, round: &SyncRound, succeeded: bool) -> bool {
-        // Who has closed the file meanwhile was told instead.
+        // A failure that came up when the file was closed meanwhile is not reported again by the
+        // sync.
         let succeeded = succeeded && !self.file.take_failure();
         self.failed = !succeeded;
         if succeeded {
@@ -422,7 +424,7 @@ impl LogWriter {
     }
 }
 
-/// Who shows what was staged may still read the log; others may write it.
+/// Handles that show what was staged may still read the log; another stage may write it.
 impl Drop for LogWriter {
     fn drop(&mut self) {
         self.file.end();

@@ -1,4 +1,4 @@
-//! Blocks are told to be complete by the write that completes them, whatever was done before.
+//! The write that completes a block returns it as complete, whatever was done before.
 
 use super::*;
 use crate::array::chunking::{ChunkId, Chunking, EvenChunks};

@@ -7,7 +7,7 @@ use crate::stage::{Stage, StagedArray, to_nobody};
 
 const FIRST: StagedArray = StagedArray(0);
 
-/// What whoever recovers finds of an array.
+/// What the recovery finds of an array.
 fn recovered(container: &Container, array: usize) -> Vec<u8> {
     let found = read_log(&container.spot().of()).unwrap();
     let layers = found.map_or(Vec::new(), |found| found.layers());
@@ -68,7 +68,7 @@ fn content_that_is_taken_back_leaves_what_was_staged() {
     assert_eq!(found.len(), container.arrays[0].len());
 }
 
-/// Who goes on behind a crash goes on with what was there before.
+/// A stage that goes on after a crash goes on with what was there before.
 #[test]
 fn what_is_written_after_a_crash_lies_over_what_was_kept() {
     let container = Container::new();

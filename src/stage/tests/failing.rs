@@ -104,7 +104,8 @@ fn a_log_that_cannot_be_made_is_told_and_made_later() {
     assert!(container.log_path().exists());
 }
 
-/// The commit has happened, whatever the log could be told of it; the next record says it.
+/// The commit has happened, even if its record could not be appended to the log; the next append
+/// makes up for it.
 #[test]
 fn a_commit_that_the_log_could_not_be_told_of_is_told_later() {
     // The third one says what is on the disk, which is as well left out.

@@ -106,7 +106,7 @@ fn flipped_bits(container: &Container, log: &[u8], states: &[Vec<u8>]) -> usize 
     noticed
 }
 
-/// What was synced last, and after a power loss has nobody who says so.
+/// The bytes that were synced last, where a power loss took the record that says so.
 #[test]
 fn without_the_last_record_the_last_sync_may_be_a_torn_end() {
     let (container, mut log, states) = logged();
@@ -255,7 +255,7 @@ fn one_writes_a_log() {
     assert_eq!(other.logged().unwrap().0, ".c.blp.arrayfs-stage-2");
     let still = read_log(&container.spot().of()).unwrap().unwrap();
     assert!(!still.is_clean());
-    // A reader who still has it is in nobody's way.
+    // A reader that still has the old layers is in no one's way.
     let shown = stage.layers();
     drop((stage, other));
     let place = std::sync::Arc::new(container.spot());

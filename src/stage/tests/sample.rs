@@ -117,7 +117,7 @@ impl Container {
         Overlay::new(base, layers.to_vec(), StagedArray(array as u32))
     }
 
-    /// Everything of an array, as who carries out pieces would read it.
+    /// Everything of an array, read piece by piece as the executor does.
     pub(super) fn read(&self, array: usize, layers: &[Arc<Layer>]) -> Vec<u8> {
         let overlay = self.overlay(array, layers);
         let info = overlay.info().unwrap();

@@ -31,7 +31,7 @@ fn a_terabyte_of_zeros_takes_no_room() {
     }
 }
 
-/// Readers are told of zeros as far as these go on, in whichever layer they are.
+/// Zeros are reported to readers as far as these go on, in whichever layer they are.
 #[test]
 fn zeros_are_known_before_they_are_read() {
     let container = Container::new();

@@ -1,8 +1,8 @@
 //! A container from the moment at which it is recognised: its kind in the source, whether it is
 //! new, and the version that is shown.
 //!
-//! Whoever shows it keeps one of these for each, and gives it to [`super::Containers`] with the
-//! number by which it is known. Used by `tree::node`.
+//! The tree keeps one of these for each container that it shows, and passes it to
+//! [`super::Containers`] with the container's number. Used by `tree::node`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +24,7 @@ pub(crate) struct KnownContainer {
     pub(crate) recognised: Recognised,
     /// Of its file or directory, when it was recognised.
     pub(crate) seen: Option<FileIdentity>,
-    /// None until somebody looks into it.
+    /// None until the container is looked into.
     pub(crate) version: Option<Arc<ContainerVersion>>,
 }
 

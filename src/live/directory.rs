@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::source::FileId;
 use crate::stage::is_hidden_name;
 
-/// A directory of the source, as it is known.
+/// A directory of the source: where it was found, and which one it is.
 pub(crate) struct SourceDirectory {
     pub(crate) path: PathBuf,
     pub(crate) id: FileId,

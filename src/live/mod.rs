@@ -1,11 +1,11 @@
 //! The life of containers: opened, written, committed, made, and found again after a crash.
 //!
 //! [`Containers`] opens versions of containers, keeps what is written to their arrays, commits it,
-//! packs new containers and recovers what a crash has left. It is told where a container lies, and
-//! tells what of it is to be forgotten, through one trait, [`Places`]: it knows no inodes, no names
-//! and no FUSE. Assumes that whoever asks may do what is asked for. Used by `tree`, which shows
-//! containers in a mount, and by `arrayfs stage commit`, which settles one that is not mounted
-//! ([`unmounted`]).
+//! packs new containers and recovers what a crash has left. Through one trait, [`Places`], it asks
+//! where a container lies, and says which of its names and pages are to be forgotten: it knows no
+//! inodes, no names and no FUSE. Assumes that the permissions of callers were checked. Used by
+//! `tree`, which shows containers in a mount, and by `arrayfs stage commit`, which commits or
+//! recovers one that is not mounted ([`unmounted`]).
 
 pub mod committing;
 pub mod container;
@@ -54,7 +54,7 @@ pub struct ContainerSettings {
     pub preferences: Preferences,
     /// How changes of arrays are committed.
     pub commit: Preference,
-    /// How much of the time of those who close files goes to that.
+    /// How long programs that close files may wait for that.
     pub pacing: Pacing,
     /// Whether changes of another version of a container are taken for changes of this one, if they
     /// can be.
@@ -143,12 +143,12 @@ impl Containers {
         }
     }
 
-    /// Where a container lies, as far as is known: for messages.
+    /// Where a container lay when it was looked up last: for messages.
     fn known_path(&self, id: ContainerId) -> PathBuf {
         self.places.known_path(id).unwrap_or_default()
     }
 
-    /// The same as a user would say it.
+    /// The same as users spell it.
     fn shown_path(&self, id: ContainerId) -> PathBuf {
         self.store.display(&self.known_path(id))
     }
@@ -164,13 +164,13 @@ impl Containers {
         done_by(|work| self.places.retry(work), work)
     }
 
-    /// The same for who may hold locks that a move waits for.
+    /// The same for a caller that may hold locks that a move waits for.
     fn retry_briefly<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
         done_by(|work| self.places.retry_briefly(work), work)
     }
 }
 
-/// What comes of work that somebody else runs.
+/// The result of work that `run` carries out.
 fn done_by<T>(
     run: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<()>,
     mut work: impl FnMut() -> Result<T>,

@@ -42,7 +42,7 @@ impl Owner {
         (self.uid, self.gid, self.mode) == (other.uid, other.gid, other.mode)
     }
 
-    /// An array made of several files may be read by those who may read each of them.
+    /// An array made of several files may be read by the users who may read each of them.
     pub fn restrict(&mut self, member: &Stat) {
         if (member.uid, member.gid) != (self.uid, self.gid) {
             let others = member.mode & 0o7;

@@ -1,6 +1,6 @@
 //! Where the log of a container lies, as the stage asks for it.
 //!
-//! What was found out is known until something is moved. Used by [`super::staged`].
+//! The place is remembered until something is moved. Used by [`super::staged`].
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

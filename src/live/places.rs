@@ -1,9 +1,9 @@
-//! What [`super::Containers`] asks of whoever shows containers somewhere: where they lie, who uses
-//! them, and to forget what is not so any more.
+//! What [`super::Containers`] asks of the tree that shows containers: where they lie, whether they
+//! are in use, and to forget what no longer holds.
 //!
 //! Assumes that a place is asked for whenever it is needed: a container, or a directory above it,
 //! may be moved at any moment. Implemented by `tree::places`, and by [`super::unmounted`] for one
-//! container that nobody sees.
+//! container that no mount shows.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub struct ContainerId(pub u64);
 
 /// Where containers are shown.
 pub trait Places: Send + Sync {
-    /// NotFound if it is known no more, and NotADirectory if it is no container any more.
+    /// NotFound if it has been forgotten, and NotADirectory if it is no container any more.
     fn container(&self, id: ContainerId) -> Result<Arc<LiveContainer>>;
 
     /// Where it lies now: never in a directory that has taken the place of its own.
@@ -43,7 +43,8 @@ pub trait Places: Send + Sync {
     /// Runs `work`, again if it finds nothing and something has been moved meanwhile.
     fn retry(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 
-    /// The same for who may hold locks that a move waits for: it waits for none but for moments.
+    /// The same for a caller that may hold locks that a move waits for: it waits for a move only a
+    /// moment.
     fn retry_briefly(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 
     /// Whether something in it is open.
@@ -55,7 +56,8 @@ pub trait Places: Send + Sync {
     /// Whether a file was made or written where the containers are shown.
     fn has_written(&self, file: FileId) -> bool;
 
-    /// Keeps it known, until it is let go as often. What nobody knows any more then is returned.
+    /// Keeps it from being forgotten, until it is let go as often. A container that is forgotten
+    /// then is returned.
     fn hold(&self, id: ContainerId);
     fn let_go(&self, id: ContainerId) -> Option<Arc<LiveContainer>>;
 

@@ -1,10 +1,10 @@
 //! Changes that a daemon left behind, found when a container is looked into for the first time.
 //!
-//! What a log asks for is carried out before a version of the container begins; what is still
-//! staged then goes on being staged before anybody sees the version, and is committed if it can be.
-//! A log that cannot be settled now is read through, and the container is not written; it is tried
-//! again at each open. One that is of another version, or somebody else's, stays where it is and is
-//! told of: the container is shown as it is, and what is staged of it goes to a log of another
+//! A commit that a log asks for is carried out before a version of the container begins; bytes that
+//! are still staged are staged again before the version is shown, and committed if they can be. A
+//! log that cannot be recovered now is read through, and the container is not written; recovery is
+//! tried again at each open. A log of another version, or of another process, is kept where it is
+//! and reported: the container is shown as it is, and new bytes are staged in a log of another
 //! name. Used by `version`.
 
 use std::collections::HashMap;
@@ -180,8 +180,8 @@ impl Containers {
         }
     }
 
-    /// Tries again to settle a log that could not be. If that succeeds another version begins:
-    /// whoever opens this one is to look it up afresh.
+    /// Tries again to recover from a log that could not be. If that succeeds another version
+    /// begins: an open of this one is to look it up afresh.
     pub(crate) fn recover_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         if !version.staged.is_pending() || self.disk.is_none() {
             return Ok(());

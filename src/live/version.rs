@@ -70,8 +70,8 @@ impl ContainerVersion {
         self.note_owner(Owner::of_container(found));
     }
 
-    /// Whether the container is what it was. Of one that could not be read whole, who may read it
-    /// decides what it is, too.
+    /// Whether the container is what it was. Of one that could not be read whole, its permissions
+    /// decide what is shown, too.
     fn is_still(&self, found: &MemberStats) -> bool {
         let readable = || self.owner().lets_in_as(&Owner::of_container(found));
         self.identity() == found.identity() && (!self.opening.is_damaged() || readable())
@@ -113,8 +113,8 @@ impl Versions {
 }
 
 impl Containers {
-    /// The version of a container that is in the source now: the one that is known, or a new one,
-    /// which retires it.
+    /// The version of a container that is in the source now: the current one, or a new one, which
+    /// retires it.
     pub(crate) fn current(
         &self,
         id: ContainerId,
@@ -170,7 +170,7 @@ impl Containers {
     }
 
     /// The listing of an opened container, which the kernel keeps, goes when the container changes,
-    /// whatever its time says. What is wrong with it is told to who looks into it.
+    /// whatever its time says. A fault of the new version is shown when it is looked into.
     pub(crate) fn notice_change(&self, id: ContainerId, container: &LiveContainer) {
         if container.known().version.is_some()
             && let Err(e) = self.current(id, container)
@@ -179,8 +179,8 @@ impl Containers {
         }
     }
 
-    /// Shows who may do what with a version now: attributes alone are to be asked for again, for
-    /// what it holds is the same.
+    /// Shows the owner and mode that a version has now: the kernel is to ask for attributes alone
+    /// again, for the content is the same.
     fn note_access(&self, version: &ContainerVersion, found: &MemberStats) {
         if version.note_owner(Owner::of_container(found)) {
             let attributes = Forget::Attributes(version.id);

@@ -12,7 +12,7 @@ use crate::commit::CommitLimits;
 use crate::live::ContainerId;
 use crate::live::version::ContainerVersion;
 
-/// How much of the time of those who close files goes to commits.
+/// How long programs that close files may wait for commits.
 #[derive(Debug, Clone, Copy)]
 pub struct Pacing {
     /// What a commit may do while somebody waits for it.
@@ -85,7 +85,7 @@ impl DueCommits {
         self.changed.notify_all();
     }
 
-    /// It is made by who asks. Says whether it was to be made.
+    /// Takes it off the list: the caller makes it. Says whether it was on the list.
     pub(crate) fn take(&self, why: Later, container: ContainerId) -> bool {
         self.lock().remove(&(why, container)).is_some()
     }

@@ -1,10 +1,9 @@
-//! Commits that nobody waits for: those that would take too long, and those of containers whose
+//! Commits that no program waits for: those that would take too long, and those of containers whose
 //! last one was slow.
 //!
-//! Whoever closes finds everything that is staged in the log when his close returns, so that a
-//! killed daemon loses none of it. What becomes of the commit is told by the next fsync, and by the
-//! container's state. Used by [`super`], and by the threads that [`Containers::commit_when_due`]
-//! is.
+//! When a close returns, everything that is staged is in the log, so that a killed daemon loses
+//! none of it. The next fsync, and the container's state, report the outcome of the commit. Used by
+//! [`super`], and by the threads that run [`Containers::commit_when_due`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,7 +31,7 @@ impl Containers {
         }
     }
 
-    /// Leaves a commit to who makes it at this moment.
+    /// Leaves a commit to the thread that makes it, at this moment.
     pub(crate) fn commit_later(
         &self,
         version: &Arc<ContainerVersion>,

@@ -1,8 +1,8 @@
 //! Committing what is staged of a container.
 //!
 //! A commit changes what is stored and nothing that is shown: the version goes on, with the
-//! identity that the commit leaves. Whoever looks at the container's identity waits while it is
-//! being changed. Used by all of `live`, and by `tree::writing`.
+//! identity that the commit leaves. A thread that compares the container's identity waits while it
+//! is being changed. Used by all of `live`, and by `tree::writing`.
 
 pub mod changes;
 pub mod due;
@@ -74,7 +74,7 @@ impl Containers {
             (_, None) => Ok(()),
             (Err(Error::Invalid(why)), _) => busy(&why),
             (Err(e), _) => Err(e),
-            // Somebody has written since: whoever moves it looks again.
+            // A program has written since: the caller, which moves the container, looks again.
             (Ok(()), Some(_)) if can_be_settled => Ok(()),
             (Ok(()), Some(why)) => busy(&why),
         }

@@ -1,6 +1,6 @@
 //! Making visible what a commit has stored: the version goes on, with the identity and the files
-//! that this leaves, and handles show them under what is staged. Used by [`super`], and by whoever
-//! else changes what is stored of a container.
+//! that this leaves, and handles show them under what is staged. Used by [`super`], and by the rest
+//! of `live` where stored bytes of a container change.
 
 use std::sync::Arc;
 

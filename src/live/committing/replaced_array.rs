@@ -25,8 +25,8 @@ use crate::stage::ShowLayers;
 const STEP: usize = 256 << 10;
 
 impl Containers {
-    /// Gives an array the content of a file: all of it or none, and whoever reads sees the old
-    /// content or the new one.
+    /// Gives an array the content of a file: all of it or none, and a reader sees the old content
+    /// or the new one.
     pub(crate) fn replace_array(
         &self,
         version: &Arc<ContainerVersion>,

@@ -38,7 +38,7 @@ impl Containers {
     ) -> Result<Option<FileId>> {
         let path = spot.directory.join(&spot.name);
         self.make_way(&drafts_path(&path))?;
-        // Nobody executes it; who may read it may enter.
+        // The file is not executable; users who may read it may enter the directory.
         let modes = NewModes {
             files: mode & 0o666,
             directory: mode,
@@ -118,7 +118,7 @@ impl Containers {
         Ok(self.drafts(container)?.map(|drafts| drafts.path))
     }
 
-    /// The same for whoever changes something in it: it is being used.
+    /// The same for a caller that changes something in it: the container is being used.
     pub(crate) fn drafts_to_change(&self, id: ContainerId) -> Result<SourceDirectory> {
         let drafts = self.drafts(id)?.ok_or(Error::ReadOnly)?;
         self.new.used(id);
@@ -134,8 +134,8 @@ impl Containers {
         Ok(any)
     }
 
-    /// What lies where the drafts of a container are to be is somebody's, who knows whose: it
-    /// stays, unless it is an empty directory.
+    /// Something that lies where the drafts of a container are to be may belong to anyone: it is
+    /// kept, unless it is an empty directory.
     pub(crate) fn make_way(&self, drafts: &Path) -> Result<()> {
         if self.store.stat(drafts).is_err_and(|e| e.is_not_found()) {
             return Ok(());
@@ -301,7 +301,8 @@ impl Containers {
         let path = self.places.path(id)?;
         let recognised = container.known().recognised.clone();
         if !self.is_pristine(&recognised, &path)? {
-            // Somebody else's: what was put into ours is told of when it is looked into.
+            // Another process has changed it: the drafts of ours are reported when it is looked
+            // into.
             container.new.end();
             self.watch_no_more(id);
             self.forget_entries(id);
@@ -327,7 +328,7 @@ impl Containers {
         Ok(())
     }
 
-    /// Removes the drafts of a container, and the names by which they are known.
+    /// Removes the drafts of a container, and their names in the tree.
     pub(crate) fn remove_drafts(&self, container: Option<ContainerId>, path: &Path) -> Result<()> {
         let disk = self.writable()?;
         remove_directory(disk, &*self.store, path, &mut |name, stat| {

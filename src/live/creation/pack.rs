@@ -30,20 +30,20 @@ use crate::live::{ContainerId, Containers, LiveContainer, refused};
 use crate::source::{FileKind, Source, Stat, Timestamp};
 use crate::stage::new_name;
 
-/// How long a new container is not used before it is packed, if the mount is not told otherwise:
-/// programs close a file and go on with the next one.
+/// How long a new container is not used before it is packed, unless the mount's options say
+/// otherwise: programs close a file and go on with the next one.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// How long who cannot wait for quiet waits for files to be let go: the kernel tells of that after
-/// close(2) has returned.
+/// How long a caller that cannot wait for quiet waits for files to be let go: the kernel releases
+/// them after close(2) has returned.
 const RELEASED: Duration = Duration::from_millis(100);
 
-/// What becomes of new containers of which something is open.
+/// What is done with new containers of which something is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InUse {
     /// They stay new.
     Spared,
-    /// Whoever has it open will not write any more.
+    /// They are packed: the handles are taken to write no more.
     Ignored,
 }
 
@@ -69,10 +69,10 @@ struct DraftContent {
     names: Vec<(OsString, FileKind)>,
     /// What was read, as it was then.
     read: Vec<(OsString, Stat)>,
-    /// When an array was last written, and who may read all of them.
+    /// When an array was last written, and the mode that lets read those who may read all of them.
     written: Option<Timestamp>,
     mode: Option<u16>,
-    /// Whom the bits for a group are for, of each; none if that is not a group alone.
+    /// The group that each one's group bits are for; none if they are not for one group alone.
     groups: Vec<Option<u32>>,
 }
 
@@ -311,7 +311,8 @@ impl Containers {
         Ok(still)
     }
 
-    /// A draft of which the container is made. Whoever owns that reads it.
+    /// A draft of which the container is made. It must have the container's owner, who may read it
+    /// then.
     fn stat_draft(&self, path: &Path, container: &Stat) -> Result<Stat> {
         let stat = self.store.stat(path)?;
         match stat.uid == container.uid {

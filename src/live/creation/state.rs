@@ -23,9 +23,9 @@ use crate::source::FileId;
 pub(crate) struct CreationState {
     /// The directory of its drafts, as long as it is new.
     drafts: Mutex<Option<FileId>>,
-    /// Whether there is one, for who may not wait.
+    /// Whether there is one, for threads that may not wait for the lock.
     is_new: AtomicBool,
-    /// Held by who packs, moves or removes it.
+    /// Held by the thread that packs, moves or removes it.
     creating: Mutex<()>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) enum Stays {
 #[derive(Debug, Clone)]
 pub(crate) struct Use {
     pub(crate) last: Instant,
-    /// How often, for who wants to know whether it was used since.
+    /// How often, so that a thread can tell whether it was used since.
     pub(crate) times: u64,
     /// Why it stays new: packing it is not tried again before it is used again.
     pub(crate) stays: Option<Stays>,
@@ -113,7 +113,7 @@ pub(crate) struct Use {
 }
 
 impl Use {
-    /// For who asks why it is new still, if something has been put into it.
+    /// For the status: why it is still new, if something has been put into it.
     pub(crate) fn why(&self) -> &str {
         match &self.stays {
             Some(Stays::Failed(why)) => why,
@@ -135,8 +135,8 @@ impl NewContainers {
         lock(&self.list).uses.contains_key(&container)
     }
 
-    /// Says whether it was not there yet. If it was, that is a use: whoever compares how often
-    /// there were any is not to find as many as before.
+    /// Says whether it was not there yet. If it was, that is a use, so that a thread that compares
+    /// counts of uses finds another one.
     pub(crate) fn add(&self, container: ContainerId) -> bool {
         let mut list = lock(&self.list);
         let before = list.uses.get(&container);

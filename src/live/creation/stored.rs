@@ -58,7 +58,7 @@ impl Containers {
             let (place, other) = (spot.place(&spot.name), spot.place(&hidden));
             disk.rename(other, place, Renaming::Exchange)?;
             container.new.end();
-            // Not before: drafts are known by their mode.
+            // Not before: drafts are recognised by their mode.
             self.set_mode(path, &stat, empty.mode.into())?;
             // Files that were written through this mount stay files as long as it is there.
             let recognised = container.known().recognised.clone();
@@ -73,7 +73,7 @@ impl Containers {
     }
 
     /// Whether a directory that looks like a container has files that were made or written where it
-    /// is shown: whoever does that expects to find them as files.
+    /// is shown: the programs that wrote them expect to find them as files.
     fn has_written_in(&self, container: &Recognised, path: &Path) -> bool {
         let is_written = |member: &&str| {
             let found = self.store.stat(&path.join(member));

@@ -44,12 +44,12 @@ struct OpenedAs {
     passing: Option<(Arc<OpenContainer>, Instant)>,
     /// Opened with faults, of whatever kind.
     damaged: bool,
-    /// There was no memory to open it, and when to try again: to find that out may take long, and
-    /// who lists its directory comes back for every entry.
+    /// There was no memory to open it, and when to try again: to find that out may take long, and a
+    /// listing of its directory comes back for every entry.
     refused: Option<(Error, Instant)>,
 }
 
-/// For how long nobody tries again to open what there was no memory for.
+/// How long opening is not tried again after there was no memory for it.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
 impl OpenedAs {
@@ -68,8 +68,8 @@ impl OpenedAs {
 }
 
 impl VersionOpening {
-    /// Whether it was opened with a fault that may have passed by now. Not while somebody is
-    /// opening it, which may take long: who only looks at the container does not wait for that.
+    /// Whether it was opened with a fault that may have passed by now. False while a thread is
+    /// opening it, which may take long: a look at the container does not wait for that.
     pub(crate) fn may_have_passed(&self) -> bool {
         let passing = |opened: &OpenedAs| opened.passing.as_ref().map(|(_, again)| *again);
         let again = self.look(passing).flatten();
@@ -115,7 +115,7 @@ impl OpenVersions {
         drop(closed);
     }
 
-    /// Whoever wants it opens it anew.
+    /// The next use opens it anew.
     pub(crate) fn close(&self, version: &ContainerVersion) {
         let closed = self.kept().drop_one(version.id);
         drop(closed);
@@ -166,7 +166,8 @@ impl Containers {
                 if is_short() {
                     return Err(no_memory("cannot open a container"));
                 }
-                // What could not be settled is read through its log, as by who only reads.
+                // A log that could not be recovered is read through, as a mount without writing
+                // does.
                 let settled = self.disk.is_some() && !version.staged.keeps_out();
                 let at = (&*path, self.at_path(version));
                 let opened = open_unchanged(version, at, &self.store, budget, settled);
@@ -188,8 +189,8 @@ impl Containers {
 }
 
 impl Containers {
-    /// Opens a version again, of which we have changed what is stored. Whoever has it open keeps it
-    /// as it was.
+    /// Opens a version again after we have changed its stored bytes. Handles that have it open keep
+    /// it as it was.
     pub(crate) fn reopen_version(
         &self,
         version: &ContainerVersion,
@@ -216,7 +217,8 @@ impl Containers {
         let (places, container) = (Arc::downgrade(&self.places), version.container);
         Arc::new(move |open| {
             let places = places.upgrade().ok_or(Error::NotFound)?;
-            // A version is opened, and read, by who looks at the container's identity, too.
+            // The thread may hold the lock of the container's identity: comparing it opens and
+            // reads versions, too.
             places.retry_briefly(&mut || open(&places.known_path(container)?))
         })
     }

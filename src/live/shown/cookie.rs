@@ -1,10 +1,10 @@
 //! Where a name stands in every listing of its directory.
 //!
 //! A directory is read in steps, without a handle: the kernel says after which name the last step
-//! ended, and the directory may have changed since. So names are told in the order of a hash of
+//! ended, and the directory may have changed since. So names are listed in the order of a hash of
 //! theirs, whatever the order of the storage: a name stands in the same place as long as it exists,
-//! and who goes on after some place neither misses nor repeats one. File systems with hashed
-//! directories do the same.
+//! and a step that goes on after some place neither misses nor repeats one. File systems with
+//! hashed directories do the same.
 //!
 //! Names of equal hash (two of a million: once in a million directories) are told apart by a number
 //! in the order of the names; only these could change places. Used by `entry_table`, and by

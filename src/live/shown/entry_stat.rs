@@ -1,6 +1,6 @@
 //! What an entry of a container looks like.
 //!
-//! Used by `tree::attr`, which adds what a mount is told to show.
+//! Used by `tree::attr`, which adds the settings of the mount.
 
 use crate::live::owner::Owner;
 use crate::source::FileKind;

@@ -207,8 +207,8 @@ impl OpenEntry {
         }
     }
 
-    /// As [`OpenEntry::read`], from memory. None if the bytes are not there; then nobody has been
-    /// told anything.
+    /// As [`OpenEntry::read`], from memory. None if the bytes are not there; then `reply` has not
+    /// been called.
     pub(crate) fn read_in_memory<R>(
         &self,
         workers: &ReadAheadWorkers,

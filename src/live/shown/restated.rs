@@ -1,11 +1,11 @@
-//! What is told of a container while something is staged of it: views, `arrays.json`, texts,
-//! attributes, and arrays that follow from others.
+//! What is shown of a container beside its arrays while something is staged: views, `arrays.json`,
+//! texts, attributes, and arrays that follow from others.
 //!
 //! All of it is as the arrays are now, whether or not that can be committed; how they are stored
 //! (`stored_bytes`, blocks, codec) is as it is stored. Every change makes another *edition* of the
-//! container. What is told is put together when it is asked for, once for each edition; the kernel
-//! keeps its pages of a derived file from one open to the next as long as the edition stays. Used
-//! by `entry` and `xattr`.
+//! container. A text is put together when it is asked for, once for each edition; the kernel keeps
+//! its pages of a derived file from one open to the next as long as the edition stays. Used by
+//! `entry` and `xattr`.
 
 use std::sync::Arc;
 
@@ -63,8 +63,8 @@ impl StagedContainer {
         rewrite.computed(address, &changed, cache.budget())
     }
 
-    /// The arrays of which something is staged, for who reads them: which ranges have changed is
-    /// not told.
+    /// The arrays of which something is staged, to be read whole: which ranges have changed is not
+    /// passed on.
     fn changed_arrays(&self, cache: &Arc<BlockCache>) -> Result<Vec<ChangedArray>> {
         let layers = self.stage.layers();
         let base = self.base();

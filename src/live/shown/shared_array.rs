@@ -19,10 +19,9 @@ pub(crate) struct StoredBytes(Arc<StoredLocks>);
 
 #[derive(Default)]
 struct StoredLocks {
-    /// Held shared by whoever reads what is stored, alone by whoever changes stored bytes in their
-    /// place.
+    /// Held shared by readers of stored bytes, alone by a commit that changes them in place.
     bytes: RwLock<()>,
-    /// Held by whoever puts new files at the place of the old ones, until handles show them.
+    /// Held by a commit that puts new files at the place of the old ones, until handles show them.
     publishing: Mutex<()>,
     /// Why a commit has changed files in place in part and could not go on.
     half_changed: OnceLock<Error>,
@@ -42,7 +41,8 @@ impl StoredBytes {
         self.0.half_changed.get()
     }
 
-    /// What is told of an error: what we have half changed ourselves, nobody else has.
+    /// The error to report: a change that we have half made ourselves is not reported as another
+    /// process's.
     pub(crate) fn told(&self, e: Error) -> Error {
         match (&e, self.half_changed()) {
             (Error::Changed { .. }, Some(why)) => why.clone(),
@@ -125,8 +125,8 @@ impl SharedArray {
     }
 
     /// Whether something else is shown by now than this, of which the files have changed: a commit
-    /// has put others at their place. Waits for one that is just doing that; for who reads nothing
-    /// meanwhile.
+    /// has put others at their place. Waits for a commit that is just doing that, so the caller
+    /// must not hold the lock of the bytes.
     pub(crate) fn is_replaced(&self, shown: &Arc<CachedArray>) -> bool {
         let now = self.stored.while_publishing(|| self.now());
         !Arc::ptr_eq(shown, &now)

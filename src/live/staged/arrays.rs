@@ -109,7 +109,7 @@ impl Containers {
                 let cause = std::io::Error::from_raw_os_error(libc::EACCES);
                 Err(Error::io(why, cause))
             }
-            // Whoever writes is told.
+            // The write reports it.
             Err(e) if e.is_no_room() => Ok(container),
             checked => checked.map(|()| container),
         }
@@ -206,7 +206,7 @@ impl Containers {
         self.commit_at_close(version)
     }
 
-    /// The same for who has it open for writing, and is about to write.
+    /// The same by a handle that is open for writing: a write is about to follow.
     pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
         let rewrite = writer.container.rewrite();
         rewrite.permits(writer.address(), Change::Truncate(len))?;
@@ -215,8 +215,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Empties it for who has just opened it to write it anew: the old content stays stored until
-    /// there is some, or it is closed for the last time.
+    /// Empties it for a handle that was just opened to write it anew: the old content stays stored
+    /// until new bytes are written, or the array is closed for the last time.
     pub(crate) fn empty_open(&self, writer: &ArrayWriter) -> Result<()> {
         let rewrite = writer.container.rewrite();
         rewrite.permits(writer.address(), Change::Truncate(0))?;
@@ -226,7 +226,7 @@ impl Containers {
         Ok(())
     }
 
-    /// Room is not kept for an array: what it will take is known when it is encoded. A range
+    /// No room is set aside for an array: how much it takes shows when it is encoded. A range
     /// becomes zeros.
     pub(crate) fn allocate_array(&self, writer: &ArrayWriter, what: Allocation) -> Result<()> {
         use libc::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
@@ -258,8 +258,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Returns when what was written to an array survives a crash. If somebody else has changed the
-    /// container meanwhile, that is told: what was written is safe, and stays where it is.
+    /// Returns when what was written to an array survives a crash. It is an error if another
+    /// process has changed the container meanwhile: the written bytes are safe, and remain staged.
     pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.stage().sync() {
             // It has been removed: nobody will look for what was written.

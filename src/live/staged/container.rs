@@ -1,6 +1,6 @@
-//! A container that has a stage: what is stored of it, under what has been written since.
+//! A container that has a stage: its stored arrays, under the layers written since.
 //!
-//! Used by [`super`], and by whoever commits.
+//! Used by [`super`], and by the commit.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, Weak};
@@ -138,7 +138,7 @@ impl StagedContainer {
         Arc::clone(&lock(&self.rewrite))
     }
 
-    /// Notes what a commit has failed with, and says what is told of it.
+    /// Notes the error of a failed commit, and returns the error to report.
     pub(crate) fn note_failure(&self, e: Error) -> Error {
         if self.stage.is_half_done() {
             self.stored.note_half_changed(e.clone());
@@ -171,7 +171,7 @@ impl StagedContainer {
         self.over(self.base().stored_array(number)?, number, layers)
     }
 
-    /// The same for who merges: what is cached of what is stored is not decoded again.
+    /// The same for a merge: stored blocks that are cached are not decoded again.
     pub(crate) fn merged(
         &self,
         number: ArrayNumber,

@@ -40,27 +40,27 @@ pub(crate) struct Staged {
     pub(crate) stored: StoredBytes,
     open: Mutex<HashMap<ArrayNumber, Weak<SharedArray>>>,
     views: Mutex<HashMap<ArrayNumber, Weak<ViewHeader>>>,
-    /// Of files that follow from arrays: the last edition as which the kernel is known to have
-    /// dropped its pages of what was before.
+    /// Of files that follow from arrays: the last edition at which the kernel dropped its pages of
+    /// earlier ones.
     editions: Mutex<HashMap<EntryIndex, u64>>,
     /// None before an array is opened for writing.
     now: Mutex<Option<Arc<StagedContainer>>>,
-    /// Held by who commits.
+    /// Held by the committer.
     committing: Mutex<()>,
     commits: AtomicU64,
     pub(crate) replacements: Arc<Replacements>,
-    /// A log that was there and is not settled.
+    /// A log that was left behind and is not recovered.
     unsettled: Mutex<Option<Unsettled>>,
     /// Why what is staged was not committed, when that was tried last.
     why: Mutex<Option<String>>,
     last_commit: Mutex<Option<LastCommit>>,
-    /// Whether somebody commits it for whom nobody waits.
+    /// Whether a commit is under way that no program waits for.
     aside: AtomicBool,
-    /// What became of such a commit, until somebody is told.
+    /// The error of such a commit, until it is reported.
     untold: Mutex<Option<Error>>,
 }
 
-/// As long as it lives, a commit is under way that nobody waits for.
+/// As long as it lives, a commit is under way that no program waits for.
 pub(crate) struct CommittedAside<'a>(&'a AtomicBool);
 
 impl Drop for CommittedAside<'_> {
@@ -158,8 +158,7 @@ impl Staged {
         }
     }
 
-    /// The same, unless somebody would have to be waited for: who moves something may wait for what is
-    /// held by who asks.
+    /// The same, unless it would have to wait: a move may wait for a lock that the caller holds.
     pub(crate) fn try_tidy(
         &self,
         container: &StagedContainer,

@@ -1,11 +1,11 @@
 //! Which containers have something staged: none of them is forgotten before it is committed,
 //! whatever the kernel forgets.
 //!
-//! Whoever stages something says so afterwards ([`Containers::remember_staged`]), and a commit
-//! takes a container out only if nothing is staged under the lock of the list: so nothing is ever
-//! staged of a container that is not in it once the write returns. Nothing but the layers of a
-//! stage is looked at under that lock, and nothing of [`super::super::Places`] is asked. Used by
-//! all of `live`, and by `tree::status`.
+//! A writer registers the container after it has staged something
+//! ([`Containers::remember_staged`]), and a commit takes a container out only if nothing is staged
+//! under the lock of the list: so nothing is ever staged of a container that is not in it once the
+//! write returns. Nothing but the layers of a stage is looked at under that lock, and nothing of
+//! [`super::super::Places`] is asked. Used by all of `live`, and by `tree::status`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,8 +62,8 @@ impl Containers {
         }
     }
 
-    /// Containers with something staged. Of one that was removed nothing is: whoever has it open
-    /// still writes for himself.
+    /// Containers with something staged. A removed container does not count: bytes written through
+    /// its handles are seen by those handles alone.
     pub(crate) fn all_staged(&self) -> Vec<(ContainerId, Arc<ContainerVersion>)> {
         let staged: Vec<_> = self.staged.lock().values().map(Arc::clone).collect();
         let there = staged.into_iter();

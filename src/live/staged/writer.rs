@@ -26,7 +26,7 @@ pub(crate) struct ArrayWriter {
     /// It was emptied when it was opened, which is committed with what is written then, or in the
     /// end: shells close a descriptor, too, before the program writes to its copy.
     emptied: AtomicBool,
-    /// It has been closed once: by a child of who opened it, perhaps.
+    /// It has been closed once: perhaps by a child of the process that opened it.
     closed: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! What comes of a container that a crash has left: what who only reads is shown, what recovery
+//! Examines a container that a crash has left: what a mount without writing shows, what recovery
 //! makes of it, and whether that is sound.
 
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::tree::InUse;
 
 /// What was found.
 pub(super) struct Recovered {
-    /// What the array holds, for who only reads, and after recovery.
+    /// What the array holds, shown without writing, and after recovery.
     pub(super) read_only: Vec<u8>,
     pub(super) shown: Vec<u8>,
     /// What stays staged, and why.

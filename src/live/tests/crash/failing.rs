@@ -1,5 +1,5 @@
-//! Whichever call of the disk fails in a scenario: it is told, what was synced is there, and
-//! nothing is lost once it works again.
+//! Whichever call of the disk fails in a scenario: the error is reported, what was synced is there,
+//! and nothing is lost once the disk works again.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ fn fail(run: &Run, code: i32, call: usize) -> Result<Went, String> {
     let recovered = examine(run.subject, &image, run.way);
     let recovered = recovered.map_err(|e| format!("after a crash: {e}"))?;
     judge(&recovered, &[&allowed], &session).map_err(|e| format!("after a crash: {e}"))?;
-    // Or it does not, and whoever is asked to commits.
+    // Or it does not, and a commit on request succeeds.
     let stays = session.tree.containers().commit_all(InUse::Ignored);
     if !stays.is_empty() {
         return Err(format!("stays staged: {stays:?}"));
@@ -66,7 +66,7 @@ struct Outcome {
     wrong: Vec<String>,
 }
 
-/// Of calls, one in so many fails. How many of the failures are told depends on which.
+/// Of calls, one in so many fails. How many of the failures are reported depends on which.
 fn one_in() -> usize {
     if_sampled(6)
 }
@@ -107,12 +107,12 @@ fn whichever_call_of_a_commit_of_several_files_fails_nothing_is_lost() {
 
 #[test]
 fn whichever_call_of_a_commit_in_place_of_several_files_fails_nothing_is_lost() {
-    // What fails when the files are being changed is tried again, and nobody is told if that
-    // succeeds.
+    // A call that fails while the files are being changed is tried again, and no error is reported
+    // if that succeeds.
     fail_each(runs_of(matrices::SCENARIOS_IN_PLACE), 300, 40);
 }
 
-/// `percent`: so many of the failures are told at least.
+/// `percent`: so many of the failures are reported at least.
 fn fail_each(runs: impl Iterator<Item = Run>, least: usize, percent: usize) {
     let runs: Vec<Run> = runs.collect();
     let outcomes = on_all_processors(runs.len(), |number| fail_all(&runs[number]));

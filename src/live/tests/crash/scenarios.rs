@@ -17,7 +17,7 @@ pub(super) struct Scenario {
     pub(super) samples: &'static [&'static str],
     pub(super) ways: &'static [Preference],
     pub(super) act: fn(&Arc<Session>),
-    /// How many errors it is told.
+    /// How many errors are reported to it.
     pub(super) errors: usize,
     /// Whether somebody else interferes: what is staged stays so.
     pub(super) foreign: bool,

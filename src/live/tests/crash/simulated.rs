@@ -413,7 +413,7 @@ impl SimulatedDisk {
         image
     }
 
-    /// For who looks into a failure.
+    /// For the message of a failure.
     pub(super) fn describe(&self, choice: &Choice) -> String {
         let mut text = String::new();
         for (step, taken) in self.name_steps.iter().zip(&choice.names) {

@@ -22,8 +22,8 @@ fn touched(file: &Arc<StoredFile>) -> Arc<StoredFile> {
     })
 }
 
-/// What somebody else may do: to a file that the commit leaves alone, to one that it replaces, and,
-/// who has had it open since before, to an old one whose name a new one has already.
+/// What another process may do: write to a file that the commit leaves alone, to one that it
+/// replaces, and, by a descriptor from before, to an old one whose name a new one has already.
 fn disturbed(image: &Image, before: &Image) -> Vec<Image> {
     let mut all = Vec::new();
     let mut touch = |name: &OsStr| {

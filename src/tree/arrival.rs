@@ -99,7 +99,7 @@ impl Tree {
         if let Node::File(file) = &*node
             && file.may_be_foreign(stat.identity)
         {
-            // Found before it was known which file it is: looked at once more.
+            // `stat` is from before the file was identified: it is looked at once more.
             let moment = file.moment();
             let again = self.store.stat(path)?;
             if again.identity.id == stat.identity.id {
@@ -110,7 +110,7 @@ impl Tree {
         Ok(attr)
     }
 
-    /// What the kernel is told of an entry of the source.
+    /// The attributes of an entry of the source that are sent to the kernel.
     pub(super) fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
         let is_container = node.container().is_some();
         if let Some(file) = node.ordinary() {
@@ -154,7 +154,7 @@ impl Tree {
     }
 
     /// Whether a directory that looks like a container has files that were made or written through
-    /// the mount: whoever does that expects to find them as files.
+    /// the mount: the programs that wrote them expect to find them as files.
     pub(super) fn has_our_files(&self, container: &Recognised, path: &Path) -> bool {
         let is_ours = |member: &&str| {
             let found = self.store.stat(&path.join(member));
@@ -208,7 +208,7 @@ impl Tree {
         self.places.locate_directory(inode, node)
     }
 
-    /// Of what could not be looked at: whoever asks is to look it up afresh.
+    /// The error for an entry that could not be looked at: the kernel is to look it up afresh.
     pub(super) fn unseen(&self, inode: InodeId) -> Error {
         self.changed(&self.inodes.path(inode).unwrap_or_default())
     }

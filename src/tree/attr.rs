@@ -62,7 +62,7 @@ impl Attr {
         attr.shown(settings)
     }
 
-    /// A directory that is not one in the source: whoever may read may also enter.
+    /// A directory that is not one in the source: users who may read it may also enter.
     pub(super) fn directory(inode: InodeId, owner: &Owner, settings: &Settings) -> Attr {
         let mode = (owner.mode & 0o777) | (owner.mode & 0o444) >> 2;
         Attr {
@@ -101,7 +101,7 @@ impl Attr {
         attr.shown(settings)
     }
 
-    /// What could not be looked at: nothing is known but its kind, and nobody is let in.
+    /// An entry that could not be looked at: only its kind is known, and no user is let in.
     pub(super) fn unseen(inode: InodeId, kind: FileKind, settings: &Settings) -> Attr {
         let nobody = Owner {
             uid: 0,

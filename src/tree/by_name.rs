@@ -72,9 +72,9 @@ impl Tree {
         }
     }
 
-    /// The paths of a file. Nobody tells by which of its names it is opened: if one of several
-    /// leads to another file by now, they are to be looked up afresh, or the old file would be
-    /// opened under a new one's name.
+    /// The paths of a file. The kernel does not say by which of its names it is opened: if one of
+    /// several leads to another file by now, they are to be looked up afresh, or the old file would
+    /// be opened under a new one's name.
     fn names_that_hold(&self, inode: InodeId, file: &OrdinaryFile) -> Result<Vec<PathBuf>> {
         let all = self.inodes.paths(inode);
         if all.len() < 2 {

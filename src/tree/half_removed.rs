@@ -1,6 +1,7 @@
 //! Containers of which arrays have been removed, each by itself, and which are there still.
 //!
-//! Such an array comes back when the mount ends, which is told by name. Used by `writing::removal`.
+//! Such an array comes back when the mount ends, and is reported by name. Used by
+//! `writing::removal`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -90,7 +90,7 @@ impl Inodes {
     }
 
     /// Where in the source an inode lies, by each of its names: the one looked up last comes first.
-    /// Others may have moved it away meanwhile. Nowhere, if no name of it is known any more.
+    /// Others may have moved it away meanwhile. Nowhere, if the table has no name of it any more.
     pub(super) fn paths(&self, inode: InodeId) -> Vec<PathBuf> {
         if inode == InodeId::ROOT {
             return vec![self.root.clone()];
@@ -200,15 +200,14 @@ impl Inodes {
         Some(gone.node())
     }
 
-    /// Forgets all of them: what containers are known by knows where it lies, and by that this
-    /// table.
+    /// Forgets all of them: nodes of containers refer to their places, and by these to this table.
     pub(super) fn clear(&self) {
         let nothing = InodeTable::new(Node::Unseen(FileKind::Directory));
         let gone = std::mem::replace(&mut *self.lock(), nothing);
         drop(gone);
     }
 
-    /// Everything that the kernel knows.
+    /// All inodes that the kernel knows.
     pub(super) fn all(&self) -> Vec<InodeId> {
         self.lock().iter().map(|(id, _)| id).collect()
     }

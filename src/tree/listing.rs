@@ -30,7 +30,7 @@ const STEP: usize = 500;
 pub struct ListedEntry {
     pub attr: Attr,
     /// Whether the entry could be looked at. If not, the attributes say nothing but what kind it
-    /// is, and are not to be believed: who asks for it is told why.
+    /// is, and are not to be believed: a look-up of the entry returns the error.
     pub seen: bool,
 }
 

@@ -3,7 +3,7 @@
 //! Only a saving: without it every step would read the directory anew, and come to the same
 //! ([`super::cookie`]). Bounded in memory; a directory with more names than may be kept is read
 //! again for each run of them. A step may go on with any names that were read after its listing
-//! began: so whoever begins a listing makes those that were kept useless. Used by `listing`.
+//! began: so a listing that begins makes those that were kept useless. Used by `listing`.
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;

@@ -244,8 +244,8 @@ impl Tree {
                 Ok(stat) => stat,
                 Err(missing) => match self.inodes.removed(inode) {
                     Some(removed) => removed,
-                    // It has other names than those that were known: the kernel is to look one of
-                    // them up.
+                    // It has other names than those in the table: the kernel is to look one of them
+                    // up.
                     None if missing.is_not_found() && self.inodes.paths(inode).is_empty() => {
                         return Err(self.changed(Path::new("")));
                     }
@@ -349,8 +349,8 @@ impl Tree {
         }
     }
 
-    /// The same from memory alone, for who must not wait: what needs a decode, the source, or
-    /// somebody else's work is not read, and nobody is told anything.
+    /// The same from memory alone, for a thread that must not wait: bytes that need a decode, the
+    /// source, or another thread's work are not read, and `reply` is not called.
     pub fn read_in_memory<R>(
         &self,
         handle: HandleId,

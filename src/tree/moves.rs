@@ -1,10 +1,10 @@
 //! Directories that are moved through the mount while other requests are on their way below them.
 //!
 //! A path is made of names and then followed; when a directory above is moved in between, nothing
-//! is there. That is no answer for a program that stands below it: whoever finds nothing while
-//! something was moved tries again, and moves wait for who has tried in vain several times.
-//! Requests do not wait for each other otherwise. Used by `kernel::serving` for every request that
-//! follows a path.
+//! is there. That is no answer for a program that stands below it: a request that finds nothing
+//! while something was moved tries again, and moves wait for a request that has tried in vain
+//! several times. Requests do not wait for each other otherwise. Used by `kernel::serving` for
+//! every request that follows a path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
@@ -56,7 +56,8 @@ impl Moving<'_> {
     }
 }
 
-/// Once more when the table of inodes says so, too: who has begun in between has met the old paths.
+/// Once more when the table of inodes says so, too: a request that began in between has met the old
+/// paths.
 impl Drop for Moving<'_> {
     fn drop(&mut self) {
         self.made();
@@ -134,7 +135,7 @@ const TRIES: usize = 64;
 const TRIES_BEFORE_STARVING: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// How long a move that is under way is waited for at once by who may hold what it waits for.
+/// How long a request that may hold a lock which a move waits for waits for that move at once.
 const MOMENT: Duration = Duration::from_millis(1);
 
 impl Moves {
@@ -160,8 +161,8 @@ impl Moves {
         done
     }
 
-    /// The same for who may hold locks that a move waits for, or keeps everything where it is
-    /// himself: a move that does not come to its end is not waited for.
+    /// The same for a caller that may hold locks that a move waits for, or a pin: it does not wait
+    /// until the move has come to its end.
     pub(super) fn retry_briefly(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         for _ in 0..TRIES {
             let before = self.mark();

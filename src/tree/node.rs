@@ -66,8 +66,8 @@ impl Node {
         }
     }
 
-    /// Whether it is the same inode under all names of what it stands for, of which not all need be
-    /// known.
+    /// Whether it is the same inode under all names of what it stands for, of which the table need
+    /// not have all.
     pub(super) fn can_have_many_names(&self) -> bool {
         matches!(self, Node::File(_) | Node::Special(..))
     }

@@ -72,7 +72,7 @@ impl OpenFile {
         }
     }
 
-    /// The same, if it is open for writing, with what is known of its content.
+    /// The same, if it is open for writing, with its [`OrdinaryFile`].
     pub(super) fn written(&self) -> Option<(&dyn DiskFile, &OrdinaryFile)> {
         match self {
             OpenFile::Ordinary(Stored::Written(file), node) => Some((&**file, node.ordinary()?)),
@@ -110,8 +110,8 @@ impl OpenFile {
         }
     }
 
-    /// As [`OpenFile::read`], from memory. None if the bytes are not there; then nobody has been
-    /// told anything.
+    /// As [`OpenFile::read`], from memory. None if the bytes are not there; then `reply` has not
+    /// been called.
     pub(super) fn read_in_memory<R>(
         &self,
         workers: &ReadAheadWorkers,

@@ -1,10 +1,11 @@
-//! A file of the source that is shown as it is: whose change was the last, ours or somebody else's.
+//! A file of the source that is shown as it is: whether its last change was ours or another
+//! process's.
 //!
-//! The kernel keeps pages of it and is told when they no longer hold, by nobody but us. Our own
-//! writes pass through the kernel, whose pages have them already, and may still hold newer ones of
-//! a mapping: they never cost pages. So the file's identity is taken whenever the last of our
-//! changes under way has ended; one that differs from it later is somebody else's work. What others
-//! do while a change of ours is under way is not seen. Used by `tree`.
+//! The kernel keeps pages of it until we invalidate them; nothing else does. Our own writes pass
+//! through the kernel, whose pages have them already, and may still hold newer ones of a mapping:
+//! they never cost pages. So the file's identity is taken whenever the last of our changes under
+//! way has ended; one that differs from it later is another process's work. A change by another
+//! process while one of ours is under way is not seen. Used by `tree`.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,7 @@ pub(super) const SET_ID: u16 = 0o6000;
 pub(super) struct OrdinaryFile {
     pub(super) at: StoredAt,
     content: Mutex<Content>,
-    /// The bits of its mode that a write takes away, as the kernel was told last.
+    /// The bits of its mode that a write takes away, as reported to the kernel last.
     told_bits: AtomicU16,
 }
 
@@ -44,15 +45,14 @@ struct Content {
     told: ReportedSize,
 }
 
-/// How long the kernel was told that a file is.
+/// The size of a file that was reported to the kernel.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum ReportedSize {
     /// Nothing that it still believes.
     #[default]
     Nothing,
     Size(u64),
-    /// First one thing, then another: which of the answers was the last to arrive, or did not, is
-    /// not known.
+    /// First one size, then another: which of the answers arrived last, if it did, is uncertain.
     Uncertain,
 }
 
@@ -61,7 +61,7 @@ enum ReportedSize {
 pub(super) struct StillKnown {
     /// Its pages hold.
     pub(super) pages: bool,
-    /// It was told how long the file is.
+    /// The size was reported to it.
     pub(super) size: bool,
 }
 
@@ -114,14 +114,15 @@ impl OrdinaryFile {
         LookedAt((content.changing == 0).then_some(content.turn))
     }
 
-    /// Whether what was found calls for another look, at a known moment.
+    /// Whether the identity found calls for another look, at a noted moment.
     pub(super) fn may_be_foreign(&self, found: FileIdentity) -> bool {
         let known = self.content().known;
         known.is_some_and(|known| !self.is(known, found))
     }
 
-    /// What is to be dropped because somebody else has changed the content of which the kernel has
-    /// pages, if the file was found like this after `moment`. Told until it has been dropped.
+    /// What is to be dropped because another process has changed the content of which the kernel
+    /// has pages, if the file was found like this after `moment`. Returned until it has been
+    /// dropped.
     pub(super) fn stale(&self, moment: LookedAt, found: FileIdentity) -> Option<StalePages> {
         let content = self.content();
         let known = content.known.filter(|&known| !self.is(known, found))?;
@@ -140,7 +141,7 @@ impl OrdinaryFile {
         }
     }
 
-    /// Notes that the kernel is going to be told how long it is, and its mode.
+    /// Notes that its size and mode are going to be reported to the kernel.
     pub(super) fn tell(&self, size: u64, mode: u16) {
         self.told_bits.store(mode & SET_ID, Ordering::Relaxed);
         let mut content = self.content();
@@ -151,7 +152,7 @@ impl OrdinaryFile {
         };
     }
 
-    /// Whether the kernel was told of bits that a write takes away.
+    /// The bits that a write takes away, if any were reported to the kernel.
     pub(super) fn told_bits(&self) -> Option<u16> {
         let bits = self.told_bits.load(Ordering::Relaxed);
         (bits != 0).then_some(bits)
@@ -315,7 +316,7 @@ mod tests {
         for _ in 0..2 {
             assert!(!file.opened(file.moment(), of(2)).size, "not told yet");
         }
-        // Which of two answers arrives last is not known.
+        // Which of two answers arrives last is uncertain.
         file.tell(1, 0o644);
         file.tell(2, 0o644);
         assert!(!file.opened(file.moment(), of(2)).size);

@@ -2,9 +2,9 @@
 //! hold.
 //!
 //! A file that takes the place of an array does that, and a commit, to what follows from arrays.
-//! The kernel is told before the request that did it is answered: whoever maps an old page
-//! afterwards and changes a byte of it would have the kernel write all of it back. Dropping pages
-//! may wait for reads and writes of the inode, so the tree only says which are to go;
+//! The kernel drops them before the request that did it is answered: a program that maps an old
+//! page afterwards and changes a byte of it would have the kernel write all of it back. Dropping
+//! pages may wait for reads and writes of the inode, so the tree only says which are to go;
 //! `kernel::stale_pages` takes them from here. Used by `writing`.
 
 use std::collections::HashMap;

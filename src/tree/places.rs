@@ -1,5 +1,5 @@
-//! What the tree says of containers to those that keep them: where they lie, who uses them, what is
-//! to be forgotten.
+//! What the tree says of containers to `live`: where they lie, whether they are in use, and how the
+//! kernel forgets what no longer holds.
 //!
 //! Assumes that a container's number is that of its inode. Used by `live`, as its [`Places`], and
 //! by [`super::arrival`].

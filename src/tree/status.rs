@@ -73,7 +73,7 @@ impl Tree {
         path_text(path.strip_prefix(root).unwrap_or(path))
     }
 
-    /// Which file or directory is shown, for who looks at it by its path.
+    /// Which file or directory is shown, for commands that look at it by its path.
     fn source_id(&self) -> Value {
         let root = self.inodes.path(InodeId::ROOT);
         match root.and_then(|root| self.store.stat(&root)) {

@@ -370,8 +370,8 @@ impl LogWriter {
 
     /// Says whether all of it is there.
     pub(in crate::stage) fn end_sync(&mut self, round: &SyncRound, succeeded: bool) -> bool {
-        // A failure that came up when the file was closed meanwhile is not reported again by the
-        // sync.
+        // The system may have reported a failure when the file was closed meanwhile, and not to
+        // this sync.
         let succeeded = succeeded && !self.file.take_failure();
         self.failed = !succeeded;
         if succeeded {

@@ -1,9 +1,9 @@
 //! Names that are moved and removed through the mount, in the table of inodes.
 //!
-//! What others do with names is found out at the next look-up; what we do is known, and the table
-//! follows at once: an inode whose name has gone is found by its handles alone, and what is below a
-//! directory that was moved has moved with it. Assumes that the change has been made in the source.
-//! Used by `writing`.
+//! Names that other processes change are found out at the next look-up; after a change of our own
+//! the table follows at once: an inode whose name has gone is found by its handles alone, and what
+//! is below a directory that was moved has moved with it. Assumes that the change has been made in
+//! the source. Used by `writing`.
 
 use std::sync::Arc;
 
@@ -24,9 +24,8 @@ impl Inodes {
         Some((id, table.get(id)?.node()))
     }
 
-    /// A name has gone. Returns the node that it led to. A file that has others is not gone with
-    /// the last one that is known here, for these are not all: it is to be looked up by one of
-    /// them.
+    /// A name has gone. Returns the node that it led to. A file with more names is not gone with
+    /// the last one in this table, which need not have all: it is to be looked up by one of them.
     pub(in crate::tree) fn unlinked(&self, link: &Dirent, stat: &Stat) -> Option<Arc<Node>> {
         let mut table = self.lock();
         let id = table.known(link, stat)?;
@@ -93,7 +92,7 @@ impl InodeTable {
         Some(inode)
     }
 
-    /// Who is found by a name that it is about to lose is not found any more.
+    /// An inode that is found by a name that it is about to lose is not found any more.
     fn drop_key_by_name(&mut self, id: InodeId) {
         let key = self.get(id).and_then(Inode::key);
         if key.is_some_and(|key| key.is_by_name()) {

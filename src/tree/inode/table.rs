@@ -1,10 +1,10 @@
 //! The table of inodes: compact, because the kernel decides how many there are.
 //!
 //! An inode that stands for an entry of a container takes at most 150 bytes here, its share of both
-//! tables included; one of a file 300 with what is known of the file. So a node is two words, names
-//! are kept without a list as long as there is one, and a key is made of what an inode has, not
-//! kept beside it. Assumes that a key does not change while it can be found:
-//! [`InodeTable::drop_key`] comes first. Used by [`super`] and `links`.
+//! tables included; one of a file 300 with its `OrdinaryFile`. So a node is two words, names are
+//! kept without a list as long as there is one, and a key is made of what an inode has, not kept
+//! beside it. Assumes that a key does not change while it can be found: [`InodeTable::drop_key`]
+//! comes first. Used by [`super`] and `links`.
 
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
@@ -326,7 +326,7 @@ impl InodeTable {
         InodeId(self.next - 1)
     }
 
-    /// The path of a link, if all directories above it are known.
+    /// The path of a link, if all directories above it are in the table.
     pub(in crate::tree) fn path(&self, link: NameIn<'_>, root: &Path) -> Option<PathBuf> {
         let (mut at, mut names) = (link, vec![(link.name, None)]);
         while at.parent != InodeId::ROOT {
@@ -346,7 +346,7 @@ impl InodeTable {
         }))
     }
 
-    /// The directories above an inode, by all names that are known.
+    /// The directories above an inode, by all names in the table.
     pub(in crate::tree) fn above(&self, inode: InodeId) -> Vec<InodeId> {
         let (mut above, mut next) = (Vec::new(), vec![inode]);
         while let Some(at) = next.pop() {

@@ -89,7 +89,8 @@ impl Tree {
     }
 
     /// Something has gone from a directory: if it was the last added file of a container, their
-    /// directory goes as well. Who is about to put something into it tries again, as after a move.
+    /// directory goes as well. A request that is about to put something into it tries again, as
+    /// after a move.
     pub(super) fn tidy_added(&self, inode: InodeId) {
         let Ok(node) = self.inodes.get(inode) else {
             return;

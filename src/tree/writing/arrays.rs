@@ -32,9 +32,9 @@ impl Tree {
         })
     }
 
-    /// Changes the length of an array. By its name alone it is committed at once, unless somebody
-    /// has it open for writing, who is about to write: whoever opens it to begin anew
-    /// (O_TRUNC) is not told apart from others.
+    /// Changes the length of an array. By its name alone it is committed at once, unless a handle
+    /// is open for writing, which is about to write: an open that begins anew (O_TRUNC) looks the
+    /// same.
     pub(super) fn set_array_len(
         &self,
         inode: InodeId,

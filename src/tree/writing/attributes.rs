@@ -48,7 +48,7 @@ impl Tree {
             true => self.set_other_attributes(inode, &node, to, caller),
             false => Ok(()),
         });
-        // Whoever packs it has read it as it was.
+        // A packer has read it as it was: the use has it look again.
         if stays.is_some() {
             self.note_use(inode);
         }
@@ -76,8 +76,8 @@ impl Tree {
         }
     }
 
-    /// Who may write the container is not said by what shows no `w` whatever its mode: that stays
-    /// as it is.
+    /// An entry that never shows `w` says nothing of the right to write the container: those bits
+    /// stay as they are.
     fn of_entry(
         &self,
         version: &Arc<ContainerVersion>,
@@ -105,7 +105,7 @@ impl Tree {
         to: &NewAttributes,
     ) -> Result<()> {
         self.with_target(inode, node, |target, now| match node.ordinary() {
-            // Times are what tells contents apart.
+            // Contents are told apart by their times.
             Some(of) if to.changes_times() => {
                 let (done, foreign) = of.change(now, || disk.set_attributes(target, to));
                 if foreign {
@@ -142,9 +142,9 @@ impl Tree {
         }
     }
 
-    /// Of all files of a container: who may read it, reads all of it. `is_directory`: of its
-    /// directory, not of something in it. Other times make a new version. The kernel has looked at
-    /// the owner that is shown, which is one of several.
+    /// Of all files of a container: a user who may read one of them may read all. `is_directory`:
+    /// of its directory, not of something in it. Other times make a new version. The kernel has
+    /// looked at the owner that is shown, which is one of several.
     fn set_container_attributes(
         &self,
         inode: InodeId,
@@ -190,7 +190,7 @@ impl Tree {
             _ => None,
         };
         let others = NewAttributes {
-            // Whoever may list the directory may read the files.
+            // Users who may list the directory may read the files.
             mode: to.mode.map(|mode| mode & READABLE),
             atime: None,
             mtime: None,
@@ -208,7 +208,7 @@ impl Tree {
         self.give_added(added, to)?;
         self.notice_change(inode, &node);
         if !is_directory {
-            // The kernel takes what it is told for that of the array alone.
+            // The kernel takes the answer for attributes of the array alone.
             self.invalidate(inode, None);
         }
         Ok(())

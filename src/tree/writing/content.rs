@@ -91,8 +91,8 @@ impl Tree {
         self.change(inode, of, file, || file.put(offset, bytes, how, caller))
     }
 
-    /// Whether the source has taken bits of the mode away with what was written, of which the
-    /// kernel was told before.
+    /// Whether a write took bits of the mode away in the source that were reported to the kernel
+    /// before.
     pub fn has_lost_bits(&self, handle: HandleId) -> bool {
         let Ok(open) = self.open_files.get(handle) else {
             return false;
@@ -169,7 +169,7 @@ impl Tree {
     }
 
     /// The next data or hole of an open file. An array has none but its end, nor has a file that is
-    /// open for writing: the kernel may hold bytes of a mapping that nobody has been told of.
+    /// open for writing: the kernel may hold bytes of a mapping that it has not sent yet.
     pub fn seek(&self, inode: InodeId, handle: HandleId, offset: u64, hole: Hole) -> Result<u64> {
         let open = self.open_files.get(handle)?;
         let all = self.open_files.of_inode(inode);
@@ -191,7 +191,7 @@ impl Tree {
     }
 
     /// Returns when what was written to a file has reached the disk. `data`: without what is not
-    /// needed to find it. Who only reads may ask for that as well.
+    /// needed to find it. A handle that is open for reading may ask for that as well.
     pub fn sync(&self, inode: InodeId, handle: HandleId, data: bool) -> Result<()> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {

@@ -63,7 +63,7 @@ impl Tree {
         std::iter::once(inode).chain(self.inodes.above(inode))
     }
 
-    /// Somebody has changed this, or had it open: if it is, or lies in, a new container, that has
+    /// A program has changed this, or had it open: if it is, or lies in, a new container, that has
     /// been used until now.
     pub(in crate::tree) fn note_use(&self, inode: InodeId) {
         if !self.live.new.is_empty() {
@@ -72,7 +72,7 @@ impl Tree {
         }
     }
 
-    /// The same of who has it open no more.
+    /// The same after a close.
     pub(in crate::tree) fn note_let_go(&self, inode: InodeId) {
         if !self.live.new.is_empty() {
             let all = self.with_above(inode);

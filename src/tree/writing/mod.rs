@@ -49,7 +49,7 @@ impl Tree {
         }
     }
 
-    /// The same for who puts something of this name into it: made, if there is none yet.
+    /// The same for putting something of this name into it: made, if there is none yet.
     fn directory_to_fill(&self, inode: InodeId, name: &OsStr) -> Result<SourceDirectory> {
         let node = self.inodes.get(inode)?;
         match node.container() {

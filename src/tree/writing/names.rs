@@ -43,8 +43,8 @@ impl Tree {
             true => self.changed(&directory.join(name)),
             false => e,
         })?;
-        // Its name is known, wherever the directory has been moved to since: it was made in that
-        // very one.
+        // The file was made in that very directory under this name, wherever the directory has been
+        // moved to since.
         let (identity, stat) = (
             file.source().identity(),
             self.store.stat_made(file.source())?,

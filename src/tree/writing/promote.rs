@@ -103,7 +103,7 @@ impl Tree {
 
     /// What is put into a new container is a stored one.
     fn take_stored(&self, inode: InodeId, container: &LiveContainer) -> Result<()> {
-        // Who packs it finds that out as well.
+        // The packer that holds the lock finds that out as well.
         let Some(_locked) = container.new.try_lock_creation() else {
             return Ok(());
         };

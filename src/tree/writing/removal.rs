@@ -21,7 +21,7 @@ use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
 use crate::source::{FileKind, Stat};
 
-/// What is told of an array that was removed while its container stays.
+/// The warning about an array that was removed while its container stays.
 pub const COMES_BACK: &str = "is there again: an array is only removed with its container (rm -r)";
 
 impl Tree {
@@ -65,8 +65,8 @@ impl Tree {
         Ok(true)
     }
 
-    /// What is removed of a container is known as long as the mount lives, whatever the kernel
-    /// forgets.
+    /// Arrays that were removed of a container are remembered as long as the mount lives, whatever
+    /// the kernel forgets.
     fn remember_half_removed(&self, version: &Arc<ContainerVersion>) {
         let added = self.half_removed.insert(version.container.into(), version);
         if added {

@@ -79,7 +79,7 @@ impl Tree {
             return Ok(false);
         }
         let path = moved.directory.join(&moved.link.name);
-        // In a container there are no containers: whoever moves one there copies it.
+        // In a container there are no containers: with EXDEV `mv` copies its files.
         if self.is_below_container(to.0) {
             return Err(refused("rename", &path, libc::EXDEV));
         }

@@ -1,8 +1,8 @@
-//! What commands ask of the daemon: to commit, to throw away, to look again.
+//! Requests of commands to the daemon: to commit, to discard, to refresh.
 //!
-//! They set a reserved attribute on what lies at the path that they were given, so the kernel lets
-//! those ask who may write there, and no path has to be told. What stays staged afterwards, and
-//! why, is in the status. Used by `attributes`.
+//! They set a reserved attribute on what lies at the path that they were given, so the kernel
+//! checks that the caller may write there, and no path has to be passed. The status says what is
+//! still staged afterwards, and why. Used by `attributes`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

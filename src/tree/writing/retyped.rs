@@ -23,7 +23,8 @@ impl Tree {
         match &*node {
             Node::Entry(version, entry) => self.live.retype(version, *entry, to),
             Node::File(_) => {
-                // Whether it can be said; whether it fits is known when all of it is there.
+                // Checks that the format has the type; whether the data fit shows when all of them
+                // are there.
                 let creation = self.creation_of_draft(inode)?;
                 let dtype = to.dtype.clone();
                 creation.typed(None, &GivenType { dtype, shape: None }, 0)?;

@@ -372,7 +372,7 @@ fn an_empty_directory_does_not_replace_a_container() {
     assert!(refused.is_err() && directory.path().join("one.blp").is_file());
 }
 
-/// Who owns the directory does not own what others have in it.
+/// The owner of the directory does not own other users' files in it.
 #[test]
 fn only_who_owns_all_files_of_a_container_changes_them() {
     let directory = ground();

@@ -170,7 +170,7 @@ fn whichever_step_a_move_stops_at_files_stay_with_their_containers() {
             let next = tree_of(directory.path(), |disk| disk);
             let at = ["one.blp", "two.blp", "three.blp", "d", "d/three.blp"];
             for path in at {
-                // Whoever looks into one of them.
+                // A look into any of them finishes the move.
                 let _ = next.text(&format!("{path}/data"));
             }
             for (inode, name) in containers {

@@ -113,7 +113,7 @@ fn a_new_file_costs_one_look_at_its_directory_and_none_at_itself() {
     assert_eq!(store.asked(), [""; 0]);
     let stored = std::fs::read(directory.path().join("a/b/c/new")).unwrap();
     assert_eq!(stored, b"some bytes");
-    // Found again, it is known what it is.
+    // A second look-up finds it remembered: it is not opened again.
     assert_eq!(tree.lookup(parent, name).unwrap().inode, attr.inode);
     assert_eq!(store.asked(), ["stat in"]);
 }

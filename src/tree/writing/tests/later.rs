@@ -1,4 +1,4 @@
-//! Commits that nobody waits for: what is closed is in the log, and what becomes of it is told.
+//! Commits that no program waits for: what is closed is in the log, and the outcome is reported.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -138,8 +138,8 @@ fn what_takes_long_to_commit_is_in_the_log_and_committed_later() {
     }
 }
 
-/// A source with a Bloscpack file without an array, of which nothing tells how well what comes can
-/// be packed.
+/// A source with a Bloscpack file without an array, so that no stored block shows how well new
+/// bytes can be packed.
 fn empty_ground() -> tempfile::TempDir {
     let source = tempfile::tempdir().unwrap();
     let creation = format_named(OsStr::new("one.blp")).unwrap().creation();

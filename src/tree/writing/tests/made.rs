@@ -107,7 +107,7 @@ fn as_long_as_something_in_it_is_open_it_stays_new() {
     assert!(tree.is_packed());
 }
 
-/// However long it takes: who makes a directory may come back later.
+/// However long it takes: a program that makes a directory may come back later.
 #[test]
 fn it_waits_for_an_array() {
     let directory = ground();

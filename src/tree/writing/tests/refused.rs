@@ -1,4 +1,4 @@
-//! Where no log can be made, and where the disk is dead: what is told, and when.
+//! Where no log can be made, and where the disk is dead: which error is reported, and when.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! What is staged is never out of sight of who unmounts, however writes and commits fall together.
+//! Staged bytes are never out of sight of an unmount, however writes and commits fall together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

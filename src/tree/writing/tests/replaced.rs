@@ -1,5 +1,5 @@
-//! A file that is renamed over an array: whatever fails and whoever looks, it is the old content or
-//! the new one.
+//! A file that is renamed over an array: whatever fails, every reader sees the old content or the
+//! new one.
 
 use std::sync::{Mutex, mpsc};
 
@@ -43,7 +43,7 @@ fn at_every_step_readers_see_the_old_array_or_the_new_one() {
         let (handle, noted) = (open.handle, Arc::clone(&seen));
         let (told, done) = mpsc::channel::<()>();
         failure.arm_with(call, move || {
-            // In a thread of its own: at some steps whoever reads waits.
+            // In a thread of its own: at some steps a reader waits.
             std::thread::spawn(move || {
                 let bytes = reading.read(handle, 0, 1 << 20, PageCache::Used, |bytes| {
                     bytes.unwrap().to_vec()

@@ -1,4 +1,4 @@
-//! Who waits for the disk holds up nobody else.
+//! A request that waits for the disk holds up no other.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::tree::{HandleId, InUse, InodeId, PageCache, Tree};
 /// A move that is not done by then waits for the call that it was made in.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Whoever is held up for so long waits for what will not come before.
+/// A request that is held up for so long waits for something that comes only afterwards.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const ARRAY: &str = "one.blp/data";
@@ -145,7 +145,8 @@ fn close_while_moving(
         }
         moving.send(rename).unwrap();
     });
-    // Where it has gone is not known to who has begun before: what is staged stays then.
+    // The close began before the move and does not know the new place: then its bytes remain
+    // staged.
     let _ = tree.retry(|| tree.close(handle));
     let is_over = failure.is_armed();
     failure.arm(0);

@@ -146,7 +146,7 @@ fn what_is_changed_by_path_while_it_is_packed_is_not_lost() {
     }
 }
 
-/// In the source, by somebody who knows nothing of drafts.
+/// In the source, by a process that knows nothing of drafts.
 #[test]
 fn what_somebody_else_changes_while_it_is_packed_is_not_lost() {
     type Change = fn(&Path);
@@ -331,7 +331,7 @@ fn packing_that_takes_for_ever_ends_when_somebody_uses_it_and_with_the_mount() {
     }
 }
 
-/// For the moment in which drafts become a container nobody waits but who uses drafts.
+/// In the moment in which drafts become a container, only requests that use drafts wait.
 #[test]
 fn what_is_not_new_is_changed_whoever_packs() {
     let directory = ground();

@@ -1,13 +1,14 @@
-//! The allocator of the program: the system's, with something put by for those who cannot be
+//! The allocator of the program: the system's, with memory put by for allocations that cannot be
 //! refused.
 //!
 //! Memory whose size a file decides is asked for in a way that lets a refusal be an error. Two
 //! kinds of allocations know no refusal and would end the process: small ones ([`LARGE`]),
 //! everywhere, and those that libraries make of what a file holds (JSON values, hash tables). For
-//! the first a reserve is kept ([`keep_reserve`]); for the second whoever calls the library sets
+//! the first a reserve is kept ([`keep_reserve`]); for the second the caller of the library sets
 //! memory aside beforehand ([`set_aside`]), which can be refused. Both are address space, without
 //! pages, that goes back to the system in the moment in which it refuses such an allocation. Until
-//! the space is had again, large allocations of others are refused: they can be. Used by [`super`].
+//! the space is had again, large allocations of other threads are refused: they can be. Used by
+//! [`super`].
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -47,7 +48,7 @@ static ALLOCATOR: ReservingAllocator = ReservingAllocator;
 /// Null if it is spent, or none is kept.
 static RESERVED: AtomicPtr<libc::c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Size of the reserve, written by whoever makes it and read by whoever spends it.
+/// Size of the reserve, written by the thread that makes it and read by the one that spends it.
 static RESERVED_LEN: AtomicUsize = AtomicUsize::new(0);
 
 /// The reserve is kept, and spent.

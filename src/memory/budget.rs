@@ -4,23 +4,23 @@
 //! Bytes are charged before memory is allocated and given back by dropping the [`Hold`] that names
 //! them. There are four ways to have some:
 //!
-//! - [`Budget::reserve`] waits for what is not there: for whoever holds nothing, since a thread
+//! - [`Budget::reserve`] waits for memory that is not free: for a thread that holds none, since one
 //!   that waits while it keeps memory from others could wait for ever. [`Budget::try_reserve`] does
 //!   not wait.
 //! - [`Budget::keep`] charges at once, for tables and indices that stay: its caller may hold
 //!   memory. The bytes in use may pass the limit until others let go; those kept never pass half of
 //!   it, or what [`Budget::keeping`] allows whatever the limit is. What is kept beyond half is
-//!   charged beside the limit, so half of it is always left for blocks. Who keeps some that it can
-//!   do without (containers that nobody uses) is asked for them before anybody is refused.
+//!   charged beside the limit, so half of it is always left for blocks. Keepers of memory that can
+//!   be given up (containers that are not in use) are asked for it before a request is refused.
 //! - [`Budget::overdraw`] charges at once for a moment, one thread at a time: for a decode within
 //!   another.
-//! - [`TableCharge`] follows a table of small entries. It is never refused, and keeps nobody from
-//!   keeping.
+//! - [`TableCharge`] follows a table of small entries. It is never refused, and takes nothing from
+//!   what may be kept.
 //!
-//! Who waits queues: while anybody waits, nobody else reserves any, or many readers of small blocks
-//! would keep a reader of a large one waiting for as long as they read. Before anybody waits, who
-//! holds memory that it can do without ([`Reclaim`]) is asked for it. Used by `cache`, `array` and
-//! `container`.
+//! Waiting threads queue: while one waits, no other reserves any, or many readers of small blocks
+//! would keep a reader of a large one waiting for as long as they read. Before a thread waits,
+//! lenders ([`Reclaim`]) are asked for memory that they can do without. Used by `cache`, `array`
+//! and `container`.
 
 mod overdraft;
 mod tables;
@@ -49,7 +49,7 @@ pub struct Budget {
     changed: Condvar,
     /// For the others of the queue: it has moved.
     moved: Condvar,
-    /// For those who want to overdraw: nobody does any longer.
+    /// Signals threads that want to overdraw that none does any longer.
     repaid: Condvar,
     /// In the order in which they are asked.
     lenders: RwLock<Vec<Weak<dyn Reclaim>>>,
@@ -78,12 +78,12 @@ struct Account {
     overdrawn: Option<Overdrawer>,
 }
 
-/// Who holds memory that it can do without: the cache of decoded blocks, for example.
+/// A lender: it holds memory that it can do without, as the cache of decoded blocks does.
 ///
 /// Asked from any thread that wants memory, which may hold some already: it must neither wait for
 /// memory nor for a lock that is held while memory is asked for.
 pub trait Reclaim: Send + Sync {
-    /// Charged bytes that giving up everything would free, at once or when those who use it let go.
+    /// Charged bytes that giving up everything would free, at once or when its users let go.
     fn reclaimable(&self) -> u64;
 
     /// Gives up a part, the least useful one; false if there is none.
@@ -159,7 +159,7 @@ impl Budget {
         self.lock().kept
     }
 
-    /// Will be asked for memory, after those who registered before, for as long as it lives.
+    /// The lender will be asked for memory, after those registered before, for as long as it lives.
     pub fn register(&self, lender: Weak<dyn Reclaim>) {
         let mut lenders = self.lenders.write().unwrap_or_else(PoisonError::into_inner);
         lenders.retain(|lender| lender.strong_count() > 0);
@@ -176,8 +176,8 @@ impl Budget {
         }
     }
 
-    /// `bytes`, or everything that is not kept if that is less: who needs more than there is gets
-    /// all of it. Waits; the caller holds no memory of this budget.
+    /// `bytes`, or everything that is not kept if that is less: a thread that needs more than there
+    /// is gets all of it. Waits; the caller holds no memory of this budget.
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Hold {
         self.relieve();
         if let Some(hold) = self.try_reserve(bytes) {
@@ -287,7 +287,7 @@ impl Budget {
     fn charge_kept(self: &Arc<Self>, mut account: MutexGuard<'_, Account>, bytes: u64) -> Hold {
         account.kept = account.kept.saturating_add(bytes);
         account.used = account.used.saturating_add(bytes);
-        // There is less for who waits for more than there is.
+        // There is less for a thread that waits for more than there is.
         account.changes = account.changes.wrapping_add(1);
         drop(account);
         self.changed.notify_all();

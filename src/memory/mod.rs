@@ -1,8 +1,9 @@
-//! Memory whose size a file decides: who may take how much, and the pieces that are handed out.
+//! Memory whose size a file decides: how much a request may take, and the pieces that are handed
+//! out.
 //!
 //! One [`budget`] bounds it. A [`block`] is decoded bytes and the part of the budget that they
-//! take; [`scratch`] is what a decode needs beside its output, given to it by the caller, who
-//! charged it. Memory that cannot be had is ENOMEM for the request that asked, never the end of the
+//! take; [`scratch`] is what a decode needs beside its output; its caller charges it and passes it
+//! in. Memory that cannot be had is ENOMEM for the request that asked, never the end of the
 //! process. Lowest of all modules but `error`: used by `cache`, `array`, `container` and `codec`.
 
 mod allocator;

@@ -1,16 +1,16 @@
 //! Memory that the system gives with its pages, before these are touched.
 //!
-//! Pages that are taken one by one, as they are written, cost as much as decoding to them. Who is
-//! going to write all of a mapping asks for its pages here, and at one of three moments:
+//! Pages that are taken one by one, as they are written, cost as much as decoding to them. Code
+//! that is going to write all of a mapping asks for its pages here, at one of three moments:
 //!
 //! - when it is needed: a block that is about to be decoded ([`super::block`]), or the page that
 //!   several share ([`super::large_page`]);
 //! - before, for readers: [`super::spare`] has a few of the size that is read in sequence. They are
-//!   small, beside the budget, and made by a thread of their own, which gives them back when nobody
-//!   has read for a moment;
+//!   small, beside the budget, and made by a thread of their own, which gives them back when there
+//!   were no reads for a moment;
 //! - before, for writers: `stage::ready` has large pages, which are charged to the budget and the
-//!   first to go when somebody wants memory; they are made by background workers between encoding,
-//!   and go with the last slab in use.
+//!   first to go when memory is wanted; they are made by background workers between encoding, and
+//!   go with the last slab in use.
 //!
 //! The last two keep what they have in ways of their own: a few blocks of any size, for a moment,
 //! are too little to account for, and large pages beside a small budget would exceed it.

@@ -1,7 +1,7 @@
-//! What the allocator refuses in tests: one large allocation of a thread, when it is told to.
+//! Makes the allocator refuse, in tests, one large allocation of a thread.
 //!
-//! Small ones are exempt ([`LARGE`]): a reserve is kept for them. So is what memory was set aside
-//! for, as far as that goes: who sets too little aside is found out.
+//! Small ones are exempt ([`LARGE`]): a reserve is kept for them. So are allocations for which
+//! memory was set aside, up to that size: setting too little aside is found out.
 
 use std::cell::Cell;
 

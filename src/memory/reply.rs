@@ -3,7 +3,7 @@
 //! There are as many as threads serve at once, and each is as long as the longest reply that it
 //! held: so they are bounded by the number of threads and the size of a request, and not by what a
 //! file says. A few are kept for the next request. They are beside the budget: a thread that has
-//! one waits for a block, and who holds memory of the budget must not. Used by `array`.
+//! one waits for a block, which a thread that holds memory of the budget must not. Used by `array`.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};

@@ -78,8 +78,7 @@ impl<'a> Scratch<'a> {
     }
 }
 
-/// A region for scratch memory that grows with what is asked, for who decodes one block after the
-/// other.
+/// A region for scratch memory that grows as needed, for decoding one block after the other.
 #[derive(Default)]
 pub struct Region {
     bytes: Vec<u8>,

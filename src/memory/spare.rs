@@ -2,9 +2,9 @@
 //! decoded.
 //!
 //! For a block of 256 KiB the system takes several times as long as the decoder that fills it, and
-//! whoever reads waits for both. So while many are asked for, a thread has some ready; after a
-//! moment in which nobody has asked it gives them back. A few at most, beside the budget, like the
-//! freed memory that [`super::block`] keeps, which uses them.
+//! a reader waits for both. So while many are asked for, a thread has some ready; after a moment
+//! without requests it gives them back. A few at most, beside the budget, like the freed memory
+//! that [`super::block`] keeps, which uses them.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Memory beyond the budget, for a moment and for one thread at a time.
 //!
 //! A decode that needs a block of another array holds memory already, so it may not wait for more;
-//! and it should not fail because many do the same at once. It waits for its turn instead: whoever
-//! overdraws waits for no memory, only decodes (which may overdraw again), so every turn ends. Used
-//! by [`super`] alone.
+//! and it should not fail because many do the same at once. It waits for its turn instead: a thread
+//! that overdraws waits for no memory, only decodes (which may overdraw again), so every turn ends.
+//! Used by [`super`] alone.
 
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -59,7 +59,7 @@ impl Budget {
 }
 
 impl Overdraft {
-    /// Its bytes, for who charges memory by a [`Hold`]: to be dropped before the overdraft.
+    /// Its bytes, for memory that is charged by a [`Hold`]: to be dropped before the overdraft.
     pub fn hold(&mut self) -> Hold {
         self.hold.split(u64::MAX)
     }

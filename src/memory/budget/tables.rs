@@ -1,10 +1,10 @@
-//! What tables of many small entries take: those of inodes, of files that were written, of
-//! intervals that are staged.
+//! Charges for tables of many small entries: of inodes, of files that were written, of intervals
+//! that are staged.
 //!
-//! Their entries come and go one by one, and the kernel, or who writes, decides how many there are:
-//! they are never refused, but what can be done without (cached blocks) makes room for them, until
-//! they take half of the budget together with what is kept. Charged in steps, so that the account
-//! is asked for one entry of many. Used by `tree` and `stage`.
+//! Their entries come and go one by one, and the kernel, or a writer, decides how many there are:
+//! they are never refused, but lenders (cached blocks) make room for them, until they take half of
+//! the budget together with what is kept. Charged in steps, so that the account is asked for one
+//! entry of many. Used by `tree` and `stage`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,9 +18,9 @@ const STEP: u64 = 64 << 10;
 pub struct TableCharge {
     budget: Arc<Budget>,
     used: AtomicU64,
-    /// For who looks whether that is enough.
+    /// Read without the lock to see whether that is enough.
     charged: AtomicU64,
-    /// Held by who changes it.
+    /// Held by the thread that changes it.
     changing: Mutex<()>,
 }
 
@@ -81,7 +81,7 @@ impl Budget {
         let mut account = self.lock();
         account.used = account.used.saturating_sub(from).saturating_add(to);
         account.tables = account.tables.saturating_sub(from).saturating_add(to);
-        // Who waits has more, or waits for less.
+        // A waiting thread has more, or waits for less.
         account.changes = account.changes.wrapping_add(1);
         drop(account);
         self.changed.notify_all();

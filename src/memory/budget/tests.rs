@@ -1,4 +1,4 @@
-//! Who gets memory, who waits, and that nobody waits for ever.
+//! Which thread gets memory, which waits, and that none waits for ever.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

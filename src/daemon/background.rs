@@ -1,4 +1,4 @@
-//! Going to the background, with the outcome told to whoever started us.
+//! Going to the background, with the outcome reported to the process that started us.
 //!
 //! The process forks before it has any thread; the child serves, the parent waits for one message
 //! through a pipe and exits with its outcome. So `arrayfs mount` returns when the mount is usable,
@@ -44,7 +44,7 @@ impl Inherited {
     }
 }
 
-/// The child's end: tells the parent how it went.
+/// The child's end: reports the outcome to the parent.
 pub struct Readiness {
     pipe: Option<File>,
 }

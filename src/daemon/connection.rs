@@ -1,8 +1,8 @@
 //! The kernel's end of a mount: how many answers it waits for, and how it is ended from outside.
 //!
 //! The kernel shows its connections in a file system of its own, `fusectl`, which systems mount
-//! under `/sys`. Where nobody has, root looks into it without mounting it anywhere. What may be
-//! done belongs to whoever mounted. Used by what unmounts, and by the guardian.
+//! under `/sys`. Where it is not mounted, root looks into it without mounting it anywhere. Its
+//! files belong to the user who mounted. Used by what unmounts, and by the guardian.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -28,7 +28,7 @@ pub fn abort(device: Device) -> io::Result<()> {
     open_abort(device)?.write_all(b"1")
 }
 
-/// How many requests have not been answered, if the system tells.
+/// How many requests have not been answered, if the system shows it.
 pub fn waiting(device: Device) -> Option<u64> {
     let mut text = String::new();
     let mut file = open(device, "waiting", OFlags::RDONLY).ok()?;

@@ -3,15 +3,15 @@
 //!
 //! A thread that tells the kernel to forget a name waits, and cannot be killed, as long as a
 //! program holds the directory; and that program may wait for an answer. If the daemon is killed
-//! just then, that thread keeps the connection open and nobody will ever answer: everybody waits
-//! for ever. Nor does the process count as ended, so watching it as a whole would tell nothing. The
-//! guardian is started by a thread that does nothing but wait for it, and is told of the end of
-//! that very thread by a signal.
+//! just then, that thread keeps the connection open and no thread will ever answer: every program
+//! waits for ever. Nor does the process count as ended, so watching it as a whole would show
+//! nothing. The guardian is started by a thread that does nothing but wait for it, and gets a
+//! signal at the end of that very thread.
 //!
 //! It has a descriptor of what ends the connection and no other: no device, no lock, no directory.
-//! It takes no other signal, so that it is there after the daemon, whoever ends both; and it is not
-//! called like a daemon. Where the system does not show connections to this user there is none.
-//! Used by `cli`.
+//! It takes no other signal, so that it is there after the daemon, even if both are ended; and it
+//! is not called like a daemon. Where the system does not show connections to this user there is
+//! none. Used by `cli`.
 
 use std::io;
 use std::os::unix::process::CommandExt;

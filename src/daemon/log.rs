@@ -35,11 +35,11 @@ impl fmt::Display for Destination {
 
 struct Logger {
     destination: Destination,
-    /// Of a log file that is made: as the umask of whoever started us has it, which a daemon that
+    /// Of a log file that is made: by the umask of the process that started us, which a daemon that
     /// writes gives up.
     mode: u32,
     sink: Mutex<Sink>,
-    /// Whoever started us still reads standard error: warnings go there, too.
+    /// The process that started us still reads standard error: warnings go there, too.
     at_terminal: AtomicBool,
 }
 
@@ -70,7 +70,7 @@ pub fn start(destination: Destination, level: LevelFilter) -> io::Result<()> {
     Ok(())
 }
 
-/// From now on standard error is told nothing that goes elsewhere.
+/// From now on nothing that is logged elsewhere goes to standard error.
 pub(super) fn leave_terminal() {
     if let Some(logger) = LOGGER.get() {
         logger.at_terminal.store(false, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Sink {
         })
     }
 
-    /// Where could a failure to log be told? It is ignored.
+    /// There is nowhere to report a failure to log: it is ignored.
     fn tell(&mut self, level: Level, text: &str) {
         let stamped = || format!("{:.3} {level:5} {text}\n", jiff::Timestamp::now());
         match self {
@@ -151,7 +151,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // fuser tells of every mount, option and unusual request: noise to everybody else.
+        // fuser logs every mount, option and unusual request: noise to users.
         let own = metadata.target().starts_with("arrayfs");
         metadata.level() <= log::max_level() && (own || metadata.level() <= Level::Error)
     }

@@ -1,5 +1,5 @@
-//! Being a daemon: going to the background, signals, the log, the mount table, other processes, who
-//! may write.
+//! Being a daemon: going to the background, signals, the log, the mount table, other processes, the
+//! lock of the one that writes.
 //!
 //! Used by the commands that mount and unmount.
 

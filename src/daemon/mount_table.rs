@@ -16,7 +16,7 @@ pub struct Mounted {
     /// What of the file system is mounted there: all of it (`/`), unless it is a bind mount of a
     /// part.
     pub root: PathBuf,
-    /// As told when it was mounted: a path, escaped as docs/semantics.md says under "Names".
+    /// As passed to mount(2): a path, escaped as docs/semantics.md says under "Names".
     pub source: String,
     pub device: Device,
     pub writable: bool,

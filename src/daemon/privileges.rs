@@ -1,4 +1,4 @@
-//! What a daemon that writes for others must not bring along from whoever started it.
+//! What a daemon that writes for others must not inherit from the process that started it.
 //!
 //! Used by the command that mounts, before the process has a second thread: both are taken over by
 //! the threads that are started later.
@@ -10,7 +10,8 @@ use rustix::thread::{
     set_thread_groups,
 };
 
-/// Files get the mode that the kernel's request says: it has applied the umask of who makes them.
+/// Files get the mode that the kernel's request says: it has applied the umask of the process that
+/// makes them.
 pub fn clear_umask() {
     rustix::process::umask(Mode::empty());
 }

@@ -1,4 +1,4 @@
-//! What other processes have to do with a mount, from `/proc`: who serves it, who keeps it mounted.
+//! Other processes and a mount, from `/proc`: which one serves it, which ones keep it mounted.
 //!
 //! Used for messages, when a daemon does not answer or does not end, or has a source locked. What
 //! this user may not look at is left out, so nothing may depend on a list being complete.
@@ -39,7 +39,7 @@ pub fn holders(device: Device) -> Vec<Holder> {
 pub fn daemon_of(device: Device, mountpoint: &Path) -> Option<u32> {
     let serving = |pid: &u32| is_ours(*pid) && has_connection(&pid.to_string());
     let daemons = || pids().into_iter().filter(serving);
-    // Kernels since 6.16 tell the connection; before, the arguments have to do.
+    // Kernels since 6.16 show the connection; before, the arguments have to do.
     let mut by_connection = daemons().filter(|pid| serves(&pid.to_string(), device));
     if let Some(pid) = by_connection.next() {
         return Some(pid);
@@ -130,7 +130,8 @@ fn pids() -> Vec<u32> {
     pids
 }
 
-/// Whether it has the device open; those who ask are called like daemons, but serve nothing.
+/// Whether it has the device open; the commands that ask are called like daemons, but serve
+/// nothing.
 fn has_connection(process: &str) -> bool {
     let fds = std::fs::read_dir(format!("/proc/{process}/fd"));
     let mut fds = fds.into_iter().flatten().flatten();
@@ -141,7 +142,7 @@ fn serves(process: &str, device: Device) -> bool {
     connections(process).contains(&device.minor)
 }
 
-/// The numbers of the connections that a process has open, on kernels that tell them.
+/// The numbers of the connections that a process has open, on kernels that show them.
 fn connections(process: &str) -> Vec<u32> {
     let infos = std::fs::read_dir(format!("/proc/{process}/fdinfo"));
     let number = |info: std::fs::DirEntry| {
@@ -154,8 +155,8 @@ fn connections(process: &str) -> Vec<u32> {
     infos.filter_map(number).collect()
 }
 
-/// Whether an argument names the mountpoint; the directory that it was relative to is not known any
-/// more.
+/// Whether an argument names the mountpoint; the directory that a relative one began at cannot be
+/// found any more.
 fn was_told(process: &str, mountpoint: &Path) -> bool {
     let arguments = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let mut arguments = arguments.split(|&b| b == 0).filter(|arg| !arg.is_empty());

@@ -1,14 +1,14 @@
-//! Who may write to a source: one daemon, by locks (flock(2)) on the source and the directories
-//! above it.
+//! One daemon at a time may write to a source, by locks (flock(2)) on the source and the
+//! directories above it.
 //!
-//! Whoever writes locks the source exclusively and every directory above it shared. So writers of
-//! the same source, of a tree that contains it and of a tree in it meet at one of these locks;
-//! writers side by side do not. The locks are the kernel's: nothing is left behind when their
-//! holder ends, however it ends.
+//! A daemon that writes locks the source exclusively and every directory above it shared. So
+//! writers of the same source, of a tree that contains it and of a tree in it meet at one of these
+//! locks; writers side by side do not. The locks are the kernel's: nothing is left behind when
+//! their holder ends, however it ends.
 //!
-//! Assumes that the path is canonical, and that whoever locks is the process that will serve: the
-//! kernel notes who took a lock, and messages name that process. Never waits for a lock itself, so
-//! that two daemons cannot wait for each other. Used by the command that mounts.
+//! Assumes that the path is canonical, and that the process that locks is the one that will serve:
+//! the kernel notes which process took a lock, and messages name that process. Never waits for a
+//! lock itself, so that two daemons cannot wait for each other. Used by the command that mounts.
 
 use std::fmt;
 use std::fs::File;
@@ -46,7 +46,7 @@ pub enum Refusal {
     Failed(io::Error),
 }
 
-/// Who has a lock that is needed.
+/// A process that has a lock that is needed.
 #[derive(Debug)]
 pub struct Rival {
     /// What is locked: the source, or a directory above.
@@ -75,7 +75,7 @@ struct Conflict {
 /// How long a daemon that is just starting or ending is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for somebody who cannot be seen: a lock that was given back meanwhile is had at the
+/// The same for a process that cannot be seen: a lock that was given back meanwhile is had at the
 /// next try.
 const PATIENCE_WITH_UNSEEN: Duration = Duration::from_millis(200);
 
@@ -85,13 +85,13 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 const AFTER_END: Duration = Duration::from_millis(1);
 
 /// Locks a source. `shown` is how the mount table spells it. A daemon that is just ending is waited
-/// for, and one that is just starting until it is known whether it will serve.
+/// for, and one that is just starting until it serves or has ended.
 pub fn acquire(source: &Path, shown: &str) -> Result<SourceLock, Refusal> {
     acquire_as(Mode::Exclusive, source, shown)
 }
 
-/// The same for who writes to one thing in `directory` that has a lock of its own: only of who
-/// writes to all of it is he in the way.
+/// The same for a command that writes to one thing in `directory`, which has a lock of its own: it
+/// is only in the way of a daemon that writes to all of it.
 pub fn acquire_shared(directory: &Path, shown: &str) -> Result<SourceLock, Refusal> {
     acquire_as(Mode::Shared, directory, shown)
 }
@@ -120,8 +120,8 @@ fn acquire_as(mode: Mode, source: &Path, shown: &str) -> Result<SourceLock, Refu
     }
 }
 
-/// All of the locks or none. From the source upwards: whoever gives up half-way has then only been
-/// in the way of those who would meet the same lock higher up.
+/// All of the locks or none. From the source upwards: a process that gives up half-way has then
+/// only been in the way of those that would meet the same lock higher up.
 fn try_lock(source: &Path, mode: Mode) -> io::Result<Result<SourceLock, Conflict>> {
     let lock = open(source)?;
     let identity = identity(&lock)?;
@@ -185,7 +185,7 @@ fn lock_file(file: &File, path: &Path, shared: bool) -> io::Result<bool> {
     }
 }
 
-/// Who has locks that are in the way of one.
+/// The processes whose locks are in the way of one.
 fn rivals(conflict: &Conflict, shown: &str) -> Vec<Process> {
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     let locks: Vec<Lock> = locks.lines().filter_map(Lock::parse).collect();
@@ -197,7 +197,7 @@ fn rivals(conflict: &Conflict, shown: &str) -> Vec<Process> {
     let device = rustix::fs::major(meta.dev()).into();
     let device = (device, u64::from(rustix::fs::minor(meta.dev())));
     let mut found: Vec<&Lock> = locks.iter().filter(in_the_way).collect();
-    // Some file systems (btrfs) tell files other numbers than they have in the kernel.
+    // Some file systems (btrfs) report other device numbers for files than they have in the kernel.
     if found.iter().any(|lock| lock.device == device) {
         found.retain(|lock| lock.device == device);
     }

@@ -1,8 +1,8 @@
 //! The system's log: datagrams to the socket that syslogd or the journal listens on.
 //!
-//! Nothing here waits: a line that the system's log does not take at once is lost, and how many
-//! were lost is told with the next one that it takes. Every line is addressed anew, so a log that
-//! is restarted, or started later, is found again.
+//! Nothing here waits: a line that the system's log does not take at once is lost, and the next one
+//! that it takes says how many were lost. Every line is addressed anew, so a log that is restarted,
+//! or started later, is found again.
 //!
 //! Framing as RFC 3164 and syslog(3) have it: `<PRIORITY>TIME TAG[PID]: text`, the time local and
 //! without year. Used by [`super::log`].

@@ -3,7 +3,7 @@
 //!
 //! The kernel sends them to the daemon as writes, so the daemon's main thread may ask for it while
 //! other threads serve. syncfs(2) hands them over; many kernels do not wait for the daemon's
-//! answers, so these are waited for where the kernel tells how many it lacks. Who asks is held up
+//! answers, so these are waited for where the kernel shows how many it lacks. The caller is held up
 //! as long as the daemon is: everything here is called in a thread that can be left behind. Used by
 //! what unmounts.
 
@@ -47,7 +47,7 @@ impl MountRoot {
     pub fn write_out(&self) -> io::Result<()> {
         syncfs(&self.directory)?;
         if wait_for_answers(self.device) {
-            // What the daemon answered is told by the next one only.
+            // An error that the daemon answered is returned by the next one only.
             syncfs(&self.directory)?;
         }
         Ok(())
@@ -74,7 +74,7 @@ pub fn aside<T: Send + 'static>(
     std::thread::Builder::new()
         .name("write-out".into())
         .spawn(move || {
-            // Whoever asked may have gone on.
+            // The caller may have gone on.
             let _ = sender.send(work());
         })?;
     Ok(result)

@@ -1,7 +1,7 @@
 //! A disk for tests whose n-th call fails.
 //!
-//! Every call is counted, those on opened files too. Used by the tests of who changes something:
-//! whatever fails, the caller is told, and what is shown is what is there.
+//! Every call is counted, those on opened files too. Used by tests of changes to the source:
+//! whatever fails, the error is returned, and the tree shows what is there.
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub struct Failure {
     no_exchange: AtomicBool,
     /// Whether directories are open to others, as some file systems keep no modes.
     no_modes: AtomicBool,
-    /// Whether times of files cannot be set, as by who may write them and does not own them.
+    /// Whether times of files cannot be set, as by a user who may write them and does not own them.
     no_times: AtomicBool,
     /// Whether new files cannot be given the modes of others.
     no_rights: AtomicBool,

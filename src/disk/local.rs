@@ -43,8 +43,8 @@ const SHARING: &[u32] = &[
 /// What a directory of the local file system is changed through.
 pub struct LocalDisk {
     store: Arc<LocalStore>,
-    /// The device of which files could not share bytes when that was tried last; 0 if none is
-    /// known.
+    /// The device of which files could not share bytes when that was tried last; 0 if none was
+    /// found.
     not_sharing: AtomicU64,
     /// The source's own device, if a file's new name goes to the disk together with the file there.
     names_follow: Option<u64>,

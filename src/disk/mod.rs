@@ -4,8 +4,9 @@
 //! [`Disk`] is a handful of POSIX primitives on names in directories and on opened files. It knows
 //! no format and keeps no state, so whatever is built of it (ordinary files today, a stage and its
 //! commits later) can be tested against one that writes down what happened, or fails at any call. A
-//! [`crate::source::Store`] reads, a `Disk` writes; both have the same paths. Assumes that whoever
-//! calls was let in: the kernel has checked permissions by the attributes shown. Used by `tree`.
+//! [`crate::source::Store`] reads, a `Disk` writes; both have the same paths. Assumes that the
+//! caller's permissions were checked: the kernel has done that by the attributes shown. Used by
+//! `tree`.
 
 #[cfg(test)]
 pub mod failing;
@@ -42,8 +43,8 @@ pub enum Target<'a> {
     Open(&'a dyn Source),
 }
 
-/// For whom something is done: what is made is his, and his quota is used. A daemon that is not
-/// root's does everything as its own user.
+/// The user for whom something is done, who owns what is made, and whose quota is used. A daemon
+/// that is not root's does everything as its own user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     pub uid: u32,
@@ -155,14 +156,14 @@ pub enum Durability {
     Later,
     /// The bytes, and what is needed to find them.
     Data,
-    /// Everything that is known of the file.
+    /// All attributes of the file.
     All,
 }
 
 /// Primitives that change the source. Paths are relative to its root and never leave it.
 pub trait Disk: Send + Sync {
     /// Whether it may be that another file can share the bytes of this one ([`Disk::share`]), as
-    /// far as it is known without trying.
+    /// far as that can be said without trying.
     fn may_share(&self, of: &dyn Source) -> bool;
 
     /// Makes an empty file hold what another one does, the two sharing it on the disk until one of
@@ -223,7 +224,7 @@ pub trait DiskFile: Send + Sync {
     fn set_len(&self, len: u64, caller: Caller) -> Result<()>;
 
     /// What was put there will be synced soon: the disk may begin. Says nothing of failures, which
-    /// the sync tells.
+    /// the sync reports.
     fn begin_writeback(&self, _range: Range<u64>) {}
 
     fn allocate(&self, what: Allocation, caller: Caller) -> Result<()>;

@@ -2,7 +2,7 @@
 //! somewhere else.
 //!
 //! What a crash leaves behind is a beginning of what was done; recovery is tested on every one of
-//! them. Used by the tests of who changes something.
+//! them. Used by tests of changes to the source.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -63,15 +63,15 @@ struct Record {
     changes: Vec<Change>,
     writers: HashMap<FileId, Writer>,
     next: usize,
-    /// Whom a change is told, once.
+    /// Called for changes, until it has seen enough.
     watcher: Option<Watcher>,
 }
 
-/// Is told of changes until it says that it has seen enough.
+/// Gets changes until it returns true: it has seen enough.
 type Watcher = Box<dyn FnMut(&Change) -> bool + Send>;
 
-/// Writes a change down, and tells who waits for one: while nothing is locked, so he may change
-/// something himself.
+/// Writes a change down, and calls the watcher: while nothing is locked, so it may change something
+/// itself.
 fn note(record: &Mutex<Record>, change: Change) {
     let mut locked = record.lock().unwrap();
     locked.changes.push(change.clone());
@@ -96,7 +96,7 @@ pub enum Sharing {
     /// Nobody tries.
     #[default]
     Unknown,
-    /// They cannot, which is known when it has been tried.
+    /// They cannot, which a try shows.
     Fails,
     Works,
 }

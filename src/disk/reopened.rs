@@ -1,7 +1,7 @@
 //! A file that is written, and is open while that is done.
 //!
-//! What has not reached the disk does before the file is closed: of a failure the system tells only
-//! who has the file open. Used by `stage`, for logs, and by `commit`, for new files.
+//! Bytes that have not reached the disk are synced before the file is closed: the system reports a
+//! failure only to open descriptors. Used by `stage`, for logs, and by `commit`, for new files.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -124,7 +124,7 @@ impl ReopenedFile {
         *opener.at.lock().unwrap_or_else(PoisonError::into_inner) = at;
     }
 
-    /// It is losing its name, and stays open as long as it is known.
+    /// It is losing its name, and stays open as long as this lives.
     pub fn keep_open(&self) -> Result<()> {
         let file = self.open()?;
         self.kept.get_or_init(|| file);
@@ -141,7 +141,7 @@ impl ReopenedFile {
     }
 
     /// Whether what was written since this was last asked may never reach the disk, which the
-    /// system has told when it was to be closed.
+    /// system reported when it was to be closed.
     pub fn take_failure(&self) -> bool {
         self.file.how().failed.swap(false, Ordering::AcqRel)
     }

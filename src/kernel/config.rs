@@ -12,8 +12,8 @@ const WANTED: &[InitFlags] = &[
     InitFlags::FUSE_DO_READDIRPLUS,
     // Several requests of one O_DIRECT reader are in flight at once.
     InitFlags::FUSE_ASYNC_DIO,
-    // The kernel keeps the pages of a file until it is told: each write of ours changes size and
-    // time, and would cost all of them.
+    // The kernel keeps the pages of a file until we invalidate them: each write of ours changes
+    // size and time, and would cost all of them.
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
     // We take away set-user-id bits, so the kernel need not ask for capabilities at every write.
     // The source's file system does it in truth, because bytes are written as the caller.
@@ -56,7 +56,7 @@ pub(super) fn configure(config: &mut KernelConfig, passthrough: bool) -> Granted
         }
     }
     let _ = config.set_max_background(BACKGROUND);
-    // fuser tells the larger of the two as the most of any request; the mount's option `max_read`
+    // fuser reports the larger of the two as the most of any request; the mount's option `max_read`
     // keeps reads small.
     let _ = config.set_max_write(WRITE);
     // The answer to a refusal is the most that is possible.

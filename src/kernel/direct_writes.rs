@@ -19,7 +19,7 @@ use crate::tree::HandleId;
 #[derive(Default)]
 pub(super) struct DirectWrites {
     files: Mutex<HashMap<INodeNo, DirectlyWritten>>,
-    /// How many these are, for who reads: mostly none.
+    /// How many these are, for readers that take no lock: mostly none.
     count: AtomicUsize,
 }
 
@@ -68,7 +68,7 @@ impl DirectWrites {
     }
 
     /// Whether the kernel may have old pages of what has been written. One that was not opened so
-    /// has become so since (fcntl(2)), and nothing is known of it.
+    /// has become so since (fcntl(2)), and its pages are not recorded.
     pub(super) fn leaves_pages(&self, ino: INodeNo) -> bool {
         self.lock().get(&ino).is_none_or(|file| file.cached)
     }

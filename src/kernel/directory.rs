@@ -1,7 +1,7 @@
-//! Listing directories without handles: the kernel is told that opening one needs no request, which
-//! halves the requests of a `find` through thousands of containers.
+//! Listing directories without handles: our first answer says that opening one needs no request,
+//! which halves the requests of a `find` through thousands of containers.
 //!
-//! So nothing is known of who lists: each request says where to go on, and the tree's places
+//! So listings are not told apart: each request says where to go on, and the tree's places
 //! ([`Cookie`]) are good for that whatever happens to the directory. The kernel caches what it has
 //! read: right for the entries of one version of a container, and dropped again for directories of
 //! the source, which change without a word.
@@ -15,8 +15,8 @@ use crate::tree::{Cookie, InodeId, ListedEntry, ListingStep, Tree};
 /// Stand before all names.
 const DOTS: [(&str, Cookie); 2] = [(".", Cookie(1)), ("..", Cookie(2))];
 
-/// Tells names and kinds from `offset` on until `tell` returns true: the kernel's buffer is full.
-/// With a name goes the offset to go on from after it.
+/// Passes names and kinds from `offset` on to `tell` until it returns true: the kernel's buffer is
+/// full. With a name goes the offset to go on from after it.
 pub(super) fn kinds(
     tree: &Tree,
     directory: InodeId,
@@ -35,7 +35,7 @@ pub(super) fn kinds(
 }
 
 /// As [`kinds`], with attributes, but for `.` and `..`; the kernel counts one look-up for every
-/// entry that it was told.
+/// entry that it gets.
 pub(super) fn attributes(
     tree: &Tree,
     directory: InodeId,
@@ -76,7 +76,8 @@ impl Telling {
     }
 }
 
-/// Tells `.` and `..`, which are in no step, and names until the buffer is full or all are told.
+/// Passes on `.` and `..`, which are in no step, and names until the buffer is full or there are no
+/// more.
 fn each(
     tree: &Tree,
     directory: InodeId,

@@ -1,5 +1,5 @@
-//! Who serves a request: the thread that has received it, or, if that is the last one that listens,
-//! another one.
+//! Which thread serves a request: the one that has received it, or, if that is the last one that
+//! listens, another one.
 //!
 //! Used by `adapter`, which says what is to be done.
 

@@ -24,8 +24,8 @@ struct Opens {
     /// None if the daemon reads and writes.
     backing: Option<Arc<BackingId>>,
     handles: HashSet<HandleId>,
-    /// One that went by the kernel was for writing: a mapping of it, of which nobody tells when it
-    /// ends, may outlive it, and has other pages than those of a file that the daemon serves.
+    /// One that went by the kernel was for writing: a mapping of it, whose end is not reported, may
+    /// outlive it, and has other pages than those of a file that the daemon serves.
     written: bool,
 }
 

@@ -32,8 +32,8 @@ pub(super) fn attr_ttl(attr: &Attr) -> Duration {
 const BLOCK_SIZE: u32 = 1 << 17;
 
 /// `cp` and others write as much at a time as `stat` says when they have opened a file, and each
-/// write costs its way there and back. Who reads here and there would read as much, too: so only
-/// what is written to says so.
+/// write costs its way there and back. A program that reads here and there would read as much, too:
+/// so only files that are written say so.
 fn block_size(attr: &Attr) -> u32 {
     match attr.is_written {
         true => super::config::WRITE,

@@ -1,4 +1,4 @@
-//! mount(2) by a process that may: the kernel is told the type `fuse.arrayfs`.
+//! mount(2) by a process that may, with the type `fuse.arrayfs`.
 //!
 //! fuser 0.18 mounts as plain `fuse` when it is root, so that `mount -t fuse.arrayfs`, fstab and
 //! `status` would not find the mount; users other than root go through fusermount3, which does it

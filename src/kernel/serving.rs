@@ -165,8 +165,8 @@ impl Serving {
         });
     }
 
-    /// The kernel leaves it to us to take set-user-id bits away, and goes on with the mode that it
-    /// was told.
+    /// The kernel leaves it to us to take set-user-id bits away, and goes on with the mode that was
+    /// reported to it.
     fn note_lost_bits(&self, ino: INodeNo, fh: FileHandle) {
         if self.tree.has_lost_bits(HandleId(fh.0)) {
             self.stale_files.drop_attributes(ino);
@@ -191,8 +191,8 @@ impl Serving {
         self.answer(reply, seek, ok, ReplyLseek::error);
     }
 
-    /// Of a file that is opened for writing each close is told, for the kernel to write out what
-    /// mappings have changed.
+    /// The kernel sends every close of a file that is opened for writing, after it has written out
+    /// pages that mappings have changed.
     pub(super) fn open(
         &self,
         ino: INodeNo,

@@ -232,7 +232,7 @@ fn unmount_once(mountpoint: &Path, lazily: bool) -> io::Result<()> {
     }
 }
 
-/// What the helper means: it knows no other way to tell than words, and does not translate them.
+/// The error that the helper means: it reports only in words, and does not translate them.
 fn refusal(said: &str) -> io::Error {
     let says = |words| said.contains(words);
     if says("Device or resource busy") {

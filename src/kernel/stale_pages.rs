@@ -1,9 +1,9 @@
 //! Dropping the kernel's pages that no longer hold, before the kernel hears of the change.
 //!
-//! Of files that somebody else has changed: a page that was the last of a file has zeros where
-//! bytes are by now, so the pages go first, and the answer that tells the new size follows. And of
-//! inodes that stay while their content becomes another one ([`OutdatedPages`]): before the request
-//! is answered that did it. And of ranges that were written past the page cache
+//! Of files that another process has changed: a page that was the last of a file has zeros where
+//! bytes are by now, so the pages go first, and the answer with the new size follows. And of inodes
+//! that stay while their content becomes another one ([`OutdatedPages`]): before the request is
+//! answered that did it. And of ranges that were written past the page cache
 //! ([`super::direct_writes`]). The kernel may have to wait for reads and writes of that file, which
 //! threads that serve requests answer: so none of them waits for it. The answer is handed to a
 //! thread of its own, which does nothing else. Used by `serving`.
@@ -159,7 +159,7 @@ fn drop_outdated(notifier: &OnceLock<Notifier>, pages: OutdatedPages) {
     }
 }
 
-/// After this the kernel takes the attributes of the answer for older than what it was told, and
+/// After this the kernel takes the attributes of the answer for older than those that it has, and
 /// goes by its own size, behind which a mapping is SIGBUS: so it is given the last byte, which is
 /// where the file ends.
 fn drop_pages(

@@ -1,9 +1,9 @@
 //! Threads that stand in for those that serve requests, so that one of these always listens.
 //!
 //! A request may wait long: for the structure of a hostile file, for a disk, for a large chunk to
-//! be decoded. As many of them as there are serving threads would hold up everybody else's. So the
-//! last serving thread that is free hands over what may wait, and listens on. Reads take at most a
-//! part of the threads that stand in: however many of them wait, somebody who only looks around is
+//! be decoded. As many of them as there are serving threads would hold up all others. So the last
+//! serving thread that is free hands over what may wait, and listens on. Reads take at most a part
+//! of the threads that stand in: however many of them wait, requests for names and attributes are
 //! served. Used by `adapter`.
 
 use std::collections::VecDeque;

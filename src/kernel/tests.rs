@@ -1,4 +1,4 @@
-//! Mounts within this process, over a store that waits and fails when it is told to. Needs root.
+//! Mounts within this process, over a store that waits and fails on demand. Needs root.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,7 +21,7 @@ use crate::tree::{Settings, Tree};
 /// Far more than anything takes; only what hangs meets it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Who fetches bytes of what is called `slow` waits here while it is closed.
+/// A fetch of bytes of a file called `slow` waits here while the gate is closed.
 #[derive(Default)]
 struct Gate {
     state: Mutex<GateState>,

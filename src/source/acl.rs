@@ -1,8 +1,8 @@
-//! POSIX access control lists, as far as mode bits can tell them.
+//! POSIX access control lists, as far as mode bits can express them.
 //!
 //! The mount shows modes and no lists. Where a list exists, the group bits of a mode are the list's
-//! mask, which may allow more than the group has; and the list may deny to some whom the bits for
-//! others let in. Used by [`super::local`] when others than the user of this process are served.
+//! mask, which may allow more than the group has; and the list may deny users that the bits for
+//! others let in. Used by [`super::local`] when other users than that of this process are served.
 //!
 //! Source: linux/posix_acl_xattr.h: version 2 in 4 bytes, then entries of tag, permissions (2 bytes
 //! each) and number (4 bytes), little-endian.
@@ -19,7 +19,7 @@ const GROUP_OBJ: u16 = 0x04;
 const GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 
-/// What remains of a mode when nobody but the owner can be told what he may do.
+/// What remains of a mode that can express the rights of the owner alone.
 pub(super) fn owner_only(mode: u16) -> u16 {
     mode & !0o077
 }

@@ -3,10 +3,10 @@
 //!
 //! A container keeps a file open for each of its own, what is staged of it one more, and there may
 //! be thousands of both. [`Reopened`] is such a file: it is opened when it is wanted, as the very
-//! file that it was, and closed when too many are open and nobody uses it. At most half of the
+//! file that it was, and closed when too many are open and it is not in use. At most half of the
 //! descriptors that the process may have (RLIMIT_NOFILE) are for these; the rest is for what cannot
-//! be closed: the files of programs, sockets, and what is opened for a moment. Who meets the limit
-//! all the same has some closed and tries again ([`retrying`]).
+//! be closed: the files of programs, sockets, and what is opened for a moment. A call that meets
+//! the limit all the same has some closed and tries again ([`retrying`]).
 //!
 //! Which are closed is found out as a clock does it: those come first that were opened longest ago
 //! and have not been used since they were last looked at. The limit is the process's, so there is
@@ -23,7 +23,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::error::Result;
 
-/// How many are closed at once for who has met the limit.
+/// How many are closed at once for a call that has met the limit.
 const CLOSED_AT_ONCE: usize = 4;
 
 static DESCRIPTORS: LazyLock<Arc<Descriptors>> = LazyLock::new(|| {

@@ -46,7 +46,7 @@ impl<'s, 'b> ForwardWindow<'s, 'b> {
         }
     }
 
-    /// Reads at most so much for who wants less.
+    /// Reads at most so much at once, for callers that may need less.
     pub fn at_once(self, most: usize) -> Self {
         ForwardWindow {
             most: most.min(self.buf.len()),

@@ -30,8 +30,8 @@ pub struct FileIdentity {
 pub struct MountId(pub u64);
 
 /// Identity of a container's content: of its file and those that belong to it, or of every file of
-/// the directory that it is. A file that is missing is part of the identity too. Who may read it is
-/// not: that may change while the content stays.
+/// the directory that it is. A file that is missing is part of the identity too. Owner and mode are
+/// not: they may change while the content stays.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// None for a directory, whose own size and times say nothing.

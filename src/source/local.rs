@@ -179,7 +179,8 @@ impl Store for LocalStore {
     ) -> Result<Option<Stat>> {
         let reached = self.open_at(directory, OFlags::PATH | OFlags::DIRECTORY);
         let found = match reached {
-            // Something else has its name; or what lies above has become a link, which is told.
+            // Something else has its name; or a directory above has become a link, which is
+            // reported.
             Err(Errno::NOTDIR | Errno::LOOP) => return self.stat(directory).map(|_| None),
             Err(e) => Err(e),
             Ok(reached) => status::of_file(reached.as_fd()).and_then(|found| match is_it(&found) {
@@ -343,7 +344,7 @@ mod tests {
         });
     }
 
-    /// Takes a lease on a file, or gives it up. SIGURG, which is ignored, tells that somebody
+    /// Takes a lease on a file, or gives it up. SIGURG, which is ignored, says that another process
     /// waits.
     fn lease(file: &std::fs::File, kind: i32) {
         const F_SETSIG: i32 = 10;

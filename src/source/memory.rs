@@ -1,4 +1,4 @@
-//! A file in memory, for who has the bytes of a file and wants them read as one.
+//! A file in memory, for code that has the bytes of a file and reads them as one.
 
 use super::{Fetch, FileId, FileIdentity, Source, Timestamp};
 use crate::error::{Error, Result};

@@ -176,7 +176,7 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// A file that has just been made, as [`Store::stat`] would tell of it.
+    /// A file that has just been made, as [`Store::stat`] would return it.
     fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
         file.stat_opened()
     }

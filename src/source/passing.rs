@@ -1,8 +1,8 @@
 //! A store that passes on everything, and looks at the files that it opens.
 //!
-//! What has come of opening a file is handed to a function, which may refuse it or give another
-//! source in its place. Used by the tree, for which files of a version are these and no others, and
-//! by who reads a container through its log.
+//! The result of opening a file is handed to a function, which may refuse it or give another source
+//! in its place. Used by the tree, for which files of a version are these and no others, and for
+//! reading a container through its log.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

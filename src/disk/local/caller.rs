@@ -1,10 +1,10 @@
-//! Doing something as somebody else: what root's daemon makes and writes for a user is that user's.
+//! Acting as another user: files that root's daemon makes and writes for a user are that user's.
 //!
 //! The file-system user and group belong to a thread, so they are changed for one call and changed
 //! back. With the user root's privileges over files go; the right to pass directories is taken up
 //! again where a name is resolved, because the kernel has let the caller pass already, perhaps by a
-//! group of his that nobody told us. Where bytes are written it is not: without it the system
-//! itself takes set-user-id bits away. Used by [`super`] alone.
+//! supplementary group, which a request does not name. Where bytes are written it is not: without
+//! it the system itself takes set-user-id bits away. Used by [`super`] alone.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

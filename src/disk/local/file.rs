@@ -73,7 +73,7 @@ impl DiskFile for LocalFile {
                 match n {
                     Ok(0) => break,
                     Ok(n) => done += n,
-                    // What is written is told; the next write finds the disk as full.
+                    // The bytes written are returned; the next write finds the disk as full.
                     Err(_) if done > 0 => break,
                     Err(e) => return Err(e),
                 }

@@ -7,13 +7,13 @@
 
 use std::fs;
 
-/// File systems that do, by their types. Not Btrfs, which logs files apart from names, nor those
-/// that are not known.
+/// File systems that do, by their types. Not Btrfs, which logs files apart from names, nor unknown
+/// ones.
 const JOURNALED: [&str; 3] = ["ext3", "ext4", "xfs"];
 
-/// Whether the file system on this device does, as far as the system tells its type. A device
-/// number may be another file system's once this one has been unmounted: for who keeps a directory
-/// of it open.
+/// Whether the file system on this device does, as far as the system names its type. A device
+/// number may be another file system's once this one has been unmounted: for callers that keep a
+/// directory of it open.
 pub(super) fn go_with_files(device: u64) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     type_of(&mounts, device).is_some_and(|of| JOURNALED.contains(&of))

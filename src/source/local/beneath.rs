@@ -22,7 +22,7 @@ const TRIES: u32 = 16;
 
 /// Opens `path` below `root`; the empty path is `root` itself. A link at its end is opened as such
 /// with `O_PATH`, and is ELOOP without, or where a directory is wanted. A file on which another
-/// program holds a lease is EAGAIN: that program has been told to give it up.
+/// program holds a lease is EAGAIN: the kernel has signalled that program to give it up.
 pub(crate) fn open(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> {
     match resolve(root, path, flags) {
         Err(Errno::NOTDIR) if flags.contains(OFlags::DIRECTORY) && is_link(root, path) => {

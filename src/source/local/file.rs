@@ -86,9 +86,9 @@ impl LocalSource {
     }
 
     /// Asked after the bytes were read: write(2) stamps the time before it changes bytes, so an
-    /// unchanged identity proves that what was read is the version that was opened. (Who writes
-    /// through a mapping stamps it at the first write to each page, and is not seen until the
-    /// next.)
+    /// unchanged identity proves that what was read is the version that was opened. (A write
+    /// through a mapping stamps it at the first one to each page, and later ones are not seen until
+    /// the next stamp.)
     fn check_unchanged(&self) -> Result<()> {
         if self.stat()?.identity == self.identity() {
             Ok(())

@@ -1,8 +1,8 @@
 //! What the system says of a file: `statx`, and `fstatat` where that is missing or forbidden.
 //!
-//! `statx` also tells when a file was born and through which mount it was reached. Where the system
-//! does not say, both are 0: then a file whose number was given away again passes for the old one.
-//! Used by [`super`] and by `disk`.
+//! `statx` also reports when a file was born and through which mount it was reached. Where the
+//! system does not say, both are 0: then a file whose number was given away again passes for the
+//! old one. Used by [`super`] and by `disk`.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -114,7 +114,7 @@ fn birth(born: &StatxTimestamp) -> u64 {
         .max(1)
 }
 
-/// As FUSE tells it: in 32 bits.
+/// As FUSE has it: in 32 bits.
 fn device_number(device: u64) -> u32 {
     u32::try_from(device).unwrap_or(0)
 }

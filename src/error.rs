@@ -319,7 +319,7 @@ impl Error {
         matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Nothing is there, or something else: what has been moved is told so.
+    /// Nothing is there, or something else: the error of a path that has been moved.
     pub fn is_lost(&self) -> bool {
         self.is_not_found() || matches!(self, Error::Changed { .. })
     }

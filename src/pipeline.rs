@@ -39,7 +39,7 @@ pub fn in_order<S: Send, R: Send, E: Send>(
                 break;
             };
             take(job, &mut space, result?)?;
-            // Whoever has no more to do does not wait for it.
+            // A sender that has no more to do does not wait for it.
             let _ = back.send(space);
         }
         Ok(())

@@ -1,9 +1,9 @@
-//! Threads that do what nobody waits for: decoding ahead of readers, encoding ahead of commits,
-//! freeing what is useless.
+//! Threads for work that no request waits for: decoding ahead of readers, encoding ahead of
+//! commits, freeing what is useless.
 //!
 //! Nothing depends on them: what they do not take up, because all of them have enough to do or
-//! because there are none, is done by who wanted it, or not at all. Used by `array::prefetch` and
-//! by `live`.
+//! because there are none, is done by the thread that wanted it, or not at all. Used by
+//! `array::prefetch` and by `live`.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

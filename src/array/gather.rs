@@ -1,7 +1,7 @@
 //! Carries out pieces: every block is had once, its pieces are copied to their places, and direct
 //! bytes that follow each other are read at once.
 //!
-//! Who has the blocks is a [`PieceSource`]: the cache ([`super::read`]), a decode past it
+//! The blocks come from a [`PieceSource`]: the cache ([`super::read`]), a decode past it
 //! ([`super::uncached`]), the last block of a reader that goes on ([`super::sequential`]), or a few
 //! blocks kept below the cache ([`super::nested`]). The pieces come in bounded steps
 //! ([`super::steps`]).

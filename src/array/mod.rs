@@ -113,8 +113,8 @@ pub trait Array: Send + Sync {
     }
 
     /// Whether [`Array::pieces`] of this range takes nothing but a look into memory: no source is
-    /// read for it, and nobody is waited for. Asked for who must not wait; "no" is always a safe
-    /// answer.
+    /// read for it, and no other thread is waited for. Asked by threads that must not wait; "no" is
+    /// always a safe answer.
     fn places_known(&self, _range: &Range<u64>) -> bool {
         false
     }

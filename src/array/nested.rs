@@ -2,9 +2,9 @@
 //!
 //! A BPCells array of an HDF5 group is decoded from other arrays, a few hundred bytes at a time;
 //! without this, each time would decode a whole chunk. The blocks are charged to the budget and
-//! given up when somebody needs memory. Who reads holds memory already and may not wait for more:
-//! what is not there is overdrawn for one block ([`Budget::overdraw`]), which is then not kept.
-//! Used by `container::hdf5`.
+//! given up when memory is needed. A reader holds memory already and may not wait for more: if
+//! there is none, it overdraws for one block ([`Budget::overdraw`]), which is then not kept. Used
+//! by `container::hdf5`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};

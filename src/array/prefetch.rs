@@ -126,7 +126,7 @@ fn pass(state: &mut ReaderPosition) -> Option<Range<u64>> {
     Some(from..to)
 }
 
-/// Tasks that wait at most; a reader who is that far ahead is not helped by more.
+/// Tasks that wait at most: more do not help a reader that is so far behind them.
 const WAITING: usize = 256;
 
 /// The threads that decode ahead. Dropping them ends the threads.

@@ -110,7 +110,8 @@ impl CachedArray {
     }
 
     /// As [`CachedArray::read`], from blocks that are in the cache: nothing is decoded, no source
-    /// is read and nobody waited for. None if that does not do; then nobody has been told anything.
+    /// is read and no other thread is waited for. None if that does not do; then `reply` has not
+    /// been called.
     pub fn read_cached<R>(
         &self,
         offset: u64,
@@ -209,7 +210,7 @@ impl CachedArray {
         });
     }
 
-    /// The pieces of a range, some at a time, up to the first fault: who reads it will report it.
+    /// The pieces of a range, some at a time, up to the first fault: a read of it will report it.
     fn for_pieces(&self, from: Range<u64>, mut each: impl FnMut(&mut [PlacedPiece])) {
         let ranges = [PlacedRange { from, to: 0 }];
         let mut steps = PieceSteps::new(&*self.array, &ranges);

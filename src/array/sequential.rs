@@ -70,9 +70,9 @@ impl WholeNumber {
 
 type LastBlock = (BlockId, Block);
 
-/// Those who read for one check, together: each has one decoded block, kept until it needs the
-/// next. Who needs memory that is not there makes the others give theirs up, so that he holds none
-/// while he waits; they decode theirs again.
+/// The readers of one check: each has one decoded block, kept until it needs the next. A reader
+/// that needs memory which is not free makes all of them give their blocks up, so that none is held
+/// while it waits; the others decode theirs again.
 #[derive(Clone)]
 pub(crate) struct SequentialReaders {
     budget: Arc<Budget>,

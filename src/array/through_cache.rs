@@ -1,8 +1,8 @@
 //! An array whose cached blocks need not be decoded again.
 //!
-//! A commit merges what was changed with what is stored, and who changed it has mostly looked at it
-//! first. It decodes past the cache, because it takes its memory once, before it begins; what the
-//! cache has by chance is taken from there. Used by `tree`.
+//! A commit merges changes with stored bytes, and the program that made the changes has mostly read
+//! those first. The commit decodes past the cache, because it takes its memory once, before it
+//! begins; blocks that the cache happens to have are taken from there. Used by `live`.
 
 use std::ops::Range;
 use std::sync::Arc;

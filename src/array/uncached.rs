@@ -1,5 +1,5 @@
 //! Reading an array without a cache: for arrays that are made of others, for the rules that a full
-//! check applies to whole arrays, and for tests. Who reads the same bytes twice reads through
+//! check applies to whole arrays, and for tests. A reader of the same bytes again goes through
 //! [`super::read`], or below the cache through [`super::nested`].
 
 use std::sync::Arc;

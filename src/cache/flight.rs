@@ -57,7 +57,7 @@ impl<'a> Landing<'a> {
         }
     }
 
-    /// Puts a good block into the cache and wakes everybody who waits for it.
+    /// Puts a good block into the cache and wakes all threads that wait for it.
     pub(super) fn land(mut self, key: BlockKey, outcome: Result<Arc<Block>>) -> Result<Arc<Block>> {
         self.landed = true;
         self.shard.land(key, outcome.as_ref().ok());

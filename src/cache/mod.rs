@@ -148,7 +148,7 @@ impl BlockCache {
         }
     }
 
-    /// The block, if it is here: for who must not wait.
+    /// The block, if it is here: for threads that must not wait.
     pub fn cached(&self, key: BlockKey) -> Option<Arc<Block>> {
         let block = self.shard(&key).cached(key)?;
         self.stats.hit();
@@ -204,7 +204,7 @@ impl BlockCache {
             self.stats.decoded(decode.yields());
         }
         let outcome = landing.land(key, outcome);
-        // Whoever waits for memory may take this block's.
+        // A thread that waits for memory may take this block's.
         self.budget.announce();
         outcome
     }

@@ -184,7 +184,7 @@ fn prefetch_never_waits() {
     cache.get(key(2), &never(9000, "was prefetched")).unwrap();
 }
 
-/// A reader that comes while read-ahead looks for memory is not told that there was none.
+/// A reader that comes while read-ahead looks for memory does not get its refusal.
 #[test]
 fn a_prefetch_without_memory_disappoints_nobody() {
     let cache = BlockCache::new(10_000);

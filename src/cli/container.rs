@@ -64,7 +64,7 @@ impl Found {
     }
 }
 
-/// The line that tells of orphans.
+/// The line that reports orphans.
 pub(super) fn orphans_line(path: &Path) -> String {
     format!(
         "{}: files that were put into a container which is not here any more; move it to where the container is \
@@ -232,8 +232,8 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// The same for who looks beside containers, too, at what a mount has left there: one that is a
-/// directory itself is found in the one above.
+/// The same with what a mount has left beside containers: a container that is a directory itself is
+/// found in the one above.
 pub(super) fn walk_beside(
     path: &Path,
     preferences: Preferences,
@@ -361,7 +361,7 @@ impl Meant {
     }
 }
 
-/// Names told when none of them was meant.
+/// Names listed when none of them was meant.
 const MOST_NAMES: usize = 30;
 
 /// Why there is no such array.

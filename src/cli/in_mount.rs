@@ -27,7 +27,7 @@ pub(super) struct InMount {
     pub(super) given: PathBuf,
 }
 
-/// A container with something staged, as its daemon tells of it.
+/// A container with something staged, as its daemon reports it.
 pub(super) struct StagedThere {
     /// Where it lies, from the root of what is served.
     pub(super) inside: PathBuf,
@@ -155,7 +155,7 @@ impl InMount {
         Some(self.mount_path(below))
     }
 
-    /// The same as whoever gave the path spells it: in the mount, or in its source.
+    /// The same as the user's path spells it: in the mount, or in its source.
     pub(super) fn spelled(&self, inside: &Path) -> PathBuf {
         let given = existing(&self.given).map(|(there, _)| there);
         match given.is_ok_and(|given| given.starts_with(&self.mounted.mountpoint)) {

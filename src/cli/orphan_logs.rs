@@ -36,7 +36,7 @@ impl OrphanLog {
 
     /// Bytes that are staged.
     pub(super) fn bytes(&self) -> u64 {
-        // What cannot be looked at is told when it is settled.
+        // A log that cannot be read is reported when it is discarded.
         orphan_bytes(&*self.store, &self.directory, &self.name).unwrap_or(0)
     }
 

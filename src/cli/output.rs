@@ -1,8 +1,8 @@
 //! What commands say: results on standard output, messages on standard error, and how paths are
 //! spelled.
 //!
-//! Standard error may be closed or full, and nobody could be told: that is ignored. A result that
-//! cannot be written is a failure, unless its reader has gone (`arrayfs ls | head`).
+//! Standard error may be closed or full, and there is nowhere to report that: it is ignored. A
+//! result that cannot be written is a failure, unless its reader has gone (`arrayfs ls | head`).
 
 use std::fmt;
 use std::io::{self, StdoutLock, Write};

@@ -1,9 +1,9 @@
 //! What `verify` checked and found.
 //!
-//! A fault is told when it is found, once for each container; so is what is whole but not shown,
-//! which is none. Of a container with very many only so many are listed and remembered; the others
-//! are counted, and how many they are is said when all of its checks are done. So memory is bounded
-//! however damaged a container is.
+//! A fault is reported when it is found, once for each container; so is a part that is whole but
+//! not shown, which is no fault. Of very many in a container only so many are listed and
+//! remembered; the others are counted, and their number is printed when all of its checks are done.
+//! So memory is bounded however damaged a container is.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};
@@ -86,7 +86,7 @@ impl Report {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// What lies beside a container that is not there is no damage, and told all the same.
+    /// Files left beside a container that is gone are no damage, and reported all the same.
     pub(super) fn orphans(&self, line: &str) {
         self.progress.suspend(|| output::complain(one_line(line)));
     }
@@ -188,7 +188,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Tells of an error, unless it has been told: a bad chunk is met again in each of its blocks.
+    /// Reports an error, unless it has been reported: a bad chunk is met again in each of its
+    /// blocks.
     pub(super) fn error(&self, e: Error) {
         let e = e.of_container(&self.path);
         let array = match &e {
@@ -234,7 +235,7 @@ fn told(of: &mut Mutex<Told>) -> &mut Told {
     of.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What has been told of a container, of one kind of finding.
+/// The findings of one kind that have been reported of a container.
 #[derive(Default)]
 struct Told {
     arrays: HashMap<String, ToldOfArray>,

@@ -32,11 +32,11 @@ pub(super) struct Running<'a> {
     pub(super) signals: Receiver<Request>,
     pub(super) source: &'a Path,
     pub(super) mountpoint: &'a Path,
-    /// Of our mount; `None` if the system does not tell.
+    /// Of our mount; `None` if the system does not show it.
     pub(super) device: Option<Device>,
-    /// Held by who writes, to the end of the process.
+    /// Held by a daemon that writes, to the end of the process.
     pub(super) lock: Option<SourceLock>,
-    /// Whether the kernel has ended the connection: nobody writes any more.
+    /// Whether the kernel has ended the connection: no program writes any more.
     pub(super) has_ended: Cell<bool>,
 }
 
@@ -144,7 +144,7 @@ impl Running<'_> {
     fn wait_for_end(&self) {
         if !self.has_ended.get() {
             let ended = self.mount.ended().recv_timeout(PATIENCE);
-            // It tells once; who tells goes when nothing is served any more.
+            // One message comes, at the end of serving; a sender that is gone means the same.
             let has_ended = !matches!(ended, Err(RecvTimeoutError::Timeout));
             self.has_ended.set(has_ended);
         }

@@ -165,7 +165,7 @@ fn bytes(found: &StagedContainerFile) -> u64 {
                 let stat = store.stat(&left.path.join(name));
                 bytes += stat.map_or(0, |stat| stat.identity.size);
             };
-            // What cannot be looked at is told when it is settled.
+            // Drafts that cannot be read are reported when they are packed or discarded.
             let _ = store.list(&left.path, &mut add);
             bytes
         }

@@ -1,7 +1,7 @@
 //! `arrayfs status`: the mounts, their daemons and caches.
 //!
-//! Every daemon tells its state through an extended attribute of its root, so there is no socket to
-//! find and the mount's own permissions decide who may ask.
+//! Every daemon shows its state in an extended attribute of its root, so there is no socket to find
+//! and the mount's own permissions decide which users may ask.
 
 use std::io::{self, Write};
 use std::path::Path;

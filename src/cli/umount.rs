@@ -143,7 +143,7 @@ fn commit(mounted: &Mounted) -> Result<Unfinished, Failure> {
     });
     let path = mounted.mountpoint.display();
     let failed = |e: io::Error| Failure::new(format!("{path} is not unmounted: {}", plain(&e)));
-    // Whoever may not ask for it leaves it to the daemon's end.
+    // A user who may not ask for it leaves it to the end of the daemon.
     if answer(mounted, &done.map_err(failed)?)?.is_err() {
         return Ok(Unfinished::Nothing);
     }
@@ -198,7 +198,8 @@ fn answer<T>(mounted: &Mounted, done: &Receiver<io::Result<T>>) -> Result<io::Re
     }
 }
 
-/// A daemon that has been killed and cannot end, because of who waits for it: nobody does any more.
+/// Ends the connection of a killed daemon that cannot exit because programs wait for it: they wait
+/// no more.
 fn end_dead(mounted: &Mounted) -> Result<Option<Daemon>, Failure> {
     let dead = processes::dead_daemon_of(mounted.device, &mounted.mountpoint);
     let Some(dead) = dead.and_then(Daemon::watch) else {

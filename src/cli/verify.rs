@@ -2,9 +2,9 @@
 //!
 //! One thread opens containers and cuts their arrays into jobs, the others decode. Faults go to
 //! standard error, a line each, as they are found; what is whole but not shown, and the summary, go
-//! to standard output. A panic is told as a fault, so that the workers live as long as there are
-//! jobs. All memory whose size a file decides is charged to one budget of the default size: workers
-//! wait for the memory of a block.
+//! to standard output. A panic is reported as a fault, so that the workers live as long as there
+//! are jobs. All memory whose size a file decides is charged to one budget of the default size:
+//! workers wait for the memory of a block.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Whether a mount is writable: what was asked for, what the source permits, and who else writes to
-//! it.
+//! Whether a mount is writable: what the options ask for, what the source permits, and whether
+//! another daemon writes to it.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::daemon::source_lock::{self, Refusal, SourceLock};
 use crate::error::plain;
 
 /// The right to write to a source, or `None` for a read-only mount. Asked for by the process that
-/// will serve, while it has one thread and whoever started it still reads standard error.
+/// will serve, while it has one thread and the process that started it still reads standard error.
 pub(super) fn claim(source: &Path, wanted: Writing) -> Result<Option<SourceLock>, Failure> {
     if wanted == Writing::Never {
         return Ok(None);

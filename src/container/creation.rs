@@ -3,7 +3,8 @@
 //! A format that can make containers has a [`Creation`]. It is given the arrays, as raw bytes, and
 //! perhaps the `arrays.json` of the container that they were copied from, and tells a [`Recipe`] of
 //! new bytes alone. A new container without anything in it is told in the same way, of no arrays.
-//! Used by `tree`; who packs a directory without a mount can use it as well.
+//! Used by `live` and `tree`; a command that packs a directory without a mount could use it as
+//! well.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -43,7 +44,7 @@ pub trait Creation: Send + Sync {
     }
 
     /// How a file of this name and with these first bytes lies in a directory that may become a
-    /// container; none if that cannot be told, or it is none of the container's.
+    /// container; none if that cannot be found out, or it is none of the container's.
     fn form_of(&self, _name: &OsStr, _head: &[u8]) -> Option<FileForm> {
         None
     }

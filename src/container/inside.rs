@@ -18,7 +18,7 @@ impl ContainerNumber {
     pub const OUTERMOST: ContainerNumber = ContainerNumber(0);
 }
 
-/// An array of a file, as whoever changes it calls it.
+/// An array of a file, as its writers address it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrayAddress<'a> {
     pub container: ContainerNumber,

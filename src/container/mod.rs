@@ -216,7 +216,7 @@ pub struct Inner {
     pub container: Arc<Container>,
 }
 
-/// Where a check tells the faults that it finds.
+/// Where a check reports the faults that it finds.
 pub type TellFault<'a> = &'a mut dyn FnMut(Fault);
 
 /// Rules between the arrays of a container that only a full check can see.

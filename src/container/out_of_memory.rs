@@ -3,7 +3,7 @@
 //!
 //! Every container of the corpora beside the mounted tests is opened, described, decoded and
 //! checked in a process of its own, again and again, with another large allocation refused each
-//! time ([`crate::memory::refusing`]). Who ends the process is told by name.
+//! time ([`crate::memory::refusing`]). A container that ends the process is named.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -52,7 +52,7 @@ fn walk(path: &Path) -> Outcomes {
     };
     let told = describe::arrays_json(&container).map(|text| hash(&text));
     outcomes.insert("describing".into(), told);
-    // As who opens it in a mount.
+    // As a mount does.
     let room = 4 * describe::weight(&container) as u64;
     let arrays = match set_aside(room, "cannot list arrays", || container.all_arrays()) {
         Ok(arrays) => arrays,
@@ -131,7 +131,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Tells who allocated what could not be refused, when the process ends.
+/// Prints where the allocation that could not be refused was made, when the process ends.
 fn tell_the_end() {
     extern "C" fn tell(_: libc::c_int) {
         let trace = std::backtrace::Backtrace::force_capture().to_string();

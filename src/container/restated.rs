@@ -1,4 +1,4 @@
-//! A container as it is with changes that are not stored, for who reads through a log.
+//! A container as it is with changes that are not stored, for reading through a log.
 //!
 //! Its changed arrays are overlays already; what follows from them is put right here: types and
 //! shapes, attributes, texts, and arrays that are computed. Used by `commit::recovery`.

@@ -25,7 +25,7 @@ pub enum Change {
     Write { offset: u64, len: u64 },
     /// The array gets this length, to be committed as it is.
     SetLen(u64),
-    /// The array gets this length on the way to another one: whoever asks has it open for writing.
+    /// The array gets this length on the way to another one: the caller has it open for writing.
     Truncate(u64),
 }
 
@@ -118,14 +118,15 @@ pub trait Recipe {
 pub struct Amount {
     /// Stored bytes of the files.
     pub stored: u64,
-    /// Stored bytes of blocks that have changed, as far as it can be known before they are encoded.
+    /// Stored bytes of blocks that have changed, as far as it can be counted before they are
+    /// encoded.
     pub changed: u64,
     /// Everything behind the first change moves, whatever is done.
     pub moves: bool,
     /// Plain bytes that are encoded.
     pub encoded: u64,
-    /// Nothing stored tells how well what is new can be packed: `changed` is the most that it can
-    /// take.
+    /// No stored block shows how well the new bytes can be packed: `changed` is the most that it
+    /// can take.
     pub guessed: bool,
 }
 
@@ -133,7 +134,7 @@ impl Amount {
     /// So many times more is encoded than is stored for `changed` to be more than a guess.
     const TELLING: u64 = 16;
 
-    /// Whether plain bytes that are stored now do not tell how well so many new ones can be packed.
+    /// Whether there are too few stored blocks to show how well so many new bytes can be packed.
     pub fn is_guess(stored: u64, encoded: u64) -> bool {
         encoded / Amount::TELLING > stored
     }

@@ -2,11 +2,11 @@
 //! removed.
 //!
 //! [`Disk`] is a handful of POSIX primitives on names in directories and on opened files. It knows
-//! no format and keeps no state, so whatever is built of it (ordinary files today, a stage and its
-//! commits later) can be tested against one that writes down what happened, or fails at any call. A
+//! no format and keeps no state, so code that is built on it (ordinary files, the log of a stage, a
+//! commit) can be tested against one that records every call, or fails at any of them. A
 //! [`crate::source::Store`] reads, a `Disk` writes; both have the same paths. Assumes that the
 //! caller's permissions were checked: the kernel has done that by the attributes shown. Used by
-//! `tree`.
+//! `stage`, `commit`, `live` and `tree`.
 
 #[cfg(test)]
 pub mod failing;

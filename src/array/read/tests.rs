@@ -310,7 +310,7 @@ fn what_is_in_the_cache_is_read_without_waiting_and_nothing_else_is() {
         assert_eq!(in_cache(at, len).unwrap(), expected[at as usize..][..len]);
     }
     assert_eq!(in_cache(2000, 10), Some(Vec::new()));
-    // One more block, direct bytes, and places that are not known.
+    // One more block, direct bytes, and places that are not found yet.
     for (at, len) in [(4, 201), (4 + 810, 10), (4 + 895, 10)] {
         assert_eq!(in_cache(at, len), None);
     }

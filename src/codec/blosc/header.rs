@@ -218,7 +218,7 @@ impl ChunkHeader {
         self.filter
     }
 
-    /// The filter that its writer was told to use, which may do nothing to such elements.
+    /// The filter that its writer was asked to use, which may do nothing to such elements.
     pub(super) fn filter_asked(&self) -> Filter {
         match self.filter {
             Filter::None if self.shuffle_asked => Filter::Shuffle,

@@ -1,5 +1,4 @@
-//! What can be wrong with a filter pipeline: a filter that is not known, a chunk that does not
-//! decode.
+//! What can be wrong with a filter pipeline: an unknown filter, a chunk that does not decode.
 //!
 //! Decoders raise a [`FilterError`] without a name; [`super::Pipeline`] adds that of the filter.
 

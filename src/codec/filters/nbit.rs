@@ -15,7 +15,7 @@ use super::error::{FilterError, Unsupported};
 /// Depth of types within types that is followed.
 const DEEPEST: usize = 32;
 
-/// What is known of the elements.
+/// The parameters of the elements.
 #[derive(Debug, Clone)]
 pub(super) struct Nbit {
     /// Elements of the chunk, and their type; none where the chunk is stored as it is.

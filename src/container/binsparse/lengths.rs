@@ -16,7 +16,7 @@ use crate::array::sequential::WholeNumber;
 use crate::array::{Array, Info};
 use crate::error::{Error, Fault, Result};
 
-/// What is known after the lengths.
+/// What the check of the lengths finds out.
 #[derive(Default)]
 pub(super) struct Counted {
     /// Number of stored values, declared or counted.
@@ -81,7 +81,7 @@ struct Examiner<'a> {
     faults: &'a mut Vec<Fault>,
 }
 
-/// What is known of a member.
+/// A member: its array and its length.
 struct Vector {
     array: Arc<dyn Array>,
     len: u64,

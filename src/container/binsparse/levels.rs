@@ -106,7 +106,8 @@ impl LevelLayout {
         self.merged() == other.merged()
     }
 
-    /// The levels, neighbouring dense ones made one: they need no arrays, so nobody can tell.
+    /// The levels, neighbouring dense ones made one: they need no arrays, so the arrays do not show
+    /// a difference.
     fn merged(&self) -> Vec<Level> {
         let mut merged: Vec<Level> = Vec::new();
         for &level in &self.levels {

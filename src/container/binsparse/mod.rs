@@ -1,11 +1,11 @@
 //! Binsparse: a JSON descriptor that says how named arrays make up a sparse matrix, vector or
 //! tensor.
 //!
-//! The arrays are members of one group of an HDF5 or NetCDF file; where they lie is not known here,
-//! only their names, types and lengths. [`examine`] checks the descriptor against them (opening a
-//! container), the [`Check`] that it returns streams over the indices (`verify`). Every rule of the
-//! specification 0.1 is checked, and every spelling of the descriptor that known writers use is
-//! accepted.
+//! The arrays are members of one group of an HDF5 or NetCDF file; this module is given only their
+//! names, types and lengths, not where they lie. [`examine`] checks the descriptor against them
+//! (opening a container), the [`Check`] that it returns streams over the indices (`verify`). Every
+//! rule of the specification 0.1 is checked, and every spelling of the descriptor that known
+//! writers use is accepted.
 //!
 //! What describes: [`descriptor`] reads the JSON ([`json`], [`declared`] types, [`triangle`]
 //! structures), [`levels`] turns formats into levels, from which all rules follow. What checks:

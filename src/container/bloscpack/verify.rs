@@ -3,8 +3,8 @@
 //! lost.
 //!
 //! It goes by the chunks' headers alone, from the first to the last: a table that leaves a chunk
-//! out, which reads do not see, is told here. Lost chunks are told in runs, as a file may claim
-//! millions. Damage that keeps sizes from being known has been told when the file was opened.
+//! out, which reads do not see, is reported here. Lost chunks are reported in runs, as a file may
+//! claim millions. Damage that hides the sizes has been reported when the file was opened.
 
 use super::chunks::{ChunkExtent, Whereabouts, read_entries};
 use super::read::PackedBytes;
@@ -12,7 +12,7 @@ use super::sections::ENTRY;
 use crate::array::Piece;
 use crate::error::{Error, Fault, Result};
 
-/// Wrong entries told one by one; the rest are counted.
+/// Wrong entries reported one by one; the rest are counted.
 const TOLD: u64 = 20;
 
 /// Entries read at once.

@@ -3,7 +3,7 @@
 //!
 //! A rule streams over an array in steps of one block and reports the first violation of each step,
 //! so memory and output stay small. A step that cannot be decoded is passed over: the block's own
-//! fault is told where it is decoded. Used by `matrix` and `fragments`.
+//! fault is reported where it is decoded. Used by `matrix` and `fragments`.
 
 use std::sync::Arc;
 

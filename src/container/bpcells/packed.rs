@@ -259,7 +259,7 @@ impl PackedStream {
         self.idx.locate(fault, entries(chunk, chunk + 1))
     }
 
-    /// The last index entry must lie within the data: told at opening, for all of the stream.
+    /// The last index entry must lie within the data: reported at opening, for all of the stream.
     fn check_end(&self, chunks: u64) -> Result<()> {
         let low = self.idx.read_unsigned(chunks)? as u32;
         self.word(chunks, low).map(drop)

@@ -1,5 +1,5 @@
-//! Memory to encode in: reserved once, before anything is told, and never waited for, since what is
-//! staged takes memory that this very commit may have to give back.
+//! Memory to encode in: reserved once, before anything is told, and never waited for, since staged
+//! bytes take memory that only this very commit may give back.
 //!
 //! A space is for one thread at a time. There are as many as cores, batches and memory; cores that
 //! get no batch of their own help with another one, if there is memory for that. Used by [`super`]

@@ -7,8 +7,8 @@
 //! which of them are encoded together ([`batches`]), the memory for it ([`memory`]), the threads,
 //! what was encoded ahead, and that chunks of zeros are encoded once ([`zeros`]).
 //!
-//! Assumes that whoever asks holds no memory of the budget that waits for this: none is waited for.
-//! Used by the formats' recipes, and for blocks that are encoded ahead.
+//! Never waits for memory of the budget, so callers may hold some. Used by the formats' recipes,
+//! and for blocks that are encoded ahead.
 
 mod batches;
 pub(in crate::container) mod dirty;
@@ -104,7 +104,7 @@ pub(in crate::container) trait ChunkedArray: Sync {
     }
 }
 
-/// Where the chunks of an array go: told of every chunk once, in order.
+/// Where the chunks of an array go: called for every chunk once, in order.
 pub(in crate::container) trait ChunkWriter {
     /// These stay as they are stored.
     fn keep(&mut self, chunks: Range<u64>) -> Result<()>;

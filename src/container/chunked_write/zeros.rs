@@ -45,7 +45,7 @@ impl<S: Copy + PartialEq> EncodedZeros<S> {
         Some(encoded.len())
     }
 
-    /// Held while zeros are encoded as long as none are known, so that it is done once.
+    /// Held while zeros are encoded for the first time, so that it is done once.
     pub(super) fn wait_for_first(&self) -> Option<MutexGuard<'_, ()>> {
         let unknown = self.known.get().is_none();
         unknown.then(|| self.first.lock().unwrap_or_else(PoisonError::into_inner))

@@ -2,8 +2,8 @@
 //! of other formats that lie in groups. Used by `mod` when a file is opened.
 //!
 //! Every group belongs to a draft: the file itself, or the innermost Binsparse or BPCells container
-//! around it. Names within a draft are paths from its own group. [`role`] tells what a group is,
-//! [`attributes`] what is said of it.
+//! around it. Names within a draft are paths from its own group. [`role`] finds out what a group
+//! is, [`attributes`] reads its description.
 
 mod attributes;
 mod role;
@@ -381,8 +381,7 @@ pub(super) fn no_dataset(target: &LinkTarget) -> String {
     }
 }
 
-/// What is whole has an entry; not a link to nothing, which is as if it were not there for who
-/// opens it.
+/// What is whole has an entry; not a link to nothing, which an open does not find.
 fn not_a_dataset(path: &str, target: &LinkTarget) -> Unreadable {
     let (is_whole, entry) = match target {
         LinkTarget::External { .. } | LinkTarget::NotFollowed { .. } => (true, true),

@@ -204,7 +204,7 @@ pub(super) struct VirtualLayout {
     /// In the order in which they are laid over each other; or why they cannot be put together.
     #[serde(deserialize_with = "result_list")]
     pub(super) parts: Result<Vec<VirtualPart>, String>,
-    /// It ends where datasets of other files end, so the dimensions told are not its true ones.
+    /// It ends where datasets of other files end, so the dimensions given are not its true ones.
     pub(super) open_ended: bool,
     /// Paths of the datasets of this file that it ends with, and of the first numbered ones behind
     /// its end.

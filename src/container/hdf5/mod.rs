@@ -69,7 +69,7 @@ impl Format for Hdf5 {
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
         let (index, charged) = worker::index(&*source, request.budget)?;
-        // Until it is made; who keeps the container charges what it takes then.
+        // Until it is made; the keeper of the container charges what it takes then.
         let made = charged.bytes().saturating_mul(worker::MADE);
         let _made = request.budget.keep(made)?;
         set_aside(made, "cannot open an HDF5 file", || {

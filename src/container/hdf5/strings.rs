@@ -246,7 +246,7 @@ impl Array for Strings {
         })
     }
 
-    /// Does not count the strings: that is for those who ask for their size.
+    /// Does not count the strings: only a question for their size does.
     fn check_structure(&self) -> Result<()> {
         self.elements.array().check_structure()
     }

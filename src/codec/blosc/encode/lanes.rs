@@ -1,8 +1,8 @@
 //! Blocks of one large chunk on several threads.
 //!
 //! Each thread has an [`Encoder`] and scratch memory of its own, the room for a stored block
-//! included. Blocks are put in their order, so the chunk is the same whoever made them. Used by
-//! [`Encoder`], for chunks that no others are encoded beside.
+//! included. Blocks are put in their order, so the chunk is the same whichever thread made them.
+//! Used by [`Encoder`], for chunks that no others are encoded beside.
 
 use super::Encoder;
 use super::assembler::Assembler;

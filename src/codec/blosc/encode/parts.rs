@@ -56,7 +56,7 @@ impl PartNeeds {
     }
 }
 
-/// A chunk of which it is known what it will look like.
+/// A chunk whose form is decided.
 enum ChunkForm {
     /// Its blocks encoded, up to `end`, and zeros up to `len`.
     Encoded {
@@ -182,7 +182,7 @@ impl<E: From<EncodeError>> PartEncoder<'_, E> {
             let found = self.block(plan, i as u32)?;
             let next = self.space.starts[..blocks].get(i + 1);
             let next = next.map_or(end, |start| *start as usize);
-            // Where it lies has been told.
+            // Its start has been written to the table.
             let expected = next - self.space.starts[i] as usize;
             if found != expected {
                 return Err(EncodeError::BlockLength { found, expected }.into());

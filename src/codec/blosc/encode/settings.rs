@@ -1,11 +1,11 @@
-//! How a chunk is to be written, and what a stored chunk tells about how it was.
+//! How a chunk is to be written, and what a stored chunk shows of how it was written.
 //!
 //! A chunk does not store the level it was written at. But C-Blosc's block size depends on it, and
 //! zlib streams carry a hint, so most levels can be ruled out; of those left, the one nearest to
 //! the programs' default is taken. A block size that the rule gives at no level was asked for, and
 //! is kept as it is.
 //!
-//! Used by whoever rewrites chunks. Source: Bloscpack/C-Blosc format, sections 8 and 10.
+//! Used by formats that rewrite chunks. Source: Bloscpack/C-Blosc format, sections 8 and 10.
 
 use super::super::header::{ChunkHeader, Codec, Filter, MAX_STREAMS, MIN_SPLIT_ELEMENTS};
 use super::error::EncodeError;
@@ -118,7 +118,7 @@ impl ChunkSettings {
     /// Those that a stored chunk was written with, as far as it shows.
     ///
     /// `first` are stored bytes from the start of the chunk, as many as there are at hand: those of
-    /// the first block tell more about zlib.
+    /// the first block show more about zlib.
     pub fn of_chunk(header: &ChunkHeader, first: &[u8]) -> Self {
         let compressors = Compressor::of_codec(header.codec());
         let mut found = Self {
@@ -138,7 +138,7 @@ impl ChunkSettings {
             }
         }
         found.compressor = compressors[0];
-        // A chunk that is too small to be coded tells nothing of the blocks of larger ones.
+        // A chunk that is too small to be coded shows nothing of the blocks of larger ones.
         if header.nbytes() >= MIN_CODED {
             found.block_size = BlockSize::Explicit(header.blocksize());
         }

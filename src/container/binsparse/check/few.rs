@@ -4,7 +4,7 @@
 
 use crate::error::Fault;
 
-/// Faults of a kind that are told one by one; the rest is counted.
+/// Faults of a kind that are reported one by one; the rest is counted.
 const TOLD: u64 = 3;
 
 /// The faults of one array and one kind.

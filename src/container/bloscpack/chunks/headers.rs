@@ -40,7 +40,7 @@ pub(in crate::container::bloscpack) fn parse(
 /// Headers that lie apart and are kept at hand: those of a chunk, of its neighbours and of theirs.
 const APART: usize = 8;
 
-/// The headers read last, by whoever had them in hand.
+/// The headers read last, passed from one reader to the next.
 #[derive(Default)]
 pub(super) struct LastHeaders {
     /// A run of stored bytes and where it begins.

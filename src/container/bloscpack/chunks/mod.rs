@@ -18,8 +18,8 @@
 //! table leaves out. Within the run three neighbours agree, so all of it but its first chunk is
 //! shown as the table has it, and so is what is found from there: chunks right behind the run
 //! without a believed entry of their own. And behind a damaged length, which leads nowhere, an
-//! entry is believed if the next one agrees. docs/formats.md tells users the same; `tests/lies.rs`
-//! asserts it.
+//! entry is believed if the next one agrees. docs/formats.md says the same; `tests/lies.rs` asserts
+//! it.
 //!
 //! Used by [`super::read`] and [`super::verify`].
 
@@ -86,8 +86,8 @@ impl FoundChunk {
 }
 
 impl ChunkFinder {
-    /// `sizes`: what the file's header says; without it the file is walked now. The fault tells
-    /// that the walk broke off, so that the sizes end there.
+    /// `sizes`: what the file's header says; without it the file is walked now. The fault says that
+    /// the walk broke off, so that the sizes end there.
     pub(super) fn new(
         source: Arc<dyn Source>,
         sections: Sections,

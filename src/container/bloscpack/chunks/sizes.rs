@@ -43,7 +43,7 @@ impl ChunkSizes {
         }
     }
 
-    /// Plain bytes of a chunk that the file's header tells of.
+    /// Plain bytes of a chunk, by the file's header.
     pub(super) fn of(&self, number: u64) -> u64 {
         match *self {
             ChunkSizes::Even { last, chunks, .. } if number + 1 == chunks => last,

@@ -322,7 +322,7 @@ impl<'a> Stepper<'a> {
         Ok(raw.and_then(|raw| self.rules.sound_end(at, &raw, number)))
     }
 
-    /// A step that learns the sizes: a chunk that does not tell its own ends the walk.
+    /// A step that learns the sizes: a chunk that does not hold its own ends the walk.
     fn sized(&self, standing: &mut Standing, at: u64, raw: RawHeader) -> WalkStep {
         let header = match parse(&raw) {
             Ok(header) => header,

@@ -1,11 +1,11 @@
 //! The walk over a file's headers from the first chunk on, and what is remembered of it.
 //!
-//! It goes as far as anybody asks and no further: by one thread at a time, while others who need to
-//! get further wait for its news. Nothing is locked while headers are read. What is kept is where
-//! every [`STRIDE`]th chunk begins; when that becomes too much, or there is no memory for more,
-//! every second is forgotten, so a file of billions of chunks takes no more memory than one of
-//! millions, but more steps from the next mark on. Used by [`super::ChunkFinder`] where the offsets
-//! table does not lead.
+//! It goes as far as a reader asks and no further: by one thread at a time, while others that need
+//! to get further wait for its marks. Nothing is locked while headers are read. What is kept is
+//! where every [`STRIDE`]th chunk begins; when that becomes too much, or there is no memory for
+//! more, every second is forgotten, so a file of billions of chunks takes no more memory than one
+//! of millions, but more steps from the next mark on. Used by [`super::ChunkFinder`] where the
+//! offsets table does not lead.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -102,7 +102,7 @@ impl HeaderWalk {
         }
     }
 
-    /// Goes to the next mark, or waits for who is on the way there.
+    /// Goes to the next mark, or waits for the thread that is on the way there.
     fn walk_on(
         &self,
         mut progress: MutexGuard<'_, WalkProgress>,
@@ -131,7 +131,7 @@ impl HeaderWalk {
         Ok(())
     }
 
-    /// For one more mark, by the only one who walks; says whether there is any.
+    /// Makes room for one more mark, in the only thread that walks; says whether there is any.
     fn make_room(&self) -> bool {
         let (marks, charged) = {
             let progress = self.lock();
@@ -155,7 +155,7 @@ impl HeaderWalk {
     }
 }
 
-/// Whoever has the walk in hand; others go on when it is dropped.
+/// Held by the thread that walks; others go on when it is dropped.
 struct Walking<'a>(&'a HeaderWalk);
 
 impl Drop for Walking<'_> {

@@ -1,5 +1,5 @@
 //! Which chunks' digests were seen to be right: a chunk is hashed on its first touch, by one
-//! reader, and those who want it meanwhile wait for the outcome.
+//! reader, and others that want it meanwhile wait for the outcome.
 //!
 //! Kept in one bit for each chunk, in groups that exist where something was read; the groups read
 //! longest ago are forgotten, and their chunks hashed again when they are next read. No lock is

@@ -37,7 +37,7 @@ pub(super) struct PackedBytes {
     pub(super) decoder: ChunkDecoder,
     /// What the metadata say, if it fits the data.
     numpy: Option<Numpy>,
-    /// The first chunk's header, for what it tells about all; if it is sound.
+    /// The first chunk's header, for what holds of all; if it is sound.
     first: Option<ChunkHeader>,
 }
 
@@ -173,7 +173,7 @@ impl Array for PackedBytes {
             let extent = self.chunks.extent_at(at)?;
             let cut = match self.chunk(&extent) {
                 Ok(chunk) => ChunkCut::of(&chunk.header),
-                // The good chunks beside it shall be read; decoding this one tells the fault.
+                // The good chunks beside it shall be read; decoding this one returns the fault.
                 Err(Error::Fault(_)) => ChunkCut::unreadable(),
                 Err(other) => return Err(other),
             };
@@ -188,7 +188,7 @@ impl Array for PackedBytes {
         self.chunks.remembers(range)
     }
 
-    /// A block that is not found takes none: decoding it tells the fault.
+    /// A block that is not found takes none: decoding it returns the fault.
     fn scratch(&self, block: BlockId) -> u64 {
         let wanted = self.wanted(block);
         wanted.map_or(0, |(chunk, wanted)| {

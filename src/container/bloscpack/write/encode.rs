@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::{Scratch, fallible, no_memory, room};
 
-/// Most bytes that are looked at to tell how a chunk was written.
+/// Most bytes that are looked at to find out how a chunk was written.
 const FIRST: u64 = 64 << 10;
 
 /// How a chunk is encoded.
@@ -187,7 +187,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Stored bytes that tell more of how the chunk was written: of zlib alone there are any.
+    /// Stored bytes that show more of how the chunk was written: of zlib alone there are any.
     fn first_bytes(&self, chunk: &FoundChunk) -> Result<Vec<u8>> {
         let header = &chunk.header;
         if header.codec() != Codec::Zlib || header.memcpyed() {

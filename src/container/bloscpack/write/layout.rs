@@ -30,8 +30,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Of a file as its header tells it; `offsets`: where what lies before the offsets section
-    /// ends.
+    /// Of a file, by its header; `offsets`: where the part before the offsets section ends.
     pub(super) fn of(header: &FileHeader, offsets: u64) -> Layout {
         let size = |bytes: Option<u32>| u64::from(bytes.unwrap_or(0));
         let chunks = header.nchunks.unwrap_or(0);

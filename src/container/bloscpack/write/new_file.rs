@@ -1,8 +1,8 @@
 //! New Bloscpack files: of raw bytes, and of what an `arrays.json` says of them.
 //!
 //! A new file is told as a changed one is: it begins as a file without any bytes, put together in
-//! memory, whose header, metadata and empty chunk say how the chunks are to be encoded. Nobody
-//! having said anything, they are what `blpk c` makes. Used by [`crate::container::creation`].
+//! memory, whose header, metadata and empty chunk say how the chunks are to be encoded. By default
+//! they are encoded as `blpk c` does. Used by [`crate::container::creation`].
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -312,7 +312,7 @@ fn chunk_of_nothing(settings: &ChunkSettings) -> std::result::Result<Vec<u8>, En
     Ok(out)
 }
 
-/// `blosc lz4 shuffle`: as far as that tells, the rest as usual.
+/// `blosc lz4 shuffle`: as far as that says, the rest by default.
 fn chunk_settings(array: &GivenArray, typesize: u8) -> Option<ChunkSettings> {
     let mut words = array.codec.as_deref().unwrap_or("blosc").split(' ');
     let (format, codec, filter) = (words.next()?, words.next(), words.next());

@@ -1,4 +1,4 @@
-//! A container as it would be: what is stored, and what has changed over it.
+//! A container as it would be: its stored arrays, with the changes over them.
 //!
 //! If the version has changed, bytes mean what the new variant says, and everything is looked at
 //! again. Used by `consistency`, which judges it, and by `recipe`, which tells how it comes about.
@@ -52,7 +52,7 @@ impl<'a> MergedContainer<'a> {
         Ok(merged)
     }
 
-    /// The same for who reads: a line that is not one that there is leaves things as they were.
+    /// The same for reading: a line that names no variant leaves things as they were.
     pub(super) fn readable(
         files: &'a MemberFiles,
         changed: &'a [ChangedArray],

@@ -2,8 +2,8 @@
 //! them.
 //!
 //! A new container is told as a changed one is: it begins as one without any file, of which
-//! everything has changed. Nobody having said anything, it is a packed matrix of integers, as the
-//! real program writes it. Used by [`crate::container::creation`].
+//! everything has changed. By default it is a packed matrix of integers, as the real program writes
+//! it. Used by [`crate::container::creation`].
 
 use std::ffi::OsStr;
 use std::sync::Arc;

@@ -95,7 +95,7 @@ fn lines(array: &MergedArray<'_>, budget: &Arc<Budget>) -> Result<u64> {
     Ok(lines + u64::from(last != b'\n'))
 }
 
-/// The same as `matrix` and `fragments` tell of what is stored, where it is another one now.
+/// The attributes that `matrix` and `fragments` give a stored container, where they are others now.
 fn attributes(
     merged: &MergedContainer<'_>,
     budget: &Arc<Budget>,

@@ -77,7 +77,7 @@ pub(super) fn steps(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 }
 
 /// The same of an array, but of zeros that go on for blocks (a length that was set, a range that
-/// was emptied) only the first few: for who learns nothing from the others.
+/// was emptied) only the first few: the others add nothing.
 pub(super) fn telling_steps(
     array: &dyn Array,
     range: Range<u64>,
@@ -109,7 +109,7 @@ pub(super) fn read_step<'s>(
     Ok(out)
 }
 
-/// Fills `out` with bytes of an array, whose name an error tells.
+/// Fills `out` with bytes of an array, which an error names.
 pub(super) fn read_part(
     array: &dyn Array,
     at: u64,

@@ -1,7 +1,7 @@
-//! The files of a container as they were opened, for who writes it.
+//! The files of a container as they were opened, for its commit.
 //!
-//! Streams are opened once more from what is open already: a commit needs their parts, a reader of
-//! the container does not. Used by `merged` and `recipe`.
+//! Streams are opened once more from the open files: a commit needs their parts, a reader of the
+//! container does not. Used by `merged` and `recipe`.
 
 use std::sync::Arc;
 

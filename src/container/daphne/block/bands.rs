@@ -2,8 +2,8 @@
 //!
 //! Entries that are more than there is memory for are sorted part by part: they are counted by
 //! bands in one pass, then the bands are joined to parts, each of which is gathered and sorted by
-//! itself. What a place is, how parts are gathered and how long they are kept is the business of
-//! who sorts: [`super::by_place`] sorts one block, whose parts it keeps for the tiles that follow,
+//! itself. What a place is, how parts are gathered and how long they are kept is up to the two
+//! sorts: [`super::by_place`] sorts one block, whose parts it keeps for the tiles that follow,
 //! [`super::sorted`] several blocks, whose parts it visits once and cuts further where one band is
 //! too much.
 

@@ -77,12 +77,12 @@ impl BlockIndexCache {
         self.budget.limit() / 2
     }
 
-    /// Whoever holds it is the only one who passes over a block of this container.
+    /// The thread that holds it is the only one that passes over a block of this container.
     pub(super) fn alone(&self) -> MutexGuard<'_, ()> {
         self.learning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known about a subject, which becomes the latest used.
+    /// What is cached about a subject, which becomes the latest used.
     pub(in super::super) fn recall<T: Any + Send + Sync>(&self, about: Subject) -> Option<Arc<T>> {
         let content = Arc::clone(&self.lock().list.get(&about)?.content);
         content.downcast().ok()

@@ -1,5 +1,5 @@
-//! What a group is beside a group: a container of another format, told by its attributes. Used by
-//! `assemble`.
+//! What a group is beside a group: a container of another format, recognised by its attributes.
+//! Used by `assemble`.
 
 use super::attributes;
 use crate::container::hdf5::index::{AttributeValue, FileIndex, GroupEntry, LinkEntry};

@@ -141,7 +141,7 @@ impl Chunked {
         self.reader.codec()
     }
 
-    /// Whether it is known by now where the chunks lie.
+    /// Whether the table of chunks has been read.
     pub(super) fn has_table(&self) -> bool {
         self.table.get().is_some()
     }
@@ -335,8 +335,8 @@ impl Chunked {
         Err(fault.block(run.chunk).into())
     }
 
-    /// Visits every stored chunk; of a bad one, and of what a short one lacks, a byte that tells
-    /// the fault.
+    /// Visits every stored chunk; of a bad one, and of what a short one lacks, a byte whose read
+    /// returns the fault.
     pub(super) fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         self.reader.pipeline()?;
         let (table, len) = (self.table()?, self.grid.chunk_bytes());

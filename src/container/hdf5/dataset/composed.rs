@@ -119,7 +119,7 @@ impl Composed {
         parts + (datasets + self.mappings.capacity() * size_of::<Mapping>()) as u64
     }
 
-    /// What keeps a part from being shown; a fault of one is told where it lies.
+    /// What keeps a part from being shown; a fault of one is reported where it lies.
     pub(super) fn trouble(&self) -> Option<Error> {
         let mut troubles = self.mappings.iter().filter_map(|m| m.dataset.trouble());
         let not_shown = |error| match error {
@@ -151,7 +151,7 @@ impl Composed {
         let Some(places) = self.places(block, len) else {
             return 0;
         };
-        // What is not known here, decoding cannot find out either.
+        // A part whose memory cannot be found out here cannot be decoded either.
         let memory = |mapping: &Mapping| mapping.memory(&places, self.element).ok();
         let memory = self.mappings.iter().filter_map(memory);
         let takes = |memory: CopyMemory| lent(memory.block, memory.decode);
@@ -267,7 +267,7 @@ impl Opening<'_> {
     }
 }
 
-/// Why nothing is known of the dataset of a part.
+/// Why the dataset of a part was not described.
 enum PartLost {
     /// It is whole, as far as is known.
     NotFollowed(String),

@@ -92,7 +92,7 @@ pub(super) fn applied(
 
 /// What the chunks of a dataset occupy, without their table.
 pub(super) fn stored_bytes(dataset: &Identifier) -> u64 {
-    // SAFETY: the handle is a dataset. It answers 0 where it cannot tell.
+    // SAFETY: the handle is a dataset. It answers 0 where it does not know.
     unsafe { H5Dget_storage_size(dataset.id()) }
 }
 
@@ -157,7 +157,8 @@ impl ChunkWalk<'_> {
         Ok(())
     }
 
-    /// The number of the chunk that the library tells to begin at `offset`; none if there is none.
+    /// The number of the chunk that begins at `offset` by the library's word; none if there is
+    /// none.
     fn number(&self, offset: &[u64]) -> Option<u64> {
         let told = place(offset, self.chunk)?;
         match &self.swizzle {

@@ -54,7 +54,7 @@ pub(super) fn owned(text: *mut c_char) -> Outcome<Vec<u8>> {
     }
     // SAFETY: not null, and libhdf5 returns NUL-terminated strings here.
     let copy = unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
-    // SAFETY: it was allocated by libhdf5 for the caller, who frees it once.
+    // SAFETY: it was allocated by libhdf5 for the caller, which frees it once.
     unsafe { H5free_memory(text.cast()) };
     Ok(copy)
 }

@@ -53,7 +53,7 @@ pub(super) fn of(group: &Identifier, most: usize) -> (Vec<ListedLink>, Option<Mi
         most,
         cut: false,
     };
-    // In another order the library lists everything before it tells anything.
+    // In another order the library lists everything before the first callback.
     let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_NATIVE);
     let (start, at) = (ptr::null_mut(), (&raw mut listing).cast());
     // SAFETY: the handle is a group; the callback gets our `listing`, which outlives the call.

@@ -2,9 +2,9 @@
 //!
 //! The library is C and its input is untrusted, so all this runs in the worker process (see
 //! `serve`) and hands plain data back. It reads metadata, attributes and nothing else of a file:
-//! datasets are decoded in the daemon. It is told to open no plugins, to take no locks and to print
-//! nothing; that it opens no other files, whatever a file asks for, is the worker's limits' doing.
-//! Only this folder names the crates of libhdf5.
+//! datasets are decoded in the daemon. It is set to open no plugins, to take no locks and to print
+//! nothing; the worker's limits keep it from opening other files, whatever a file asks for. Only
+//! this folder names the crates of libhdf5.
 
 mod attribute;
 mod chunks;
@@ -106,7 +106,7 @@ impl LibraryFile {
 
     fn root(&self) -> Outcome<u64> {
         let mut info = MaybeUninit::<H5O_info2_t>::zeroed();
-        // SAFETY: a file stands for its root group, and there is room for what is told about it.
+        // SAFETY: a file stands for its root group, and there is room for the answer.
         check(unsafe { H5Oget_info3(self.file.id(), info.as_mut_ptr(), H5O_INFO_BASIC) })?;
         // SAFETY: filled in by the call, with kinds of objects that the crate knows.
         Ok(links::address(unsafe { info.assume_init() }.token))

@@ -1,9 +1,10 @@
 //! Where the chunks of an extensible array really are.
 //!
 //! An extensible array numbers chunks with its one unlimited dimension first. libhdf5 (up to 2.2 at
-//! least) counts through the index with the dimensions in their own order when it tells the offsets
-//! of chunks, so the offsets are wrong unless that dimension is the first. The number in the index
-//! can be had back from what it tells, and the true offset from that. Used by `chunks`.
+//! least) counts through the index with the dimensions in their own order when it reports the
+//! offsets of chunks, so the offsets are wrong unless that dimension is the first. The number in
+//! the index can be had back from a reported offset, and the true offset from that. Used by
+//! `chunks`.
 
 use hdf5_sys::h5d::{H5D_chunk_index_t, H5Dget_chunk_index_type};
 
@@ -23,7 +24,7 @@ pub(super) struct Swizzle {
 }
 
 impl Swizzle {
-    /// None if the library tells the truth.
+    /// None if the library reports true offsets.
     pub(super) fn of(
         dataset: &Identifier,
         space: &Identifier,

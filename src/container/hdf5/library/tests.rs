@@ -162,7 +162,7 @@ fn chunk_tables_of_every_kind_of_index() {
         (true, 20, 30, [7, 8], hdf5::Extents::from((20, 30)), false),
         (true, 60, 80, [2, 2], hdf5::Extents::from((60, 80)), false),
         (true, 20, 30, [7, 8], hdf5::Extents::from((20.., 30)), false),
-        // Unlimited, but not in the first dimension: the library tells wrong offsets.
+        // Unlimited, but not in the first dimension: the library reports wrong offsets.
         (true, 20, 30, [7, 8], hdf5::Extents::from((20, 30..)), false),
         (
             true,

@@ -24,7 +24,7 @@ use crate::container::hdf5::index::{
 const LINKS_MOST: usize = 4_000_000;
 /// Bytes of what is collected, about as it lies in memory.
 const BYTES_MOST: u64 = 192 << 20;
-/// Problems of one file that are told one by one.
+/// Problems of one file that are reported one by one.
 const PROBLEMS_MOST: usize = 1000;
 /// What an entry takes beside its own bytes.
 const ENTRY_BYTES: u64 = 64;

@@ -1,7 +1,7 @@
 //! The workers of this process: started when first wanted, used again, replaced when they end.
 //!
 //! Starting a process for every file would cost more than most files do. There are at most as many
-//! workers as cores, not counting those whose request takes long: who asks about another file does
+//! workers as cores, not counting those whose request takes long: a request about another file does
 //! not wait for them. Requests about one file never take more than half of the workers.
 
 use std::os::fd::BorrowedFd;
@@ -189,7 +189,7 @@ impl Workers {
         let quick = self.busy.iter().filter(|job| age(job) < LONG).count();
         let taken = self.busy.len() >= most + LONG_MOST;
         if taken || of_file >= most.div_ceil(2) {
-            // Until one is done, which wakes whoever waits.
+            // Until one is done, which wakes the waiting threads.
             return Some(Duration::from_secs(60));
         }
         let eldest = self.busy.iter().map(age).filter(|age| *age < LONG).max();
@@ -228,7 +228,8 @@ impl Drop for Seat<'_> {
             workers.idle.extend(self.worker.take());
         }
         drop(workers);
-        // Not everybody can go on: who waits for a worker of the same file looks on.
+        // All are woken, for not every one can go on: a thread may wait for a worker of the same
+        // file.
         self.pool.freed.notify_all();
     }
 }

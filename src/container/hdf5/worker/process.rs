@@ -80,7 +80,7 @@ struct WorkerEnd {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The worker is gone, how, if it can be known.
+    /// The worker is gone, with its status, if there is one.
     Ended(Option<ExitStatus>),
     /// It took more processor time than it may.
     Late,
@@ -223,7 +223,7 @@ impl Worker {
         }
     }
 
-    /// Processor time that it has taken since it was started; none if that cannot be told.
+    /// Processor time that it has taken since it was started; none if that cannot be read.
     fn busy(&self) -> Duration {
         let mut clock: libc::clockid_t = 0;
         let mut time = libc::timespec {

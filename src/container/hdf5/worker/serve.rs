@@ -23,8 +23,8 @@ const NAME: &str = concat!(env!("CARGO_PKG_NAME"), "-hdf5");
 
 /// Serves until the daemon closes the socket.
 pub fn run() -> ExitCode {
-    // Not called like a daemon: who signals those by name does not mean it. Without /proc it is
-    // "exe".
+    // Not called like a daemon: a signal to daemons by name is not meant for it. Without /proc it
+    // is "exe".
     let _ = std::fs::write("/proc/self/comm", NAME);
     ignore_hangup();
     match library::start()
@@ -36,7 +36,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// SIGHUP tells daemons to open their log anew. The worker has none, and ends with its socket.
+/// SIGHUP makes daemons open their log anew. The worker has none, and ends with its socket.
 fn ignore_hangup() {
     // SAFETY: no handler is installed, the signal is only ignored.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };

@@ -28,7 +28,7 @@ pub(in crate::container::hdf5) enum Wanted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::container::hdf5) struct Request {
     pub(in crate::container::hdf5) wanted: Wanted,
-    /// A worker whose daemon is gone would never be told to stop.
+    /// A worker whose daemon is gone would never be stopped otherwise.
     pub(in crate::container::hdf5) seconds: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What a stored chunk tells about how it was written, and C-Blosc's block sizes.
+//! What a stored chunk shows of how it was written, and C-Blosc's block sizes.
 
 use super::{COMPRESSORS, FILTERS, encode, header};
 use crate::codec::blosc::encode::{BlockSize, ChunkSettings, Compressor};

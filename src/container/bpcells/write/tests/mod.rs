@@ -1,4 +1,4 @@
-//! Containers in memory: models, what a recipe makes of them, and changes as a stage would tell
+//! Containers in memory: models, what a recipe makes of them, and changes as a stage would give
 //! them.
 
 mod blocks;
@@ -201,8 +201,8 @@ fn stored(model: &Model, files: &Files, wrap: u64) -> MemberFiles {
     }
 }
 
-/// What a stage would tell of an array that has become another one, of which `visible` bytes still
-/// show.
+/// The change that a stage would give of an array that has become another one, of which `visible`
+/// bytes still show.
 fn change(name: &str, old: &[u8], new: &[u8], visible: usize) -> ChangedArray {
     let visible = visible.min(old.len()).min(new.len());
     let written = |at: &usize| match *at < visible {

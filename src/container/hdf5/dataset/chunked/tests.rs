@@ -162,7 +162,7 @@ fn a_survey_tells_a_short_chunk_each_time() {
     let (file, mut of) = squares(12, gzip);
     of.filters = vec![filter(GZIP)];
     let array = open(&file, &of);
-    // Nothing is known before the chunks have been decoded.
+    // Short chunks are found out only by decoding.
     assert_eq!(survey(&*array), (vec![0, 1, 2, 3], vec![]));
     for _ in 0..2 {
         each_byte(&*array);

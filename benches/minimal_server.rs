@@ -282,7 +282,7 @@ fn serve(files: impl Filesystem, mountpoint: &Path, access: MountOption) -> io::
     session.run()
 }
 
-/// As `daemon::readahead`: what `arrayfs mount` sets unless it is told otherwise.
+/// As `daemon::readahead`: what `arrayfs mount` sets by default.
 fn read_ahead(mountpoint: &Path) -> io::Result<()> {
     let flags = AtFlags::STATX_DONT_SYNC;
     let found = statx(CWD, mountpoint, flags, StatxFlags::empty())?;

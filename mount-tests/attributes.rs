@@ -77,7 +77,7 @@ fn owner_mode_and_times_are_the_container_s() {
             "{path}"
         );
         assert_eq!(shown.modified().unwrap(), long_ago, "{path}");
-        // Who may read a container may enter the directory that it is shown as.
+        // A user who may read a container may enter the directory that it is shown as.
         let mode = if shown.is_dir() { 0o750 } else { 0o640 };
         assert_eq!(shown.mode() & 0o7777, mode, "{path}");
     }

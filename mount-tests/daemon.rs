@@ -1,5 +1,5 @@
-//! The daemon among the programs around it: mount(8) and its helpers, the log and who rotates it,
-//! the shell that started it, and `arrayfs status`.
+//! The daemon among the programs around it: mount(8) and its helpers, the log and its rotation, the
+//! shell that started it, and `arrayfs status`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

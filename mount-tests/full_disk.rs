@@ -160,8 +160,8 @@ fn closing_an_unlinked_file_frees_its_space() {
     on_small_disks(SIZE, space_of_unlinked_files);
 }
 
-/// The kernel takes what is written to a mapping before anybody knows whether there is space;
-/// whoever asks for it to be stored is told.
+/// The kernel takes bytes that are written to a mapping before the daemon can know whether there is
+/// space; a sync returns the error.
 #[test]
 fn a_mapping_that_finds_no_space_is_told_when_it_is_synced() {
     if !is_root("a small file system") {
@@ -184,7 +184,7 @@ fn a_mapping_that_finds_no_space_is_told_when_it_is_synced() {
         assert_full(map.flush());
         drop(map);
         drop(sparse);
-        // Whoever unmounts is told as well, once.
+        // An unmount reports it as well, once.
         let refused = arrayfs([Path::new("umount"), disk.path()]);
         refused.failed_saying(1, &["may be lost", "No space left"]);
         assert_content(&disk.join("before"), b"before");

@@ -1,4 +1,4 @@
-//! What `arrays.json` tells of HDF5 files: attributes of every type, datasets that end elsewhere or
+//! What `arrays.json` says of HDF5 files: attributes of every type, datasets that end elsewhere or
 //! have no space, and damage that no reader needs to look at. `write_hdf5.py` writes the files with
 //! h5py.
 

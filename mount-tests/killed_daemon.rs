@@ -1,5 +1,5 @@
-//! The daemon is killed while programs hold directories of the mount and the kernel is told to
-//! forget names in them: nobody waits for it afterwards, and nothing of it is left.
+//! The daemon is killed while programs hold directories of the mount and has the kernel forget
+//! names in them: no program waits for it afterwards, and nothing of it is left.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ use crate::harness::{scratch_directory, wait_until};
 /// How many daemons are killed in a sample, and in the whole.
 const KILLS: (u64, u64) = (20, 500);
 
-/// Together with their guardians: who unmounts waits for a second each time.
+/// Together with their guardians: an unmount waits for a second each time.
 const KILLS_UNGUARDED: (u64, u64) = (5, 500);
 
 const CONTAINERS: usize = 3;
@@ -80,8 +80,8 @@ impl Load {
     }
 }
 
-/// Another version of a container, made by somebody else: the kernel is told to forget the entries
-/// of the one before.
+/// Another version of a container, made by another process: the kernel is to forget the entries of
+/// the one before.
 fn replace(stored: &Path, times: usize) -> io::Result<()> {
     let new = stored.with_extension("new");
     Bloscpack::default().write(&new, &vec![times as u8; 1 + times % 100]);
@@ -187,7 +187,7 @@ fn the_guardian_has_nothing_of_the_mount_and_ends_with_the_daemon() {
     assert!(files[0].ends_with("abort"), "{files:?}");
     assert_eq!(files[1..], ["/dev/null", "/dev/null"].map(PathBuf::from));
     assert_eq!(std::fs::read_link(own.join("cwd")).unwrap(), Path::new("/"));
-    // Who ends the service ends the guardian last.
+    // The end of a service ends the guardian last.
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1] {
         send(guardian, signal);
     }

@@ -82,7 +82,7 @@ fn blocks_of_half_the_cache_stay_within_the_bound() {
     assert_all_read_in_bounds(source.path(), &[("x.blp/data", &plain)], over);
 }
 
-/// By four readers at once, each beginning with another array, who bypass the page cache.
+/// By four readers at once, each beginning with another array, past the page cache.
 fn assert_all_read_in_bounds(source: &Path, expected: &[(&str, &[u8])], over: u64) {
     let mounted = Mounted::new(source, &["cache=16M"]);
     std::thread::scope(|scope| {

@@ -92,8 +92,8 @@ fn a_name_that_goes_to_another_file_is_never_opened_as_the_old_one() {
     }
 }
 
-/// Who stands in a container whose directory was replaced does not get the other directory's
-/// container.
+/// A program that stands in a container whose directory was replaced does not get the other
+/// directory's container.
 #[test]
 fn a_container_in_a_directory_that_was_replaced_is_not_mistaken() {
     let source = scratch_directory();
@@ -136,7 +136,8 @@ fn what_lies_in_a_directory_that_is_moved_stays_what_it_is() {
     assert_eq!(&byte, b"8");
 }
 
-/// Who stands in one of two directories that change places never sees the other one's files.
+/// A program that stands in one of two directories that change places never sees the other one's
+/// files.
 #[test]
 fn directories_that_change_places_are_not_mistaken_for_each_other() {
     let source = scratch_directory();

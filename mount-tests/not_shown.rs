@@ -1,5 +1,5 @@
-//! What is whole and cannot be shown is no damage: it is named, an error for who reads it, and
-//! nothing else.
+//! A dataset that is whole and cannot be shown is no damage: it is named, reading it is an error,
+//! and that is all.
 //!
 //! `write_hdf5.py whole` writes a file with datasets of that kind, and containers that need one or
 //! do not.
@@ -166,8 +166,8 @@ fn a_container_that_needs_it_is_at_fault() {
     );
 }
 
-/// What is whole and has a name has an entry, and what is known of it is told; a link to nothing
-/// has none.
+/// A dataset that is whole and has a name has an entry with its description; a link to nothing has
+/// none.
 #[test]
 fn whatever_is_whole_has_an_entry_and_keeps_its_attributes() {
     let written = Written::new("odd");

@@ -1,5 +1,6 @@
-//! Who may see what: nobody else without `allow_other`, exactly what the mode bits permit with it,
-//! and `uid`, `gid`, `umask` as they are given. The other user is number 65534 in a child process.
+//! Which users may see what: no other user without `allow_other`, exactly what the mode bits permit
+//! with it, and `uid`, `gid`, `umask` as they are given. The other user is number 65534 in a child
+//! process.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -336,7 +337,7 @@ fn what_cannot_be_written_shows_no_w() {
     let of_matrix = |name: &str| mounted.join("counts").join(name).metadata().unwrap().mode();
     assert_eq!(of_matrix("val") & 0o200, 0o200);
     assert_eq!(of_matrix("arrays.json") & 0o222, 0);
-    // So it does not say who may write the container.
+    // So it does not say which users may write the container.
     set_mode(&mounted.join("x.blp/views/data.npy"), 0o444);
     let stored = source.join("x.blp").metadata().unwrap();
     assert_eq!(stored.mode() & 0o777, 0o666);

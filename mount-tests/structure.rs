@@ -1,5 +1,5 @@
-//! The architecture of `docs/design.md`, kept by reading the sources: who may use whom, and what a
-//! file looks like.
+//! The architecture of `docs/design.md`, kept by reading the sources: which module may use which,
+//! and what a file looks like.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -361,7 +361,7 @@ fn bpcells_above_its_seam_does_not_know_where_its_arrays_lie() {
     });
 }
 
-/// One word for one thing: whoever reads `Header` in a message, a review or a search knows which.
+/// One word for one thing: a `Header` in a message, a review or a search says which one it is.
 #[test]
 fn a_type_name_is_defined_once() {
     let sources = sources("src");

@@ -1,4 +1,4 @@
-//! Where a daemon in the background logs that was not told where.
+//! Where a daemon in the background logs without an option.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Who may write: one mount of a source, of a tree that contains it or lies in it. Told by the
-//! kernel's table and by messages.
+//! One mount at a time may write to a source, to a tree that contains it or lies in it. The
+//! kernel's table and messages show which.
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;

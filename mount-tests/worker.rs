@@ -2,8 +2,8 @@
 //! answers nonsense. The mount serves everything else meanwhile, says what was wrong, and recovers.
 //!
 //! Bad workers are shell scripts, named in the mount's environment. They get a socket as standard
-//! input and run the real program, once they are told to be good. A worker may not write to files,
-//! so all that a script can tell is the name of a file that it makes.
+//! input and run the real program once the test has them be good. A worker may not write to files,
+//! so all that a script can report is the name of a file that it makes.
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;

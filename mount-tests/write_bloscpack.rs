@@ -120,7 +120,7 @@ fn stored(container: &Path) -> Option<Vec<u8>> {
     (told.code() == Some(0)).then_some(told.stdout)
 }
 
-/// Writes in a process of its own, whose close is told of errors.
+/// Writes in a process of its own, whose close returns errors.
 pub fn written_by_dd(path: &Path, offset: u64, bytes: &[u8]) -> Ran {
     let directory = scratch_directory();
     let input = directory.path().join("input");

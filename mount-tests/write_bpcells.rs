@@ -196,7 +196,7 @@ fn rewrite(file: &File, bytes: &[u8]) {
     file.write_all_at(bytes, 0).unwrap();
 }
 
-/// All of an array, by a process, which is told of errors at its close.
+/// All of an array, by a process, whose close returns errors.
 fn cp(bytes: &[u8], to: &Path) -> Ran {
     let directory = scratch_directory();
     let from = directory.path().join("from");

@@ -66,7 +66,8 @@ pub fn golden(path: &str) -> PathBuf {
         .join(path)
 }
 
-/// Some things only root can try: switching users, giving files away. Others are told, not tested.
+/// Some things only root can try: switching users, giving files away. For other users the test says
+/// so and is skipped.
 pub fn is_root(what: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {

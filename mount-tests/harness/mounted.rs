@@ -189,8 +189,8 @@ fn mode_of_run(options: &[&str]) -> Option<String> {
     }
 }
 
-/// Kills a daemon that outlives every deadline: whoever waits for an answer of a daemon that hangs
-/// cannot be interrupted otherwise, and the run would not end.
+/// Kills a daemon that outlives every deadline: a program that waits for an answer of a daemon that
+/// hangs cannot be interrupted otherwise, and the run would not end.
 fn watch(daemon: u32) -> Sender<()> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {

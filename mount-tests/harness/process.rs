@@ -72,13 +72,13 @@ pub fn install_script(text: &str, to: &Path) {
     install(&written, to);
 }
 
-/// Held by who starts a program, until it is started.
+/// Held shared by a test that starts a program, until it is started.
 static STARTING: RwLock<()> = RwLock::new(());
 
 /// As long as this lives no test starts a program. For tests that open an array for writing and
 /// look at what is stored before they close it: a program that another test starts has a copy of
 /// every open file, for a moment, and its end of it is a close, which commits. To be taken before
-/// the file is opened. Who has it starts no program either.
+/// the file is opened. The test that holds it starts no program either.
 pub fn nobody_starts() -> RwLockWriteGuard<'static, ()> {
     STARTING.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -164,7 +164,7 @@ impl Generator {
         0o600 | self.random.below(0o1000) as u32
     }
 
-    /// Any, but that the owner may do everything: who is not root could look no more.
+    /// Any, but that the owner may do everything: a user other than root could not look otherwise.
     fn mode(&mut self) -> u32 {
         0o700 | self.random.below(0o10000) as u32
     }

@@ -150,7 +150,7 @@ fn a_container_that_is_only_read_keeps_files() {
     assert_eq!(names(place.source()), ["x.blp"]);
 }
 
-/// Whoever moves the container in the source leaves them behind.
+/// A move of the container in the source leaves them behind.
 #[test]
 fn orphans_are_told() {
     let place = place();
@@ -191,7 +191,7 @@ fn they_have_attributes_of_their_own() {
     assert_eq!(stored(&place.stored("x.blp")).unwrap(), PLAIN);
 }
 
-/// An array alone is not removed for good: whoever unmounts is told.
+/// An array alone is not removed for good: an unmount reports it.
 #[test]
 fn an_array_that_was_removed_by_itself_is_named_at_unmount() {
     let place = place();

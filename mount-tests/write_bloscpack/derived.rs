@@ -1,6 +1,6 @@
 //! What follows from an array, while something is staged of it: its view, `arrays.json`, texts,
-//! attributes and their sizes are of what is staged from their next open or call on, and how it is
-//! stored is told as it is stored.
+//! attributes and their sizes are of the staged array from their next open or call on, and what
+//! they say of its storage is of the stored one.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -166,8 +166,8 @@ fn a_view_that_is_open_goes_on_across_a_commit(place: &Place) {
     });
 }
 
-/// Whoever opens a view after a write has been answered finds what was written, however many have
-/// it open.
+/// An open of a view after a write has been answered finds what was written, however many handles
+/// it has.
 fn no_open_finds_older_pages(place: &Place) {
     numpy(place);
     let view = place.join("x.blp/views/data.npy");

@@ -53,7 +53,7 @@ fn a_shell_s_redirection_is_told_of_errors(place: &Place) {
     let golden = crate::harness::golden("bloscpack/sources/np-3d.blp");
     std::fs::copy(golden, place.stored("x.blp")).unwrap();
     let mut shell = Command::new("sh");
-    // dd tells of an error of its close.
+    // dd reports an error of its close.
     shell
         .arg("-c")
         .arg("printf abc | dd status=none > x.blp/data");

@@ -1,5 +1,5 @@
-//! A full disk while arrays are written: whoever writes, syncs or closes is told, what was stored
-//! before is whole, and as soon as there is room everything goes on.
+//! A full disk while arrays are written: the write, sync or close returns the error, what was
+//! stored before is whole, and as soon as there is room everything goes on.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -100,7 +100,7 @@ fn a_full_disk_is_told_and_harms_nothing() {
     on_small_disks(write_to_a_full_disk);
 }
 
-/// Its close is told, by `dd`.
+/// `dd` reports the error of its close.
 fn close_on_a_full_disk(disk: SmallDisk) {
     let before = noise(&disk, 2);
     let stored = std::fs::read(disk.stored("x.blp")).unwrap();

@@ -1,5 +1,5 @@
-//! Somebody else changes or replaces the container while something is staged: it is not
-//! overwritten, and whoever syncs or closes is told.
+//! Another process changes or replaces the container while something is staged: it is not
+//! overwritten, and a sync or close returns the error.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -32,7 +32,7 @@ fn errno<T>(done: io::Result<T>) -> Option<i32> {
 /// A container, and the bytes that it must hold.
 type Expected = (PathBuf, Vec<u8>);
 
-/// What the real library tells of containers that hold these bytes.
+/// What the real library prints of containers that hold these bytes.
 fn told(command: &str, expected: &[Expected]) -> String {
     let directory = scratch_directory();
     let mut arguments = vec![PathBuf::from(command)];
@@ -312,7 +312,7 @@ fn syncing_its_directory_packs_it() {
     assert_eq!(place.join("x.blp").metadata().unwrap().ino(), inode);
     assert_content(&place.join("x.blp/data"), b"packed");
     assert!(place.join("x.blp/views/data.npy").exists());
-    // Who stands there stays there.
+    // A program that stands there stays there.
     std::fs::create_dir(place.join("y.blp")).unwrap();
     let script = "printf inside > data; sync .; cat data; test -e views/data.npy";
     let told = shell(&place.join("y.blp"), script, &[]);

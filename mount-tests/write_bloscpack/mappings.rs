@@ -84,7 +84,7 @@ fn who_only_writes_and_who_maps_see_each_other(place: &Place) {
     let mut expected = Seeded::new(4).rising(100_000);
     container(place, "x.blp", &expected);
     let path = &place.join("x.blp/data");
-    // Past the page cache goes who opens it first.
+    // The first open of it goes past the page cache.
     let writer = OpenOptions::new().write(true).open(path).unwrap();
     let mut mapped = map(&open(path));
     let mut random = Seeded::new(5);

@@ -214,7 +214,7 @@ impl Model {
     }
 }
 
-/// What was done last is told of a failure.
+/// A failure prints what was done last.
 impl Drop for Model {
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -94,7 +94,7 @@ fn stage(command: &str, path: &Path) -> String {
     ran.success().text()
 }
 
-/// Whoever moves a container in the source leaves its log behind.
+/// A move of a container in the source leaves its log behind.
 #[test]
 fn an_orphan_is_told_and_costs_nobody_what_he_writes() {
     let directory = scratch_directory();
@@ -204,7 +204,7 @@ fn a_foreign_file_at_the_name_of_the_log_costs_nothing() {
     assert_eq!(hidden(&place("a.blp")), 1);
 }
 
-/// Whoever writes it goes on, and all of it is there in the end.
+/// Its writer goes on, and all of it is there in the end.
 fn a_container_that_is_being_written_gets_another_name(place: &Place) {
     let mut expected = vec![1; LEN];
     container(place, "a.blp", &expected);
@@ -233,7 +233,7 @@ fn a_container_that_is_being_written_gets_another_name(place: &Place) {
     assert_stored(&place.stored("a.blp"), &expected);
 }
 
-/// As with a file that has no name any more: that is no error, and nothing is left to be told.
+/// As with a file that has no name any more: that is no error, and nothing is left to report.
 fn what_is_written_to_a_container_that_was_replaced_is_nobody_s(place: &Place) {
     container(place, "x.blp", &vec![1; LEN]);
     container(place, "other.blp", &vec![3; LEN]);

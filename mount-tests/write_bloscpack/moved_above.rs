@@ -17,7 +17,7 @@ both_ways![what_is_synced_while_a_directory_is_moved_is_where_it_lies_then];
 const LEN: usize = 300_000;
 const ROUNDS: usize = 60;
 
-/// Moves a directory to and fro, and a file beside it, until told to stop. Says how often.
+/// Moves a directory to and fro, and a file beside it, until `done`. Says how often.
 fn move_about(place: &Place, done: &AtomicBool) -> usize {
     std::fs::write(place.join("file"), "beside").unwrap();
     let mut moves = 0;
@@ -56,7 +56,7 @@ fn what_is_synced_while_a_directory_is_moved_is_where_it_lies_then(place: &Place
     let nobody_starts = nobody_starts();
     let inside = rustix::fs::open(place.join("above/x.blp"), OFlags::PATH, Mode::empty());
     let inside = inside.unwrap();
-    // Whoever stands there finds it wherever that is.
+    // A program that stands there finds it wherever the directory is.
     let open = || {
         let file = rustix::fs::openat(&inside, "data", OFlags::RDWR, Mode::empty());
         std::fs::File::from(file.unwrap())
@@ -64,7 +64,7 @@ fn what_is_synced_while_a_directory_is_moved_is_where_it_lies_then(place: &Place
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
         let moving = threads.spawn(|| move_about(place, &done));
-        // Whatever becomes of the writer, the mover is told to stop.
+        // Whatever becomes of the writer, the mover is stopped.
         let write = AssertUnwindSafe(|| write_and_sync(open, &mut expected));
         let written = catch_unwind(write);
         done.store(true, Ordering::Release);

@@ -1,6 +1,6 @@
 //! Files that take the place of an array, and commits that change what follows from arrays: no page
-//! of what was there before is left when the request has been answered, for whoever reads, and for
-//! whoever maps the array and changes a byte.
+//! of the old content is left when the request has been answered, for a reader, and for a program
+//! that maps the array and changes a byte.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -89,8 +89,8 @@ fn no_page_of_a_replaced_array_of_a_directory_comes_back() {
     no_old_page_comes_back(&place, &place.join("m/val"));
 }
 
-/// Who has it open and who opens it sees what follows from an array as soon as the close that
-/// commits that has returned.
+/// Handles from before and new ones show what follows from an array as soon as the close that
+/// commits the array has returned.
 #[test]
 fn what_follows_from_an_array_is_shown_when_the_close_returns() {
     const FRAGMENTS: usize = 5000;

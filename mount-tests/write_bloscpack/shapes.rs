@@ -341,7 +341,7 @@ fn a_hole_is_zeros(place: &Place) {
     assert_stored(&place.stored("x.blp"), &expected);
 }
 
-/// The mount ends while something is staged that is no whole rows: it is kept, and told.
+/// The mount ends while something is staged that is no whole rows: it is kept, and reported.
 #[test]
 fn what_cannot_be_committed_outlives_the_mount() {
     let place = Place::mounted(&[]);

@@ -1,5 +1,5 @@
-//! What is written is seen at once, by whoever looks and however; a commit changes nothing that is
-//! seen.
+//! Written bytes are seen at once, by every reader and in every way; a commit changes nothing that
+//! is seen.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -161,8 +161,8 @@ fn the_time_of_modification_is_that_of_the_last_write(place: &Place) {
     });
 }
 
-/// Every number is written over by the next one, front to back; whoever has seen one never sees a
-/// smaller one.
+/// Every number is written over by the next one, front to back; a reader that has seen one never
+/// sees a smaller one.
 fn a_reader_never_sees_older_bytes_while_somebody_commits(place: &Place) {
     const NUMBERS: usize = 40_000;
     const ROUNDS: u64 = 25;

@@ -28,7 +28,7 @@ fn of_array(told: &Value, name: &str) -> Value {
         .clone()
 }
 
-/// What a view has behind its header, whose size `stat` tells.
+/// What a view has behind its header; `stat` gives the size of the view.
 #[track_caller]
 fn behind_header(view: &Path) -> Vec<u8> {
     let size = view.metadata().unwrap().len() as usize;

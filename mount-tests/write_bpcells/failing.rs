@@ -1,4 +1,4 @@
-//! A full disk while arrays of a directory are written: whoever writes, syncs or closes is told,
+//! A full disk while arrays of a directory are written: the write, sync or close returns the error,
 //! what was stored before is whole, and as soon as there is room everything goes on.
 
 use std::fs::File;

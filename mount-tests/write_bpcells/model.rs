@@ -265,7 +265,7 @@ fn another(version: &str, random: &mut Seeded) -> Raw {
     Raw::matrix(version, random, [ROWS, columns], entries)
 }
 
-/// What was done last is told of a failure.
+/// A failure prints what was done last.
 impl Drop for Model {
     fn drop(&mut self) {
         if std::thread::panicking() {

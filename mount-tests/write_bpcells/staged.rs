@@ -1,5 +1,5 @@
-//! Arrays that do not fit together yet: that is told, shown, and kept, and the container is
-//! committed as soon as they do.
+//! Arrays that do not fit together yet: they are reported, shown, and kept staged, and the
+//! container is committed as soon as they do.
 
 mod kept;
 mod orders;

@@ -46,7 +46,7 @@ fn a_directory_by_any_name_becomes_a_container() {
     }
 }
 
-/// Whoever stands in it stays there.
+/// A program that stands in it stays there.
 #[test]
 fn a_shell_in_the_directory_goes_on() {
     let raw = Raw::random("packed-uint-matrix-v2", &mut Seeded::new(2));
@@ -72,7 +72,7 @@ fn stored_files_stay_what_they_are_and_where_they_are() {
         let stored = place.stored("m");
         for name in ["plain", "x.bpcells"] {
             shell(place.path(), "cp -r $1 $2", &[&stored, Path::new(name)]);
-            // At once, for who looks into the source as well.
+            // At once, in the source as well.
             assert!(contents(&place.stored(name)) == contents(&stored), "{name}");
             assert!(!place.join(name).join("arrays.json").exists());
             assert_content(

@@ -1,5 +1,5 @@
-//! What is written is seen at once, by whoever looks; a commit changes nothing that is seen, and of
-//! the files that it replaces nothing but what they hold.
+//! Written bytes are seen at once, by every reader; a commit changes nothing that is seen, and of
+//! the files that it replaces only the content.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};

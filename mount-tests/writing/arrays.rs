@@ -1,4 +1,4 @@
-//! What of a container can be read and not be written, whoever tries and however: everything but
+//! What of a container can be read and not be written, by any user and in any way: everything but
 //! the arrays of sound containers of a format that arrayfs can write.
 
 use std::fs::{File, OpenOptions, Permissions};

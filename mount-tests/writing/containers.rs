@@ -200,7 +200,7 @@ fn what_was_only_half_removed_is_there_in_the_next_mount() {
     assert_content(&place.join("counts/val"), &val());
 }
 
-/// Access is not content: whoever reads goes on, and what the kernel holds of it stays.
+/// Access is not content: readers go on, and the kernel keeps its pages.
 #[test]
 fn a_changed_mode_is_no_new_version() {
     let place = place();
@@ -217,7 +217,7 @@ fn a_changed_mode_is_no_new_version() {
             assert_content(&path, &expected);
         }
         let mode = place.stored(container).metadata().unwrap().mode() & 0o777;
-        // Of a file, who may read may enter.
+        // Of a file, users who may read it may enter.
         let expected = if container == "a.blp" {
             [0o640, 0o750]
         } else {

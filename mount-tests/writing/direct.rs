@@ -21,7 +21,7 @@ const PARTS: usize = 16;
 const LEN: usize = PART * PARTS;
 const ROUNDS: usize = 300;
 
-/// What the kernel is told of a write.
+/// A write as it is submitted to the kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Order {
@@ -41,7 +41,7 @@ struct Order {
 
 const WRITE: u16 = 1;
 
-/// What the kernel tells of it.
+/// The kernel's report of it.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Done {

@@ -1,5 +1,5 @@
-//! Set-user-ID and set-group-ID bits: whoever changes what a program does takes its rights from it,
-//! but for root.
+//! Set-user-ID and set-group-ID bits: a user who changes a program takes its rights from it, but
+//! for root.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions, Permissions};
@@ -103,7 +103,7 @@ fn changes_by_users_clear_the_bits(place: &Place) {
     }
 }
 
-/// What is done for a user is done in none of the groups of who mounts.
+/// What is done for a user is done in none of the groups of the user who mounts.
 #[test]
 fn groups_of_the_daemon_keep_no_bits() {
     if !is_root("a daemon in a group") {

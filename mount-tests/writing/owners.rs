@@ -1,4 +1,4 @@
-//! Whose files are made, and who may do what: other users in root's mount.
+//! Owners of new files, and what they and others may do: other users in root's mount.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
@@ -107,7 +107,7 @@ fn a_directory_with_setgid_gives_its_group(place: &Place) {
     }
     let mode = |path: &str| place.stored(path).metadata().unwrap().mode() & 0o7000;
     assert_eq!((mode("d/below"), mode("d/file")), (0o2000, 0));
-    // Who is not in the group makes nothing that runs with its rights.
+    // A user who is not in the group makes nothing that runs with its rights.
     as_user(OTHER, || {
         use std::os::unix::fs::OpenOptionsExt;
         let mut options = File::options();

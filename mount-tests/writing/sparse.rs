@@ -93,7 +93,7 @@ fn holes_are_found(place: &Place) {
     file.write_all_at(&[1; 65536], MIB).unwrap();
     file.set_len(3 * MIB).unwrap();
     file.sync_all().unwrap();
-    // While it is open for writing a mounted one tells none.
+    // While it is open for writing a mounted one reports none.
     drop(file);
     let mut file = File::open(place.join("file")).unwrap();
     let end = MIB + 65536;

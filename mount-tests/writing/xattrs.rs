@@ -99,7 +99,7 @@ fn attributes_follow_the_file(place: &Place) {
     assert_eq!(set, Err(Errno::PERM));
 }
 
-/// What they say decides who may do what, and the mount keeps to modes.
+/// They decide what users may do, and the mount keeps to modes.
 #[test]
 fn attributes_of_the_system_are_not_offered() {
     if !is_root("attributes of the system") {

@@ -1,8 +1,8 @@
 //! The files that are going to replace a container's: each beside the old one, under a hidden name.
 //!
 //! They are given what the old ones have beside their bytes (mode, group, extended attributes) and
-//! synced before anybody sees them. Where the file system lets them, they share with the old ones
-//! what stays. Used by [`super::replaced`].
+//! synced before they are shown. Where the file system lets them, they share unchanged bytes with
+//! the old ones. Used by [`super::replaced`].
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
@@ -175,7 +175,8 @@ impl BesideOld<'_> {
         Ok(())
     }
 
-    /// Ours, unless it has got its name and somebody else's file could not be put back.
+    /// Removes our new file, unless it has got its name and another process's file could not be put
+    /// back.
     fn remove_ours(&self, new: &NewFile, known: &Replaced) {
         let ours = new.file.source().identity().id;
         let removed = (self.commit.at_spot)(&mut |spot| self.remove_hidden(spot, known, ours));
@@ -299,8 +300,9 @@ pub(super) fn set_mode(
     disk.set_attributes(Target::Open(file.source()), &attributes)
 }
 
-/// Attributes that a new file gets from the old one. Of one file these are what everybody may set,
-/// for others make it be changed in place; the files of a directory keep all, or are not replaced.
+/// Attributes that a new file gets from the old one. Of a single file these are the attributes that
+/// any user may set, for others make it be changed in place; the files of a directory keep all, or
+/// are not replaced.
 fn copied_names(commit: &Commit<'_>, name: &OsStr, now: &Stat) -> Result<Vec<OsString>> {
     let path = beside(commit.spot, name);
     let names = commit.store.xattr_names(&path, Some(now.identity.id));
@@ -315,7 +317,7 @@ fn copied_names(commit: &Commit<'_>, name: &OsStr, now: &Stat) -> Result<Vec<OsS
     }
 }
 
-/// What everybody may set on his own files.
+/// An attribute that any user may set on files of his own.
 pub(super) fn is_copied(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"user.")
 }

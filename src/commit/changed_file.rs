@@ -118,7 +118,7 @@ impl ChangedFile {
         self.seen.identity.is_none()
     }
 
-    /// Makes it, if it was not there; if it is by now, it is somebody else's.
+    /// Makes it, if it was not there; if it is by now, it is another process's.
     pub(super) fn make(&mut self, commit: &Commit<'_>) -> Result<()> {
         if self.file.is_none() {
             let place = commit.spot.place(&self.seen.name);

@@ -5,7 +5,7 @@
 //! files become the container's content when they are packed ([`super::new_container`]), and it
 //! goes. What a daemon has left is believed only if the directory is closed to others and belongs
 //! to the container's owner, and means something only as long as the container is as empty as it
-//! was made. Used by `tree`, and by the command that settles what is left.
+//! was made. Used by `tree` and `live`, and by the commands on stages.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub enum DraftsState {
     New,
     /// They have been packed; the empty container, which came out, is there as well.
     Packed,
-    /// Somebody else's, or the container is another one by now.
+    /// Another process's, or the container is another one by now.
     Foreign,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Exchange<'a> {
 pub(super) struct Swap {
     pub(super) name: OsString,
     pub(super) new_name: OsString,
-    /// The file that has the name; if it is another one by now, it keeps it. None: nobody has it.
+    /// The file that has the name; if it is another one by now, it keeps it. None: no file has it.
     pub(super) seen: Option<FileIdentity>,
     pub(super) new: FileIdentity,
 }
@@ -118,7 +118,7 @@ impl Exchange<'_> {
         Err(refused)
     }
 
-    /// The last one first. A name that somebody has taken meanwhile stays with him.
+    /// The last one first. A name that another process has taken meanwhile is left to it.
     fn undo(&self, swaps: &[Swap], made: &[SwapMade]) -> Result<()> {
         for (swap, made) in swaps.iter().zip(made).rev() {
             let (old, other) = (self.spot.place(&swap.name), self.spot.place(&swap.new_name));

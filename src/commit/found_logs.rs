@@ -111,7 +111,7 @@ pub fn orphan_bytes(store: &dyn Store, directory: &Path, log: &OsStr) -> Result<
     }
 }
 
-/// Removes a log whose container is gone, unless somebody goes on with it.
+/// Removes a log whose container is gone, unless another process goes on with it.
 pub fn discard_orphan(
     disk: Arc<dyn Disk>,
     store: Arc<dyn Store>,

@@ -74,7 +74,7 @@ pub enum Preference {
     InPlace,
 }
 
-/// How much a commit may do while somebody waits for it.
+/// How much a commit may do while a program waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitLimits {
     /// Bytes that are written or copied.

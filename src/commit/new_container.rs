@@ -1,7 +1,7 @@
 //! A container that is new: a file, or a directory of files, written under a hidden name and
 //! synced, before it is at its place.
 //!
-//! It appears under a name that nobody has, or takes that of a container which was empty. A crash
+//! It appears under a name that is free, or takes that of a container which was empty. A crash
 //! before leaves what was there, and something hidden, which the making of the next one removes.
 //! Used by `tree` for new containers.
 
@@ -127,7 +127,7 @@ impl NewContainer<'_> {
         self.at.spot.directory.join(&self.name)
     }
 
-    /// Ours, unless somebody else's could not be put back.
+    /// Removes ours, unless another process's file could not be put back.
     pub fn discard(self) {
         let left = self.at.store.stat(&self.path());
         if left.is_ok_and(|left| left.identity.id == self.id)

@@ -1,10 +1,10 @@
-//! What a log that was left behind means for the container beside it, and settling it.
+//! What a log that was left behind means for the container beside it, and recovering from it.
 //!
 //! A log names the container that it belongs to by size and time. What the file is now says how far
 //! a commit got that did not come to its end: `look` compares, and changes nothing. A writable
-//! mount and `arrayfs stage commit` then settle it ([`settle`]); everything else reads through it
-//! ([`Leftover::layers`], [`Leftover::source`]). What does not fit is never applied. Used by `tree`
-//! and by the commands.
+//! mount and `arrayfs stage commit` then recover from it ([`settle`]); everything else reads
+//! through it ([`Leftover::layers`], [`Leftover::source`]). What does not fit is never applied.
+//! Used by `tree` and by the commands.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

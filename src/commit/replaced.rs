@@ -105,7 +105,7 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
             .swap_names(&self.swaps()?, &|| commit.stage.stay_sealed())
     }
 
-    /// Wherever the directory lies by then: nobody keeps it from being moved any more.
+    /// Wherever the directory lies by then: its place is not pinned any more.
     fn sync(&mut self) -> Result<()> {
         let commit = self.maker.commit;
         match self.is_empty() {

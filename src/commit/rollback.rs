@@ -1,8 +1,8 @@
-//! Undoing a commit of which some new files have taken their places, and which somebody else has
-//! made impossible to end.
+//! Undoing a commit of which some new files have taken their places, and which another process has
+//! made impossible to complete.
 //!
-//! The old files lie under the hidden names, so the container can be what it was, but for what
-//! others have changed of it. Their files are never touched. Used by [`super::recovery`].
+//! The old files lie under the hidden names, so the container can be what it was, but for the files
+//! that the other process has changed, which are never touched. Used by [`super::recovery`].
 
 use super::recovery::{place, replaced, sync_names};
 use super::recovery_state::{
@@ -26,8 +26,9 @@ pub(super) fn undo(spot: &LogSpot, state: &LogState, recovery_state: RecoverySta
 }
 
 /// Gives the names that new files have got back to the files that had them: what came out of one
-/// exchange was somebody else's, or somebody else has changed the container when only some had been
-/// made. His come last: until then a crash leaves what is recognised as this.
+/// exchange was another process's, or another process has changed the container when only some had
+/// been made. Its files come last: until then a crash leaves a state that is recognised as this
+/// one.
 fn take_back(spot: &LogSpot, state: &LogState) -> Result<()> {
     let (of, mut written_here, mut theirs) = (spot.of(), Vec::new(), Vec::new());
     for file in replaced(state) {

@@ -1,7 +1,7 @@
 //! Removing what was hidden beside containers: directories of drafts, and containers that were to
 //! be, or have been, replaced.
 //!
-//! Used by [`super::new_container`], by `tree`, and by the command that settles what is left.
+//! Used by [`super::new_container`], by `tree`, and by the commands on stages.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -29,7 +29,7 @@ impl SourceDirectory {
         }
     }
 
-    /// For something new: names of ours, and those of a container's own, are nobody else's.
+    /// For something new: names of ours, and those of a container's own, are refused.
     pub(crate) fn new_place<'a>(&'a self, name: &'a OsStr) -> Result<Place<'a>> {
         let kept_by = match &self.container {
             _ if is_hidden_name(name) => "arrayfs",

@@ -59,11 +59,11 @@ pub struct ContainerSettings {
     /// Whether changes of another version of a container are taken for changes of this one, if they
     /// can be.
     pub settles_stale: bool,
-    /// How long nobody uses a new container before it is packed, if not as long as usual.
+    /// How long a new container is not used before it is packed, if not as long as usual.
     pub settle: Option<Duration>,
 }
 
-/// All containers of a mount, as far as somebody has looked into them.
+/// All containers of a mount, as far as they were looked into.
 pub struct Containers {
     store: Arc<dyn Store>,
     /// What the source is changed through; without one containers are only read.
@@ -153,7 +153,7 @@ impl Containers {
         self.store.display(&self.known_path(id))
     }
 
-    /// Somebody else has changed what lies at this path.
+    /// Another process has changed what lies at this path.
     pub(crate) fn changed(&self, path: &Path) -> Error {
         let path = self.store.display(path);
         Error::Changed { path }

@@ -64,7 +64,8 @@ pub trait Places: Send + Sync {
     /// What has been shown of it does not hold any more.
     fn forget(&self, id: ContainerId, what: Forget<'_>);
 
-    /// What had been put into a new container has been removed; `id` is none if nobody has seen it.
+    /// What had been put into a new container has been removed; `id` is none if the kernel has no
+    /// inode of it.
     fn draft_removed(&self, id: Option<ContainerId>, name: &OsStr, stat: &Stat);
 
     /// Runs `exchange` while nothing is moved. If it says what lies there now, that is an ordinary

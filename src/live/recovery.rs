@@ -35,7 +35,7 @@ impl Settled {
         Settled::but(why, UnsettledLog::Pending)
     }
 
-    /// By the version before, which somebody else has changed: while this mount has something
+    /// By the version before, which another process has changed: while this mount has something
     /// staged of it, nothing is staged of the next one.
     pub(crate) fn left_by(old: &Staged, path: &Path, cache: &Arc<BlockCache>) -> Settled {
         // What was taken back needs no log any more.
@@ -150,7 +150,7 @@ impl Containers {
         }
     }
 
-    /// Has a version that nobody sees yet begin with what a daemon before has staged.
+    /// Has a version that is not shown yet begin with what a daemon before has staged.
     pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Settled) {
         if let Some(unsettled) = left.unsettled {
             log::warn!("{}", unsettled.why);

@@ -1,6 +1,7 @@
-//! One container that nobody sees: what was staged of it by a mount that has gone is settled.
+//! One container that no mount shows: changes that a gone mount has staged are recovered and
+//! committed.
 //!
-//! Assumes that nobody moves it meanwhile, and that no mount has it: the lock of its log, or of its
+//! Assumes that it is not moved meanwhile, and that no mount has it: the lock of its log, or of its
 //! directory as a source, says so. Used by `arrayfs stage commit`.
 
 use std::ffi::OsStr;
@@ -91,7 +92,7 @@ impl Places for OnlyPlace {
 
 /// What has become of what was staged of a container.
 pub struct Settlement {
-    /// Why a log that lay beside it has not been settled.
+    /// Why a log that lay beside it has not been recovered.
     pub log: Result<()>,
     /// Why something stays staged.
     pub stays: Option<String>,

@@ -1,8 +1,8 @@
 //! Versions of containers: what a container was when it was looked into.
 //!
 //! [`Containers::current`] begins a version, [`Containers::retire`] and [`Containers::close`] end
-//! one; nobody else does. In between it is what its identity says, and anything else is refused as
-//! changed. Opening it is the business of [`super::opening`]. Used by all of `live`, and by
+//! one; nothing else does. In between it is the content of its identity, and any other is refused
+//! as changed. Opening it is the business of [`super::opening`]. Used by all of `live`, and by
 //! `tree::node`.
 
 use std::path::Path;
@@ -144,14 +144,14 @@ impl Containers {
             // What was staged of it stays, in a log that this one does not touch.
             Some(ref old) => Settled::left_by(&old.staged, &path, &self.cache),
         };
-        // What was to be settled may have changed it.
+        // The recovery may have changed it.
         let found = recognised.stat(&*self.store, &path)?;
         let found = match &known.version {
             // Recognised a moment ago, when it was looked up.
             None if found.identity().is_of(known.seen) => found,
             _ => self.recognise_anew(&path, &mut known)?,
         };
-        // Somebody else may have been faster.
+        // Another thread may have been faster.
         if let Some(version) = known.version_of(&found) {
             return Ok(version);
         }
@@ -222,7 +222,7 @@ impl Containers {
         self.places.forget(old.container, all);
     }
 
-    /// Ends the version of a container that nobody knows any more, for it may have been removed:
+    /// Ends the version of a container that has been forgotten, for it may have been removed:
     /// nothing of it is kept open.
     pub(crate) fn close(&self, container: &LiveContainer) {
         let version = container.known().version.clone();
@@ -241,7 +241,8 @@ impl Containers {
         let path = self.places.known_path(version.container)?;
         let mut found = version.recognised.stat(&*self.store, &path)?;
         if !version.is_still(&found) {
-            // Perhaps by a commit of ours, which is not half done as nobody else's is.
+            // A commit of ours may be half published. Under this lock it is not; a change by
+            // another process is found again.
             let container = self.places.container(version.container)?;
             let known = container.known();
             found = version.recognised.stat(&*self.store, &path)?;

@@ -31,7 +31,7 @@ pub struct AheadTicket(u64);
 /// Of one array.
 #[derive(Default)]
 pub(super) struct AheadBlocks {
-    /// None: nobody has asked yet.
+    /// None: no writer has asked yet.
     blocks: Option<Arc<dyn Chunking>>,
     /// Of those that were written to.
     staged: BTreeMap<u64, StagedBlock>,
@@ -81,8 +81,8 @@ impl AheadBlocks {
         if self.shape() != Some(blocks.shape()) {
             self.clear();
         }
-        // Somebody else may have written further on since this length was asked for: blocks that are
-        // encoded must be found by whatever is written to them.
+        // Another thread may have written further on since this length was asked for: writes must
+        // find the blocks that are encoded.
         let is_known = |known: &Arc<dyn Chunking>| known.chunks() >= blocks.chunks();
         if !self.blocks.as_ref().is_some_and(is_known) {
             self.blocks = Some(Arc::clone(blocks));
@@ -135,7 +135,7 @@ impl AheadBlocks {
         if self.closed || !is_one || self.encoded.contains_key(&number) {
             return None;
         }
-        // What was counted says when to look; what is encoded must be there.
+        // The count says when to look; to be encoded the bytes must be there.
         let found: u64 = ranges_of(&**blocks, number).map(staged).sum();
         if found != blocks.bytes(number..number + 1) {
             return None;
@@ -349,7 +349,7 @@ mod tests {
         let ticket = blocks.begin(block(1), &all).unwrap();
         assert!(blocks.complete(&tens(30), &(19..20), &none).is_empty());
         blocks.end(block(1), ticket, None);
-        // What is cut off is asked for again.
+        // A block that was cut off is returned again when it is complete.
         blocks.lose(&(18..u64::MAX));
         assert!(blocks.complete(&tens(30), &(19..20), &|_| 9).is_empty());
         assert!(blocks.begin(block(1), &|_| 9).is_none());

@@ -1,4 +1,4 @@
-//! The steps of a commit, as the stage sees them: what is staged is frozen, and either becomes the
+//! The steps of a commit, as the stage sees them: the layer is frozen, and either becomes the
 //! container or is unfrozen.
 //!
 //! One commit at a time: [`Stage::freeze`] gives the layer to commit, writes go on into a new one
@@ -31,7 +31,7 @@ impl Stage {
         self.freeze_if(|active| !active.is_clean(), show)
     }
 
-    /// The same for a commit that brings more than what is staged. None if a commit is under way.
+    /// The same for a commit that brings more than the staged bytes. None if a commit is under way.
     pub fn freeze_all(&self, show: ShowLayers<'_>) -> Option<Arc<Layer>> {
         self.freeze_if(|_| true, show)
     }
@@ -81,7 +81,7 @@ impl Stage {
         said
     }
 
-    /// An array is what is stored now, of this length, whatever was staged of it before the commit
+    /// An array is the stored one now, of this length, whatever was staged of it before the commit
     /// that is under way began.
     pub fn replaced(&self, array: StagedArray, len: u64) -> Result<()> {
         let log = self.lock_log();
@@ -90,7 +90,7 @@ impl Stage {
             return Ok(());
         };
         frozen.show_below(array, len)?;
-        // Unless somebody has written to it since.
+        // Unless it has been written to since.
         if layers.active.leaves(array) {
             layers.active.show_below(array, len)?;
         }
@@ -100,7 +100,7 @@ impl Stage {
     }
 
     /// Begins to give an array another content as a whole, above what is frozen. Until all of it is
-    /// in the log, a crash leaves what was there before: so nobody syncs meanwhile.
+    /// in the log, a crash leaves what was there before: so no thread syncs meanwhile.
     pub fn begin_content(&self, _alone: &Syncing<'_>, array: StagedArray) -> Result<()> {
         let mut log = self.open_log()?;
         let layer = self.read_layers().active.number();
@@ -113,7 +113,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What was staged of an array since that began is void.
+    /// Bytes staged of an array since that began are void.
     pub fn take_back_content(&self, array: StagedArray) -> Result<()> {
         let mut log = self.lock_log();
         let layers = self.write_layers();
@@ -183,10 +183,9 @@ impl Stage {
         }
     }
 
-    /// Has the container's files changed in a way that leaves what they hold: a log that is made
-    /// from now on knows them by what `change` says that they are then. None, and nothing is
-    /// changed, if there is a log, which knows them as they are. One that was removed does not come
-    /// back after that.
+    /// Has attributes of the container's files changed, not their content: a log that is made from
+    /// now on names them by the base that `change` returns. None, and nothing is changed, if there
+    /// is a log, which knows them as they are. One that was removed does not come back after that.
     pub fn change_base(
         &self,
         change: &mut dyn FnMut() -> (Result<()>, Option<Base>),
@@ -242,7 +241,7 @@ impl Stage {
         Ok(self.lock_log().writer()?.bytes())
     }
 
-    /// Returns when everything that was appended is on the disk; what is staged need not be.
+    /// Returns when all appended records are on the disk; staged bytes need not be.
     pub fn sync_log(&self) -> Result<()> {
         let _alone = self.alone();
         let synced = self.sync_written();
@@ -255,14 +254,15 @@ impl Stage {
         self.discard_if(alone, |_| true, show)
     }
 
-    /// The same of a stage that nobody reads through. When this returns the log says so, or is
+    /// The same of a stage that no handle reads through. When this returns the log says so, or is
     /// gone.
     pub fn throw_away(&self) -> Result<()> {
         self.discard(&self.alone(), &mut to_nobody)?;
         self.sync_log()
     }
 
-    /// Removes the log if there is nothing to commit: what was synced has been taken back since.
+    /// Removes the log if there is nothing to commit: the bytes that were synced have been taken
+    /// back since.
     pub fn tidy(&self, alone: &Syncing<'_>, show: ShowLayers<'_>) -> Result<()> {
         if self.lock_log().writer.is_none() {
             return Ok(());

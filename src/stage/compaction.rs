@@ -1,5 +1,5 @@
-//! Writing a log anew that has become much longer than what it says: bytes that were written over,
-//! records of commits that came to nothing.
+//! Writing a log anew that has become much longer than the staged bytes in it: it holds bytes that
+//! were written over, and records of commits that came to nothing.
 //!
 //! Everything that is staged, in memory or in the log, goes to a new one beside it, which takes its
 //! name when it is on the disk: so at every moment one of the two is there, with all that was ever
@@ -15,10 +15,10 @@ use super::staging::{Stage, StageLog};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 
-/// A log is too long that is longer than twice what it says, and this.
+/// A log is too long if it is longer than twice the staged bytes in it, plus this.
 const SLACK: u64 = if cfg!(test) { 64 << 10 } else { 64 << 20 };
 
-/// Where what is staged lies in the new log.
+/// Where staged bytes lie in the new log.
 #[derive(Default)]
 pub(super) struct Moved {
     extents: Vec<MovedExtent>,
@@ -29,7 +29,7 @@ pub(super) struct Moved {
 impl Stage {
     /// Writes the log anew if it is too long. If that fails it goes on as it is.
     pub(super) fn compact(&self) {
-        // Not while a commit reads what it has put there; nor is anybody waited for then.
+        // Not while a commit reads its records there; nor is a commit waited for.
         if self.frozen().is_some() {
             return;
         }
@@ -54,7 +54,7 @@ impl StageLog {
         if end <= self.short_until.max(SLACK) {
             return false;
         }
-        // Counting takes time for what there is, so it is not done at each sync.
+        // Counting takes time for each extent, so it is not done at each sync.
         self.short_until = layer.bytes_staged().saturating_mul(2).saturating_add(SLACK);
         end > self.short_until
     }
@@ -73,7 +73,7 @@ impl StageLog {
             Ok(moved) => {
                 layer.log_moved(&moved.extents, &moved.lens, new.bytes());
                 self.writer = Some(new);
-                // It has all of what is staged.
+                // It has all staged bytes.
                 self.arrays_logged = self.arrays.len();
                 self.complete = self.writer.as_ref().map_or(0, LogWriter::end);
                 self.provisional.clear();
@@ -97,7 +97,7 @@ impl StageLog {
                     len,
                 })
             };
-            // What was cut off of the array below does not come back.
+            // Bytes cut off the array below do not come back.
             length(layer.visible(array))?;
             moved.copy(new, layer, array)?;
             let len = layer.len(array);
@@ -113,7 +113,7 @@ impl StageLog {
 }
 
 impl Moved {
-    /// What is written meanwhile is logged later, like anything else that is written.
+    /// Bytes that are written meanwhile are logged later, as at any time.
     fn copy(&mut self, new: &mut LogWriter, layer: &Layer, array: StagedArray) -> Result<()> {
         let mut at = 0;
         while let Some(part) = layer.next_staged(array, at..u64::MAX) {

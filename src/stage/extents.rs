@@ -1,13 +1,13 @@
 //! Which ranges of one array are changed, and where their bytes are: pure arithmetic on intervals.
 //!
 //! Three things make up what is shown: extents (changed ranges), the length, and how much of the
-//! array below still shows. Truncation lowers the last for good, because what is cut off does not
-//! come back when the array grows again; extension is a length alone. Bytes behind what shows of
-//! the array below that are in no extent are zeros; where it does show, zeros are an extent, which
-//! takes as much for a terabyte as for a byte. Assumes that ranges end before `u64::MAX`, which
-//! [`super::Stage`] and the reader of logs see to. Every operation takes time for what it removes
-//! and a logarithm of what there is, however hostile the log is that they come from. Used by
-//! [`super::layer`], and by the reader of logs.
+//! array below still shows. Truncation lowers the last for good, because bytes that are cut off do
+//! not come back when the array grows again; extension is a length alone. Bytes behind what shows
+//! of the array below that are in no extent are zeros; where it does show, zeros are an extent,
+//! which takes as much for a terabyte as for a byte. Assumes that ranges end before `u64::MAX`,
+//! which [`super::Stage`] and the reader of logs see to. Every operation takes time for what it
+//! removes and a logarithm of what there is, however hostile the log is that they come from. Used
+//! by [`super::layer`], and by the reader of logs.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,7 +54,7 @@ pub(super) struct Extents {
 }
 
 impl InSlab {
-    /// None: there are more slabs, or larger ones, than anybody has.
+    /// None: the number or the place does not fit, which takes more memory than there is.
     pub(super) fn new(slab: u64, at: usize) -> Option<InSlab> {
         let fits = at >> AT_BITS == 0 && slab < NO_MEMORY >> AT_BITS;
         fits.then_some(InSlab(slab << AT_BITS | at as u64))

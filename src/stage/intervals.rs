@@ -15,26 +15,26 @@ use crate::memory::budget::{Budget, TableCharge};
 pub(super) const EXTENT: u64 = 64;
 pub(super) const RANGE: u64 = 32;
 
-/// What it takes to know how much of a chunk is staged.
+/// Memory of the count of a chunk's staged bytes.
 pub(super) const CHUNK: u64 = 48;
 
 /// So much of each layer is not charged: something can be staged whatever `cache=` is.
 pub(super) const FREE: u64 = 128 * (EXTENT + RANGE);
 
-/// What is charged at once.
+/// Bytes that are charged at once.
 const STEP: u64 = 16 << 10;
 
 /// The part of all stages is a quarter of the budget, and at least this.
 const LEAST: u64 = 8 << 20;
 
-/// What the intervals of all stages may take, and do.
+/// How much the intervals of all stages may take, and how much they do.
 pub(super) struct IntervalMemory {
     most: u64,
     used: AtomicU64,
     table: TableCharge,
 }
 
-/// What the intervals of one layer are charged.
+/// The charge for the intervals of one layer.
 pub(super) struct IntervalCharge {
     bytes: u64,
     memory: Arc<StageMemory>,
@@ -66,7 +66,7 @@ impl StageMemory {
         self.intervals_within(bytes, self.intervals.most)
     }
 
-    /// The same of what is there already, and is not refused.
+    /// The same for intervals that are there already, which is not refused.
     pub(super) fn charge_found(self: &Arc<Self>, bytes: u64) -> Option<IntervalCharge> {
         self.intervals_within(bytes, u64::MAX)
     }

@@ -49,13 +49,13 @@ struct LayerState {
 
 struct ArrayChanges {
     extents: Extents,
-    /// What the log does not have. All of it is in memory, or zeros.
+    /// The ranges that the log does not have. All of them are in memory, or zeros.
     unlogged: Ranges,
     /// The shortest that the array has been since its length was last logged, if it was cut.
     cut: Option<u64>,
-    /// How long it is by what the log says.
+    /// Its length by the log.
     logged_len: u64,
-    /// How long what lies below is.
+    /// The length of the array below.
     below: u64,
     ahead: AheadBlocks,
 }
@@ -78,7 +78,7 @@ impl Part {
     }
 }
 
-/// What became of a write to memory.
+/// The outcome of a write to memory.
 pub(super) enum Written {
     Done,
     /// So many bytes more are needed, beside what the layer holds already.
@@ -88,11 +88,11 @@ pub(super) enum Written {
     },
 }
 
-/// What a read found.
+/// The outcome of a read.
 pub(super) enum Step {
     /// So many bytes.
     Read(usize),
-    /// That so many bytes are those of what is below.
+    /// That so many bytes are those of the array below.
     Below(usize),
 }
 
@@ -119,7 +119,7 @@ impl Layer {
         self.write_state().arrays.push(array);
     }
 
-    /// What was found in a log: for each array the changes, and the length of what is below.
+    /// A layer found in a log: for each array the changes, and the length of the array below.
     pub(super) fn found(number: u64, arrays: Vec<(Extents, u64)>, log: LogBytes) -> Layer {
         let layer = Layer::new(number, &[], Some(log));
         let array = |(extents, below)| ArrayChanges::new(extents, below);
@@ -152,7 +152,7 @@ impl Layer {
         }
     }
 
-    /// How many bytes of what is below still show; behind them are extents and zeros.
+    /// How many bytes of the array below still show; behind them are extents and zeros.
     pub fn visible(&self, array: StagedArray) -> u64 {
         let state = self.read_state();
         match &state.absorbed_by {
@@ -182,7 +182,7 @@ impl Layer {
             let part = state.part(array, at..range.end);
             at = part.end();
             match (out.last_mut(), part) {
-                // Where in memory or in the log it is is nobody's affair.
+                // Callers need not know where in memory or in the log it is.
                 (Some(Part::Staged(last)), Part::Staged(part)) if last.end == part.start => {
                     last.end = part.end;
                 }
@@ -196,7 +196,7 @@ impl Layer {
         self.read_state().part(array, range)
     }
 
-    /// Fills in what is staged, and zeros; leaves what is below as it is.
+    /// Fills in staged bytes and zeros; leaves the bytes of the array below as they are.
     #[cfg(test)]
     pub fn read(&self, array: StagedArray, at: u64, out: &mut [u8]) -> Result<()> {
         let (mut at, mut done) = (at, 0);
@@ -247,7 +247,7 @@ impl Layer {
         Ok(Step::Read(n))
     }
 
-    /// What is below has these lengths now, as far as nothing is said of an array here.
+    /// The arrays below have these lengths now, as far as an array has no changes here.
     pub(super) fn rebase(&self, lens: &[u64]) {
         let mut state = self.write_state();
         for (array, &len) in state.arrays.iter_mut().zip(lens) {
@@ -314,7 +314,7 @@ impl Layer {
         let mut state = self.write_state();
         let range = at..at.saturating_add(bytes.len() as u64);
         if let Some(slab) = slab {
-            // What is left of the last one may be too small to be worth a part of this write.
+            // The rest of the last one may be too small to be worth a part of this write.
             state.slabs.add(slab);
         }
         let (missing, room) = (state.missing(array, &range)?, state.slabs.room());
@@ -343,7 +343,8 @@ impl Layer {
         Ok(())
     }
 
-    /// A range is zeros from now on. Takes no memory for its bytes, and gives back what they took.
+    /// A range is zeros from now on. Takes no memory for its bytes, and gives back the memory of
+    /// the old ones.
     pub(super) fn put_zeros(&self, array: StagedArray, range: Range<u64>) -> Result<()> {
         let mut state = self.write_state();
         state.note_loss(array, &range);
@@ -456,7 +457,7 @@ impl LayerState {
                     let n = (part.end - part.start) as usize;
                     match place.memory() {
                         Some(place) => rewrite(array, slabs, part, place, &rest[..n])?,
-                        // What is only in the log, or zeros, is replaced.
+                        // Bytes that are only in the log, or zeros, are replaced.
                         None => append(array, slabs, from, &rest[..n])?,
                     }
                 }

@@ -41,8 +41,8 @@ impl Stage {
         logged
     }
 
-    /// In the end, if the log cannot be given everything: it says what was staged when somebody
-    /// synced last, and no part of what came after. Says whether something did.
+    /// In the end, if the log cannot be given everything: it says what was staged at the last sync,
+    /// and no part of what came after. Says whether something did.
     pub fn keep_synced(&self) -> Result<bool> {
         let _alone = self.alone();
         let mut log = self.lock_log();

@@ -135,8 +135,8 @@ impl Overlay {
     }
 }
 
-/// An array of one dimension has as many elements as fit; of the shape of others nobody here knows
-/// more.
+/// An array of one dimension has as many elements as fit; this module knows no more of the shape of
+/// others.
 fn lengthened(info: &Info, bytes: u64) -> Info {
     let mut info = info.clone();
     if let (&mut [ref mut len], Some(item)) = (&mut info.shape[..], info.dtype.itemsize())

@@ -4,7 +4,7 @@
 //! whenever it is needed. A log is made under the container's name, which must not change
 //! meanwhile: for that the place is pinned, before the lock of the log is taken. Whatever else is
 //! done there is compared with the directory's number, and fails if something else lies there by
-//! now. Implemented by `live::place`, and by [`LogSpot`] for what nobody moves.
+//! now. Implemented by `live::place`, and by [`LogSpot`] for containers that are not moved.
 
 use std::sync::RwLockReadGuard;
 
@@ -18,7 +18,7 @@ pub trait LogPlace: Send + Sync {
     /// The same, and nothing is moved as long as what is returned is there.
     fn pinned(&self) -> Result<PinnedSpot<'_>>;
 
-    /// The same, unless something is being moved: nobody is waited for.
+    /// The same, unless something is being moved: a move is not waited for.
     fn try_pinned(&self) -> Option<Result<PinnedSpot<'_>>>;
 
     /// Runs `work`, again if it finds nothing and something is moved meanwhile. The caller may hold
@@ -38,7 +38,7 @@ pub struct PinnedSpot<'a> {
 }
 
 impl<'a> PinnedSpot<'a> {
-    /// `pin`: nothing is moved before it is dropped; none where nobody moves anything.
+    /// `pin`: nothing is moved before it is dropped; none where nothing is moved.
     pub fn new(spot: LogSpot, pin: Option<RwLockReadGuard<'a, ()>>) -> PinnedSpot<'a> {
         PinnedSpot { spot, _pin: pin }
     }

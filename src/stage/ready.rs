@@ -38,7 +38,7 @@ impl ReadySlabs {
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Relaxed)
     }
 
-    /// `reserve` gives what nobody else uses; `still` says, when one is done, whether anybody may
+    /// `reserve` gives memory that is free; `still` says, when one is done, whether a writer may
     /// want it.
     pub(super) fn fill(&self, reserve: impl Fn() -> Option<Hold>, still: impl Fn() -> bool) {
         for _ in self.with(|slabs| slabs.len())..MOST {
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(memory.reclaimable(), 3 * HUGE);
         assert!(memory.give_up() && !memory.give_up());
         assert!(budget.try_reserve((64 << 20) - 2 * HUGE).is_some());
-        // Nobody gives anything up for them.
+        // No lender gives anything up for them.
         let rest = budget.try_reserve((64 << 20) - 2 * HUGE);
         memory.prepare();
         assert_eq!(memory.reclaimable(), 2 * HUGE);

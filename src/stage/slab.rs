@@ -135,7 +135,7 @@ impl StageMemory {
         Some(StageSlab::new(memory, charge))
     }
 
-    /// Whether somebody writes so much that [`Self::prepare`] is worth while; says so once.
+    /// Whether so much is written that [`Self::prepare`] is worth while; says so once.
     pub fn wants_slabs(&self) -> bool {
         self.ready.are_wanted()
     }
@@ -234,7 +234,7 @@ impl StageSlab {
 impl Drop for Charge {
     fn drop(&mut self) {
         let before = self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
-        // Nobody writes any more.
+        // There are no writes any more.
         if before == self.bytes {
             self.memory.ready.clear();
         }

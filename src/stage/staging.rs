@@ -34,7 +34,7 @@ pub struct Stage {
     last_write: Mutex<Option<Timestamp>>,
     /// How often what is shown may have changed.
     changes: AtomicU64,
-    /// Whether that is what somebody has set.
+    /// Whether a program has set that time.
     time_set: AtomicBool,
     /// Whether there is a log, for threads that must not wait for its lock.
     has_log: Arc<AtomicBool>,
@@ -44,7 +44,7 @@ pub struct Stage {
     pub(super) wanted: AtomicBool,
 }
 
-/// Nobody else waits for the disk, or removes the log, until this is dropped.
+/// No other thread waits for the disk, or removes the log, until this is dropped.
 pub struct Syncing<'a> {
     _held: MutexGuard<'a, ()>,
     /// Where the log is removed, if that is going to be.
@@ -72,7 +72,7 @@ pub(super) struct StageLog {
     pub(super) arrays: Vec<(String, u64)>,
     /// So many of them the log knows.
     pub(super) arrays_logged: usize,
-    /// So far it has all that was staged when somebody synced last.
+    /// Up to here it has all that was staged at the last sync.
     pub(super) complete: u64,
     /// Arrays whose new content the log does not have all of, and the layers that it is in.
     pub(super) provisional: Vec<(u64, StagedArray)>,
@@ -321,7 +321,7 @@ impl Stage {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time that somebody has set since the last write: that of all the container's files.
+    /// The time that a program has set since the last write: that of all the container's files.
     pub fn time_set(&self) -> Option<Timestamp> {
         let is_set = self.time_set.load(Ordering::Acquire);
         self.last_write().filter(|_| is_set)
@@ -403,7 +403,7 @@ impl Stage {
         self.lock_log().place.owner_changed();
     }
 
-    /// Somebody has set the time of modification: it is the container's when this is committed.
+    /// A program has set the time of modification: it is the container's when this is committed.
     pub fn set_last_write(&self, to: Timestamp) {
         *self
             .last_write

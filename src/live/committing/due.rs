@@ -1,8 +1,9 @@
-//! Commits that nobody waits for: which are to be made, and when.
+//! Commits that no program waits for: which are to be made, and when.
 //!
-//! What takes long goes on after the close that began it, and a container whose commits are slow is
-//! left alone for a while, so that one commit takes what many closes would. Each of the two has a
-//! thread of its own, so that none waits for the other. Here is when; [`super::later`] makes them.
+//! A commit that takes long goes on after the close that began it, and a container whose commits
+//! are slow rests for a while, so that one commit does the work of many closes. Each of the two
+//! kinds has a thread of its own, so that neither waits for the other. This module says when;
+//! [`super::later`] makes them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ use crate::live::version::ContainerVersion;
 /// How long programs that close files may wait for commits.
 #[derive(Debug, Clone, Copy)]
 pub struct Pacing {
-    /// What a commit may do while somebody waits for it.
+    /// What a commit may do while a program waits for it.
     pub limits: CommitLimits,
     /// A commit that takes longer is slow,
     pub slow: Duration,
@@ -45,7 +46,7 @@ impl Default for Pacing {
 pub enum Later {
     /// The last one was slow.
     PutOff,
-    /// It does more than somebody waits for.
+    /// It does more than a program is made to wait for.
     Large,
 }
 

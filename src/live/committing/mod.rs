@@ -43,8 +43,8 @@ pub enum Effort {
 
 impl Containers {
     /// Commits everything that is staged of a container that is about to get another name, or
-    /// another owner, for its log would not find it, or not be believed. One that nobody has looked
-    /// into is looked into: a log may have been left behind.
+    /// another owner, for its log would not find it, or not be believed. One that was not looked
+    /// into yet is looked into: a log may have been left behind.
     pub(crate) fn commit_before_move(
         &self,
         id: ContainerId,
@@ -215,7 +215,7 @@ impl Containers {
             containers: self,
             of: Vec::new(),
         };
-        // What somebody else makes of them later is not what is committed.
+        // What another process makes of them later is not what is committed.
         let mut found = None;
         let outcome = commit.carry_out(&mut |publishing| {
             let ahead = match publishing.ahead {

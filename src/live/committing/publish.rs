@@ -35,15 +35,16 @@ impl Drop for OutdatedBlocks<'_> {
 
 /// What has become visible.
 pub(crate) struct Published {
-    /// The decoded blocks that nobody finds any more.
+    /// The version whose decoded blocks are not found any more.
     pub(crate) outdated: VersionId,
     /// The files, as they were when they were shown.
     pub(crate) found: MemberStats,
 }
 
 impl Containers {
-    /// Makes a commit visible: while nobody compares the container's identity, and in place, while
-    /// nobody reads it. `ahead`: the container as it is going to be, if it could be opened before.
+    /// Makes a commit visible: while no thread compares the container's identity, and in place,
+    /// while none reads it. `ahead`: the container as it is going to be, if it could be opened
+    /// before.
     pub(crate) fn publish(
         &self,
         version: &Arc<ContainerVersion>,
@@ -110,7 +111,7 @@ impl Containers {
         let shown = opened.and_then(show);
         if shown.is_err() {
             // What is planned by the old file must never be made of the new one: to us that is
-            // somebody else's.
+            // another process's.
             version.adopt(before, old);
         }
         shown?;

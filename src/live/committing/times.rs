@@ -1,7 +1,7 @@
 //! Mode, owner and times of a container's files, while its version goes on.
 //!
-//! A log knows the files by their times, so these are changed while nobody compares them, and are
-//! on the disk before a log is made that goes by them. Used by [`super`], and by
+//! A log knows the files by their times, so these are changed while no thread compares them, and
+//! are on the disk before a log is made that goes by them. Used by [`super`], and by
 //! `tree::writing::attributes`.
 
 use std::path::Path;

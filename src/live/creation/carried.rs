@@ -58,8 +58,8 @@ impl Containers {
     }
 
     /// A container is about to get the name `to`, and its added files are to follow it. None if it
-    /// has none. `replaces`: a container of that name, which must not have any: they would be
-    /// nobody's.
+    /// has none. `replaces`: a container of that name, which must not have any: they would belong
+    /// to no container.
     pub(crate) fn begin_moving_added(
         &self,
         from: &Path,
@@ -137,7 +137,7 @@ impl Containers {
         Ok(room)
     }
 
-    /// Under another name, if somebody has made something of this one meanwhile.
+    /// Under another name, if another process has made something of this one meanwhile.
     fn move_in(&self, old: Place<'_>, new: Place<'_>) -> Result<()> {
         const TRIES: u32 = 100;
         let disk = self.writable()?;

@@ -61,7 +61,7 @@ impl Containers {
         Ok(drafts)
     }
 
-    /// Where a new container is written that nobody uses meanwhile.
+    /// Where a new container is written, which is not in use meanwhile.
     pub(crate) fn new_place<'a>(
         &'a self,
         spot: &'a Spot,
@@ -187,8 +187,8 @@ impl Containers {
             other => other,
         }?;
         let made = self.store.stat(&path)?;
-        // Where modes and owners are not kept, nobody would believe after a crash that this is the
-        // container's.
+        // Where modes and owners are not kept, the recovery would not believe after a crash that
+        // this is the container's.
         if !is_of(&made, owner.uid) {
             disk.remove_directory(place)?;
             let shown = self.store.display(&path);

@@ -1,6 +1,7 @@
 //! New containers: made empty, filled with drafts, and packed.
 //!
-//! Used by `tree::writing`, and by the thread that packs what nobody has used for a while.
+//! Used by `tree::writing`, and by the thread that packs containers which were not used for a
+//! while.
 
 pub mod carried;
 pub mod drafts;

@@ -1,12 +1,11 @@
-//! Packing: what was put into a new container becomes its content, and the container is new no
-//! more.
+//! Packing: the drafts of a new container become its content, and the container is new no more.
 //!
 //! That happens when there is an array in it and nothing in it has been open for [`QUIET`], and at
 //! once when its directory is synced and when the mount ends. One without an array waits, as long
 //! as it takes. The container's file is written from the drafts beside the empty one and takes its
-//! place; if somebody has begun to use the drafts meanwhile it is thrown away, and made anew later.
-//! What cannot be packed stays as it is, and says why. Used by `tree::writing`, and by the thread
-//! that [`Containers::pack_when_quiet`] is.
+//! place; if a program has begun to use the drafts meanwhile it is thrown away, and made anew
+//! later. A container that cannot be packed stays new, and its state says why. Used by
+//! `tree::writing`, and by the thread that runs [`Containers::pack_when_quiet`].
 
 use std::ffi::{OsStr, OsString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,7 +46,7 @@ pub enum InUse {
     Ignored,
 }
 
-/// What settling a new container came to.
+/// The outcome of packing a new container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PackOutcome {
     /// It is new no more.
@@ -77,7 +76,7 @@ struct DraftContent {
 }
 
 impl Containers {
-    /// Packs new containers as soon as nobody has used them for a while. Does not return.
+    /// Packs new containers as soon as they were not used for a while. Does not return.
     pub(crate) fn pack_when_quiet(&self) {
         let quiet = self.settings.settle.unwrap_or(QUIET);
         loop {
@@ -88,8 +87,8 @@ impl Containers {
         }
     }
 
-    /// Packs the new containers that nobody has used for this long. Says when to look again, if
-    /// nobody uses any.
+    /// Packs the new containers that were not used for this long. Says when to look again, if none
+    /// is used until then.
     pub(crate) fn pack_quiet(&self, quiet: Duration) -> Option<Duration> {
         let mut next: Option<Duration> = None;
         for (id, _) in self.new.all() {
@@ -259,7 +258,7 @@ impl Containers {
         let still = self.are_still(&drafts, &content, (&*path, &now));
         if !may() || !matches!(still, Ok(true)) {
             new.discard();
-            // Somebody else's change is one, too: it is tried again later.
+            // A change by another process counts as a use, too: packing is tried again later.
             if matches!(still, Ok(false)) {
                 self.new.used(id);
             }
@@ -376,8 +375,7 @@ impl Containers {
     }
 
     /// Returns when a container is as durable as its directory is when that is synced: packed, or
-    /// if somebody has something in it open, with the names of its drafts on the disk. None if it
-    /// is not new.
+    /// if something in it is open, with the names of its drafts on the disk. None if it is not new.
     pub(crate) fn sync_new(&self, id: ContainerId) -> Option<Result<()>> {
         if !self.places.container(id).ok()?.new.is_new() {
             return None;
@@ -410,7 +408,7 @@ impl Containers {
     }
 }
 
-/// Somebody uses it.
+/// Whether the error says that it is in use.
 fn is_busy(e: &Error) -> bool {
     matches!(e, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::EBUSY))
 }
@@ -435,7 +433,8 @@ impl DraftContent {
         self.mode = Some(self.mode.unwrap_or(u16::MAX) & stat.mode);
     }
 
-    /// Of the container's files: nobody gets more than the empty one and the arrays gave him.
+    /// Of the container's files: no user gets more rights than the empty one and the arrays gave
+    /// him.
     fn attributes(&self, now: &Stat) -> NewAttributes {
         let is_for_this = self.groups.iter().all(|group| *group == Some(now.gid));
         let of_group = if is_for_this { u16::MAX } else { !0o070 };

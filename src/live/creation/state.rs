@@ -58,7 +58,7 @@ impl CreationState {
         lock(&self.creating)
     }
 
-    /// The same, unless somebody has it.
+    /// The same, unless another thread has it.
     pub(crate) fn try_lock_creation(&self) -> Option<MutexGuard<'_, ()>> {
         match self.creating.try_lock() {
             Ok(turn) => Some(turn),
@@ -68,7 +68,7 @@ impl CreationState {
     }
 }
 
-/// Containers that are waiting for somebody to put something into them, or to end doing so.
+/// Containers that wait until programs have put something into them, and have closed it.
 #[derive(Default)]
 pub(crate) struct NewContainers {
     list: Mutex<NewList>,
@@ -91,7 +91,7 @@ struct NewList {
     changes: u64,
 }
 
-/// Why a container stays new that nobody uses.
+/// Why a container that is not in use stays new.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stays {
     /// There is nothing in it, or no array yet: it waits, as long as it takes.
@@ -108,7 +108,7 @@ pub(crate) struct Use {
     pub(crate) times: u64,
     /// Why it stays new: packing it is not tried again before it is used again.
     pub(crate) stays: Option<Stays>,
-    /// How often it had been used when somebody waited in vain for its files to be let go.
+    /// How often it had been used when a thread waited in vain for its files to be let go.
     waited: Option<u64>,
 }
 
@@ -175,7 +175,7 @@ impl NewContainers {
         }
     }
 
-    /// Whether somebody has waited for its files since it was used, and none was let go.
+    /// Whether a thread has waited for its files since it was used, and none was let go.
     pub(crate) fn has_waited(&self, container: ContainerId, times: u64) -> bool {
         let list = lock(&self.list);
         let used = list.uses.get(&container);
@@ -245,7 +245,7 @@ impl NewContainers {
         lock(&self.promoting)
     }
 
-    /// Nobody opens or changes anything meanwhile.
+    /// No request opens or changes anything meanwhile.
     pub(crate) fn exclusive(&self) -> RwLockWriteGuard<'_, ()> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }

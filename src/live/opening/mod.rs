@@ -30,7 +30,7 @@ use pinned::pinned;
 #[derive(Default)]
 pub(crate) struct VersionOpening {
     opened: Mutex<OpenedAs>,
-    /// The source holds another one, or nobody can find it any more: it is not kept open for its
+    /// The source holds another one, or it cannot be found any more: it is not kept open for its
     /// own sake.
     retired: AtomicBool,
 }
@@ -132,7 +132,7 @@ impl OpenVersions {
     }
 }
 
-/// Lends the tables of containers that nobody uses. No memory is asked for under the lock of the
+/// Lends the tables of containers that are not in use. No memory is asked for under the lock of the
 /// list.
 impl Reclaim for OpenVersions {
     fn reclaimable(&self) -> u64 {
@@ -225,8 +225,8 @@ impl Containers {
 }
 
 /// Opens a container and makes sure that it is the version: the sources were opened one after
-/// another, so it is looked at again afterwards. `settled`: whether its log is the tree's own
-/// affair; else it is read through.
+/// another, so it is looked at again afterwards. `settled`: whether its log has been recovered, and
+/// belongs to this mount's stage; else it is read through.
 fn open_unchanged(
     version: &ContainerVersion,
     (path, at_path): (&Path, AtPath),

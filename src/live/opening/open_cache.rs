@@ -1,4 +1,4 @@
-//! Opened containers that are kept although nobody reads them: opening again costs reads, and for
+//! Opened containers that are kept although they are not read: opening again costs reads, and for
 //! HDF5 a request to another process. Bounded in number, so in descriptors, and in memory. Used by
 //! `opening`.
 
@@ -63,8 +63,7 @@ impl OpenCache {
         gone
     }
 
-    /// Takes out the one used longest ago that nobody but this list holds: to be dropped without a
-    /// lock.
+    /// Takes out the one used longest ago that only this list holds: to be dropped without a lock.
     pub(crate) fn take_idle(&mut self) -> Option<Arc<OpenContainer>> {
         let idle = |kept: &KeptContainer| Arc::strong_count(&kept.opened) == 1;
         let mut oldest_first = self.list.iter().rev();

@@ -1,9 +1,8 @@
 //! A store that opens the files of one version of a container and no others by their names.
 //!
-//! Names are not files: between two looks at a name it may have led to another file, which nobody
-//! was asked about. So what is opened is compared, not what the name leads to afterwards. The files
-//! are open while they are read; they are opened again wherever the container lies by then. Used by
-//! `opening`.
+//! Names are not files: between two looks at a name it may have led to another file. So the opened
+//! file is compared, not what the name leads to afterwards. The files are open while they are read;
+//! they are opened again wherever the container lies by then. Used by `opening`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

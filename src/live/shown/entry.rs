@@ -14,7 +14,7 @@ use crate::live::opening::pinned::pinned;
 use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
 
-/// Bits of a mode that let somebody write.
+/// Bits of a mode that let any user write.
 pub(crate) const WRITABLE: u16 = 0o222;
 
 impl Containers {

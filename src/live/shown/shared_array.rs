@@ -63,7 +63,7 @@ impl StoredBytes {
         read()
     }
 
-    /// Runs `change` while nobody reads.
+    /// Runs `change` while no thread reads.
     pub(crate) fn while_nobody_reads<T>(&self, change: impl FnOnce() -> T) -> T {
         let alone = self.0.bytes.write();
         let _alone = alone.unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,7 @@ impl SharedArray {
         read(&self.now(), still)
     }
 
-    /// The same, unless somebody changes stored bytes right now.
+    /// The same, unless a commit changes stored bytes right now.
     pub(crate) fn try_read<T>(
         &self,
         read: impl FnOnce(&Arc<CachedArray>, Unchanged<'_>) -> T,

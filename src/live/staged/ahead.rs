@@ -1,7 +1,7 @@
 //! Encoding what is being written before it is committed: whole blocks, by threads of their own,
 //! while the program writes on.
 //!
-//! Nobody waits for it and nothing depends on it: a block that is not taken up, for want of a
+//! No request waits for it and nothing depends on it: a block that is not taken up, for want of a
 //! thread or of memory, is encoded by the commit. What is written to a block later takes its
 //! encoded form back ([`Layer::encoded`]). Used by [`super`].
 

@@ -262,7 +262,7 @@ impl Containers {
     /// process has changed the container meanwhile: the written bytes are safe, and remain staged.
     pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.stage().sync() {
-            // It has been removed: nobody will look for what was written.
+            // It has been removed: the written bytes cannot be found again.
             Err(e) if e.is_not_found() && self.is_removed(&writer.version) => return Ok(()),
             synced => synced?,
         }

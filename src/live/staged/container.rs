@@ -102,7 +102,8 @@ impl StagedContainer {
         lens.collect()
     }
 
-    /// Has the stage know an array. The caller sees to it that nobody else does at the same time.
+    /// Has the stage know an array. The caller sees to it that no other thread does at the same
+    /// time.
     pub(super) fn add(&self, number: ArrayNumber) -> Result<StagedArray> {
         if let Some(array) = self.staged(number) {
             return Ok(array);

@@ -16,7 +16,7 @@ use crate::source::FileId;
 use crate::stage::{log_names, new_name};
 
 impl Containers {
-    /// Throws away what is staged of a container, unless somebody is writing it (EBUSY).
+    /// Throws away what is staged of a container, unless it is open for writing (EBUSY).
     pub(crate) fn discard(&self, id: ContainerId, version: &Arc<ContainerVersion>) -> Result<()> {
         if self.places.is_written(version.id) {
             let path = self.known_path(id);
@@ -31,7 +31,7 @@ impl Containers {
         staged.note_why(None);
         drop(locked);
         self.forget_staged(version);
-        // It may have been in the way of a version that somebody else has made since.
+        // It may have been in the way of a version that another process has made since.
         if let Some(shown) = &self.places.container(id)?.known().version {
             shown.staged.forget_unsettled();
         }
@@ -46,7 +46,7 @@ impl Containers {
         path.is_err_and(|e| e.is_not_found())
     }
 
-    /// Throws away what is staged of a container that was removed: nobody will find it.
+    /// Throws away what is staged of a container that was removed: it cannot be found again.
     pub(crate) fn give_up(
         &self,
         version: &ContainerVersion,
@@ -69,7 +69,7 @@ impl Containers {
     }
 
     /// Forgets what is staged of a container that has been removed or replaced, and removes its
-    /// logs: those that were beside it. Somebody else's may have got their names since.
+    /// logs: those that were beside it. Logs of another process may have got their names since.
     pub(crate) fn discard_removed(
         &self,
         container: &LiveContainer,

@@ -4,8 +4,8 @@
 //! A version of a container has one stage, from the first time that an array of it is opened for
 //! writing on. Handles share what they show ([`SharedArray`]): the stored array, under the layers
 //! of the stage. Whenever these change (a stage begins, a commit begins, fails or ends) all of them
-//! are given the new ones while nobody reads, so that what was written is never out of sight. Used
-//! by all of `live`.
+//! are given the new ones while no thread reads, so that what was written is never out of sight.
+//! Used by all of `live`.
 
 pub mod ahead;
 pub mod arrays;
@@ -69,7 +69,7 @@ impl Drop for CommittedAside<'_> {
     }
 }
 
-/// A log beside a container that has not been settled.
+/// A log beside a container that has not been recovered.
 #[derive(Clone)]
 pub(crate) struct Unsettled {
     pub(crate) why: Error,
@@ -78,14 +78,14 @@ pub(crate) struct Unsettled {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnsettledLog {
-    /// It may be the container's: that is read through it, and not written before it is settled.
+    /// It may be the container's, which is read through it, and not written before it is recovered.
     Pending,
     /// Of the version before, which was changed while this mount had something staged of it:
     /// nothing new is staged beside that.
     Held,
     /// Of another version of the container.
     Old,
-    /// Somebody else's.
+    /// Another process's.
     Foreign,
 }
 
@@ -127,8 +127,8 @@ impl Staged {
         Ok(array)
     }
 
-    /// Has the stage change its layers, which all handles show before anybody hears of a write into
-    /// them.
+    /// Has the stage change its layers, which all handles show before a write into them is
+    /// answered.
     pub(crate) fn change_layers<T>(
         &self,
         container: &StagedContainer,
@@ -250,7 +250,7 @@ impl Staged {
         *lock(&self.untold) = Some(e);
     }
 
-    /// What became of a commit that nobody waited for, once.
+    /// The outcome of a commit that no program waited for, once.
     pub(crate) fn tell(&self) -> Result<()> {
         lock(&self.untold).take().map_or(Ok(()), Err)
     }
@@ -282,13 +282,13 @@ impl Staged {
         *lock(&self.unsettled) = Some(unsettled);
     }
 
-    /// Whether nothing can be staged before a log is settled.
+    /// Whether nothing can be staged before a log is recovered.
     pub(crate) fn keeps_out(&self) -> bool {
         let log = self.unsettled_log();
         matches!(log, Some(UnsettledLog::Pending | UnsettledLog::Held))
     }
 
-    /// Whether it is to be tried again to settle one.
+    /// Whether recovery is to be tried again.
     pub(crate) fn is_pending(&self) -> bool {
         self.unsettled_log() == Some(UnsettledLog::Pending)
     }

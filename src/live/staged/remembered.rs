@@ -14,8 +14,7 @@ use crate::cache::VersionId;
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers};
 
-/// Of one container there may be several: one for each version that somebody has staged something
-/// of.
+/// Of one container there may be several: one for each version of which something is staged.
 #[derive(Default)]
 pub(crate) struct StagedVersions(Mutex<HashMap<VersionId, Arc<ContainerVersion>>>);
 

@@ -1,9 +1,9 @@
-//! What mappings write to an array while a file takes its place.
+//! Writes of mappings to an array while a file takes its place.
 //!
 //! The inode stays, and mappings of it with their pages, which are of the old content: the kernel
-//! writes all of a page of which one byte was changed. Elsewhere these are the old file's, which
-//! nobody sees any more. So they wait as long as the array is being replaced. If that succeeds they
-//! are dropped, until the kernel has no old pages; if not, they are written. Used by
+//! writes all of a page of which one byte was changed. On other file systems these are the old
+//! file's, which has no name any more. So they wait as long as the array is being replaced. If that
+//! succeeds they are dropped, until the kernel has no old pages; if not, they are written. Used by
 //! `committing::replaced_array`.
 
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ pub(crate) struct OldPages {
 }
 
 impl Replacements {
-    /// Begins when nobody else replaces the array.
+    /// Begins when no other thread replaces the array.
     pub(crate) fn begin(self: &Arc<Self>, array: StagedArray) -> Replacement {
         let mut arrays = self.settled(array);
         arrays.entry(array.0).or_default().under_way = true;

@@ -1,5 +1,5 @@
-//! What the intervals of a [`Layer`] take, and are charged. Used by [`super::super::Stage`], before
-//! it writes.
+//! The memory of the intervals of a [`Layer`], and the charge for it. Used by
+//! [`super::super::Stage`], before it writes.
 
 use super::super::intervals::{CHUNK, EXTENT, FREE, IntervalCharge, RANGE};
 use super::{ArrayChanges, Layer, LayerState};

@@ -1,8 +1,8 @@
 //! A [`Layer`] as the encoding ahead of commits sees it.
 //!
-//! What is written to a block, or cut off it, takes back what was encoded of it, under the layer's
-//! own lock: so what [`Layer::encoded`] gives is what is shown. A block is complete when as many of
-//! its bytes are staged as it has. Used by `live` and, of a frozen layer, by the commit.
+//! A write to a block, or a cut, drops its encoded form under the layer's own lock: so
+//! [`Layer::encoded`] gives the bytes that are shown. A block is complete when as many of its bytes
+//! are staged as it has. Used by `live` and, of a frozen layer, by the commit.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::{ArrayChanges, Layer, LayerState};
 use crate::array::chunking::{ChunkId, Chunking};
 
 impl Layer {
-    /// Those of `blocks` that a write has completed, or come to the end of once more, and that
-    /// nobody encodes.
+    /// Those of `blocks` that a write has completed, or come to the end of once more, and that no
+    /// thread encodes.
     pub fn complete(
         &self,
         array: StagedArray,
@@ -44,7 +44,7 @@ impl Layer {
         ahead.begin(block, &|range| staged_bytes(extents, range))
     }
 
-    /// What came of it; none: nothing did.
+    /// The encoded block; none if encoding came to nothing.
     pub fn end_encoding(
         &self,
         array: StagedArray,

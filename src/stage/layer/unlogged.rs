@@ -20,7 +20,7 @@ pub(in crate::stage) struct MovedExtent {
     pub(in crate::stage) to: u64,
 }
 
-/// What a record takes in a log beside its bytes.
+/// Bytes that a record takes in a log beside its payload.
 const RECORD: u64 = 64;
 
 impl Layer {
@@ -121,7 +121,7 @@ impl Layer {
         });
     }
 
-    /// A range that was taken is in the log at `at`, but for what was written meanwhile.
+    /// A range that was taken is in the log at `at`, but for the bytes written meanwhile.
     pub(in crate::stage) fn logged(&self, array: StagedArray, range: Range<u64>, at: u64) {
         self.change(array, |array| {
             array.logged_len = array.logged_len.max(range.end);
@@ -171,7 +171,7 @@ impl Layer {
         None
     }
 
-    /// Drops from memory what the log has of a range.
+    /// Drops from memory the bytes of a range that the log has.
     pub(in crate::stage) fn forget_memory(&self, array: StagedArray, range: Range<u64>) {
         let mut state = self.write_state();
         let LayerState { arrays, slabs, .. } = &mut *state;
@@ -189,7 +189,7 @@ impl Layer {
         }
     }
 
-    /// About how many bytes of a log what is changed takes: each extent is a record.
+    /// About how many bytes the changes take in a log: each extent is a record.
     pub(in crate::stage) fn bytes_staged(&self) -> u64 {
         let state = self.read_state();
         let extents = state.arrays.iter().flat_map(|array| array.extents.iter());
@@ -213,7 +213,7 @@ impl Layer {
     }
 
     /// The log is another one, in which all that the old one had is there, and arrays have these
-    /// lengths. What was written to memory meanwhile does not say that it is logged.
+    /// lengths. Bytes written to memory meanwhile do not count as logged.
     pub(in crate::stage) fn log_moved(&self, moved: &[MovedExtent], lens: &[u64], log: LogBytes) {
         let mut state = self.write_state();
         state.has_logged = true;

@@ -1,8 +1,8 @@
-//! What a log holds, put together from its records.
+//! The content of a log, put together from its records.
 //!
-//! Layers that no commit is about are one: what came later lies above. So there are at most two,
-//! the one that was being committed and what came after, however many a log names. Extents of a
-//! layer may be logged after those of the next one, so records are sorted by layer before they are
+//! Layers that no commit is about are made one, the later ones above. So there are at most two, the
+//! one that was being committed and the one after it, however many a log names. Extents of a layer
+//! may be logged after those of the next one, so records are sorted by layer before they are
 //! applied. Everything that a record says is checked here: arrays and files there are, ranges that
 //! an array can have, names that stay in the container.
 
@@ -31,7 +31,7 @@ use crate::stage::layer::Layer;
 
 const DOING: &str = "cannot read the log of a stage";
 
-/// What the log of a container holds.
+/// The content of a container's log.
 pub struct LogState {
     /// Under which it lies.
     name: OsString,
@@ -39,13 +39,13 @@ pub struct LogState {
     base: Base,
     /// Paths, and lengths in the container.
     arrays: Vec<(String, u64)>,
-    /// What is said of each layer, until it is settled.
+    /// The changes logged of each layer, until it is committed or discarded.
     steps: BTreeMap<u64, Vec<LoggedChange>>,
     provisional: Provisional,
     /// Layers up to this one are the container's.
     committed: u64,
     highest: u64,
-    /// What files are to hold, by what the seal calls them.
+    /// The redo records of each file, by the number that the seal gives it.
     redo: BTreeMap<u32, Vec<Patch>>,
     lengths: Vec<(u32, u64)>,
     pending: Option<PendingCommit>,
@@ -332,7 +332,7 @@ impl LogState {
         (self.end, self.sequence) = (end, sequence);
     }
 
-    /// Makes layers of what is said.
+    /// Makes layers of the changes logged.
     pub(super) fn settle(&mut self) -> Result<()> {
         self.check_sealed()?;
         for said in self.redo.values_mut() {
@@ -364,7 +364,7 @@ impl LogState {
         &self.name
     }
 
-    /// What was opened, or what the last commit made of it.
+    /// The container as it was opened, or as the last commit left it.
     pub fn base(&self) -> &Base {
         &self.base
     }
@@ -399,7 +399,7 @@ impl LogState {
         Some(*len)
     }
 
-    /// What a sealed commit puts into one of its files: in order, each byte once.
+    /// The bytes that a sealed commit puts into one of its files: in order, each byte once.
     pub fn patches_of(&self, file: &SealedFile) -> &[Patch] {
         self.redo.get(&file.file).map_or(&[], |patches| patches)
     }
@@ -427,8 +427,8 @@ impl LogState {
         arrays.all(|(extents, below)| extents.is_unchanged(*below))
     }
 
-    /// What is staged, to be read through [`super::super::Overlay`]: the top first. Writes nothing,
-    /// and locks nothing.
+    /// The staged layers, to be read through [`super::super::Overlay`]: the top first. Writes
+    /// nothing, and locks nothing.
     pub fn layers(&self) -> Vec<Arc<Layer>> {
         let log = self.bytes();
         let layers = self.layers.iter().rev();

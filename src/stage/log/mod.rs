@@ -61,7 +61,7 @@ pub struct LogOf<'a> {
     pub directory: &'a Path,
     /// Name of the container's file, or of the first one of a directory.
     pub container: &'a OsStr,
-    /// User number of the container's owner: nobody else's log is believed.
+    /// User number of the container's owner: no other user's log is believed.
     pub owner: u32,
 }
 
@@ -77,7 +77,7 @@ impl LogSpot {
     }
 }
 
-/// The container that changes are staged of: what is staged fits no other.
+/// The container that changes are staged of: they fit no other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Base {
     /// Name of the format.
@@ -120,7 +120,7 @@ impl BaseFile {
     }
 }
 
-/// A log that is read from. What lies where in it never changes.
+/// A log that is read from. Bytes in it never change their place.
 #[derive(Clone)]
 pub enum LogBytes {
     Written(Arc<ReopenedFile>),

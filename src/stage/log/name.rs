@@ -19,8 +19,9 @@ const HASH: usize = 17;
 /// Under how many names a container's logs may lie.
 const MOST_LOGS: usize = 8;
 
-/// The names that a log of a container may have. What has the first one may be another program's,
-/// or of another version of the container: what is staged then goes to a log of the next name.
+/// The names that a log of a container may have. A file that has the first one may be another
+/// program's, or of another version of the container: then changes are staged in a log of the next
+/// name.
 pub fn log_names(container: &OsStr) -> impl Iterator<Item = OsString> + use<'_> {
     log_suffixes().map(|suffix| name_with(container, &suffix))
 }
@@ -43,7 +44,7 @@ pub fn new_name(container: &OsStr) -> OsString {
     name_with(container, NEW)
 }
 
-/// Of the directory of what has been put into a container that is still new.
+/// Of the directory of the drafts of a container that is still new.
 pub fn drafts_name(container: &OsStr) -> OsString {
     name_with(container, DRAFTS)
 }
@@ -64,7 +65,7 @@ pub fn is_added_name(name: &OsStr) -> bool {
     has_suffix(name, ADDED)
 }
 
-/// Whether a name is one of ours, which nobody is shown.
+/// Whether a name is one of ours, which are not shown.
 pub fn is_hidden_name(name: &OsStr) -> bool {
     let is_ours = |suffix| has_suffix(name, suffix);
     is_log_name(name) || [NEW, DRAFTS, ADDED, MOVE].into_iter().any(is_ours)

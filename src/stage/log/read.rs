@@ -1,14 +1,14 @@
 //! Reads a log: which records it has, where they end, and whether that is an end or damage.
 //!
-//! The end is the first record that does not check. That is normal for what was never synced. But
-//! records say how much of the log was on the disk when they were written: a record below that
-//! which does not check is damage, and the log is refused. Whether there are such records behind
-//! the end is found by looking at every place where a header could be, which takes time for the
-//! length of the file, whatever it says. After each sync a record says so, which reaches the disk
-//! when the system likes: so after a power loss damage to what was synced last may look like an
-//! end, and after a kill nothing does. A log is believed only if it is a regular file of mode 0600
-//! that belongs to the container's owner, and names the container. Nothing is allocated by what a
-//! record claims beyond the file's own length.
+//! The end is the first record that does not check. That is normal for records that were never
+//! synced. But records say how much of the log was on the disk when they were written: a record
+//! below that which does not check is damage, and the log is refused. Whether there are such
+//! records behind the end is found by looking at every place where a header could be, which takes
+//! time for the length of the file, whatever it says. After each sync a record says so, which
+//! reaches the disk when the system likes: so after a power loss damage to the records synced last
+//! may look like an end, and after a kill nothing does. A log is believed only if it is a regular
+//! file of mode 0600 that belongs to the container's owner, and names the container. Nothing is
+//! allocated by what a record claims beyond the file's own length.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ use crate::source::{FileKind, Source, Stat};
 
 const DOING: &str = "cannot read the log of a stage";
 
-/// What is read at once.
+/// Bytes that are read at once.
 const STEP: usize = 64 << 10;
 
 /// Sequence numbers rise by less than this from record to record. After a recovery they rise by
@@ -59,7 +59,7 @@ struct Records<'a> {
     payload: Vec<u8>,
 }
 
-/// What has a name that a log of a container may have.
+/// The file under a name that a log of a container may have.
 pub enum FoundLog {
     /// No file, or nothing in it ever reached the disk.
     Nothing,
@@ -68,7 +68,7 @@ pub enum FoundLog {
     Held(Box<LogState>),
 }
 
-/// What has this name of the container's logs. An error if it cannot be read, or is damaged.
+/// The file under this name of the container's logs. An error if it cannot be read, or is damaged.
 pub fn read_log(of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
     let path = of.directory.join(name);
     let stat = match of.store.stat(&path) {
@@ -280,8 +280,8 @@ impl Records<'_> {
         Ok(())
     }
 
-    /// Whether a header that lies behind the end says that the end is none: that what is missing
-    /// had reached the disk.
+    /// Whether a header that lies behind the end says that the end is none: that the missing
+    /// records had reached the disk.
     fn vouches(&self, header: &RecordHeader) -> bool {
         let fits = self.sequence.is_none() || self.fits(header.sequence);
         fits && header.synced > self.at

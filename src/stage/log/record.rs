@@ -16,7 +16,7 @@
 //! from one that was not, or in part, where the sequence number has to fit as well. It is no
 //! protection against malice: the file's mode is. The header has its own, so that headers can be
 //! looked for behind damage without reading what they claim to describe. Sequence numbers rise from
-//! record to record and begin with a random one: so bytes of another log, which somebody may keep
+//! record to record and begin with a random one: so bytes of another log, which a program may store
 //! in an array, are never taken for records of this one.
 //!
 //! Payloads of bytes (extents, redo) have a fixed beginning; the others are small, and written by
@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 
 pub(super) const MAGIC: u16 = 0xA57A;
 pub(super) const HEADER: usize = 32;
-/// What an extent's or a redo record's payload begins with.
+/// Length of the numbers that the payload of an extent or a redo record begins with.
 pub(super) const BEFORE_BYTES: usize = 24;
 
 /// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`] and
@@ -37,7 +37,7 @@ pub(super) const BEFORE_BYTES: usize = 24;
 pub(super) const VERSION: u32 = 4;
 pub(super) const OLDEST: u32 = 2;
 
-/// The longest payload; longer ones are nobody's.
+/// The longest payload; no writer makes longer ones.
 pub(super) const LONGEST_PAYLOAD: usize = 16 << 20;
 
 pub(super) const BEGIN: u8 = 1;
@@ -114,7 +114,7 @@ pub(in crate::stage) enum Record {
         path: String,
         len: u64,
     },
-    /// What is said of an array from here on, in this layer and those above, is void unless
+    /// Every change of an array from here on, in this layer and those above, is void unless
     /// [`Record::Kept`] follows.
     Provisional {
         layer: u64,
@@ -124,7 +124,7 @@ pub(in crate::stage) enum Record {
     Kept {
         array: u32,
     },
-    /// What has been said of it is void.
+    /// Those changes of it are void.
     TakenBack {
         array: u32,
     },
@@ -137,7 +137,7 @@ pub(in crate::stage) struct SealedTime {
     pub(super) file: u32,
     pub(super) secs: i64,
     pub(super) nanos: u32,
-    /// A fingerprint of what the commit leaves alone of the file.
+    /// A fingerprint of the bytes of the file that the commit leaves alone.
     pub(super) untouched: u32,
 }
 
@@ -152,9 +152,9 @@ pub struct SealedFile {
     /// The time of modification that it is given: seconds and nanoseconds. None if the committer
     /// may not set it, so that the resulting time cannot be foreseen.
     pub mtime: Option<(i64, u32)>,
-    /// A fingerprint of what the commit leaves alone.
+    /// A fingerprint of the bytes that the commit leaves alone.
     pub untouched: u32,
-    /// Of what it changes.
+    /// Of bytes that it changes.
     pub samples: Vec<RangeSample>,
 }
 

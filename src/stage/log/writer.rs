@@ -75,8 +75,8 @@ pub(in crate::stage) fn with_buffer<T>(bytes: usize, with: impl FnOnce(&mut [u8]
 }
 
 impl LogWriter {
-    /// Makes the log of a container, under the first of its names that can be had: what has one
-    /// already is somebody's, or was not recovered, and stays.
+    /// Makes the log of a container, under the first of its names that can be had: a file that has
+    /// one already may be another process's, or was not recovered, and is kept.
     pub(in crate::stage) fn create(
         (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         base: &Base,
@@ -104,7 +104,8 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// Says of what it is, and that nobody else writes it.
+    /// Writes the first record, which names the container; fails if the file is not its owner's
+    /// alone.
     fn begin(&mut self, spot: &LogSpot, base: &Base, arrays: &[(String, u64)]) -> Result<()> {
         use std::os::unix::ffi::OsStrExt;
         let begin = Begin {
@@ -128,13 +129,13 @@ impl LogWriter {
         let file = spot.disk.open(&path, identity.id)?;
         let file = opened((place, spot), found.name(), file)?;
         let mut writer = LogWriter::of(file, found.name().to_owned(), spot.owner, found.sequence());
-        // Somebody may have gone on with it between reading and locking.
+        // Another process may have gone on with it between reading and locking.
         match writer.file.source().stat() {
             Ok(stat) if stat.identity != identity => return Err(Error::Changed { path }),
             Ok(_) | Err(Error::Unsupported) => {}
             Err(e) => return Err(e),
         }
-        // What lies behind from before is never taken for what comes now.
+        // Old records behind the end are never taken for new ones.
         writer.sequence = writer.sequence.saturating_add(RECOVERED);
         (writer.end, writer.room) = (found.end(), identity.size);
         writer.clear_rest(spot)?;
@@ -208,7 +209,7 @@ impl LogWriter {
 
     /// Unlinks it.
     pub(in crate::stage) fn remove(&self, spot: &LogSpot) -> Result<()> {
-        // Somebody may still be reading what it holds.
+        // A reader may still read from it.
         if let Err(e) = self.file.keep_open() {
             log::debug!("{e}");
         }
@@ -218,7 +219,7 @@ impl LogWriter {
         }
     }
 
-    /// Cuts off what lies behind a record; if that is all, unlinks it. Says whether it is still
+    /// Cuts off everything behind a record; if that is all, unlinks it. Says whether it is still
     /// there.
     pub(in crate::stage) fn cut_back(&self, spot: &LogSpot, end: u64) -> Result<bool> {
         match end {
@@ -382,8 +383,8 @@ impl LogWriter {
         succeeded
     }
 
-    /// Says in the log what has reached the disk, so that damage to it is not taken for a torn end.
-    /// That this reaches the disk itself is left to the system.
+    /// Says in the log how much of it has reached the disk, so that damage to it is not taken for a
+    /// torn end. That this reaches the disk itself is left to the system.
     fn tell_synced(&mut self) {
         if self.end == self.synced && self.put(&Record::Synced).is_ok() {
             self.told = self.end;

@@ -127,7 +127,7 @@ fn who_goes_on_behind_a_torn_end_is_not_mixed_with_what_lay_there() {
     let at = log.len() - 128 - 2 * record + 60;
     torn[at] ^= 1;
     assert!(container.shown_with(&torn).is_err(), "it was on the disk");
-    // Nobody vouches for it.
+    // No later record vouches for it.
     let last = log.len() - 128 - record;
     torn[last - SYNCED..].fill(0);
     assert!(container.shown_with(&torn).unwrap() == states[4]);

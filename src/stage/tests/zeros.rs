@@ -1,4 +1,4 @@
-//! Zeros that somebody asked for, however many.
+//! Zeros that a program asked for, however many.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Somebody else changes the container while something is staged, and the power goes: what he wrote
-//! is never touched.
+//! Another process changes the container while something is staged, and the power goes: what it
+//! wrote is never touched.
 
 use std::ffi::OsStr;
 

@@ -137,7 +137,7 @@ fn a_log_of_another_container_is_kept() {
     assert_kept(&moved, "y.blp", &session, "the container is another one");
 }
 
-/// A copy that keeps times is as good as the first; each is settled by itself.
+/// A copy that keeps times is as good as the first; each is recovered by itself.
 #[test]
 fn two_copies_of_a_directory_are_settled_apart() {
     let (image, session) = staged();

@@ -19,13 +19,13 @@ pub(super) struct Scenario {
     pub(super) act: fn(&Arc<Session>),
     /// How many errors are reported to it.
     pub(super) errors: usize,
-    /// Whether somebody else interferes: what is staged stays so.
+    /// Whether another process interferes: what is staged remains staged.
     pub(super) foreign: bool,
     /// Whether it is done on disks that share bytes, or fail to, as well.
     pub(super) shares: bool,
 }
 
-/// When somebody says that it was last written.
+/// The time of modification that a program sets.
 pub(super) const AGO: Timestamp = Timestamp {
     secs: 1_000_000_000,
     nanos: 5,
@@ -42,7 +42,7 @@ const KINDS: &[&str] = &[
     "np-le-i8.blp",
     "np-1d-nooff.blp",
 ];
-/// What somebody else puts in its place.
+/// What another process puts in its place.
 pub(super) const FOREIGN: &str = "chunk-129.blp";
 const FULL: &[&str] = &["append-exhaust.blp"];
 

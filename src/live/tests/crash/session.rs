@@ -20,7 +20,7 @@ use crate::source::{Store, Timestamp};
 use crate::tree::driven::{NOBODY, tree_with};
 use crate::tree::{HandleId, InodeId, Tree};
 
-/// What somebody else makes before it takes the container's name.
+/// What another process makes before it takes the container's name.
 pub(super) const THEIRS: &str = "theirs";
 
 /// Of one of the arrays.
@@ -273,7 +273,7 @@ impl Session {
         });
     }
 
-    /// Somebody else puts another file in the container's place.
+    /// Another process puts another file in the container's place.
     pub(super) fn replace(&self, bytes: &[u8]) {
         let store = LocalStore::open(self.directory.path(), self.directory.path()).unwrap();
         let id = store.stat(Path::new("")).unwrap().identity.id;

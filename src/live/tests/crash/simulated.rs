@@ -15,7 +15,7 @@ use crate::disk::failing::TIME_OF_WRITES;
 use crate::disk::recording::{Change, Of, Writer};
 use crate::disk::{NewTime, Renaming};
 
-/// The time of a write: none that anybody writes down.
+/// The time of a write: one that is never recorded.
 const SOME_TIME: Moment = (TIME_OF_WRITES.0, TIME_OF_WRITES.1 as u32);
 
 /// Of a disk.
@@ -107,7 +107,7 @@ struct SimulatedFile {
     /// As programs see it.
     len: u64,
     mtime: Moment,
-    /// Nobody looks at when a log was written.
+    /// The time of a log means nothing.
     is_log: bool,
 }
 
@@ -254,12 +254,12 @@ impl SimulatedDisk {
                     Renaming::Over | Renaming::NoReplace => NameStep::Over(from, to),
                 });
             }
-            // The time of the directory is nothing that anybody goes by.
+            // The time of the directory means nothing.
             Change::SetAttributes(Of::Named(path), _) if path.as_os_str().is_empty() => {}
             Change::SetAttributes(of, to) => {
                 let number = self.of(of);
                 let file = &mut self.files[number];
-                // When a file was read is nothing that anybody goes by.
+                // The time at which a file was read means nothing.
                 assert!(to.uid.is_none() && to.gid.is_none());
                 file.steps.extend(to.mode.map(Step::Mode));
                 if let Some(NewTime::At(time)) = to.mtime {

@@ -39,7 +39,7 @@ pub(super) const MATRIX: Subject = Subject {
     golden: "bpcells/sources",
 };
 
-/// The same, of which somebody says that it is stored in another way.
+/// The same, for which a program sets another way of storing it.
 pub(super) const TYPED_MATRIX: Subject = Subject {
     arrays: &["version", "val"],
     makes: &["val", "index"],

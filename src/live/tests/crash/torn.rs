@@ -1,6 +1,6 @@
-//! The power goes during a commit of several files, and somebody else changes the container before
-//! anybody recovers: it is whole all the same, as it was before the commit or as it was to be after
-//! it.
+//! The power goes during a commit of several files, and another process changes the container
+//! before the recovery: it is whole all the same, as it was before the commit or as it was to be
+//! after it.
 
 use std::ffi::OsStr;
 use std::sync::Arc;

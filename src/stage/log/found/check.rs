@@ -1,5 +1,5 @@
-//! What a record of a log may say: names that stay in the container, indices of what there is,
-//! ranges that a file can have. Used by [`super`].
+//! The limits of what a record of a log may say: names that stay in the container, indices of what
+//! there is, ranges that a file can have. Used by [`super`].
 
 use std::path::{Component, Path};
 

@@ -1,4 +1,4 @@
-//! The layers of a log: what was said of them, and what they come to.
+//! The layers of a log: the changes logged of them, and the extents that they add up to.
 //!
 //! Used by [`super`].
 
@@ -35,7 +35,7 @@ impl LoggedChange {
     }
 }
 
-/// A layer's number, and for each array its changes and the length of what is below.
+/// A layer's number, and for each array its changes and the length of the array below.
 pub(in crate::stage) struct FoundLayer {
     pub(in crate::stage) number: u64,
     pub(in crate::stage) arrays: Vec<(Extents, u64)>,

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use super::layer::LoggedChange;
 
-/// What is said of a layer.
+/// A change logged of a layer.
 type LoggedStep = (u64, LoggedChange);
 
 #[derive(Default)]
 pub(super) struct Provisional {
-    /// By array: the layer in which it began, and what was said since.
+    /// By array: the layer in which it began, and the changes logged since.
     arrays: BTreeMap<u32, (u64, Vec<LoggedStep>)>,
 }
 
@@ -26,18 +26,18 @@ impl Provisional {
         self.arrays.keys().copied()
     }
 
-    /// Where to put what is said of an array, if it is not to be believed yet.
+    /// Where to put changes of an array that are not to be believed yet.
     pub(super) fn of(&mut self, array: u32) -> Option<&mut Vec<LoggedStep>> {
         self.arrays.get_mut(&array).map(|(_, steps)| steps)
     }
 
-    /// What was said of an array, which is provisional no more.
+    /// The changes of an array, which is provisional no more.
     pub(super) fn end(&mut self, array: u32) -> Vec<LoggedStep> {
         self.arrays.remove(&array).unwrap_or_default().1
     }
 
-    /// What was said above the layers up to this one, which are the container's: of arrays whose
-    /// new content is in there.
+    /// The changes above the layers up to this one, which are the container's: of arrays whose new
+    /// content is in there.
     pub(super) fn commit(&mut self, layer: u64) -> Vec<LoggedStep> {
         let mut kept = Vec::new();
         self.arrays.retain(|_, (of, steps)| {

@@ -45,7 +45,7 @@ impl LogWriter {
         (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         old: &LogWriter,
     ) -> Result<()> {
-        // Somebody may just be reading there.
+        // A reader may just read from it.
         old.file.keep_open()?;
         spot.disk.sync(Target::Open(self.file.source()), true)?;
         if self.file.take_failure() {

@@ -1,7 +1,7 @@
 //! The file of a log: made under the first name that can be had, locked while it is open.
 //!
-//! What lies under a name already is somebody's, or was not recovered, and stays. Used by
-//! [`super`].
+//! A file that lies under a name already may be another process's, or was not recovered, and is
+//! kept. Used by [`super`].
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const LOCKED: Hooks = Hooks {
     closing: unlock,
 };
 
-/// Where a file system has no locks nobody else is noticed.
+/// Where a file system has no locks another process is not noticed.
 fn lock(file: &dyn DiskFile) -> Result<()> {
     let lock = FlockOperation::NonBlockingLockExclusive;
     let locked = on_descriptor(file.source(), |fd| {

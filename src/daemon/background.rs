@@ -93,7 +93,7 @@ fn outcome(pipe: OwnedFd) -> Result<(), String> {
 const READY: &str = "\n";
 
 impl Readiness {
-    /// For a process that stays in the foreground: nobody waits.
+    /// For a process that stays in the foreground: no parent waits.
     pub fn nobody() -> Self {
         Readiness { pipe: None }
     }

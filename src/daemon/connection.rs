@@ -23,7 +23,7 @@ pub fn open_abort(device: Device) -> io::Result<File> {
     open(device, "abort", OFlags::WRONLY)
 }
 
-/// Ends the connection, so that nobody waits for the daemon any more.
+/// Ends the connection, so that no program waits for the daemon any more.
 pub fn abort(device: Device) -> io::Result<()> {
     open_abort(device)?.write_all(b"1")
 }

@@ -102,7 +102,7 @@ fn append(path: &Path, mode: u32) -> io::Result<File> {
     options.create(true).append(true).mode(mode).open(path)
 }
 
-/// Asked by setting it, as POSIX has it, while nobody else makes files.
+/// Asked by setting it, as POSIX has it, while no other thread makes files.
 fn mode_of_new_files() -> u32 {
     let mask = rustix::process::umask(rustix::fs::Mode::empty());
     rustix::process::umask(mask);

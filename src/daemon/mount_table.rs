@@ -47,7 +47,7 @@ impl fmt::Display for Device {
 }
 
 /// The file system that a path leads to. Its daemon is not asked, so that one that does not answer
-/// holds nobody up.
+/// does not hold up the caller.
 pub fn device_at(path: &Path) -> io::Result<Device> {
     device(CWD, path, AtFlags::empty())
 }

@@ -41,7 +41,7 @@ enum Mode {
 /// Why a source is not locked.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Somebody else has it.
+    /// Another process has it.
     Held(Rival),
     Failed(io::Error),
 }
@@ -164,7 +164,7 @@ fn identity(file: &File) -> io::Result<(u64, u64)> {
     file.metadata().map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// Whether nobody else is in the way. Where a file system has no such locks nobody is.
+/// Whether no other process is in the way. Where a file system has no such locks none is.
 fn lock_file(file: &File, path: &Path, shared: bool) -> io::Result<bool> {
     let operation = match shared {
         true => FlockOperation::NonBlockingLockShared,
@@ -375,8 +375,8 @@ mod tests {
                 let joined = racing.into_iter().map(|thread| thread.join().unwrap());
                 joined.collect()
             });
-            // Nobody, while a program that another test starts holds a copy of our descriptors,
-            // between fork and exec.
+            // None may win while a program that another test starts holds a copy of our
+            // descriptors, between fork and exec.
             assert!(held.iter().flatten().count() <= 1);
             won += held.iter().flatten().count();
         }

@@ -41,7 +41,7 @@ impl SystemLog {
         })
     }
 
-    /// Whether somebody listens now.
+    /// Whether a process listens now.
     pub(super) fn is_there(&self) -> io::Result<()> {
         UnixDatagram::unbound()?.connect(&self.path)
     }

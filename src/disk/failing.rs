@@ -36,13 +36,13 @@ pub struct Failure {
     has_died: AtomicBool,
     /// What is done instead of failing.
     instead: Mutex<Option<Instead>>,
-    /// What is done while somebody waits for the disk.
+    /// What is done while a caller waits for the disk.
     at_sync: Mutex<Option<Instead>>,
     /// What it fails with.
     pub code: i32,
 }
 
-/// Seconds and nanoseconds: none that anybody writes down.
+/// Seconds and nanoseconds of a time that is never recorded.
 pub const TIME_OF_WRITES: (i64, i64) = (2_000_000_000, 0);
 
 type Instead = Box<dyn FnOnce() + Send>;

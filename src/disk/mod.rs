@@ -23,8 +23,8 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::source::{FileId, Source, SpecialKind, Timestamp};
 
-/// A name in a directory of the source. Somebody else may have moved the directory, and put another
-/// one in its place: then the call fails with [`crate::error::Error::Changed`], and nothing
+/// A name in a directory of the source. Another process may have moved the directory, and put
+/// another one in its place: then the call fails with [`crate::error::Error::Changed`], and nothing
 /// happens.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
@@ -57,7 +57,7 @@ pub enum NewEntry<'a> {
     Directory {
         mode: u32,
     },
-    /// An empty file that nobody opens.
+    /// An empty file that is not opened.
     File {
         mode: u32,
     },

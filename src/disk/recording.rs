@@ -93,7 +93,7 @@ pub struct RecordingDisk {
 /// Whether files share their bytes, or at least do as if.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// Nobody tries.
+    /// It is not tried.
     #[default]
     Unknown,
     /// They cannot, which a try shows.

@@ -58,7 +58,7 @@ struct FileOpener {
     hooks: Hooks,
     /// Something that was written may never reach the disk.
     failed: AtomicBool,
-    /// Nobody writes to it any more: the hooks are done with.
+    /// It is not written any more: the hooks are done with.
     is_ended: AtomicBool,
 }
 

@@ -33,8 +33,8 @@ const BACKGROUND: u16 = 64;
 /// work on that at once; of 128 KiB to 1 MiB the fastest, measured.
 pub(super) const READ: u32 = 256 << 10;
 
-/// Bytes that are written by a request. Nobody works ahead of it, so each one costs its way there
-/// and back.
+/// Bytes that are written by a request. There is no working ahead as for reads, so each one costs
+/// its way there and back.
 pub(super) const WRITE: u32 = 1 << 20;
 
 /// What the kernel agreed to.

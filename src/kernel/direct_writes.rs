@@ -2,8 +2,8 @@
 //!
 //! The kernel drops its pages of a range before such a write, and again afterwards; but not
 //! afterwards if the write is asynchronous (libaio, io_uring), and no request says whether it is.
-//! What is read through the page cache meanwhile stays there, old. So the pages are dropped by us
-//! before the write is answered, if anybody has read through the page cache since the file was
+//! Pages that are read into the cache meanwhile remain there, old. So the pages are dropped by us
+//! before the write is answered, if a program has read through the page cache since the file was
 //! opened so: reading must stay asynchronous, because that is what has large reads past the page
 //! cache served side by side (`FUSE_ASYNC_DIO`). Used by `adapter` and `serving`.
 
@@ -26,7 +26,7 @@ pub(super) struct DirectWrites {
 #[derive(Default)]
 struct DirectlyWritten {
     handles: HashSet<HandleId>,
-    /// Somebody has read through the page cache since.
+    /// A program has read through the page cache since.
     cached: bool,
 }
 

@@ -50,7 +50,7 @@ impl Adapter {
 
     /// Before the first request: what the kernel is asked for, and what it agrees to.
     pub(super) fn configure(&mut self, config: &mut KernelConfig) {
-        // Nobody else has it yet.
+        // No other thread has it yet.
         if let Some(serving) = Arc::get_mut(&mut self.serving) {
             let granted = config::configure(config, serving.options.passthrough);
             serving.passthrough = granted.passthrough.then(Passthrough::default);

@@ -1,8 +1,7 @@
 //! A mount from beginning to end: mount, serve, unmount.
 //!
 //! fuser's own unmounting is not used: after an unmount from outside it would unmount the same path
-//! again, which may be somebody else's mount by then. The session is never dropped; the process
-//! ends.
+//! again, which may be another mount by then. The session is never dropped; the process ends.
 
 use std::io;
 use std::mem::ManuallyDrop;

@@ -54,7 +54,7 @@ impl StaleFiles {
         Ok(StaleFiles { queue, notifier })
     }
 
-    /// Has the kernel ask for the attributes of a file. For those it waits for nobody.
+    /// Has the kernel ask for the attributes of a file. For those the kernel waits for no request.
     pub(super) fn drop_attributes(&self, inode: INodeNo) {
         if let Some(notifier) = self.notifier.get()
             && let Err(e) = notifier.inval_inode(inode, -1, 0)
@@ -127,7 +127,7 @@ fn drop_all(tree: &Tree, notifier: &OnceLock<Notifier>, waiting: &Receiver<Waiti
                 }
                 Err(_) => return,
             },
-            // Nobody may be waiting for them: a thread of the tree's own has committed.
+            // Perhaps no request waits for them: a thread of the tree's own has committed.
             recv(tree.outdated()) -> pages => {
                 pages.into_iter().for_each(|pages| drop_outdated(notifier, pages));
             }

@@ -62,7 +62,7 @@ impl Waiting {
         }
     }
 
-    /// What is to be done next, if somebody may do it now.
+    /// The next job, if a thread may do it now.
     fn next(&mut self) -> Option<(Errand, Job)> {
         if let Some(job) = self.looks.pop_front() {
             return Some((Errand::Look, job));
@@ -184,7 +184,7 @@ pub(super) struct AtWork<'a> {
 }
 
 impl AtWork<'_> {
-    /// Whether nobody else listens.
+    /// Whether no other thread listens.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }

@@ -125,13 +125,13 @@ impl Mapped {
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
         );
-        // SAFETY: a new mapping, of which nobody has a reference.
+        // SAFETY: a new mapping, to which there is no reference.
         let at = unsafe { libc::mmap(ptr::null_mut(), len, access, kind, -1, 0) };
         (at != libc::MAP_FAILED).then_some(Mapped { at, len })
     }
 
     fn give_back(self) {
-        // SAFETY: it is ours, and nobody reads or writes there.
+        // SAFETY: it is ours, and no thread reads or writes there.
         unsafe { libc::munmap(self.at, self.len) };
     }
 }

@@ -73,7 +73,7 @@ struct Account {
     changes: u64,
     /// Number of the next to join the queue.
     next: u64,
-    /// Number of the first of the queue; nobody waits if it is `next`.
+    /// Number of the first of the queue; no thread waits if it is `next`.
     first: u64,
     overdrawn: Option<Overdrawer>,
 }
@@ -236,8 +236,8 @@ impl Budget {
         self.limit / 2
     }
 
-    /// Charges `bytes` for what stays, at once; ENOMEM if more would be kept than may be although
-    /// everybody gave up what they can do without.
+    /// Charges `bytes` that are kept, at once; ENOMEM if more would be kept than may be although
+    /// all lenders gave up what they can do without.
     pub fn keep(self: &Arc<Self>, bytes: u64) -> Result<Hold> {
         if let Some(hold) = self.try_keep(bytes) {
             return Ok(hold);

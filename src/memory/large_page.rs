@@ -13,7 +13,7 @@ use memmap2::{Advice, MmapRaw, UncheckedAdvice};
 
 use super::pages::{self, LARGE_PAGE};
 
-/// Sizes of parts. Of smaller ones there would be too many that nobody wants at once.
+/// Sizes of parts. Of smaller ones there would be more than are wanted at once.
 const LEAST: usize = 512 << 10;
 
 struct LargePage {
@@ -57,7 +57,7 @@ impl PagePart {
     }
 
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and nobody else has this part.
+        // SAFETY: as above, and no other thread has this part.
         unsafe {
             std::slice::from_raw_parts_mut(self.page.mapping.as_mut_ptr().add(self.at), self.len)
         }
@@ -74,7 +74,7 @@ impl Drop for PagePart {
         if !self.page.is_broken.swap(true, Ordering::Relaxed) {
             let _ = mapping.advise(Advice::NoHugePage);
         }
-        // SAFETY: nobody reads these bytes any more, and they lie within the mapping.
+        // SAFETY: no thread reads these bytes any more, and they lie within the mapping.
         let _ =
             unsafe { mapping.unchecked_advise_range(UncheckedAdvice::DontNeed, self.at, self.len) };
     }
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(asked, 0);
         assert!(resident.iter().all(|page| page & 1 == 0));
         assert_eq!(left.bytes().len(), 1 << 20);
-        // Flags of the mapping: no large pages, so nobody fills the gap.
+        // Flags of the mapping: no large pages, so the kernel does not fill the gap.
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut is_of_page = false;
         let flags = maps.lines().find_map(|line| {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use super::no_memory;
 use crate::error::Result;
 
-/// Buffers that are kept when nobody uses them.
+/// Buffers that are kept when they are not in use.
 const KEPT: usize = 16;
 
 #[derive(Default)]

@@ -22,7 +22,7 @@ const MOST: usize = 2 << 20;
 /// Nothing is made ready for the first ones: of a small container there are no more.
 const FIRST: usize = 4;
 
-/// When nobody has asked for so long, nobody is going to.
+/// After so long without requests none is expected.
 const IDLE: Duration = Duration::from_secs(2);
 
 pub(super) struct SpareMappings {

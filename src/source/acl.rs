@@ -29,8 +29,8 @@ pub(super) fn matters(mode: u16) -> bool {
     owner_only(mode) != mode
 }
 
-/// The mode that allows nobody more than the list does. Users and groups that it names have at most
-/// what their class has: a mode cannot name them.
+/// The mode that allows no user more than the list does. Users and groups that it names have at
+/// most what their class has: a mode cannot name them.
 pub(super) fn restrict(mode: u16, list: &[u8]) -> u16 {
     let Some((version, entries)) = list.split_first_chunk::<4>() else {
         return owner_only(mode);

@@ -41,7 +41,7 @@ pub trait Reopening: Send + Sync + 'static {
     /// Opens the file, which must be the same.
     fn open(&self) -> Result<Arc<Self::File>>;
 
-    /// Called before it is closed, while nobody uses it. False: it has to stay open.
+    /// Called before it is closed, while it is not in use. False: it has to stay open.
     fn may_close(&self, _file: &Self::File) -> bool {
         true
     }
@@ -119,7 +119,7 @@ trait Closing: Send + Sync {
     /// Whether it has been used since this was last asked.
     fn was_used(&self) -> bool;
 
-    /// Closes it, unless somebody uses it or it has to stay open.
+    /// Closes it, unless it is in use or has to stay open.
     fn close(&self) -> bool;
 }
 

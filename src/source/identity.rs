@@ -13,7 +13,7 @@ pub struct FileId {
     pub device: u64,
     pub inode: u64,
     /// Nanoseconds, in a number of its own for each time: the system gives an inode's number to
-    /// another file when the first one has gone. 0 where nobody knows.
+    /// another file when the first one has gone. 0 where the system does not say.
     pub birth: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct FileIdentity {
     pub mtime: Timestamp,
 }
 
-/// The mount through which a file was reached; 0 where nobody knows.
+/// The mount through which a file was reached; 0 where the system does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MountId(pub u64);
 

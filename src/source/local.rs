@@ -2,9 +2,9 @@
 //!
 //! Everything is resolved below a directory descriptor opened once, without following symbolic
 //! links ([`beneath`]): a mount over the source's own parent keeps working, and nothing outside the
-//! source is opened because a file says so or because somebody renames. Files are read with `pread`
-//! and never mapped: a file that shrinks under a mapping would kill the daemon with SIGBUS, a short
-//! `pread` is just an error.
+//! source is opened because a file says so or because another process renames. Files are read with
+//! `pread` and never mapped: a file that shrinks under a mapping would kill the daemon with SIGBUS,
+//! a short `pread` is just an error.
 
 mod attributes;
 pub(crate) mod beneath;

@@ -194,7 +194,7 @@ pub trait Store: Send + Sync {
     fn read_link(&self, path: &Path) -> Result<OsString>;
 
     /// Users other than that of this process will be let in by the modes that `stat` says: from now
-    /// on these allow nobody more than the store does.
+    /// on these allow no user more than the store does.
     fn serve_others(&self) {}
 
     fn space(&self) -> Result<Space>;

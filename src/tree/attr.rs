@@ -22,7 +22,7 @@ pub struct Attr {
     pub atime: Timestamp,
     pub mtime: Timestamp,
     pub ctime: Timestamp,
-    /// Somebody else has changed the file: the kernel's pages of it are to go before it hears of
+    /// Another process has changed the file: the kernel's pages of it are to go before it hears of
     /// anything else.
     pub stale: Option<StalePages>,
     /// An array that has been opened for writing: to be written in large pieces.
@@ -121,7 +121,7 @@ impl Attr {
     pub(super) fn of_entry(inode: InodeId, stat: &EntryStat, settings: &Settings) -> Attr {
         let attr = match stat.kind {
             FileKind::Directory => Attr::directory(inode, &stat.owner, settings),
-            // The mode of a link is looked at by nobody.
+            // The mode of a link means nothing.
             FileKind::Symlink => Attr {
                 kind: FileKind::Symlink,
                 mode: 0o777 & !settings.umask.unwrap_or(0),

@@ -48,7 +48,7 @@ impl Tree {
         }
     }
 
-    /// Somebody else has changed what lies at this path: the kernel is to look again.
+    /// Another process has changed what lies at this path: the kernel is to look again.
     pub(super) fn changed(&self, path: &Path) -> Error {
         self.live.changed(path)
     }

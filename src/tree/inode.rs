@@ -64,7 +64,7 @@ impl From<NameIn<'_>> for Dirent {
     }
 }
 
-/// What a container takes that somebody has looked into, closed: its node and its version.
+/// What a container takes that was looked into, when it is closed: its node and its version.
 const CONTAINER: u64 = 2000;
 
 pub(super) struct Inodes {

@@ -219,7 +219,7 @@ impl ListingCache {
         }
     }
 
-    /// A listing has come to its end, or nobody knows the directory any more.
+    /// A listing has come to its end, or the directory has been forgotten.
     pub(super) fn forget(&self, directory: InodeId) {
         let mut state = self.lock();
         if let Some(gone) = state.directories.pop(&directory) {

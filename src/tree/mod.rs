@@ -376,7 +376,7 @@ impl Tree {
     pub fn release(&self, handle: HandleId) {
         let closed = self.open_files.get(handle);
         let inode = self.open_files.inode_of(handle);
-        // Before, so that nobody finds it neither open nor used.
+        // Before it is closed, so that no thread finds it neither open nor used.
         if let Ok(inode) = inode {
             self.note_use(inode);
         }

@@ -34,7 +34,7 @@ pub(super) enum Stored {
     Written(Arc<dyn DiskFile>),
 }
 
-/// Whether a write by somebody takes away bits of the mode (set-user-id, set-group-id).
+/// Whether a write takes away bits of the mode (set-user-id, set-group-id).
 pub(super) fn takes_away_bits(file: &Stored) -> bool {
     let stat = file.source().stat();
     stat.is_ok_and(|stat| stat.mode & SET_ID != 0)
@@ -142,7 +142,7 @@ impl OpenFiles {
         self.share(inode, Arc::new(handle))
     }
 
-    /// One more handle of what is open. Nobody's position is shared: there is none.
+    /// One more handle of an open file. No position is shared: there is none.
     pub(super) fn share(&self, inode: InodeId, handle: Arc<OpenFile>) -> HandleId {
         let id = HandleId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);

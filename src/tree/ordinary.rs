@@ -69,7 +69,7 @@ pub(super) struct StillKnown {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LookedAt(Option<u64>);
 
-/// The kernel's pages of a file that somebody else has changed.
+/// The kernel's pages of a file that another process has changed.
 #[derive(Debug, Clone, Copy)]
 pub struct StalePages {
     moment: LookedAt,
@@ -178,8 +178,8 @@ impl OrdinaryFile {
         StillKnown { pages, size }
     }
 
-    /// Makes a change of ours. `now` says what the file is like; the answer is also whether
-    /// somebody else had changed it before.
+    /// Makes a change of ours. `now` says what the file is like; the answer is also whether another
+    /// process had changed it before.
     pub(super) fn change<T>(
         &self,
         now: impl Fn() -> Result<FileIdentity>,

@@ -70,7 +70,7 @@ impl Outdated {
 
 impl Drop for OutdatedPages {
     fn drop(&mut self) {
-        // Before anybody finds that nothing is outdated any more, and answers.
+        // Before a request finds that nothing is outdated any more, and is answered.
         drop(self.of.take());
         let mut waiting = lock(&self.waiting);
         if let Some(times) = waiting.get_mut(&self.inode) {

@@ -95,7 +95,7 @@ impl TreePlaces {
     }
 
     fn send(&self, invalidation: Invalidation) {
-        // Nobody listens once the mount is gone.
+        // No thread listens once the mount is gone.
         let _ = self.invalidations.send(invalidation);
     }
 

@@ -29,7 +29,7 @@ const PASSING: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::FSETID);
 
 impl Caller {
-    /// Runs `work` as this user, if this process can be somebody else at all.
+    /// Runs `work` as this user, if this process can act as another one at all.
     pub(super) fn run<T>(
         self,
         privilege: Privilege,
@@ -86,7 +86,7 @@ impl Disguise {
 impl Drop for Disguise {
     fn drop(&mut self) {
         // The way back is always open to root's real user; were it not, the thread must not serve
-        // anybody else.
+        // another user.
         let back = set_user(0).and_then(|()| set_group(0));
         let back = back.and_then(|()| match self.before {
             Some(before) => set_capabilities(None, before),

@@ -42,7 +42,7 @@ impl Reclaim for Lender {
     }
 }
 
-/// Tables that are kept although nobody needs them.
+/// Tables that are kept although they are not in use.
 struct Idle(Mutex<Vec<Hold>>);
 
 impl Reclaim for Idle {
@@ -235,7 +235,7 @@ fn one_thread_at_a_time_overdraws_and_may_do_so_again() {
 }
 
 /// Readers that wait, read-ahead that does not, tables that are kept, decodes within decodes, and a
-/// cache, all at once: everybody comes through, and in the end nothing is in use.
+/// cache, all at once: every thread comes through, and in the end nothing is in use.
 #[test]
 fn nobody_waits_for_ever_and_everything_comes_back() {
     let budget = Budget::new(1000);

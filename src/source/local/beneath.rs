@@ -187,7 +187,7 @@ mod tests {
             ("d/nothing", OFlags::RDONLY, Some(Errno::NOENT)),
         ];
         for (path, flags, expected) in table {
-            // A step back within the tree is fine with the kernel; nobody here takes one.
+            // A step back within the tree is fine with the kernel; no path of the daemon has one.
             let [with, without] = both(&root, path, flags);
             assert_eq!(without.err(), expected, "{path}");
             if !path.contains("/../") {

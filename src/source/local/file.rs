@@ -39,7 +39,7 @@ const TICK: Duration = Duration::from_millis(1);
 const TICK_MOST: Duration = Duration::from_millis(20);
 
 /// Whether a change could leave the time as it is. One that lies further ahead (of a machine whose
-/// clock is fast) goes back with the next change, so nobody need wait for it.
+/// clock is fast) goes back with the next change, so there is no need to wait for it.
 fn is_of_this_tick(mtime: Timestamp, now: Timestamp) -> bool {
     let nanos = |time: Timestamp| i128::from(time.secs) * 1_000_000_000 + i128::from(time.nanos);
     let ahead = nanos(mtime) - nanos(now);
@@ -150,7 +150,7 @@ impl Source for LocalSource {
         attributes::names(&proc_name(self.fd.as_fd())).map_err(|e| self.failed(e))
     }
 
-    /// The position of the descriptor, which this moves, is nobody's.
+    /// The position of the descriptor, which this moves, is not used.
     fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
         let to = match hole {
             true => SeekFrom::Hole(offset),

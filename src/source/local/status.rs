@@ -105,7 +105,7 @@ fn timestamp(time: &StatxTimestamp) -> Timestamp {
     }
 }
 
-/// Distinct for distinct times; never 0, which says that nobody knows.
+/// Distinct for distinct times; never 0, which says that it is unknown.
 fn birth(born: &StatxTimestamp) -> u64 {
     let nanos = born.tv_sec.wrapping_mul(1_000_000_000);
     nanos

@@ -39,8 +39,8 @@ impl Inodes {
         Some(inode.node())
     }
 
-    /// What an inode was like whose last name has been removed: somebody may still stand in that
-    /// directory.
+    /// The attributes of an inode whose last name has been removed: a program may still stand in
+    /// that directory.
     pub(in crate::tree) fn removed(&self, inode: InodeId) -> Option<Stat> {
         let table = self.lock();
         table.get(inode)?.removed().cloned()

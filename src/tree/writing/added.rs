@@ -59,7 +59,7 @@ impl Tree {
             .live
             .make_hidden(&path, new.path.clone(), owner_of(&now));
         match made {
-            // Somebody else was faster; or it is not believed.
+            // Another thread was faster; or it is not believed.
             Err(e) if e.is_already_there() => self.directory_beside(inode, container).or(Err(e)),
             Err(e) => Err(e),
             Ok(made) => Ok(SourceDirectory { id: made.id, ..new }),

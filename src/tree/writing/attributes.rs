@@ -20,7 +20,7 @@ use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
 use crate::source::{FileIdentity, FileKind};
 
-/// What a mode of a container says of its files: nobody executes them.
+/// The bits of a container's mode that its files get: they are not executable.
 const READABLE: u32 = 0o666;
 
 impl Tree {
@@ -254,7 +254,7 @@ impl Tree {
         if !is_offered(name) {
             return Err(Error::Unsupported);
         }
-        // What is computed is nobody's to write.
+        // Attributes that are computed cannot be written.
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             return Err(refused("set an attribute", Path::new(name), libc::EPERM));
         }

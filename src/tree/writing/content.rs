@@ -57,7 +57,7 @@ impl Tree {
         })
     }
 
-    /// Makes a change of ours to a file. What somebody else did to it before costs the kernel's
+    /// Makes a change of ours to a file. A change by another process before it costs the kernel's
     /// pages; not before this request is answered, which holds some of them.
     fn change<T>(
         &self,
@@ -177,7 +177,7 @@ impl Tree {
         let end = match open.source() {
             Some(source) if is_written => source.stat()?.identity.size,
             Some(source) => match source.seek(offset, hole == Hole::Hole) {
-                // Somewhere else than in a local file nobody knows.
+                // Only a local file knows its holes.
                 Err(Error::Unsupported) => source.stat()?.identity.size,
                 found => return found,
             },

@@ -81,7 +81,7 @@ impl Tree {
     }
 
     /// Keeps drafts what they are for a moment, if this is one of them or their container. For
-    /// others nobody has to wait.
+    /// others there is nothing to wait for.
     pub(super) fn share_new(&self, inode: InodeId) -> Option<RwLockReadGuard<'_, ()>> {
         let is_new = |inode: InodeId| self.live.new.has(inode.into());
         let in_new = !self.live.new.is_empty() && self.with_above(inode).any(is_new);

@@ -210,7 +210,7 @@ impl Tree {
     }
 
     /// Wherever its directory has been moved to since: what has been made is not made again. `id`:
-    /// which file it must be; somebody else may have been there.
+    /// which file it must be; another process may have put one there.
     fn look_at_made(&self, parent: InodeId, name: &OsStr, id: Option<FileId>) -> Result<Stat> {
         self.retry(|| {
             let path = self.directory(parent)?.join(name);

@@ -197,7 +197,7 @@ impl Tree {
         }
     }
 
-    /// A file has got its name. Nobody has asked for what that makes of its directory.
+    /// A file has got its name. An error in what that makes of its directory is not the request's.
     pub(super) fn arrived(&self, parent: InodeId, name: &OsStr) {
         match self.promote_or_demote(parent, name) {
             Ok(()) | Err(Error::NotFound) => {}

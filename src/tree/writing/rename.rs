@@ -39,7 +39,7 @@ struct ReplacedContainer {
 /// A move under way.
 struct Begun<'a> {
     moving: Moving<'a>,
-    /// Nobody puts anything into a container while the name of one changes.
+    /// Nothing is put into a container while the name of one changes.
     alone: Option<RwLockWriteGuard<'a, ()>>,
     _stays: Option<RwLockReadGuard<'a, ()>>,
 }
@@ -61,8 +61,8 @@ impl Tree {
             return Ok(());
         }
         let mut emptied = Emptied::new(self);
-        // What lies below is not to be looked for meanwhile; paths above may have changed until
-        // nobody else moves.
+        // What lies below is not to be looked for meanwhile; paths above may have changed until no
+        // other thread moves.
         let begun = self.begin_move(&moved, to, &mut emptied)?;
         moved.directory = self.directory(from.0)?;
         let link = Dirent::new(to.0, to.1);
@@ -86,7 +86,7 @@ impl Tree {
             if begun.alone.is_none() {
                 return Err(self.changed(&path));
             }
-            // Somebody has begun to fill it since.
+            // A program has begun to fill it since.
             if container.new.is_new() {
                 return Err(refused("rename", &path, libc::EBUSY));
             }
@@ -119,8 +119,7 @@ impl Tree {
         self.names_changed(to.0);
         begun.moving.made();
         drop(begun);
-        // What is staged of it goes when nobody waits for the move any more: somebody may be
-        // writing its log.
+        // Its stage goes when nothing waits for the move any more: a thread may be writing its log.
         if let Some(replaced) = &container
             && let Some(container) = replaced.node.container()
         {
@@ -164,7 +163,7 @@ impl Tree {
                 self.replace_other_kind(moved, directory, &link.name, stat)?;
                 Ok(None)
             }
-            // They are empty for nobody but us.
+            // They are empty only to us.
             Some(stat)
                 if how == Renaming::Over
                     && stat.kind == FileKind::Directory

@@ -57,7 +57,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Throws away everything that is staged at or below an inode, unless somebody is writing it.
+    /// Discards everything that is staged at or below an inode, unless it is open for writing.
     fn discard_below(&self, inode: InodeId) -> Result<()> {
         let path = self.path_asked_of(inode)?;
         let mut done = Ok(());
@@ -103,7 +103,7 @@ impl Tree {
         done
     }
 
-    /// One file, or the name of a directory; nobody may be writing it.
+    /// One file, or the name of a directory; it must not be open for writing.
     fn look_into_again(&self, inode: InodeId) -> Result<()> {
         let node = self.inodes.get(inode)?;
         let path = self.inodes.path(inode)?;
@@ -159,7 +159,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The ordinary files that somebody has open for writing.
+    /// The ordinary files that are open for writing.
     fn written_files(&self) -> Vec<crate::source::FileId> {
         let inodes = self.open_files.inodes().into_iter();
         let open = inodes.flat_map(|inode| self.open_files.of_inode(inode));

@@ -344,7 +344,7 @@ fn what_was_half_removed_is_hidden() {
     assert!(!directory.path().join("matrix").exists());
 }
 
-/// The kernel asked about the file that it looked up, and lets nobody remove another one.
+/// The kernel checked permissions of the file that it looked up: another one is not removed.
 #[test]
 fn a_name_that_leads_elsewhere_is_looked_up_again() {
     let directory = ground();
@@ -392,7 +392,7 @@ fn only_who_owns_all_files_of_a_container_changes_them() {
     }
 }
 
-/// Below a directory that is moved to and fro through the tree, nobody ever finds nothing.
+/// Below a directory that is moved to and fro through the tree, no request finds nothing.
 #[test]
 fn who_stands_in_a_directory_that_is_moved_stays_there() {
     let directory = ground();

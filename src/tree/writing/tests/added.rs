@@ -183,7 +183,7 @@ fn whichever_step_a_move_stops_at_files_stay_with_their_containers() {
                 let what = format!("{path}: {how:?} to {to}, call {call}");
                 assert_eq!(notes.as_deref(), Some(name.as_bytes()), "{what}");
             }
-            // What was announced of a move that came to nothing is nobody's.
+            // The announcement of a move that came to nothing belongs to no container.
             let mut left = hidden(directory.path());
             let is_nobodys = |name: &str| !done && name.ends_with("-move");
             left.retain(|name| !name.ends_with("-files") && !is_nobodys(name));

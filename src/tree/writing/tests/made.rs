@@ -184,7 +184,7 @@ fn a_disk_that_fails_once_costs_nothing() {
     assert!(failures > 10, "{failures}");
 }
 
-/// Somebody may want it back.
+/// Its owner may want it back.
 #[test]
 fn what_another_container_has_left_is_neither_shown_nor_removed() {
     let directory = ground();
@@ -200,7 +200,7 @@ fn what_another_container_has_left_is_neither_shown_nor_removed() {
     std::fs::write(&left, "no directory").unwrap();
     assert!(make().is_err_and(|e| e.is_already_there()));
     std::fs::remove_file(&left).unwrap();
-    // An empty directory is nobody's loss.
+    // An empty directory is no loss.
     std::fs::create_dir(&left).unwrap();
     make().unwrap();
     tree.puts("new.blp/data", PLAIN).unwrap();
@@ -286,7 +286,7 @@ fn again<T>(work: impl Fn() -> Result<T>) -> T {
     }
 }
 
-/// Somebody packs all the time: whatever is written through a handle is there afterwards.
+/// A thread packs all the time: whatever is written through a handle is there afterwards.
 #[test]
 fn nothing_that_is_written_while_it_is_packed_is_lost() {
     let directory = ground();

@@ -79,7 +79,7 @@ fn opening_for_writing_leaves_the_directory_as_it_is() {
     assert_eq!(opened.metadata().unwrap().modified().unwrap(), before);
 }
 
-/// What we have half changed ourselves nobody else has changed.
+/// A change that we have half made ourselves is not taken for another process's.
 #[test]
 fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
     let (mut deaths, mut unread) = (0, 0);

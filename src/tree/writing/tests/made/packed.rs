@@ -62,7 +62,8 @@ fn a_move_may_come_first_after_a_crash() {
     assert_eq!(hidden(directory.path()), [".moved.blp.arrayfs-drafts"]);
 }
 
-/// What is replaced is settled as well: its drafts are not those of what comes in its place.
+/// The replaced container is recovered as well: its drafts are not those of the one that takes its
+/// place.
 #[test]
 fn a_container_that_is_replaced_after_a_crash_takes_its_drafts_along() {
     let directory = ground();
@@ -203,7 +204,7 @@ fn what_belongs_to_another_user_does_not_become_the_owners() {
     }
 }
 
-/// How long nobody has used it is asked when its turn comes, however long those before it have
+/// The time since its last use is taken when its turn comes, however long those before it have
 /// taken.
 #[test]
 fn one_that_is_used_while_another_one_is_packed_is_left_alone() {
@@ -367,7 +368,7 @@ fn what_is_not_new_is_changed_whoever_packs() {
     assert_eq!(wait.recv_timeout(Duration::from_secs(20)), Ok("a draft"));
 }
 
-/// After a crash nobody would believe that they are drafts.
+/// After a crash they would not be believed to be drafts.
 #[test]
 fn where_modes_are_not_kept_nothing_is_put_into_a_container() {
     let directory = ground();

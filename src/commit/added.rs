@@ -105,7 +105,7 @@ pub fn announce_move(disk: &dyn Disk, store: &dyn Store, from: &Spot, to: &Spot)
 }
 
 /// Has the added files of a container follow it that was to get this name, if it has, and they have
-/// not. What was announced is done after that, or has come to nothing.
+/// not. After that the announced move is done, or has come to nothing.
 pub fn finish_move(disk: &dyn Disk, store: &dyn Store, to: &Spot) -> Result<()> {
     let link = to.directory.join(move_name(&to.name));
     let found = match store.stat(&link) {

@@ -1,8 +1,8 @@
 //! The files that are going to replace a container's: each beside the old one, under a hidden name.
 //!
-//! They are given what the old ones have beside their bytes (mode, group, extended attributes) and
-//! synced before they are shown. Where the file system lets them, they share unchanged bytes with
-//! the old ones. Used by [`super::replaced`].
+//! They get mode, group and extended attributes of the old ones, and are synced before they are
+//! shown. Where the file system lets them, they share unchanged bytes with the old ones. Used by
+//! [`super::replaced`].
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
@@ -33,7 +33,7 @@ pub(super) enum Sharing {
 
 pub(super) struct BesideOld<'a> {
     pub(super) commit: &'a Commit<'a>,
-    /// The container's first file, as it is: what a file that is missing would be like.
+    /// The container's first file, as it is: the model for a file that is missing.
     pub(super) first: &'a Stat,
     pub(super) sharing: Sharing,
     /// A file that had to share bytes with the old one cannot.
@@ -107,7 +107,7 @@ impl MakeFile for BesideOld<'_> {
 }
 
 impl BesideOld<'_> {
-    /// What a new file is to be like.
+    /// The file whose mode, group and attributes a new one gets.
     fn like<'s>(&'s self, known: &'s Replaced) -> &'s Stat {
         known.old.as_ref().map_or(self.first, |old| &old.stat)
     }
@@ -137,7 +137,7 @@ impl BesideOld<'_> {
             Sharing::Never => Ok(true),
             Sharing::Always => new.share(disk),
             Sharing::WhereItCan => {
-                // What was not shared may be there in part.
+                // Bytes of a sharing that failed may be there in part.
                 if is_large && !new.share(disk)? {
                     new.file.set_len(0, new.owner)?;
                 }
@@ -185,7 +185,7 @@ impl BesideOld<'_> {
         }
     }
 
-    /// Removes what lies under a hidden name, if it is this file.
+    /// Removes the file under a hidden name, if it is this one.
     fn remove_hidden(&self, spot: &Spot, known: &Replaced, file: FileId) -> Result<()> {
         let found = self.commit.store.stat(&beside(spot, &known.new_name))?;
         match found.identity.id == file {
@@ -209,7 +209,7 @@ impl BesideOld<'_> {
 }
 
 impl NewFiles<BesideOld<'_>> {
-    /// Gives all files what the old ones have beside their bytes, and returns when they are on the
+    /// Gives all files mode, group and attributes of the old ones, and returns when they are on the
     /// disk.
     pub(super) fn finish(&self) -> Result<()> {
         self.check()?;
@@ -322,7 +322,7 @@ pub(super) fn is_copied(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"user.")
 }
 
-/// What the system gives to every new file by itself.
+/// An attribute that the system gives to every new file by itself.
 pub(super) fn is_given(name: &OsStr) -> bool {
     name == "security.selinux"
 }

@@ -211,8 +211,8 @@ impl ChangedFile {
 /// Of a file that is not whole yet.
 pub(super) const HIDDEN: u32 = 0o600;
 
-/// Gives a file that was made among others of its container what the first of these has, and
-/// returns when it is on the disk with its name.
+/// Gives a file that was made among others of its container the mode of the first of these, and
+/// this time, and returns when it is on the disk with its name.
 pub(super) fn finish_made(
     disk: &dyn Disk,
     file: &dyn DiskFile,

@@ -1,9 +1,9 @@
 //! Drafts of new containers: files in a hidden directory beside a container that is empty in the
 //! source.
 //!
-//! The directory is what makes the container new, whether or not there is something in it. Its
-//! files become the container's content when they are packed ([`super::new_container`]), and it
-//! goes. What a daemon has left is believed only if the directory is closed to others and belongs
+//! The directory alone makes the container new, whether or not there is something in it. Its files
+//! become the container's content when they are packed ([`super::new_container`]), and it goes.
+//! Drafts that a daemon has left are believed only if the directory is closed to others and belongs
 //! to the container's owner, and means something only as long as the container is as empty as it
 //! was made. Used by `tree` and `live`, and by the commands on stages.
 
@@ -84,7 +84,7 @@ pub fn is_pristine(
     Ok(!others)
 }
 
-/// What has been left beside a container.
+/// The drafts that have been left beside a container.
 pub fn left_drafts(
     recognised: &Recognised,
     store: &dyn Store,

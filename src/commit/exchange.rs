@@ -1,9 +1,9 @@
 //! New files take the names of a container's files.
 //!
-//! Checking first who has a name and renaming then would be a race. So the two exchange their
-//! names, what came out is looked at, and if it is not the file that was seen before the exchange
-//! is undone. Of several files all change places or none: after a crash in between the recovery
-//! completes or undoes it, with the manifest in the log. Used by [`super::replaced`] and
+//! Checking first which file has a name and renaming then would be a race. So the two exchange
+//! their names, the file that came out is looked at, and if it is not the one that was seen before
+//! the exchange is undone. Of several files all change places or none: after a crash in between the
+//! recovery completes or undoes it, with the manifest in the log. Used by [`super::replaced`] and
 //! [`super::new_container`].
 
 use std::ffi::OsString;
@@ -65,7 +65,7 @@ impl Exchange<'_> {
         let mut made = Vec::new();
         let swapped = swaps.iter().try_for_each(|swap| {
             let swapped = self.swap(swap, unsure);
-            // What cannot be undone is to be brought to its end.
+            // An exchange that cannot be undone is to be completed.
             made.push(match made.contains(&SwapMade::Overwritten) {
                 true => swapped.or_else(|_| self.swap(swap, unsure))?,
                 false => swapped?,

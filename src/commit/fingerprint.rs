@@ -1,8 +1,8 @@
 //! A few bytes that say whether a file is the one that a commit began to change in place.
 //!
-//! Size and time of such a file are of no moment that was written down. What a commit leaves alone
-//! stays as it was: so samples of that are taken before it begins, and compared after a crash. Used
-//! by [`super::sealed`], and of new files by [`super::new_files`] and [`super::recovery_state`].
+//! Size and time of such a file were never recorded. The bytes that a commit leaves alone stay as
+//! they were: so samples of them are taken before it begins, and compared after a crash. Used by
+//! [`super::sealed`], and of new files by [`super::new_files`] and [`super::recovery_state`].
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Which logs lie beside a container, and which of them is its own.
 //!
 //! A container has one log, but more may lie there: one of an older version of it, of a container
-//! that had its name before, or what another program has put there. Those are never applied by
-//! themselves, hinder no writer, and are reported. A log whose container is gone is an *orphan*.
+//! that had its name before, or a file that another program has put there. Those are never applied
+//! by themselves, hinder no writer, and are reported. A log whose container is gone is an *orphan*.
 //! Used by `tree` and by the commands.
 
 use std::ffi::OsStr;
@@ -56,7 +56,7 @@ impl FoundLogs {
     }
 }
 
-/// What lies beside a container's files, if its format can have logs.
+/// The logs beside a container's files, if its format can have logs.
 pub fn logs_at(recognised: &Recognised, store: &dyn Store, path: &Path) -> Result<FoundLogs> {
     let mut found = Vec::new();
     let Some((directory, container)) = recognised

@@ -12,21 +12,21 @@ use crate::error::{Fault, Result};
 use crate::source::{BytesSource, Fetch, FileIdentity, Source, Stat};
 use crate::stage::log::{LogBytes, Patch};
 
-/// What a commit in place makes of one file.
+/// One file as a commit in place will have made it.
 #[derive(Clone)]
 pub struct FutureFile {
     /// Beside the container's others.
     pub name: OsString,
     /// There is none of this name yet.
     pub is_made: bool,
-    /// What is put into it: in order, none of which overlap.
+    /// The patches that are put into it: in order, none of which overlap.
     pub(super) patches: Arc<[Patch]>,
     pub len: u64,
     pub(super) log: LogBytes,
 }
 
 impl FutureFile {
-    /// The file as it is going to be. `stored`: what has come of opening it as it is.
+    /// The file as it is going to be. `stored`: the result of opening it as it is.
     pub fn over(&self, stored: Result<Arc<dyn Source>>) -> Result<Arc<dyn Source>> {
         let stored = match stored {
             Err(e) if self.is_made && e.is_not_found() => Arc::new(BytesSource::new(Vec::new())),

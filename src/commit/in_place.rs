@@ -62,7 +62,7 @@ impl<'a> RedoLog<'a> {
         file.ok_or_else(|| Error::Bug("a file that was told of has gone".into()))
     }
 
-    /// What of a file is different from now on; none if nothing is.
+    /// The changes of a file; none if there are none.
     fn changed(&self, number: MemberNumber, file: RedoFile) -> Result<Option<ChangedFile>> {
         let len = file.told.check(number)?;
         let stays = |old: &Arc<dyn Source>| old.len() == len && file.patches.is_empty();

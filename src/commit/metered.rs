@@ -48,7 +48,7 @@ impl Recipe for Metered<'_> {
         self.write.put(file, at, bytes)
     }
 
-    /// What that takes was counted beforehand.
+    /// The bytes kept were counted beforehand.
     fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {
         self.write.keep_rest(file)
     }

@@ -1,24 +1,24 @@
-//! How what is staged becomes the container: a format's recipe, carried out so that the disk holds
+//! How staged changes become the container: a format's recipe, carried out so that the disk holds
 //! the old container or the new one.
 //!
 //! - [`target`]: the one way in which a recipe is carried out and published, to one of two targets:
 //! - [`replaced`]: a new file beside the old one, synced, which takes its name; of a directory, one
 //!   for each file that changes ([`beside_old`]), and all of them take their names or none. Where
-//!   the file system lets old and new share bytes, what stays is shared and costs nothing.
+//!   the file system lets old and new share bytes, unchanged bytes are shared and cost nothing.
 //!   [`new_files`] writes them, and those of containers that are new.
 //! - [`in_place`]: changes written to the log first, then to the files, which are recognised as
-//!   [`sealed`] says. If a file of a directory has what no new one can be given, all of that commit
-//!   are changed so.
+//!   [`sealed`] says. If a file of a directory has attributes that no new one can be given, all of
+//!   that commit are changed so.
 //! - [`new_container`]: a container that is new, which has no stage but [`drafts`]. [`added`]:
 //!   files beside containers that are no part of them. [`exchange`]: how new files take the names
-//!   of others. [`tidy`]: removing what was hidden.
+//!   of others. [`tidy`]: removing hidden files and directories.
 //! - [`recovery`]: completing or undoing a commit that did not come to its end, by the log that it
 //!   left behind; [`recovery_state`] finds out how far it got, with [`fingerprint`]s;
 //!   [`found_logs`]: which logs there are; [`through_log`]: reading without recovering.
 //!   [`future_file`]: a file as a commit in place is about to make it.
 //!
-//! The stage's frozen layer is what is committed; writing goes on above it meanwhile. The caller
-//! chooses the moment at which the result is published ([`Publish`]): when no thread compares the
+//! A commit is of the stage's frozen layer; writing goes on above it meanwhile. The caller chooses
+//! the moment at which the result is published ([`Publish`]): when no thread compares the
 //! container's identity, and in place, when no thread reads. Assumes one commit of a container at a
 //! time. Used by `live` and `tree`, and by the commands that recover or show stages.
 
@@ -65,7 +65,7 @@ pub use future_file::FutureFile;
 use in_place::RedoLog;
 use metered::Metered;
 
-/// What the user has decided about commits (`-o commit=`).
+/// The user's choice (`-o commit=`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Preference {
     #[default]
@@ -139,7 +139,7 @@ impl Spot {
     }
 }
 
-/// What is to be committed, and with what.
+/// A commit: the changes, and everything that it needs.
 pub struct Commit<'a> {
     pub disk: &'a Arc<dyn Disk>,
     pub store: &'a Arc<dyn Store>,
@@ -165,7 +165,7 @@ pub struct Commit<'a> {
     pub is_too_much: Cell<bool>,
 }
 
-/// Runs what is given with the place where the files lie now, and again if they are not found
+/// Runs the given function with the place where the files lie now, and again if they are not found
 /// because something is moved meanwhile.
 pub type AtSpot<'a> = &'a dyn Fn(&mut dyn FnMut(&Spot) -> Result<()>) -> Result<()>;
 
@@ -186,7 +186,7 @@ pub struct Publishing<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitOutcome {
     Published,
-    /// Nothing was done, for this reason: what is staged stays so.
+    /// Nothing was done, for this reason: the changes remain staged.
     Stays(String),
     /// Nothing was done, since it would be more than the limits allow.
     TooMuch,
@@ -306,7 +306,7 @@ impl Commit<'_> {
         }
     }
 
-    /// How it is done; what comes later if the first is not possible.
+    /// How it is done: the later ones if those before are not possible.
     fn undertakings(&self, now: &Stat, amount: &Amount) -> Result<Vec<Undertaking>> {
         use Undertaking::{Change, Replace, Share};
         let replaced = amount.stored.max(amount.changed);
@@ -319,7 +319,7 @@ impl Commit<'_> {
         if self.preference == Preference::InPlace {
             return Ok(vec![Change]);
         }
-        // What a new file cannot be given is found out when one is made.
+        // Attributes that a new file cannot be given are found out when one is made.
         if self.is_directory {
             return Ok(vec![Replace, Change]);
         }
@@ -341,7 +341,7 @@ impl Commit<'_> {
     }
 }
 
-/// What a commit does with the files.
+/// How a commit changes the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undertaking {
     /// Others take their places.

@@ -101,8 +101,8 @@ impl NewContainer<'_> {
         made
     }
 
-    /// It takes the name of what was `seen`, which is left under the hidden name. Returns when that
-    /// is on the disk.
+    /// It takes the name of the file that was `seen`, which is left under the hidden name. Returns
+    /// when that is on the disk.
     pub fn replace(self, seen: FileIdentity) -> Result<()> {
         let exchange = Exchange {
             disk: self.at.disk,
@@ -237,7 +237,7 @@ impl NewFiles<HiddenContainer<'_>> {
             return Ok(());
         };
         let (path, id) = (&*spot.directory, spot.id);
-        // What it has from the directory that it lies in.
+        // The bit that it has from the directory that it lies in.
         let group = u32::from(at.store.stat(path)?.mode) & 0o2000;
         let own = NewAttributes {
             mode: Some(modes.directory | group),

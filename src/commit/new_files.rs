@@ -46,7 +46,7 @@ pub(super) struct NewFile {
     /// It has had all bytes of the old one from the start.
     shares: bool,
     told: ToldBytes,
-    /// What the disk has not begun to write.
+    /// The bytes that the disk has not begun to write.
     waiting: Range<u64>,
 }
 
@@ -172,7 +172,7 @@ impl NewFile {
     }
 }
 
-/// Makes a file under a hidden name; what was left under it goes.
+/// Makes a file under a hidden name; one that was left under it goes.
 pub(super) fn create_hidden(
     disk: &dyn Disk,
     spot: &Spot,

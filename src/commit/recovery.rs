@@ -1,10 +1,11 @@
-//! What a log that was left behind means for the container beside it, and recovering from it.
+//! Reading how a log that was left behind relates to the container beside it, and recovering from
+//! it.
 //!
-//! A log names the container that it belongs to by size and time. What the file is now says how far
-//! a commit got that did not come to its end: `look` compares, and changes nothing. A writable
-//! mount and `arrayfs stage commit` then recover from it ([`settle`]); everything else reads
-//! through it ([`Leftover::layers`], [`Leftover::source`]). What does not fit is never applied.
-//! Used by `tree` and by the commands.
+//! A log names the container that it belongs to by size and time. The file as it is now says how
+//! far an unfinished commit got: `look` compares, and changes nothing. A writable mount and
+//! `arrayfs stage commit` then recover from it ([`settle`]); everything else reads through it
+//! ([`Leftover::layers`], [`Leftover::source`]). A log that does not fit is never applied. Used by
+//! `tree` and by the commands.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub struct Leftover {
     new_at: Vec<(PathBuf, PathBuf)>,
 }
 
-/// What this log of a container means; none if there is no log, or nothing in it.
+/// How this log of a container relates to it; none if there is no log, or nothing in it.
 pub(super) fn look(of: &LogOf<'_>, name: &OsStr) -> Result<Option<LogBeside>> {
     let state = match read_log(of, name)? {
         FoundLog::Nothing => return Ok(None),
@@ -123,15 +124,15 @@ impl Leftover {
         is_changed && base.all(|file| is_member(&file.name))
     }
 
-    /// What the log holds.
+    /// The content of the log.
     pub fn state(&self) -> &LogState {
         &self.state
     }
 
-    /// What is to be shown above the container's arrays, the top first.
+    /// The layers to be shown above the container's arrays, the top first.
     pub fn layers(&self) -> Vec<Arc<Layer>> {
         let mut layers = self.state.layers();
-        // Of what lies below a layer that says nothing the log need not know the lengths.
+        // Below a layer without changes the log need not have the lengths.
         layers.retain(|layer| !layer.is_unchanged());
         match self.recovery_state {
             RecoveryState::Staged => {}
@@ -146,7 +147,7 @@ impl Leftover {
     }
 
     /// A file of the container as it will be when the commit has been done again. `name`: as in
-    /// [`Base::files`]; `stored`: what has come of opening it, which may not be there yet.
+    /// [`Base::files`]; `stored`: the result of opening it, which may not be there yet.
     pub(super) fn source(
         &self,
         store: &dyn Store,
@@ -173,9 +174,9 @@ impl Leftover {
     }
 }
 
-/// Carries out what the log of a container asks for. What is still staged then goes on being
-/// staged; none if nothing is. A log that does not fit is an error, and stays; unless `fits` says
-/// that it does, although it is of another version.
+/// Carries out what the log of a container asks for. Returns the stage of the changes that are
+/// still staged then; none if there are none. A log that does not fit is an error, and is kept;
+/// unless `fits` says that it does, although it is of another version.
 pub fn settle(
     (place, spot): (Arc<dyn LogPlace>, &LogSpot),
     left: &Leftover,
@@ -217,8 +218,8 @@ pub fn settle(
     }
 }
 
-/// Removes what a crash has left beside a container before a log could mean anything: empty ones,
-/// and a new file. A log that is not believed stays, and so do the files that it may name.
+/// Removes empty logs and a new file that a crash has left beside a container before its log could
+/// mean anything. A log that is not believed stays, and so do the files that it may name.
 pub fn clear(spot: &LogSpot) -> Result<()> {
     let mut is_cleared = true;
     for log in log_names(&spot.container) {
@@ -243,8 +244,7 @@ pub fn clear(spot: &LogSpot) -> Result<()> {
     }
 }
 
-/// Throws away what is staged. What a commit has begun to change in place is brought to its end
-/// before.
+/// Discards the stage. A commit that has begun to change files in place is completed before.
 pub fn discard(spot: &LogSpot, left: &Leftover) -> Result<()> {
     let memory = StageMemory::new(Budget::by_default());
     undo(spot, &left.state, left.recovery_state)?;

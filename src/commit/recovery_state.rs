@@ -17,9 +17,9 @@ use crate::stage::{BaseFile, LogOf, LogState, PendingCommit, new_name};
 /// How far the commit that the log records has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryState {
-    /// What is staged lies above the container as it is.
+    /// The staged changes lie above the container as it is.
     Staged,
-    /// The commit that was under way has come to its end, but for tidying up.
+    /// The commit that was under way is complete, but for tidying up.
     Committed,
     /// Some of its new files have taken their places, and the others are there.
     PartlyPublished,
@@ -27,11 +27,12 @@ pub enum RecoveryState {
     Sealed,
     /// The container is another one: nothing of the log fits it.
     Stale,
-    /// The new files are in their places, and what one of these held before is not what was opened.
+    /// The new files are in their places, and a file that came out of one is not the one that was
+    /// opened.
     Foreign,
 }
 
-/// What has the name of a file that a commit was about to replace.
+/// Which file has the name of one that a commit was about to replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameHolder {
     Old,
@@ -55,7 +56,7 @@ pub(super) fn path_of(of: &LogOf<'_>, name: &str) -> PathBuf {
     of.directory.join(name_of(of.container, name))
 }
 
-/// What a file of a container is called there; an empty name stands for the container's own.
+/// The name of a container's file in the directory; an empty name stands for the container's own.
 pub(super) fn name_of<'a>(container: &'a OsStr, name: &'a str) -> &'a OsStr {
     match name {
         "" => container,
@@ -135,7 +136,7 @@ fn of_replaced(of: &LogOf<'_>, state: &LogState, files: &[NewFileRecord]) -> Res
     Ok(match (old, new) {
         _ if !others => RecoveryState::Stale,
         (_, 0) => RecoveryState::Staged,
-        // What had come out was looked at before the first of it was removed.
+        // The files that came out were looked at before the first of them was removed.
         (0, _) if tidied => RecoveryState::Committed,
         _ if swapped => RecoveryState::Foreign,
         (0, _) => RecoveryState::Committed,
@@ -191,8 +192,8 @@ fn which_of_alike(of: &LogOf<'_>, now: &Stat, new: &NewFileRecord) -> Result<Nam
     }
 }
 
-/// The new file is in place: what came out under its name must be what was opened, unless it has
-/// been removed already.
+/// The new file is in place: the one that came out under its hidden name must be the one that was
+/// opened, unless it has been removed already.
 pub(super) fn came_out(
     of: &LogOf<'_>,
     state: &LogState,

@@ -1,5 +1,5 @@
-//! Putting into files what a log holds of them, and doing a sealed commit again from its log:
-//! whatever of it was done before, this gives the same files.
+//! Putting redo records of a log into files, and carrying out a sealed commit again: however much
+//! of it was done before, this gives the same files.
 //!
 //! Used by [`super::in_place`] and [`super::recovery`].
 
@@ -24,8 +24,8 @@ pub(super) fn redo(spot: &LogSpot, state: &LogState) -> Result<()> {
     files.try_for_each(|sealed| redo_file(spot, state, sealed))
 }
 
-/// The files of a sealed commit that are what it makes of them: the committer may have been killed
-/// before they had reached the disk, and the log is about to go.
+/// Syncs the files of a sealed commit that are as it leaves them: the committer may have been
+/// killed before they had reached the disk, and the log is about to go.
 pub(super) fn sync_done(spot: &LogSpot, state: &LogState) -> Result<()> {
     state.sealed().iter().try_for_each(|sealed| {
         let path = path_of(&spot.of(), &sealed.name);

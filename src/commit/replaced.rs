@@ -128,8 +128,8 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
         }
     }
 
-    /// A new file cannot be all that the old one is, or cannot share bytes with it; what is shared
-    /// counts twice for a quota.
+    /// A new file cannot be all that the old one is, or cannot share bytes with it; shared bytes
+    /// count twice for a quota.
     fn is_in_vain(&self, e: &Error) -> bool {
         let maker = &self.maker;
         let not_shared = maker.cannot_share.get() || e.is_no_room();

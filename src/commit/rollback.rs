@@ -12,7 +12,7 @@ use crate::disk::Renaming;
 use crate::error::Result;
 use crate::stage::{LogSpot, LogState, new_name};
 
-/// Undoes what a commit has begun that can neither come to its end nor stay as it is.
+/// Undoes a commit that can neither be completed nor stay as it is.
 pub(super) fn undo(spot: &LogSpot, state: &LogState, recovery_state: RecoveryState) -> Result<()> {
     let is_to_be_undone = match recovery_state {
         RecoveryState::Foreign => true,
@@ -25,10 +25,10 @@ pub(super) fn undo(spot: &LogSpot, state: &LogState, recovery_state: RecoverySta
     }
 }
 
-/// Gives the names that new files have got back to the files that had them: what came out of one
-/// exchange was another process's, or another process has changed the container when only some had
-/// been made. Its files come last: until then a crash leaves a state that is recognised as this
-/// one.
+/// Gives the names that new files have got back to the files that had them: the file that came out
+/// of one exchange was another process's, or another process has changed the container when only
+/// some had been made. Its files come last: until then a crash leaves a state that is recognised as
+/// this one.
 fn take_back(spot: &LogSpot, state: &LogState) -> Result<()> {
     let (of, mut written_here, mut theirs) = (spot.of(), Vec::new(), Vec::new());
     for file in replaced(state) {

@@ -17,7 +17,7 @@ const SAMPLES: u64 = 8;
 /// The largest block that is encoded for this alone.
 const LARGEST: u64 = 8 << 20;
 
-/// About how many bytes what is new takes; 0 if nothing can be said.
+/// About how many bytes the new blocks take; 0 if that cannot be said.
 pub(super) fn new_bytes(commit: &Commit<'_>, amount: &Amount) -> Result<u64> {
     let (mut plain, mut packed) = (0, 0);
     for changed in commit.changed {

@@ -17,10 +17,10 @@ use crate::source::{Source, Stat, Timestamp};
 use crate::stage::log::{Patch, RangeSample, SealedFile};
 use crate::stage::{BaseFile, LogOf, LogState};
 
-/// What a disk writes as a whole.
+/// Bytes that a disk writes as a whole.
 const SECTOR: u64 = 512;
 
-/// Samples of what is changed, at most.
+/// Samples of changed bytes, at most.
 const SAMPLES: usize = 16;
 
 /// A file that is about to be changed.
@@ -35,7 +35,7 @@ pub(super) struct Sealing<'a> {
     pub(super) mtime: Option<Timestamp>,
 }
 
-/// What the log is to say of a file. `logged`: reads what is going to be written, from the log.
+/// The seal of a file. `logged`: reads from the log the bytes that are going to be written.
 pub(super) fn seal(
     of: &Sealing<'_>,
     logged: &dyn Fn(u64, &mut [u8]) -> Result<()>,
@@ -114,8 +114,8 @@ fn is_changed(
     Ok(is_base || seems_done || is_half_done(of, now, (state, sealed, base))?)
 }
 
-/// Whether a file that was not there can be the one that the commit makes: what of it has not been
-/// written is zeros.
+/// Whether a file that was not there can be the one that the commit makes: bytes of it that have
+/// not been written are zeros.
 fn is_being_made(
     of: &LogOf<'_>,
     now: &Stat,
@@ -137,7 +137,7 @@ fn sectors(at: u64, bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(first).chain(others.chunks(SECTOR as usize))
 }
 
-/// Whether a sector has the beginning of what it is to hold, or all or nothing of it, and zeros
+/// Whether a sector has the beginning of its new bytes, or all or nothing of them, and zeros
 /// behind.
 fn has_begun(stored: &[u8], logged: &[u8]) -> bool {
     let last = stored.iter().rposition(|byte| *byte != 0);
@@ -146,7 +146,7 @@ fn has_begun(stored: &[u8], logged: &[u8]) -> bool {
 }
 
 /// Whether a file of a sealed commit is what the commit makes of it: nothing is left to be done to
-/// it, though what has been done need not have reached the disk.
+/// it, though its bytes need not have reached the disk.
 pub(super) fn is_done(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> Result<bool> {
     let Some(now) = found(of, sealed)? else {
         return Ok(false);

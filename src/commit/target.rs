@@ -25,11 +25,11 @@ pub(super) trait CommitTarget: Recipe {
         Ok(Vec::new())
     }
 
-    /// The container becomes what was told. Its files have just been compared with what was opened.
-    /// After an error they are that again, or the recovery goes on from the log.
+    /// The container becomes what the recipe told. Its files have just been compared with those
+    /// that were opened. After an error they are that again, or the recovery goes on from the log.
     fn publish(&mut self) -> Result<()>;
 
-    /// Returns when what was published is on the disk. No reader waits for that.
+    /// Returns when the published files are on the disk. No reader waits for that.
     fn sync(&mut self) -> Result<()> {
         Ok(())
     }
@@ -39,7 +39,7 @@ pub(super) trait CommitTarget: Recipe {
         Ok(())
     }
 
-    /// Removes what is left over of a commit that has been made, or has come to nothing.
+    /// Removes the leftovers of a commit that has been made, or has come to nothing.
     fn end(&mut self, is_made: bool);
 
     /// Whether an error says that it cannot be done in this way at all.
@@ -84,8 +84,8 @@ impl Commit<'_> {
     ) -> Result<()> {
         let (way, ahead) = (target.published_as(), target.ahead()?);
         let mut step = || {
-            // Another process may still change them at the very same time; what it changed before
-            // is not overwritten.
+            // Another process may still change them at the very same time; a change before this
+            // moment is not overwritten.
             self.unchanged()?;
             target.publish().inspect(|()| is_carried_out.set(true))
         };

@@ -31,7 +31,7 @@ pub fn open_through(
     let Some(left) = own_log(recognised, store, path).map(Arc::new) else {
         return recognised.open(store, path, budget);
     };
-    // What says what the container is may be half changed itself.
+    // The bytes by which the container is recognised may be half changed.
     let recognised = &Recognised {
         damage: None,
         ..recognised.clone()
@@ -69,8 +69,8 @@ fn own_log(recognised: &Recognised, store: &Arc<dyn Store>, path: &Path) -> Opti
     }
 }
 
-/// A store in which the files of a container are read through its log: these, and what the log
-/// calls them.
+/// A store in which the files of a container are read through its log: these, and their names in
+/// the log.
 fn through_log(
     store: &Arc<dyn Store>,
     left: &Arc<Leftover>,
@@ -96,7 +96,7 @@ fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)
     files.zip(names.iter().copied()).collect()
 }
 
-/// What is staged of the arrays of a file.
+/// The layers of the arrays of a file.
 struct Overlaid {
     layers: Vec<Arc<Layer>>,
     /// By path from the outermost container.
@@ -107,7 +107,7 @@ impl Overlaid {
     fn new(state: &LogState, layers: Vec<Arc<Layer>>) -> Overlaid {
         let named = |((path, _), number): (&(String, u64), u32)| {
             let number = StagedArray(number);
-            // What follows from others may be longer or shorter than the log knows.
+            // An array that follows from others may be longer or shorter than the log says.
             let is_left = layers.iter().all(|layer| layer.leaves(number));
             (!is_left).then(|| (path.clone(), number))
         };
@@ -115,7 +115,7 @@ impl Overlaid {
         Overlaid { layers, arrays }
     }
 
-    /// Has arrays show what is staged of them, and says which.
+    /// Has arrays show their staged bytes, and says which.
     fn lay_over(&self, container: &mut Container) -> Result<Vec<ChangedArray>> {
         let (rewrite, mut changed) = (container.rewrite.clone(), Vec::new());
         container.visit_mut(&mut |number, group, container| {

@@ -1,5 +1,5 @@
-//! Removing what was hidden beside containers: directories of drafts, and containers that were to
-//! be, or have been, replaced.
+//! Removing hidden things beside containers: directories of drafts, and containers that were to be,
+//! or have been, replaced.
 //!
 //! Used by [`super::new_container`], by `tree`, and by the commands on stages.
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::source::{FileKind, Stat, Store};
 use crate::stage::is_hidden_name;
 
-/// Removes what has this name: a file, or a directory with all that is in it.
+/// Removes the file of this name, or the directory with all that is in it.
 pub fn remove_tree(disk: &dyn Disk, store: &dyn Store, spot: &Spot, name: &OsStr) -> Result<()> {
     let path = beside(spot, name);
     match store.stat(&path) {
@@ -25,8 +25,8 @@ pub fn remove_tree(disk: &dyn Disk, store: &dyn Store, spot: &Spot, name: &OsStr
     }
 }
 
-/// The same of what can be a container of ours that was not finished, or has been replaced: in a
-/// directory there are no others than a container's files.
+/// The same of a container of ours that was not finished, or has been replaced: a directory is
+/// removed only if it has no files but a container's.
 pub fn remove_left(
     disk: &dyn Disk,
     store: &dyn Store,

@@ -12,7 +12,7 @@ use crate::container::Recognised;
 use crate::source::{FileIdentity, FileKind};
 
 pub struct LiveContainer {
-    /// What it is in the source: a file or a directory.
+    /// Its kind in the source: a file or a directory.
     pub(crate) stored: FileKind,
     /// Whether it has just been made.
     pub(crate) new: CreationState,

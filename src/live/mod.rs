@@ -1,11 +1,11 @@
 //! The life of containers: opened, written, committed, made, and found again after a crash.
 //!
-//! [`Containers`] opens versions of containers, keeps what is written to their arrays, commits it,
-//! packs new containers and recovers what a crash has left. Through one trait, [`Places`], it asks
-//! where a container lies, and says which of its names and pages are to be forgotten: it knows no
-//! inodes, no names and no FUSE. Assumes that the permissions of callers were checked. Used by
-//! `tree`, which shows containers in a mount, and by `arrayfs stage commit`, which commits or
-//! recovers one that is not mounted ([`unmounted`]).
+//! [`Containers`] opens versions of containers, stages writes to their arrays, commits them, packs
+//! new containers and recovers after a crash. Through one trait, [`Places`], it asks where a
+//! container lies, and says which of its names and pages are to be forgotten: it knows no inodes,
+//! no names and no FUSE. Assumes that the permissions of callers were checked. Used by `tree`,
+//! which shows containers in a mount, and by `arrayfs stage commit`, which commits or recovers one
+//! that is not mounted ([`unmounted`]).
 
 pub mod committing;
 pub mod container;
@@ -66,12 +66,12 @@ pub struct ContainerSettings {
 /// All containers of a mount, as far as they were looked into.
 pub struct Containers {
     store: Arc<dyn Store>,
-    /// What the source is changed through; without one containers are only read.
+    /// The disk through which the source is changed; without one containers are only read.
     disk: Option<Arc<dyn Disk>>,
     cache: Arc<BlockCache>,
     places: Arc<dyn Places>,
     settings: ContainerSettings,
-    /// Memory for what is written to arrays; none where containers are only read.
+    /// Memory for staged bytes; none where containers are only read.
     stage_memory: Option<Arc<StageMemory>>,
     background: Option<WorkerThreads>,
     versions: Versions,

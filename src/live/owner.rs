@@ -1,6 +1,6 @@
 //! Owner, mode and times that all entries of a container share.
 //!
-//! Used by [`super::version`], and by `tree::attr` for what is shown of the source.
+//! Used by [`super::version`], and by `tree::attr` for entries of the source.
 
 use crate::container::MemberStats;
 use crate::source::{Stat, Timestamp};

@@ -61,15 +61,14 @@ pub trait Places: Send + Sync {
     fn hold(&self, id: ContainerId);
     fn let_go(&self, id: ContainerId) -> Option<Arc<LiveContainer>>;
 
-    /// What has been shown of it does not hold any more.
+    /// Names, attributes or pages of it that have been shown do not hold any more.
     fn forget(&self, id: ContainerId, what: Forget<'_>);
 
-    /// What had been put into a new container has been removed; `id` is none if the kernel has no
-    /// inode of it.
+    /// A draft of a new container has been removed; `id` is none if the kernel has no inode of it.
     fn draft_removed(&self, id: Option<ContainerId>, name: &OsStr, stat: &Stat);
 
-    /// Runs `exchange` while nothing is moved. If it says what lies there now, that is an ordinary
-    /// directory from then on.
+    /// Runs `exchange` while nothing is moved. If it returns a directory, that is an ordinary one
+    /// from then on.
     fn exchanged(
         &self,
         id: ContainerId,
@@ -77,20 +76,20 @@ pub trait Places: Send + Sync {
     ) -> Result<()>;
 }
 
-/// What is to be forgotten of a container.
+/// The parts of a container that are to be forgotten.
 pub enum Forget<'a> {
     /// The names in its directory, and all of this version.
     Entries(Option<VersionId>),
     /// The attributes of the entries of a version.
     Attributes(VersionId),
-    /// What this says of each entry of a version.
+    /// Of each entry of a version, what the function returns.
     Stale(VersionId, &'a dyn Fn(EntryIndex) -> Stale),
 }
 
-/// What of an entry does not hold any more.
+/// The part of an entry that does not hold any more.
 pub enum Stale {
     Nothing,
     Attributes,
-    /// The kernel's pages; what is given is dropped when these have gone.
+    /// The kernel's pages; the value is dropped when these have gone.
     Pages(Option<Arc<OldPages>>),
 }

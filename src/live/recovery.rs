@@ -22,10 +22,10 @@ use crate::container::Recognised;
 use crate::error::{Error, Result};
 use crate::stage::{LogPlace, LogSpot, LogState, Stage, StageMemory};
 
-/// What has become of the logs of a container.
+/// The outcome of recovering from the logs of a container.
 #[derive(Default)]
 pub(crate) struct Settled {
-    /// What is staged still.
+    /// The stage of changes that are still staged.
     stage: Option<Arc<Stage>>,
     unsettled: Option<Unsettled>,
 }
@@ -38,7 +38,7 @@ impl Settled {
     /// By the version before, which another process has changed: while this mount has something
     /// staged of it, nothing is staged of the next one.
     pub(crate) fn left_by(old: &Staged, path: &Path, cache: &Arc<BlockCache>) -> Settled {
-        // What was taken back needs no log any more.
+        // Changes that were taken back need no log any more.
         if let Some(now) = old.now()
             && let Err(e) = old.try_tidy(&now, cache)
         {
@@ -64,7 +64,7 @@ impl Settled {
 }
 
 impl Containers {
-    /// Settles what the logs of a container ask for, if there are any.
+    /// Recovers from the logs of a container, if there are any.
     pub(crate) fn settle(
         &self,
         id: ContainerId,
@@ -125,7 +125,7 @@ impl Containers {
         }
     }
 
-    /// Whether what is staged can be taken for changes of a container: its arrays are as long as
+    /// Whether staged changes can be taken for changes of this container: its arrays are as long as
     /// those that were opened.
     fn fits(&self, recognised: &Recognised, path: &Path, state: &LogState) -> Result<bool> {
         let container = recognised.open(&self.store, path, self.cache.budget())?;
@@ -141,7 +141,7 @@ impl Containers {
         Ok(container.format == state.base().format)
     }
 
-    /// Looks into a container for what was left beside it. An error says why that stays as it is.
+    /// Looks into a container for a log that was left beside it. An error says why the log is kept.
     pub(crate) fn commit_left(&self, id: ContainerId, container: &LiveContainer) -> Result<()> {
         let version = self.current(id, container)?;
         match version.staged.unsettled() {
@@ -150,7 +150,7 @@ impl Containers {
         }
     }
 
-    /// Has a version that is not shown yet begin with what a daemon before has staged.
+    /// Has a version that is not shown yet begin with the stage of a daemon before.
     pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Settled) {
         if let Some(unsettled) = left.unsettled {
             log::warn!("{}", unsettled.why);
@@ -169,7 +169,7 @@ impl Containers {
         }
     }
 
-    /// Commits what a daemon before has staged, if it can be.
+    /// Commits the stage of a daemon before, if it can be.
     pub(crate) fn go_on(&self, version: &Arc<ContainerVersion>) {
         if version.staged.now().is_none() {
             return;

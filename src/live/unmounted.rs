@@ -90,7 +90,7 @@ impl Places for OnlyPlace {
     }
 }
 
-/// What has become of what was staged of a container.
+/// The outcome for changes that were staged of a container.
 pub struct Settlement {
     /// Why a log that lay beside it has not been recovered.
     pub log: Result<()>,
@@ -98,7 +98,7 @@ pub struct Settlement {
     pub stays: Option<String>,
 }
 
-/// Commits what is staged of the container at `path`.
+/// Recovers and commits the stage of the container at `path`.
 pub fn settle(
     store: Arc<dyn Store>,
     disk: Arc<dyn Disk>,

@@ -1,4 +1,4 @@
-//! Versions of containers: what a container was when it was looked into.
+//! Versions of containers: a container as it was when it was looked into.
 //!
 //! [`Containers::current`] begins a version, [`Containers::retire`] and [`Containers::close`] end
 //! one; nothing else does. In between it is the content of its identity, and any other is refused
@@ -59,7 +59,7 @@ impl ContainerVersion {
         VersionId(self.blocks.load(Ordering::Acquire))
     }
 
-    /// What we have changed ourselves: the version goes on. Returns the identity that it had.
+    /// A change of our own: the version goes on. Returns the identity that it had.
     pub(crate) fn adopt(&self, to: Identity, blocks: VersionId) -> Identity {
         let mut identity = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
         self.blocks.store(blocks.0, Ordering::Release);
@@ -70,7 +70,7 @@ impl ContainerVersion {
         self.note_owner(Owner::of_container(found));
     }
 
-    /// Whether the container is what it was. Of one that could not be read whole, its permissions
+    /// Whether the container is unchanged. Of one that could not be read whole, its permissions
     /// decide what is shown, too.
     fn is_still(&self, found: &MemberStats) -> bool {
         let readable = || self.owner().lets_in_as(&Owner::of_container(found));
@@ -141,7 +141,7 @@ impl Containers {
                 .resume_drafts(id, container, &recognised, &path)
                 .and_then(|()| self.settle(id, &recognised, &path))
                 .unwrap_or_else(Settled::failed),
-            // What was staged of it stays, in a log that this one does not touch.
+            // Its staged changes are kept, in a log that this one does not touch.
             Some(ref old) => Settled::left_by(&old.staged, &path, &self.cache),
         };
         // The recovery may have changed it.
@@ -210,7 +210,8 @@ impl Containers {
         Err(self.changed(path))
     }
 
-    /// Ends a version that the source no longer holds: its blocks go, and what is shown of it.
+    /// Ends a version that the source no longer holds: its blocks go, and the kernel forgets its
+    /// entries.
     pub(crate) fn retire(&self, old: &ContainerVersion, path: &Path) {
         log::info!(
             "{}: changed; showing the new version",

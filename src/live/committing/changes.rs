@@ -1,5 +1,5 @@
-//! What a commit is given: the files that were opened, the arrays that have changed, and how the
-//! files come about.
+//! The input of a commit: the files that were opened, the arrays that have changed, and the rewrite
+//! that tells the recipe.
 //!
 //! Used by [`super`], and by [`super::retyped`], whose commit changes no bytes.
 
@@ -16,7 +16,7 @@ use crate::live::version::ContainerVersion;
 use crate::source::{FileIdentity, Timestamp};
 use crate::stage::Layer;
 
-/// What a commit changes, and how the container's files come about.
+/// The changes of a commit, and the rewrite that tells the recipe.
 pub(crate) struct Changes<'a> {
     pub(crate) rewrite: &'a dyn Rewrite,
     pub(crate) changed: &'a [ChangedArray],

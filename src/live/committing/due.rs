@@ -22,7 +22,7 @@ pub struct Pacing {
     pub slow: Duration,
     /// and its container rests for so many times as long.
     pub rest: u32,
-    /// What was closed meanwhile is committed so long after the last close.
+    /// Changes that were closed meanwhile are committed so long after the last close.
     pub quiet: Duration,
 }
 

@@ -1,8 +1,8 @@
-//! Committing what is staged of a container.
+//! Committing the stage of a container.
 //!
-//! A commit changes what is stored and nothing that is shown: the version goes on, with the
-//! identity that the commit leaves. A thread that compares the container's identity waits while it
-//! is being changed. Used by all of `live`, and by `tree::writing`.
+//! A commit changes stored files and nothing that is shown: the version goes on, with the identity
+//! that the commit leaves. A thread that compares the container's identity waits while it is being
+//! changed. Used by all of `live`, and by `tree::writing`.
 
 pub mod changes;
 pub mod due;
@@ -35,9 +35,9 @@ use replaced_array::ArrayContent;
 /// How much a commit may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// What a close may take.
+    /// As much as a close may wait for.
     Usual,
-    /// Whatever it takes.
+    /// All of it, however long that takes.
     All,
 }
 
@@ -56,7 +56,7 @@ impl Containers {
             return Ok(());
         };
         let staged = &version.staged;
-        // What was staged may have been taken back since, and the log be there still.
+        // The staged changes may have been taken back since, and the log be there still.
         let committed = match staged.now().is_some_and(|now| !now.stage.is_gone()) {
             true => self.commit(&version, Effort::All),
             false => Ok(()),
@@ -80,8 +80,8 @@ impl Containers {
         }
     }
 
-    /// Commits what is staged of a container. What cannot be committed stays staged, and says why;
-    /// after an error, too.
+    /// Commits the stage of a container. Changes that cannot be committed remain staged, with the
+    /// reason; after an error, too.
     pub(crate) fn commit(&self, version: &Arc<ContainerVersion>, effort: Effort) -> Result<()> {
         let staged = &version.staged;
         let _locked = staged.lock_commit();
@@ -128,7 +128,7 @@ impl Containers {
             Err(e) => {
                 log::warn!("{}: stays staged: {e}", path.display());
                 staged.note_why(Some(e.to_string()));
-                // What was written is kept, whatever becomes of the daemon.
+                // The written bytes are kept, whatever becomes of the daemon.
                 container.stage.sync()?;
                 Err(e)
             }
@@ -174,7 +174,7 @@ impl Containers {
         self.commit_changes(version, container, &changes, effort)
     }
 
-    /// Has the container's files changed; what the layer holds is checked before.
+    /// Has the container's files changed; the changes of the layer are checked before.
     pub(crate) fn commit_changes(
         &self,
         version: &Arc<ContainerVersion>,
@@ -215,7 +215,7 @@ impl Containers {
             containers: self,
             of: Vec::new(),
         };
-        // What another process makes of them later is not what is committed.
+        // A change by another process after this is not part of the commit.
         let mut found = None;
         let outcome = commit.carry_out(&mut |publishing| {
             let ahead = match publishing.ahead {
@@ -248,8 +248,8 @@ impl Containers {
         self.spot(&directory.join(name))
     }
 
-    /// Commits everything that can be, and sees to it that the rest is safe. Says what stays, and
-    /// why. `new`: what becomes of new containers of which something is open.
+    /// Commits everything that can be, and sees to it that the rest is safe. Returns what remains
+    /// staged, and why. `new`: how new containers are treated of which something is open.
     pub(crate) fn commit_all(&self, new: InUse) -> Vec<(PathBuf, String)> {
         let mut left = self.pack_all(new);
         for (id, version) in self.all_staged() {

@@ -1,6 +1,6 @@
-//! Making visible what a commit has stored: the version goes on, with the identity and the files
-//! that this leaves, and handles show them under what is staged. Used by [`super`], and by the rest
-//! of `live` where stored bytes of a container change.
+//! Making the files of a commit visible: the version goes on, with the identity and the files that
+//! the commit leaves, and handles show them under the layers left. Used by [`super`], and by the
+//! rest of `live` where stored bytes of a container change.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
 use crate::stage::ShowLayers;
 
-/// Decoded blocks that commits have made useless. They are freed in the end: that would hold up
-/// what else there is to do.
+/// Decoded blocks that commits have made useless. They are freed in the end: that would hold up the
+/// other steps.
 pub(crate) struct OutdatedBlocks<'a> {
     pub(crate) containers: &'a Containers,
     pub(crate) of: Vec<VersionId>,
@@ -33,7 +33,7 @@ impl Drop for OutdatedBlocks<'_> {
     }
 }
 
-/// What has become visible.
+/// A commit that has become visible.
 pub(crate) struct Published {
     /// The version whose decoded blocks are not found any more.
     pub(crate) outdated: VersionId,
@@ -52,8 +52,8 @@ impl Containers {
         (way, ahead): (CommitWay, Option<OpenedAhead>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Published> {
-        // Files change their names one after the other: all of them where they are. What is only written
-        // needs no names, and may take long.
+        // Files change their names one after the other: all of them where they are. A commit in
+        // place needs no names, and may take long.
         let _pin = (way == CommitWay::Replaced).then(|| self.places.pin());
         let shown = self.places.container(version.container)?;
         let _known = shown.known();
@@ -79,7 +79,7 @@ impl Containers {
         }
     }
 
-    /// Has what is stored now, opened as this version, shown: wherever it lies, since a directory
+    /// Has the stored files, opened as this version, shown: wherever they lie, since a directory
     /// above may be moved at any moment.
     fn adopt(
         &self,
@@ -110,8 +110,8 @@ impl Containers {
         };
         let shown = opened.and_then(show);
         if shown.is_err() {
-            // What is planned by the old file must never be made of the new one: to us that is
-            // another process's.
+            // A commit that is planned by the old file must never be carried out on the new one: to
+            // us that is another process's.
             version.adopt(before, old);
         }
         shown?;
@@ -137,7 +137,7 @@ impl Containers {
         version.staged.show(&self.cache)
     }
 
-    /// Frees the decoded blocks of what was stored before: much work, if there are many.
+    /// Frees the decoded blocks of the files before: much work, if there are many.
     pub(crate) fn forget_blocks(&self, of: VersionId) {
         let cache = Arc::clone(&self.cache);
         let forget = move || cache.forget(of);
@@ -150,7 +150,8 @@ impl Containers {
         }
     }
 
-    /// The layer that was committed goes, and what the kernel knows of what follows from arrays.
+    /// The layer that was committed goes, and so do the kernel's pages of files that follow from
+    /// arrays.
     pub(crate) fn end_commit(
         &self,
         version: &Arc<ContainerVersion>,

@@ -39,8 +39,8 @@ impl Containers {
         );
         let writer = self.array_writer(version, &opened, number)?;
         let content = self.content_of(&writer, file)?;
-        // What others have written until now is not lost if this fails, nor does it keep this from
-        // succeeding.
+        // Changes that were written until now are not lost if this fails, nor do they keep this
+        // from succeeding.
         if let Err(e) = self.commit(version, Effort::All) {
             log::debug!("{e}");
         }
@@ -82,8 +82,8 @@ impl Containers {
         })
     }
 
-    /// One commit, of this and of all that is staged. What others write meanwhile is staged above
-    /// it.
+    /// One commit, of this content and of all staged changes. Bytes that are written meanwhile are
+    /// staged above it.
     fn commit_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (version, container) = (&writer.version, &writer.container);
         let staged = &version.staged;
@@ -116,8 +116,7 @@ impl Containers {
         }
     }
 
-    /// Stages the content of an array that does not agree with others yet, above what has been
-    /// frozen.
+    /// Stages the content of an array that does not agree with others yet, above the frozen layer.
     fn stage_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (staged, stage) = (&writer.version.staged, writer.stage());
         // A log is not made while readers wait, for that may wait for a move.
@@ -138,7 +137,7 @@ impl Containers {
         unfrozen.and(staged.tidy(container, &self.cache))
     }
 
-    /// The kernel's pages of an array are of what was there before.
+    /// The kernel's pages of an array are of its old content.
     fn outdate_pages_of(
         &self,
         version: &ContainerVersion,
@@ -171,7 +170,7 @@ fn copy(writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
     stage.set_len(writer.array, len)
 }
 
-/// What an array is to hold.
+/// The new content of an array.
 pub(crate) struct ArrayContent {
     array: Arc<dyn Array>,
     file: Arc<dyn Source>,
@@ -182,7 +181,7 @@ pub(crate) struct ArrayContent {
 }
 
 impl ArrayContent {
-    /// Takes the place of what is staged of the array.
+    /// Takes the place of the array's staged changes.
     pub(crate) fn put_among(&self, changed: &mut Vec<ChangedArray>) {
         let container = self.part;
         let name = self.array.name();

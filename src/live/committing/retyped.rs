@@ -19,8 +19,8 @@ use crate::source::Timestamp;
 use crate::stage::ShowLayers;
 
 impl Containers {
-    /// Gives an array another type. What has been written to it is committed before, with the type
-    /// that it has.
+    /// Gives an array another type. Bytes that have been written to it are committed before, with
+    /// the type that it has.
     pub(crate) fn retype(
         &self,
         version: &Arc<ContainerVersion>,

@@ -17,8 +17,8 @@ use crate::live::version::ContainerVersion;
 use crate::source::Timestamp;
 
 impl Containers {
-    /// What can be set now. The time of a container of which something is staged is that of its
-    /// commit: the log knows the container by the time that it has.
+    /// The attributes that can be set now. The time of a container of which something is staged is
+    /// set by its commit: the log names the container by the time that it has.
     pub(crate) fn now_or_at_commit(
         &self,
         version: &ContainerVersion,
@@ -27,7 +27,7 @@ impl Containers {
         let Some(staged) = version.staged.now() else {
             return *to;
         };
-        // What was taken back needs no log, which would know the files by their old times.
+        // Changes that were taken back need no log, which would name the files by their old times.
         if let Err(e) = version.staged.tidy(&staged, &self.cache) {
             log::warn!("{e}");
         }
@@ -60,8 +60,8 @@ impl Containers {
             .map(drop)
     }
 
-    /// Sets times of all files. What is stored is the same: the version goes on with the identity
-    /// that this leaves, and a log that is made later knows them by it. False if there is a log
+    /// Sets times of all files. The stored bytes are the same: the version goes on with the
+    /// identity that this leaves, and a log that is made later names it. False if there is a log
     /// already.
     pub(crate) fn set_times(
         &self,
@@ -89,7 +89,7 @@ impl Containers {
                 (set, now.ok().map(|now| base_of(&version.recognised, &now)))
             });
             is_set = changed.map_or(Ok(false), |set| set.map(|()| true));
-            // Whatever has failed, what has been set so far is ours.
+            // Even after a failure the times set so far are our change.
             Ok(())
         };
         let shown = staged.as_deref();

@@ -1,5 +1,5 @@
-//! What is put into a container and is no part of it: where it goes when the container is packed or
-//! moved.
+//! Files that are put into a container and are no part of it: where they go when the container is
+//! packed or moved.
 //!
 //! In a container that is a directory such files lie where they are shown; beside one that is a
 //! file, in a hidden directory, which goes where the container goes. Used by [`super::pack`], by
@@ -70,7 +70,7 @@ impl Containers {
         let (from_spot, to_spot) = (self.spot(from)?, self.spot(to)?);
         let has_added = added_of(store, from)?.is_some();
         if how != Renaming::Exchange && (has_added || replaces) {
-            // What others have left there, and nothing follows to, are the container's from then
+            // Files that were left there, and followed no container, are this container's from then
             // on.
             remove_empty(disk, &to_spot)?;
         }
@@ -162,7 +162,8 @@ pub(crate) fn owner_of(container: &Stat) -> Caller {
     }
 }
 
-/// Names of what a container shows beside its arrays and the files of others: it is made anew.
+/// Whether a container shows something by this name beside its arrays and added files: that is made
+/// anew.
 pub(crate) fn is_shown_beside(creation: &dyn Creation, name: &OsStr) -> bool {
     let names = match creation.members().is_empty() {
         true => &RESERVED[..],
@@ -172,8 +173,8 @@ pub(crate) fn is_shown_beside(creation: &dyn Creation, name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| names.contains(&name))
 }
 
-/// What a packed container does not take up: it lies beside the arrays from then on. Beside a
-/// container that is a file only files can lie.
+/// Whether packing does not take it up: it lies beside the arrays from then on. Beside a container
+/// that is a file only files can lie.
 pub(crate) fn is_foreign(creation: &dyn Creation, name: &OsStr, kind: FileKind) -> bool {
     (kind == FileKind::File || !creation.members().is_empty())
         && !is_shown_beside(creation, name)

@@ -1,4 +1,4 @@
-//! The drafts of new containers: what is put into one until it is packed.
+//! The drafts of new containers: the files that are put into one until it is packed.
 //!
 //! A container is made as an empty one, under its name only when it is whole, and beside it before
 //! that the hidden directory of its drafts. Used by `tree::writing`; [`super::pack`] ends what
@@ -47,7 +47,7 @@ impl Containers {
         let new = self.write_empty(&at, creation, modes, &NewAttributes::default())?;
         let drafts = match self.make_drafts(&path, owner) {
             Ok(drafts) => Some(drafts.id),
-            // It is what it is: an empty container, whose arrays can be written.
+            // It remains an empty container, whose arrays can be written.
             Err(e) if is_unsupported(&e) => None,
             Err(e) => {
                 new.discard();
@@ -104,7 +104,7 @@ impl Containers {
         }
     }
 
-    /// The directory in which what is put into a container lies, while that is new.
+    /// The directory of a container's drafts, while it is new.
     pub(crate) fn drafts(&self, id: ContainerId) -> Result<Option<SourceDirectory>> {
         let Some(drafts) = self.places.container(id)?.new.drafts() else {
             return Ok(None);
@@ -204,7 +204,7 @@ impl Containers {
         is_pristine(recognised, &*self.store, path, self.cache.budget())
     }
 
-    /// Goes on with a container that was new when a daemon ended: what is left of its drafts is
+    /// Goes on with a container that was new when a daemon ended: the drafts that are left are
     /// shown again.
     pub(crate) fn resume_drafts(
         &self,
@@ -241,7 +241,7 @@ impl Containers {
                 container.new.begin(drafts);
                 self.watch(id);
             }
-            // What else was left is removed with what commits leave.
+            // The empty container is removed with the leftovers of commits.
             Some(DraftsState::Packed) => {
                 let drafts = drafts_path(path);
                 if let Some(creation) = recognised.format.creation() {
@@ -351,7 +351,7 @@ impl Containers {
             .set_attributes(Target::Named { path, id }, &owner)
     }
 
-    /// What lies in a container is to be looked at again.
+    /// The kernel is to look up entries of a container again.
     pub(crate) fn forget_entries(&self, id: ContainerId) {
         let container = self.places.container(id).ok();
         let version = container.and_then(|container| {

@@ -1,7 +1,7 @@
-//! What attributes say of an array that is to be made: `user.arrayfs.dtype` and `.shape`.
+//! The type that attributes give an array which is to be made: `user.arrayfs.dtype` and `.shape`.
 //!
-//! Of a file in a new container they are attributes of that file, and say what its bytes are when
-//! it is packed. Used by [`super::pack`], and by `tree::writing::retyped`, which sets them.
+//! Of a file in a new container they are attributes of that file, and give the type of its bytes
+//! when it is packed. Used by [`super::pack`], and by `tree::writing::retyped`, which sets them.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) const PREFIX: &str = "user.arrayfs.";
 pub(crate) const DTYPE: &str = "dtype";
 pub(crate) const SHAPE: &str = "shape";
 
-/// What an attribute of this name says of an array; none if it does not say its type.
+/// The type or shape that an attribute of this name gives; none if it is another attribute.
 pub(crate) fn given_type(name: &OsStr, value: &[u8]) -> Option<Result<GivenType>> {
     let name = name.to_str()?.strip_prefix(PREFIX)?;
     let invalid = |what: &str| {
@@ -43,7 +43,7 @@ pub(crate) fn given_type(name: &OsStr, value: &[u8]) -> Option<Result<GivenType>
 }
 
 impl Containers {
-    /// What has been said of a file that is to be an array.
+    /// The type that attributes give a draft.
     pub(crate) fn said_of_draft(&self, path: &Path, id: FileId) -> Result<GivenType> {
         let mut said = GivenType::default();
         for name in [DTYPE, SHAPE].map(|name| format!("{PREFIX}{name}")) {

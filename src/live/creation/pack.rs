@@ -57,7 +57,7 @@ pub(crate) enum PackOutcome {
     Unfilled,
 }
 
-/// What the drafts of a container come to.
+/// The container that the drafts make up.
 #[derive(Default)]
 struct DraftContent {
     arrays: Vec<Arc<dyn Array>>,
@@ -66,9 +66,9 @@ struct DraftContent {
     typed: Vec<(GivenType, u64)>,
     /// All that lies there.
     names: Vec<(OsString, FileKind)>,
-    /// What was read, as it was then.
+    /// The files that were read, as they were then.
     read: Vec<(OsString, Stat)>,
-    /// When an array was last written, and the mode that lets read those who may read all of them.
+    /// When an array was last written, and the permissions that all of them have in common.
     written: Option<Timestamp>,
     mode: Option<u16>,
     /// The group that each one's group bits are for; none if they are not for one group alone.
@@ -112,7 +112,7 @@ impl Containers {
         next
     }
 
-    /// The same at once, for all. Says what stays new, and why.
+    /// The same at once, for all. Returns those that stay new, and why.
     pub(crate) fn pack_all(&self, in_use: InUse) -> Vec<(PathBuf, String)> {
         let mut left = Vec::new();
         for (id, _) in self.new.all() {
@@ -268,7 +268,7 @@ impl Containers {
         container.new.end();
         let carried = self.carry_over(creation, &drafts.path, &path);
         drop(alone);
-        // The container is what it is meant to be, whether or not the rest can be removed.
+        // The container is packed, whether or not the rest can be removed.
         if let Err(e) = carried.and_then(|()| self.remove_packed(id, &drafts, &path)) {
             log::warn!("{e}");
         }
@@ -284,7 +284,7 @@ impl Containers {
         remove_tree(disk, &*self.store, &spot, &new_name(&spot.name))
     }
 
-    /// What lies in a directory of drafts, in order.
+    /// The entries of a directory of drafts, in order.
     fn names_of(&self, drafts: &SourceDirectory) -> Result<Vec<(OsString, FileKind)>> {
         let mut names = Vec::new();
         self.store.list(&drafts.path, &mut |name, kind| {
@@ -294,7 +294,7 @@ impl Containers {
         Ok(names)
     }
 
-    /// Whether drafts are what was read of them, and their container what it was.
+    /// Whether drafts are as they were read, and their container as it was.
     fn are_still(
         &self,
         drafts: &SourceDirectory,
@@ -414,7 +414,7 @@ fn is_busy(e: &Error) -> bool {
 }
 
 impl DraftContent {
-    /// What is said of the arrays by whatever says it.
+    /// The description of the arrays, from `arrays.json` and from attributes.
     fn described(&self, creation: &dyn Creation) -> Result<Option<GivenDescription>> {
         let mut described = self.description.clone();
         for (said, bytes) in &self.typed {

@@ -4,8 +4,8 @@
 //! new: that of its *drafts*, ordinary files that are put into it, which the container's directory
 //! shows instead of its own entries. The directory is made before the container gets its name and
 //! goes when the drafts have been packed into it, however long that takes: so a new container is
-//! found again by any later mount. Here is what a mount knows of each; [`super::drafts`] begins,
-//! and [`super::pack`] ends it.
+//! found again by any later mount. Here is the state that a mount keeps of each; [`super::drafts`]
+//! begins, and [`super::pack`] ends it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ impl CreationState {
         self.set(Some(drafts));
     }
 
-    /// It is what its file holds from now on.
+    /// The container shows the content of its file from now on.
     pub(crate) fn end(&self) {
         self.set(None);
     }
@@ -235,7 +235,7 @@ impl NewContainers {
         uses.map(|(id, used)| (*id, used.clone())).collect()
     }
 
-    /// Keeps drafts what they are for a moment.
+    /// Keeps drafts from becoming a container for a moment.
     pub(crate) fn shared(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -42,8 +42,8 @@ impl Containers {
         }
     }
 
-    /// What was put into a new container is a stored one, file for file: it takes the place of the
-    /// empty one as it is. No request uses it meanwhile.
+    /// The drafts of a new container are a stored one, file for file: their directory takes the
+    /// place of the empty one as it is. No request uses it meanwhile.
     pub(crate) fn take_as_stored(
         &self,
         id: ContainerId,

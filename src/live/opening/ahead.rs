@@ -1,8 +1,8 @@
 //! Opening a container as a commit in place is about to make it.
 //!
 //! Readers wait while the files are changed, and not for the container to be opened again: that has
-//! been done before, through the log. What the commit would make of it is seen before anything is
-//! changed, too: a container with faults is not made. Used by `committing::publish`.
+//! been done before, through the log. Faults that the commit would make are found before anything
+//! is changed, too: a container with faults is not made. Used by `committing::publish`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -88,7 +88,7 @@ impl Containers {
         })))
     }
 
-    /// What was opened before is the version now, whose files are what they were going to be.
+    /// The container that was opened ahead is the version now: its files have become as foreseen.
     pub(crate) fn open_as_ahead(
         &self,
         version: &ContainerVersion,

@@ -26,7 +26,7 @@ use crate::source::Store;
 use open_cache::OpenCache;
 use pinned::pinned;
 
-/// What becomes of a version's container between its beginning and its end.
+/// The state of opening a version's container, from its beginning to its end.
 #[derive(Default)]
 pub(crate) struct VersionOpening {
     opened: Mutex<OpenedAs>,
@@ -35,7 +35,7 @@ pub(crate) struct VersionOpening {
     retired: AtomicBool,
 }
 
-/// What a version was opened as.
+/// The container that a version was opened as.
 #[derive(Default)]
 struct OpenedAs {
     opened: Weak<OpenContainer>,
@@ -53,13 +53,13 @@ struct OpenedAs {
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
 impl OpenedAs {
-    /// What it is still refused with.
+    /// The error with which it is still refused.
     fn refusal(&self, now: Instant) -> Option<Error> {
         let (error, until) = self.refused.as_ref()?;
         (now < *until).then(|| error.clone())
     }
 
-    /// Passes on what opening it gave, and remembers a refusal.
+    /// Passes on the result of opening it, and remembers a refusal.
     fn note<T>(&mut self, opened: Result<T>, now: Instant) -> Result<T> {
         let refused = opened.as_ref().err().filter(|e| e.is_no_memory());
         self.refused = refused.map(|e| (e.clone(), now + REFUSED_FOR));
@@ -205,7 +205,7 @@ impl Containers {
         Ok(opened)
     }
 
-    /// The same of one that was opened before we changed what is stored.
+    /// The same of a container that was opened before we changed its stored bytes.
     fn take_for_opened(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
         let slot = version.opening.opened.lock();
         let mut slot = slot.unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Entries of containers: opening them to be read, and what they look like, with what is staged.
+//! Entries of containers: opening them to be read, and their attributes, with staged changes.
 //!
 //! Used by `tree`.
 
@@ -18,8 +18,8 @@ use crate::source::FileKind;
 pub(crate) const WRITABLE: u16 = 0o222;
 
 impl Containers {
-    /// Opens an entry of a container, to be read. Handles of an array that may be written share
-    /// what they show.
+    /// Opens an entry of a container, to be read. Handles of an array that may be written share its
+    /// shown content.
     pub(crate) fn open_entry(
         &self,
         version: &Arc<ContainerVersion>,
@@ -53,7 +53,7 @@ impl Containers {
         Ok(OpenEntry::new(OpenContent::Stored(source), opened))
     }
 
-    /// What an entry of a container looks like, with what is staged.
+    /// The attributes of an entry of a container, with staged changes.
     pub(crate) fn entry_stat(
         &self,
         version: &ContainerVersion,
@@ -61,7 +61,7 @@ impl Containers {
         entry: EntryIndex,
     ) -> Result<EntryStat> {
         let mut stat = opened.stat(entry, &version.owner())?;
-        // In a mount that is only read, modes say what they say in the source.
+        // In a mount that is only read, modes are those of the source.
         if self.disk.is_some() && stat.kind == FileKind::File && !opened.is_written(entry) {
             stat.owner.mode &= !WRITABLE;
         }

@@ -1,4 +1,4 @@
-//! What an entry of a container looks like.
+//! The attributes of an entry of a container.
 //!
 //! Used by `tree::attr`, which adds the settings of the mount.
 
@@ -11,7 +11,7 @@ pub struct EntryStat {
     pub size: u64,
     /// Bytes in the container.
     pub stored: u64,
-    /// What it has of the container's files.
+    /// Owner, mode and times, from the container's files.
     pub owner: Owner,
     /// An array that has been opened for writing: to be written in large pieces.
     pub is_written: bool,

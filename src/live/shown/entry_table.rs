@@ -35,7 +35,7 @@ pub(crate) enum EntryContent {
     Text(ContainerNumber, Arc<Vec<u8>>),
     /// A second way to a group.
     Link(OsString),
-    /// Known, but nothing that could be read; what opening it gives.
+    /// It has a name, but cannot be read: the error that opening it gives.
     Unreadable(Error),
     /// `views/stored`: the bytes of the container, if it is one file. It is found, and not listed.
     Stored,

@@ -1,7 +1,7 @@
-//! What an opened container shows: its entries, what they look like, and reading them, with what is
-//! staged.
+//! What an opened container shows: its entries, their attributes, and reading them, with staged
+//! changes.
 //!
-//! Assumes nothing of where that is shown. Used by `tree`.
+//! Assumes nothing of where they are shown. Used by `tree`.
 
 pub mod cookie;
 pub mod entry;

@@ -1,4 +1,4 @@
-//! An opened container: what its entries are like, and opening them.
+//! An opened container: its entries, their attributes, and opening them.
 //!
 //! Sizes are asked of the arrays when an entry is first described. Used by `tree`.
 
@@ -65,8 +65,8 @@ struct OpenPart {
 }
 
 impl OpenContainer {
-    /// Also says which identity the container has now, after everything was opened. What it takes
-    /// is charged to `budget`.
+    /// Also says which identity the container has now, after everything was opened. Its memory is
+    /// charged to `budget`.
     pub(crate) fn new(
         version: &ContainerVersion,
         path: &Path,
@@ -178,7 +178,7 @@ impl OpenContainer {
         entry.is_ok_and(|entry| matches!(entry.content, EntryContent::Stored))
     }
 
-    /// `error.txt` is there when there is something to say; what was removed is not.
+    /// `error.txt` is there when there is something to say; an entry that was removed is not.
     fn shown(&self, index: EntryIndex) -> bool {
         if self.tombstones.contains(index) {
             return false;
@@ -190,8 +190,8 @@ impl OpenContainer {
     }
 
     /// Whether a file of that name, in the container's directory or beside the container, is shown
-    /// beside the arrays: it is, unless it is part of the container, would pass for what the
-    /// container says of itself, or has an entry's name.
+    /// beside the arrays: it is, unless it is part of the container, would pass for a text of the
+    /// container itself, or has an entry's name.
     pub(crate) fn shows_beside(&self, name: &OsStr) -> bool {
         let (members, kept) = match self.members.is_empty() {
             true => (&[][..], &RESERVED[..]),
@@ -207,7 +207,7 @@ impl OpenContainer {
         self.arrays.get(number.0).ok_or(Error::NotFound)
     }
 
-    /// What an array is as it is stored.
+    /// Type, shape and storage of the stored array.
     pub(crate) fn info(&self, number: ArrayNumber) -> Result<Info> {
         let located = self.array(number)?;
         let info = located.array.info();
@@ -288,7 +288,7 @@ impl OpenContainer {
     }
 
     /// Whether an entry is an array that can be written: everything else follows from arrays, or is
-    /// of what is only read.
+    /// of a container that is only read.
     pub(crate) fn is_written(&self, index: EntryIndex) -> bool {
         let number = self.array_at(index);
         number.is_some_and(|number| self.permits(number))
@@ -311,7 +311,7 @@ impl OpenContainer {
         }
     }
 
-    /// What an entry is if it follows from arrays that can be written.
+    /// The kind of an entry that follows from arrays which can be written.
     pub(crate) fn derived(&self, index: EntryIndex) -> Option<DerivedEntry> {
         self.rewrite()?;
         match self.entries.entry(index).ok()?.content {

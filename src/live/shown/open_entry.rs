@@ -1,6 +1,6 @@
-//! Open entries of containers: what a handle of one reads.
+//! Open entries of containers: how a handle of one reads.
 //!
-//! A handle keeps what it opened: the container as it was, whatever happens to its name. Read by
+//! A handle keeps the container that it opened as it was, whatever happens to its name. Read by
 //! many threads at once. Used by `tree::open_file`, which numbers handles.
 
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::memory::budget::Hold;
 use crate::memory::fallible;
 use crate::source::Source;
 
-/// What becomes of the bytes of a read: whether the kernel keeps them.
+/// Whether the kernel keeps the bytes of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageCache {
     Used,
@@ -36,7 +36,7 @@ pub struct OpenEntry {
     derived: Option<DerivedFile>,
 }
 
-/// What follows from arrays, and what they were when it was opened.
+/// A file that follows from arrays, and the edition of its content.
 pub(crate) struct DerivedFile {
     pub(crate) version: Arc<ContainerVersion>,
     pub(crate) entry: EntryIndex,
@@ -46,7 +46,7 @@ pub(crate) struct DerivedFile {
 pub(crate) enum OpenContent {
     Array(OpenArray),
     Bytes(Arc<Vec<u8>>),
-    /// The file that a container is, as long as it is what was opened.
+    /// The file that a container is, as long as it is the one that was opened.
     Stored(Arc<dyn Source>),
 }
 
@@ -78,7 +78,7 @@ impl OpenArray {
         }
     }
 
-    /// What is shown of an array, behind the view's header if it has one.
+    /// The shown array, behind the view's header if it has one.
     fn shown(&self, array: &Arc<CachedArray>) -> Arc<CachedArray> {
         match &self.header {
             Some(header) => Arc::new(array.behind(header.now())),
@@ -122,7 +122,7 @@ impl OpenArray {
         }
     }
 
-    /// Orders read-ahead, and says what the reader has passed and the kernel keeps.
+    /// Orders read-ahead, and returns the range that the reader has passed and the kernel keeps.
     fn read_ahead(
         &self,
         array: &Arc<CachedArray>,
@@ -180,7 +180,7 @@ impl OpenEntry {
         }
     }
 
-    /// Bytes of what is shown.
+    /// Length of the shown content.
     pub(crate) fn len(&self) -> u64 {
         match &self.content {
             OpenContent::Array(open) => open.shown(&open.array.now()).size(),
@@ -225,7 +225,8 @@ impl OpenEntry {
                     reply(bytes)
                 })?;
                 let passed = open.read_ahead(array, workers, offset, len, pages);
-                // What the format has forgotten by now, the cache forgets in its own time.
+                // Blocks whose places the format has forgotten by now, the cache drops in its own
+                // time.
                 if let Some(passed) = passed.filter(|passed| array.array.places_known(passed)) {
                     array.let_go(passed);
                 }
@@ -237,7 +238,7 @@ impl OpenEntry {
     }
 }
 
-/// Bytes of a source that must be what was opened.
+/// Bytes of a source that must be the one that was opened.
 fn stored_part(source: &dyn Source, offset: u64, len: usize) -> Result<Vec<u8>> {
     let len = source.len().saturating_sub(offset).min(len as u64);
     let mut bytes = fallible::zeros(len, "cannot read a container")?;

@@ -24,8 +24,8 @@ use crate::live::version::ContainerVersion;
 use crate::memory::fallible;
 
 impl StagedContainer {
-    /// What a container of the file says of itself now, as far as it is something else than is
-    /// stored.
+    /// The texts and attributes of a container of the file now, as far as they differ from the
+    /// stored ones.
     fn restated(&self, part: ContainerNumber, cache: &Arc<BlockCache>) -> Result<Arc<Restated>> {
         let edition = self.stage.changes();
         let mut restated = lock(&self.restated);
@@ -88,7 +88,8 @@ impl StagedContainer {
 }
 
 impl Containers {
-    /// What a container of a version says of itself, where that is not what is stored.
+    /// The texts and attributes of a container of a version, where they differ from the stored
+    /// ones.
     pub(crate) fn restated(
         &self,
         version: &ContainerVersion,
@@ -101,7 +102,7 @@ impl Containers {
         stored.while_it_stays(|| container.restated(part, &self.cache))
     }
 
-    /// The same of one array; none if it is what is stored.
+    /// The same of one array; none if it is as stored.
     pub(crate) fn restated_info(
         &self,
         version: &ContainerVersion,
@@ -116,7 +117,7 @@ impl Containers {
         Ok(restated.arrays.get(located.array.name()).cloned())
     }
 
-    /// Bytes of a file that follows from arrays, if they are not what it is without what is staged.
+    /// Bytes of a file that follows from arrays, if staged changes make it another one.
     pub(crate) fn restated_size(
         &self,
         version: &ContainerVersion,
@@ -200,7 +201,7 @@ impl Containers {
         Ok(open?.derived_from(Some(derived)))
     }
 
-    /// An array as all its handles share it, or what it comes to if it follows from others; with a
+    /// An array as all its handles share it, or as computed if it follows from others; with a
     /// view's header before it.
     fn open_array(
         &self,

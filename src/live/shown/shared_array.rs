@@ -1,9 +1,9 @@
-//! An array of a container as all its handles see it: what is stored, under what has been written
+//! An array of a container as all its handles see it: the stored array, under the layers written
 //! since.
 //!
-//! A handle outlives commits: each replaces what is stored beneath it, and nothing that is shown.
-//! In a mount that cannot be written nothing is ever replaced. Used by `open_file`, and by
-//! `staged`, which replaces.
+//! A handle outlives commits: each replaces the stored array beneath it, and changes nothing that
+//! is shown. In a mount that cannot be written nothing is ever replaced. Used by `open_file`, and
+//! by `staged`, which replaces.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 /// Nothing stored changes in its place before this is dropped.
 pub(crate) type Unchanged<'a> = RwLockReadGuard<'a, ()>;
 
-/// What is stored of a version.
+/// The stored bytes of a version, behind their locks.
 #[derive(Default, Clone)]
 pub(crate) struct StoredBytes(Arc<StoredLocks>);
 
@@ -71,8 +71,8 @@ impl StoredBytes {
     }
 }
 
-/// What a view of an array has before the array's bytes. All handles of a view share it, as they
-/// share the kernel's pages: it is written anew whenever the view is opened.
+/// The header of a view, before the array's bytes. All handles of a view share it, as they share
+/// the kernel's pages: it is written anew whenever the view is opened.
 pub(crate) struct ViewHeader(RwLock<Arc<[u8]>>);
 
 impl ViewHeader {
@@ -103,13 +103,14 @@ impl SharedArray {
         })
     }
 
-    /// As it is now. What is stored may be replaced meanwhile, which reading notices.
+    /// As it is now. The stored array may be replaced meanwhile, which reading notices.
     pub(crate) fn now(&self) -> Arc<CachedArray> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&now)
     }
 
-    /// Reads while nothing stored changes in its place: until what is given to `read` is dropped.
+    /// Reads while nothing stored changes in its place: until the guard that is given to `read` is
+    /// dropped.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Arc<CachedArray>, Unchanged<'_>) -> T) -> T {
         let still = self.stored.read();
         read(&self.now(), still)

@@ -2,9 +2,9 @@
 //!
 //! A container is one file, or files that only make sense together: it is removed as a whole, when
 //! its directory is. Until then entries that were unlinked are hidden, so that `rm -r` finds the
-//! directory empty in the end. What was only half removed is there again in the next mount, or when
-//! the container changes. Used by `live::version`, `open_container`, and `tree::writing`, which
-//! hides.
+//! directory empty in the end. A container that was only half removed is whole again in the next
+//! mount, or when the container changes. Used by `live::version`, `open_container`, and
+//! `tree::writing`, which hides.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,9 +1,9 @@
-//! Encoding what is being written before it is committed: whole blocks, by threads of their own,
-//! while the program writes on.
+//! Encoding arrays while they are being written, before the commit: whole blocks, by threads of
+//! their own, while the program writes on.
 //!
 //! No request waits for it and nothing depends on it: a block that is not taken up, for want of a
-//! thread or of memory, is encoded by the commit. What is written to a block later takes its
-//! encoded form back ([`Layer::encoded`]). Used by [`super`].
+//! thread or of memory, is encoded by the commit. A later write to a block drops its encoded form
+//! ([`Layer::encoded`]). Used by [`super`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ struct EncodeTask {
     number: u64,
 }
 
-/// What a layer has of the blocks of an array.
+/// Encoded blocks that a layer has of an array.
 pub(crate) struct LayerBlocks {
     layer: Arc<Layer>,
     array: StagedArray,
@@ -69,7 +69,7 @@ impl EncodeTask {
         failed
     }
 
-    /// The block is wholly in this layer: what is below does not matter.
+    /// The block is wholly in this layer: the array below does not matter.
     fn encode(&self, block: ChunkId) -> Result<Option<Vec<u8>>> {
         let mut ranges = Vec::new();
         self.blocks

@@ -1,7 +1,7 @@
 //! Bytes of arrays: opening for writing, writing, lengths, syncing, closing.
 //!
-//! What is written goes to the container's stage, and is committed when the handle is closed. Used
-//! by [`super`].
+//! Written bytes go to the container's stage, and are committed when the handle is closed. Used by
+//! [`super`].
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -56,7 +56,7 @@ impl Containers {
         })
     }
 
-    /// An array, to be written. What follows from others is not.
+    /// An array, to be written. One that follows from others cannot be.
     pub(crate) fn array_writer(
         &self,
         version: &Arc<ContainerVersion>,
@@ -258,7 +258,7 @@ impl Containers {
         Ok(())
     }
 
-    /// Returns when what was written to an array survives a crash. It is an error if another
+    /// Returns when the bytes written to an array survive a crash. It is an error if another
     /// process has changed the container meanwhile: the written bytes are safe, and remain staged.
     pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.stage().sync() {
@@ -282,8 +282,8 @@ impl Containers {
         version.staged.tell()
     }
 
-    /// A handle is closed, perhaps not for the last time: a child has one more. What was written is
-    /// committed.
+    /// A handle is closed, perhaps not for the last time: a child has one more. The written bytes
+    /// are committed.
     pub(crate) fn close_writer(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.commits_at_close() {
             true => self.retry(|| self.commit_at_close(&writer.version)),
@@ -291,8 +291,8 @@ impl Containers {
         }
     }
 
-    /// The end of a handle through which an array was written: what came after its first close is
-    /// committed.
+    /// The end of a handle through which an array was written: bytes that came after its first
+    /// close are committed.
     pub(crate) fn end_writing(&self, writer: &ArrayWriter) {
         if writer.commits_at_end()
             && let Err(e) = self.retry(|| self.commit_at_close(&writer.version))

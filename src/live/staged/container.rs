@@ -25,7 +25,7 @@ pub(crate) struct StagedContainer {
     pub(super) stored: StoredBytes,
     base: Mutex<Arc<OpenContainer>>,
     arrays: Mutex<KnownArrays>,
-    /// What was last said of it and those inside, and of which edition.
+    /// The last restatements of it and those inside, and their edition.
     pub(crate) restated: Mutex<(u64, BTreeMap<ContainerNumber, Arc<Restated>>)>,
     /// An array that a commit under way gives another content of this length, which is staged
     /// nowhere.
@@ -153,7 +153,7 @@ impl StagedContainer {
         Some(Unsettled { why, log })
     }
 
-    /// What is stored is this now.
+    /// The stored container is this one now.
     pub(crate) fn rebase(&self, base: Arc<OpenContainer>) -> Result<()> {
         *lock(&self.rewrite) = rewrite_of(&base)?;
         *lock(&self.base) = base;
@@ -163,7 +163,7 @@ impl StagedContainer {
         }
     }
 
-    /// An array with these layers over what is stored.
+    /// An array with these layers over the stored one.
     pub(crate) fn overlay(
         &self,
         number: ArrayNumber,
@@ -208,7 +208,7 @@ impl StagedContainer {
         Ok(Arc::new(overlay.reshaped(Arc::new(reshape))))
     }
 
-    /// Gives handles what is stored under these layers.
+    /// Gives handles the stored arrays under these layers.
     pub(super) fn show(
         &self,
         open: &HashMap<ArrayNumber, Weak<SharedArray>>,

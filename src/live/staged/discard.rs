@@ -1,4 +1,4 @@
-//! Throwing away what is staged.
+//! Discarding stages.
 //!
 //! Used by `tree::writing` for `user.arrayfs.discard`, and before a container is removed or
 //! replaced.
@@ -16,7 +16,7 @@ use crate::source::FileId;
 use crate::stage::{log_names, new_name};
 
 impl Containers {
-    /// Throws away what is staged of a container, unless it is open for writing (EBUSY).
+    /// Discards the stage of a container, unless it is open for writing (EBUSY).
     pub(crate) fn discard(&self, id: ContainerId, version: &Arc<ContainerVersion>) -> Result<()> {
         if self.places.is_written(version.id) {
             let path = self.known_path(id);
@@ -46,7 +46,7 @@ impl Containers {
         path.is_err_and(|e| e.is_not_found())
     }
 
-    /// Throws away what is staged of a container that was removed: it cannot be found again.
+    /// Discards the stage of a container that was removed: it cannot be found again.
     pub(crate) fn give_up(
         &self,
         version: &ContainerVersion,
@@ -58,7 +58,7 @@ impl Containers {
         Ok(())
     }
 
-    /// What lies beside a container under the names of its logs and of its next file.
+    /// The files beside a container under the names of its logs and of its next file.
     pub(crate) fn logs_beside(&self, at: &Spot) -> Vec<(OsString, FileId)> {
         let names = log_names(&at.name).chain([new_name(&at.name)]);
         let there = |name: OsString| {
@@ -68,8 +68,8 @@ impl Containers {
         names.filter_map(there).collect()
     }
 
-    /// Forgets what is staged of a container that has been removed or replaced, and removes its
-    /// logs: those that were beside it. Logs of another process may have got their names since.
+    /// Discards the stage of a container that has been removed or replaced, and removes its logs:
+    /// those that were beside it. Logs of another process may have got their names since.
     pub(crate) fn discard_removed(
         &self,
         container: &LiveContainer,

@@ -1,11 +1,11 @@
-//! What has been written to the arrays of a container and is not committed yet, and how its open
-//! handles show it.
+//! The bytes written to the arrays of a container that are not committed yet, and how its open
+//! handles show them.
 //!
 //! A version of a container has one stage, from the first time that an array of it is opened for
-//! writing on. Handles share what they show ([`SharedArray`]): the stored array, under the layers
-//! of the stage. Whenever these change (a stage begins, a commit begins, fails or ends) all of them
-//! are given the new ones while no thread reads, so that what was written is never out of sight.
-//! Used by all of `live`.
+//! writing on. Handles share their shown content ([`SharedArray`]): the stored array, under the
+//! layers of the stage. Whenever these change (a stage begins, a commit begins, fails or ends) all
+//! of them are given the new ones while no thread reads, so that written bytes are never out of
+//! sight. Used by all of `live`.
 
 pub mod ahead;
 pub mod arrays;
@@ -51,7 +51,7 @@ pub(crate) struct Staged {
     pub(crate) replacements: Arc<Replacements>,
     /// A log that was left behind and is not recovered.
     unsettled: Mutex<Option<Unsettled>>,
-    /// Why what is staged was not committed, when that was tried last.
+    /// Why the staged changes were not committed, when that was tried last.
     why: Mutex<Option<String>>,
     last_commit: Mutex<Option<LastCommit>>,
     /// Whether a commit is under way that no program waits for.
@@ -111,7 +111,7 @@ impl Staged {
         Ok(container)
     }
 
-    /// An array as the stage knows it, which shows what is written to it from now on.
+    /// An array as the stage numbers it; its handles show bytes that are written from now on.
     pub(crate) fn stage_array(
         &self,
         container: &StagedContainer,
@@ -141,7 +141,7 @@ impl Staged {
         shown.map(|()| done)
     }
 
-    /// What was frozen is staged as before.
+    /// The frozen layer is staged as before.
     pub(crate) fn unfreeze(
         &self,
         container: &StagedContainer,
@@ -182,7 +182,7 @@ impl Staged {
         container.stage.sync_log()
     }
 
-    /// Throws away what is staged.
+    /// Discards the stage.
     pub(crate) fn discard(
         &self,
         container: &StagedContainer,
@@ -200,8 +200,8 @@ impl Staged {
         lock(&self.committing)
     }
 
-    /// Numbers what the version shows: another number whenever something may have been written,
-    /// thrown away or committed.
+    /// Numbers the shown content of the version: another number whenever something may have been
+    /// written, thrown away or committed.
     pub(crate) fn edition(&self) -> u64 {
         let changes = self.now().map_or(0, |now| now.stage.changes());
         changes.saturating_add(self.commits.load(Ordering::Acquire))
@@ -235,7 +235,7 @@ impl Staged {
         *lock(&self.untold) = None;
     }
 
-    /// Whether what is closed now is left to a later commit.
+    /// Whether changes that are closed now are left to a later commit.
     pub(crate) fn rests(&self, by: &Pacing) -> bool {
         self.aside.load(Ordering::Acquire)
             || lock(&self.last_commit).is_some_and(|last| last.rests(by))
@@ -259,7 +259,7 @@ impl Staged {
         lock(&self.why).clone()
     }
 
-    /// What the version that follows finds: a log of this one, which stays.
+    /// What the next version finds beside the container: a log of this one, which is kept.
     pub(crate) fn leaves(&self, path: &Path) -> Option<Unsettled> {
         let is_staged = self.now().is_some_and(|now| !now.stage.is_clean());
         let old = || {
@@ -299,7 +299,7 @@ impl Staged {
     }
 
     /// Why a log of the container, which goes by its name, would be left behind if it got another
-    /// one. What is in memory alone goes with it.
+    /// one. Changes that are in memory alone go with it.
     pub(crate) fn keeps_place(&self) -> Option<String> {
         let unsettled = self.unsettled();
         if let Some(unsettled) = unsettled.filter(|found| found.log != UnsettledLog::Foreign) {
@@ -310,7 +310,7 @@ impl Staged {
         Some(why.unwrap_or_else(|| "it is being written".to_owned()))
     }
 
-    /// What was in the way has gone.
+    /// The log that was in the way has gone.
     pub(crate) fn forget_unsettled(&self) {
         *lock(&self.unsettled) = None;
     }
@@ -353,7 +353,7 @@ impl Staged {
         Ok(shared)
     }
 
-    /// What all handles of an array's view have before its bytes: this, from now on.
+    /// Sets the header that all handles of an array's view have before its bytes.
     pub(crate) fn view_header(&self, number: ArrayNumber, bytes: Vec<u8>) -> Arc<ViewHeader> {
         let mut views = lock(&self.views);
         if let Some(header) = views.get(&number).and_then(Weak::upgrade) {
@@ -366,7 +366,7 @@ impl Staged {
         header
     }
 
-    /// Has all handles show what is stored, where nothing is staged.
+    /// Has all handles show the stored arrays, where nothing is staged.
     pub(crate) fn show_stored(
         &self,
         opened: &OpenContainer,
@@ -380,7 +380,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Has all handles show what is stored and staged now.
+    /// Has all handles show the stored and staged bytes of now.
     pub(crate) fn show(&self, cache: &Arc<BlockCache>) -> Result<()> {
         let open = lock(&self.open);
         match self.now() {

@@ -31,7 +31,7 @@ pub(crate) struct Replacement {
     array: u32,
 }
 
-/// The kernel may have pages of what was replaced, until this is dropped.
+/// The kernel may have pages of the replaced content, until this is dropped.
 pub(crate) struct OldPages {
     of: Arc<Replacements>,
     array: u32,
@@ -48,7 +48,7 @@ impl Replacements {
         }
     }
 
-    /// Whether what a mapping writes now is of content that has been replaced.
+    /// Whether a mapping's writes are of content that has been replaced.
     pub(crate) fn is_of_the_old(&self, array: StagedArray) -> bool {
         let arrays = self.settled(array);
         arrays

@@ -1,7 +1,7 @@
 //! An array that is open for writing.
 //!
-//! A handle has one: what is written through it goes to the stage of its container, and its first
-//! close after that commits. Used by [`super::arrays`].
+//! A handle has one: bytes written through it go to the stage of its container, and its first close
+//! after that commits. Used by [`super::arrays`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ pub(crate) struct ArrayWriter {
     pub(crate) name: String,
     /// Something was written that this handle has not seen committed.
     wrote: AtomicBool,
-    /// It was emptied when it was opened, which is committed with what is written then, or in the
+    /// It was emptied when it was opened, which is committed with the bytes written then, or in the
     /// end: shells close a descriptor, too, before the program writes to its copy.
     emptied: AtomicBool,
     /// It has been closed once: perhaps by a child of the process that opened it.

@@ -40,7 +40,7 @@ pub enum Error {
     ReadOnly,
     /// What was asked for cannot be stored; says why.
     Invalid(String),
-    /// It follows from other arrays, and is not for anybody to write; says from what.
+    /// It follows from other arrays, and cannot be written; says from what.
     Computed(String),
     /// The handle was opened for reading alone.
     NotOpenForWriting,

@@ -5,8 +5,8 @@
 //! range into blocks, [`cache`] has them or lets a [`codec`] decode what [`source`] fetched, and
 //! the reply goes back.
 //!
-//! Public is what the program, the benchmarks and the tests need, and nothing else: so what nobody
-//! uses shows.
+//! Public is what the program, the benchmarks and the tests need, and nothing else: so unused code
+//! shows.
 
 mod array;
 mod cache;

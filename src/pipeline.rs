@@ -46,7 +46,7 @@ pub fn in_order<S: Send, R: Send, E: Send>(
     })
 }
 
-/// One thread's jobs. Ends early when nobody takes its results any more.
+/// One thread's jobs. Ends early when its results are not taken any more.
 fn work<S, R, E>(
     mut space: S,
     jobs: impl Iterator<Item = usize>,

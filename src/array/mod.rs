@@ -100,8 +100,8 @@ pub trait Array: Send + Sync {
     /// Appends the pieces that make up `range`, in order; `range` lies within `0..info().bytes`.
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()>;
 
-    /// Decoded bytes as they are now, if that may change from moment to moment: somebody writes to
-    /// the array.
+    /// Decoded bytes as they are now, if that may change from moment to moment, because the array
+    /// is being written.
     fn len_now(&self) -> Option<u64> {
         None
     }
@@ -137,7 +137,7 @@ pub trait Array: Send + Sync {
         Err(fault.block(block.0).into())
     }
 
-    /// A block that needs no decoding, because somebody has decoded it already.
+    /// A block that needs no decoding, because another thread has decoded it already.
     fn at_hand(&self, _block: BlockId) -> Option<Arc<Block>> {
         None
     }

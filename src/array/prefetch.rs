@@ -2,12 +2,12 @@
 //! reader still copies the last ones.
 //!
 //! A [`ReadAhead`] belongs to an open file and recognises sequential reading; [`ReadAheadWorkers`]
-//! decode. Nobody waits for read-ahead and nothing depends on it: tasks are dropped when the queue
-//! or memory is full.
+//! decode. No request waits for read-ahead and nothing depends on it: tasks are dropped when the
+//! queue or memory is full.
 //!
-//! What such a reader has left behind is in the kernel's page cache; keeping the decoded blocks as
-//! well would only push out others, so a stream also says what it has passed. Their memory is still
-//! in the processor's caches when the next blocks are decoded into it.
+//! The bytes that such a reader has passed are in the kernel's page cache; keeping the decoded
+//! blocks as well would only push out others, so a stream also says what it has passed. Their
+//! memory is still in the processor's caches when the next blocks are decoded into it.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::workers::WorkerThreads;
 const DISORDER: u64 = 1 << 20;
 
 /// The kernel reads so much around a page that a mapping touches, in several requests that look
-/// like the start of a sequence. What follows would be decoded for nobody.
+/// like the start of a sequence. The blocks behind would be decoded in vain.
 const AROUND: u64 = 512 << 10;
 
 /// A task for one worker: about as much as one request.

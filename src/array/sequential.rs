@@ -1,9 +1,9 @@
 //! Reads an array from its first element to its last, for checks: whole numbers as 64-bit integers.
 //!
-//! Goes around the block cache, which is for bytes that somebody will ask for again: every block is
-//! decoded once, into a buffer of the reader's own. That holds for arrays whose blocks follow each
-//! other (every array of one dimension); others are read correctly, but their blocks more than
-//! once. Used by the full checks of `container`.
+//! Goes around the block cache, which is for bytes that will be read again: every block is decoded
+//! once, into a buffer of the reader's own. That holds for arrays whose blocks follow each other
+//! (every array of one dimension); others are read correctly, but their blocks more than once. Used
+//! by the full checks of `container`.
 
 use std::cell::RefCell;
 use std::rc::Rc;

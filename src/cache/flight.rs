@@ -1,7 +1,7 @@
 //! One decode per block: the first reader decodes, the others wait for its outcome.
 //!
 //! A [`Landing`] is the duty to deliver: dropped without an outcome (the decoder panicked), it
-//! delivers an error, so that nobody waits forever.
+//! delivers an error, so that no thread waits forever.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 

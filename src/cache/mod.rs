@@ -1,10 +1,10 @@
 //! The block cache: decoded blocks of every container, one byte budget, one decode per block.
 //!
 //! A reader asks for a block by [`BlockKey`] and says how to decode it. If the block is cached it
-//! is shared; if somebody decodes it already, the reader waits for that decode; else it decodes,
-//! with no lock held. Memory is reserved from the [`Budget`] before the decode begins, so cached
-//! blocks, blocks being read and decodes in flight together stay below the limit; a decode that
-//! needs more than all of it is the only one while it lasts. Used by `array::read` alone.
+//! is shared; if another thread decodes it already, the reader waits for that decode; else it
+//! decodes, with no lock held. Memory is reserved from the [`Budget`] before the decode begins, so
+//! cached blocks, blocks being read and decodes in flight together stay below the limit; a decode
+//! that needs more than all of it is the only one while it lasts. Used by `array::read` alone.
 
 mod flight;
 mod shard;
@@ -125,7 +125,7 @@ impl BlockCache {
         self.shards.iter().map(Shard::len).sum()
     }
 
-    /// The block, decoded by `decode` if nobody has it.
+    /// The block, decoded by `decode` if it is neither cached nor being decoded.
     ///
     /// The caller holds no other block meanwhile: a thread that waits for memory while it keeps
     /// some from others could wait forever.
@@ -155,7 +155,8 @@ impl BlockCache {
         Some(block)
     }
 
-    /// Decodes a block that will be wanted soon, unless somebody has it or memory is short.
+    /// Decodes a block that will be wanted soon, unless it is cached or being decoded, or memory is
+    /// short.
     pub fn prefetch(&self, key: BlockKey, decode: &impl Decode) {
         if self.shard(&key).has(key) {
             return;

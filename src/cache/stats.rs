@@ -17,7 +17,7 @@ pub struct Stats {
 pub struct Snapshot {
     /// Blocks that were there.
     pub hits: u64,
-    /// Blocks that somebody else was decoding.
+    /// Blocks that another thread was decoding.
     pub waits: u64,
     /// Blocks that the reader had to decode itself.
     pub misses: u64,

@@ -116,7 +116,7 @@ fn waiting_for_memory_ends_when_others_let_go() {
 }
 
 /// A block that lands in the cache can be evicted, although nothing is given back: with memory for
-/// one block and readers of many, somebody always waits.
+/// one block and readers of many, one of them always waits.
 #[test]
 fn readers_of_more_than_fits_all_come_through() {
     let cache = BlockCache::new(10_000);

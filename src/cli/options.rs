@@ -35,8 +35,8 @@ pub(super) struct MountOptions {
     pub(super) dirsync: bool,
     pub(super) writing: Writing,
     pub(super) fake: bool,
-    /// How long nobody uses a new container before it is packed. For tests, which have better to do
-    /// than to wait: it is in no help.
+    /// How long a new container is not used before it is packed. For tests, which cannot wait as
+    /// long: it is in no help.
     pub(super) settle: Option<Duration>,
     pub(super) slow_commit: Option<Duration>,
 }
@@ -44,7 +44,7 @@ pub(super) struct MountOptions {
 /// Whether the mount is to be writable.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writing {
-    /// Neither `ro` nor `rw`: if the source is, and nobody else writes to it.
+    /// Neither `ro` nor `rw`: if the source is, and no other daemon writes to it.
     #[default]
     IfPossible,
     Never,

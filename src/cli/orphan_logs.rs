@@ -1,5 +1,5 @@
-//! Logs whose container is gone: somebody has renamed or removed it in the source, where nobody
-//! takes its log along.
+//! Logs whose container is gone: it was renamed or removed in the source, where its log does not
+//! follow.
 //!
 //! Used by `arrayfs stage`.
 

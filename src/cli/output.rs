@@ -28,7 +28,7 @@ pub(super) fn print(write: impl FnOnce(&mut StdoutLock<'_>) -> io::Result<()>) -
     }
 }
 
-/// Nobody misses what a reader that has gone does not get.
+/// That a reader has gone is no failure: it wants no more.
 pub(super) fn failed(e: io::Error) -> Option<Failure> {
     (e.kind() != io::ErrorKind::BrokenPipe)
         .then(|| Failure::new(format!("cannot write to standard output: {e}")))

@@ -109,7 +109,7 @@ impl Report {
         let line = one_line(line);
         self.progress.suspend(|| match (finding, self.json) {
             (Finding::Fault, _) => output::complain(&line),
-            // Should nobody listen, the summary fails as well.
+            // If standard output cannot be written, the summary fails as well.
             (Finding::NotShown, false) => drop(output::print(|out| writeln!(out, "{line}"))),
             (Finding::NotShown, true) => {}
         });

@@ -1,4 +1,4 @@
-//! A mount that is served: until somebody unmounts it, or a signal asks us to.
+//! A mount that is served: until it is unmounted, or a signal asks us to.
 
 use std::cell::Cell;
 use std::io;
@@ -58,7 +58,7 @@ impl WrittenOut {
 }
 
 impl Running<'_> {
-    /// Serves until the mount is gone: unmounted by somebody, or by us when a signal asks for it.
+    /// Serves until the mount is gone: unmounted from outside, or by us when a signal asks for it.
     pub(super) fn until_ended(self) -> CommandResult {
         log::info!(
             "{} mounted at {}",
@@ -100,7 +100,7 @@ impl Running<'_> {
         end(written);
     }
 
-    /// Commits what has been written to arrays, and names what stays staged. As long as somebody
+    /// Commits what has been written to arrays, and names what stays staged. As long as programs
     /// may still write, new containers of which something is open are left to the next mount.
     fn commit(&self) {
         let in_use = match self.has_ended.get() {

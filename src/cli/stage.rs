@@ -289,7 +289,7 @@ fn commit(found: &StagedThing) -> Result<(), Failure> {
     }
 }
 
-/// Without a mount: nobody sees the container meanwhile.
+/// Without a mount: no mount shows the container meanwhile.
 fn commit_container(found: &StagedContainerFile) -> Result<(), Failure> {
     let _lock = lock(found)?;
     if let LeftoverChanges::Drafts(left) = &found.left

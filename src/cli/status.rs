@@ -68,7 +68,7 @@ pub(super) fn of(mountpoint: &Path) -> io::Result<Value> {
     let (sender, answer) = crossbeam_channel::bounded(1);
     let mountpoint = mountpoint.to_owned();
     std::thread::Builder::new().spawn(move || {
-        // Nobody listens any more after the time limit.
+        // The receiver is gone after the time limit.
         let _ = sender.send(ask(&mountpoint));
     })?;
     answer

@@ -53,7 +53,7 @@ pub trait Creation: Send + Sync {
     fn accepts(&self, description: &GivenDescription) -> Result<()>;
 
     /// The description with another type for its array of so many bytes; none was given if there is
-    /// none. EINVAL if that does not fit, or the type of its arrays is nobody's to say.
+    /// none. EINVAL if that does not fit, or the format fixes the type of its arrays.
     fn typed(
         &self,
         _description: Option<GivenDescription>,
@@ -78,7 +78,7 @@ pub trait Creation: Send + Sync {
 pub const NOT_TYPED: &str =
     "the type of arrays of this format is not set by attributes: the container says what they are";
 
-/// What somebody says that an array is, by its attributes.
+/// The type and shape that attributes give an array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GivenType {
     /// As NumPy names or spells it.
@@ -148,7 +148,8 @@ impl Recipe for ToldFiles {
     }
 }
 
-/// What somebody says of a container that he makes: an `arrays.json`, as far as it is looked at.
+/// The description that a program gives of a container which it makes: an `arrays.json`, as far as
+/// it is looked at.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct GivenDescription {
     pub format: Option<String>,

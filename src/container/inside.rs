@@ -189,7 +189,7 @@ impl Container {
     }
 
     /// Visits this container and those inside, each with its number and the path of its group,
-    /// while nobody else has any of them.
+    /// while they are not shared.
     pub(crate) fn visit_mut(
         &mut self,
         visit: &mut dyn FnMut(ContainerNumber, &str, &mut Container) -> Result<()>,
@@ -217,7 +217,7 @@ impl Container {
         let faults = std::mem::take(&mut self.faults);
         self.faults = faults.into_iter().map(|f| f.container(shown)).collect();
         for inner in &mut self.inner {
-            // Nobody else has it before it is opened.
+            // It is not shared before it is opened.
             if let Some(container) = Arc::get_mut(&mut inner.container) {
                 container.place(shown);
             }

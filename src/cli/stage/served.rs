@@ -2,8 +2,8 @@
 //! daemon, whose changes they are.
 //!
 //! Logs that lie there from before are first looked at by the daemon, which goes on with those that
-//! it can. What it cannot settle (changes of another version of a container) is nobody's, and
-//! settled here as without a mount.
+//! it can. A log that it cannot recover (changes of another version of a container) is committed or
+//! discarded here, as without a mount.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -48,7 +48,7 @@ pub(super) enum Seen {
     Known(Variant, String),
     /// A version of BPCells, but none that can be read.
     Unreadable(Fault),
-    /// Somebody else's file.
+    /// Another program's file.
     Foreign,
 }
 

@@ -130,7 +130,7 @@ impl EncodeMemory {
     }
 }
 
-/// One space, if there is memory for it, so much that nobody would miss it.
+/// One space, if there is so much memory that others do not lack it.
 pub(super) fn spare_space(needs: &EncodeNeeds, budget: &Arc<Budget>) -> Result<Option<Workspace>> {
     if needs.each() > budget.limit() / SPARE_PART {
         return Ok(None);

@@ -53,7 +53,7 @@ impl<S: Copy + PartialEq> EncodedZeros<S> {
 
     pub(super) fn keep(&self, settings: &S, plain: u64, encoded: &[u8]) -> Result<()> {
         if encoded.len() <= LONGEST && self.known.get().is_none() {
-            // Somebody else's are as good.
+            // Those of another thread are as good.
             let _ = self.known.set(ZeroBatch {
                 settings: *settings,
                 plain,

@@ -244,7 +244,7 @@ impl<'a> Stepper<'a> {
         let (next, is_certain) = match by_header {
             _ if self.rules.is_behind_last(number + 1) => (None, false),
             Some(end) if self.is_certain(number + 1, end)? => {
-                // A chunk within this one: nobody can say which of the two is meant.
+                // A chunk within this one: which of the two is meant cannot be found out.
                 let within = self.sound_by_table(number + 1, at + 1..end)?;
                 ((!within).then_some(end), !within)
             }

@@ -34,7 +34,7 @@ struct WalkProgress {
     /// At multiples of `stride` from 0 on.
     marks: Vec<Standing>,
     stride: u64,
-    /// Somebody is on the way to the next mark.
+    /// A thread is on the way to the next mark.
     walking: bool,
     end: Option<WalkEnd>,
     /// What the marks are charged.

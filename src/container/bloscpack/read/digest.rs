@@ -34,7 +34,7 @@ pub(super) struct SeenDigests {
 struct SeenChunks {
     good: LruCache<u64, [u64; 8]>,
     bad: LruCache<u64, Fault>,
-    /// Chunks that somebody is checking.
+    /// Chunks that a thread is checking.
     under_way: Vec<u64>,
 }
 

@@ -85,7 +85,7 @@ impl PackedBytes {
         }
     }
 
-    /// The fault of a chunk of nothing at the end, which nobody will ever ask for. If it does hold
+    /// The fault of a chunk of nothing at the end, which no read ever asks for. If it does hold
     /// bytes, the file's header is wrong and the array too short.
     pub(super) fn fault_of_nothing(&self) -> Result<Option<Fault>> {
         let last = match self.chunks.sizes() {

@@ -1,5 +1,5 @@
 //! Files of millions of chunks, made up where they are read: how many reads it takes to get far
-//! into one, and that nobody waits for a walk that he does not need.
+//! into one, and that no reader waits for a walk that it does not need.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,7 +9,7 @@ use crate::array::chunking::EvenChunks;
 use crate::container::bloscpack::header::FileHeader;
 use crate::container::bloscpack::sections::ENTRY;
 
-/// Plain bytes of a chunk where nobody has decided: what the real program takes.
+/// Plain bytes of a chunk by default: what the real program takes.
 pub(super) const DEFAULT_CHUNK: u64 = 1 << 20;
 
 /// Spare entries for each chunk in a new offsets section, as the real program has them.

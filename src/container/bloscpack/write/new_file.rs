@@ -35,7 +35,7 @@ use crate::source::BytesSource;
 
 const ARRAY: &str = "data";
 
-/// Bytes of an element where nobody says, as the real program takes them.
+/// Bytes of an element by default, as the real program takes them.
 const TYPESIZE: u8 = 8;
 
 /// A file of more than so many chunks has none that are smaller: where each lies would take more
@@ -121,7 +121,7 @@ impl FileSettings {
         }
     }
 
-    /// As a container was that somebody copies.
+    /// The settings of a container that is copied, from its `arrays.json`.
     fn described(given: &GivenDescription) -> Result<FileSettings> {
         let refuse = |why: &str| Error::Invalid(format!("arrays.json: {why}"));
         if given

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::BytesSource;
 
-/// What is written where nobody says.
+/// The version that is written by default.
 const USUAL: &str = "packed-uint-matrix-v2";
 
 const END_MAX: &str = "end_max";

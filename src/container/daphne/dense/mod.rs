@@ -2,7 +2,7 @@
 //! Frame.
 //!
 //! The object is a partition into rectangles of any kind. A run of cells that is stored as it is
-//! shown, or that nobody stored, is direct; other blocks are cut into tiles, numbered by the place
+//! shown, or that is not stored, is direct; other blocks are cut into tiles, numbered by the place
 //! of their first cell in the array. A damaged block harms only its own cells. Here is what is
 //! shown and what it is like; [`read`] reads it, by [`row_band`] and [`tile`], and [`check`] checks
 //! it as a whole.

@@ -82,7 +82,7 @@ fn columns_and_labels_that_do_not_fit_are_refused() {
     assert_eq!(budget.used(), 0);
 }
 
-/// Below a row of narrow blocks lies one that is larger than anybody could walk through.
+/// Below a row of narrow blocks lies one that is too large to be walked through.
 #[test]
 fn narrow_blocks_do_not_make_wide_ones_narrow() {
     let (rows, cols) = (u64::from(u32::MAX), 5000);

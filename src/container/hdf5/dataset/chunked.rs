@@ -51,11 +51,11 @@ pub(super) struct Chunked {
 
 struct Refused {
     error: Error,
-    /// Until then nobody asks again; none: for ever.
+    /// Until then it is not asked for again; none: for ever.
     until: Option<Instant>,
 }
 
-/// For how long nobody asks again for a table that there was no memory for.
+/// How long a table that there was no memory for is not asked for again.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
 impl Refused {

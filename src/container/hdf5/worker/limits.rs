@@ -1,6 +1,6 @@
-//! What a worker may take: time for one request and memory.
+//! The limits of a worker: time for one request and memory.
 //!
-//! Time is processor time, so that a busy machine or a slow disk ends nobody. It grows with the
+//! Time is processor time, so that a busy machine or a slow disk ends no worker. It grows with the
 //! file, since an honest one holds at most so many objects in a mebibyte. A worker that computes
 //! nothing and answers nothing is ended too, much later.
 

@@ -106,7 +106,7 @@ fn openable(most: Option<u64>) -> Answer<()> {
 }
 
 /// Ends this process after so many seconds; 0: not any more. The daemon is stricter, but if it is
-/// gone while the library runs in circles, nobody else would.
+/// gone while the library runs in circles, nothing else would.
 fn alarm(seconds: u32) {
     // SAFETY: sets a timer of this process, whose signal has its default effect.
     unsafe { libc::alarm(seconds) };

@@ -78,9 +78,11 @@ impl Shard {
         // The list grows by itself; a block that it has no memory for is not cached.
         let room = GROWTH * state.blocks.len() as u64;
         let replaced = block.and_then(|block| {
-            let push = || state.blocks.push(key, Arc::clone(block));
+            let push = || {
+                state.keys.insert(key);
+                state.blocks.push(key, Arc::clone(block))
+            };
             let replaced = set_aside(room, "cannot cache a block", push).ok()?;
-            state.keys.insert(key);
             self.charged.fetch_add(block.charge(), Ordering::Relaxed);
             replaced
         });

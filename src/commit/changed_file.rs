@@ -110,6 +110,7 @@ impl ChangedFile {
             is_made: self.is_made(),
             patches: Arc::clone(&self.patches),
             len: self.len,
+            mtime: self.mtime,
             log,
         }
     }

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::error::{Fault, Result};
-use crate::source::{BytesSource, Fetch, FileIdentity, Source, Stat};
+use crate::source::{BytesSource, Fetch, FileIdentity, Source, Stat, Timestamp};
 use crate::stage::log::{LogBytes, Patch};
 
 /// One file as a commit in place will have made it.
@@ -22,10 +22,17 @@ pub struct FutureFile {
     /// The patches that are put into it: in order, none of which overlap.
     pub(super) patches: Arc<[Patch]>,
     pub len: u64,
+    /// The time of modification that it gets, if that is known.
+    pub mtime: Option<Timestamp>,
     pub(super) log: LogBytes,
 }
 
 impl FutureFile {
+    /// Whether a file is what this was going to be, as far as its identity says.
+    pub fn is(&self, identity: &FileIdentity) -> bool {
+        identity.size == self.len && self.mtime.is_none_or(|mtime| mtime == identity.mtime)
+    }
+
     /// The file as it is going to be. `stored`: the result of opening it as it is.
     pub fn over(&self, stored: Result<Arc<dyn Source>>) -> Result<Arc<dyn Source>> {
         let stored = match stored {

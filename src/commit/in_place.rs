@@ -126,25 +126,28 @@ impl CommitTarget for RedoLog<'_> {
         CommitWay::InPlace
     }
 
-    fn seal(&mut self) -> Result<()> {
+    fn prepare(&mut self) -> Result<Vec<FutureFile>> {
         for (number, file) in std::mem::take(&mut self.told) {
             if let Some(changed) = self.changed(number, file)? {
                 self.commit.stage.append(&changed.length())?;
                 self.files.push(changed);
             }
         }
+        if self.files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let log = self.commit.stage.log_bytes()?;
+        let files = self.files.iter().map(|file| file.future(log.clone()));
+        Ok(files.collect())
+    }
+
+    fn seal(&mut self) -> Result<()> {
         let sealed = self.files.iter().map(|file| file.seal(self.commit));
         self.commit.stage.append(&CommitRecord::Sealed {
             layer: self.commit.layer,
             files: sealed.collect::<Result<_>>()?,
         })?;
         self.commit.stage.sync_log()
-    }
-
-    fn ahead(&self) -> Result<Vec<FutureFile>> {
-        let log = self.commit.stage.log_bytes()?;
-        let files = self.files.iter().map(|file| file.future(log.clone()));
-        Ok(files.collect())
     }
 
     fn publish(&mut self) -> Result<()> {

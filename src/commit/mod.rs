@@ -18,7 +18,7 @@
 //!   [`future_file`]: a file as a commit in place is about to make it.
 //!
 //! A commit is of the stage's frozen layer; writing goes on above it meanwhile. The caller chooses
-//! the moment at which the result is published ([`Publish`]): when no thread compares the
+//! the moment at which the result is published ([`Publisher`]): when no thread compares the
 //! container's identity, and in place, when no thread reads. Assumes one commit of a container at a
 //! time. Used by `live` and `tree`, and by the commands that recover or show stages.
 
@@ -170,16 +170,15 @@ pub struct Commit<'a> {
 pub type AtSpot<'a> = &'a dyn Fn(&mut dyn FnMut(&Spot) -> Result<()>) -> Result<()>;
 
 /// Makes a commit visible.
-pub type Publish<'a> = &'a mut dyn FnMut(Publishing<'_>) -> Result<()>;
+pub type Publish<'a> = &'a mut dyn Publisher;
 
-/// How a commit becomes visible.
-pub struct Publishing<'a> {
-    pub way: CommitWay,
-    /// The files that are about to be changed in place, if their new content can be read from the
-    /// log: the container can be opened before.
-    pub ahead: &'a [FutureFile],
-    /// Changes the files.
-    pub step: &'a mut dyn FnMut() -> Result<()>,
+pub trait Publisher {
+    /// Before a commit in place is sealed: these files are about to be changed, and their new
+    /// content can be read from the log. After an error nothing is changed.
+    fn look_ahead(&mut self, files: &[FutureFile]) -> Result<()>;
+
+    /// Has `step` change the files, and shows the result.
+    fn publish(&mut self, way: CommitWay, step: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
 /// How a commit went that did not fail.

@@ -164,6 +164,7 @@ impl Leftover {
                     is_made: self.state.base().file(name).is_none(),
                     patches: self.state.patches_of(of).into(),
                     len: self.state.file_length(of),
+                    mtime: None,
                     log: self.state.bytes(),
                 };
                 future.over(stored)

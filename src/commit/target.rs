@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-use super::{Commit, FutureFile, Publish, Publishing};
+use super::{Commit, FutureFile, Publish, Publisher};
 use crate::container::rewrite::{CommitWay, Recipe};
 use crate::error::{Error, Result};
 
@@ -16,14 +16,15 @@ pub(super) trait CommitTarget: Recipe {
     fn told_as(&self) -> CommitWay;
     fn published_as(&self) -> CommitWay;
 
-    /// The recipe is told. When this returns it is on the disk, and the log says for good what is
-    /// about to happen.
-    fn seal(&mut self) -> Result<()>;
-
-    /// The files that are going to be changed in place, as they will be.
-    fn ahead(&self) -> Result<Vec<FutureFile>> {
+    /// The recipe is told. Returns the files that are going to be changed in place, as they will
+    /// be.
+    fn prepare(&mut self) -> Result<Vec<FutureFile>> {
         Ok(Vec::new())
     }
+
+    /// When this returns the recipe is on the disk, and the log says for good what is about to
+    /// happen.
+    fn seal(&mut self) -> Result<()>;
 
     /// The container becomes what the recipe told. Its files have just been compared with those
     /// that were opened. After an error they are that again, or the recovery goes on from the log.
@@ -57,8 +58,8 @@ impl Commit<'_> {
         publish: Publish<'_>,
     ) -> Result<bool> {
         let is_carried_out = Cell::new(false);
-        let sealed = self.tell(target.told_as(), target);
-        let made = match sealed.and_then(|()| target.seal()) {
+        let told = self.tell(target.told_as(), target);
+        let made = match told.and_then(|()| seal(target, publish)) {
             Err(e) if target.is_in_vain(&e) => {
                 log::debug!("{e}");
                 Ok(false)
@@ -82,25 +83,26 @@ impl Commit<'_> {
         publish: Publish<'_>,
         is_carried_out: &Cell<bool>,
     ) -> Result<()> {
-        let (way, ahead) = (target.published_as(), target.ahead()?);
+        let way = target.published_as();
         let mut step = || {
             // Another process may still change them at the very same time; a change before this
             // moment is not overwritten.
             self.unchanged()?;
             target.publish().inspect(|()| is_carried_out.set(true))
         };
-        publish(Publishing {
-            way,
-            ahead: &ahead,
-            step: &mut step,
-        })?;
+        publish.publish(way, &mut step)?;
         target.sync().or_else(|e| {
             log::warn!("{e}; trying again");
-            publish(Publishing {
-                way,
-                ahead: &[],
-                step: &mut || target.redo(),
-            })
+            publish.publish(way, &mut || target.redo())
         })
     }
+}
+
+/// The result of a commit in place is seen before there is no way back.
+fn seal(target: &mut impl CommitTarget, publish: &mut dyn Publisher) -> Result<()> {
+    let files = target.prepare()?;
+    if !files.is_empty() {
+        publish.look_ahead(&files)?;
+    }
+    target.seal()
 }

@@ -31,6 +31,9 @@ pub trait Places: Send + Sync {
     /// Where it lay when it was looked up, which costs no look at the source.
     fn known_path(&self, id: ContainerId) -> Result<PathBuf>;
 
+    /// Whether it has no name any more: it was removed, or replaced.
+    fn is_removed(&self, id: ContainerId) -> bool;
+
     /// Nothing is moved before this is dropped.
     fn pin(&self) -> RwLockReadGuard<'_, ()>;
 

@@ -39,6 +39,10 @@ impl Places for OnlyPlace {
         Ok(self.path.clone())
     }
 
+    fn is_removed(&self, _: ContainerId) -> bool {
+        false
+    }
+
     fn pin(&self) -> RwLockReadGuard<'_, ()> {
         self.still.read().unwrap_or_else(PoisonError::into_inner)
     }

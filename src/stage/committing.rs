@@ -15,7 +15,7 @@ use super::StagedArray;
 use super::layer::Layer;
 use super::log::{Base, CommitRecord, LogBytes, LogWriter, Record};
 use super::staging::{Stage, StageLayers, StageLog, Syncing};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Gives the layers, the top first, to the handles that read through them. Called under the locks
 /// of the stage, so it must not call the stage.
@@ -103,8 +103,14 @@ impl Stage {
     /// in the log, a crash leaves what was there before: so no thread syncs meanwhile.
     pub fn begin_content(&self, _alone: &Syncing<'_>, array: StagedArray) -> Result<()> {
         let mut log = self.open_log()?;
-        let layer = self.read_layers().active.number();
-        let number = array.0;
+        let layers = self.read_layers();
+        // What another handle has written since would be lost if this came to nothing.
+        if !layers.active.leaves(array) {
+            let cause = std::io::Error::from_raw_os_error(libc::EBUSY);
+            return Err(Error::io("cannot replace an array that is written", cause));
+        }
+        let (layer, number) = (layers.active.number(), array.0);
+        drop(layers);
         log.put_record(&Record::Provisional {
             layer,
             array: number,

@@ -45,8 +45,13 @@ impl Stage {
     /// and no part of what came after. Says whether something did.
     pub fn keep_synced(&self) -> Result<bool> {
         let _alone = self.alone();
+        match self.log_everything() {
+            Err(e) if e.is_no_room() => {}
+            logged => return logged.map(|_| false),
+        }
         let mut log = self.lock_log();
-        if self.layers().iter().all(|layer| layer.is_logged()) {
+        // The log has to go on saying how a commit is carried out, and how one has ended.
+        if self.is_half_done() || log.commit_logged || !log.deferred.is_empty() {
             return Ok(false);
         }
         let spot = log.place.spot()?;

@@ -179,11 +179,36 @@ impl Inodes {
         Ok(())
     }
 
-    /// Keeps an inode as long as it is not taken back: one look-up more.
+    /// Keeps an inode, and the directories above it, until [`Inodes::let_go`]: one look-up more.
     pub(super) fn hold(&self, id: InodeId) {
-        if let Some(inode) = self.lock().get_mut(id) {
+        let mut table = self.lock();
+        if let Some(inode) = table.get_mut(id) {
             inode.lookups += 1;
+            *table.held.entry(id).or_default() += 1;
         }
+    }
+
+    /// Keeps an inode no longer, of which the caller takes the look-up back. Returns the
+    /// directories above it that the kernel has forgotten meanwhile, and that go now.
+    pub(super) fn let_go(&self, id: InodeId) -> Vec<InodeId> {
+        let mut table = self.lock();
+        let above = table.above(id);
+        if let Some(count) = table.held.get_mut(&id) {
+            *count -= 1;
+            if *count == 0 {
+                table.held.remove(&id);
+            }
+        }
+        drop(table);
+        let is_gone = |above: &InodeId| self.forget(*above, 0).is_some();
+        above.into_iter().filter(is_gone).collect()
+    }
+
+    /// Whether an inode that is kept has no name any more. The root never had one.
+    pub(super) fn is_unnamed(&self, id: InodeId) -> bool {
+        let table = self.lock();
+        let inode = table.get(id).filter(|_| id != InodeId::ROOT);
+        inode.is_some_and(|inode| inode.links().next().is_none())
     }
 
     /// Takes back look-ups; returns the node if these were the last.
@@ -191,7 +216,7 @@ impl Inodes {
         let mut table = self.lock();
         let inode = table.get_mut(id)?;
         inode.lookups = inode.lookups.saturating_sub(count);
-        if inode.lookups > 0 || id == InodeId::ROOT {
+        if inode.lookups > 0 || id == InodeId::ROOT || table.is_above_held(id) {
             return None;
         }
         let gone = table.remove(id)?;

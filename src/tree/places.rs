@@ -129,6 +129,10 @@ impl Places for TreePlaces {
         self.inodes.path(id.into())
     }
 
+    fn is_removed(&self, id: ContainerId) -> bool {
+        self.inodes.is_unnamed(id.into())
+    }
+
     fn pin(&self) -> RwLockReadGuard<'_, ()> {
         self.moves.pin()
     }
@@ -171,6 +175,9 @@ impl Places for TreePlaces {
     }
 
     fn let_go(&self, id: ContainerId) -> Option<Arc<LiveContainer>> {
+        for above in self.inodes.let_go(id.into()) {
+            self.listing_cache.forget(above);
+        }
         let gone = self.inodes.forget(id.into(), 1)?;
         self.listing_cache.forget(id.into());
         gone.container().cloned()

@@ -29,7 +29,7 @@ use crate::stage::{Layer, ShowLayers};
 
 use changes::{Changes, changed_arrays, seen_files};
 use due::Later;
-use publish::OutdatedBlocks;
+use publish::CommitPublisher;
 use replaced_array::ArrayContent;
 
 /// How much a commit may do.
@@ -211,24 +211,9 @@ impl Containers {
             is_too_much: Cell::new(false),
         };
         let time = container.stage.time_set();
-        let mut outdated = OutdatedBlocks {
-            containers: self,
-            of: Vec::new(),
-        };
-        // A change by another process after this is not part of the commit.
-        let mut found = None;
-        let outcome = commit.carry_out(&mut |publishing| {
-            let ahead = match publishing.ahead {
-                [] => None,
-                files => Some(self.open_ahead(version, files)?),
-            };
-            let (way, step) = (publishing.way, publishing.step);
-            let shown = self.publish(version, Some(container), (way, ahead), step)?;
-            outdated.of.push(shown.outdated);
-            found = Some(shown.found);
-            Ok(())
-        })?;
-        if let (CommitOutcome::Published, Some(found)) = (&outcome, &found) {
+        let mut publisher = CommitPublisher::new(self, version, container);
+        let outcome = commit.carry_out(&mut publisher)?;
+        if let (CommitOutcome::Published, Some(found)) = (&outcome, &publisher.found) {
             self.end_commit(version, container, found)?;
             // As long as there is a log it knows the files by their times.
             if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::cache::VersionId;
-use crate::commit::base_of;
+use crate::commit::{FutureFile, Publisher, base_of};
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
 use crate::error::Result;
@@ -39,6 +39,50 @@ pub(crate) struct Published {
     pub(crate) outdated: VersionId,
     /// The files, as they were when they were shown.
     pub(crate) found: MemberStats,
+}
+
+/// Publishes what is staged of a container.
+pub(crate) struct CommitPublisher<'a> {
+    version: &'a Arc<ContainerVersion>,
+    container: &'a StagedContainer,
+    /// The container as a commit in place is about to make it.
+    ahead: Option<OpenedAhead>,
+    outdated: OutdatedBlocks<'a>,
+    /// The files when they were shown: a later change by another process is no part of the commit.
+    pub(crate) found: Option<MemberStats>,
+}
+
+impl<'a> CommitPublisher<'a> {
+    pub(crate) fn new(
+        containers: &'a Containers,
+        version: &'a Arc<ContainerVersion>,
+        container: &'a StagedContainer,
+    ) -> CommitPublisher<'a> {
+        let of = Vec::new();
+        CommitPublisher {
+            version,
+            container,
+            ahead: None,
+            outdated: OutdatedBlocks { containers, of },
+            found: None,
+        }
+    }
+}
+
+impl Publisher for CommitPublisher<'_> {
+    fn look_ahead(&mut self, files: &[FutureFile]) -> Result<()> {
+        let opened = self.outdated.containers.open_ahead(self.version, files)?;
+        self.ahead = Some(opened);
+        Ok(())
+    }
+
+    fn publish(&mut self, way: CommitWay, step: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let (ahead, containers) = (self.ahead.take(), self.outdated.containers);
+        let shown = containers.publish(self.version, Some(self.container), (way, ahead), step)?;
+        self.outdated.of.push(shown.outdated);
+        self.found = Some(shown.found);
+        Ok(())
+    }
 }
 
 impl Containers {

@@ -123,8 +123,8 @@ impl Containers {
         let alone = stage.alone();
         let begun = stage.begin_content(&alone, writer.array);
         staged.stored.while_nobody_reads(|| {
-            let copied = begun.and_then(|()| copy(writer, content));
-            let copied = copied.or_else(|e| stage.take_back_content(writer.array).and(Err(e)));
+            let take_back = |e| stage.take_back_content(writer.array).and(Err(e));
+            let copied = begun.and_then(|()| copy(writer, content).or_else(take_back));
             let unfrozen = staged.unfreeze(&writer.container, &self.cache);
             unfrozen.and(copied)
         })

@@ -4,7 +4,6 @@
 //! been done before, through the log. Faults that the commit would make are found before anything
 //! is changed, too: a container with faults is not made. Used by `committing::publish`.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -24,11 +23,11 @@ use crate::source::switched::SwitchedSource;
 pub(crate) struct OpenedAhead {
     opened: Arc<OpenContainer>,
     blocks: VersionId,
-    /// Its files that are changed, by their names beside the others.
+    /// Its files that are changed.
     files: Arc<FutureFiles>,
 }
 
-type FutureFiles = Mutex<Vec<(OsString, Arc<SwitchedSource>)>>;
+type FutureFiles = Mutex<Vec<(FutureFile, Arc<SwitchedSource>)>>;
 
 impl OpenedAhead {
     /// Under which its blocks are cached.
@@ -83,7 +82,7 @@ impl Containers {
                 return stored;
             };
             let source = Arc::new(SwitchedSource::new(file.over(stored)?));
-            lock(&ahead).push((file.name.clone(), Arc::clone(&source)));
+            lock(&ahead).push((file.clone(), Arc::clone(&source)));
             Ok(source)
         })))
     }
@@ -98,8 +97,13 @@ impl Containers {
         let first = version.recognised.first_file(path);
         let (directory, _) = first.ok_or(Error::Unsuitable)?;
         let store = pinned(&self.store, version, path, self.at_path(version));
-        for (name, source) in &*lock(&ahead.files) {
-            source.switch(store.open(&directory.join(name))?);
+        for (file, source) in &*lock(&ahead.files) {
+            let now = store.open(&directory.join(&file.name))?;
+            // Another process may have changed it at the very same time.
+            if !file.is(&now.identity()) {
+                return self.reopen_version(version, path);
+            }
+            source.switch(now);
         }
         self.take_for_opened(version, &ahead.opened);
         Ok(Arc::clone(&ahead.opened))

@@ -42,8 +42,7 @@ impl Containers {
 
     /// Whether a container has no name any more: it was removed, or replaced.
     pub(crate) fn is_removed(&self, version: &ContainerVersion) -> bool {
-        let path = self.places.known_path(version.container);
-        path.is_err_and(|e| e.is_not_found())
+        self.places.is_removed(version.container)
     }
 
     /// Discards the stage of a container that was removed: it cannot be found again.
@@ -68,14 +67,8 @@ impl Containers {
         names.filter_map(there).collect()
     }
 
-    /// Discards the stage of a container that has been removed or replaced, and removes its logs:
-    /// those that were beside it. Logs of another process may have got their names since.
-    pub(crate) fn discard_removed(
-        &self,
-        container: &LiveContainer,
-        at: &Spot,
-        logs: &[(OsString, FileId)],
-    ) {
+    /// Discards the stage of a container that has been removed or replaced.
+    pub(crate) fn discard_removed(&self, container: &LiveContainer) {
         let version = container.known().version.clone();
         if let Some(version) = version {
             let _locked = version.staged.lock_commit();
@@ -85,6 +78,11 @@ impl Containers {
                 log::warn!("{e}");
             }
         }
+    }
+
+    /// Removes these logs of a container that has been removed. Logs of another process may have
+    /// got their names since.
+    pub(crate) fn remove_logs(&self, at: &Spot, logs: &[(OsString, FileId)]) {
         for (left, id) in logs {
             let now = self.store.stat(&at.directory.join(left));
             if now.is_ok_and(|now| now.identity.id == *id)

@@ -200,10 +200,12 @@ impl LogState {
                 Ok(())
             }
             Record::Kept { array } => {
+                self.check_array(array)?;
                 let mut steps = self.provisional.end(array).into_iter();
                 steps.try_for_each(|(layer, step)| self.keep(layer, step))
             }
             Record::TakenBack { array } => {
+                self.check_array(array)?;
                 self.provisional.end(array);
                 Ok(())
             }
@@ -213,7 +215,7 @@ impl LogState {
     fn step(&mut self, layer: u64, change: LoggedChange) -> Result<()> {
         self.check_layer(layer)?;
         self.highest = self.highest.max(layer);
-        match self.provisional.of(change.array()) {
+        match self.provisional.of(change.array(), layer) {
             Some(steps) => fallible::push(steps, (layer, change), DOING),
             None => self.keep(layer, change),
         }

@@ -132,3 +132,61 @@ fn an_array_that_comes_when_there_is_a_log_is_found_in_it() {
     committed.unwrap();
     assert!(recovered(&container, 2).ends_with(b"\x09late"));
 }
+
+/// What the layer below has of the array is logged when memory is short, behind the new content's
+/// beginning, and is no part of it.
+#[test]
+fn what_was_staged_before_survives_content_that_comes_to_nothing() {
+    let container = Container::new();
+    let stage = container.stage(1 << 20);
+    stage.write(FIRST, 0, b"staged before").unwrap();
+    stage.freeze_all(&mut to_nobody).unwrap();
+    stage.begin_content(&stage.alone(), FIRST).unwrap();
+    stage.set_len(FIRST, 0).unwrap();
+    stage.write(FIRST, 0, b"another").unwrap();
+    give_up(&stage);
+    stage.take_back_content(FIRST).unwrap();
+    stage.unfreeze(&mut to_nobody).unwrap();
+    stage.sync().unwrap();
+    assert!(
+        container
+            .read(0, &stage.layers())
+            .starts_with(b"staged before")
+    );
+    assert!(recovered(&container, 0).starts_with(b"staged before"));
+}
+
+/// The log of a commit that could not be carried out in full is all that makes the container whole.
+#[test]
+fn a_seal_is_not_cut_off() {
+    use crate::disk::failing::{FailingDisk, Failure};
+    use crate::stage::log::{CommitRecord, SealedFile};
+    let mut container = Container::new();
+    let failure = Failure::new(libc::ENOSPC);
+    container.disk = Arc::new(FailingDisk {
+        disk: Arc::clone(&container.disk),
+        failure: Arc::clone(&failure),
+    });
+    let stage = container.stage(1 << 20);
+    stage.write(FIRST, 0, b"staged").unwrap();
+    let layer = stage.freeze(&mut to_nobody).unwrap().number();
+    let length = CommitRecord::RedoLength { file: 0, len: 77 };
+    stage.append(&length).unwrap();
+    let files = vec![SealedFile {
+        file: 0,
+        name: String::new(),
+        mtime: None,
+        untouched: 3,
+        samples: Vec::new(),
+    }];
+    stage
+        .append(&CommitRecord::Sealed { layer, files })
+        .unwrap();
+    stage.sync_log().unwrap();
+    stage.stay_sealed();
+    stage.unfreeze(&mut to_nobody).unwrap();
+    failure.die_at(1);
+    assert!(!stage.keep_synced().unwrap());
+    let found = read_log(&container.spot().of()).unwrap().unwrap();
+    assert_eq!(found.sealed().len(), 1);
+}

@@ -6,6 +6,7 @@
 //! beside it. Assumes that a key does not change while it can be found: [`InodeTable::drop_key`]
 //! comes first. Used by [`super`] and `links`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -80,6 +81,8 @@ pub(in crate::tree) struct InodeTable {
     inodes: HashTable<Box<Inode>>,
     by_key: HashTable<InodeId>,
     hasher: RandomState,
+    /// Inodes that are kept whatever the kernel forgets, with how often: their directories are, too.
+    pub(in crate::tree) held: BTreeMap<InodeId, usize>,
     /// The next number of what has none in the source.
     next: u64,
     /// The file system of the source: files of others that are mounted in it could have the same
@@ -219,6 +222,7 @@ impl InodeTable {
             inodes: HashTable::new(),
             by_key: HashTable::new(),
             hasher: RandomState::new(),
+            held: BTreeMap::new(),
             next: FIRST_OWN,
             device: root.file().map_or(0, |file| file.device),
         };
@@ -344,6 +348,15 @@ impl InodeTable {
             Some(above) => above.holds_at(path.join(name)),
             None => path.join(name),
         }))
+    }
+
+    /// Whether a directory lies above an inode that is kept.
+    pub(in crate::tree) fn is_above_held(&self, id: InodeId) -> bool {
+        let directory = self
+            .get(id)
+            .is_some_and(|inode| matches!(inode.node, Node::Directory(_)));
+        let mut held = self.held.keys();
+        directory && held.any(|held| self.above(*held).contains(&id))
     }
 
     /// The directories above an inode, by all names in the table.

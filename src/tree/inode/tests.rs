@@ -85,3 +85,28 @@ fn an_entry_takes_at_most_150_bytes_and_a_container_2000() {
     let least = (CONTAINERS * (2000 + 4 * 150)) as u64;
     assert!(tree.cache.budget().used() >= least, "all of it is charged");
 }
+
+/// What is staged of a container is found at unmount, whatever the kernel has forgotten.
+#[test]
+fn directories_above_what_is_kept_are_kept() {
+    let source = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(source.path().join("a/b")).unwrap();
+    std::fs::write(source.path().join("a/b/file"), "").unwrap();
+    let tree = tree_of(source.path());
+    let a = look_up(&tree, InodeId::ROOT, "a");
+    let b = look_up(&tree, a, "b");
+    let file = look_up(&tree, b, "file");
+    tree.inodes.hold(file);
+    for inode in [file, b, a] {
+        tree.forget(inode, 1);
+    }
+    let path = tree.inodes.path(file).unwrap();
+    assert_eq!(path, Path::new("a/b/file"));
+    assert!(!tree.inodes.is_unnamed(file));
+    let mut gone = tree.inodes.let_go(file);
+    gone.sort();
+    let mut above = vec![a, b];
+    above.sort();
+    assert_eq!(gone, above);
+    assert!(tree.forget(file, 1));
+}

@@ -168,7 +168,8 @@ impl Tree {
                     Some(removed) => removed?,
                     None => self.remove_container(inode, container, &directory, name, &stat)?,
                 }
-                self.live.discard_removed(container, &at, &logs);
+                self.live.discard_removed(container);
+                self.live.remove_logs(&at, &logs);
             }
             _ => disk.remove_directory(directory.place(name))?,
         }

@@ -131,6 +131,7 @@ impl Tree {
             self.invalidate(inode, None);
         }
         if self.half_removed.remove(inode) {
+            self.inodes.let_go(inode);
             self.forget(inode, 1);
         }
         removed

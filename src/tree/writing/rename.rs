@@ -12,7 +12,6 @@ use super::super::node::Node;
 use super::super::{InodeId, Tree};
 use super::rename_new::Emptied;
 use super::{SourceDirectory, refused};
-use crate::commit::Spot;
 use crate::disk::Renaming;
 use crate::error::{Error, Result};
 use crate::live::InUse;
@@ -31,10 +30,7 @@ pub(super) struct Side {
 }
 
 /// A container that another has replaced, and where it lay.
-struct ReplacedContainer {
-    node: Arc<Node>,
-    at: Spot,
-}
+struct ReplacedContainer(Arc<Node>);
 
 /// A move under way.
 struct Begun<'a> {
@@ -91,7 +87,7 @@ impl Tree {
                 return Err(refused("rename", &path, libc::EBUSY));
             }
         }
-        let over = self.replaced_file((&link, &directory), replaced.as_ref(), how)?;
+        let over = self.replaced_file((&link, &moved.stat), replaced.as_ref(), how);
         let follow =
             self.announce_followers(&moved, (&link, &directory), replaced.as_ref(), how)?;
         let renamed = self.rename_stored(&moved, (&link, &directory), replaced.as_ref(), how);
@@ -121,10 +117,9 @@ impl Tree {
         drop(begun);
         // Its stage goes when nothing waits for the move any more: a thread may be writing its log.
         if let Some(replaced) = &container
-            && let Some(container) = replaced.node.container()
+            && let Some(container) = replaced.0.container()
         {
-            // Its logs lay in it.
-            self.live.discard_removed(container, &replaced.at, &[]);
+            self.live.discard_removed(container);
         }
         self.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {
@@ -136,18 +131,15 @@ impl Tree {
     /// A container that is a file, over which something is about to be renamed.
     fn replaced_file(
         &self,
-        (link, directory): (&Dirent, &SourceDirectory),
+        (link, moved): (&Dirent, &Stat),
         replaced: Option<&Stat>,
         how: Renaming,
-    ) -> Result<Option<ReplacedContainer>> {
+    ) -> Option<ReplacedContainer> {
         let file = replaced.filter(|stat| stat.kind == FileKind::File && how == Renaming::Over);
-        let named = file.and_then(|stat| self.inodes.named(link, stat));
-        let container = named.filter(|(_, node)| node.container().is_some());
-        let replaced = container.map(|(_, node)| {
-            let at = self.live.spot(&directory.join(&link.name))?;
-            Ok(ReplacedContainer { node, at })
-        });
-        replaced.transpose()
+        // Two names of one file stay as they are.
+        let other = file.filter(|stat| !is_same(stat, moved))?;
+        let (_, node) = self.inodes.named(link, other)?;
+        node.container().is_some().then(|| ReplacedContainer(node))
     }
 
     fn rename_stored(
@@ -173,8 +165,7 @@ impl Tree {
             {
                 let (_, node) = self.as_looked_up(link, stat)?;
                 self.replace_directory(moved, directory, &link.name)?;
-                let at = self.live.spot(&directory.join(&link.name))?;
-                Ok(Some(ReplacedContainer { node, at }))
+                Ok(Some(ReplacedContainer(node)))
             }
             _ => {
                 let (old, new) = (
@@ -388,6 +379,11 @@ impl Tree {
             }
         }
         let path = moved.directory.join(&moved.link.name);
+        let shown = self.store.display(&path);
+        log::warn!(
+            "{}: cannot be renamed: it is being written and synced",
+            shown.display()
+        );
         Err(refused("rename", &path, libc::EBUSY))
     }
 

@@ -89,6 +89,82 @@ fn no_page_of_a_replaced_array_of_a_directory_comes_back() {
     no_old_page_comes_back(&place, &place.join("m/val"));
 }
 
+/// An array that can be written, and the directory that its container lies in.
+fn with_array(check: impl Fn(&Place, &Path)) {
+    let place = Place::mounted(&[]);
+    container(&place, "x.blp", &vec![1; LEN]);
+    check(&place, &place.join("x.blp/data"));
+    let source = open_directory();
+    Matrix::random(1, LEN / 4).write_packed(&source.path().join("m"));
+    let place = Place::over(source, &[]);
+    check(&place, &place.join("m/val"));
+}
+
+/// The file is still open when it takes the array's place: the array's name leads to the array at
+/// once, for writers, readers, and commands that go by the name.
+#[test]
+fn the_name_leads_to_the_array_while_the_file_is_still_open() {
+    with_array(|place, path| {
+        let mut expected = Seeded::new(2).noise(LEN);
+        let new = place.join("new");
+        std::fs::write(&new, &expected).unwrap();
+        let held = OpenOptions::new().read(true).write(true).open(&new);
+        std::fs::rename(&new, path).unwrap();
+        let written = OpenOptions::new().write(true).open(path).unwrap();
+        written.write_all_at(b"written by name", 5000).unwrap();
+        drop(written);
+        expected[5000..5015].copy_from_slice(b"written by name");
+        assert_content(path, &expected);
+        drop(held);
+        assert_content(path, &expected);
+        assert_same(path, &read_direct(path, 0, LEN).unwrap(), &expected);
+    });
+}
+
+/// As on other file systems a name says nothing of a descriptor: what is written to the file that
+/// has become the array is the array's, through a mapping too.
+#[test]
+fn descriptors_of_the_file_write_to_the_array_that_it_has_become() {
+    with_array(|place, path| {
+        let mut expected = Seeded::new(3).noise(LEN);
+        let new = place.join("new");
+        std::fs::write(&new, &expected).unwrap();
+        let held = OpenOptions::new().read(true).write(true).open(&new);
+        let (held, mut mapped) = (held.unwrap(), map(&new));
+        std::fs::rename(&new, path).unwrap();
+        held.write_all_at(b"after", 70_000).unwrap();
+        mapped[9_000] ^= 0xff;
+        mapped.flush().unwrap();
+        held.sync_all().unwrap();
+        assert_eq!(held.metadata().unwrap().len(), LEN as u64);
+        drop((held, mapped));
+        expected[70_000..70_005].copy_from_slice(b"after");
+        expected[9_000] ^= 0xff;
+        assert_same(path, &read_direct(path, 0, LEN).unwrap(), &expected);
+        assert_content(path, &expected);
+    });
+}
+
+/// The other name of the file keeps the file, and the array's leads to the array.
+#[test]
+fn a_file_of_two_names_is_kept_under_the_other() {
+    with_array(|place, path| {
+        let old = Seeded::new(4).noise(LEN);
+        let (new, other) = (place.join("new"), place.join("other"));
+        std::fs::write(&new, &old).unwrap();
+        std::fs::hard_link(&new, &other).unwrap();
+        std::fs::rename(&new, path).unwrap();
+        let written = OpenOptions::new().write(true).open(path).unwrap();
+        written.write_all_at(b"array", 0).unwrap();
+        drop(written);
+        assert_content(&other, &old);
+        assert_content(path, &[b"array", &old[5..]].concat());
+        std::fs::write(&other, b"the file").unwrap();
+        assert_content(&other, b"the file");
+        assert_content(path, &[b"array", &old[5..]].concat());
+    });
+}
+
 /// Handles from before and new ones show what follows from an array as soon as the close that
 /// commits the array has returned.
 #[test]

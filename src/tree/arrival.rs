@@ -91,6 +91,9 @@ impl Tree {
         };
         let (inode, node) = self.inodes.enter(link, found)?;
         drop(still);
+        if let Some(file) = node.ordinary() {
+            file.note_looked_up();
+        }
         if for_good {
             node.note(recognised, stat.identity);
         }

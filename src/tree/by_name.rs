@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::node::Node;
 use super::open_file::OpenFile;
 use super::ordinary::OrdinaryFile;
 use super::{InodeId, Open, Tree};
@@ -14,6 +15,15 @@ use crate::error::Result;
 use crate::source::Source;
 
 impl Tree {
+    /// ESTALE for a file that was renamed over an array: the name that the kernel has followed may
+    /// be the array's, which it is to look up afresh.
+    pub(super) fn refuse_absorbed(&self, inode: InodeId, node: &Node) -> Result<()> {
+        match node.ordinary().is_some_and(OrdinaryFile::is_absorbed) {
+            true => Err(self.unseen(inode)),
+            false => Ok(()),
+        }
+    }
+
     /// A file that has no name any more is opened by a handle that has it open (as `/proc/self/fd`
     /// does).
     pub(super) fn open_again(&self, inode: InodeId, write: bool) -> Option<Open> {

@@ -243,7 +243,14 @@ impl Tree {
             Err(missing) => match self.of_open(inode, missing, |source| source.stat()) {
                 Ok(stat) => stat,
                 Err(missing) => match self.inodes.removed(inode) {
-                    Some(removed) => removed,
+                    Some(mut removed) => {
+                        // It is an array's content by now, and as long.
+                        let open = self.open_files.of_inode(inode);
+                        if let Some(entry) = open.iter().find_map(|file| file.entry()) {
+                            removed.identity.size = entry.len();
+                        }
+                        removed
+                    }
                     // It has other names than those in the table: the kernel is to look one of them
                     // up.
                     None if missing.is_not_found() && self.inodes.paths(inode).is_empty() => {
@@ -299,6 +306,7 @@ impl Tree {
     /// happens to its name.
     pub fn open(&self, inode: InodeId) -> Result<Open> {
         let node = self.inodes.get(inode)?;
+        self.refuse_absorbed(inode, &node)?;
         let mut set_id = false;
         let (file, known, ordinary) = match &*node {
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),

@@ -177,6 +177,30 @@ impl OpenFiles {
         files.map(|(_, file)| Arc::clone(file)).collect()
     }
 
+    /// Has handles of an inode stand for what `by` makes of each, and returns what they stood for.
+    pub(super) fn replace(
+        &self,
+        inode: InodeId,
+        by: impl Fn(&OpenFile) -> Option<OpenFile>,
+    ) -> Vec<Arc<OpenFile>> {
+        let handles = {
+            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+            table.by_inode.get(&inode).cloned().unwrap_or_default()
+        };
+        let mut replaced = Vec::new();
+        for id in handles {
+            // What it is replaced by is opened without the lock.
+            let Some(file) = self.get(id).ok().and_then(|file| by(&file)) else {
+                continue;
+            };
+            let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, open)) = table.files.get_mut(&id) {
+                replaced.push(std::mem::replace(open, Arc::new(file)));
+            }
+        }
+        replaced
+    }
+
     pub(super) fn remove(&self, id: HandleId) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let closed = table.files.remove(&id);

@@ -7,7 +7,7 @@
 //! way has ended; one that differs from it later is another process's work. A change by another
 //! process while one of ours is under way is not seen. Used by `tree`.
 
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::node::StoredAt;
@@ -23,6 +23,9 @@ pub(super) struct OrdinaryFile {
     content: Mutex<Content>,
     /// The bits of its mode that a write takes away, as reported to the kernel last.
     told_bits: AtomicU16,
+    /// It was renamed over an array, whose name the kernel takes for this file's until it looks
+    /// that up.
+    absorbed: AtomicBool,
 }
 
 /// An identity of the file, but for what says which file it is.
@@ -90,7 +93,22 @@ impl OrdinaryFile {
             at,
             content: Mutex::default(),
             told_bits: AtomicU16::new(0),
+            absorbed: AtomicBool::new(false),
         }
+    }
+
+    /// It has become the content of an array.
+    pub(super) fn note_absorbed(&self) {
+        self.absorbed.store(true, Ordering::Release);
+    }
+
+    /// The kernel has looked it up, by a name that is its own.
+    pub(super) fn note_looked_up(&self) {
+        self.absorbed.store(false, Ordering::Release);
+    }
+
+    pub(super) fn is_absorbed(&self) -> bool {
+        self.absorbed.load(Ordering::Acquire)
     }
 
     /// Notes that it was looked into as `identity` and is no container.

@@ -52,6 +52,7 @@ impl Tree {
             }
             None => {
                 let node = self.inodes.get(inode)?;
+                self.refuse_absorbed(inode, &node)?;
                 match self.locate(inode, &node) {
                     Ok((path, _)) => self.store.xattr(&path, node.file(), name),
                     Err(missing) => {
@@ -68,6 +69,7 @@ impl Tree {
             Some(own) => Ok(own.into_iter().map(|(name, _)| name.into()).collect()),
             None => {
                 let node = self.inodes.get(inode)?;
+                self.refuse_absorbed(inode, &node)?;
                 let names = match self.locate(inode, &node) {
                     Ok((path, _)) => self.store.xattr_names(&path, node.file()),
                     Err(missing) => {

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 use super::super::inode::Dirent;
+use super::super::node::Node;
 use super::super::open_file::OpenFile;
 use super::super::{Attr, HandleId, InodeId, Open, Tree};
 use crate::disk::Caller;
@@ -32,7 +33,7 @@ impl Tree {
         })
     }
 
-    /// Changes the length of an array. By its name alone it is committed at once, unless a handle
+    /// Changes the length of an array by its name alone: that is committed at once, unless a handle
     /// is open for writing, which is about to write: an open that begins anew (O_TRUNC) looks the
     /// same.
     pub(super) fn set_array_len(
@@ -40,19 +41,46 @@ impl Tree {
         inode: InodeId,
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
-        handle: Option<HandleId>,
         len: u64,
     ) -> Result<()> {
-        let given = handle.and_then(|handle| self.open_files.get(handle).ok());
-        if let Some(writer) = given.as_ref().and_then(|file| file.array_writer()) {
-            return self.live.truncate_open(writer, len);
-        }
         let others = self.open_files.of_inode(inode);
         let mut writers = others.iter().rev().filter_map(|file| file.array_writer());
         match writers.next() {
             Some(writer) if len == 0 => self.live.empty_open(writer),
             Some(writer) => self.live.truncate_open(writer, len),
             None => self.live.set_array_len(version, entry, len),
+        }
+    }
+
+    /// A file has become the content of an array: what programs write through the handles that they
+    /// have of it goes to the array. The pages that the kernel has of the file stay its own.
+    pub(super) fn absorbed_by(
+        &self,
+        inode: InodeId,
+        node: &Node,
+        (version, entry): (&Arc<ContainerVersion>, EntryIndex),
+    ) {
+        if let Some(file) = node.ordinary() {
+            file.note_absorbed();
+        }
+        let redirected = self.open_files.replace(inode, |open| {
+            open.written()?;
+            match self.live.open_entry_for_writing(version, entry) {
+                Ok(opened) => Some(OpenFile::Entry(opened)),
+                Err(e) => {
+                    log::warn!(
+                        "what is still written to a file that has become an array is lost: {e}"
+                    );
+                    None
+                }
+            }
+        });
+        for file in &redirected {
+            if let Some((file, _)) = file.written()
+                && let Err(e) = file.release()
+            {
+                log::error!("{e}");
+            }
         }
     }
 

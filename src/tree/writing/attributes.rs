@@ -125,6 +125,7 @@ impl Tree {
         node: &Node,
         with: impl FnOnce(Target<'_>, &dyn Fn() -> Result<FileIdentity>) -> Result<T>,
     ) -> Result<T> {
+        self.refuse_absorbed(inode, node)?;
         match self.locate(inode, node) {
             Ok((path, stat)) => {
                 let (path, id) = (&*path, stat.identity.id);

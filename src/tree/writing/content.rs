@@ -34,6 +34,7 @@ impl Tree {
                 _ => self.open(inode),
             };
         };
+        self.refuse_absorbed(inode, &node)?;
         let disk = self.live.writable()?;
         let stays = self.share_new(inode);
         let moment = of.moment();
@@ -85,6 +86,10 @@ impl Tree {
     ) -> Result<usize> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
+            let is_array = || matches!(self.inodes.get(inode).as_deref(), Ok(Node::Entry(..)));
+            // Pages of a file that has become the array are not the array's.
+            let of_mapping = how.of_mapping && is_array();
+            let how = Putting { of_mapping, ..how };
             return self.live.write_array(writer, offset, bytes, how);
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
@@ -114,20 +119,24 @@ impl Tree {
         caller: Caller,
     ) -> Result<()> {
         let disk = self.live.writable()?;
+        let open = handle.and_then(|handle| self.open_files.get(handle).ok());
+        if let Some(writer) = open.as_ref().and_then(|open| open.array_writer()) {
+            return self.live.truncate_open(writer, len);
+        }
         let node = self.inodes.get(inode)?;
         let of = match &*node {
             Node::File(of) => of,
             Node::Entry(version, entry) => {
-                return self.set_array_len(inode, version, *entry, handle, len);
+                return self.set_array_len(inode, version, *entry, len);
             }
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
             Node::Special(..) => return Err(Error::Unsuitable),
             Node::Unseen(_) => return Err(self.unseen(inode)),
         };
-        let open = handle.and_then(|handle| self.open_files.get(handle).ok());
         if let Some((file, _)) = open.as_ref().and_then(|open| open.written()) {
             return self.change(inode, of, file, || file.set_len(len, caller));
         }
+        self.refuse_absorbed(inode, &node)?;
         let file = self.by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
         self.written_here.add(of.at.id)?;
         self.change(inode, of, &*file, || file.set_len(len, caller))

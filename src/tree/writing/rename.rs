@@ -257,7 +257,7 @@ impl Tree {
             Some(_) if how == Renaming::Exchange => refuse(libc::EINVAL),
             Some((_, true)) if how == Renaming::NoReplace => refuse(libc::EEXIST),
             Some((entry, _)) => self
-                .rename_into(from, (to.0, container), entry)
+                .rename_into(from, (to.0, container), (to.1, entry))
                 .map(|()| true),
         }
     }
@@ -284,10 +284,10 @@ impl Tree {
         &self,
         from: (InodeId, &OsStr),
         (parent, container): (InodeId, &LiveContainer),
-        entry: EntryIndex,
+        (name, entry): (&OsStr, EntryIndex),
     ) -> Result<()> {
         let moved = self.side(from)?;
-        self.as_looked_up(&moved.link, &moved.stat)?;
+        let (inode, node) = self.as_looked_up(&moved.link, &moved.stat)?;
         let version = self.live.current(parent.into(), container)?;
         let path = moved.directory.join(from.1);
         if moved.stat.kind != FileKind::File {
@@ -298,6 +298,9 @@ impl Tree {
             return Err(self.changed(&path));
         }
         self.live.replace_array(&version, entry, source)?;
+        self.absorbed_by(inode, &node, (&version, entry));
+        // The kernel takes the array's name for the file's from now on.
+        self.invalidate(inode, Some(Dirent::new(parent, name)));
         self.live
             .writable()?
             .unlink(moved.directory.place(from.1))?;

@@ -90,15 +90,7 @@ fn start<'a>(
     options: &MountOptions,
     log: &Destination,
 ) -> Result<Running<'a>, Failure> {
-    let level = options.log_level.unwrap_or(LevelFilter::Info);
-    daemon::log::start(log.clone(), level)
-        .map_err(|e| Failure::new(format!("cannot log to {log}: {e}")))?;
-    if options.log == Some(Destination::System)
-        && let Err(e) = daemon::log::check_system()
-    {
-        let why = plain(&e);
-        log::warn!("log=syslog: {why}: the daemon logs when it can");
-    }
+    start_log(options, log)?;
     processes::name_daemon();
     // In this process, whose number the kernel notes, and before it has a second thread.
     let lock = writing::claim(&places.source, options.writing)?;
@@ -116,20 +108,7 @@ fn start<'a>(
     if options.allow_other {
         root.store.serve_others();
     }
-    let mut pacing = Pacing::default();
-    pacing.slow = options.slow_commit.unwrap_or(pacing.slow);
-    let settings = Settings {
-        uid: options.uid,
-        gid: options.gid,
-        umask: options.umask,
-        containers: ContainerSettings {
-            preferences: options.preferences,
-            commit: options.commit,
-            pacing,
-            settle: options.settle,
-            settles_stale: false,
-        },
-    };
+    let settings = tree_settings(options);
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
     let disk = writable.then_some(disk);
     let (tree, invalidations) = Tree::new(root.store, disk, &root.path, cache, workers, settings)?;
@@ -142,6 +121,51 @@ fn start<'a>(
         let (why, at) = (e.to_string(), places.mountpoint.display());
         Failure::new(format!("cannot mount {at}: {}", why.trim_end()))
     })?;
+    let device = device_of(places, options);
+    Ok(Running {
+        mount,
+        tree,
+        signals,
+        source: &places.source,
+        mountpoint: &places.mountpoint,
+        device,
+        lock,
+        has_ended: Cell::new(false),
+    })
+}
+
+fn start_log(options: &MountOptions, log: &Destination) -> Result<(), Failure> {
+    let level = options.log_level.unwrap_or(LevelFilter::Info);
+    daemon::log::start(log.clone(), level)
+        .map_err(|e| Failure::new(format!("cannot log to {log}: {e}")))?;
+    if options.log == Some(Destination::System)
+        && let Err(e) = daemon::log::check_system()
+    {
+        let why = plain(&e);
+        log::warn!("log=syslog: {why}: the daemon logs when it can");
+    }
+    Ok(())
+}
+
+fn tree_settings(options: &MountOptions) -> Settings {
+    let mut pacing = Pacing::default();
+    pacing.slow = options.slow_commit.unwrap_or(pacing.slow);
+    Settings {
+        uid: options.uid,
+        gid: options.gid,
+        umask: options.umask,
+        containers: ContainerSettings {
+            preferences: options.preferences,
+            commit: options.commit,
+            pacing,
+            settle: options.settle,
+            settles_stale: false,
+        },
+    }
+}
+
+/// The device of the new mount, with its read-ahead set and its guardian started.
+fn device_of(places: &MountPaths, options: &MountOptions) -> Option<mount_table::Device> {
     let device = mount_table::device_at(&places.mountpoint);
     let far = options.readahead.unwrap_or(readahead::DEFAULT);
     let set = device.as_ref().map(|device| readahead::set(*device, far));
@@ -156,16 +180,7 @@ fn start<'a>(
             "no guardian ({why}): if the daemon is killed, programs may wait until `arrayfs umount`"
         );
     }
-    Ok(Running {
-        mount,
-        tree,
-        signals,
-        source: &places.source,
-        mountpoint: &places.mountpoint,
-        device: device.ok(),
-        lock,
-        has_ended: Cell::new(false),
-    })
+    device.ok()
 }
 
 fn session_options(

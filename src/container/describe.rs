@@ -138,12 +138,62 @@ fn describe_arrays<'a>(
     container: &'a Arc<Container>,
     info: &dyn Fn(&Located) -> Result<Info>,
 ) -> Result<Description<'a>> {
-    let mut faults: Vec<String> = texts(container.all_faults());
-    let mut arrays = Vec::new();
-    // Not shown, which came out only when they were described.
-    let mut late = Vec::new();
     let mut described = container.all_described();
+    let listed = list_arrays(container, info, &mut described)?;
+    let unreadable = container.all_unreadable().into_iter();
+    let unreadable = unreadable.map(|(group, member)| {
+        let name = join(&group, &member.name);
+        UnreadableDescription {
+            attributes: described.remove(&name).unwrap_or_default(),
+            name,
+            reason: member.reason,
+            is_whole: member.is_whole,
+        }
+    });
+    let unreadable: Vec<_> = unreadable.chain(listed.late).collect();
+    let types = container.all_types().into_iter();
+    let types = types.map(|(group, committed)| {
+        let name = join(&group, &committed.name);
+        let attributes = described.remove(&name).unwrap_or_default();
+        (name, TypeDescription::new(committed.dtype, attributes))
+    });
+    let types = types.collect();
+    let inner = container.all().into_iter().skip(1);
+    let links = container.links.iter();
+    Ok(Description {
+        format: container.format,
+        version: &container.version,
+        arrays: listed.arrays,
+        attributes: &container.attributes,
+        groups: described,
+        unreadable,
+        types,
+        links: links
+            .map(|link| (link.name.clone(), link.target.clone()))
+            .collect(),
+        containers: inner
+            .map(|(path, inner)| (path.to_string(), inner.format))
+            .collect(),
+        faults: listed.faults,
+    })
+}
+
+/// The arrays that can be described, and why the others cannot.
+struct ListedArrays {
+    arrays: Vec<ArrayDescription>,
+    /// Not shown, which came out only when they were described.
+    late: Vec<UnreadableDescription>,
+    faults: Vec<String>,
+}
+
+fn list_arrays(
+    container: &Arc<Container>,
+    info: &dyn Fn(&Located) -> Result<Info>,
+    described: &mut BTreeMap<String, Attributes>,
+) -> Result<ListedArrays> {
     let without_space = container.all_without_space();
+    let (mut arrays, mut late) = (Vec::new(), Vec::new());
+    let mut faults = texts(container.all_faults());
     for located in container.all_arrays() {
         let path = located.path();
         let attributes = described.remove(&path).unwrap_or_default();
@@ -163,40 +213,9 @@ fn describe_arrays<'a>(
             Err(other) => return Err(other),
         }
     }
-    let unreadable = container.all_unreadable().into_iter();
-    let unreadable = unreadable.map(|(group, member)| {
-        let name = join(&group, &member.name);
-        UnreadableDescription {
-            attributes: described.remove(&name).unwrap_or_default(),
-            name,
-            reason: member.reason,
-            is_whole: member.is_whole,
-        }
-    });
-    let unreadable: Vec<_> = unreadable.chain(late).collect();
-    let types = container.all_types().into_iter();
-    let types = types.map(|(group, committed)| {
-        let name = join(&group, &committed.name);
-        let attributes = described.remove(&name).unwrap_or_default();
-        (name, TypeDescription::new(committed.dtype, attributes))
-    });
-    let types = types.collect();
-    let inner = container.all().into_iter().skip(1);
-    let links = container.links.iter();
-    Ok(Description {
-        format: container.format,
-        version: &container.version,
+    Ok(ListedArrays {
         arrays,
-        attributes: &container.attributes,
-        groups: described,
-        unreadable,
-        types,
-        links: links
-            .map(|link| (link.name.clone(), link.target.clone()))
-            .collect(),
-        containers: inner
-            .map(|(path, inner)| (path.to_string(), inner.format))
-            .collect(),
+        late,
         faults,
     })
 }

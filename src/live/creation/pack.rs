@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use super::carried::{is_foreign, is_shown_beside};
 use super::state::{Stays, UNFILLED};
 use crate::array::Array;
+use crate::commit::Spot;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
 use crate::commit::tidy::remove_tree;
 use crate::container::creation::{
@@ -235,22 +236,12 @@ impl Containers {
         }
         let description = content.described(creation)?;
         let spot = self.spot(&path)?;
-        let at = NewContainerPlace {
-            disk: self.writable()?,
-            store: &self.store,
-            spot: &spot,
-            members: creation.members(),
-            owner: Caller {
-                uid: now.uid,
-                gid: now.gid,
-            },
-            go_on: may,
-        };
-        let budget = self.cache.budget();
+        let at = self.place_of_packed(creation, (&spot, &now), may)?;
         let modes = NewModes {
             files: 0o600,
             directory: now.mode.into(),
         };
+        let budget = self.cache.budget();
         let new = at.write(modes, &content.attributes(&now), |write| {
             creation.recipe(&content.arrays, description.as_ref(), budget, write)
         })?;
@@ -274,6 +265,26 @@ impl Containers {
         }
         self.forget_entries(id);
         Ok(PackOutcome::Packed)
+    }
+
+    /// Where the container is written that takes the place of an empty one, under a hidden name.
+    fn place_of_packed<'a>(
+        &'a self,
+        creation: &dyn Creation,
+        (spot, now): (&'a Spot, &Stat),
+        may: &'a dyn Fn() -> bool,
+    ) -> Result<NewContainerPlace<'a>> {
+        Ok(NewContainerPlace {
+            disk: self.writable()?,
+            store: &self.store,
+            spot,
+            members: creation.members(),
+            owner: Caller {
+                uid: now.uid,
+                gid: now.gid,
+            },
+            go_on: may,
+        })
     }
 
     /// The drafts first: as long as the empty container is there, a crash shows that they have been

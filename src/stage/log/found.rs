@@ -23,7 +23,7 @@ use super::patch::{Patch, last_said};
 use super::read::FoundRecord;
 use super::record::{self, Begin, NewFileRecord, Record, SealedFile, SealedTime};
 use super::{Base, LogBytes};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::source::{FileIdentity, Source};
 use crate::stage::StagedArray;
@@ -160,24 +160,6 @@ impl LogState {
                 check_len(len)?;
                 fallible::push(&mut self.lengths, (file, len), DOING)
             }
-            Record::Sealed { layer, times, .. } => {
-                let files = times.iter().map(|time| self.sealed_before(time));
-                let files = files.collect::<Result<_>>()?;
-                self.pend(PendingCommit::Sealed { layer, files })
-            }
-            Record::SealedFiles { layer, files } => {
-                files.iter().try_for_each(|file| check_name(&file.name))?;
-                self.pend(PendingCommit::Sealed { layer, files })
-            }
-            Record::Replacing { layer, files } => {
-                files.iter().try_for_each(|file| check_name(&file.name))?;
-                self.pend(PendingCommit::Replacing { layer, files })
-            }
-            Record::Thawed { .. } => {
-                self.end_commit();
-                Ok(())
-            }
-            Record::Committed { layer, base, lens } => self.commit(layer, base, &lens),
             Record::Synced => Ok(()),
             Record::Zeros {
                 layer,
@@ -209,6 +191,36 @@ impl LogState {
                 self.provisional.end(array);
                 Ok(())
             }
+            commit @ (Record::Sealed { .. }
+            | Record::SealedFiles { .. }
+            | Record::Replacing { .. }
+            | Record::Thawed { .. }
+            | Record::Committed { .. }) => self.add_commit(commit),
+        }
+    }
+
+    /// A record of a commit: its seal, or its end.
+    fn add_commit(&mut self, record: Record) -> Result<()> {
+        match record {
+            Record::Sealed { layer, times, .. } => {
+                let files = times.iter().map(|time| self.sealed_before(time));
+                let files = files.collect::<Result<_>>()?;
+                self.pend(PendingCommit::Sealed { layer, files })
+            }
+            Record::SealedFiles { layer, files } => {
+                files.iter().try_for_each(|file| check_name(&file.name))?;
+                self.pend(PendingCommit::Sealed { layer, files })
+            }
+            Record::Replacing { layer, files } => {
+                files.iter().try_for_each(|file| check_name(&file.name))?;
+                self.pend(PendingCommit::Replacing { layer, files })
+            }
+            Record::Thawed { .. } => {
+                self.end_commit();
+                Ok(())
+            }
+            Record::Committed { layer, base, lens } => self.commit(layer, base, &lens),
+            _ => Err(Error::Bug("a record that is none of a commit".into())),
         }
     }
 

@@ -11,10 +11,11 @@ use super::super::xattr::is_offered;
 use super::super::{Attr, HandleId, InodeId, Tree};
 use super::refused;
 use crate::commit::added::added_of;
+use crate::container::MemberStats;
 use crate::disk::{Caller, Disk, NewAttributes, Target, XattrSetting};
 use crate::error::{Error, Result};
-use crate::live::creation::given::PREFIX;
-use crate::live::creation::given::given_type;
+use crate::live::LiveContainer;
+use crate::live::creation::given::{PREFIX, given_type};
 use crate::live::shown::entry::WRITABLE;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
@@ -158,20 +159,7 @@ impl Tree {
         let version = self.live.current(inode.into(), container)?;
         let path = self.container_path(inode)?;
         let found = version.recognised.stat(&*self.store, &path)?;
-        let all = std::iter::once(&found.own).chain(found.members.iter().flatten());
-        if caller.uid != 0 && all.into_iter().any(|stat| stat.uid != caller.uid) {
-            return Err(refused("set attributes of", &path, libc::EPERM));
-        }
-        let files = std::iter::once(&found.own).chain(found.members.iter().flatten());
-        let mut owners = files.map(|stat| stat.uid);
-        if to.uid.is_some_and(|uid| owners.any(|owner| owner != uid)) {
-            // A log that is not the container's owner's would not be believed.
-            self.live
-                .commit_before_move(inode.into(), container, &path)?;
-            if version.staged.state().is_some() {
-                return Err(refused("give away", &path, libc::EBUSY));
-            }
-        }
+        self.let_in_to_change((inode, container), &version, (&found, &path), to, caller)?;
         let now = self.live.now_or_at_commit(&version, to);
         let own_mode = match container.stored {
             // That of an array is its files' alone.
@@ -190,6 +178,51 @@ impl Tree {
             FileKind::File => added_of(&*self.store, &path)?,
             _ => None,
         };
+        self.set_files_of(&version, (&found, &path), to, own_mode)?;
+        self.live.give_drafts(inode.into(), to)?;
+        self.give_added(added, to)?;
+        self.notice_change(inode, &node);
+        if !is_directory {
+            // The kernel takes the answer for attributes of the array alone.
+            self.invalidate(inode, None);
+        }
+        Ok(())
+    }
+
+    /// Whether a caller may change these attributes of all files of a container. What is staged is
+    /// committed before they are given away: a log that is not the container's owner's would not be
+    /// believed.
+    fn let_in_to_change(
+        &self,
+        (inode, container): (InodeId, &LiveContainer),
+        version: &ContainerVersion,
+        (found, path): (&MemberStats, &Path),
+        to: &NewAttributes,
+        caller: Caller,
+    ) -> Result<()> {
+        let files = || std::iter::once(&found.own).chain(found.members.iter().flatten());
+        if caller.uid != 0 && files().any(|stat| stat.uid != caller.uid) {
+            return Err(refused("set attributes of", path, libc::EPERM));
+        }
+        let mut owners = files().map(|stat| stat.uid);
+        if to.uid.is_some_and(|uid| owners.any(|owner| owner != uid)) {
+            self.live
+                .commit_before_move(inode.into(), container, path)?;
+            if version.staged.state().is_some() {
+                return Err(refused("give away", path, libc::EBUSY));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets mode and owners of all files of a container.
+    fn set_files_of(
+        &self,
+        version: &Arc<ContainerVersion>,
+        (found, path): (&MemberStats, &Path),
+        to: &NewAttributes,
+        own_mode: Option<u32>,
+    ) -> Result<()> {
         let others = NewAttributes {
             // Users who may list the directory may read the files.
             mode: to.mode.map(|mode| mode & READABLE),
@@ -199,18 +232,11 @@ impl Tree {
         };
         if others.mode.is_some() || others.uid.is_some() || others.gid.is_some() {
             self.live
-                .set_of_files(&version, &path, &found, &others, own_mode)?;
+                .set_of_files(version, path, found, &others, own_mode)?;
         }
         if let Some(staged) = version.staged.now().filter(|_| others.uid.is_some()) {
             // A log has to be the owner's to be believed.
             staged.stage.owner_changed();
-        }
-        self.live.give_drafts(inode.into(), to)?;
-        self.give_added(added, to)?;
-        self.notice_change(inode, &node);
-        if !is_directory {
-            // The kernel takes the answer for attributes of the array alone.
-            self.invalidate(inode, None);
         }
         Ok(())
     }

@@ -29,6 +29,13 @@ pub(super) struct Side {
     pub(super) stat: Stat,
 }
 
+/// The name that it gets, and what that led to before.
+struct RenameTarget {
+    link: Dirent,
+    directory: SourceDirectory,
+    replaced: Option<Stat>,
+}
+
 /// A container that another has replaced, and where it lay.
 struct ReplacedContainer(Arc<Node>);
 
@@ -61,17 +68,54 @@ impl Tree {
         // other thread moves.
         let begun = self.begin_move(&moved, to, &mut emptied)?;
         moved.directory = self.directory(from.0)?;
-        let link = Dirent::new(to.0, to.1);
-        let directory = self.directory_to_fill(to.0, to.1)?;
-        directory.new_place(to.1)?;
-        let replaced = match self.store.stat(&directory.join(to.1)) {
+        let to = self.target(to)?;
+        self.check_ends(&moved, &to, &begun)?;
+        let over = self.replaced_file(&to, &moved.stat, how);
+        let follow = self.announce_followers(&moved, &to, how)?;
+        let renamed = self.rename_stored(&moved, &to, how);
+        begun.moving.made();
+        // If it has come to nothing, that is what is found.
+        follow
+            .iter()
+            .for_each(|path| self.live.finish_moving_added(path));
+        let container = renamed?.or(over);
+        self.note_renamed(&moved, &to, how);
+        begun.moving.made();
+        drop(begun);
+        // Its stage goes when nothing waits for the move any more: a thread may be writing its log.
+        if let Some(replaced) = &container
+            && let Some(container) = replaced.0.container()
+        {
+            self.live.discard_removed(container);
+        }
+        self.tidy_added(from.0);
+        if moved.stat.kind == FileKind::File {
+            self.arrived(to.link.parent, &to.link.name);
+        }
+        Ok(())
+    }
+
+    /// Where a name is to lead from now on.
+    fn target(&self, (parent, name): (InodeId, &OsStr)) -> Result<RenameTarget> {
+        let directory = self.directory_to_fill(parent, name)?;
+        directory.new_place(name)?;
+        let replaced = match self.store.stat(&directory.join(name)) {
             Ok(stat) => Some(stat),
             Err(e) if e.is_not_found() => None,
             Err(e) => return Err(e),
         };
+        Ok(RenameTarget {
+            link: Dirent::new(parent, name),
+            directory,
+            replaced,
+        })
+    }
+
+    /// Whether both ends are still what the move has begun for.
+    fn check_ends(&self, moved: &Side, to: &RenameTarget, begun: &Begun<'_>) -> Result<()> {
         let ends = [
             Some((&moved.link, &moved.stat)),
-            replaced.as_ref().map(|stat| (&link, stat)),
+            to.replaced.as_ref().map(|stat| (&to.link, stat)),
         ];
         for (link, stat) in ends.into_iter().flatten() {
             let (_, node) = self.as_looked_up(link, stat)?;
@@ -87,54 +131,38 @@ impl Tree {
                 return Err(refused("rename", &path, libc::EBUSY));
             }
         }
-        let over = self.replaced_file((&link, &moved.stat), replaced.as_ref(), how);
-        let follow =
-            self.announce_followers(&moved, (&link, &directory), replaced.as_ref(), how)?;
-        let renamed = self.rename_stored(&moved, (&link, &directory), replaced.as_ref(), how);
-        begun.moving.made();
-        // If it has come to nothing, that is what is found.
-        follow
-            .iter()
-            .for_each(|path| self.live.finish_moving_added(path));
-        let container = renamed?.or(over);
-        match (how, replaced) {
+        Ok(())
+    }
+
+    /// Has the inodes follow to their new names.
+    fn note_renamed(&self, moved: &Side, to: &RenameTarget, how: Renaming) {
+        match (how, &to.replaced) {
             (Renaming::Exchange, Some(stat)) => {
-                let ends = ((&moved.link, &moved.stat), (&link, &stat));
+                let ends = ((&moved.link, &moved.stat), (&to.link, stat));
                 self.inodes.exchanged(ends.0, ends.1);
-                self.look_again(&moved.link, &stat);
+                self.look_again(&moved.link, stat);
             }
             (_, replaced) => {
+                let replaced = replaced.as_ref();
                 if let Some(stat) = replaced.filter(|stat| !is_same(stat, &moved.stat)) {
-                    self.forget_name(&link, &stat);
+                    self.forget_name(&to.link, stat);
                 }
-                self.inodes.renamed(&moved.link, &link, &moved.stat);
+                self.inodes.renamed(&moved.link, &to.link, &moved.stat);
             }
         }
-        self.look_again(&link, &moved.stat);
-        self.names_changed(from.0);
-        self.names_changed(to.0);
-        begun.moving.made();
-        drop(begun);
-        // Its stage goes when nothing waits for the move any more: a thread may be writing its log.
-        if let Some(replaced) = &container
-            && let Some(container) = replaced.0.container()
-        {
-            self.live.discard_removed(container);
-        }
-        self.tidy_added(from.0);
-        if moved.stat.kind == FileKind::File {
-            self.arrived(to.0, to.1);
-        }
-        Ok(())
+        self.look_again(&to.link, &moved.stat);
+        self.names_changed(moved.link.parent);
+        self.names_changed(to.link.parent);
     }
 
     /// A container that is a file, over which something is about to be renamed.
     fn replaced_file(
         &self,
-        (link, moved): (&Dirent, &Stat),
-        replaced: Option<&Stat>,
+        to: &RenameTarget,
+        moved: &Stat,
         how: Renaming,
     ) -> Option<ReplacedContainer> {
+        let (link, replaced) = (&to.link, to.replaced.as_ref());
         let file = replaced.filter(|stat| stat.kind == FileKind::File && how == Renaming::Over);
         // Two names of one file stay as they are.
         let other = file.filter(|stat| !is_same(stat, moved))?;
@@ -145,11 +173,11 @@ impl Tree {
     fn rename_stored(
         &self,
         moved: &Side,
-        (link, directory): (&Dirent, &SourceDirectory),
-        replaced: Option<&Stat>,
+        to: &RenameTarget,
         how: Renaming,
     ) -> Result<Option<ReplacedContainer>> {
-        match replaced {
+        let (link, directory) = (&to.link, &to.directory);
+        match &to.replaced {
             // In the mount both are directories; in the source only one is.
             Some(stat) if how == Renaming::Over && differ(stat.kind, moved.stat.kind) => {
                 self.replace_other_kind(moved, directory, &link.name, stat)?;
@@ -183,10 +211,14 @@ impl Tree {
     fn announce_followers(
         &self,
         moved: &Side,
-        (link, directory): (&Dirent, &SourceDirectory),
-        replaced: Option<&Stat>,
+        to: &RenameTarget,
         how: Renaming,
     ) -> Result<Vec<PathBuf>> {
+        let RenameTarget {
+            link,
+            directory,
+            replaced,
+        } = to;
         let is_one_file = |link: &Dirent, stat: &Stat| {
             stat.kind == FileKind::File && self.is_named_container(link, stat)
         };
@@ -194,7 +226,8 @@ impl Tree {
             moved.directory.join(&moved.link.name),
             directory.join(&link.name),
         );
-        let replaces = replaced.is_some_and(|stat| is_one_file(link, stat));
+        let replaces = replaced.as_ref();
+        let replaces = replaces.is_some_and(|stat| is_one_file(link, stat));
         let mut follow = Vec::new();
         if is_one_file(&moved.link, &moved.stat) || how != Renaming::Exchange && replaces {
             follow.extend(self.live.begin_moving_added(&old, &new, (how, replaces))?);

@@ -44,4 +44,6 @@ mod who_writes;
 mod worker;
 mod write_bloscpack;
 mod write_bpcells;
+mod write_daphne;
+mod write_netcdf;
 mod writing;

@@ -25,6 +25,8 @@ pub mod netcdf;
 mod numbers;
 #[cfg(test)]
 mod out_of_memory;
+pub mod own_lengths;
+mod plain_write;
 pub mod restated;
 pub mod rewrite;
 
@@ -41,6 +43,7 @@ use crate::source::{Identity, Stat, Store};
 
 pub use candidate::Candidate;
 use creation::Creation;
+use own_lengths::OwnLengths;
 use rewrite::Rewrite;
 
 /// Every format, in the order in which they are tried.
@@ -128,6 +131,7 @@ pub struct OpenRequest<'a> {
     pub preferences: Preferences,
     /// What is kept beyond a decode, and sized by the container, is charged here.
     pub budget: &'a Arc<Budget>,
+    pub own_lengths: &'a OwnLengths,
 }
 
 /// An opened container.
@@ -302,6 +306,7 @@ pub(crate) fn open_as(
         path,
         preferences,
         budget: &Budget::by_default(),
+        own_lengths: &OwnLengths::default(),
     })
 }
 
@@ -312,6 +317,7 @@ pub struct Recognised {
     /// Why it cannot be opened, if that is known already.
     pub damage: Option<Box<Fault>>,
     pub preferences: Preferences,
+    pub own_lengths: OwnLengths,
 }
 
 /// A container and its companions as the source has them.
@@ -352,12 +358,21 @@ pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
             format,
             damage,
             preferences,
+            own_lengths: OwnLengths::default(),
         }));
     }
     Ok(None)
 }
 
 impl Recognised {
+    /// The same for another version of the container.
+    pub fn anew(self) -> Recognised {
+        Recognised {
+            own_lengths: OwnLengths::default(),
+            ..self
+        }
+    }
+
     /// Opens the container and gives every fault its coordinates.
     pub fn open(
         &self,
@@ -370,6 +385,7 @@ impl Recognised {
             path,
             preferences: self.preferences,
             budget,
+            own_lengths: &self.own_lengths,
         };
         let mut container = match &self.damage {
             Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::Attributes;
 use super::inside::{ArrayAddress, ContainerNumber};
+use super::own_lengths::ArrayLengths;
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::{Array, Info};
 use crate::container::creation::{GivenType, NOT_TYPED};
@@ -201,6 +202,12 @@ pub trait Rewrite: Send + Sync {
     fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency>;
 
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount>;
+
+    /// The lengths with which arrays are shown after a commit of these changes where the file says
+    /// others.
+    fn own_lengths(&self, _changed: &[ChangedArray]) -> ArrayLengths {
+        ArrayLengths::new()
+    }
 
     /// The blocks of an array of this length that can be encoded, when they are complete, before
     /// the others are known. What is appended to the array leaves them as they are.

@@ -101,7 +101,7 @@ impl Versions {
         Arc::new(ContainerVersion {
             id,
             container,
-            recognised,
+            recognised: recognised.anew(),
             identity: Mutex::new(found.identity()),
             blocks: AtomicU64::new(id.0),
             opening: VersionOpening::default(),

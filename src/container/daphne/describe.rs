@@ -10,9 +10,11 @@ use super::dense::DenseView;
 use super::dense::check::CellCheck;
 use super::header::{FileHead, ObjectKind};
 use super::value::ValueType;
+use super::write::{self, PlainBody};
 use super::{NAME, VERSION};
 use crate::array::Array;
 use crate::container::{Check, Container, Text};
+use crate::source::Source;
 
 /// A file that obeys one of the two forms.
 pub(super) struct DescribedFile {
@@ -22,6 +24,8 @@ pub(super) struct DescribedFile {
     /// The text `labels` of a frame.
     pub(super) labels: Option<Arc<Vec<u8>>>,
     pub(super) checks: Vec<Arc<dyn Check>>,
+    /// Of a file whose values can be changed where they lie.
+    pub(super) plain: Option<(Arc<dyn Source>, PlainBody)>,
 }
 
 impl DescribedFile {
@@ -36,6 +40,7 @@ impl DescribedFile {
             arrays,
             labels: None,
             checks: Vec::new(),
+            plain: None,
         }
     }
 
@@ -55,7 +60,8 @@ impl DescribedFile {
         spec.is_some_and(|value| meant.as_deref() == Some(value.name()))
     }
 
-    pub(super) fn container(self) -> Container {
+    /// `is_told`: whether the user says which form it has.
+    pub(super) fn container(self, has_sidecar: bool, is_told: bool) -> Container {
         let mut container = Container::new(NAME, VERSION);
         let mut add = |name: &str, value| container.attributes.insert(name.to_owned(), value);
         add("dialect", json!(self.dialect));
@@ -71,6 +77,10 @@ impl DescribedFile {
             name: "labels".into(),
             content,
         }));
+        if let Some((source, body)) = self.plain {
+            let size = (self.header.rows, self.header.cols);
+            write::offer(&mut container, &source, size, body, (has_sidecar, is_told));
+        }
         container
     }
 }

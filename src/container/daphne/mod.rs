@@ -8,7 +8,7 @@
 //! [`header`], then [`spec`] or [`program`] make the arrays, [`describe`] the container. What
 //! reads: [`dense`] shows cells (`values` of a DenseMatrix, columns of a Frame), [`csr`] entries
 //! (the three arrays of a CSRMatrix), [`labels`] the labels of a Frame; they find blocks and look
-//! into them by [`block`]. What checks: `check.rs` beside what reads.
+//! into them by [`block`]. What checks: `check.rs` beside what reads. What writes: [`write`].
 //!
 //! The way of a read of cells: [`dense`] cuts the range into row bands, finds their blocks by a
 //! tree of boxes, and cuts these into tiles; a tile is filled by [`block`], which knows what each
@@ -31,8 +31,9 @@ mod strided;
 #[cfg(test)]
 mod tests;
 mod value;
+mod write;
 
-use super::{Candidate, Container, Format, OpenRequest, Verdict};
+use super::{Candidate, Container, Dialect, Format, OpenRequest, Verdict};
 use crate::error::{Error, Result};
 
 const NAME: &str = "daphne";
@@ -59,13 +60,21 @@ impl Format for Daphne {
         }
     }
 
+    fn is_changed(&self) -> bool {
+        true
+    }
+
     fn sidecars(&self) -> &'static [&'static str] {
         &[sidecar::SUFFIX]
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         match recognise::open(request) {
-            Ok(file) => Ok(file.container()),
+            Ok(file) => {
+                let is_told = request.preferences.dialect == Dialect::Daphne;
+                let has_sidecar = sidecar::is_there(&**request.store, request.path);
+                Ok(file.container(has_sidecar, is_told))
+            }
             Err(Error::Fault(fault)) => Ok(Container::refused(NAME, *fault)),
             Err(other) => Err(other),
         }

@@ -15,6 +15,11 @@ pub(super) const SUFFIX: &str = ".meta";
 /// Bytes of a metadata file that is looked into.
 const MOST: usize = 64 << 10;
 
+/// Whether there is one, as far as can be seen.
+pub(super) fn is_there(store: &dyn Store, path: &Path) -> bool {
+    store.stat(&beside(path, SUFFIX)).is_ok()
+}
+
 /// `valueType` of the file that belongs to `path`.
 pub(super) fn value_type(store: &dyn Store, path: &Path) -> Result<Option<String>> {
     let source = match store.open(&beside(path, SUFFIX)) {

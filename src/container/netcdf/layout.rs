@@ -24,6 +24,17 @@ pub(super) struct Placement {
     pub(super) runs: u64,
     /// From one run to the next; at least `run`.
     pub(super) stride: u64,
+    /// Of a variable along the unlimited dimension.
+    pub(super) record: Option<RecordPart>,
+}
+
+/// A variable's part of each record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordPart {
+    /// Its bytes.
+    pub(super) run: u64,
+    /// From one record to the next.
+    pub(super) stride: u64,
 }
 
 impl Placement {
@@ -49,6 +60,29 @@ impl Placement {
         match room.checked_sub(self.run) {
             Some(rest) if self.stride > 0 => rest / self.stride + 1,
             _ => 0,
+        }
+    }
+
+    /// The same variable with fewer records.
+    pub(super) fn with_records(mut self, records: u64) -> Placement {
+        if let Some(RecordPart { run, stride }) = self.record {
+            let there = self.shape.first().copied().unwrap_or(0);
+            (self.run, self.stride, self.runs) = (run, stride, records.min(there));
+            if let Some(first) = self.shape.first_mut() {
+                *first = self.runs;
+            }
+            self.join_runs();
+        }
+        self
+    }
+
+    /// Runs that follow each other are one.
+    fn join_runs(&mut self) {
+        if self.stride == self.run || self.runs <= 1 {
+            let bytes = self.bytes();
+            self.run = bytes;
+            self.runs = u64::from(bytes > 0);
+            self.stride = bytes;
         }
     }
 
@@ -115,6 +149,7 @@ fn shape(variable: &Variable, header: &ClassicHeader) -> PartlyPlaced {
         run,
         runs: 1,
         stride: run,
+        record: None,
     };
     Ok((place, of_records))
 }
@@ -163,6 +198,8 @@ fn join_records(shapes: &mut [PartlyPlaced], header: &ClassicHeader, file_len: u
     let runs = header.records.unwrap_or_else(streamed);
     for (place, of_records) in shapes.iter_mut().flatten() {
         if *of_records {
+            let (run, stride) = (place.run, place.stride);
+            place.record = Some(RecordPart { run, stride });
             place.runs = runs;
             place.shape[0] = runs;
         }
@@ -192,10 +229,6 @@ fn finish(mut place: Placement) -> Judged {
             .found(bytes)
             .into());
     }
-    if place.stride == place.run || place.runs <= 1 {
-        place.run = bytes as u64;
-        place.runs = u64::from(bytes > 0);
-        place.stride = place.run;
-    }
+    place.join_runs();
     Ok(place)
 }

@@ -7,7 +7,7 @@
 //!
 //! What describes: [`header`] (what the file says, by [`cursor`] and [`kind`]), [`layout`] (where
 //! the elements are), [`describe`] (attributes). What reads: [`read`] (the array), [`swap`] (byte
-//! order). What checks: [`overlap`].
+//! order). What checks: [`overlap`]. What writes: [`write`].
 
 mod cursor;
 mod describe;
@@ -19,10 +19,12 @@ mod read;
 #[cfg(test)]
 mod sample;
 mod swap;
+mod write;
 
 use std::sync::Arc;
 
 use super::binsparse::{self, Member};
+use super::own_lengths::OwnLengths;
 use super::{Candidate, Container, Format, OpenRequest, Text, Unreadable, Verdict, names};
 use crate::array::Array;
 use crate::error::{Error, Fault, Result};
@@ -32,6 +34,7 @@ use describe::Describer;
 use header::{ClassicHeader, MAGIC};
 use kind::{ClassicVersion, ElementKind};
 use read::VariableArray;
+use write::WrittenVariable;
 
 /// What one variable takes, beside what its file says of it.
 const VARIABLE: u64 = 2 << 10;
@@ -59,6 +62,10 @@ impl Format for NetCdf {
         Ok(version.map_or(Verdict::No, |_| Verdict::Yes))
     }
 
+    fn is_changed(&self) -> bool {
+        true
+    }
+
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         match open(self.name(), request) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
@@ -74,7 +81,7 @@ fn open(format: &'static str, request: &OpenRequest<'_>) -> Result<Container> {
     let room = VARIABLE.saturating_mul(header.variables.len() as u64);
     let room = room.saturating_add(describe::MOST + 4 * header.len);
     set_aside(room, "cannot open a NetCDF file", || {
-        assemble(format, &header, &source)
+        assemble(format, &header, (&source, request.own_lengths))
     })?
 }
 
@@ -82,11 +89,11 @@ fn open(format: &'static str, request: &OpenRequest<'_>) -> Result<Container> {
 fn assemble(
     format: &'static str,
     header: &ClassicHeader,
-    source: &Arc<dyn Source>,
+    (source, own): (&Arc<dyn Source>, &OwnLengths),
 ) -> Result<Container> {
     let mut container = Container::new(format, header.version.name());
     let mut describer = Describer::new();
-    variables(&mut container, header, source, &mut describer)?;
+    let variables = variables(&mut container, header, (source, own), &mut describer)?;
     match header
         .attributes
         .iter()
@@ -105,6 +112,7 @@ fn assemble(
     for (name, value) in describer.attributes(others) {
         container.attributes.entry(name).or_insert(value);
     }
+    write::offer(&mut container, header, source, variables);
     Ok(container)
 }
 
@@ -112,9 +120,10 @@ fn assemble(
 fn variables(
     container: &mut Container,
     header: &ClassicHeader,
-    source: &Arc<dyn Source>,
+    (source, own): (&Arc<dyn Source>, &OwnLengths),
     describer: &mut Describer,
-) -> Result<()> {
+) -> Result<Vec<WrittenVariable>> {
+    let mut written = Vec::new();
     let stored: Vec<&[u8]> = header.variables.iter().map(|v| &*v.name).collect();
     let shown = names::shown(&stored, true)?;
     let places = layout::places(header, source.len())?;
@@ -139,12 +148,28 @@ fn variables(
             container.faults.push(fault.found(place.begin));
         }
         container.describe(&name, describer.variable(variable, header));
-        let array = VariableArray::new(name, Arc::clone(source), place);
+        let records = place.shape.first().copied().unwrap_or(0);
+        let shown = match (&place.record, own.of(&name)) {
+            (Some(record), Some(own)) => place.clone().with_records(own / record.run.max(1)),
+            _ => place.clone(),
+        };
+        let array = VariableArray::new(name, Arc::clone(source), place.clone());
         let cut = array.cut().map(|fault| fault.array(array.name()));
         container.faults.extend(cut);
-        container.arrays.push(Arc::new(array));
+        let array = match shown == place {
+            true => array,
+            false => VariableArray::new(array.name().to_owned(), Arc::clone(source), shown),
+        };
+        let array: Arc<dyn Array> = Arc::new(array);
+        container.arrays.push(Arc::clone(&array));
+        written.push(WrittenVariable {
+            array,
+            fill: write::fill_of(variable, place.kind),
+            place,
+            records,
+        });
     }
-    Ok(())
+    Ok(written)
 }
 
 /// Adds the faults of variables that lie over each other; they are shown as they are.

@@ -212,7 +212,7 @@ impl Containers {
         };
         let time = container.stage.time_set();
         let mut publisher = CommitPublisher::new(self, version, container);
-        let outcome = commit.carry_out(&mut publisher)?;
+        let outcome = with_own_lengths(version, &commit, || commit.carry_out(&mut publisher))?;
         if let (CommitOutcome::Published, Some(found)) = (&outcome, &publisher.found) {
             self.end_commit(version, container, found)?;
             // As long as there is a log it knows the files by their times.
@@ -284,4 +284,21 @@ impl Containers {
 /// Whether the log of a container lies in the directory that it is, and is its own.
 pub(crate) fn moves_its_log(container: &LiveContainer, version: &ContainerVersion) -> bool {
     container.stored == FileKind::Directory && !version.staged.keeps_out()
+}
+
+/// Commits, after which arrays are shown with the lengths that they have then.
+fn with_own_lengths(
+    version: &ContainerVersion,
+    commit: &Commit<'_>,
+    carry_out: impl FnOnce() -> Result<CommitOutcome>,
+) -> Result<CommitOutcome> {
+    let own = &version.recognised.own_lengths;
+    // The files are opened by them before all is done. The lengths of arrays that have not changed
+    // stay, and the others are those that are shown already.
+    let before = own.replace(commit.rewrite.own_lengths(commit.changed));
+    let outcome = carry_out();
+    if !matches!(outcome, Ok(CommitOutcome::Published)) {
+        own.replace(before);
+    }
+    outcome
 }

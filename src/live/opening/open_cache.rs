@@ -108,6 +108,7 @@ mod tests {
             format: FORMATS[1],
             damage: None,
             preferences: Preferences::default(),
+            own_lengths: Default::default(),
         };
         let found = recognised.stat(&*store, Path::new("")).unwrap();
         let version = Versions::default().create(ContainerId(1), recognised, &found);

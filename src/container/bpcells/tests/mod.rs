@@ -108,6 +108,7 @@ pub(super) fn opened_to_write(path: &Path) -> Container {
         path: Path::new(""),
         preferences: Preferences::default(),
         budget: &Budget::by_default(),
+        own_lengths: &Default::default(),
     };
     BpCells.open(&request).unwrap()
 }

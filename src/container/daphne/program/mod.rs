@@ -21,6 +21,7 @@ use super::csr::read::CsrMatrix;
 use super::describe::{DescribedFile, rows_times};
 use super::header::{FileHead, ObjectKind};
 use super::value::ValueType;
+use super::write::PlainBody;
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::error::{Fault, Result};
@@ -31,9 +32,9 @@ use records::RecordColumn;
 /// The position 0, 0.
 const POSITION: u64 = 16;
 /// Header, position, block header and value type of a matrix.
-const DENSE: u64 = 45;
+pub(super) const DENSE: u64 = 45;
 /// The same and the number of entries.
-const CSR: u64 = 53;
+pub(super) const CSR: u64 = 53;
 
 /// Opens a file of this form; the fault says why it is none.
 pub(super) fn open(
@@ -118,7 +119,12 @@ fn dense(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
         place,
         NumberRule::None,
     );
-    Ok(DescribedFile::new(header, "daphne", vec![plain]))
+    let row = header.cols.checked_mul(value.size() as u64);
+    let body = row.map(|row| (Arc::clone(source), PlainBody::Dense { row }));
+    Ok(DescribedFile {
+        plain: body,
+        ..DescribedFile::new(header, "daphne", vec![plain])
+    })
 }
 
 fn plain(
@@ -200,7 +206,10 @@ fn compressed(
             NumberRule::Rises(entries),
         ),
     ];
-    Ok(DescribedFile::new(header, "daphne", arrays))
+    Ok(DescribedFile {
+        plain: Some((Arc::clone(source), PlainBody::Csr)),
+        ..DescribedFile::new(header, "daphne", arrays)
+    })
 }
 
 /// Written from March 2022 to June 2023.
@@ -256,5 +265,10 @@ fn frame(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
     let labels: String = (0..types.list.len()).map(label).collect();
     let mut file = DescribedFile::new(header, "daphne", arrays);
     file.labels = Some(labels.into_bytes().into());
+    let frame = PlainBody::Frame {
+        begin: body,
+        record,
+    };
+    file.plain = (record > 0).then(|| (Arc::clone(source), frame));
     Ok(file)
 }

@@ -151,6 +151,7 @@ impl File {
             path: Path::new("x.dbdf"),
             preferences: Preferences::default(),
             budget,
+            own_lengths: &Default::default(),
         })
     }
 

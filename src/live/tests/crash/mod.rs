@@ -12,6 +12,7 @@ mod foreign;
 mod forged;
 mod image;
 mod matrices;
+mod plain;
 mod resumed;
 mod returned;
 mod scenarios;
@@ -393,6 +394,12 @@ fn whatever_a_crash_leaves_of_several_files_becomes_a_whole_container() {
 #[test]
 fn whatever_a_crash_leaves_of_several_files_changed_in_place_becomes_a_whole_container() {
     let total = crash_all(runs_of(matrices::SCENARIOS_IN_PLACE));
+    assert!(total * one_in() >= 5_000, "{total}");
+}
+
+#[test]
+fn whatever_a_crash_leaves_of_arrays_that_lie_as_they_are_becomes_a_whole_container() {
+    let total = crash_all(runs_of(plain::SCENARIOS));
     assert!(total * one_in() >= 5_000, "{total}");
 }
 

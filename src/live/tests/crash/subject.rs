@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::plain::classic;
 use crate::error::Result;
 use crate::source::FileKind;
 use crate::tree::{PageCache, Tree};
@@ -39,6 +40,31 @@ pub(super) const MATRIX: Subject = Subject {
     golden: "bpcells/sources",
 };
 
+/// A dense matrix of DAPHNE's.
+pub(super) const DENSE: Subject = Subject {
+    container: "x.dbdf",
+    kind: FileKind::File,
+    arrays: &["x.dbdf/values"],
+    first_file: "x.dbdf",
+    makes: &[],
+    golden: "daphne/sources",
+};
+
+/// A sparse one.
+pub(super) const ROWS: Subject = Subject {
+    arrays: &["x.dbdf/values", "x.dbdf/col_idxs", "x.dbdf/row_offsets"],
+    ..DENSE
+};
+
+/// A NetCDF file, which [`classic`] makes.
+pub(super) const CLASSIC: Subject = Subject {
+    container: "x.nc",
+    arrays: &["x.nc/f", "x.nc/o"],
+    first_file: "x.nc",
+    golden: "",
+    ..DENSE
+};
+
 /// The same, for which a program sets another way of storing it.
 pub(super) const TYPED_MATRIX: Subject = Subject {
     arrays: &["version", "val"],
@@ -59,6 +85,10 @@ impl Subject {
 
     /// Puts a golden container where the source is.
     pub(super) fn make(&self, sample: &str, source: &Path) {
+        if self.golden.is_empty() {
+            std::fs::write(source.join(self.container), classic(sample)).unwrap();
+            return;
+        }
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("mount-tests/golden");
         let sample = golden.join(self.golden).join(sample);
         if self.kind == FileKind::File {

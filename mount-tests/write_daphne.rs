@@ -1,0 +1,113 @@
+//! DAPHNE files that are written through a mount: a second implementation of the format says what
+//! each should be, byte by byte.
+//!
+//! `write_daphne.py` makes the files and holds them against a model; here are the rules that a
+//! random session does not meet.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::harness::place::Place;
+use crate::harness::process::arrayfs;
+use crate::harness::python::script;
+use crate::harness::reads::{assert_content, xattr};
+use crate::harness::seeded::run_seed;
+
+fn session(options: &[&str]) {
+    let place = Place::mounted(options);
+    let seed = run_seed().to_string();
+    let arguments = [Path::new(&seed), place.source(), place.path()];
+    script("write_daphne.py", arguments).success();
+    let verified = arrayfs([Path::new("verify"), place.source()]);
+    assert_eq!(verified.code(), Some(0), "seed {seed}: {verified:?}");
+}
+
+#[test]
+fn replaced_files_are_as_the_program_writes_them() {
+    session(&["commit=replace"]);
+}
+
+#[test]
+fn files_that_are_changed_in_place_are_as_the_program_writes_them() {
+    session(&["commit=inplace"]);
+}
+
+/// A matrix of 64-bit integers as the program writes it.
+fn dense(rows: u64, columns: u64, values: &[i64]) -> Vec<u8> {
+    const I64: u8 = 2;
+    let mut out = vec![1, 1];
+    out.extend([rows, columns].map(u64::to_le_bytes).concat());
+    out.push(I64);
+    out.extend([0; 16]);
+    out.extend([rows as u32, columns as u32].map(u32::to_le_bytes).concat());
+    out.extend([1, I64]);
+    out.extend(numbers(values));
+    out
+}
+
+fn numbers(of: &[i64]) -> Vec<u8> {
+    of.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn state(container: &Path) -> String {
+    xattr(container, "user.arrayfs.state").unwrap_or_default()
+}
+
+#[test]
+fn a_part_of_a_row_waits_for_the_rest() {
+    let place = Place::mounted(&[]);
+    let stored = place.stored("x.dbdf");
+    std::fs::write(&stored, dense(1, 2, &[1, 2])).unwrap();
+    let path = place.join("x.dbdf/values");
+    assert_content(&path, &numbers(&[1, 2]));
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&numbers(&[3]), 16).unwrap();
+    drop(file);
+    let container = place.join("x.dbdf");
+    assert!(state(&container).contains("values ends within a row of 16 bytes"));
+    assert_eq!(std::fs::read(&stored).unwrap(), dense(1, 2, &[1, 2]));
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&numbers(&[4]), 24).unwrap();
+    drop(file);
+    assert_eq!(state(&container), "clean");
+    assert_eq!(std::fs::read(&stored).unwrap(), dense(2, 2, &[1, 2, 3, 4]));
+}
+
+/// A file without rows does not say which of the two forms it has.
+#[test]
+fn a_matrix_without_rows_stays_staged() {
+    let place = Place::mounted(&[]);
+    let stored = place.stored("x.dbdf");
+    std::fs::write(&stored, dense(1, 2, &[1, 2])).unwrap();
+    let path = place.join("x.dbdf/values");
+    OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(0)
+        .unwrap();
+    assert!(state(&place.join("x.dbdf")).contains("which form"));
+    assert_eq!(std::fs::read(&stored).unwrap(), dense(1, 2, &[1, 2]));
+    std::fs::write(&path, numbers(&[7, 8, 9, 10])).unwrap();
+    assert_eq!(std::fs::read(&stored).unwrap(), dense(2, 2, &[7, 8, 9, 10]));
+}
+
+/// What the program believes of the file is beside it, and would be wrong.
+#[test]
+fn rows_that_are_named_beside_the_file_stay_as_many() {
+    let place = Place::mounted(&[]);
+    std::fs::write(place.stored("x.dbdf"), dense(1, 2, &[1, 2])).unwrap();
+    let meta = r#"{"numCols":2,"numRows":1,"valueType":"si64"}"#;
+    std::fs::write(place.stored("x.dbdf.meta"), meta).unwrap();
+    let path = place.join("x.dbdf/values");
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let refused = file.write_all_at(&numbers(&[3, 4]), 16).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
+    file.write_all_at(&numbers(&[5]), 8).unwrap();
+    drop(file);
+    assert_eq!(
+        std::fs::read(place.stored("x.dbdf")).unwrap(),
+        dense(1, 2, &[1, 5])
+    );
+}

@@ -1,0 +1,472 @@
+//! Changing NetCDF classic files: values in place, and records that are appended or cut.
+//!
+//! A fixed variable has its length for good. Variables along the unlimited dimension share the
+//! number of records: the file has as many as the longest of them, the others are filled there, and
+//! are shown in the mount as long as they were (`own_lengths`). Assumes a file without faults and
+//! without bytes behind its end; others are not offered for writing. What is stored where follows
+//! from [`super::layout`]; it is told by [`crate::container::plain_write`].
+
+use std::sync::Arc;
+
+use super::header::{ClassicHeader, Variable};
+use super::kind::{ClassicVersion, ElementKind};
+use super::layout::Placement;
+use super::swap;
+use crate::array::chunking::{ChunkId, Chunking};
+use crate::array::dtype::Dtype;
+use crate::array::{Array, Info};
+use crate::container::Container;
+use crate::container::inside::{ArrayAddress, ContainerNumber};
+use crate::container::numbers::Numbers;
+use crate::container::own_lengths::ArrayLengths;
+use crate::container::plain_write::runs::Runs;
+use crate::container::plain_write::{PlainFile, PlainPart, dirty_bytes};
+use crate::container::rewrite::{
+    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
+};
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use crate::source::Source;
+
+/// Where the number of records is.
+const RECORDS_AT: u64 = 4;
+
+/// What CDF-1 can hold: places are of 31 bits.
+const MOST_OF_ONE: u64 = i32::MAX as u64;
+
+/// Most records of versions with short sizes; one more means "as many as there are".
+const MOST_RECORDS: u64 = i32::MAX as u64;
+
+/// A variable, and what its file says of it.
+pub(super) struct WrittenVariable {
+    pub(super) array: Arc<dyn Array>,
+    /// As it is stored, whatever is shown.
+    pub(super) place: Placement,
+    /// Records that are stored.
+    pub(super) records: u64,
+    /// An element where nothing was written, as it is shown.
+    pub(super) fill: [u8; 8],
+}
+
+struct ClassicFile {
+    source: Arc<dyn Source>,
+    version: ClassicVersion,
+    /// What the header says.
+    counted: Option<u64>,
+    variables: Vec<WrittenVariable>,
+    records: RecordLayout,
+}
+
+/// The records together.
+#[derive(Debug, Clone, Copy)]
+struct RecordLayout {
+    /// So many are stored.
+    count: u64,
+    begin: u64,
+    stride: u64,
+    /// Nothing else lies where more would be.
+    grows: bool,
+}
+
+impl RecordLayout {
+    fn of(variables: &[WrittenVariable]) -> RecordLayout {
+        let (mut begin, mut stride, mut count) = (u64::MAX, 0, 0);
+        let mut end_of_first = 0;
+        for variable in variables {
+            let Some(record) = variable.place.record else {
+                continue;
+            };
+            begin = begin.min(variable.place.begin);
+            (stride, count) = (record.stride, variable.records);
+            end_of_first = end_of_first.max(variable.place.begin.saturating_add(record.run));
+        }
+        let fixed = variables.iter().filter(|one| one.place.record.is_none());
+        let before = |one: &WrittenVariable| one.place.end() <= u128::from(begin);
+        RecordLayout {
+            count,
+            begin,
+            stride,
+            grows: fixed.into_iter().all(before) && end_of_first.saturating_sub(begin) <= stride,
+        }
+    }
+
+    /// Where so many records end.
+    fn end(&self, count: u64) -> Option<u64> {
+        self.begin.checked_add(count.checked_mul(self.stride)?)
+    }
+}
+
+/// Lets a file be written that is sound, and ends where its variables do.
+pub(super) fn offer(
+    container: &mut Container,
+    header: &ClassicHeader,
+    source: &Arc<dyn Source>,
+    variables: Vec<WrittenVariable>,
+) {
+    let is_plain = container.format != super::BINSPARSE && container.unreadable.is_empty();
+    if !container.faults.is_empty() || !is_plain {
+        return;
+    }
+    let records = RecordLayout::of(&variables);
+    let fixed = variables.iter().filter(|one| one.place.record.is_none());
+    let ends = fixed.map(|one| one.place.end().next_multiple_of(4));
+    let of_records = records.end(records.count).filter(|_| records.stride > 0);
+    let end = ends
+        .chain(of_records.map(u128::from))
+        .fold(header.len.into(), u128::max);
+    // Somebody's bytes that would be overwritten.
+    if u128::from(source.len()) > end {
+        return;
+    }
+    container.rewrite = Some(Arc::new(ClassicFile {
+        source: Arc::clone(source),
+        version: header.version,
+        counted: header.records,
+        variables,
+        records,
+    }));
+}
+
+/// What readers take for "nothing was written here": the variable's own attribute, or what the
+/// NetCDF library has for the type.
+pub(super) fn fill_of(variable: &Variable, kind: ElementKind) -> [u8; 8] {
+    let mut own = variable.attributes.iter();
+    let own = own.find(|one| one.name == b"_FillValue" && one.kind == kind);
+    let mut fill = [0; 8];
+    if let Some(own) = own.filter(|own| own.raw.len() == kind.size()) {
+        let fill = &mut fill[..kind.size()];
+        fill.copy_from_slice(&own.raw);
+        swap::elements(fill, kind.size());
+        return pad(fill);
+    }
+    match kind {
+        ElementKind::Byte => pad(&(-127i8).to_le_bytes()),
+        ElementKind::Char => fill,
+        ElementKind::Short => pad(&(-32_767i16).to_le_bytes()),
+        ElementKind::Int => pad(&(-2_147_483_647i32).to_le_bytes()),
+        // 15 x 2^119
+        ElementKind::Float => pad(&0x7cf0_0000u32.to_le_bytes()),
+        ElementKind::Double => 0x479e_0000_0000_0000u64.to_le_bytes(),
+        ElementKind::UByte => pad(&u8::MAX.to_le_bytes()),
+        ElementKind::UShort => pad(&u16::MAX.to_le_bytes()),
+        ElementKind::UInt => pad(&u32::MAX.to_le_bytes()),
+        ElementKind::Int64 => (-9_223_372_036_854_775_806i64).to_le_bytes(),
+        ElementKind::UInt64 => (u64::MAX - 1).to_le_bytes(),
+    }
+}
+
+fn pad(element: &[u8]) -> [u8; 8] {
+    let mut padded = [0; 8];
+    padded[..element.len()].copy_from_slice(element);
+    padded
+}
+
+impl WrittenVariable {
+    fn element(&self) -> u64 {
+        self.place.kind.size() as u64
+    }
+
+    /// Where its bytes lie, however many records there are.
+    fn runs(&self) -> Runs {
+        match self.place.record {
+            Some(record) if record.run != record.stride => Runs {
+                begin: self.place.begin,
+                run: record.run,
+                stride: record.stride,
+            },
+            _ => Runs::whole(self.place.begin),
+        }
+    }
+
+    /// Bytes that it is shown with as it is stored.
+    fn len(&self) -> Result<u64> {
+        Ok(self.array.info()?.bytes)
+    }
+}
+
+/// What a variable's length becomes.
+#[derive(Debug, Clone, Copy)]
+struct NewLength {
+    len: u64,
+    /// With what is filled.
+    stored: u64,
+}
+
+impl ClassicFile {
+    fn variable(&self, name: &str) -> Result<&WrittenVariable> {
+        let mut variables = self.variables.iter();
+        let found = variables.find(|one| one.array.name() == name);
+        found.ok_or_else(|| Error::Computed(format!("{name} is not a variable of the file")))
+    }
+
+    /// Records of the file with these changes: those of its longest variable.
+    fn new_records(&self, changed: &[ChangedArray]) -> Result<u64> {
+        let mut most = 0;
+        for variable in &self.variables {
+            if let Some(record) = variable.place.record {
+                let len = length_of(variable, changed)?;
+                most = most.max(len / record.run.max(1));
+            }
+        }
+        Ok(most)
+    }
+
+    fn new_length(
+        &self,
+        variable: &WrittenVariable,
+        changed: &[ChangedArray],
+        records: u64,
+    ) -> Result<NewLength> {
+        let len = length_of(variable, changed)?;
+        let stored = match variable.place.record {
+            Some(record) => records.saturating_mul(record.run),
+            None => variable.place.bytes(),
+        };
+        Ok(NewLength { len, stored })
+    }
+
+    /// The file as it is going to be.
+    fn plan<'a>(&'a self, changed: &'a [ChangedArray]) -> Result<PlainFile<'a>> {
+        let records = self.new_records(changed)?;
+        let mut parts = Vec::new();
+        for variable in &self.variables {
+            let new = self.new_length(variable, changed, records)?;
+            parts.push(self.part(variable, change_of(variable, changed), new));
+        }
+        let (has_records, len) = (self.records.stride > 0, self.source.len());
+        let len = match has_records && records != self.records.count {
+            true => self.records.end(records).ok_or_else(too_large)?,
+            false => len,
+        };
+        let mut literals = Vec::new();
+        if has_records && self.counted != Some(records) {
+            let count = match self.version.has_long_sizes() {
+                true => records.to_be_bytes().to_vec(),
+                false => u32::try_from(records)
+                    .map_err(|_| too_large())?
+                    .to_be_bytes()
+                    .to_vec(),
+            };
+            literals.push((RECORDS_AT, count));
+        }
+        Ok(PlainFile {
+            parts,
+            literals,
+            stored: &self.source,
+            len,
+        })
+    }
+
+    fn part<'a>(
+        &'a self,
+        variable: &'a WrittenVariable,
+        change: Option<&'a ChangedArray>,
+        new: NewLength,
+    ) -> PlainPart<'a> {
+        let element = variable.element();
+        let stored = match variable.place.record {
+            Some(record) => variable.records.saturating_mul(record.run),
+            None => variable.place.bytes(),
+        };
+        // What has been filled before is filled.
+        let (mut dirty, filled) = match change {
+            Some(change) => (
+                dirty_bytes(&change.ranges, (change.visible, change.len), element),
+                new.len,
+            ),
+            None => (Numbers::default(), stored),
+        };
+        if filled < new.stored {
+            let runs = dirty.runs().chain(std::iter::once(filled..new.stored));
+            dirty = Numbers::of(runs.collect());
+        }
+        PlainPart {
+            shown: change.map_or(&*variable.array, |change| &*change.shown),
+            len: new.len,
+            runs: variable.runs(),
+            dirty,
+            element,
+            to_stored: Some(swap::elements),
+            fill: &variable.fill[..element as usize],
+        }
+    }
+
+    /// Whether an array may get this length, on the way to another one or not.
+    fn takes_length(&self, variable: &WrittenVariable, len: u64) -> Result<()> {
+        let name = variable.array.name();
+        let Some(record) = variable.place.record else {
+            return match len == 0 || len == variable.place.bytes() {
+                true => Ok(()),
+                false => Err(fixed(name, variable.place.bytes())),
+            };
+        };
+        let stored = variable.records.saturating_mul(record.run);
+        if len != stored && !self.records.grows {
+            let why = format!("{name}: something else lies where its records would be");
+            return Err(Error::Invalid(why));
+        }
+        let records = len.div_ceil(record.run.max(1));
+        let end = self.records.end(records);
+        let is_long = self.version.has_long_sizes();
+        let most = match self.version {
+            ClassicVersion::One => MOST_OF_ONE,
+            ClassicVersion::Two | ClassicVersion::Five => i64::MAX as u64,
+        };
+        match end.is_none_or(|end| end > most) || !is_long && records > MOST_RECORDS {
+            true => Err(too_large()),
+            false => Ok(()),
+        }
+    }
+}
+
+fn change_of<'a>(
+    variable: &WrittenVariable,
+    changed: &'a [ChangedArray],
+) -> Option<&'a ChangedArray> {
+    let name = variable.array.name();
+    changed.iter().find(|array| array.shown.name() == name)
+}
+
+fn length_of(variable: &WrittenVariable, changed: &[ChangedArray]) -> Result<u64> {
+    let change = change_of(variable, changed);
+    change.map_or_else(|| variable.len(), |change| Ok(change.len))
+}
+
+fn fixed(name: &str, bytes: u64) -> Error {
+    Error::Invalid(format!(
+        "{name} has {bytes} bytes for good: no dimension of it is unlimited"
+    ))
+}
+
+fn too_large() -> Error {
+    let cause = std::io::Error::from_raw_os_error(libc::EFBIG);
+    Error::io("a file of this version of NetCDF cannot be so large", cause)
+}
+
+impl Rewrite for ClassicFile {
+    fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
+        let variable = self.variable(array.name)?;
+        match change {
+            Change::Write { len: 0, .. } => Ok(()),
+            Change::Write { offset, len } => {
+                let end = offset.checked_add(len).ok_or_else(too_large)?;
+                match variable.place.record {
+                    None if end <= variable.place.bytes() => Ok(()),
+                    Some(_) if end <= variable.len()? => Ok(()),
+                    _ => self.takes_length(variable, end),
+                }
+            }
+            Change::SetLen(len) | Change::Truncate(len) => self.takes_length(variable, len),
+        }
+    }
+
+    fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info> {
+        let variable = self.variable(array.name)?;
+        let stored = variable.array.info()?;
+        if len == stored.bytes {
+            return Ok(stored);
+        }
+        let record = variable.place.record.map(|record| record.run);
+        match record.filter(|run| *run > 0 && len.is_multiple_of(*run)) {
+            Some(run) => {
+                let mut shape = stored.shape.clone();
+                if let Some(first) = shape.first_mut() {
+                    *first = len / run;
+                }
+                Ok(Info {
+                    shape,
+                    bytes: len,
+                    ..stored
+                })
+            }
+            // Shown as bytes, until it has whole records again.
+            None => Ok(Info {
+                dtype: Dtype::U8,
+                shape: vec![len],
+                bytes: len,
+                ..stored
+            }),
+        }
+    }
+
+    fn restate(
+        &self,
+        _container: ContainerNumber,
+        changed: &[ChangedArray],
+        _budget: &Arc<Budget>,
+    ) -> Result<Restated> {
+        let mut restated = Restated::default();
+        for array in changed {
+            let info = self.info(array.address(), array.len)?;
+            restated.arrays.insert(array.shown.name().to_owned(), info);
+        }
+        Ok(restated)
+    }
+
+    fn consistency(&self, changed: &[ChangedArray], _budget: &Arc<Budget>) -> Result<Consistency> {
+        for array in changed {
+            let (name, len) = (array.shown.name(), array.len);
+            let variable = self.variable(name)?;
+            let why = match variable.place.record {
+                None if len != variable.place.bytes() => {
+                    let all = variable.place.bytes();
+                    format!("{name} has {len} of its {all} bytes")
+                }
+                Some(record) if !len.is_multiple_of(record.run.max(1)) => {
+                    format!("{name} ends within a record of {} bytes", record.run)
+                }
+                _ => continue,
+            };
+            return Ok(Consistency::NotYet(why));
+        }
+        Ok(Consistency::Now)
+    }
+
+    fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
+        Ok(Amount {
+            stored: self.source.len(),
+            changed: self.plan(changed)?.changed(),
+            moves: false,
+            encoded: 0,
+            guessed: false,
+        })
+    }
+
+    fn own_lengths(&self, changed: &[ChangedArray]) -> ArrayLengths {
+        let Ok(records) = self.new_records(changed) else {
+            return ArrayLengths::new();
+        };
+        let lengths = self.variables.iter().filter_map(|variable| {
+            let new = self.new_length(variable, changed, records).ok()?;
+            let name = variable.array.name().to_owned();
+            (new.len != new.stored).then_some((name, new.len))
+        });
+        lengths.collect()
+    }
+
+    fn blocks_ahead(&self, _array: ArrayAddress<'_>, _len: u64) -> Option<Arc<dyn Chunking>> {
+        None
+    }
+
+    fn encode_block(
+        &self,
+        _changed: &ChangedArray,
+        _block: ChunkId,
+        _budget: &Arc<Budget>,
+    ) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    fn recipe(
+        &self,
+        changed: &[ChangedArray],
+        way: CommitWay,
+        budget: &Arc<Budget>,
+        write: &mut dyn Recipe,
+    ) -> Result<()> {
+        if changed.is_empty() {
+            return Err(Fault::new("there is nothing to be changed").into());
+        }
+        self.plan(changed)?.tell(way, budget, write)
+    }
+}

@@ -1,0 +1,31 @@
+//! Lengths with which arrays are shown for the life of a mount, where the file says another.
+//!
+//! A format may have one length for several arrays: when one of them has grown, the others have
+//! grown in the file, too, which their readers know to be filled, and writers in the mount must
+//! not: they append to what they wrote. All copies of it are one. It belongs to a version of a
+//! container; a commit sets it. Used by `live`, and by the formats when a container is opened.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// By the names of arrays, in bytes.
+pub type ArrayLengths = BTreeMap<String, u64>;
+
+#[derive(Debug, Clone, Default)]
+pub struct OwnLengths(Arc<Mutex<ArrayLengths>>);
+
+impl OwnLengths {
+    /// The length of an array, if it has one of its own.
+    pub fn of(&self, array: &str) -> Option<u64> {
+        self.lock().get(array).copied()
+    }
+
+    /// Sets all of them, and returns those before.
+    pub fn replace(&self, lengths: ArrayLengths) -> ArrayLengths {
+        std::mem::replace(&mut *self.lock(), lengths)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ArrayLengths> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

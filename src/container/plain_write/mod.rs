@@ -1,0 +1,245 @@
+//! Files whose arrays lie in them as they are shown, or with their elements turned around: how such
+//! a file comes about when arrays have changed.
+//!
+//! A file is told from its start to its end, in stretches: where nothing has changed it stays as it
+//! is stored; a stretch with a change is read, the changed bytes of all arrays are put into it, and
+//! it is told as a whole. So values that lie between those of other arrays (records) cost no call
+//! each. Arrays that get another place are taken for changed in full. Assumes places that were held
+//! against what a file can be. Used by `netcdf` and `daphne`.
+
+pub(super) mod runs;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::chunked_write::memory::at_once;
+use super::numbers::Numbers;
+use super::rewrite::{CommitWay, MemberNumber, Recipe};
+use crate::array::Array;
+use crate::array::uncached::{DecodeMemory, lent_for, read_into};
+use crate::error::Result;
+use crate::memory::Scratch;
+use crate::memory::block::Workspace;
+use crate::memory::budget::Budget;
+use crate::source::Source;
+use runs::{NEAR, Runs};
+
+/// Longest stretch.
+const STEP: u64 = 1 << 20;
+
+/// Bytes of the largest element.
+const ELEMENT: u64 = 16;
+
+/// An array of the file, as it is going to be.
+pub(super) struct PlainPart<'a> {
+    pub(super) shown: &'a dyn Array,
+    /// Bytes that are shown.
+    pub(super) len: u64,
+    pub(super) runs: Runs,
+    /// Bytes that are not stored so at their places: whole elements. What lies behind `len` is
+    /// filled.
+    pub(super) dirty: Numbers,
+    /// Bytes of an element.
+    pub(super) element: u64,
+    /// Makes stored elements of shown ones.
+    pub(super) to_stored: Option<fn(&mut [u8], usize)>,
+    /// An element as it is shown, where there is none.
+    pub(super) fill: &'a [u8],
+}
+
+/// The file as it is going to be.
+pub(super) struct PlainFile<'a> {
+    pub(super) parts: Vec<PlainPart<'a>>,
+    /// Bytes that are none of an array's, in the order of their places.
+    pub(super) literals: Vec<(u64, Vec<u8>)>,
+    /// As it is.
+    pub(super) stored: &'a Arc<dyn Source>,
+    pub(super) len: u64,
+}
+
+impl PlainPart<'_> {
+    /// Reads bytes of the array as they are stored; `out` has room for the whole elements around.
+    fn read<'b>(
+        &self,
+        range: Range<u64>,
+        out: &'b mut [u8],
+        scratch: Scratch<'_>,
+    ) -> Result<&'b [u8]> {
+        let (start, end) = (
+            range.start - range.start % self.element,
+            range.end.next_multiple_of(self.element),
+        );
+        let out = &mut out[..(end - start) as usize];
+        let shown = self.len.clamp(start, end) - start;
+        let (read, filled) = out.split_at_mut(shown as usize);
+        if !read.is_empty() {
+            let read = read_into(self.shown, start, read, DecodeMemory::Lent(scratch));
+            read.map_err(|e| e.of_array("", self.shown.name()))?;
+        }
+        for (byte, fill) in filled.iter_mut().zip(self.fill.iter().cycle()) {
+            *byte = *fill;
+        }
+        if let Some(to_stored) = self.to_stored {
+            to_stored(out, self.element as usize);
+        }
+        let skip = (range.start - start) as usize;
+        Ok(&out[skip..skip + (range.end - range.start) as usize])
+    }
+}
+
+impl PlainFile<'_> {
+    /// Tells the file. What stays is told as a copy, or not at all.
+    pub(super) fn tell(
+        &self,
+        way: CommitWay,
+        budget: &Arc<Budget>,
+        write: &mut dyn Recipe,
+    ) -> Result<()> {
+        const FILE: MemberNumber = MemberNumber::ONLY;
+        let mut space = self.space(budget)?;
+        if way == CommitWay::InPlace {
+            write.keep_rest(FILE)?;
+        }
+        let stays = |from: Range<u64>, write: &mut dyn Recipe| match way {
+            CommitWay::Replaced if !from.is_empty() => write.copy(FILE, from.clone(), from.start),
+            CommitWay::Replaced | CommitWay::InPlace => Ok(()),
+        };
+        let mut at = 0;
+        while let Some(stretch) = self.next_stretch(at) {
+            stays(at..stretch.start, write)?;
+            at = stretch.end;
+            let bytes = self.fill_stretch(&stretch, &mut space)?;
+            write.put(FILE, stretch.start, bytes)?;
+        }
+        stays(at..self.len.max(at), write)?;
+        if way == CommitWay::Replaced || self.len != self.stored.len() {
+            write.set_len(FILE, self.len)?;
+        }
+        Ok(())
+    }
+
+    /// About how many bytes change.
+    pub(super) fn changed(&self) -> u64 {
+        let parts = self.parts.iter().map(|part| part.dirty.count());
+        parts.fold(0, u64::saturating_add)
+    }
+
+    /// Two stretches: that which is told, and an array's bytes of it.
+    fn space(&self, budget: &Arc<Budget>) -> Result<Workspace> {
+        let mut lent = 0;
+        for part in &self.parts {
+            for run in part.dirty.runs() {
+                let shown = run.start..run.end.min(part.len);
+                if !shown.is_empty() {
+                    lent = lent.max(lent_for(part.shown, shown)?);
+                }
+            }
+        }
+        let room = 2 * (STEP + ELEMENT);
+        let hold = at_once(room.saturating_add(lent), budget);
+        Workspace::new(room, lent, hold, room)
+    }
+
+    /// The next bytes that are to be told.
+    fn next_stretch(&self, at: u64) -> Option<Range<u64>> {
+        let mut stretch = self.next_change(at)?;
+        stretch.end = stretch.end.min(stretch.start.saturating_add(STEP));
+        while stretch.end - stretch.start < STEP
+            && let Some(next) = self.next_change(stretch.end)
+            && next.start - stretch.end <= NEAR
+        {
+            let most = stretch.start.saturating_add(STEP);
+            if next.start >= most {
+                break;
+            }
+            stretch.end = next.end.min(most);
+        }
+        Some(stretch)
+    }
+
+    /// The first bytes from `at` on that are not what is stored there.
+    fn next_change(&self, at: u64) -> Option<Range<u64>> {
+        let parts = self.parts.iter();
+        let parts = parts.filter_map(|part| part.runs.next(&part.dirty, at));
+        let literals = self.literals.iter().filter_map(|(start, bytes)| {
+            let end = start.saturating_add(bytes.len() as u64);
+            Some((*start).max(at)..end).filter(|range| !range.is_empty())
+        });
+        // There is nothing stored behind the end.
+        let new = self.stored.len().max(at)..self.len;
+        let new = Some(new).filter(|new| !new.is_empty());
+        let all = parts.chain(literals).chain(new);
+        all.min_by_key(|range| range.start)
+    }
+
+    fn fill_stretch<'s>(&self, stretch: &Range<u64>, space: &'s mut Workspace) -> Result<&'s [u8]> {
+        let (room, mut scratch) = space.parts();
+        let (out, read) = room.split_at_mut((stretch.end - stretch.start) as usize);
+        if !self.is_one_array(stretch) {
+            self.read_stored(stretch, out)?;
+        }
+        for part in &self.parts {
+            let within = part.runs.within(stretch);
+            for run in part.dirty.within(within) {
+                let bytes = part.read(run.clone(), read, scratch.lend())?;
+                part.runs
+                    .scatter(run.start, bytes, (stretch.start, &mut *out));
+            }
+        }
+        for (start, bytes) in &self.literals {
+            Runs::whole(*start).scatter_part(bytes, (stretch.start, &mut *out));
+        }
+        Ok(out)
+    }
+
+    /// Whether all of it are changed bytes of one array that lies in one piece: what is stored
+    /// there does not matter.
+    fn is_one_array(&self, stretch: &Range<u64>) -> bool {
+        self.parts.iter().any(|part| {
+            let bytes = part.runs.within(stretch);
+            let is_whole = part.runs.run == part.runs.stride && part.runs.begin <= stretch.start;
+            is_whole && part.dirty.within(bytes.clone()).next() == Some(bytes)
+        })
+    }
+
+    /// The bytes that are stored there, and zeros behind the end.
+    fn read_stored(&self, stretch: &Range<u64>, out: &mut [u8]) -> Result<()> {
+        let there = self.stored.len().clamp(stretch.start, stretch.end) - stretch.start;
+        let (stored, behind) = out.split_at_mut(there as usize);
+        behind.fill(0);
+        match stored.is_empty() {
+            true => Ok(()),
+            false => self.stored.fetch_one(stretch.start, stored),
+        }
+    }
+}
+
+impl Runs {
+    /// Copies those bytes that lie in a part of the file.
+    fn scatter_part(&self, bytes: &[u8], (start, to): (u64, &mut [u8])) {
+        let skip = start.saturating_sub(self.begin).min(bytes.len() as u64);
+        let end = start.saturating_add(to.len() as u64);
+        let take = end.saturating_sub(self.begin).min(bytes.len() as u64);
+        if skip < take {
+            self.scatter(skip, &bytes[skip as usize..take as usize], (start, to));
+        }
+    }
+}
+
+/// The bytes of an array that are not stored as they are shown: what was written, whole elements of
+/// it, and what lies behind the stored bytes that still show.
+pub(super) fn dirty_bytes(
+    ranges: &[Range<u64>],
+    (visible, len): (u64, u64),
+    element: u64,
+) -> Numbers {
+    let whole = |range: &Range<u64>| {
+        let start = range.start - range.start % element;
+        start..range.end.min(len).next_multiple_of(element).min(len)
+    };
+    let mut dirty: Vec<_> = ranges.iter().map(whole).collect();
+    dirty.push(visible - visible % element..len);
+    Numbers::of(dirty)
+}

@@ -3,7 +3,8 @@
 
     write_daphne.py SEED SOURCE MOUNT
 
-After every close the file in the source is held against a model, byte by byte.
+After every close the file in the source is held against a model: of the program's form byte by byte, of the
+specification's by what a strict reader finds in its blocks.
 """
 import os
 import pathlib
@@ -11,6 +12,8 @@ import struct
 import sys
 
 import numpy as np
+
+import oracle_daphne
 
 CODES = {code: np.dtype(name) for code, name in enumerate("i1 <i4 <i8 u1 <u4 <u8 <f4 <f8".split())}
 DENSE, CSR, FRAME = 1, 2, 3
@@ -134,6 +137,155 @@ class Frame:
             (mounted / name).write_bytes(column.tobytes())
 
 
+def read_spec(raw):
+    """The arrays of a file of the specification's form, every cell of which is in one block."""
+    version, kind, rows, columns = struct.unpack_from("<BBQQ", raw)
+    assert version == 1
+    spec, at = oracle_daphne.SPEC, 18
+    count = columns if kind == FRAME else 1
+    types = [spec[code] for code in raw[at:at + count]]
+    at += count
+    if kind == FRAME:
+        for _ in range(columns):
+            at += 2 + struct.unpack_from("<H", raw, at)[0]
+        cells = [np.zeros(rows, dtype) for dtype in types]
+    else:
+        cells = [np.zeros(rows, types[0]) for _ in range(columns)]
+    seen, stored = np.zeros((rows, columns), int), np.zeros((rows, columns), bool)
+    blocks = 0
+    while at < len(raw):
+        row, column, height, width, block_kind = struct.unpack_from("<QQIIB", raw, at)
+        at, blocks = at + 25, blocks + 1
+        assert row + height <= rows and column + width <= columns
+        seen[row:row + height, column:column + width] += 1
+        if block_kind == 0:
+            continue
+        dtype, at = spec[raw[at]], at + 1
+        entries = []
+        if block_kind == 1:
+            values = np.frombuffer(raw, dtype, height * width, at).reshape(height, width)
+            at += values.nbytes
+            for c in range(width):
+                cells[column + c][row:row + height] = convert(values[:, c], cells[column + c].dtype)
+            stored[row:row + height, column:column + width] = values != 0
+            continue
+        if block_kind == 2:
+            total, at = struct.unpack_from("<Q", raw, at)[0], at + 8
+            for r in range(height):
+                own, at = struct.unpack_from("<I", raw, at)[0], at + 4
+                for _ in range(own):
+                    c, at = struct.unpack_from("<I", raw, at)[0], at + 4
+                    entries.append((r, c, raw[at:at + dtype.itemsize]))
+                    at += dtype.itemsize
+            assert total == len(entries)
+        else:
+            total, at = struct.unpack_from("<I", raw, at)[0], at + 4
+            for _ in range(total):
+                r, at = struct.unpack_from("<I", raw, at)[0], at + 4
+                c = 0
+                if width != 1:
+                    c, at = struct.unpack_from("<I", raw, at)[0], at + 4
+                entries.append((r, c, raw[at:at + dtype.itemsize]))
+                at += dtype.itemsize
+        for r, c, value in entries:
+            assert r < height and c < width and not stored[row + r, column + c]
+            target = cells[column + c]
+            target[row + r] = convert(np.frombuffer(value, dtype), target.dtype)[0]
+            stored[row + r, column + c] = True
+    assert (seen == 1).all(), "blocks overlap, or leave cells out"
+    return kind, cells, stored, blocks
+
+
+def convert(values, dtype):
+    if values.dtype == dtype:
+        return values
+    with np.errstate(all="ignore"):
+        converted = values.astype(dtype)
+        assert (converted.astype(values.dtype) == values).all() or dtype.kind == values.dtype.kind == "f"
+    return converted
+
+
+class Spec:
+    """A file in the specification's form: any tiling of blocks of any type."""
+
+    def __init__(self, random, path, kind):
+        write = [oracle_daphne.write_dense, oracle_daphne.write_csr, oracle_daphne.write_frame][kind - 1]
+        self.path, self.kind, self.arrays = path, kind, {}
+        write(random, path, self.expect)
+
+    def expect(self, name, values):
+        if name != "labels":
+            self.arrays[name] = values.copy()
+
+    def put(self, random, mounted, name, start, end):
+        """Other bits for some elements."""
+        flat = self.arrays[name].reshape(-1)
+        # Numbers that a narrower type of a block holds, or any bits.
+        small = random.integers(0, 100, end - start).astype(flat.dtype)
+        flat[start:end] = small if random.integers(2) else oracle_daphne.some_bits(random, flat.dtype, (end - start,))
+        with open(mounted / name, "r+b") as file:
+            file.seek(start * flat.itemsize)
+            file.write(flat[start:end].tobytes())
+
+    def some(self, random, mounted):
+        name = "values" if self.kind != FRAME else str(random.choice(list(self.arrays)))
+        count = self.arrays[name].size
+        if count:
+            start = int(random.integers(count))
+            self.put(random, mounted, name, start, int(random.integers(start, min(count, start + 40))) + 1)
+
+    def step(self, random, mounted):
+        what = int(random.integers(4))
+        if what < 2 or self.kind == CSR and what == 2:
+            return self.some(random, mounted)
+        if self.kind == CSR:
+            rows = int(random.integers(0, 60))
+            columns = struct.unpack_from("<Q", self.path.read_bytes(), 10)[0]
+            stored = random.random((rows, columns)) < random.random()
+            values = random.integers(0, 100, int(stored.sum())).astype(self.arrays["values"].dtype)
+            self.arrays = {
+                "row_offsets": np.concatenate([[0], np.cumsum(stored.sum(axis=1))]).astype("<u8"),
+                "col_idxs": np.nonzero(stored)[1].astype("<u8"),
+                "values": values,
+            }
+            for name in random.permutation(list(self.arrays)):
+                (mounted / str(name)).write_bytes(self.arrays[str(name)].tobytes())
+            return
+        rows = len(next(iter(self.arrays.values())))
+        new = int(random.integers(0, rows + 20))
+        for name, cells in self.arrays.items():
+            row = cells[:1].nbytes if len(cells) else cells.itemsize * int(np.prod(cells.shape[1:]))
+            more = random.integers(0, 2, (max(new - rows, 0),) + cells.shape[1:]).astype(cells.dtype)
+            self.arrays[name] = np.concatenate([cells[:new], more])
+            if new > rows and random.integers(2):
+                with open(mounted / name, "ab") as file:
+                    file.write(more.tobytes())
+            elif random.integers(2):
+                (mounted / name).write_bytes(self.arrays[name].tobytes())
+            else:
+                os.truncate(mounted / name, new * row)
+                self.arrays[name][rows:] = 0
+
+    def check(self, mounted):
+        kind, cells, stored, _ = read_spec(self.path.read_bytes())
+        if kind == DENSE:
+            rows = len(self.arrays["values"])
+            found = {"values": np.stack(cells, axis=1) if cells else np.zeros((rows, 0))}
+        elif kind == FRAME:
+            found = dict(zip(self.arrays, cells))
+        else:
+            counts = stored.sum(axis=1)
+            matrix = np.stack(cells, axis=1)
+            found = {
+                "row_offsets": np.concatenate([[0], np.cumsum(counts)]).astype("<u8"),
+                "col_idxs": np.nonzero(stored)[1].astype("<u8"),
+                "values": matrix[stored],
+            }
+        for name, values in self.arrays.items():
+            assert found[name].tobytes() == values.tobytes(), f"{self.path} {name}"
+            assert (mounted / name).read_bytes() == values.tobytes(), f"{mounted / name}"
+
+
 def main(seed, source, mount):
     random = np.random.default_rng(int(seed))
     for number in range(24):
@@ -148,6 +300,13 @@ def main(seed, source, mount):
             assert stored == model.stored(), f"{path}: {model.__dict__}"
             for name, cells in model.shown().items():
                 assert (mounted / name).read_bytes() == cells.tobytes(), f"{path} {name}"
+    for number in range(30):
+        path = source / f"spec_{number}.dbdf"
+        model = Spec(random, path, number % 3 + 1)
+        for _ in range(10):
+            model.step(random, mount / path.name)
+            os.setxattr(mount / path.name, "user.arrayfs.commit", b"1")
+            model.check(mount / path.name)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,14 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::process::Signal;
+
 use crate::harness::place::Place;
-use crate::harness::process::arrayfs;
+use crate::harness::process::{arrayfs, has_ended, send};
 use crate::harness::python::script;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::seeded::run_seed;
+use crate::harness::wait_until;
 
 fn session(options: &[&str]) {
     let place = Place::mounted(options);
@@ -111,6 +114,54 @@ fn a_record_is_appended_variable_by_variable() {
         &numbers(&[10, 11, 12, 110, 111, 112, 1, 2, 3, fill, fill, fill]),
     );
     assert_content(&place.join("x.nc/other"), &numbers(&[20, 120, 7, 8]));
+}
+
+/// What is staged goes on behind the end that each variable had, whatever the file says.
+#[test]
+fn lengths_survive_a_killed_daemon_with_what_is_staged() {
+    let place = with_file(&[]);
+    let (one, other) = (place.join("x.nc/one"), place.join("x.nc/other"));
+    append(&one, &numbers(&[1, 2, 3]));
+    let files = [&one, &other].map(|path| OpenOptions::new().append(true).open(path).unwrap());
+    let [mut part, untouched] = files;
+    part.write_all(&numbers(&[4])).unwrap();
+    part.sync_all().unwrap();
+    untouched.sync_all().unwrap();
+    drop((part, untouched));
+    let (mounted, source) = place.into_parts();
+    send(mounted.daemon(), Signal::KILL);
+    wait_until("it has ended", || has_ended(mounted.daemon()));
+    drop(mounted);
+    let place = Place::over(source, &[]);
+    let (one, other) = (place.join("x.nc/one"), place.join("x.nc/other"));
+    assert_content(&other, &numbers(&[20, 120]));
+    append(&other, &numbers(&[220]));
+    append(&one, &numbers(&[5, 6]));
+    assert_content(&other, &numbers(&[20, 120, 220]));
+    let stored = std::fs::read(place.stored("x.nc")).unwrap();
+    let last = &stored[stored.len() - 16..];
+    let fill = (-2_147_483_647i32).to_be_bytes();
+    assert_eq!(
+        last,
+        [[0, 0, 0, 4], [0, 0, 0, 5], [0, 0, 0, 6], fill].concat()
+    );
+}
+
+/// A header may say anything of records that are not there yet.
+#[test]
+fn records_are_not_written_over_the_header() {
+    let place = Place::mounted(&[]);
+    let mut bytes = small_file();
+    bytes.truncate(HEADER as usize + 12);
+    bytes[4..8].fill(0);
+    let begin_of_one = HEADER as usize - 40 - 4;
+    bytes[begin_of_one..begin_of_one + 4].fill(0);
+    std::fs::write(place.stored("x.nc"), &bytes).unwrap();
+    let one = place.join("x.nc/one");
+    let refused = OpenOptions::new().append(true).open(&one);
+    let refused = refused.and_then(|mut file| file.write_all(&numbers(&[1, 2, 3])));
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    assert_eq!(std::fs::read(place.stored("x.nc")).unwrap(), bytes);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use super::{container, hidden, stored};
 use crate::harness::mounted::Mounted;
 use crate::harness::place::Place;
-use crate::harness::process::{arrayfs, send};
+use crate::harness::process::{arrayfs, has_ended, send};
 use crate::harness::reads::assert_content;
 use crate::harness::tools::{shell, tools};
 use crate::harness::writers::Bloscpack;
@@ -81,6 +81,7 @@ fn a_read_only_mount_shows_them_and_a_killed_daemon_loses_none() {
     shell(place.path(), "printf notes > x.blp/notes", &[]);
     let (mounted, source) = place.into_parts();
     send(mounted.daemon(), Signal::KILL);
+    wait_until("it has ended", || has_ended(mounted.daemon()));
     drop(mounted);
     let mounted = crate::harness::mounted::Mounted::new(source.path(), &["ro"]);
     assert_content(&mounted.join("x.blp/notes"), b"notes");

@@ -132,7 +132,15 @@ fn descriptors_of_the_file_write_to_the_array_that_it_has_become() {
         let held = OpenOptions::new().read(true).write(true).open(&new);
         let (held, mut mapped) = (held.unwrap(), map(&new));
         std::fs::rename(&new, path).unwrap();
+        // Other programs have pages of the array by now.
+        assert_content(path, &expected);
         held.write_all_at(b"after", 70_000).unwrap();
+        let mut read = [0; 5];
+        File::open(path)
+            .unwrap()
+            .read_exact_at(&mut read, 70_000)
+            .unwrap();
+        assert_eq!(&read, b"after");
         mapped[9_000] ^= 0xff;
         mapped.flush().unwrap();
         held.sync_all().unwrap();
@@ -145,7 +153,8 @@ fn descriptors_of_the_file_write_to_the_array_that_it_has_become() {
     });
 }
 
-/// The other name of the file keeps the file, and the array's leads to the array.
+/// The other name of the file keeps the file with what its descriptors write, and the array's leads
+/// to the array.
 #[test]
 fn a_file_of_two_names_is_kept_under_the_other() {
     with_array(|place, path| {
@@ -153,11 +162,14 @@ fn a_file_of_two_names_is_kept_under_the_other() {
         let (new, other) = (place.join("new"), place.join("other"));
         std::fs::write(&new, &old).unwrap();
         std::fs::hard_link(&new, &other).unwrap();
+        let held = OpenOptions::new().write(true).open(&other).unwrap();
         std::fs::rename(&new, path).unwrap();
         let written = OpenOptions::new().write(true).open(path).unwrap();
         written.write_all_at(b"array", 0).unwrap();
         drop(written);
-        assert_content(&other, &old);
+        held.write_all_at(b"other", 0).unwrap();
+        drop(held);
+        assert_content(&other, &[b"other", &old[5..]].concat());
         assert_content(path, &[b"array", &old[5..]].concat());
         std::fs::write(&other, b"the file").unwrap();
         assert_content(&other, b"the file");

@@ -53,7 +53,13 @@ pub(super) fn run(mountpoint: &Path) -> CommandResult {
             }
         }
         // The daemon has died, or this user may not look into the mount.
-        Err(e) if status::is_dead(&e) => unmount(&mounted, true),
+        Err(e) if status::is_dead(&e) => {
+            // It may just be ending.
+            let daemon = processes::daemon_of(mounted.device, &mounted.mountpoint);
+            let watched = daemon.and_then(Daemon::watch);
+            unmount(&mounted, true)?;
+            watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))
+        }
         // The question waits in the kernel and keeps the mount in use.
         Err(e) if e.kind() == io::ErrorKind::TimedOut => {
             let dead = end_dead(&mounted)?.ok_or_else(|| no_answer(&mounted))?;

@@ -171,7 +171,9 @@ impl ChangedFile {
         let name = new_name(&self.seen.name);
         let other = create_hidden(&**commit.disk, commit.spot, &name, HIDDEN, self.owner)?;
         let reserved = other.allocate(room(0), self.owner);
-        commit.disk.unlink(commit.spot.place(&name))?;
+        // Perhaps no later commit makes another one, and would remove this.
+        let remove = || commit.disk.unlink(commit.spot.place(&name));
+        remove().or_else(|_| remove())?;
         reserved
     }
 

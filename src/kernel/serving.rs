@@ -145,6 +145,10 @@ impl Serving {
             let answer = move || reply.written(u32::try_from(n).unwrap_or(u32::MAX));
             match past_cache.filter(|range| self.direct_writes.leaves_pages(range.inode)) {
                 Some(range) => self.stale_files.answer_after_range(range, answer),
+                // The file has become an array, of which the kernel has pages of their own.
+                None if self.tree.has_outdated() && self.tree.is_absorbed(InodeId(ino.0)) => {
+                    self.stale_files.answer_after_outdated(&self.tree, answer);
+                }
                 None => answer(),
             }
         };

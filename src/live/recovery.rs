@@ -157,6 +157,9 @@ impl Containers {
             version.staged.note_unsettled(unsettled);
         }
         let Some(stage) = left.stage else { return };
+        // Arrays are as long as they were when they were written to, whatever the file says.
+        let lengths = stage.array_lengths().into_iter().collect();
+        version.recognised.own_lengths.replace(lengths);
         let begun = version.staged.begun(&self.cache, || {
             StagedContainer::resumed(stage, self.open_version(version)?)
         });

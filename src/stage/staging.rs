@@ -165,6 +165,11 @@ impl Stage {
         log.arrays.iter().map(|(path, _)| path.clone()).collect()
     }
 
+    /// The same with the lengths that they have where nothing is staged.
+    pub fn array_lengths(&self) -> Vec<(String, u64)> {
+        self.lock_log().arrays.clone()
+    }
+
     /// To be taken before any lock that readers or writers wait for: others may be waiting for the
     /// disk.
     pub fn alone(&self) -> Syncing<'_> {

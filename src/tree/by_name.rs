@@ -24,6 +24,11 @@ impl Tree {
         }
     }
 
+    /// Whether a file has become the content of an array.
+    pub fn is_absorbed(&self, inode: InodeId) -> bool {
+        self.absorbed.of(inode).is_some()
+    }
+
     /// A file that has no name any more is opened by a handle that has it open (as `/proc/self/fd`
     /// does).
     pub(super) fn open_again(&self, inode: InodeId, write: bool) -> Option<Open> {

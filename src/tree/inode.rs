@@ -23,6 +23,7 @@ use super::node::Node;
 use crate::cache::VersionId;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
+use crate::live::shown::entry_table::EntryIndex;
 use crate::memory::budget::{Budget, TableCharge};
 use crate::memory::{is_short, no_memory};
 use crate::source::{FileKind, Stat};
@@ -251,6 +252,11 @@ impl Inodes {
         known
             .map(|(id, inode)| (id, inode.links().map(Dirent::from).collect()))
             .collect()
+    }
+
+    /// The inode of an entry of a version, if the kernel knows it.
+    pub(super) fn of_entry(&self, (version, entry): (VersionId, EntryIndex)) -> Option<InodeId> {
+        self.lock().find(InodeKey::Entry(version, entry))
     }
 
     /// What a file was recognised as, if it is still the same file.

@@ -7,6 +7,7 @@
 //! with [`Error::Changed`], whereupon the kernel looks the path up again and finds the new one.
 //! Used by `kernel::adapter`; tests call it without a kernel.
 
+mod absorbed;
 mod arrival;
 mod attr;
 mod by_name;
@@ -55,6 +56,7 @@ pub use outdated::OutdatedPages;
 pub(crate) use writing::tests as driven;
 pub use writing::{COMES_BACK, Hole};
 
+use absorbed::AbsorbedFiles;
 use arrival::node_of;
 use half_removed::HalfRemoved;
 use inode::{Dirent, Inodes};
@@ -102,6 +104,7 @@ pub struct Tree {
     written_here: Arc<WrittenHere>,
     listing_cache: Arc<ListingCache>,
     outdated: Arc<Outdated>,
+    absorbed: AbsorbedFiles,
     half_removed: HalfRemoved,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
@@ -172,6 +175,7 @@ impl Tree {
             written_here: Arc::clone(&places.written_here),
             listing_cache: Arc::clone(&places.listing_cache),
             outdated: Arc::clone(&places.outdated),
+            absorbed: AbsorbedFiles::default(),
             places,
             half_removed: HalfRemoved::default(),
             cache,
@@ -218,6 +222,9 @@ impl Tree {
     /// the last.
     pub fn forget(&self, inode: InodeId, count: u64) -> bool {
         let gone = self.inodes.forget(inode, count);
+        if gone.is_some() {
+            self.absorbed.forget(inode);
+        }
         match gone.as_deref() {
             Some(Node::Container(container)) => {
                 self.listing_cache.forget(inode);

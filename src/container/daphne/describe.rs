@@ -10,11 +10,10 @@ use super::dense::DenseView;
 use super::dense::check::CellCheck;
 use super::header::{FileHead, ObjectKind};
 use super::value::ValueType;
-use super::write::{self, PlainBody};
+use super::write::{self, WrittenBody};
 use super::{NAME, VERSION};
 use crate::array::Array;
 use crate::container::{Check, Container, Text};
-use crate::source::Source;
 
 /// A file that obeys one of the two forms.
 pub(super) struct DescribedFile {
@@ -24,8 +23,8 @@ pub(super) struct DescribedFile {
     /// The text `labels` of a frame.
     pub(super) labels: Option<Arc<Vec<u8>>>,
     pub(super) checks: Vec<Arc<dyn Check>>,
-    /// Of a file whose values can be changed where they lie.
-    pub(super) plain: Option<(Arc<dyn Source>, PlainBody)>,
+    /// How it is written, if it can be.
+    pub(super) written: Option<WrittenBody>,
 }
 
 impl DescribedFile {
@@ -40,7 +39,7 @@ impl DescribedFile {
             arrays,
             labels: None,
             checks: Vec::new(),
-            plain: None,
+            written: None,
         }
     }
 
@@ -61,7 +60,8 @@ impl DescribedFile {
     }
 
     /// `is_told`: whether the user says which form it has.
-    pub(super) fn container(self, has_sidecar: bool, is_told: bool) -> Container {
+    pub(super) fn container(mut self, has_sidecar: bool, is_told: bool) -> Container {
+        let rewrite = write::rewrite_of(&mut self, (has_sidecar, is_told));
         let mut container = Container::new(NAME, VERSION);
         let mut add = |name: &str, value| container.attributes.insert(name.to_owned(), value);
         add("dialect", json!(self.dialect));
@@ -77,10 +77,7 @@ impl DescribedFile {
             name: "labels".into(),
             content,
         }));
-        if let Some((source, body)) = self.plain {
-            let size = (self.header.rows, self.header.cols);
-            write::offer(&mut container, &source, size, body, (has_sidecar, is_told));
-        }
+        container.rewrite = rewrite;
         container
     }
 }

@@ -33,6 +33,13 @@ impl ValueType {
         SPEC.get(usize::from(code).checked_sub(1)?).copied()
     }
 
+    /// The specification's code.
+    pub(super) fn spec_code(self) -> u8 {
+        let place = SPEC.iter().position(|value| *value == self);
+        // One behind its place in the list.
+        place.map_or(0, |place| place as u8 + 1)
+    }
+
     pub(super) fn program(code: u8) -> Option<Self> {
         PROGRAM.get(usize::from(code)).copied()
     }

@@ -37,6 +37,9 @@ const MOST_OF_ONE: u64 = i32::MAX as u64;
 /// Most records of versions with short sizes; one more means "as many as there are".
 const MOST_RECORDS: u64 = i32::MAX as u64;
 
+/// A writer may leave so much room before the records.
+const ROOM: u64 = 1 << 20;
+
 /// A variable, and what its file says of it.
 pub(super) struct WrittenVariable {
     pub(super) array: Arc<dyn Array>,
@@ -69,24 +72,31 @@ struct RecordLayout {
 }
 
 impl RecordLayout {
-    fn of(variables: &[WrittenVariable]) -> RecordLayout {
-        let (mut begin, mut stride, mut count) = (u64::MAX, 0, 0);
-        let mut end_of_first = 0;
+    /// In a file of this length, whose header ends there.
+    fn of(variables: &[WrittenVariable], (header, len): (u64, u64)) -> RecordLayout {
+        let (mut stride, mut count, mut parts) = (0, 0, Vec::new());
         for variable in variables {
-            let Some(record) = variable.place.record else {
-                continue;
-            };
-            begin = begin.min(variable.place.begin);
-            (stride, count) = (record.stride, variable.records);
-            end_of_first = end_of_first.max(variable.place.begin.saturating_add(record.run));
+            if let Some(record) = variable.place.record {
+                (stride, count) = (record.stride, variable.records);
+                let begin = variable.place.begin;
+                parts.push(begin..begin.saturating_add(record.run));
+            }
         }
+        parts.sort_unstable_by_key(|part| part.start);
+        let begin = parts.first().map_or(u64::MAX, |part| part.start);
+        let end = parts.last().map_or(begin, |part| part.end);
         let fixed = variables.iter().filter(|one| one.place.record.is_none());
-        let before = |one: &WrittenVariable| one.place.end() <= u128::from(begin);
+        let ends_before = |one: &WrittenVariable| one.place.end() <= u128::from(begin);
+        // A file without records has not been held against what its header says of them.
+        let grows = parts.windows(2).all(|pair| pair[0].end <= pair[1].start)
+            && end - begin <= stride
+            && fixed.into_iter().all(ends_before)
+            && (header..=len.saturating_add(ROOM)).contains(&begin);
         RecordLayout {
             count,
             begin,
             stride,
-            grows: fixed.into_iter().all(before) && end_of_first.saturating_sub(begin) <= stride,
+            grows,
         }
     }
 
@@ -107,7 +117,7 @@ pub(super) fn offer(
     if !container.faults.is_empty() || !is_plain {
         return;
     }
-    let records = RecordLayout::of(&variables);
+    let records = RecordLayout::of(&variables, (header.len, source.len()));
     let fixed = variables.iter().filter(|one| one.place.record.is_none());
     let ends = fixed.map(|one| one.place.end().next_multiple_of(4));
     let of_records = records.end(records.count).filter(|_| records.stride > 0);
@@ -283,6 +293,7 @@ impl ClassicFile {
         PlainPart {
             shown: change.map_or(&*variable.array, |change| &*change.shown),
             len: new.len,
+            stored,
             runs: variable.runs(),
             dirty,
             element,

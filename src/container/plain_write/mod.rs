@@ -37,6 +37,8 @@ pub(super) struct PlainPart<'a> {
     pub(super) shown: &'a dyn Array,
     /// Bytes that are shown.
     pub(super) len: u64,
+    /// Bytes that are stored now: what is shown behind them needs no decoding.
+    pub(super) stored: u64,
     pub(super) runs: Runs,
     /// Bytes that are not stored so at their places: whole elements. What lies behind `len` is
     /// filled.
@@ -131,7 +133,7 @@ impl PlainFile<'_> {
         let mut lent = 0;
         for part in &self.parts {
             for run in part.dirty.runs() {
-                let shown = run.start..run.end.min(part.len);
+                let shown = run.start..run.end.min(part.len).min(part.stored);
                 if !shown.is_empty() {
                     lent = lent.max(lent_for(part.shown, shown)?);
                 }

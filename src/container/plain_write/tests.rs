@@ -167,6 +167,7 @@ impl Case {
             .map(|n| PlainPart {
                 shown: &*arrays[n],
                 len: self.lens(n).0,
+                stored: 0,
                 runs: self.runs(n),
                 dirty: dirty(n),
                 element: 4,
@@ -227,6 +228,7 @@ fn what_has_not_changed_stays() {
         parts: vec![PlainPart {
             shown: &*fives,
             len: 1 << 10,
+            stored: 0,
             runs: Runs {
                 begin: 0,
                 run: 1,

@@ -52,16 +52,22 @@ impl Tree {
         }
     }
 
-    /// A file has become the content of an array: what programs write through the handles that they
-    /// have of it goes to the array. The pages that the kernel has of the file stay its own.
+    /// A file has become the content of an array. If that was its last name, what programs write
+    /// through the handles that they have of it goes to the array; the pages that the kernel has of
+    /// the file stay its own.
     pub(super) fn absorbed_by(
         &self,
         inode: InodeId,
         node: &Node,
         (version, entry): (&Arc<ContainerVersion>, EntryIndex),
+        is_last_name: bool,
     ) {
         if let Some(file) = node.ordinary() {
             file.note_absorbed();
+            self.absorbed.note(inode, (version.id, entry));
+        }
+        if !is_last_name {
+            return;
         }
         let redirected = self.open_files.replace(inode, |open| {
             open.written()?;

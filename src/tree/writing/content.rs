@@ -86,11 +86,17 @@ impl Tree {
     ) -> Result<usize> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
-            let is_array = || matches!(self.inodes.get(inode).as_deref(), Ok(Node::Entry(..)));
+            let Some(by) = self.absorbed.of(inode) else {
+                return self.live.write_array(writer, offset, bytes, how);
+            };
             // Pages of a file that has become the array are not the array's.
-            let of_mapping = how.of_mapping && is_array();
+            let of_mapping = false;
             let how = Putting { of_mapping, ..how };
-            return self.live.write_array(writer, offset, bytes, how);
+            let written = self.live.write_array(writer, offset, bytes, how);
+            if let Some(array) = self.inodes.of_entry(by) {
+                self.outdated.add(array, None);
+            }
+            return written;
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.put(offset, bytes, how, caller))

@@ -331,7 +331,8 @@ impl Tree {
             return Err(self.changed(&path));
         }
         self.live.replace_array(&version, entry, source)?;
-        self.absorbed_by(inode, &node, (&version, entry));
+        let is_last_name = moved.stat.nlink < 2;
+        self.absorbed_by(inode, &node, (&version, entry), is_last_name);
         // The kernel takes the array's name for the file's from now on.
         self.invalidate(inode, Some(Dirent::new(parent, name)));
         self.live

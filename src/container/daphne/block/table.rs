@@ -31,6 +31,17 @@ pub(in super::super) enum BlockBody {
     Coo(ValueType),
 }
 
+impl BlockBody {
+    pub(in super::super) fn value(self) -> Option<ValueType> {
+        match self {
+            BlockBody::Empty => None,
+            BlockBody::Dense(value) | BlockBody::Sparse(value) | BlockBody::Coo(value) => {
+                Some(value)
+            }
+        }
+    }
+}
+
 /// A block and where it is stored.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct CellBlock {
@@ -65,12 +76,7 @@ impl CellBlock {
     }
 
     pub(in super::super) fn value(&self) -> Option<ValueType> {
-        match self.body {
-            BlockBody::Empty => None,
-            BlockBody::Dense(value) | BlockBody::Sparse(value) | BlockBody::Coo(value) => {
-                Some(value)
-            }
-        }
+        self.body.value()
     }
 
     /// Where the values, rows or entries begin.

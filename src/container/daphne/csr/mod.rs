@@ -280,7 +280,11 @@ impl Array for CsrOffsets {
 }
 
 /// Shows the three arrays of a CSRMatrix, which store so many bytes each.
-pub(super) fn show(csr: CsrMatrix, stored: (u64, u64, u64), file: &mut DescribedFile) {
+pub(super) fn show(
+    csr: CsrMatrix,
+    stored: (u64, u64, u64),
+    file: &mut DescribedFile,
+) -> Arc<CsrMatrix> {
     let csr = Arc::new(csr);
     let entries = |field, stored_bytes| -> Arc<dyn Array> {
         Arc::new(CsrEntries {
@@ -295,5 +299,6 @@ pub(super) fn show(csr: CsrMatrix, stored: (u64, u64, u64), file: &mut Described
         csr: Arc::clone(&csr),
         stored_bytes: stored.2,
     }));
-    file.checks.push(Arc::new(CountCheck(csr)));
+    file.checks.push(Arc::new(CountCheck(Arc::clone(&csr))));
+    csr
 }

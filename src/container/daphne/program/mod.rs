@@ -21,7 +21,7 @@ use super::csr::read::CsrMatrix;
 use super::describe::{DescribedFile, rows_times};
 use super::header::{FileHead, ObjectKind};
 use super::value::ValueType;
-use super::write::PlainBody;
+use super::write::{PlainBody, PlainLayout, WrittenBody};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::error::{Fault, Result};
@@ -120,11 +120,15 @@ fn dense(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
         NumberRule::None,
     );
     let row = header.cols.checked_mul(value.size() as u64);
-    let body = row.map(|row| (Arc::clone(source), PlainBody::Dense { row }));
     Ok(DescribedFile {
-        plain: body,
+        written: row.map(|row| written(source, PlainLayout::Dense { row })),
         ..DescribedFile::new(header, "daphne", vec![plain])
     })
+}
+
+fn written(source: &Arc<dyn Source>, layout: PlainLayout) -> WrittenBody {
+    let source = Arc::clone(source);
+    WrittenBody::Plain(PlainBody { source, layout })
 }
 
 fn plain(
@@ -207,7 +211,7 @@ fn compressed(
         ),
     ];
     Ok(DescribedFile {
-        plain: Some((Arc::clone(source), PlainBody::Csr)),
+        written: Some(written(source, PlainLayout::Csr)),
         ..DescribedFile::new(header, "daphne", arrays)
     })
 }
@@ -237,7 +241,7 @@ fn rows_of_2022(
     let stored_bytes = (rows.value * entries, 8 * entries, 8 * header.rows);
     let csr = CsrMatrix::wide(stored, rows, value)?;
     let mut file = DescribedFile::new(header, "daphne-2022", Vec::new());
-    csr::show(csr, stored_bytes, &mut file);
+    let _shown = csr::show(csr, stored_bytes, &mut file);
     Ok(file)
 }
 
@@ -265,10 +269,10 @@ fn frame(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
     let labels: String = (0..types.list.len()).map(label).collect();
     let mut file = DescribedFile::new(header, "daphne", arrays);
     file.labels = Some(labels.into_bytes().into());
-    let frame = PlainBody::Frame {
+    let layout = PlainLayout::Frame {
         begin: body,
         record,
     };
-    file.plain = (record > 0).then(|| (Arc::clone(source), frame));
+    file.written = (record > 0).then(|| written(source, layout));
     Ok(file)
 }

@@ -19,6 +19,7 @@ use super::describe::{DescribedFile, rows_times};
 use super::header::{FileHead, ObjectKind};
 use super::labels::{FrameLabels, LabelLines};
 use super::value::ValueType;
+use super::write::{CellBody, EntryBody, WrittenBody};
 use crate::container::names;
 use crate::error::{Fault, Result};
 use crate::memory::scratch::Region;
@@ -94,9 +95,11 @@ fn object(stored: BlockFile, header: &FileHead) -> Result<Arc<CellObject>> {
 fn dense(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
     let cells = u128::from(header.rows) * u128::from(header.cols);
     let bytes = header.decoded(cells, header.types.list[0])?;
-    let view = DenseView::matrix(object(stored, &header)?, bytes);
+    let (cells, begin) = (object(stored, &header)?, header.len);
+    let view = DenseView::matrix(Arc::clone(&cells), bytes);
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
     file.add_checked(Arc::new(view));
+    file.written = Some(WrittenBody::Cells(CellBody { cells, begin }));
     Ok(file)
 }
 
@@ -104,8 +107,10 @@ fn compressed(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
     let value = header.types.list[0];
     let csr = CsrMatrix::new(stored, header.rows, header.cols, value);
     let stored_bytes = csr.stored_bytes();
+    let begin = header.len;
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
-    csr::show(csr, stored_bytes, &mut file);
+    let matrix = csr::show(csr, stored_bytes, &mut file);
+    file.written = Some(WrittenBody::Entries(EntryBody { matrix, begin }));
     Ok(file)
 }
 
@@ -113,11 +118,14 @@ fn frame(stored: BlockFile, mut header: FileHead) -> Result<DescribedFile> {
     let (source, index_cache) = (Arc::clone(&stored.source), Arc::clone(&stored.index_cache));
     let object = object(stored, &header)?;
     let labels = std::mem::replace(&mut header.labels, FrameLabels::new(0, 0, &index_cache)?);
+    let begin = header.len;
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
     let room = COLUMN.saturating_mul(labels.count()) + 4 * labels.bytes().min(SMALL_LABELS) as u64;
     set_aside(room, "cannot show the columns of a frame", || {
         columns(&mut file, &object, &labels, &source)
     })??;
+    let cells = object;
+    file.written = Some(WrittenBody::Cells(CellBody { cells, begin }));
     Ok(file)
 }
 

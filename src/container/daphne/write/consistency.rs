@@ -2,12 +2,13 @@
 //! from 0 to their number, columns inside the matrix.
 //!
 //! What has not changed is not looked at, but for offsets, of which each is held against the one
-//! before. Memory for a step is charged. Used by [`super::plain`].
+//! before. Memory for a step is charged. Used by [`super::plain`] and [`super::entries`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::plain::{COLUMNS, OFFSETS, PlainMatrix, VALUES};
+use super::entry_block::ShownEntries;
+use super::{COLUMNS, OFFSETS, VALUES, WrittenObject};
 use crate::array::Array;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
 use crate::container::chunked_write::memory::at_once;
@@ -21,7 +22,7 @@ use crate::memory::budget::Budget;
 const STEP: u64 = 256 << 10;
 
 pub(super) fn judge(
-    matrix: &PlainMatrix,
+    matrix: &WrittenObject,
     changed: &[ChangedArray],
     budget: &Arc<Budget>,
 ) -> Result<Consistency> {
@@ -57,7 +58,7 @@ pub(super) fn judge(
 
 /// Why the offsets do not rise from 0 to the number of entries.
 fn offsets(
-    matrix: &PlainMatrix,
+    matrix: &WrittenObject,
     changed: &[ChangedArray],
     (entries, budget): (u64, &Arc<Budget>),
 ) -> Result<Option<String>> {
@@ -88,7 +89,7 @@ fn offsets(
 
 /// A changed column outside of the matrix.
 fn outside(
-    matrix: &PlainMatrix,
+    matrix: &WrittenObject,
     changed: &[ChangedArray],
     budget: &Arc<Budget>,
 ) -> Result<Option<(u64, u64)>> {
@@ -132,4 +133,20 @@ fn each(
         at += len;
     }
     Ok(())
+}
+
+/// The first row whose columns do not rise.
+pub(super) fn falling_column(shown: &mut ShownEntries<'_>, rows: u64) -> Result<Option<u64>> {
+    for row in 0..rows {
+        let entries = shown.of_rows(&(row..row + 1))?;
+        let mut before = None;
+        for at in entries {
+            let column = shown.columns.number(at)?;
+            if before.is_some_and(|before| before >= column) {
+                return Ok(Some(row));
+            }
+            before = Some(column);
+        }
+    }
+    Ok(None)
 }

@@ -119,6 +119,12 @@ const fn scenario(
 type Of = (&'static Subject, &'static [&'static str]);
 
 const OF_DENSE: Of = (&DENSE, &["daphne-dense-int32.dbdf"]);
+/// In the specification's form: blocks of cells, and of entries.
+const OF_BLOCKS: Of = (
+    &DENSE,
+    &["dense-sparse-unsorted.dbdf", "dense-int32-one.dbdf"],
+);
+const OF_ENTRIES: Of = (&ROWS, &["csr-mixed.dbdf"]);
 const OF_ROWS: Of = (&ROWS, &["daphne-csr-int8.dbdf", "daphne-csr-float64.dbdf"]);
 const OF_CLASSIC: Of = (&CLASSIC, &[SEVERAL, "one"]);
 const OF_RECORDS: Of = (&CLASSIC, &["one"]);
@@ -135,6 +141,21 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scenario("rows that come and go", OF_DENSE, |session| {
         double(session, false);
         session.truncate(session.first[0].len() as u64);
+    }),
+    scenario("cells of blocks", OF_BLOCKS, |session| {
+        let file = session.open();
+        let middle = session.first[0].len() / 16 * 8;
+        session.write(file, 0, &[1; 8]);
+        session.write(file, middle as u64, &[2; 8]);
+        session.close(file);
+    }),
+    scenario("rows behind blocks", OF_BLOCKS, |session| {
+        double(session, true)
+    }),
+    scenario("an entry of a block", OF_ENTRIES, |session| {
+        let file = session.open_array(VALUES);
+        session.write(file, 0, &[7; 8]);
+        session.close(file);
     }),
     scenario("an entry", OF_ROWS, |session| {
         let file = session.open_array(VALUES);

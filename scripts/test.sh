@@ -154,11 +154,15 @@ slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fs
 
 # Writes always, never mounts, or looks at processes and at what is not written: whether a run mounts read-only
 # cannot matter to these.
-writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: write_bloscpack:: write_bpcells::)
+writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: write_bloscpack:: write_bpcells::
+    write_daphne:: write_netcdf::)
 any_mode=(blosc_chunks:: killed_daemon:: worker:: many:: umount_says_that umount_tells_of where_memory_is_refused
     metadata_that_inflate)
 
 [ "$quick" ] || dependencies
+# All at once keeps every core busy.
+say "building what is tested"
+cargo test --release --locked --no-run --lib --bins --test mount-tests </dev/null
 build --bins
 run_tests "unit tests" --lib --bins --
 if [ "$quick" ]; then

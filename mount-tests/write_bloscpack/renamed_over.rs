@@ -11,7 +11,7 @@ use memmap2::MmapMut;
 
 use super::container;
 use crate::harness::place::{Place, open_directory};
-use crate::harness::reads::{assert_content, assert_same, read_direct};
+use crate::harness::reads::{assert_content, assert_same, read_direct, xattr};
 use crate::harness::seeded::Seeded;
 use crate::harness::writers::Matrix;
 
@@ -204,6 +204,7 @@ fn what_follows_from_an_array_is_shown_when_the_close_returns() {
         let end = options.write(true).open(directory.join("end")).unwrap();
         end.write_all_at(&numbers(round), 0).unwrap();
         drop(end);
+        assert_eq!(xattr(&directory, "user.arrayfs.state").unwrap(), "clean");
         let mut shown = vec![0; before.len()];
         held.read_exact_at(&mut shown, 0).unwrap();
         let told = read_direct(path, 0, before.len()).unwrap();

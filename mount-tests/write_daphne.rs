@@ -111,3 +111,28 @@ fn rows_that_are_named_beside_the_file_stay_as_many() {
         dense(1, 2, &[1, 5])
     );
 }
+
+/// A block that stores nothing may have more cells than could ever be looked at.
+#[test]
+fn a_change_in_an_immense_empty_block_is_refused() {
+    let place = Place::mounted(&[]);
+    let mut file = vec![1, 1];
+    file.extend([1u64 << 20; 2].map(u64::to_le_bytes).concat());
+    file.push(1);
+    file.extend([0; 16]);
+    file.extend([1u32 << 20; 2].map(u32::to_le_bytes).concat());
+    file.push(0);
+    std::fs::write(place.stored("x.dbdf"), &file).unwrap();
+    let path = place.join("x.dbdf/values");
+    let written = OpenOptions::new().write(true).open(&path).unwrap();
+    written.write_all_at(&[7], 5).unwrap();
+    drop(written);
+    assert!(state(&place.join("x.dbdf")).contains("encoded anew"));
+    assert_eq!(std::fs::read(place.stored("x.dbdf")).unwrap(), file);
+    crate::harness::process::arrayfs([
+        std::ffi::OsStr::new("stage"),
+        "discard".as_ref(),
+        place.join("x.dbdf").as_os_str(),
+    ])
+    .success();
+}

@@ -26,6 +26,9 @@ use crate::container::rewrite::{
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
 
+/// A block that stores few of its cells may have so many that to look at all of them would not end.
+const MOST_CELLS: u64 = 1 << 34;
+
 /// The blocks, and where they begin.
 pub(in super::super) struct CellBody {
     pub(in super::super) cells: Arc<CellObject>,
@@ -290,8 +293,21 @@ impl Rewrite for CellFile {
     of_object!(u64::MAX);
 
     fn consistency(&self, changed: &[ChangedArray], _budget: &Arc<Budget>) -> Result<Consistency> {
-        Ok(match self.object.unfinished(changed)? {
-            Some(why) => Consistency::NotYet(why),
+        if let Some(why) = self.object.unfinished(changed)? {
+            return Ok(Consistency::NotYet(why));
+        }
+        let dirty = self.dirty(changed);
+        let is_too_large = |block: &CellBlock| {
+            let is_dense = matches!(block.body, BlockBody::Dense(_));
+            !is_dense && block.area() > MOST_CELLS && dirty.touch(&block.rows(), &block.cols())
+        };
+        let mut blocks = self.body.cells.stored.table.iter();
+        Ok(match blocks.find(is_too_large) {
+            Some(block) => Consistency::Unfit(format!(
+                "block {} has {} cells, and would have to be encoded anew",
+                block.number,
+                block.area()
+            )),
             None => Consistency::Now,
         })
     }

@@ -211,16 +211,20 @@ pub trait Rewrite: Send + Sync {
 
     /// The blocks of an array of this length that can be encoded, when they are complete, before
     /// the others are known. What is appended to the array leaves them as they are.
-    fn blocks_ahead(&self, array: ArrayAddress<'_>, len: u64) -> Option<Arc<dyn Chunking>>;
+    fn blocks_ahead(&self, _array: ArrayAddress<'_>, _len: u64) -> Option<Arc<dyn Chunking>> {
+        None
+    }
 
     /// Encodes such a block of a changed array, whose other changes do not matter; none if there is
     /// no memory for it now.
     fn encode_block(
         &self,
-        changed: &ChangedArray,
-        block: ChunkId,
-        budget: &Arc<Budget>,
-    ) -> Result<Option<Vec<u8>>>;
+        _changed: &ChangedArray,
+        _block: ChunkId,
+        _budget: &Arc<Budget>,
+    ) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
 
     /// Tells how the files of the container with these changes come about. Memory is reserved once,
     /// before anything is told.

@@ -12,7 +12,6 @@ use super::header::{ClassicHeader, Variable};
 use super::kind::{ClassicVersion, ElementKind};
 use super::layout::Placement;
 use super::swap;
-use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
 use crate::container::Container;
@@ -24,7 +23,7 @@ use crate::container::plain_write::{PlainFile, PlainPart, dirty_bytes};
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
 };
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
 
@@ -455,19 +454,6 @@ impl Rewrite for ClassicFile {
         lengths.collect()
     }
 
-    fn blocks_ahead(&self, _array: ArrayAddress<'_>, _len: u64) -> Option<Arc<dyn Chunking>> {
-        None
-    }
-
-    fn encode_block(
-        &self,
-        _changed: &ChangedArray,
-        _block: ChunkId,
-        _budget: &Arc<Budget>,
-    ) -> Result<Option<Vec<u8>>> {
-        Ok(None)
-    }
-
     fn recipe(
         &self,
         changed: &[ChangedArray],
@@ -475,9 +461,6 @@ impl Rewrite for ClassicFile {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()> {
-        if changed.is_empty() {
-            return Err(Fault::new("there is nothing to be changed").into());
-        }
         self.plan(changed)?.tell(way, budget, write)
     }
 }

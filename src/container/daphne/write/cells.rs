@@ -15,7 +15,6 @@ use super::super::value::ValueType;
 use super::cell_block::{BlockRect, DENSE, ShownCells};
 use super::file_writer::FileWriter;
 use super::{ROWS_AT, WrittenObject, change_of, of_object, too_large};
-use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::{Array, Info};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::numbers::Numbers;
@@ -340,9 +339,6 @@ impl Rewrite for CellFile {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()> {
-        if changed.is_empty() {
-            return Err(Fault::new("there is nothing to be changed").into());
-        }
         let told = ToldCells {
             file: self,
             dirty: self.dirty(changed),

@@ -15,14 +15,13 @@ use super::file_writer::FileWriter;
 use super::{COLUMNS, OFFSETS, ROWS_AT, VALUES, WrittenObject};
 use super::{change_of, consistency, of_object, too_large};
 use crate::array::Info;
-use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::numbers::Numbers;
 use crate::container::plain_write::dirty_bytes;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
 };
-use crate::error::{Fault, Result};
+use crate::error::Result;
 use crate::memory::budget::Budget;
 
 /// The blocks, and where they begin.
@@ -187,9 +186,6 @@ impl Rewrite for EntryFile {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()> {
-        if changed.is_empty() {
-            return Err(Fault::new("there is nothing to be changed").into());
-        }
         let shown = self.shown(changed, budget)?;
         let write = FileWriter::begin(write, way, self.body.matrix.stored.source.len())?;
         match self.changed_values(changed)? {

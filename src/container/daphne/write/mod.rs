@@ -266,19 +266,6 @@ macro_rules! of_object {
             }
             Ok(restated)
         }
-
-        fn blocks_ahead(&self, _array: ArrayAddress<'_>, _len: u64) -> Option<Arc<dyn Chunking>> {
-            None
-        }
-
-        fn encode_block(
-            &self,
-            _changed: &ChangedArray,
-            _block: ChunkId,
-            _budget: &Arc<Budget>,
-        ) -> Result<Option<Vec<u8>>> {
-            Ok(None)
-        }
     };
 }
 use of_object;

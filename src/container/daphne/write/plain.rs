@@ -10,7 +10,6 @@ use super::super::program::{CSR, DENSE};
 use super::{COLUMNS, OFFSETS, ROWS_AT, VALUES, WrittenObject};
 use super::{change_of, consistency, of_object, too_large};
 use crate::array::Info;
-use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::numbers::Numbers;
 use crate::container::plain_write::runs::Runs;
@@ -18,7 +17,7 @@ use crate::container::plain_write::{PlainFile, PlainPart, dirty_bytes};
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
 };
-use crate::error::{Fault, Result};
+use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::source::Source;
 
@@ -217,9 +216,6 @@ impl Rewrite for PlainMatrix {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()> {
-        if changed.is_empty() {
-            return Err(Fault::new("there is nothing to be changed").into());
-        }
         self.plan(changed)?.tell(way, budget, write)
     }
 }

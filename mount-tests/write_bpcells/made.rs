@@ -150,7 +150,7 @@ fn copy_with(script: &str, from_outside: bool, number: u64) {
     let mut containers = containers(&source.path().join("from"));
     sample(&mut containers, number);
     std::fs::create_dir(source.path().join("to")).unwrap();
-    let place = Place::over(source, &[]);
+    let place = Place::over(source, &["settle=600000"]);
     let outside = scratch_directory();
     if from_outside {
         let own = |path: &PathBuf| outside.path().join(path.file_name().unwrap());

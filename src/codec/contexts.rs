@@ -1,9 +1,13 @@
 //! Contexts of the compression libraries, kept from one stream to the next.
 //!
 //! The libraries allocate them by themselves. A decoder has one size that no file decides:
-//! libdeflate's 12 KiB, zstd's 160 KiB. An encoder's depends on the level; those of the highest are
-//! not kept. So many are kept as chunks were decoded or encoded at once. Used by the filters of
-//! HDF5, and for Blosc chunks.
+//! libdeflate's 12 KiB, zstd's 160 KiB. An encoder's depends on the level, and zstd's on the bytes
+//! it was given ([`encoders`]): large ones are not kept. So many are kept as chunks were decoded or
+//! encoded at once. Used by the filters of HDF5, and for Blosc chunks.
+
+mod encoders;
+
+pub(super) use encoders::{EncoderContexts, KEPT_ZSTD};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +30,7 @@ pub(super) struct Contexts {
     zstd: Option<Zstd<'static>>,
     pub(super) blosc: blosc::Decoder,
     pub(super) blosc_encoder: blosc::encode::Encoder,
+    pub(super) encoders: EncoderContexts,
 }
 
 impl Contexts {
@@ -33,6 +38,8 @@ impl Contexts {
     pub(super) fn lend<T>(work: impl FnOnce(&mut Contexts) -> T) -> T {
         let mut contexts = idle().pop().unwrap_or_default();
         let done = work(&mut contexts);
+        contexts.encoders.shrink();
+        contexts.blosc_encoder.shrink();
         let mut idle = idle();
         if idle.len() < KEPT && idle.try_reserve(1).is_ok() {
             idle.push(contexts);

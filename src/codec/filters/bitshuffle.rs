@@ -20,7 +20,7 @@ const TARGET: usize = 8192;
 const LEAST: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BitshuffleCode {
+pub(super) enum BitshuffleCode {
     Plain,
     Lz4,
     Zstd,
@@ -29,10 +29,10 @@ enum BitshuffleCode {
 /// The filter's client values, checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bitshuffle {
-    width: usize,
+    pub(super) width: usize,
     /// Elements per block where the chunk does not say; a multiple of 8, not 0.
     block: usize,
-    code: BitshuffleCode,
+    pub(super) code: BitshuffleCode,
 }
 
 impl Bitshuffle {
@@ -71,6 +71,17 @@ impl Bitshuffle {
     /// Whether stored and plain bytes are equally many.
     pub(super) fn keeps_size(&self) -> bool {
         self.code == BitshuffleCode::Plain
+    }
+
+    /// Bytes of a block as a chunk names it.
+    pub(super) fn named_block(&self) -> usize {
+        self.block.saturating_mul(self.width)
+    }
+
+    /// Bytes of the largest block of a chunk that has `plain`.
+    pub(super) fn block_bytes(&self, plain: usize) -> usize {
+        let eight = self.width.saturating_mul(8);
+        self.named_block().min(plain - plain % eight)
     }
 
     /// Plain bytes that a stored one can stand for at most.

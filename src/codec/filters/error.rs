@@ -32,11 +32,16 @@ impl Unsupported {
             ..Self::new(id, reason)
         }
     }
+
+    /// The filter's name, if it has one.
+    pub(super) fn name(&self) -> Option<&'static str> {
+        known_name(self.id)
+    }
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match known_name(self.id) {
+        match self.name() {
             Some(name) => write!(f, "filter {} ({name}): {}", self.id, self.reason),
             None => write!(f, "filter {}: {}", self.id, self.reason),
         }

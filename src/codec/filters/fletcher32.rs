@@ -25,6 +25,15 @@ pub(super) fn check(stored: &[u8]) -> Result<&[u8], FilterError> {
         .found(format_args!("{found:#010x}")))
 }
 
+/// Writes the data and its checksum to the front of `out`, which has [`LEN`] more bytes; returns the
+/// number of bytes written.
+pub(super) fn append(data: &[u8], out: &mut [u8]) -> Option<usize> {
+    let (place, rest) = out.split_at_mut_checked(data.len())?;
+    place.copy_from_slice(data);
+    *rest.first_chunk_mut()? = checksum(data).to_le_bytes();
+    Some(data.len() + LEN)
+}
+
 fn checksum(data: &[u8]) -> u32 {
     let (words, odd) = data.as_chunks::<2>();
     let (mut first, mut second) = (0u32, 0u32);

@@ -7,7 +7,7 @@ use super::error::FilterError;
 use crate::codec::blosc::lz4;
 
 /// Bytes of the header.
-const HEADER: usize = 12;
+pub(super) const HEADER: usize = 12;
 
 /// Decodes into the front of `out`; returns the number of bytes written.
 pub(super) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {

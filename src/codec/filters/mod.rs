@@ -1,17 +1,18 @@
-//! HDF5's filter pipeline, decoded: the stored bytes of a chunk to its plain bytes.
+//! HDF5's filter pipeline: the stored bytes of a chunk to its plain bytes, and back.
 //!
 //! A dataset's filters are applied one after another when a chunk is written, and undone from the
 //! last to the first when it is read. [`Pipeline::new`] checks filters and client values once;
-//! [`Pipeline::decode`] then runs per chunk, in any number of threads, each with its own scratch
-//! memory.
+//! [`Pipeline::decode`] and [`FilterEncoder::encode`] then run per chunk, in any number of threads,
+//! each with its own scratch memory.
 //!
-//! Used by the reader of HDF5 containers. Bytes in, bytes out: no I/O, and of the codecs only the
-//! decoders of `codec::blosc`. Every chunk is taken to be hostile: each filter writes within the
+//! Used by HDF5 containers. Bytes in, bytes out: no I/O, and of the codecs only those of
+//! `codec::blosc`. Every chunk is taken to be hostile: each filter writes within the
 //! room it is given, which is bounded by the size of a chunk, and ends with bytes or a
 //! [`FilterError`].
 //!
-//! A [`Pipeline`] describes; `decode.rs` runs it backwards. Adding a filter: a decoder in a file of
-//! its own, and its lines in `checked.rs`.
+//! A [`Pipeline`] describes; `decode.rs` runs it backwards, [`encode`] forwards. Adding a filter: a
+//! decoder in a file of its own, and its lines in `checked.rs`; an encoder, and its lines in
+//! `encode/filter.rs`.
 
 mod bits;
 mod bitshuffle;
@@ -19,6 +20,7 @@ mod blosc;
 mod blosc2;
 mod checked;
 mod decode;
+mod encode;
 mod error;
 mod fletcher32;
 mod libraries;
@@ -32,6 +34,7 @@ mod szip;
 mod tests;
 mod tools;
 
+pub use encode::FilterEncoder;
 pub use error::{FilterError, Unsupported};
 
 use checked::CheckedFilter;
@@ -60,6 +63,8 @@ pub struct FilterDescription {
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     filters: Vec<CheckedFilter>,
+    /// The same as they were given: how they encode.
+    described: Vec<FilterDescription>,
     chunk_bytes: usize,
 }
 
@@ -72,9 +77,10 @@ impl Pipeline {
         if let Some(filter) = filters.get(MAX_FILTERS) {
             return Err(Unsupported::new(filter.id, "more than 32 filters"));
         }
-        let filters = filters.iter().map(CheckedFilter::new);
+        let checked = filters.iter().map(CheckedFilter::new);
         Ok(Self {
-            filters: filters.collect::<Result<_, _>>()?,
+            filters: checked.collect::<Result<_, _>>()?,
+            described: filters.to_vec(),
             chunk_bytes,
         })
     }

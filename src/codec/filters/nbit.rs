@@ -19,18 +19,18 @@ const DEEPEST: usize = 32;
 #[derive(Debug, Clone)]
 pub(super) struct Nbit {
     /// Elements of the chunk, and their type; none where the chunk is stored as it is.
-    packed: Option<(usize, NbitType)>,
+    pub(super) packed: Option<(usize, NbitType)>,
 }
 
 #[derive(Debug, Clone)]
-struct NbitType {
+pub(super) struct NbitType {
     /// Bytes, at least 1.
-    size: usize,
-    kind: NbitKind,
+    pub(super) size: usize,
+    pub(super) kind: NbitKind,
 }
 
 #[derive(Debug, Clone)]
-enum NbitKind {
+pub(super) enum NbitKind {
     /// Bits `offset..offset + precision` of a number.
     Number {
         big_endian: bool,
@@ -152,6 +152,19 @@ pub(super) fn write(number: u64, big_endian: bool, element: &mut [u8]) {
         element.copy_from_slice(&number.to_be_bytes()[8 - size..]);
     } else {
         element.copy_from_slice(&number.to_le_bytes()[..size]);
+    }
+}
+
+/// A stored number of at most eight bytes.
+pub(super) fn read(big_endian: bool, element: &[u8]) -> u64 {
+    let size = element.len();
+    let mut bytes = [0; 8];
+    if big_endian {
+        bytes[8 - size..].copy_from_slice(element);
+        u64::from_be_bytes(bytes)
+    } else {
+        bytes[..size].copy_from_slice(element);
+        u64::from_le_bytes(bytes)
     }
 }
 

@@ -13,13 +13,13 @@ use super::error::{FilterError, Unsupported};
 use super::nbit::write;
 
 /// Bytes in front of the numbers.
-const HEADER: usize = 21;
+pub(super) const HEADER: usize = 21;
 const VALUES: usize = 20;
 /// First value of the fill value.
 const FILL: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scale {
+pub(super) enum Scale {
     /// The chunk is stored as it is.
     None,
     Integers,
@@ -30,12 +30,15 @@ enum Scale {
 /// The filter's client values, checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScaleOffset {
-    scale: Scale,
-    elements: usize,
+    pub(super) scale: Scale,
+    /// Bits per number; 0 where each chunk has what its values need.
+    pub(super) minbits: u32,
+    pub(super) elements: usize,
     /// Bytes per element: 1, 2, 4 or 8, and for floats 4 or 8.
-    size: usize,
-    big_endian: bool,
-    fill: Option<u64>,
+    pub(super) size: usize,
+    pub(super) signed: bool,
+    pub(super) big_endian: bool,
+    pub(super) fill: Option<u64>,
 }
 
 impl ScaleOffset {
@@ -50,8 +53,10 @@ impl ScaleOffset {
         let fill = u64::from(values[FILL]) | u64::from(values[FILL + 1]) << 32;
         Ok(Self {
             scale: scale(values).map_err(refuse)?,
+            minbits: values[1],
             elements: values[2] as usize,
             size,
+            signed: values[5] != 0,
             big_endian: values[6] != 0,
             fill: (values[7] != 0).then_some(fill & ones(8 * size as u32)),
         })
@@ -165,6 +170,6 @@ fn scale(values: &[u32; VALUES]) -> Result<Scale, &'static str> {
 }
 
 /// A number of so many ones, at most 64.
-fn ones(bits: u32) -> u64 {
+pub(super) fn ones(bits: u32) -> u64 {
     u64::MAX.checked_shr(64 - bits).unwrap_or(0)
 }

@@ -2,7 +2,21 @@
 //! is.
 
 use super::error::FilterError;
+use crate::codec::blosc::encode::shuffle::shuffle as separate;
 use crate::codec::blosc::shuffle::{Planes, unshuffle as interleave};
+
+/// Separates the bytes of elements of `width` bytes; `out` is as long as `plain`.
+pub(super) fn encode(width: usize, plain: &[u8], out: &mut [u8]) {
+    // As in `unshuffle`.
+    if plain.len() / 2 < width {
+        return out.copy_from_slice(plain);
+    }
+    let whole = plain.len() - plain.len() % width;
+    let (elements, tail) = plain.split_at(whole);
+    let (planes, rest) = out.split_at_mut(whole);
+    rest.copy_from_slice(tail);
+    separate(elements, width, planes, whole / width);
+}
 
 /// Decodes into the front of `out`; returns the number of bytes written.
 pub(super) fn decode(width: usize, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {

@@ -15,7 +15,7 @@ use crate::codec::blosc::bitshuffle::{TILE, transpose_square};
 ///
 /// `elements` are as many whole elements of `width` bytes as a multiple of 8; `tile` is scratch of
 /// the size that the decoder takes.
-pub(super) fn bitshuffle(
+pub(in crate::codec) fn bitshuffle(
     elements: &[u8],
     width: usize,
     rows: &mut [u8],

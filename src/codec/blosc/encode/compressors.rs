@@ -2,29 +2,24 @@
 //!
 //! Levels mean what they mean to C-Blosc. The libraries' own memory is not the caller's: LZ4HC
 //! takes 256 KiB for a stream, libdeflate up to 9 MiB, zstd several times the block at high levels.
-//! So contexts of the highest levels, which are for rare chunks, are not kept.
+//! So the largest contexts, which are for rare chunks, are not kept.
 
-use libdeflater::{CompressionLvl, Compressor as Deflate};
 use lz4::block::{CompressionMode, compress_to_buffer as lz4_compress};
-use zstd::bulk::Compressor as Zstd;
 
 use super::blosclz;
 use super::error::EncodeError;
 use super::settings::{ChunkSettings, Compressor, zlib_flevel};
+use crate::codec::contexts::EncoderContexts;
 
 const ZSTD_HIGHEST: i32 = 22;
 const DEFLATE_HIGHEST: i32 = 12;
-/// Contexts of higher levels are given back after each chunk.
-const KEPT_ZSTD: i32 = 15;
-const KEPT_DEFLATE: i32 = 9;
 
 /// Contexts of the compressors that need one, made when first used.
 #[derive(Default)]
 pub(super) struct Compressors {
     blosclz: blosclz::SeenSequences,
     snappy: Option<snap::raw::Encoder>,
-    deflate: Option<(i32, Deflate)>,
-    zstd: Option<(i32, Zstd<'static>)>,
+    contexts: EncoderContexts,
 }
 
 impl Compressors {
@@ -68,15 +63,14 @@ impl Compressors {
             Compressor::Lz4 => Ok(lz4(plain, out, CompressionMode::FAST(10 - level))),
             Compressor::Lz4Hc => Ok(lz4(plain, out, CompressionMode::HIGHCOMPRESSION(level))),
             Compressor::Snappy => Ok(self.snappy(plain, out)),
-            Compressor::Zlib => Ok(self.zlib(settings, plain, out)),
+            Compressor::Zlib => self.zlib(settings, plain, out),
             Compressor::Zstd => self.zstd(settings, plain, out),
         }
     }
 
     /// Gives back what is large.
     pub(super) fn shrink(&mut self) {
-        self.deflate.take_if(|(level, _)| *level > KEPT_DEFLATE);
-        self.zstd.take_if(|(level, _)| *level > KEPT_ZSTD);
+        self.contexts.shrink();
     }
 
     fn snappy(&mut self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
@@ -84,19 +78,24 @@ impl Compressors {
         context.compress(plain, out).ok()
     }
 
-    fn zlib(&mut self, settings: &ChunkSettings, plain: &[u8], out: &mut [u8]) -> Option<usize> {
+    fn zlib(
+        &mut self,
+        settings: &ChunkSettings,
+        plain: &[u8],
+        out: &mut [u8],
+    ) -> Result<Option<usize>, EncodeError> {
         let level = match settings.utmost {
             true => DEFLATE_HIGHEST,
             // It is faster than zlib at each level but the first ones, and finds less.
             false => i32::from(settings.level + 1).clamp(2, 9),
         };
-        let (_, context) = match &mut self.deflate {
-            Some(kept) if kept.0 == level => kept,
-            other => other.insert((level, Deflate::new(CompressionLvl::new(level).ok()?))),
+        let context = self.contexts.deflate(level);
+        let context = context.map_err(|_| EncodeError::NoContext)?;
+        let Ok(len) = context.zlib_compress(plain, out) else {
+            return Ok(None);
         };
-        let len = context.zlib_compress(plain, out).ok()?;
         note_level(&mut out[..len], settings.level);
-        Some(len)
+        Ok(Some(len))
     }
 
     fn zstd(
@@ -105,12 +104,8 @@ impl Compressors {
         plain: &[u8],
         out: &mut [u8],
     ) -> Result<Option<usize>, EncodeError> {
-        let level = zstd_level(settings.level);
-        let no_context = |_| EncodeError::NoContext;
-        let (_, context) = match &mut self.zstd {
-            Some(kept) if kept.0 == level => kept,
-            other => other.insert((level, Zstd::new(level).map_err(no_context)?)),
-        };
+        let context = self.contexts.zstd(zstd_level(settings.level));
+        let context = context.map_err(|_| EncodeError::NoContext)?;
         Ok(context.compress_to_buffer(plain, out).ok())
     }
 }

@@ -14,7 +14,7 @@
 mod assembler;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-mod bitshuffle;
+pub(in crate::codec) mod bitshuffle;
 mod blosclz;
 mod compressors;
 mod error;
@@ -22,7 +22,7 @@ mod lanes;
 mod parts;
 mod plan;
 mod settings;
-mod shuffle;
+pub(in crate::codec) mod shuffle;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +30,7 @@ use assembler::Assembler;
 pub use error::EncodeError;
 pub use parts::{PartEncoder, PartNeeds, PartSpace};
 pub use plan::ChunkPlan;
-pub use settings::{BlockSize, ChunkSettings, Compressor};
+pub use settings::{BlockSize, ChunkSettings, Compressor, SMALLEST_BLOCK};
 
 use super::block::{PLANE_GAP, filter_of_block};
 use super::header::{Filter, MAX_STREAMS};
@@ -61,11 +61,12 @@ impl Encoder {
 
     /// Lends one of those that are kept for the next.
     pub fn lend<T>(encode: impl FnOnce(&mut Self) -> T) -> T {
-        Contexts::lend(|contexts| {
-            let done = encode(&mut contexts.blosc_encoder);
-            contexts.blosc_encoder.compressors.shrink();
-            done
-        })
+        Contexts::lend(|contexts| encode(&mut contexts.blosc_encoder))
+    }
+
+    /// Gives back contexts that are too large to be kept.
+    pub(in crate::codec) fn shrink(&mut self) {
+        self.compressors.shrink();
     }
 
     /// Writes `plain` as one chunk to the start of `out`, and says its length.
@@ -91,6 +92,27 @@ impl Encoder {
             return Ok(chunk.finish());
         }
         plan.write_plain(plain, out)
+    }
+
+    /// Writes `plain` as one chunk of fewer bytes to the start of `out`, and says its length; none
+    /// if it does not get smaller or does not fit.
+    ///
+    /// `scratch` has [`ChunkPlan::scratch_of`] one thread.
+    pub fn smaller_chunk(
+        &mut self,
+        settings: &ChunkSettings,
+        plain: &[u8],
+        out: &mut [u8],
+        scratch: &mut [u8],
+    ) -> Result<Option<usize>, EncodeError> {
+        let plan = ChunkPlan::new(settings, plain.len())?;
+        if plan.stays_plain() {
+            return Ok(None);
+        }
+        let room = out.len().min(plain.len());
+        let chunk = self.blocks(&plan, plain, &mut out[..room], scratch, 1)?;
+        let len = chunk.map(Assembler::finish);
+        Ok(len.filter(|len| *len < plain.len()))
     }
 
     /// Writes `plain` as one chunk that takes `room` to the last byte; false if it cannot.

@@ -16,7 +16,7 @@ const DEFAULT_LEVEL: u8 = 7;
 const MAX_LEVEL: u8 = 9;
 
 /// Chunks of less are one block, whatever the level.
-const SMALLEST_BLOCK: u32 = 32 << 10;
+pub const SMALLEST_BLOCK: u32 = 32 << 10;
 /// What a stream of a split block has at most ...
 const LARGEST_PLANE: u32 = 256 << 10;
 /// ... and the limits of such a block.

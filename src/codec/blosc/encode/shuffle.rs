@@ -11,7 +11,7 @@ use super::avx2;
 /// Writes byte `j` of every element into plane `j`, which begins at `j * stride`.
 ///
 /// `elements` are whole elements of `width` bytes, and the last plane ends within `planes`.
-pub(super) fn shuffle(elements: &[u8], width: usize, planes: &mut [u8], stride: usize) {
+pub(in crate::codec) fn shuffle(elements: &[u8], width: usize, planes: &mut [u8], stride: usize) {
     check(elements, width, planes, stride);
     #[cfg(target_arch = "x86_64")]
     let done = avx2::shuffle(elements, width, planes, stride);

@@ -1,6 +1,6 @@
 //! Pipelines as a whole: what is written comes back, what is damaged is refused or keeps its size.
 
-mod encode;
+pub(super) mod encode;
 mod real;
 
 use super::error::Undecodable;
@@ -15,7 +15,7 @@ fn pipeline(writers: &[FilterWriter], chunk_bytes: usize) -> Pipeline {
     Pipeline::new(&filters, chunk_bytes).unwrap()
 }
 
-fn single(id: u32, values: &[u32], chunk_bytes: usize) -> Result<Pipeline, Unsupported> {
+pub(super) fn single(id: u32, values: &[u32], chunk_bytes: usize) -> Result<Pipeline, Unsupported> {
     let values = values.to_vec();
     Pipeline::new(&[FilterDescription { id, values }], chunk_bytes)
 }
@@ -232,7 +232,7 @@ fn every_prefix_of_a_chunk_is_refused_or_gives_first_bytes() {
 
 /// The types that n-bit packs.
 #[derive(Debug, Clone)]
-enum Packed {
+pub(super) enum Packed {
     Number {
         size: u32,
         big_endian: bool,
@@ -254,7 +254,7 @@ impl Packed {
         }
     }
 
-    fn values(&self) -> Vec<u32> {
+    pub(super) fn values(&self) -> Vec<u32> {
         let size = self.size();
         match self {
             Self::Number {
@@ -281,7 +281,7 @@ impl Packed {
     }
 
     /// Packs the element that `seed` gives; returns its plain bytes.
-    fn pack(&self, seed: &mut u64, bits: &mut BitWriter) -> Vec<u8> {
+    pub(super) fn pack(&self, seed: &mut u64, bits: &mut BitWriter) -> Vec<u8> {
         let size = self.size() as usize;
         match self {
             Self::Number {
@@ -314,14 +314,14 @@ impl Packed {
     }
 }
 
-fn next(seed: &mut u64) -> u64 {
+pub(super) fn next(seed: &mut u64) -> u64 {
     *seed = seed
         .wrapping_mul(6_364_136_223_846_793_005)
         .wrapping_add(1_442_695_040_888_963_407);
     *seed ^ *seed >> 29
 }
 
-fn packed() -> impl Strategy<Value = Packed> {
+pub(super) fn packed() -> impl Strategy<Value = Packed> {
     let number = (1u32..=16, any::<bool>(), any::<u32>(), any::<u32>());
     let number = number.prop_map(|(size, big_endian, a, b)| {
         let precision = 1 + a % (8 * size);
@@ -358,7 +358,7 @@ fn scaled(width: u32, minimum: u64, numbers: &[u64]) -> Vec<u8> {
 }
 
 /// Client values of scale-offset: scale, factor, count, class, size, sign, order, fill value.
-fn scale_values(scale: [u32; 7], fill: Option<u64>) -> Vec<u32> {
+pub(super) fn scale_values(scale: [u32; 7], fill: Option<u64>) -> Vec<u32> {
     let mut values = scale.to_vec();
     let fill_value = fill.unwrap_or(0);
     values.extend([

@@ -3,9 +3,10 @@
 //!
 //! A cast works on runs of units; an element is one unit or, for arrays of something, several. What
 //! is shown as it is stored has units of one byte, so that it can be cut anywhere. Made by
-//! [`super`]; [`read`] converts what was stored, for `dataset`.
+//! [`super`]; [`read`] converts what was stored, for `dataset`, and [`write`](mod@write) back.
 
 mod read;
+mod write;
 
 use std::ops::Range;
 
@@ -104,6 +105,11 @@ impl Cast {
 
     pub(in crate::container::hdf5) fn is_same(&self) -> bool {
         matches!(self.how, How::Same)
+    }
+
+    /// Whether what is shown says all that is stored.
+    pub(in crate::container::hdf5) fn is_lossless(&self) -> bool {
+        matches!(self.how, How::Same | How::Swap)
     }
 
     /// Whether the shown bytes take the place of the stored ones.

@@ -1,5 +1,7 @@
 //! Types as NumPy spells them, and conversions against straightforward ones.
 
+mod store;
+
 use super::*;
 use crate::container::hdf5::index::{DatatypeMember, Float, FloatOrder};
 use proptest::prelude::*;

@@ -38,7 +38,7 @@ impl Cast {
     }
 }
 
-fn swap(size: usize, bytes: &mut [u8]) {
+pub(super) fn swap(size: usize, bytes: &mut [u8]) {
     macro_rules! each {
         ($of:ty) => {
             for element in bytes.as_chunks_mut::<{ size_of::<$of>() }>().0 {
@@ -55,7 +55,7 @@ fn swap(size: usize, bytes: &mut [u8]) {
 }
 
 impl TextPadding {
-    fn pad(self, string: &mut [u8]) {
+    pub(super) fn pad(self, string: &mut [u8]) {
         let end = match self {
             TextPadding::Terminated => memchr::memchr(0, string),
             TextPadding::Spaces => string
@@ -82,7 +82,7 @@ impl BitRange {
         }
     }
 
-    fn value(self, raw: u64) -> u64 {
+    pub(super) fn value(self, raw: u64) -> u64 {
         let unused = 64 - self.precision;
         let top = (raw >> self.offset) << unused;
         if self.signed {

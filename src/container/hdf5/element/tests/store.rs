@@ -1,0 +1,213 @@
+//! Shown values stored again: what was stored comes out as it was shown, and what is not shown is
+//! left alone.
+
+use super::*;
+
+/// Stores into bytes that were all ones.
+fn stored(of: &Datatype, shown: &[u8]) -> Result<Vec<u8>, u64> {
+    let element = Element::of(of).unwrap();
+    let count = shown.len() / element.shown as usize;
+    let mut stored = vec![0xff; count * element.stored as usize];
+    element.store(shown, &mut stored).map(|()| stored)
+}
+
+fn enumeration(base: Integer, values: &[u8]) -> Datatype {
+    let lowest = match base.big_endian {
+        true => base.size as usize - 1,
+        false => 0,
+    };
+    let value = |value: &u8| {
+        let mut bytes = vec![0; base.size as usize];
+        bytes[lowest] = *value;
+        (value.to_string().into_bytes(), bytes)
+    };
+    let values = values.iter().map(value).collect();
+    Datatype::Enum { base, values }
+}
+
+fn narrow(signed: bool, big_endian: bool) -> Datatype {
+    Datatype::Integer(Integer {
+        precision: 7,
+        offset: 4,
+        ..int(2, big_endian, signed)
+    })
+}
+
+#[test]
+fn a_value_must_fit_its_precision() {
+    let bytes = |value: i16| value.to_le_bytes();
+    for (signed, least, most) in [(true, -64, 63), (false, 0, 127)] {
+        for big_endian in [false, true] {
+            let of = narrow(signed, big_endian);
+            for value in [least, 0, 1, most] {
+                let stored = stored(&of, &bytes(value)).unwrap();
+                let mut little = [stored[0], stored[1]];
+                if big_endian {
+                    little.reverse();
+                }
+                let expected = 0xf80f | (value.cast_unsigned() & 0x7f) << 4;
+                assert_eq!(u16::from_le_bytes(little), expected);
+                assert_eq!(convert(&of, &stored), bytes(value));
+            }
+            for value in [least - 1, most + 1, i16::MIN, i16::MAX] {
+                let shown = [bytes(0), bytes(1), bytes(value)].concat();
+                assert_eq!(stored(&of, &shown), Err(2));
+            }
+        }
+    }
+}
+
+#[test]
+fn strings_get_their_padding_back() {
+    let shown = b"ab\0\0efgha\0b\0\0\0\0\0";
+    for (padding, expected) in [
+        (Padding::Zeros, shown),
+        (Padding::Terminated, b"ab\0\0efgha\0\0\0\0\0\0\0"),
+        (Padding::Spaces, b"ab  efgha\0b     "),
+    ] {
+        assert_eq!(stored(&string(4, padding), shown).unwrap(), expected);
+    }
+}
+
+#[test]
+fn only_named_values_are_taken() {
+    let bools = Datatype::Enum {
+        base: int(1, false, true),
+        values: vec![(b"FALSE".to_vec(), vec![0]), (b"TRUE".to_vec(), vec![1])],
+    };
+    assert_eq!(stored(&bools, &[0, 1, 1]), Ok(vec![0, 1, 1]));
+    assert_eq!(stored(&bools, &[0, 1, 2]), Err(2));
+    let of = enumeration(int(2, true, true), &[9, 3]);
+    assert_eq!(stored(&of, &[9, 0, 3, 0]), Ok(vec![0, 9, 0, 3]));
+    assert_eq!(stored(&of, &[9, 0, 3, 1]), Err(1));
+    assert_eq!(stored(&enumeration(int(1, false, true), &[]), &[0]), Err(0));
+    // What is stored is shown, whatever it is.
+    assert_eq!(convert(&of, &[0, 4]), [4, 0]);
+}
+
+#[test]
+fn named_values_count_within_arrays_and_compounds() {
+    let array = Datatype::Array {
+        dims: vec![3],
+        base: Box::new(enumeration(int(1, false, true), &[1, 2])),
+    };
+    let shown = [1, 2, 1, 2, 2, 2];
+    assert_eq!(stored(&array, &shown), Ok(shown.to_vec()));
+    assert_eq!(stored(&array, &[1, 2, 1, 2, 0, 2]), Err(1));
+    let members = vec![member("a", 0, little(2)), member("b", 2, array)];
+    let of = compound(6, members.clone());
+    assert!(!Element::of(&of).unwrap().cast.is_same());
+    let packed = [7, 7, 1, 1, 2, 8, 8, 2, 2, 1];
+    let gaps = [7, 7, 1, 1, 2, 0xff, 8, 8, 2, 2, 1, 0xff];
+    assert_eq!(stored(&of, &packed), Ok(gaps.to_vec()));
+    assert_eq!(stored(&of, &[7, 7, 1, 1, 2, 8, 8, 2, 2, 3]), Err(1));
+    let of = Element::of(&compound(5, members)).unwrap();
+    assert!(of.cast.is_same() && of.refuses());
+    assert_eq!(of.store(&[7, 7, 1, 0, 2], &mut [0; 5]), Err(0));
+}
+
+#[test]
+fn it_is_known_what_stays_and_what_is_refused() {
+    let known = |of: &Datatype| {
+        let element = Element::of(of).unwrap();
+        (!element.cast.is_lossless(), element.refuses())
+    };
+    let swapped = Datatype::Integer(int(4, true, true));
+    assert_eq!(known(&little(8)), (false, false));
+    assert_eq!(known(&swapped), (false, false));
+    assert_eq!(known(&string(4, Padding::Spaces)), (true, false));
+    assert_eq!(known(&narrow(true, false)), (true, true));
+    let named = enumeration(int(1, false, true), &[1]);
+    assert_eq!(known(&named), (false, true));
+    let of = |size, element| compound(size, vec![member("x", 0, element)]);
+    assert_eq!(known(&of(8, little(8))), (false, false));
+    assert_eq!(known(&of(9, little(8))), (true, false));
+    assert_eq!(known(&of(4, swapped)), (true, false));
+    assert_eq!(known(&of(2, narrow(true, false))), (true, true));
+}
+
+/// Types of all kinds that are converted.
+fn types() -> impl Strategy<Value = Datatype> {
+    let number = (0u32..4, any::<bool>(), any::<bool>(), 0u32..64, 0u32..64);
+    let number = number.prop_map(|(log, big_endian, signed, a, b)| {
+        let width = 8 << log;
+        let offset = a % width * (b % 2);
+        let precision = match b % 3 {
+            0 => width - offset,
+            _ => 1 + b % (width - offset),
+        };
+        Datatype::Integer(Integer {
+            precision,
+            offset,
+            ..int(1 << log, big_endian, signed)
+        })
+    });
+    let padding = prop_oneof![
+        Just(Padding::Zeros),
+        Just(Padding::Terminated),
+        Just(Padding::Spaces)
+    ];
+    let order = prop_oneof![Just(FloatOrder::Big), Just(FloatOrder::Little)];
+    let leaf = prop_oneof![
+        4 => number,
+        2 => (1u64..6, padding).prop_map(|(size, padding)| string(size, padding)),
+        1 => order.prop_map(|order| Datatype::Float(float(4, order))),
+        1 => any::<bool>().prop_map(|big| enumeration(int(2, big, true), &[0, 1, 5])),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        let members = prop::collection::vec((0u64..3, inner.clone()), 1..4);
+        let array = (1u64..4, inner).prop_map(|(count, base)| Datatype::Array {
+            dims: vec![count],
+            base: Box::new(base),
+        });
+        let compound = (members, 0u64..3).prop_map(|(members, behind)| apart(members, behind));
+        prop_oneof![array, compound]
+    })
+}
+
+/// A compound of members, each behind so many bytes of padding.
+fn apart(members: Vec<(u64, Datatype)>, behind: u64) -> Datatype {
+    let (mut at, mut placed) = (0, Vec::new());
+    for (i, (gap, element)) in members.into_iter().enumerate() {
+        let size = Element::of(&element).unwrap().stored;
+        placed.push(member(&i.to_string(), at + gap, element));
+        at += gap + size;
+    }
+    compound(at + behind, placed)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn what_is_stored_is_shown_again_and_the_rest_stays(
+        of in types(),
+        seed in prop::collection::vec(any::<u8>(), 2000),
+        // Zeros are values that enumerations have.
+        zeros in any::<bool>(),
+        old in prop_oneof![Just(0u8), Just(0xff), Just(0x5a)],
+    ) {
+        let element = Element::of(&of).unwrap();
+        let (from, to) = (element.stored as usize, element.shown as usize);
+        let count = (2000 / from.max(to)).min(5);
+        let seed = if zeros { vec![0; seed.len()] } else { seed };
+        // As they are after reading, so that all but unnamed ones can be stored.
+        let mut shown = vec![0; count * to];
+        element.cast.run(&seed[..count * from], &mut shown);
+        let (mut new, mut other) = (vec![old; count * from], vec![!old; count * from]);
+        match element.store(&shown, &mut new) {
+            Ok(()) => {
+                let mut again = vec![0xaa; count * to];
+                element.cast.run(&new, &mut again);
+                prop_assert_eq!(again, shown.clone());
+                element.store(&shown, &mut other).unwrap();
+                // What depends on what was there is as it was there.
+                for (new, other) in new.iter().zip(&other) {
+                    prop_assert_eq!((new ^ other) & (new ^ old), 0);
+                }
+                prop_assert!(new == other || !element.cast.is_lossless());
+            }
+            Err(number) => prop_assert!(!element.allowed.is_any() && number < count as u64),
+        }
+    }
+}

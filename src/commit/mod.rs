@@ -15,7 +15,8 @@
 //! - [`recovery`]: completing or undoing a commit that did not come to its end, by the log that it
 //!   left behind; [`recovery_state`] finds out how far it got, with [`fingerprint`]s;
 //!   [`found_logs`]: which logs there are; [`through_log`]: reading without recovering.
-//!   [`future_file`]: a file as a commit in place is about to make it.
+//!   [`future_file`]: a file as a commit in place is about to make it. [`program_lock`]: other
+//!   programs that have a file open.
 //!
 //! A commit is of the stage's frozen layer; writing goes on above it meanwhile. The caller chooses
 //! the moment at which the result is published ([`Publisher`]): when no thread compares the
@@ -34,6 +35,7 @@ mod in_place;
 mod metered;
 pub mod new_container;
 mod new_files;
+mod program_lock;
 pub mod recovery;
 mod recovery_state;
 mod redo;
@@ -64,6 +66,7 @@ use beside_old::Sharing;
 pub use future_file::FutureFile;
 use in_place::RedoLog;
 use metered::Metered;
+use program_lock::ProgramLock;
 
 /// The user's choice (`-o commit=`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -106,6 +109,9 @@ const LITTLE: u64 = 64 << 20;
 /// Of files up to this size nothing is shared with the new one: changes that keep their place cost
 /// more than the copy.
 const SHARED_FROM: u64 = if cfg!(test) { 0 } else { LITTLE };
+
+/// Files up to this size are copied where they cannot be changed.
+const COPIED_MOST: u64 = 1 << 30;
 
 /// Where the files of a container lie: in the directory in which the container is a file, or in the
 /// directory that it is.
@@ -196,7 +202,15 @@ impl Commit<'_> {
     pub fn carry_out(&self, publish: Publish<'_>) -> Result<CommitOutcome> {
         let now = self.unchanged()?;
         let amount = self.rewrite.amount(self.changed)?;
+        let mut in_use = None;
         for undertaking in self.undertakings(&now, &amount)? {
+            let _lock = match self.lock_out_programs(undertaking)? {
+                Ok(lock) => lock,
+                Err(who) => {
+                    in_use = Some(who);
+                    continue;
+                }
+            };
             if self.is_beyond(undertaking, &amount)? {
                 return Ok(CommitOutcome::TooMuch);
             }
@@ -208,11 +222,31 @@ impl Commit<'_> {
             match done {
                 Err(_) if self.is_too_much.get() => return Ok(CommitOutcome::TooMuch),
                 Err(e) => return Err(e),
-                Ok(true) => break,
+                Ok(true) => return Ok(CommitOutcome::Published),
                 Ok(false) => {}
             }
         }
-        Ok(CommitOutcome::Published)
+        match in_use {
+            Some(who) => Ok(CommitOutcome::Stays(who)),
+            None => Ok(CommitOutcome::Published),
+        }
+    }
+
+    /// Sees to it that no program loses by it what it reads or writes; or says which one would.
+    fn lock_out_programs(
+        &self,
+        undertaking: Undertaking,
+    ) -> Result<std::result::Result<Option<ProgramLock>, String>> {
+        if !self.rewrite.heeds_locks() {
+            return Ok(Ok(None));
+        }
+        let first = self.seen.first().ok_or(Error::NotFound)?;
+        let identity = first.identity.ok_or_else(|| self.changed(&first.name))?;
+        let path = beside(self.spot, &first.name);
+        let source = open_same(&**self.store, &path, &identity)?;
+        let alone = undertaking == Undertaking::Change;
+        let taken = program_lock::take(&*source, alone)?;
+        Ok(taken.map(Some))
     }
 
     fn replace(&self, now: &Stat, sharing: Sharing, publish: Publish<'_>) -> Result<bool> {
@@ -335,8 +369,16 @@ impl Commit<'_> {
         };
         match replaced > SHARED_FROM && self.disk.may_share(&*self.source()?) {
             true => Ok([vec![Share], otherwise].concat()),
+            false if self.may_copy(replaced) => Ok([otherwise, vec![Replace]].concat()),
             false => Ok(otherwise),
         }
+    }
+
+    /// Whether a file that would be changed in place may be copied instead, because a program reads
+    /// it.
+    fn may_copy(&self, bytes: u64) -> bool {
+        let auto = self.preference == Preference::Auto;
+        auto && self.rewrite.heeds_locks() && bytes <= COPIED_MOST
     }
 }
 

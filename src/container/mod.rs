@@ -18,6 +18,7 @@ mod chunked_write;
 pub mod creation;
 pub mod daphne;
 pub mod describe;
+pub mod free_room;
 pub mod hdf5;
 pub mod inside;
 pub mod names;
@@ -43,6 +44,7 @@ use crate::source::{Identity, Stat, Store};
 
 pub use candidate::Candidate;
 use creation::Creation;
+use free_room::FreeRoom;
 use own_lengths::OwnLengths;
 use rewrite::Rewrite;
 
@@ -132,6 +134,7 @@ pub struct OpenRequest<'a> {
     /// What is kept beyond a decode, and sized by the container, is charged here.
     pub budget: &'a Arc<Budget>,
     pub own_lengths: &'a OwnLengths,
+    pub free_room: &'a FreeRoom,
 }
 
 /// An opened container.
@@ -307,6 +310,7 @@ pub(crate) fn open_as(
         preferences,
         budget: &Budget::by_default(),
         own_lengths: &OwnLengths::default(),
+        free_room: &FreeRoom::default(),
     })
 }
 
@@ -318,6 +322,7 @@ pub struct Recognised {
     pub damage: Option<Box<Fault>>,
     pub preferences: Preferences,
     pub own_lengths: OwnLengths,
+    pub free_room: FreeRoom,
 }
 
 /// A container and its companions as the source has them.
@@ -359,6 +364,7 @@ pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
             damage,
             preferences,
             own_lengths: OwnLengths::default(),
+            free_room: FreeRoom::default(),
         }));
     }
     Ok(None)
@@ -369,6 +375,7 @@ impl Recognised {
     pub fn anew(self) -> Recognised {
         Recognised {
             own_lengths: OwnLengths::default(),
+            free_room: FreeRoom::default(),
             ..self
         }
     }
@@ -386,6 +393,7 @@ impl Recognised {
             preferences: self.preferences,
             budget,
             own_lengths: &self.own_lengths,
+            free_room: &self.free_room,
         };
         let mut container = match &self.damage {
             Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),

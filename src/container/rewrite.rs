@@ -167,6 +167,11 @@ pub trait Rewrite: Send + Sync {
     /// What an array is at this length.
     fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info>;
 
+    /// An element of an array, as it is shown, where nothing was ever written; none: zeros.
+    fn fill(&self, _array: ArrayAddress<'_>) -> Option<Vec<u8>> {
+        None
+    }
+
     /// How the container gets another type for an array, whose bytes stay as they are; none if it
     /// has that type. EINVAL if it does not fit, or the format has no place to say it.
     fn retyped(
@@ -235,4 +240,13 @@ pub trait Rewrite: Send + Sync {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()>;
+
+    /// Whether programs of the format lock the files that they have open, and lose if those are
+    /// changed meanwhile.
+    fn heeds_locks(&self) -> bool {
+        false
+    }
+
+    /// The recipe that was told last has become the container.
+    fn published(&self) {}
 }

@@ -15,15 +15,15 @@ use super::dataset::{self, OpenedDataset};
 use super::element::Element;
 use super::fields::GroupFields;
 use super::index::{self, FileIndex, GroupEntry, LinkTarget, Problem};
+use super::write::{self, SparseRules, WrittenDataset, WrittenGroup};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedBlocks;
 use crate::container::inside::join;
 use crate::container::{
-    CommittedType, Container, Inner, Link, Text, Unreadable, binsparse, bpcells, names,
+    CommittedType, Container, Inner, Link, OpenRequest, Text, Unreadable, binsparse, bpcells, names,
 };
 use crate::error::{Error, Fault, NotShown, Result};
-use crate::memory::budget::Budget;
 use crate::source::Source;
 use role::{GroupRole, role};
 
@@ -32,8 +32,13 @@ struct Draft {
     container: Container,
     /// The draft that it lies in; the first lies in itself.
     parent: usize,
-    /// Path of its group within that draft.
+    /// Path of its group within that draft, and from the root.
     path: String,
+    full: String,
+    /// Its datasets that can be written.
+    written: Vec<WrittenDataset>,
+    /// Rules that its arrays have to keep.
+    rules: Option<SparseRules>,
     /// Datasets of the group itself, if it is a Binsparse container.
     binsparse: Option<(Option<Vec<u8>>, Vec<binsparse::Member>)>,
 }
@@ -49,6 +54,8 @@ struct ShownGroup {
 pub(super) struct Assembly<'a> {
     index: &'a FileIndex,
     source: &'a Arc<dyn Source>,
+    /// Datasets that several names lead to.
+    many_names: Vec<bool>,
     /// For arrays that are decoded from others.
     pub(super) nested: Arc<NestedBlocks>,
 }
@@ -57,12 +64,13 @@ pub(super) struct Assembly<'a> {
 pub(super) fn container(
     index: FileIndex,
     source: &Arc<dyn Source>,
-    budget: &Arc<Budget>,
+    request: &OpenRequest<'_>,
 ) -> Result<Container> {
     let assembly = Assembly {
         index: &index,
         source,
-        nested: NestedBlocks::new(budget),
+        many_names: write::of_many_names(&index),
+        nested: NestedBlocks::new(request.budget),
     };
     let (mut drafts, mut places) = (Vec::new(), Vec::new());
     for (number, group) in index.groups.iter().enumerate() {
@@ -75,7 +83,9 @@ pub(super) fn container(
         draft.container.faults.extend(problems(&index));
         draft.container.unreadable.extend(left_out(&index));
     }
-    finish(drafts)
+    let (mut container, written) = finish(drafts)?;
+    write::offer(&mut container, &index, source, (written, request.free_room))?;
+    Ok(container)
 }
 
 impl<'a> Assembly<'a> {
@@ -90,6 +100,7 @@ impl<'a> Assembly<'a> {
             OpenedDataset::Array {
                 array,
                 trouble: None,
+                ..
             } => Ok(array),
             OpenedDataset::Array {
                 trouble: Some(error),
@@ -130,7 +141,7 @@ impl<'a> Assembly<'a> {
             return Ok(());
         }
         let draft = drafts.len();
-        drafts.push(self.draft(group, role, parent, path)?);
+        drafts.push(self.draft(group, role, parent, (path, full.clone()))?);
         places.push(ShownGroup {
             draft,
             path: String::new(),
@@ -154,7 +165,7 @@ impl<'a> Assembly<'a> {
         group: &GroupEntry,
         role: GroupRole,
         parent: usize,
-        path: String,
+        (path, full): (String, String),
     ) -> Result<Draft> {
         let mut descriptor_of = None;
         let version = format!("superblock {}", self.index.superblock);
@@ -185,6 +196,9 @@ impl<'a> Assembly<'a> {
             container,
             parent,
             path,
+            full,
+            written: Vec::new(),
+            rules: None,
             binsparse: descriptor_of,
         })
     }
@@ -254,7 +268,7 @@ impl<'a> Assembly<'a> {
             (_, Some(dataset)) if attributes::is_dimension_alone(&dataset.attributes) => {
                 return Ok(());
             }
-            (_, Some(dataset)) => self.add_dataset(&mut draft.container, &path, dataset)?,
+            (_, Some(dataset)) => self.add_dataset(draft, &path, (target, dataset))?,
             (other, None) => Err(not_a_dataset(&path, other)),
         };
         if let (true, Some((_, members))) = (own, &mut draft.binsparse) {
@@ -267,13 +281,22 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
+    /// Whether no other name leads to a dataset, too.
+    fn has_one_name(&self, target: &LinkTarget) -> bool {
+        match target {
+            LinkTarget::Dataset(number) => !self.many_names[*number as usize],
+            _ => false,
+        }
+    }
+
     /// The array, or why it cannot be read.
     fn add_dataset(
         &self,
-        container: &mut Container,
+        draft: &mut Draft,
         path: &str,
-        dataset: &index::DatasetEntry,
+        (target, dataset): (&LinkTarget, &index::DatasetEntry),
     ) -> Result<std::result::Result<Arc<dyn Array>, Unreadable>> {
+        let container = &mut draft.container;
         container.describe(path, attributes::json(&dataset.attributes, b"")?);
         // An array has an entry of its own, whose bytes are an error.
         let unreadable = |reason, is_whole, entry| Unreadable {
@@ -285,14 +308,26 @@ impl<'a> Assembly<'a> {
         let (error, shown) =
             match dataset::open(path, self.source, self.index, dataset, &self.nested) {
                 Ok(OpenedDataset::NotShown(why)) => return Ok(Err(unreadable(why, true, true))),
-                Ok(OpenedDataset::Array { array, trouble }) => {
+                Ok(OpenedDataset::Array {
+                    array,
+                    dataset: opened,
+                    trouble,
+                }) => {
                     container.arrays.push(Arc::clone(&array));
                     if dataset.dims.is_none() {
                         container.without_space.insert(path.to_owned());
                     }
                     match trouble {
                         Some(error) => (error, true),
-                        None => return Ok(Ok(array)),
+                        None => {
+                            let is_plain = draft.container.format != bpcells::NAME;
+                            let written = opened.filter(|_| is_plain && self.has_one_name(target));
+                            let is_free = draft.container.format == super::NAME;
+                            let written =
+                                written.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
+                            draft.written.extend(written);
+                            return Ok(Ok(array));
+                        }
                     }
                 }
                 Err(error) => (error, false),
@@ -337,6 +372,7 @@ impl Draft {
             return Ok(());
         };
         let examined = binsparse::examine(&text, &members)?;
+        self.rules = Some(SparseRules::new(&text, members));
         let container = &mut self.container;
         container.version = examined.version;
         container.faults.extend(examined.faults);
@@ -435,12 +471,18 @@ fn needed<T>(opened: Result<T>) -> Result<std::result::Result<T, Fault>> {
 
 /// Puts the drafts into each other, the innermost first: a draft comes after the one that it lies
 /// in.
-fn finish(mut drafts: Vec<Draft>) -> Result<Container> {
+fn finish(mut drafts: Vec<Draft>) -> Result<(Container, Vec<WrittenGroup>)> {
+    let mut written = Vec::new();
     while let Some(mut draft) = drafts.pop() {
         draft.examine()?;
+        written.push(WrittenGroup {
+            path: draft.full,
+            datasets: draft.written,
+            rules: draft.rules,
+        });
         draft.container.inner.reverse();
         let Some(outer) = drafts.get_mut(draft.parent) else {
-            return Ok(draft.container);
+            return Ok((draft.container, written));
         };
         outer.container.inner.push(Inner {
             path: draft.path,

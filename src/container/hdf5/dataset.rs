@@ -7,7 +7,7 @@
 //! described is an array whose bytes are a fault. Datasets of variable-length strings go to
 //! [`super::strings`]. Used by `assemble`.
 
-mod chunked;
+pub(super) mod chunked;
 mod composed;
 mod fill;
 mod unchunked;
@@ -39,6 +39,8 @@ pub(super) enum OpenedDataset {
     /// `trouble`: it is described, but reading it, or some of it, gives this error.
     Array {
         array: Arc<dyn Array>,
+        /// The same, if its elements have one size.
+        dataset: Option<Arc<DatasetArray>>,
         trouble: Option<Error>,
     },
     /// Its elements cannot be shown; why.
@@ -93,6 +95,7 @@ pub(super) fn open_with(
         let array = CompactStrings::new(name, shape, lines, dataset.stored_bytes)?;
         return Ok(OpenedDataset::Array {
             array: Arc::new(array),
+            dataset: None,
             trouble: None,
         });
     }
@@ -106,7 +109,11 @@ pub(super) fn open_with(
             return Ok(OpenedDataset::NotShown(not.why.clone()));
         }
         let array = Arc::new(Strings::new(name, heap, nested.array(Arc::new(elements)))?);
-        return Ok(OpenedDataset::Array { array, trouble });
+        return Ok(OpenedDataset::Array {
+            array,
+            dataset: None,
+            trouble,
+        });
     }
     let element = match Element::of(&dataset.element) {
         Ok(element) => element,
@@ -116,11 +123,18 @@ pub(super) fn open_with(
         name, source, index, dataset, element, tables,
     )?);
     let trouble = array.trouble();
-    Ok(OpenedDataset::Array { array, trouble })
+    Ok(OpenedDataset::Array {
+        dataset: Some(Arc::clone(&array)),
+        array,
+        trouble,
+    })
 }
 
+/// About what is known of a dataset beside it where it can be written.
+const WRITTEN: u64 = 768;
+
 /// A dataset whose elements have one size.
-struct DatasetArray {
+pub(super) struct DatasetArray {
     name: String,
     dtype: Dtype,
     /// Further dimensions of the element included.
@@ -164,6 +178,14 @@ impl DatasetArray {
             stored_bytes: dataset.stored_bytes,
             storage,
         })
+    }
+
+    /// Its chunks, if it has any.
+    pub(super) fn chunked(&self) -> Option<&Chunked> {
+        match &self.storage {
+            Storage::Chunked(chunked) => Some(chunked),
+            Storage::Unchunked(_) | Storage::Composed(_) | Storage::Unreadable(_) => None,
+        }
     }
 
     /// Why its bytes cannot be read, or some of them.
@@ -344,7 +366,7 @@ impl Array for DatasetArray {
         };
         // Members of a compound are listed for the conversion as well.
         let element = 4 * self.dtype.name().len();
-        storage + (size_of::<DatasetArray>() + self.name.len() + element) as u64
+        storage + WRITTEN + (size_of::<DatasetArray>() + self.name.len() + element) as u64
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {

@@ -181,6 +181,10 @@ pub(super) enum StorageLayout {
     Chunked {
         /// Elements along each dimension.
         chunk: Vec<u64>,
+        /// How long the first dimension may become; [`UNLIMITED`]: as long as there is room.
+        first_most: u64,
+        /// Chunks are stored, with the fill value, as soon as the dataset reaches over them.
+        early: bool,
         /// Chunks that stick out of the dataset are stored without filters.
         plain_edges: bool,
         /// Bit i: some stored chunk went through filter i. All of them, unless there is a filter

@@ -10,13 +10,16 @@
 //!    containers;
 //! 4. [`dataset`] reads: stored bytes by `pread`, filters and conversion in our own threads.
 //!    [`chunk_table`] says where chunks lie, [`element`] what values are, [`strings`] how text is
-//!    found.
+//!    found;
+//! 5. [`write`] changes datasets: it encodes what has changed, and libhdf5 says in a worker what
+//!    becomes of the file's structures ([`edit`]).
 //!
 //! The daemon itself never calls libhdf5.
 
 mod assemble;
 mod chunk_table;
 mod dataset;
+mod edit;
 mod element;
 mod fields;
 mod index;
@@ -26,6 +29,7 @@ mod lines;
 mod sample;
 mod strings;
 mod worker;
+mod write;
 
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Fault, Result};
@@ -66,6 +70,10 @@ impl Format for Hdf5 {
         Ok(damaged_signature(head).map_or(Verdict::No, Verdict::Damaged))
     }
 
+    fn is_changed(&self) -> bool {
+        true
+    }
+
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
         let (index, charged) = worker::index(&*source, request.budget)?;
@@ -73,7 +81,7 @@ impl Format for Hdf5 {
         let made = charged.bytes().saturating_mul(worker::MADE);
         let _made = request.budget.keep(made)?;
         set_aside(made, "cannot open an HDF5 file", || {
-            assemble::container(index, &source, request.budget)
+            assemble::container(index, &source, request)
         })?
     }
 }

@@ -297,8 +297,11 @@ fn with_own_lengths(
     // stay, and the others are those that are shown already.
     let before = own.replace(commit.rewrite.own_lengths(commit.changed));
     let outcome = carry_out();
-    if !matches!(outcome, Ok(CommitOutcome::Published)) {
-        own.replace(before);
+    match outcome {
+        Ok(CommitOutcome::Published) => commit.rewrite.published(),
+        _ => {
+            own.replace(before);
+        }
     }
     outcome
 }

@@ -109,6 +109,7 @@ mod tests {
             damage: None,
             preferences: Preferences::default(),
             own_lengths: Default::default(),
+            free_room: Default::default(),
         };
         let found = recognised.stat(&*store, Path::new("")).unwrap();
         let version = Versions::default().create(ContainerId(1), recognised, &found);

@@ -21,6 +21,10 @@ use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers};
 use crate::stage::{LogPlace, Stage};
 
+/// Most bytes of fill values that are staged because an array has become longer, and at once.
+const FILLED_MOST: u64 = 16 << 30;
+const FILLED_AT_ONCE: usize = 256 << 10;
+
 impl Containers {
     /// Opens an entry of a container, to be written.
     pub(crate) fn open_entry_for_writing(
@@ -150,6 +154,7 @@ impl Containers {
         let len = bytes.len() as u64;
         let rewrite = writer.container.rewrite();
         rewrite.permits(writer.address(), Change::Write { offset, len })?;
+        self.fill_up_to(writer, offset)?;
         let n = match self.stage_bytes(writer, offset, bytes) {
             // So much has been written here and there that knowing where takes too much memory.
             Err(e) if e.is_no_memory() => {
@@ -180,6 +185,37 @@ impl Containers {
         Ok(n)
     }
 
+    /// What lies between the end of an array and a place behind it is not written by the caller: it
+    /// becomes zeros, or what the format has there.
+    fn fill_up_to(&self, writer: &ArrayWriter, end: u64) -> Result<()> {
+        let len = writer.stage().len(writer.array);
+        if end <= len {
+            return Ok(());
+        }
+        let fill = writer.container.rewrite().fill(writer.address());
+        let Some(fill) = fill.filter(|fill| !fill.is_empty()) else {
+            return Ok(());
+        };
+        if end - len > FILLED_MOST {
+            let gibibytes = FILLED_MOST >> 30;
+            let why = format!("more than {gibibytes} GiB of fill values would be written");
+            return Err(Error::Invalid(why));
+        }
+        let skip = (len % fill.len() as u64) as usize;
+        let elements = FILLED_AT_ONCE.div_ceil(fill.len());
+        let pattern = fill.repeat(elements);
+        let (mut at, mut skip) = (len, skip);
+        while at < end {
+            let part = &pattern[skip..];
+            let n = part
+                .len()
+                .min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            at += self.stage_bytes(writer, at, &part[..n])? as u64;
+            skip = (at % fill.len() as u64) as usize;
+        }
+        Ok(())
+    }
+
     fn was_staged(&self, writer: &ArrayWriter) {
         writer.note_write();
         self.remember_staged(&writer.version);
@@ -201,6 +237,7 @@ impl Containers {
         let writer = self.array_writer(version, &opened, number)?;
         let rewrite = writer.container.rewrite();
         rewrite.permits(writer.address(), Change::SetLen(len))?;
+        self.fill_up_to(&writer, len)?;
         writer.stage().set_len(writer.array, len)?;
         self.remember_staged(version);
         self.commit_at_close(version)
@@ -210,6 +247,7 @@ impl Containers {
     pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
         let rewrite = writer.container.rewrite();
         rewrite.permits(writer.address(), Change::Truncate(len))?;
+        self.fill_up_to(writer, len)?;
         writer.stage().set_len(writer.array, len)?;
         self.was_staged(writer);
         Ok(())

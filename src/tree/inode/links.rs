@@ -175,6 +175,7 @@ mod tests {
                 damage: None,
                 preferences: Preferences::default(),
                 own_lengths: Default::default(),
+                free_room: Default::default(),
             };
             let node = Node::Container(LiveContainer::new(FileKind::File, recognised).into());
             let stat = self.stat(name);

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::live::LiveContainer;
 use crate::live::creation::carried::owner_of;
 use crate::source::{FileId, FileKind};
+use crate::tree::Node;
 
 impl Tree {
     /// The directory of files beside a container's arrays.
@@ -77,7 +78,8 @@ impl Tree {
     }
 
     pub(super) fn refuse_in_container(&self, directory: InodeId, name: &OsStr) -> Result<()> {
-        match self.takes_only_files(directory) {
+        let in_group = matches!(&*self.inodes.get(directory)?, Node::Entry(..));
+        match in_group || self.takes_only_files(directory) {
             true => Err(self.only_files((directory, name))),
             false => Ok(()),
         }

@@ -109,6 +109,7 @@ pub(super) fn opened_to_write(path: &Path) -> Container {
         preferences: Preferences::default(),
         budget: &Budget::by_default(),
         own_lengths: &Default::default(),
+        free_room: &Default::default(),
     };
     BpCells.open(&request).unwrap()
 }

@@ -152,6 +152,7 @@ impl File {
             preferences: Preferences::default(),
             budget,
             own_lengths: &Default::default(),
+            free_room: &Default::default(),
         })
     }
 

@@ -6,7 +6,7 @@
 //! stored short, as writers do at the edges: bytes of the array that it lacks are a fault, all
 //! others are shown. The table of chunks is asked for at the first read. Used by [`super`].
 
-mod grid;
+pub(in crate::container::hdf5) mod grid;
 mod read;
 mod short;
 
@@ -26,6 +26,7 @@ use crate::memory::Scratch;
 use crate::source::Source;
 use grid::{ChunkGrid, ChunkRun};
 use read::ChunkReader;
+pub(in crate::container::hdf5) use read::pipeline as filter_pipeline;
 use short::ShortChunks;
 
 /// Runs of unfiltered chunks from this size on are read in place.
@@ -34,7 +35,7 @@ const LONG_RUN: u64 = 16 << 10;
 /// Unfiltered chunks from this size on are read in place however short their runs are.
 const LARGE_CHUNK: u64 = 64 << 20;
 
-pub(super) struct Chunked {
+pub(in crate::container::hdf5) struct Chunked {
     token: u64,
     tables: ChunkTables,
     table: OnceLock<ChunkTable>,
@@ -95,6 +96,7 @@ impl Chunked {
             plain_edges,
             applied,
             table,
+            ..
         } = &dataset.layout
         else {
             return Err(Fault::new("the dataset has no chunks").into());
@@ -333,6 +335,33 @@ impl Chunked {
         }
         let fault = Fault::new("the chunk has to be decoded");
         Err(fault.block(run.chunk).into())
+    }
+
+    /// A chunk as it is stored, if it is.
+    pub(in crate::container::hdf5) fn stored_chunk(
+        &self,
+        number: u64,
+    ) -> Result<Option<ChunkEntry>> {
+        Ok(self.table()?.get(number))
+    }
+
+    /// All stored chunks.
+    pub(in crate::container::hdf5) fn stored_chunks(&self) -> Result<Vec<ChunkEntry>> {
+        Ok(self.table()?.iter().collect())
+    }
+
+    /// Decodes a stored chunk into the front of `out`, as the file's own type has it; says how many
+    /// bytes there are.
+    pub(in crate::container::hdf5) fn decode_stored(
+        &self,
+        chunk: &ChunkEntry,
+        out: &mut [u8],
+        scratch: Scratch<'_>,
+    ) -> Result<usize> {
+        self.check(chunk)?;
+        let plain = self.is_plain(chunk.number);
+        let decoded = self.reader.decode_stored(chunk, plain, out, scratch);
+        decoded.map_err(|e| e.map_fault(|fault| fault.block(chunk.number)))
     }
 
     /// Visits every stored chunk; of a bad one, and of what a short one lacks, a byte whose read

@@ -51,6 +51,8 @@ pub(super) fn chunked(
 ) -> index::DatasetEntry {
     let layout = StorageLayout::Chunked {
         chunk: chunk.to_vec(),
+        first_most: 0,
+        early: false,
         plain_edges: false,
         applied: u32::MAX,
         table,
@@ -88,6 +90,7 @@ pub(super) fn open(file: &[u8], dataset: &index::DatasetEntry) -> Arc<dyn Array>
         Ok(OpenedDataset::Array {
             array,
             trouble: None,
+            ..
         }) => array,
         Ok(OpenedDataset::Array { trouble, .. }) => panic!("{trouble:?}"),
         Ok(OpenedDataset::NotShown(reason)) => panic!("{reason}"),
@@ -237,6 +240,7 @@ fn unreadable_layouts_are_described() {
         let Ok(OpenedDataset::Array {
             array,
             trouble: Some(why),
+            ..
         }) = opened
         else {
             panic!("no trouble");

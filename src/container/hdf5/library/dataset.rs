@@ -5,14 +5,14 @@ use std::ptr;
 
 use hdf5_sys::h5::HADDR_UNDEF;
 use hdf5_sys::h5d::{
-    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_fill_time_t, H5D_fill_value_t, H5D_layout_t,
-    H5D_space_status_t, H5Dget_create_plist, H5Dget_offset, H5Dget_space, H5Dget_space_status,
-    H5Dget_type, H5Dread,
+    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_alloc_time_t, H5D_fill_time_t, H5D_fill_value_t,
+    H5D_layout_t, H5D_space_status_t, H5Dget_create_plist, H5Dget_offset, H5Dget_space,
+    H5Dget_space_status, H5Dget_type, H5Dread,
 };
 use hdf5_sys::h5p::{
-    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external,
-    H5Pget_external_count, H5Pget_fill_time, H5Pget_fill_value, H5Pget_filter2, H5Pget_layout,
-    H5Pget_nfilters,
+    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_alloc_time, H5Pget_chunk, H5Pget_chunk_opts,
+    H5Pget_external, H5Pget_external_count, H5Pget_fill_time, H5Pget_fill_value, H5Pget_filter2,
+    H5Pget_layout, H5Pget_nfilters,
 };
 use hdf5_sys::h5s::H5S_ALL;
 use hdf5_sys::h5t::H5Tget_size;
@@ -20,7 +20,7 @@ use hdf5_sys::h5t::H5Tget_size;
 use super::chunks::{self, INLINE_MOST};
 use super::identifier::{Identifier, Outcome, check};
 use super::parts;
-use super::space::{count, dims, grid};
+use super::space::{count, dims, grid, largest};
 use super::text::{self, Elements, done};
 use super::types::{self, is_plain};
 use crate::codec::filters::{FilterDescription, has_decoder};
@@ -70,6 +70,20 @@ impl LibraryDataset {
         &self.dataset
     }
 
+    pub(super) fn element(&self) -> &Identifier {
+        &self.element
+    }
+
+    /// Bytes of an element as it is stored.
+    pub(super) fn element_size(&self) -> u64 {
+        // SAFETY: the handle is a datatype.
+        unsafe { H5Tget_size(self.element.id()) as u64 }
+    }
+
+    pub(super) fn dims(&self) -> Outcome<Option<Vec<u64>>> {
+        dims(&self.space)
+    }
+
     /// Everything but attributes and text.
     pub(super) fn describe(&self, token: u64) -> Outcome<DatasetEntry> {
         let element = types::describe(&self.element)?;
@@ -77,8 +91,7 @@ impl LibraryDataset {
         let filters = self.filters()?;
         let mut layout = self.layout(&element, dims.as_deref(), &filters)?;
         let stored_bytes = self.stored_bytes(&layout);
-        // SAFETY: the handle is a datatype.
-        let size = unsafe { H5Tget_size(self.element.id()) };
+        let size = usize::try_from(self.element_size()).unwrap_or(usize::MAX);
         let fill = match self.has_fill(&element)? {
             true if size > FILL_MOST => {
                 layout = StorageLayout::Unknown(format!("a fill value of {size} bytes"));
@@ -240,12 +253,26 @@ impl LibraryDataset {
             _ => u32::MAX,
         };
         let table = packed.filter(|_| few);
+        let first_most = match dims {
+            Some([_, ..]) => largest(&self.space)?.first().copied().unwrap_or(0),
+            _ => 0,
+        };
         Ok(StorageLayout::Chunked {
             chunk,
+            first_most,
+            early: self.is_early()?,
             plain_edges,
             applied,
             table: table.map(|packed| packed.iter().collect()),
         })
+    }
+
+    /// Whether chunks are stored before anything is written to them.
+    fn is_early(&self) -> Outcome<bool> {
+        let mut time = H5D_alloc_time_t::H5D_ALLOC_TIME_DEFAULT;
+        // SAFETY: the handle is a dataset creation property list.
+        check(unsafe { H5Pget_alloc_time(self.properties.id(), &mut time) })?;
+        Ok(time == H5D_alloc_time_t::H5D_ALLOC_TIME_EARLY)
     }
 
     fn chunk(&self) -> Outcome<Vec<u64>> {
@@ -268,7 +295,7 @@ impl LibraryDataset {
         }
     }
 
-    fn filters(&self) -> Outcome<Vec<FilterEntry>> {
+    pub(super) fn filters(&self) -> Outcome<Vec<FilterEntry>> {
         // SAFETY: the handle is a dataset creation property list.
         let filters = check(unsafe { H5Pget_nfilters(self.properties.id()) })?;
         (0..filters).map(|at| self.filter(at, 32)).collect()

@@ -32,6 +32,15 @@ impl Identifier {
     pub(super) fn id(&self) -> hid_t {
         self.0
     }
+
+    /// Gives it back, and says what the library says to that.
+    pub(super) fn close(self) -> Outcome<()> {
+        let _lock = hdf5_sys::LOCK.lock();
+        let id = self.0;
+        std::mem::forget(self);
+        // SAFETY: the identifier is ours and is given back once; the lock is held.
+        check(unsafe { H5Idec_ref(id) }).map(|_| ())
+    }
 }
 
 impl Drop for Identifier {

@@ -1,37 +1,43 @@
-//! libhdf5 behind a small door: opens a file by its descriptor and describes its structure.
+//! libhdf5 behind a small door: opens a file whose bytes it is given, describes its structure, and
+//! says what a change of it would write.
 //!
 //! The library is C and its input is untrusted, so all this runs in the worker process (see
 //! `serve`) and hands plain data back. It reads metadata, attributes and nothing else of a file:
 //! datasets are decoded in the daemon. It is set to open no plugins, to take no locks and to print
-//! nothing; the worker's limits keep it from opening other files, whatever a file asks for. Only
-//! this folder names the crates of libhdf5.
+//! nothing; it gets at the bytes by [`driver`] alone, and the worker can open nothing, whatever a
+//! file asks for. Only this folder names the crates of libhdf5.
 
 mod attribute;
 mod chunks;
 mod dataset;
+mod driver;
+mod editing;
 mod identifier;
 mod json;
 mod links;
 mod parts;
 mod softlink;
 mod space;
+mod stand_in;
 mod swizzle;
 #[cfg(test)]
 pub(super) mod tests;
 mod text;
 mod types;
 mod walk;
+mod written;
 
-use std::ffi::CString;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use hdf5_sys::h5::H5garbage_collect;
-use hdf5_sys::h5f::{H5F_ACC_RDONLY, H5F_close_degree_t, H5Fget_create_plist, H5Fopen};
+use hdf5_sys::h5f::{
+    H5F_ACC_RDONLY, H5F_ACC_RDWR, H5F_close_degree_t, H5F_fspace_strategy_t, H5Fget_create_plist,
+    H5Fopen,
+};
 use hdf5_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_info3};
 use hdf5_sys::h5p::{
-    H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pget_sizes, H5Pget_userblock, H5Pset_fapl_sec2,
+    H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pget_file_space_strategy, H5Pget_sizes, H5Pget_userblock,
     H5Pset_fclose_degree, H5Pset_file_locking,
 };
 use hdf5_sys::h5pl::H5PLset_loading_state;
@@ -39,7 +45,11 @@ use hdf5_sys::h5pl::H5PLset_loading_state;
 use super::index::FileIndex;
 use super::worker::wire::Answer;
 use dataset::LibraryDataset;
+pub(super) use driver::FileBytes;
+use driver::{DrivenFile, Offer, SharedFile};
+pub(super) use editing::FileEdit;
 use identifier::{Identifier, Outcome, check};
+pub(super) use stand_in::is_any as has_stand_ins;
 use walk::FileWalk;
 
 /// Readies the library; to be called once, before anything else here.
@@ -56,20 +66,50 @@ pub(super) fn start() -> Outcome<()> {
 /// An opened HDF5 file.
 pub(super) struct LibraryFile {
     file: Identifier,
+    driven: SharedFile,
+    _garbage: Garbage,
+}
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenedFor {
+    Reading,
+    Editing,
 }
 
 impl LibraryFile {
-    /// Opens the file behind a descriptor, from its beginning and for reading.
-    pub(super) fn open(fd: BorrowedFd<'_>) -> Outcome<LibraryFile> {
-        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let path = CString::new(path).map_err(|e| e.to_string())?;
+    /// Opens a file for reading.
+    pub(super) fn open(bytes: Box<dyn FileBytes>) -> Outcome<LibraryFile> {
+        LibraryFile::open_for(bytes, OpenedFor::Reading)
+    }
+
+    fn open_for(bytes: Box<dyn FileBytes>, purpose: OpenedFor) -> Outcome<LibraryFile> {
+        let driven = DrivenFile::shared(bytes);
         let _lock = hdf5_sys::LOCK.lock();
-        let access = access()?;
-        // SAFETY: the path is NUL-terminated, the handle is a file access property list.
-        let file = unsafe { H5Fopen(path.as_ptr(), H5F_ACC_RDONLY, access.id()) };
-        Ok(LibraryFile {
-            file: Identifier::new(file)?,
-        })
+        let (access, offer) = (access()?, Offer::new(&driven)?);
+        let flags = match purpose {
+            OpenedFor::Reading => H5F_ACC_RDONLY,
+            OpenedFor::Editing => H5F_ACC_RDWR,
+        };
+        // SAFETY: the name is NUL-terminated, the handle is a file access property list.
+        let file = unsafe { H5Fopen(offer.name().as_ptr(), flags, access.id()) };
+        let file = Identifier::new(file);
+        let failed = driver::lock(&driven).failure.take();
+        match (file, failed) {
+            (Ok(file), _) => Ok(LibraryFile {
+                file,
+                driven,
+                _garbage: Garbage,
+            }),
+            (Err(_), Some(why)) | (Err(why), None) => Err(why),
+        }
+    }
+
+    /// Closes a file that was edited: the library writes what it has not written yet.
+    fn close(self) -> Outcome<SharedFile> {
+        let LibraryFile { file, driven, .. } = self;
+        file.close()?;
+        Ok(driven)
     }
 
     /// Describes the whole file.
@@ -104,6 +144,21 @@ impl LibraryFile {
         chunks::table(dataset.handle(), &dims, &chunk)
     }
 
+    /// Whether the file says by itself where there is room in it: by pages, or in lists that are
+    /// stored.
+    fn keeps_lists_of_room(&self) -> Outcome<bool> {
+        // SAFETY: the handle is a file.
+        let properties = Identifier::new(unsafe { H5Fget_create_plist(self.file.id()) })?;
+        let mut strategy = H5F_fspace_strategy_t::H5F_FSPACE_STRATEGY_FSM_AGGR;
+        let (mut is_kept, mut threshold) = (0, 0);
+        // SAFETY: the handle is a file creation property list; the numbers are ours.
+        check(unsafe {
+            H5Pget_file_space_strategy(properties.id(), &mut strategy, &mut is_kept, &mut threshold)
+        })?;
+        let is_paged = strategy == H5F_fspace_strategy_t::H5F_FSPACE_STRATEGY_PAGE;
+        Ok(is_paged || is_kept > 0)
+    }
+
     fn root(&self) -> Outcome<u64> {
         let mut info = MaybeUninit::<H5O_info2_t>::zeroed();
         // SAFETY: a file stands for its root group, and there is room for the answer.
@@ -113,22 +168,23 @@ impl LibraryFile {
     }
 }
 
-impl Drop for LibraryFile {
+/// What the library keeps for later, once the file is closed.
+struct Garbage;
+
+impl Drop for Garbage {
     fn drop(&mut self) {
         let _lock = hdf5_sys::LOCK.lock();
-        // SAFETY: the lock is held. Gives back what the library keeps for later.
+        // SAFETY: the lock is held.
         unsafe { H5garbage_collect() };
     }
 }
 
-/// How files are opened: by plain reads, without locks, and closed with all that was opened in
-/// them.
+/// How files are opened: by our driver, without locks, and closed with all that was opened in them.
 fn access() -> Outcome<Identifier> {
     // SAFETY: the library is open.
     let list = Identifier::new(unsafe { H5Pcreate(*H5P_CLS_FILE_ACCESS) })?;
+    driver::set(list.id())?;
     // SAFETY: the handle is a file access property list.
-    check(unsafe { H5Pset_fapl_sec2(list.id()) })?;
-    // SAFETY: as above.
     check(unsafe { H5Pset_file_locking(list.id(), 0, 1) })?;
     let strong = H5F_close_degree_t::H5F_CLOSE_STRONG;
     // SAFETY: as above.

@@ -2,8 +2,6 @@
 
 mod bounds;
 
-use std::fs::File as StdFile;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -41,7 +39,7 @@ impl Scratch {
     }
 
     fn opened(&self) -> LibraryFile {
-        LibraryFile::open(StdFile::open(&self.path).unwrap().as_fd()).unwrap()
+        LibraryFile::open(Box::new(self.bytes())).unwrap()
     }
 
     fn index(&self) -> FileIndex {

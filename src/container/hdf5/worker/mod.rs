@@ -1,9 +1,9 @@
 //! The daemon's side of libhdf5: asks a worker process for the structure of a file.
 //!
 //! libhdf5 parses untrusted files in C. It runs in processes of its own ([`process`], [`pool`])
-//! that get an opened file and hand plain data back ([`wire`]; their side is [`serve`]); a file
-//! that makes the library crash, hang or eat memory costs a worker, and its reason is a [`Fault`]
-//! like any other. Answers are charged to the budget from when they are announced until they are
+//! that get an opened file, or the bytes that they ask for, and hand plain data back ([`wire`];
+//! their side is [`serve`]); an edit of a file is a [`session`]. A file that makes the library
+//! crash, hang or eat memory costs a worker, and its reason is a fault like any other. Answers are charged to the budget from when they are announced until they are
 //! not needed any more. `ARRAYFS_HDF5_WORKER` names a program to start instead, for example a
 //! sandbox around `arrayfs hdf5-worker`; it gets the socket as standard input and `hdf5-worker` as
 //! its argument. `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` changes what one request may take: see
@@ -14,24 +14,27 @@ mod limits;
 mod pool;
 mod process;
 mod serve;
+mod served_file;
+mod session;
 mod superblock;
 #[cfg(test)]
 mod tests;
 pub(super) mod wire;
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use super::chunk_table::ChunkTable;
 use super::index::FileIndex;
-use crate::error::{Error, Fault, Result};
+use crate::error::Result;
 use crate::memory::budget::{Budget, Hold};
-use crate::source::{Source, on_descriptor};
+use crate::source::Source;
 use pool::POOL;
 use process::EncodedAnswer;
 use wire::{RawBytes, Wanted};
 
 pub use serve::run as serve;
+pub(super) use session::{EditSession, wrong_reply};
+pub(super) use superblock::end;
 
 /// What is made of an index takes up to so many times as much as the index. Measured: 0.7 times
 /// where datasets are a number each, twice where they have chunks and attributes.
@@ -42,7 +45,7 @@ pub(super) const MADE: u64 = 2;
 pub(super) fn index(source: &dyn Source, budget: &Arc<Budget>) -> Result<(FileIndex, Hold)> {
     let superblock = superblock::check(source)?;
     let read = |encoded: EncodedAnswer| charged::read(&encoded.bytes, budget);
-    let (index, hold) = on_local(source, |file| POOL.ask(Wanted::Index, file, budget, read))?;
+    let (index, hold) = POOL.ask(Wanted::Index, source, budget, read)?;
     Ok((
         FileIndex {
             superblock,
@@ -64,16 +67,5 @@ pub(super) fn chunks(source: &dyn Source, token: u64, budget: &Arc<Budget>) -> R
             })
         }))
     };
-    on_local(source, |file| {
-        POOL.ask(Wanted::Chunks(token), file, budget, read)
-    })
-}
-
-fn on_local<T>(source: &dyn Source, ask: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
-    match on_descriptor(source, ask) {
-        Err(Error::Unsupported) => {
-            Err(Fault::new("reading an HDF5 file needs a local file").into())
-        }
-        asked => asked?,
-    }
+    POOL.ask(Wanted::Chunks(token), source, budget, read)
 }

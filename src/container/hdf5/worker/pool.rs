@@ -4,19 +4,18 @@
 //! workers as cores, not counting those whose request takes long: a request about another file does
 //! not wait for them. Requests about one file never take more than half of the workers.
 
-use std::os::fd::BorrowedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::fstat;
-
 use super::limits::{Allowance, Limits};
 use super::process::{EncodedAnswer, Failed, Program, Worker};
+use super::session::SessionSeats;
 use super::wire::{Answer, Request, Wanted};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use crate::source::{FileId, Source};
 
 /// The pool of the process.
 pub(super) static POOL: LazyLock<WorkerPool> = LazyLock::new(|| {
@@ -39,6 +38,8 @@ pub(super) struct WorkerPool {
     most: usize,
     workers: Mutex<Workers>,
     freed: Condvar,
+    /// Of edits, which take none of those that openings wait for.
+    pub(super) sessions: SessionSeats,
 }
 
 #[derive(Default)]
@@ -52,12 +53,9 @@ struct Workers {
 /// What a worker is at.
 struct RunningJob {
     number: u64,
-    file: FileNumber,
+    file: FileId,
     since: Instant,
 }
-
-/// Device and inode.
-type FileNumber = (u64, u64);
 
 impl WorkerPool {
     /// A pool of at most `most` workers that run this program.
@@ -68,6 +66,7 @@ impl WorkerPool {
             most: most.max(1),
             workers: Mutex::default(),
             freed: Condvar::new(),
+            sessions: SessionSeats::new(most.max(1)),
         }
     }
 
@@ -77,24 +76,22 @@ impl WorkerPool {
     pub(super) fn ask<T>(
         &self,
         wanted: Wanted,
-        file: BorrowedFd<'_>,
+        file: &dyn Source,
         budget: &Arc<Budget>,
         read: impl FnOnce(EncodedAnswer) -> Result<Option<Answer<T>>>,
     ) -> Result<T> {
-        let stat = fstat(file).map_err(|e| Error::io("cannot look at an HDF5 file", e))?;
-        let allowance = self
-            .limits
-            .allowance(u64::try_from(stat.st_size).unwrap_or(0));
-        let request = Request {
-            wanted,
-            // Ends itself only if the daemon, which is stricter, is not there to end it.
-            seconds: allowance.wait.saturating_mul(2),
+        let allowance = self.allowance(file);
+        let request = request(wanted, file, allowance);
+        let mut seat = self.sit(file.identity().id);
+        let ask = |worker: &mut Worker| {
+            let end = worker.end(allowance);
+            worker.send(request, file)?;
+            worker.answer(file, end, budget)
         };
-        let mut seat = self.sit((stat.st_dev, stat.st_ino));
-        let mut asked = seat.worker()?.ask(request, file, allowance, budget);
+        let mut asked = ask(seat.worker()?);
         if let Err(Failed::Ended(_)) = asked {
             seat.dismiss();
-            asked = seat.worker()?.ask(request, file, allowance, budget);
+            asked = ask(seat.worker()?);
         }
         let encoded = asked.map_err(|failed| {
             seat.dismiss();
@@ -110,7 +107,11 @@ impl WorkerPool {
         }
     }
 
-    fn sit(&self, file: FileNumber) -> Seat<'_> {
+    pub(super) fn allowance(&self, file: &dyn Source) -> Allowance {
+        self.limits.allowance(file.len())
+    }
+
+    fn sit(&self, file: FileId) -> Seat<'_> {
         let mut workers = self.lock();
         while let Some(patience) = workers.must_wait(self.most, file, Instant::now()) {
             let woken = self.freed.wait_timeout(workers, patience);
@@ -131,7 +132,21 @@ impl WorkerPool {
         }
     }
 
-    fn start(&self) -> Result<Worker> {
+    /// A worker that has nothing to do, or a new one.
+    pub(super) fn take_worker(&self) -> Result<Worker> {
+        let idle = self.lock().idle.pop();
+        idle.map_or_else(|| self.start(), Ok)
+    }
+
+    /// Keeps a worker for others.
+    pub(super) fn give_back(&self, worker: Worker) {
+        let mut workers = self.lock();
+        if workers.idle.len() < self.most && !worker.is_tired() {
+            workers.idle.push(worker);
+        }
+    }
+
+    pub(super) fn start(&self) -> Result<Worker> {
         Worker::start(&self.run, self.limits).map_err(|cause| {
             let program = self.run.program.display();
             Error::io(format!("cannot start the HDF5 worker {program}"), cause)
@@ -143,7 +158,7 @@ impl WorkerPool {
     }
 
     /// A file that made the library hang most likely does it again, and costs its time again.
-    fn error(&self, failed: Failed, allowance: Allowance) -> Error {
+    pub(super) fn error(&self, failed: Failed, allowance: Allowance) -> Error {
         let Allowance { seconds, wait } = allowance;
         let retry_after = match failed {
             Failed::Late => allowance.processor_time() * 10,
@@ -157,7 +172,7 @@ impl WorkerPool {
             Failed::Silent => {
                 format!("the HDF5 worker gave no answer about this file in {wait} s")
             }
-            Failed::NoMemory(error) => return error,
+            Failed::Refused(error) => return error,
             Failed::TooLong(bytes) => format!("the HDF5 worker announces {bytes} bytes"),
             Failed::Ended(None) => "the HDF5 worker closed its end on this file".into(),
             Failed::Ended(Some(status)) => self.ending(status),
@@ -183,7 +198,7 @@ impl WorkerPool {
 
 impl Workers {
     /// For how long at least; none if a worker may be had for this file.
-    fn must_wait(&self, most: usize, file: FileNumber, now: Instant) -> Option<Duration> {
+    fn must_wait(&self, most: usize, file: FileId, now: Instant) -> Option<Duration> {
         let age = |job: &RunningJob| now.saturating_duration_since(job.since);
         let of_file = self.busy.iter().filter(|job| job.file == file).count();
         let quick = self.busy.iter().filter(|job| age(job) < LONG).count();
@@ -194,6 +209,15 @@ impl Workers {
         }
         let eldest = self.busy.iter().map(age).filter(|age| *age < LONG).max();
         (quick >= most).then(|| LONG.saturating_sub(eldest.unwrap_or_default()))
+    }
+}
+
+pub(super) fn request(wanted: Wanted, file: &dyn Source, allowance: Allowance) -> Request {
+    Request {
+        wanted,
+        // Ends itself only if the daemon, which is stricter, is not there to end it.
+        seconds: allowance.wait.saturating_mul(2),
+        len: file.len(),
     }
 }
 
@@ -242,18 +266,22 @@ mod tests {
     fn only_requests_that_take_long_make_room_for_others() {
         let start = Instant::now();
         let mut workers = Workers::default();
+        let id = |inode| FileId {
+            inode,
+            ..FileId::default()
+        };
         let add = |workers: &mut Workers, file, after: u64| {
             let since = start + Duration::from_millis(after);
             workers.busy.push(RunningJob {
                 number: 0,
-                file: (0, file),
+                file: id(file),
                 since,
             });
         };
         let wait = |workers: &Workers, file, at: u64| {
             let now = start + Duration::from_millis(at);
             workers
-                .must_wait(2, (0, file), now)
+                .must_wait(2, id(file), now)
                 .map(|wait| wait.as_millis())
         };
         add(&mut workers, 1, 0);

@@ -16,14 +16,17 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, prlimit};
 
 use super::limits::{Allowance, Limits};
-use super::wire::{self, Request};
+use super::wire::{self, PAGE, PAGE_ASKED, Request};
 use crate::error::Error;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::no_memory;
+use crate::source::{Source, on_descriptor};
 
 /// Names another program to do the worker's work: a path, or a name to be found in `PATH`.
 const VARIABLE: &str = "ARRAYFS_HDF5_WORKER";
@@ -71,10 +74,10 @@ fn arguments() -> Vec<OsString> {
 
 /// When a request has taken too much.
 #[derive(Clone, Copy)]
-struct WorkerEnd {
+pub(super) struct WorkerEnd {
     /// Processor time of the worker since its start.
-    busy: Duration,
-    waited: Instant,
+    pub(super) busy: Duration,
+    pub(super) waited: Instant,
 }
 
 /// Why there is no answer.
@@ -88,8 +91,8 @@ pub(super) enum Failed {
     Silent,
     /// It announced an answer of so many bytes.
     TooLong(u64),
-    /// There is no memory for its answer.
-    NoMemory(Error),
+    /// There is no memory for its answer, or the file cannot be read.
+    Refused(Error),
 }
 
 /// What a worker answered, without its length.
@@ -152,29 +155,85 @@ impl Worker {
         Ok(())
     }
 
-    /// Asks about a file and waits for the answer, which is charged to the budget.
-    pub(super) fn ask(
-        &mut self,
-        request: Request,
-        file: BorrowedFd<'_>,
-        allowance: Allowance,
-        budget: &Arc<Budget>,
-    ) -> Result<EncodedAnswer, Failed> {
-        let end = WorkerEnd {
+    /// When what is asked now has taken too much.
+    pub(super) fn end(&self, allowance: Allowance) -> WorkerEnd {
+        WorkerEnd {
             busy: self.busy() + allowance.processor_time(),
             waited: Instant::now() + allowance.waiting_time(),
-        };
-        self.served += 1;
-        wire::send(&self.socket, request, file).map_err(|_| self.ended())?;
-        let mut length = [0; 8];
-        self.fill(&mut length, end)?;
-        let length = u64::from_le_bytes(length);
-        if length > ANSWER_MOST {
-            return Err(Failed::TooLong(length));
         }
-        let hold = budget.keep(length).map_err(Failed::NoMemory)?;
-        let bytes = self.collect(length as usize, end)?;
-        Ok(EncodedAnswer { bytes, hold })
+    }
+
+    /// Sends a request about a file.
+    pub(super) fn send(&mut self, request: Request, file: &dyn Source) -> Result<(), Failed> {
+        self.served += 1;
+        let sent = on_descriptor(file, |fd| wire::send(&self.socket, request, Some(fd)));
+        let sent = match sent {
+            Err(Error::Unsupported) => wire::send(&self.socket, request, None),
+            sent => sent.map_err(Failed::Refused)?,
+        };
+        sent.map_err(|_| self.ended())
+    }
+
+    /// Sends what belongs to a request.
+    pub(super) fn send_more(&mut self, bytes: &[u8], end: WorkerEnd) -> Result<(), Failed> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let deadline = Instant::now() + LOOK_LEAST;
+            if !ready(
+                self.socket.as_fd(),
+                PollFlags::OUT,
+                deadline.min(end.waited),
+            ) {
+                self.check_time(end)?;
+                continue;
+            }
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match send(&self.socket, rest, flags) {
+                Ok(n) => rest = &rest[n..],
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => return Err(self.ended()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the answer to what was sent, which is charged to the budget; meanwhile the worker
+    /// is given the bytes of the file that it asks for.
+    pub(super) fn answer(
+        &mut self,
+        file: &dyn Source,
+        end: WorkerEnd,
+        budget: &Arc<Budget>,
+    ) -> Result<EncodedAnswer, Failed> {
+        loop {
+            let mut length = [0; 8];
+            self.fill(&mut length, end)?;
+            let length = u64::from_le_bytes(length);
+            if length == PAGE_ASKED {
+                self.send_page(file, end)?;
+                continue;
+            }
+            if length > ANSWER_MOST {
+                return Err(Failed::TooLong(length));
+            }
+            let hold = budget.keep(length).map_err(Failed::Refused)?;
+            let bytes = self.collect(length as usize, end)?;
+            return Ok(EncodedAnswer { bytes, hold });
+        }
+    }
+
+    /// Bytes of a file that has no descriptor.
+    fn send_page(&mut self, file: &dyn Source, end: WorkerEnd) -> Result<(), Failed> {
+        let (mut at, mut len) = ([0; 8], [0; 4]);
+        self.fill(&mut at, end)?;
+        self.fill(&mut len, end)?;
+        let (at, len) = (u64::from_le_bytes(at), u32::from_le_bytes(len));
+        if u64::from(len) > PAGE {
+            return Err(Failed::TooLong(len.into()));
+        }
+        let mut page = vec![0; len as usize];
+        file.fetch_one(at, &mut page).map_err(Failed::Refused)?;
+        self.send_more(&page, end)
     }
 
     /// Memory is taken as the answer arrives, not as it is announced.
@@ -184,7 +243,7 @@ impl Worker {
         while answer.len() < length {
             let start = answer.len();
             let step = STEP.min(length - start);
-            let refused = |_| Failed::NoMemory(no_memory("no memory for the structure of a file"));
+            let refused = |_| Failed::Refused(no_memory("no memory for the structure of a file"));
             answer.try_reserve(step).map_err(refused)?;
             answer.resize(start + step, 0);
             self.fill(&mut answer[start..], end)?;
@@ -214,12 +273,17 @@ impl Worker {
             if readable(self.socket.as_fd(), look.min(end.waited)) {
                 return Ok(());
             }
-            if self.busy() >= end.busy {
-                return Err(Failed::Late);
-            }
-            if Instant::now() >= end.waited {
-                return Err(Failed::Silent);
-            }
+            self.check_time(end)?;
+        }
+    }
+
+    fn check_time(&self, end: WorkerEnd) -> Result<(), Failed> {
+        if self.busy() >= end.busy {
+            return Err(Failed::Late);
+        }
+        match Instant::now() >= end.waited {
+            true => Err(Failed::Silent),
+            false => Ok(()),
         }
     }
 
@@ -290,12 +354,16 @@ fn quieten(command: &mut Command) {
 
 /// Waits until there is something to read, or the end; false if there is neither in time.
 fn readable(fd: BorrowedFd<'_>, deadline: Instant) -> bool {
+    ready(fd, PollFlags::IN, deadline)
+}
+
+fn ready(fd: BorrowedFd<'_>, what: PollFlags, deadline: Instant) -> bool {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let Ok(left) = Timespec::try_from(left) else {
             return false;
         };
-        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+        let mut fds = [PollFd::new(&fd, what)];
         match poll(&mut fds, Some(&left)) {
             Ok(0) => return false,
             Ok(_) => return true,

@@ -2,21 +2,24 @@
 //! libhdf5.
 //!
 //! Run as `arrayfs hdf5-worker` by the daemon (see [`super::pool`]), never by users. One request at
-//! a time. A file is opened by the descriptor that came with the request; from then on the process
-//! may open nothing at all, so no external link, external storage, virtual dataset or plugin is
-//! ever opened, whatever the file or the library makes of it. A failure of the library is an
-//! answer; a crash is the end of this process, which the daemon survives.
+//! a time. A file is read by the descriptor that came with the request, or by asking for its bytes;
+//! this process may open nothing at all, so no external link, external storage, virtual dataset or
+//! plugin is ever opened, whatever the file or the library makes of it. A failure of the library is
+//! an answer; a crash is the end of this process, which the daemon survives. After a failure in an
+//! edit nothing more is asked of the library: this process ends.
 
 use std::fs::File as Socket;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
 
+use super::served_file::{AskedBytes, OpenedBytes};
 use super::wire::{self, Answer, RawBytes, Refusal, Request, Wanted};
-use crate::container::hdf5::library::{self, LibraryFile};
+use crate::container::hdf5::edit::{EditReply, EditStep};
+use crate::container::hdf5::library::{self, FileBytes, FileEdit, LibraryFile};
 
 /// What `pgrep` and `top` show; at most 15 bytes.
 const NAME: &str = concat!(env!("CARGO_PKG_NAME"), "-hdf5");
@@ -49,36 +52,91 @@ fn serve() -> io::Result<()> {
             return Ok(());
         };
         alarm(request.seconds);
-        match respond(&mut socket, request, file.as_fd()) {
+        match respond(&mut socket, request, file) {
             Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(()),
             other => other?,
         }
         alarm(0);
+        if library::has_stand_ins() {
+            return Ok(());
+        }
     }
 }
 
-fn respond(socket: &mut Socket, request: Request, file: BorrowedFd<'_>) -> io::Result<()> {
+fn respond(socket: &mut Socket, request: Request, file: Option<OwnedFd>) -> io::Result<()> {
+    let bytes: Box<dyn FileBytes> = match file {
+        Some(fd) => Box::new(OpenedBytes::new(fd, request.len)),
+        None => Box::new(AskedBytes::new(socket.try_clone()?, request.len)),
+    };
     match request.wanted {
-        Wanted::Index => send(socket, &confined(file, |file| Ok(file.index()?))),
+        Wanted::Index => send(socket, &confined(bytes, |file| Ok(file.index()?))),
         Wanted::Chunks(token) => {
-            let packed = confined(file, |file| file.chunks(token));
+            let packed = confined(bytes, |file| file.chunks(token));
             send(
                 socket,
                 &packed.as_deref().map(RawBytes).map_err(Refusal::clone),
             )
         }
+        Wanted::Edit => edit(socket, bytes, request.seconds),
     }
+}
+
+/// Carries out steps until the last one, or a failure.
+fn edit(socket: &mut Socket, bytes: Box<dyn FileBytes>, seconds: u32) -> io::Result<()> {
+    let closed = Closed::new().map_err(|refusal| io::Error::other(refusal.why))?;
+    let mut opened = FileEdit::open(bytes);
+    loop {
+        // The daemon may take its time between two steps.
+        alarm(0);
+        let Some(step) = wire::receive_step(&mut *socket)? else {
+            end_at_once();
+        };
+        alarm(seconds);
+        let mut edit = match opened {
+            Ok(edit) => edit,
+            Err(why) => give_up(socket, why),
+        };
+        if step == EditStep::Finish {
+            return match edit.finish() {
+                Ok(finished) => {
+                    drop(closed);
+                    send(socket, &Ok(EditReply::Finished(finished)))
+                }
+                Err(why) => give_up(socket, why),
+            };
+        }
+        match edit.step(step) {
+            Ok(reply) => send(socket, &Ok(reply))?,
+            Err(why) => give_up(socket, why),
+        }
+        opened = Ok(edit);
+    }
+}
+
+/// Says why, and ends this process.
+fn give_up(socket: &mut Socket, why: String) -> ! {
+    // Without an answer the daemon sees the end.
+    let _ = send::<EditReply>(socket, &Err(why.into()));
+    end_at_once();
+}
+
+/// Ends this process without closing a file: the library would crash on some damaged ones.
+fn end_at_once() -> ! {
+    // SAFETY: ends this process, and runs nothing that was registered for its end.
+    unsafe { libc::_exit(1) }
 }
 
 fn send<T: Serialize>(socket: &mut Socket, answer: &Answer<T>) -> io::Result<()> {
     wire::answer(socket, answer)
 }
 
-/// Opens a file and does something with it while nothing else can be opened.
-fn confined<T>(fd: BorrowedFd<'_>, act: impl FnOnce(&LibraryFile) -> Answer<T>) -> Answer<T> {
-    let file = LibraryFile::open(fd)?;
+/// Opens a file and does something with it while nothing can be opened.
+fn confined<T>(
+    bytes: Box<dyn FileBytes>,
+    act: impl FnOnce(&LibraryFile) -> Answer<T>,
+) -> Answer<T> {
     let _closed = Closed::new()?;
-    act(&file)
+    act(&LibraryFile::open(bytes)?)
 }
 
 /// While it lives, no descriptor can be opened: not by mistake, not by the library.

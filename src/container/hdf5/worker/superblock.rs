@@ -38,16 +38,22 @@ pub(super) fn check(source: &dyn Source) -> Result<u8> {
         )
         .into());
     }
-    // The addresses count from `base`; a user block that was added or cut moves the signature only.
-    let end = superblock.end.checked_add(start);
-    let end = end.and_then(|end| end.checked_sub(superblock.base));
-    match end {
+    match superblock.end_from(start) {
         Some(end) if end > source.len() => Err(Fault::new("the file ends early")
             .expected(format!("{end} bytes"))
             .found(source.len())
             .into()),
         _ => Ok(version),
     }
+}
+
+/// Where the file ends by its own word; none if it does not say.
+pub(in crate::container::hdf5) fn end(source: &dyn Source) -> Result<Option<u64>> {
+    let Some((start, head)) = find(source)? else {
+        return Ok(None);
+    };
+    let superblock = Superblock::parse(&head);
+    Ok(superblock.and_then(|superblock| superblock.end_from(start)))
 }
 
 /// Where the superblock starts, and its first bytes with zeros behind the end of the file. It is at
@@ -76,6 +82,12 @@ struct Superblock {
 }
 
 impl Superblock {
+    /// The end of the file of a superblock that lies there. The addresses count from `base`; a user
+    /// block that was added or cut moves the signature only.
+    fn end_from(&self, start: u64) -> Option<u64> {
+        self.end.checked_add(start)?.checked_sub(self.base)
+    }
+
     /// None for what only the library may judge.
     fn parse(head: &[u8; HEAD]) -> Option<Superblock> {
         let version = head[8];

@@ -1,7 +1,6 @@
 //! Workers that do what no worker should, and the real one.
 
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::limits::Limits;
@@ -20,8 +19,8 @@ use crate::container::hdf5::index::{
 use crate::container::hdf5::library::tests::sample;
 use crate::container::hdf5::sample::empty_index;
 use crate::error::Error;
-use crate::source::Store;
 use crate::source::local::LocalStore;
+use crate::source::{BytesSource, Store};
 
 const LIMITS: Limits = Limits {
     seconds: Some(60),
@@ -38,15 +37,20 @@ fn scripted(script: &str, limits: Limits) -> WorkerPool {
     WorkerPool::new(run, limits, 1)
 }
 
+/// A file without bytes and without a descriptor.
+fn nothing() -> BytesSource {
+    BytesSource::new(Vec::new())
+}
+
 /// Asks for a value; an answer that is none is an error.
-fn ask<T: DeserializeOwned>(pool: &WorkerPool, wanted: Wanted, file: &File) -> Result<T> {
+fn ask<T: DeserializeOwned>(pool: &WorkerPool, wanted: Wanted, file: &dyn Source) -> Result<T> {
     let read = |encoded: EncodedAnswer| Ok(wire::decode(&encoded.bytes));
-    pool.ask(wanted, file.as_fd(), &Budget::new(1 << 30), read)
+    pool.ask(wanted, file, &Budget::new(1 << 30), read)
 }
 
 /// What a request to such a worker comes to.
 fn message(script: &str, limits: Limits) -> String {
-    let null = File::open("/dev/null").unwrap();
+    let null = nothing();
     let answer = ask::<FileIndex>(&scripted(script, limits), Wanted::Index, &null);
     answer.unwrap_err().to_string()
 }
@@ -92,7 +96,7 @@ fn only_processor_time_counts() {
 
 #[test]
 fn the_limit_of_memory_holds_for_any_program() {
-    let script = "head -c 13 > /dev/null; [ $(ulimit -v) = 65536 ] && exit 7; exit 8";
+    let script = "head -c 21 > /dev/null; [ $(ulimit -v) = 65536 ] && exit 7; exit 8";
     let told = message(script, LIMITS);
     assert_eq!(told, "the HDF5 worker ended with status 7 on this file");
 }
@@ -114,7 +118,7 @@ fn a_program_that_is_not_there_is_named() {
         arguments: Vec::new(),
     };
     let pool = WorkerPool::new(run, LIMITS, 1);
-    let null = File::open("/dev/null").unwrap();
+    let null = nothing();
     let refused = ask::<FileIndex>(&pool, Wanted::Index, &null).unwrap_err();
     assert!(refused.to_string().contains("/nonexistent/worker"));
     // The seat is free again.
@@ -123,13 +127,13 @@ fn a_program_that_is_not_there_is_named() {
 
 /// Answers every request with its process number: no refusal, a string of eight digits.
 const TELLS_ITS_NUMBER: &str = r#"
-    while [ $(head -c 13 | wc -c) = 13 ]; do printf '\012\0\0\0\0\0\0\0\0\010%08d' $$ >&0; done
+    while [ $(head -c 21 | wc -c) = 21 ]; do printf '\012\0\0\0\0\0\0\0\0\010%08d' $$ >&0; done
 "#;
 
 #[test]
 fn a_worker_is_used_again_and_replaced_when_it_has_died() {
     let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
-    let null = File::open("/dev/null").unwrap();
+    let null = nothing();
     let ask = || ask::<String>(&pool, Wanted::Chunks(1), &null).unwrap();
     let first = ask();
     assert_eq!(ask(), first);
@@ -141,7 +145,7 @@ fn a_worker_is_used_again_and_replaced_when_it_has_died() {
 #[test]
 fn more_threads_than_workers_wait_for_their_turn() {
     let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
-    let null = File::open("/dev/null").unwrap();
+    let null = nothing();
     let told: Vec<String> = std::thread::scope(|scope| {
         let ask = || ask(&pool, Wanted::Index, &null).unwrap();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
@@ -172,9 +176,10 @@ fn the_worker_describes_files_one_after_the_other() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f.h5");
     sample(&path);
-    let (pool, file) = (real(), File::open(&path).unwrap());
+    let store = LocalStore::open(dir.path(), dir.path()).unwrap();
+    let (pool, file) = (real(), store.open(Path::new("f.h5")).unwrap());
     for _ in 0..3 {
-        let index: FileIndex = ask(&pool, Wanted::Index, &file).unwrap();
+        let index: FileIndex = ask(&pool, Wanted::Index, &*file).unwrap();
         assert_eq!((index.groups.len(), index.datasets.len()), (2, 1));
         let dataset = &index.datasets[0];
         assert!(matches!(
@@ -189,9 +194,9 @@ fn the_worker_describes_files_one_after_the_other() {
                 .map(|answer| answer.map(|RawBytes(table)| PackedChunks(table).iter().count())))
         };
         let budget = Budget::new(1 << 30);
-        let chunks = pool.ask(wanted, file.as_fd(), &budget, read).unwrap();
+        let chunks = pool.ask(wanted, &*file, &budget, read).unwrap();
         assert_eq!((chunks, budget.used()), (300, 0));
-        let null = File::open("/dev/null").unwrap();
+        let null = nothing();
         let refused = ask::<FileIndex>(&pool, Wanted::Index, &null);
         assert!(refused.unwrap_err().to_string().contains("signature"));
     }
@@ -369,11 +374,11 @@ fn what_we_have_no_room_for_is_not_told_as_a_fault() {
 
 #[test]
 fn an_answer_that_the_budget_has_no_room_for_is_no_memory() {
-    let null = File::open("/dev/null").unwrap();
+    let null = nothing();
     let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
     let budget = Budget::new(19);
     let read = |_: EncodedAnswer| -> Result<Option<wire::Answer<()>>> { panic!("it was read") };
-    let refused = pool.ask(Wanted::Index, null.as_fd(), &budget, read);
+    let refused = pool.ask(Wanted::Index, &null, &budget, read);
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("cache="), "{refused}");
     assert_eq!(budget.used(), 0);

@@ -1,10 +1,16 @@
 //! What goes over the socket between the daemon and its worker.
 //!
-//! A request is 13 bytes and one descriptor: what is wanted (1 byte), a token (8 bytes), seconds
-//! until the worker ends itself (4 bytes). The answer is its length (8 bytes) and a value in
+//! A request is 21 bytes: what is wanted (1 byte), a token (8 bytes), seconds until the worker ends
+//! itself (4 bytes), the length of the file (8 bytes). The file's descriptor comes along, if it has
+//! one, which the first byte tells, too. The answer is its length (8 bytes) and a value in
 //! postcard's encoding: the thing asked for, or a [`Refusal`]. Numbers are little-endian.
+//!
+//! Before an answer the worker may ask for bytes of a file without a descriptor: [`PAGE_ASKED`] in
+//! place of a length, then where they lie (8 bytes) and how many there are (4 bytes), at most
+//! [`PAGE`]; it gets as many. An edit goes on with steps, each its length and an `EditStep`, and
+//! each is answered like a request.
 
-use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -14,6 +20,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::container::hdf5::edit::EditStep;
 use crate::error::{Error, Fault, NotShown};
 
 /// What the daemon wants to know about a file.
@@ -23,13 +30,29 @@ pub(in crate::container::hdf5) enum Wanted {
     Index,
     /// The packed table of chunks of the dataset with this token, as [`RawBytes`].
     Chunks(u64),
+    /// That steps of an edit are carried out.
+    Edit,
 }
+
+/// In place of the length of an answer: bytes of the file are asked for.
+pub(in crate::container::hdf5) const PAGE_ASKED: u64 = u64::MAX;
+
+/// Most bytes that are asked for at once.
+pub(in crate::container::hdf5) const PAGE: u64 = 64 << 10;
+
+/// Longest step, in bytes: a compact dataset is one.
+pub(in crate::container::hdf5) const STEP_MOST: u64 = 1 << 20;
+
+/// Of the first byte of a request: there is no descriptor.
+const NO_DESCRIPTOR: u8 = 0x80;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::container::hdf5) struct Request {
     pub(in crate::container::hdf5) wanted: Wanted,
     /// A worker whose daemon is gone would never be stopped otherwise.
     pub(in crate::container::hdf5) seconds: u32,
+    /// Bytes of the file.
+    pub(in crate::container::hdf5) len: u64,
 }
 
 /// What is answered: the thing, or why there is none.
@@ -89,41 +112,59 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawBytes<'a> {
     }
 }
 
-const REQUEST_BYTES: usize = 13;
+const REQUEST_BYTES: usize = 21;
 
 impl Request {
     fn encode(self) -> [u8; REQUEST_BYTES] {
         let (kind, token) = match self.wanted {
             Wanted::Index => (0, 0),
             Wanted::Chunks(token) => (1, token),
+            Wanted::Edit => (2, 0),
         };
         let mut bytes = [0; REQUEST_BYTES];
         bytes[0] = kind;
         bytes[1..9].copy_from_slice(&token.to_le_bytes());
-        bytes[9..].copy_from_slice(&self.seconds.to_le_bytes());
+        bytes[9..13].copy_from_slice(&self.seconds.to_le_bytes());
+        bytes[13..].copy_from_slice(&self.len.to_le_bytes());
         bytes
     }
 
     fn decode(bytes: [u8; REQUEST_BYTES]) -> Option<Request> {
-        let [kind, a, b, c, d, e, f, g, h, s @ ..] = bytes;
-        let token = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let (kind, numbers) = (bytes[0], &bytes[1..]);
+        let (token, numbers) = numbers.split_first_chunk()?;
+        let (seconds, numbers) = numbers.split_first_chunk()?;
+        let (len, _) = numbers.split_first_chunk()?;
+        let token = u64::from_le_bytes(*token);
         let wanted = match kind {
             0 => Wanted::Index,
             1 => Wanted::Chunks(token),
+            2 => Wanted::Edit,
             _ => return None,
         };
-        let seconds = u32::from_le_bytes(s);
-        Some(Request { wanted, seconds })
+        Some(Request {
+            wanted,
+            seconds: u32::from_le_bytes(*seconds),
+            len: u64::from_le_bytes(*len),
+        })
     }
 }
 
-/// Sends a request with the file that it is about.
-pub(super) fn send(to: impl AsFd, request: Request, file: BorrowedFd<'_>) -> io::Result<()> {
-    let bytes = request.encode();
+/// Sends a request with the file that it is about, if that has a descriptor.
+pub(super) fn send(
+    to: impl AsFd,
+    request: Request,
+    file: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let mut bytes = request.encode();
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = SendAncillaryBuffer::new(&mut room);
-    let files = [file];
-    rights.push(SendAncillaryMessage::ScmRights(&files));
+    let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
+    match files.is_empty() {
+        true => bytes[0] |= NO_DESCRIPTOR,
+        false => {
+            rights.push(SendAncillaryMessage::ScmRights(&files));
+        }
+    }
     // It fits into the empty socket, so it is sent whole or not at all.
     let sent = sendmsg(
         to,
@@ -140,7 +181,7 @@ pub(super) fn send(to: impl AsFd, request: Request, file: BorrowedFd<'_>) -> io:
 /// Waits for a request; none when the daemon is gone.
 pub(in crate::container::hdf5) fn receive(
     from: impl AsFd,
-) -> io::Result<Option<(Request, OwnedFd)>> {
+) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
     let mut bytes = [0; REQUEST_BYTES];
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = RecvAncillaryBuffer::new(&mut room);
@@ -154,10 +195,55 @@ pub(in crate::container::hdf5) fn receive(
         RecvAncillaryMessage::ScmRights(mut files) => files.next(),
         _ => None,
     });
-    match (received.bytes, Request::decode(bytes), file) {
-        (REQUEST_BYTES, Some(request), Some(file)) => Ok(Some((request, file))),
+    let comes_along = bytes[0] & NO_DESCRIPTOR == 0;
+    bytes[0] &= !NO_DESCRIPTOR;
+    match (received.bytes, Request::decode(bytes)) {
+        (REQUEST_BYTES, Some(request)) if file.is_some() == comes_along => {
+            Ok(Some((request, file)))
+        }
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
+}
+
+/// A step as it goes over the socket.
+pub(super) fn encode_step(step: &EditStep) -> io::Result<Vec<u8>> {
+    let encoded = postcard::to_stdvec(step).map_err(io::Error::other)?;
+    let mut bytes = (encoded.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(encoded);
+    Ok(bytes)
+}
+
+/// Waits for a step; none when the daemon has given the edit up.
+pub(in crate::container::hdf5) fn receive_step(
+    mut from: impl Read,
+) -> io::Result<Option<EditStep>> {
+    let mut length = [0; 8];
+    match from.read_exact(&mut length) {
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    let length = u64::from_le_bytes(length);
+    if length > STEP_MOST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut encoded = vec![0; length as usize];
+    from.read_exact(&mut encoded)?;
+    postcard::from_bytes(&encoded)
+        .map(Some)
+        .map_err(io::Error::other)
+}
+
+/// Asks for bytes of the file, as many as `out` has.
+pub(in crate::container::hdf5) fn ask_page(
+    mut socket: impl Read + Write,
+    at: u64,
+    out: &mut [u8],
+) -> io::Result<()> {
+    let mut asked = PAGE_ASKED.to_le_bytes().to_vec();
+    asked.extend(at.to_le_bytes());
+    asked.extend((out.len() as u32).to_le_bytes());
+    socket.write_all(&asked)?;
+    socket.read_exact(out)
 }
 
 /// Sends an answer.
@@ -183,10 +269,12 @@ mod tests {
 
     #[test]
     fn requests_come_back_as_they_were() {
-        for wanted in [Wanted::Index, Wanted::Chunks(0x0123_4567_89ab_cdef)] {
+        let chunks = Wanted::Chunks(0x0123_4567_89ab_cdef);
+        for wanted in [Wanted::Index, chunks, Wanted::Edit] {
             let request = Request {
                 wanted,
                 seconds: 20,
+                len: 1 << 40,
             };
             assert_eq!(Request::decode(request.encode()), Some(request));
         }

@@ -19,7 +19,7 @@ pub(super) struct Subject {
     /// Files that may be there afterwards and were not before.
     pub(super) makes: &'static [&'static str],
     /// Where the samples lie.
-    golden: &'static str,
+    pub(super) golden: &'static str,
 }
 
 pub(super) const FILE: Subject = Subject {

@@ -3,7 +3,7 @@
 //! Everything is counted in bytes: the element is the innermost part of the last dimension, and
 //! dimensions that chunks span entirely are joined with the one before, so that runs are as long as
 //! they can be. Chunks are numbered in C order; chunks at the edges are as large as the others.
-//! Used by [`super`].
+//! Used by [`super`], and by `write`.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::container::hdf5::dataset::product;
 const CHUNK_MOST: u64 = u32::MAX as u64;
 
 #[derive(Debug)]
-pub(super) struct ChunkGrid {
+pub(in crate::container::hdf5) struct ChunkGrid {
     /// The outermost first; at least one, `last` the innermost.
     axes: Vec<GridAxis>,
     last: GridAxis,
@@ -38,13 +38,13 @@ struct GridAxis {
 
 /// Bytes of the array that lie behind each other in one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ChunkRun {
+pub(in crate::container::hdf5) struct ChunkRun {
     /// First byte in the array.
-    pub(super) at: u64,
+    pub(in crate::container::hdf5) at: u64,
     pub(super) chunk: u64,
     /// First byte in the chunk.
-    pub(super) skip: u64,
-    pub(super) take: u64,
+    pub(in crate::container::hdf5) skip: u64,
+    pub(in crate::container::hdf5) take: u64,
 }
 
 /// Where a row of the array lies along an outer dimension.
@@ -58,7 +58,11 @@ struct Coordinate {
 impl ChunkGrid {
     /// `dims` and `chunk`: elements along each dimension, `element`: bytes. Refuses what does not
     /// fit together or cannot be counted, with a reason.
-    pub(super) fn new(dims: &[u64], chunk: &[u64], element: u64) -> Result<ChunkGrid, String> {
+    pub(in crate::container::hdf5) fn new(
+        dims: &[u64],
+        chunk: &[u64],
+        element: u64,
+    ) -> Result<ChunkGrid, String> {
         let fits = dims.len() == chunk.len() && !chunk.contains(&0) && element > 0;
         let bytes = product(dims, element).filter(|n| *n <= i64::MAX as u64);
         let chunk_bytes = product(chunk, element).filter(|n| *n <= CHUNK_MOST);
@@ -78,12 +82,12 @@ impl ChunkGrid {
     }
 
     /// Chunks, stored or not.
-    pub(super) fn chunks(&self) -> u64 {
+    pub(in crate::container::hdf5) fn chunks(&self) -> u64 {
         self.chunks
     }
 
     /// Bytes of a chunk, those outside of the array included.
-    pub(super) fn chunk_bytes(&self) -> u64 {
+    pub(in crate::container::hdf5) fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
 
@@ -187,8 +191,48 @@ impl ChunkGrid {
         start..start.saturating_add(axis.chunk).min(axis.len)
     }
 
+    /// The chunks that hold some bytes of a range of the array, as runs, in any order.
+    pub(in crate::container::hdf5) fn touched(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let range = range.start..range.end.min(self.bytes);
+        let mut touched: Vec<Range<u64>> = Vec::new();
+        if range.is_empty() {
+            return touched;
+        }
+        let mut visit = |run: ChunkRun| {
+            match touched.last_mut() {
+                Some(last) if last.contains(&run.chunk) => {}
+                Some(last) if last.end == run.chunk => last.end += 1,
+                _ => touched.push(run.chunk..run.chunk + 1),
+            }
+            Ok::<(), std::convert::Infallible>(())
+        };
+        // Where all chunks at some places of the first dimension are touched, no row is looked at.
+        let slab = self.slab_bytes();
+        let whole = range.start.div_ceil(slab)..range.end / slab;
+        if whole.is_empty() {
+            let Ok(()) = self.runs(range, &mut visit);
+            return touched;
+        }
+        let Ok(()) = self.runs(range.start..whole.start * slab, &mut visit);
+        let Ok(()) = self.runs(whole.end * slab..range.end, &mut visit);
+        let first = self.axes.first().unwrap_or(&self.last);
+        touched.push(whole.start * first.stride..whole.end * first.stride);
+        touched
+    }
+
+    /// Bytes of the array that the chunks at one place of the first dimension hold.
+    fn slab_bytes(&self) -> u64 {
+        let inner = self.axes.iter().skip(1).map(|axis| axis.len);
+        match self.axes.first() {
+            Some(first) => inner.fold(first.chunk.saturating_mul(self.last.len), |bytes, len| {
+                bytes.saturating_mul(len)
+            }),
+            None => self.last.chunk,
+        }
+    }
+
     /// Whether a chunk sticks out of the array.
-    pub(super) fn is_partial(&self, number: u64) -> bool {
+    pub(in crate::container::hdf5) fn is_partial(&self, number: u64) -> bool {
         let sticks_out = |axis: &GridAxis| {
             let span = self.span(axis, number);
             span.end - span.start < axis.chunk
@@ -225,6 +269,15 @@ impl ChunkGrid {
 
     /// Visits the ranges of the array that lie in one chunk, in order.
     pub(super) fn rows(&self, number: u64, visit: &mut dyn FnMut(Range<u64>)) {
+        self.chunk_runs(number, &mut |run| visit(run.at..run.at + run.take));
+    }
+
+    /// The same with where each lies in the chunk.
+    pub(in crate::container::hdf5) fn chunk_runs(
+        &self,
+        number: u64,
+        visit: &mut dyn FnMut(ChunkRun),
+    ) {
         if number >= self.chunks {
             return;
         }
@@ -242,7 +295,15 @@ impl ChunkGrid {
                 .zip(&at)
                 .fold(0, |row, (axis, at)| row * axis.len + at);
             let start = row * self.last.len;
-            visit(start + columns.start..start + columns.end);
+            let outer = self.axes.iter().zip(at.iter().zip(&spans));
+            visit(ChunkRun {
+                at: start + columns.start,
+                chunk: number,
+                skip: outer.fold(0, |skip, (axis, (at, span))| {
+                    skip + (at - span.start) * axis.step
+                }),
+                take: columns.end - columns.start,
+            });
             let moved = at.iter_mut().zip(&spans).rev().any(|(at, span)| {
                 *at += 1;
                 let stays = *at < span.end;

@@ -168,7 +168,7 @@ impl ChunkReader {
     }
 
     /// Decodes into the front of `out`; returns the number of bytes.
-    fn decode_stored(
+    pub(super) fn decode_stored(
         &self,
         chunk: &ChunkEntry,
         plain: bool,
@@ -219,7 +219,11 @@ fn skipped_always(filters: &[FilterEntry]) -> u32 {
     lacking.fold(0, |mask, (_, bit)| mask | 1 << bit)
 }
 
-fn pipeline(filters: &[FilterEntry], chunk_bytes: u64) -> Result<Pipeline> {
+/// The filters of a dataset with chunks of so many bytes.
+pub(in crate::container::hdf5) fn pipeline(
+    filters: &[FilterEntry],
+    chunk_bytes: u64,
+) -> Result<Pipeline> {
     let filters: Vec<FilterDescription> = filters
         .iter()
         .map(|filter| FilterDescription {

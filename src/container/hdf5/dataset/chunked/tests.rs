@@ -23,6 +23,8 @@ fn chunked(tables: ChunkTables) -> Chunked {
         dims: Some(vec![10]),
         layout: StorageLayout::Chunked {
             chunk: vec![4],
+            first_most: 0,
+            early: false,
             plain_edges: false,
             applied: u32::MAX,
             table: None,

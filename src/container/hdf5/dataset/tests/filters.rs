@@ -9,6 +9,7 @@ fn filters_without_a_decoder_are_no_damage_and_have_no_bytes() {
     let Ok(OpenedDataset::Array {
         array,
         trouble: Some(Error::NotShown(_)),
+        ..
     }) = opened(&[0; 6], &odd, Arc::new(|_| Ok(ChunkTable::small(&[]))))
     else {
         panic!("no trouble");
@@ -50,6 +51,8 @@ fn a_filter_without_a_decoder_is_refused_chunk_by_chunk() {
         let applied = table.iter().fold(0, |all, chunk| all | !chunk.mask);
         of.layout = StorageLayout::Chunked {
             chunk: vec![2],
+            first_most: 0,
+            early: false,
             plain_edges: false,
             applied,
             table: Some(table),
@@ -57,7 +60,7 @@ fn a_filter_without_a_decoder_is_refused_chunk_by_chunk() {
         of.filters = vec![filter(GZIP), filter(32013)];
         let tables: ChunkTables = Arc::new(|_| panic!("it is there"));
         match opened(&file, &of, tables) {
-            Ok(OpenedDataset::Array { array, trouble }) => (array, trouble),
+            Ok(OpenedDataset::Array { array, trouble, .. }) => (array, trouble),
             _ => panic!("not opened"),
         }
     };
@@ -86,6 +89,8 @@ fn edges_may_be_without_filters() {
     let mut of = chunked(&[3], &[2], None);
     of.layout = StorageLayout::Chunked {
         chunk: vec![2],
+        first_most: 0,
+        early: false,
         plain_edges: true,
         applied: u32::MAX,
         table: Some(vec![chunk(0, 0, at), chunk(1, at, 4)]),

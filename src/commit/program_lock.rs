@@ -1,0 +1,109 @@
+//! Other programs that have a container's file open, and say so with a lock.
+//!
+//! Programs of HDF5 lock what they read (shared) and what they write (alone), with flock(2). A file
+//! that somebody writes is not replaced: what he writes later would be lost; a file that somebody
+//! reads is not changed in place: he keeps in memory where its chunks lie. The lock is held until the
+//! commit is done. Where there are no locks nothing is known, and nothing is refused. Used by
+//! [`super`], for formats whose programs lock.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
+use rustix::io::Errno;
+
+use crate::error::Result;
+use crate::source::{Source, on_descriptor};
+
+/// Keeps other programs from what it was taken against.
+pub(super) struct ProgramLock {
+    _file: Option<OwnedFd>,
+}
+
+/// Takes the lock of a file, or says who has it. `alone`: against readers, too.
+pub(super) fn take(
+    source: &dyn Source,
+    alone: bool,
+) -> Result<std::result::Result<ProgramLock, String>> {
+    // Locks are those of an opened file: not of the source's own descriptor, which others share.
+    let opened = on_descriptor(source, |fd| {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        open(path, flags, Mode::empty())
+    });
+    let Ok(Ok(file)) = opened else {
+        return Ok(Ok(ProgramLock { _file: None }));
+    };
+    let operation = match alone {
+        true => FlockOperation::NonBlockingLockExclusive,
+        false => FlockOperation::NonBlockingLockShared,
+    };
+    match flock(&file, operation) {
+        Err(Errno::AGAIN) => Ok(Err(format!(
+            "{} has the file open",
+            holder(&file).unwrap_or_else(|| "another program".into())
+        ))),
+        // File systems without locks.
+        Err(_) => Ok(Ok(ProgramLock { _file: None })),
+        Ok(()) => Ok(Ok(ProgramLock { _file: Some(file) })),
+    }
+}
+
+/// The program that has locked a file, as the system tells it.
+fn holder(file: &OwnedFd) -> Option<String> {
+    let inode = fstat(file.as_fd()).ok()?.st_ino;
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let pid = locks.lines().find_map(|line| holder_of(line, inode))?;
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    let name = name.unwrap_or_default();
+    Some(format!("process {pid} ({})", name.trim()))
+}
+
+/// `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`, of another process than this.
+fn holder_of(line: &str, inode: u64) -> Option<u32> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let kind = words.iter().position(|word| *word == "FLOCK")?;
+    let pid: u32 = words.get(kind + 3)?.parse().ok()?;
+    let place = words.get(kind + 4)?;
+    let of: u64 = place.rsplit(':').next()?.parse().ok()?;
+    (of == inode && pid != std::process::id()).then_some(pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Store;
+    use crate::source::local::LocalStore;
+    use std::path::Path;
+
+    #[test]
+    fn readers_are_in_the_way_of_changes_and_writers_of_both() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("f"), "x").unwrap();
+        let store = LocalStore::open(dir.path(), dir.path()).unwrap();
+        let source = store.open(Path::new("f")).unwrap();
+        let free = |alone| take(&*source, alone).unwrap().is_ok();
+        assert!(free(true) && free(false));
+        let program = std::fs::File::open(dir.path().join("f")).unwrap();
+        program.lock_shared().unwrap();
+        assert!(!free(true) && free(false));
+        program.lock().unwrap();
+        assert!(!free(true) && !free(false));
+        drop(program);
+        assert!(free(true));
+    }
+
+    #[test]
+    fn the_holder_of_a_lock_is_found() {
+        let line = "7: FLOCK  ADVISORY  READ 4242 fd:00:131 0 EOF";
+        assert_eq!(holder_of(line, 131), Some(4242));
+        assert_eq!(holder_of(line, 13), None);
+        assert_eq!(
+            holder_of("7: POSIX ADVISORY READ 4242 fd:00:131 0 EOF", 131),
+            None
+        );
+        assert_eq!(
+            holder_of("8: -> FLOCK ADVISORY WRITE 1 00:01:9 0 EOF", 9),
+            Some(1)
+        );
+    }
+}

@@ -1,0 +1,237 @@
+//! A file as libhdf5 changes it: extents, places for chunks, compact values.
+//!
+//! Nothing is written to any file: [`super::driver`] keeps what the library writes. After the first
+//! error nothing more may be asked of the library, not even to close the file: damaged files have
+//! been seen to crash it there. The worker ends then. Used by `worker::serve`.
+
+use std::collections::HashMap;
+
+use hdf5_sys::h5d::{H5Dget_offset, H5Dget_space, H5Dset_extent, H5Dwrite, H5Dwrite_chunk};
+use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::h5s::{H5S_ALL, H5S_class_t, H5S_seloper_t, H5Screate, H5Sselect_elements};
+
+use super::dataset::LibraryDataset;
+use super::driver::{self, FileBytes, NOTHING, SharedFile};
+use super::identifier::{Identifier, Outcome, check};
+use super::space::{count, grid};
+use super::{LibraryFile, OpenedFor, stand_in, walk};
+use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
+
+/// Largest element that a dataset is allocated with, in bytes.
+const ELEMENT_MOST: usize = 64 << 20;
+
+/// A file that is being changed.
+pub(in crate::container::hdf5) struct FileEdit {
+    file: LibraryFile,
+    /// By their tokens.
+    datasets: HashMap<u64, EditedDataset>,
+}
+
+struct EditedDataset {
+    opened: LibraryDataset,
+    /// Elements along each dimension of it and of its chunks.
+    dims: Vec<u64>,
+    chunk: Vec<u64>,
+}
+
+impl FileEdit {
+    pub(in crate::container::hdf5) fn open(bytes: Box<dyn FileBytes>) -> Outcome<FileEdit> {
+        Ok(FileEdit {
+            file: LibraryFile::open_for(bytes, OpenedFor::Editing)?,
+            datasets: HashMap::new(),
+        })
+    }
+
+    /// Carries out a step; not [`EditStep::Finish`], which ends it all.
+    pub(in crate::container::hdf5) fn step(&mut self, step: EditStep) -> Outcome<EditReply> {
+        let _lock = hdf5_sys::LOCK.lock();
+        let done = match step {
+            EditStep::Room(room) => self.offer_room(room),
+            EditStep::Extent { token, dims } => self.set_extent(token, dims),
+            EditStep::Chunks { token, chunks } => self.place_chunks(token, &chunks),
+            EditStep::Allocate { token } => self.allocate(token),
+            EditStep::Compact { token, bytes } => self.put_compact(token, &bytes),
+            EditStep::Finish => Err("the end is no step".into()),
+        };
+        done.map_err(|why| self.deeper(why))
+    }
+
+    /// Closes the file, and tells what the library has made of it.
+    pub(in crate::container::hdf5) fn finish(self) -> Outcome<FinishedEdit> {
+        let _lock = hdf5_sys::LOCK.lock();
+        let FileEdit { file, datasets } = self;
+        drop(datasets);
+        let driven = file.close()?;
+        let mut driven = driver::lock(&driven);
+        if let Some(why) = driven.failure.take() {
+            return Err(why);
+        }
+        let end = driven.end();
+        let written = std::mem::take(&mut driven.written);
+        Ok(FinishedEdit {
+            patches: written.into_pieces(end),
+            end,
+        })
+    }
+
+    /// What went wrong below the library, if anything did.
+    fn deeper(&self, why: String) -> String {
+        let driven = driver::lock(&self.file.driven);
+        driven.failure.clone().unwrap_or(why)
+    }
+
+    fn offer_room(&self, room: Vec<(u64, u64)>) -> Outcome<EditReply> {
+        let is_managed = self.file.keeps_lists_of_room()?;
+        if !is_managed {
+            let ranges = room
+                .into_iter()
+                .filter_map(|(at, len)| Some(at..at.checked_add(len)?));
+            driver::lock(&self.file.driven).room = ranges.collect();
+        }
+        Ok(EditReply::Managed(is_managed))
+    }
+
+    fn dataset(&mut self, token: u64) -> Outcome<&mut EditedDataset> {
+        if !self.datasets.contains_key(&token) {
+            let opened = LibraryDataset::new(walk::open(&self.file.file, token)?)?;
+            let (dims, chunk) = opened.chunking()?;
+            let dataset = EditedDataset {
+                opened,
+                dims,
+                chunk,
+            };
+            self.datasets.insert(token, dataset);
+        }
+        let dataset = self.datasets.get_mut(&token);
+        dataset.ok_or_else(|| "the dataset has gone".into())
+    }
+
+    fn set_extent(&mut self, token: u64, dims: Vec<u64>) -> Outcome<EditReply> {
+        let dataset = self.dataset(token)?;
+        if dims.len() != dataset.dims.len() {
+            return Err("the dataset has another number of dimensions".into());
+        }
+        let chunk_bytes = dataset.opened.element_size().saturating_mul(
+            count(&dataset.chunk).ok_or("the chunks are larger than can be counted")?,
+        );
+        for filter in dataset.opened.filters()? {
+            stand_in::provide(filter.id, chunk_bytes)?;
+        }
+        let handle = dataset.opened.handle().id();
+        // SAFETY: the handle is a chunked dataset of so many dimensions.
+        check(unsafe { H5Dset_extent(handle, dims.as_ptr()) })?;
+        dataset.dims = dims;
+        Ok(EditReply::Done)
+    }
+
+    fn place_chunks(&mut self, token: u64, chunks: &[StoredChunk]) -> Outcome<EditReply> {
+        let driven = self.file.driven.clone();
+        let dataset = self.dataset(token)?;
+        let mut places = Vec::new();
+        for chunk in chunks {
+            let offset = dataset.offset(chunk.number)?;
+            // With another length between them the masks are set.
+            if chunk.remask {
+                let longer = chunk.len.saturating_add(1);
+                let place = dataset.place_chunk(&offset, (longer, chunk.mask), &driven)?;
+                driver::lock(&driven).written.unplace(place);
+            }
+            places.push(dataset.place_chunk(&offset, (chunk.len, chunk.mask), &driven)?);
+        }
+        Ok(EditReply::Places(places))
+    }
+
+    fn allocate(&mut self, token: u64) -> Outcome<EditReply> {
+        let opened = LibraryDataset::new(walk::open(&self.file.file, token)?)?;
+        let size = usize::try_from(opened.element_size()).unwrap_or(usize::MAX);
+        if size > ELEMENT_MOST {
+            return Err(format!("elements of {size} bytes"));
+        }
+        let element = vec![0u8; size];
+        let handle = opened.handle().id();
+        // SAFETY: the handle is a dataset.
+        let space = Identifier::new(unsafe { H5Dget_space(handle) })?;
+        // SAFETY: a class of the library's.
+        let one = Identifier::new(unsafe { H5Screate(H5S_class_t::H5S_SCALAR) })?;
+        // More dimensions than any dataset has.
+        let origin = [0u64; 64];
+        let select = H5S_seloper_t::H5S_SELECT_SET;
+        if opened.dims()?.is_some_and(|dims| !dims.is_empty()) {
+            // SAFETY: one place of as many coordinates as the space has dimensions.
+            check(unsafe { H5Sselect_elements(space.id(), select, 1, origin.as_ptr()) })?;
+        }
+        driver::lock(&self.file.driven).drops_raw = true;
+        // SAFETY: there is one element of the dataset's own type.
+        let written = check(unsafe {
+            H5Dwrite(
+                handle,
+                opened.element().id(),
+                one.id(),
+                space.id(),
+                H5P_DEFAULT,
+                element.as_ptr().cast(),
+            )
+        });
+        driver::lock(&self.file.driven).drops_raw = false;
+        written?;
+        // SAFETY: the handle is a contiguous dataset, which has a place now.
+        let place = unsafe { H5Dget_offset(handle) };
+        Ok(EditReply::Places(vec![place]))
+    }
+
+    fn put_compact(&mut self, token: u64, bytes: &[u8]) -> Outcome<EditReply> {
+        let opened = LibraryDataset::new(walk::open(&self.file.file, token)?)?;
+        let elements = opened.dims()?.as_deref().and_then(count);
+        let expected = elements.and_then(|n| n.checked_mul(opened.element_size()));
+        if expected != Some(bytes.len() as u64) {
+            return Err("the compact dataset has another size".into());
+        }
+        let (handle, element) = (opened.handle().id(), opened.element().id());
+        // SAFETY: there are all elements of the dataset, of its own type.
+        check(unsafe {
+            H5Dwrite(
+                handle,
+                element,
+                H5S_ALL,
+                H5S_ALL,
+                H5P_DEFAULT,
+                bytes.as_ptr().cast(),
+            )
+        })?;
+        Ok(EditReply::Done)
+    }
+}
+
+impl EditedDataset {
+    /// Where a chunk of this length and mask goes.
+    fn place_chunk(
+        &self,
+        offset: &[u64],
+        (len, mask): (u64, u32),
+        driven: &SharedFile,
+    ) -> Outcome<u64> {
+        let size = usize::try_from(len).map_err(|e| e.to_string())?;
+        driver::lock(driven).await_chunk(len);
+        let (handle, at) = (self.opened.handle().id(), offset.as_ptr());
+        // SAFETY: the handle is a chunked dataset of as many dimensions as `offset` has; the driver
+        // notes where the chunk goes and reads nothing of it.
+        check(unsafe { H5Dwrite_chunk(handle, H5P_DEFAULT, mask, at, size, NOTHING) })?;
+        let place = driver::lock(driven).take_placed();
+        place.ok_or_else(|| "a chunk got no place".into())
+    }
+
+    /// The first element of a chunk.
+    fn offset(&self, mut number: u64) -> Outcome<Vec<u64>> {
+        let grid = grid(&self.dims, &self.chunk).ok_or("the chunks do not fit the dataset")?;
+        let mut offset = vec![0; grid.len()];
+        let axes = offset.iter_mut().zip(grid.iter().zip(&self.chunk));
+        for (at, (chunks, len)) in axes.rev() {
+            *at = number % (*chunks).max(1) * len;
+            number /= (*chunks).max(1);
+        }
+        match number {
+            0 => Ok(offset),
+            _ => Err("the dataset has no such chunk".into()),
+        }
+    }
+}

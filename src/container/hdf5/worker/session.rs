@@ -1,0 +1,144 @@
+//! An edit of a file: steps that one worker carries out, from the daemon's side.
+//!
+//! Sessions have seats of their own: an edit lasts as long as its chunks are encoded, and openings
+//! do not wait for that. Time counts while the worker is asked, and grows with the chunks. A worker
+//! that fails is ended, and so is the edit: nothing has been written anywhere. Used by `write`.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::limits::Allowance;
+use super::pool::{POOL, request};
+use super::process::{Failed, Worker, WorkerEnd};
+use super::wire::{self, Wanted};
+use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit};
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use crate::source::Source;
+
+/// Processor time that a chunk adds to what an edit may take.
+const PER_CHUNK: Duration = Duration::from_micros(100);
+
+/// How many sessions there may be.
+pub(super) struct SessionSeats {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl SessionSeats {
+    pub(super) fn new(most: usize) -> SessionSeats {
+        SessionSeats {
+            free: Mutex::new(most),
+            freed: Condvar::new(),
+        }
+    }
+
+    fn sit(&'static self) -> SessionSeat {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            let woken = self.freed.wait(free);
+            free = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+        SessionSeat(self)
+    }
+}
+
+struct SessionSeat(&'static SessionSeats);
+
+impl Drop for SessionSeat {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.freed.notify_one();
+    }
+}
+
+/// A file that a worker has open to change it.
+pub(in crate::container::hdf5) struct EditSession<'a> {
+    file: &'a dyn Source,
+    budget: &'a Arc<Budget>,
+    allowance: Allowance,
+    end: WorkerEnd,
+    /// None after a failure.
+    worker: Option<Worker>,
+    _seat: SessionSeat,
+}
+
+impl<'a> EditSession<'a> {
+    pub(in crate::container::hdf5) fn begin(
+        file: &'a dyn Source,
+        budget: &'a Arc<Budget>,
+    ) -> Result<EditSession<'a>> {
+        let seat = POOL.sessions.sit();
+        let allowance = POOL.allowance(file);
+        let worker = POOL.take_worker()?;
+        let mut session = EditSession {
+            file,
+            budget,
+            allowance,
+            end: worker.end(allowance),
+            worker: Some(worker),
+            _seat: seat,
+        };
+        match session.open() {
+            // An idle one may have ended long ago.
+            Err(Failed::Ended(_)) => session.worker = Some(POOL.start()?),
+            Err(other) => return Err(POOL.error(other, allowance)),
+            Ok(()) => return Ok(session),
+        }
+        let opened = session.open();
+        opened.map_err(|failed| POOL.error(failed, allowance))?;
+        Ok(session)
+    }
+
+    fn open(&mut self) -> std::result::Result<(), Failed> {
+        let Some(worker) = &mut self.worker else {
+            return Err(Failed::Ended(None));
+        };
+        self.end = worker.end(self.allowance);
+        worker.send(request(Wanted::Edit, self.file, self.allowance), self.file)
+    }
+
+    /// Has a step carried out; not the last one.
+    pub(in crate::container::hdf5) fn step(&mut self, step: &EditStep) -> Result<EditReply> {
+        if let EditStep::Chunks { chunks, .. } = step {
+            self.end.busy += PER_CHUNK.saturating_mul(chunks.len() as u32);
+        }
+        // What the daemon does between the steps does not count.
+        self.end.waited = Instant::now() + self.allowance.waiting_time();
+        let worker = self.worker.as_mut();
+        let worker = worker.ok_or_else(|| Error::Bug("an edit goes on after its end".into()))?;
+        let bytes = wire::encode_step(step).map_err(|e| Error::Bug(e.to_string()))?;
+        let end = self.end;
+        let sent = worker.send_more(&bytes, end);
+        let answered = sent.and_then(|()| worker.answer(self.file, end, self.budget));
+        let answered = answered.map_err(|failed| {
+            self.worker = None;
+            POOL.error(failed, self.allowance)
+        })?;
+        let unreadable = || Fault::new("the answer of the HDF5 worker cannot be read");
+        let answer = wire::decode::<EditReply>(&answered.bytes).ok_or_else(unreadable)?;
+        answer.map_err(|refusal| {
+            self.worker = None;
+            refusal.into()
+        })
+    }
+
+    /// Ends the edit: what is to be written.
+    pub(in crate::container::hdf5) fn finish(mut self) -> Result<FinishedEdit> {
+        match self.step(&EditStep::Finish)? {
+            EditReply::Finished(edit) => {
+                if let Some(worker) = self.worker.take() {
+                    POOL.give_back(worker);
+                }
+                Ok(edit)
+            }
+            _ => Err(wrong_reply()),
+        }
+    }
+}
+
+/// The worker answered something else than was asked.
+pub(in crate::container::hdf5) fn wrong_reply() -> Error {
+    Fault::new("the HDF5 worker answers something else").into()
+}

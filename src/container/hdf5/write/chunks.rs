@@ -1,0 +1,455 @@
+//! The chunks of a dataset that have changed: which they are, what they hold, how they are stored.
+//!
+//! A chunk is encoded from its stored form: shown bytes of the array in their places, the fill value
+//! outside of it. It goes through the dataset's own filters; where one of them has no encoder it is
+//! stored as it is, and says so. [`crate::container::chunked_write`] does what is common to all
+//! formats. Used by [`super::dataset`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::dataset::WrittenDataset;
+use super::told::{PutTo, ToldEdit};
+use crate::array::Array;
+use crate::array::BlockId;
+use crate::array::chunking::{ChunkId, Chunking};
+use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
+use crate::codec::filters::FilterEncoder;
+use crate::container::chunked_write::memory::{EncodeMemory, EncodeNeeds};
+use crate::container::chunked_write::{
+    Batch, ChunkWriter, ChunkedArray, EncodedBatch, write_chunks,
+};
+use crate::container::hdf5::dataset::chunked::grid::ChunkGrid;
+use crate::container::hdf5::dataset::chunked::{Chunked, filter_pipeline};
+use crate::container::hdf5::edit::StoredChunk;
+use crate::container::hdf5::element::Element;
+use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FilterEntry, StorageLayout};
+use crate::container::numbers::Numbers;
+use crate::container::rewrite::{Amount, ChangedArray, EncodedAhead};
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use crate::memory::{Scratch, room};
+
+/// So many chunks are few.
+const FEW: u64 = 64;
+
+/// Before an encoded chunk: its filter mask.
+const MASK: usize = 4;
+
+/// How a dataset is cut into chunks.
+pub(in crate::container::hdf5) struct ChunkedPlace {
+    chunk: Vec<u64>,
+    pub(super) first_most: u64,
+    early: bool,
+    plain_edges: bool,
+    has_filters: bool,
+    encoder: FilterEncoder,
+    /// The bit of the last filter, if zeros may follow what it makes.
+    padding: Option<u32>,
+    /// Bytes of a chunk, as stored.
+    stored: u64,
+}
+
+impl ChunkedPlace {
+    pub(super) fn of(dataset: &DatasetEntry, element: &Element) -> Option<ChunkedPlace> {
+        let StorageLayout::Chunked {
+            chunk,
+            first_most,
+            early,
+            plain_edges,
+            ..
+        } = &dataset.layout
+        else {
+            return None;
+        };
+        let dims = dataset.dims.as_deref()?;
+        let grid = ChunkGrid::new(dims, chunk, element.stored).ok()?;
+        let pipeline = filter_pipeline(&dataset.filters, grid.chunk_bytes()).ok()?;
+        Some(ChunkedPlace {
+            chunk: chunk.clone(),
+            first_most: *first_most,
+            early: *early,
+            plain_edges: *plain_edges,
+            has_filters: !dataset.filters.is_empty(),
+            encoder: pipeline.encoder(),
+            padding: padding(&dataset.filters),
+            stored: grid.chunk_bytes(),
+        })
+    }
+
+    /// Chunks along each dimension.
+    fn counts(&self, dims: &[u64]) -> impl Iterator<Item = u64> {
+        let axes = dims.iter().zip(&self.chunk);
+        axes.map(|(dim, len)| dim.div_ceil((*len).max(1)))
+    }
+
+    /// Chunks at one place of the first dimension.
+    fn row(&self, dims: &[u64]) -> u64 {
+        let inner = self.counts(dims).skip(1);
+        inner.fold(1, u64::saturating_mul)
+    }
+
+    /// Chunks of the grid that are there no more with other dimensions.
+    pub(super) fn cut_chunks(&self, dataset: &WrittenDataset, dims: Vec<u64>) -> u64 {
+        let rows = |dims: &[u64]| self.counts(dims).next().unwrap_or(0);
+        let cut = rows(&dataset.dims).saturating_sub(rows(&dims));
+        cut.saturating_mul(self.row(&dims))
+    }
+
+    /// What the chunks take that are cut off is free.
+    pub(super) fn free_cut(
+        &self,
+        dataset: &WrittenDataset,
+        dims: &[u64],
+        told: &mut ToldEdit<'_, '_>,
+    ) -> Result<()> {
+        let Some(chunked) = dataset.array.chunked() else {
+            return Ok(());
+        };
+        let rows = self.counts(dims).next().unwrap_or(0);
+        let first = rows.saturating_mul(self.row(dims));
+        let stored = chunked.stored_chunks()?.into_iter();
+        for chunk in stored.filter(|chunk| chunk.number >= first) {
+            // The implicit index has a place for every chunk that the dataset may ever get.
+            match self.early && !self.has_filters {
+                true => told.vacate(&chunk),
+                false => told.free(&chunk),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_amount(
+        &self,
+        dataset: &WrittenDataset,
+        change: &ChangedArray,
+        amount: &mut Amount,
+    ) -> Result<()> {
+        let plan = ChangedChunks::new(dataset, self, change)?;
+        let (mut stored, mut before) = (0u64, 0u64);
+        for number in plan.dirty.iter() {
+            if let Some(chunk) = plan.before(number)? {
+                stored = stored.saturating_add(chunk.size);
+                before += 1;
+            }
+        }
+        let new = (plan.dirty.count() - before).saturating_mul(self.stored);
+        let encoded = plan.dirty.count().saturating_mul(self.stored);
+        let plain = before.saturating_mul(self.stored);
+        amount.changed = amount.changed.saturating_add(stored).saturating_add(new);
+        if self.has_filters {
+            amount.encoded = amount.encoded.saturating_add(encoded);
+            amount.guessed |= Amount::is_guess(plain, encoded);
+        }
+        Ok(())
+    }
+
+    pub(super) fn put(
+        &self,
+        dataset: &WrittenDataset,
+        change: &ChangedArray,
+        (budget, told): (&Arc<Budget>, &mut ToldEdit<'_, '_>),
+    ) -> Result<()> {
+        let plan = ChangedChunks::new(dataset, self, change)?;
+        if plan.dirty.is_empty() {
+            return Ok(());
+        }
+        if let Some(why) = self.encoder.unfiltered() {
+            log::info!("{}: chunks are stored unfiltered: {why}", dataset.name());
+        }
+        let mut memory = EncodeMemory::for_array(&plan, plan.dirty.count(), budget)?;
+        let mut teller = ChunkTeller { plan: &plan, told };
+        let counts = write_chunks(&plan, &mut memory, &mut teller)?;
+        log::debug!("{}: {counts:?}", dataset.name());
+        Ok(())
+    }
+}
+
+/// The bit of the last filter, if its readers pass over zeros behind its data: gzip, scale-offset,
+/// bzip2, lz4, bitshuffle.
+fn padding(filters: &[FilterEntry]) -> Option<u32> {
+    let last = filters.last()?;
+    let bit = u32::try_from(filters.len() - 1).ok()?;
+    let mask = 1u32.checked_shl(bit)?;
+    let passes = match last.id {
+        1 | 6 | 307 | 32004 => true,
+        // With LZ4; without a compressor the length counts.
+        32008 => last.values.get(4) == Some(&2),
+        _ => false,
+    };
+    passes.then_some(mask)
+}
+
+/// The chunks of a dataset as it is going to be.
+struct ChangedChunks<'a> {
+    dataset: &'a WrittenDataset,
+    place: &'a ChunkedPlace,
+    change: &'a ChangedArray,
+    shown: ChunkGrid,
+    dims: Vec<u64>,
+    /// Numbers from here on are new.
+    chunks_before: u64,
+    dirty: Numbers,
+}
+
+impl<'a> ChangedChunks<'a> {
+    fn new(
+        dataset: &'a WrittenDataset,
+        place: &'a ChunkedPlace,
+        change: &'a ChangedArray,
+    ) -> Result<ChangedChunks<'a>> {
+        let dims = dataset.dims_at(change.len);
+        let grid = |dims: &[u64]| {
+            let grid = ChunkGrid::new(dims, &place.chunk, dataset.element.shown);
+            grid.map_err(Error::Invalid)
+        };
+        let (shown, before) = (grid(&dims)?, grid(&dataset.dims)?);
+        let mut plan = ChangedChunks {
+            dataset,
+            place,
+            change,
+            shown,
+            dims,
+            chunks_before: before.chunks(),
+            dirty: Numbers::default(),
+        };
+        plan.dirty = plan.changed_chunks();
+        Ok(plan)
+    }
+
+    /// Those that hold something else, and those that the edge has moved into or out of: what they
+    /// hold outside of the dataset must be the fill value.
+    fn changed_chunks(&self) -> Numbers {
+        let (change, before) = (self.change, self.dataset.bytes);
+        let mut dirty = Vec::new();
+        let written = change.ranges.iter();
+        for range in written {
+            dirty.extend(self.shown.touched(range.start..range.end.min(change.len)));
+        }
+        // Zeros are what is there where the fill value is zero, and where nothing is stored.
+        let made_up = match (&self.dataset.fill, self.place.early) {
+            (None, false) => change.len.min(before),
+            _ => change.len,
+        };
+        dirty.extend(self.shown.touched(change.visible..made_up));
+        let (first, old) = (self.dims.first(), self.dataset.dims.first());
+        if let (Some(&new), Some(&old), Some(&chunk)) = (first, old, self.place.chunk.first())
+            && new != old
+        {
+            let row = self.place.row(&self.dims);
+            let cut = [new, old].into_iter().filter(|dim| dim % chunk.max(1) != 0);
+            for dim in cut.filter(|&dim| dim <= new) {
+                let at = (dim / chunk.max(1)).saturating_mul(row);
+                dirty.push(at..at.saturating_add(row).min(self.shown.chunks()));
+            }
+        }
+        Numbers::of(dirty)
+    }
+
+    fn chunked(&self) -> Option<&Chunked> {
+        self.dataset.array.chunked()
+    }
+
+    /// A chunk as it is stored now.
+    fn before(&self, number: u64) -> Result<Option<ChunkEntry>> {
+        match self.chunked() {
+            Some(chunked) if number < self.chunks_before => chunked.stored_chunk(number),
+            _ => Ok(None),
+        }
+    }
+
+    /// Few chunks change, or most stay: where many are new none gets room that it does not need.
+    fn changes_few(&self) -> bool {
+        let changed = self.dirty.count();
+        changed <= FEW || changed < self.shown.chunks() / 2
+    }
+
+    /// Whether a chunk is stored without filters by the rules of its dataset.
+    fn is_plain(&self, number: u64) -> bool {
+        !self.place.has_filters || self.place.plain_edges && self.shown.is_partial(number)
+    }
+
+    /// Whether shown bytes are stored as they are, whatever they are.
+    fn is_same(&self) -> bool {
+        let element = &self.dataset.element;
+        element.cast.is_same() && !element.refuses()
+    }
+
+    /// The ranges of the array that a chunk holds, where they lie in its shown form.
+    fn ranges(&self, number: u64) -> Vec<PlacedRange> {
+        let mut ranges = Vec::new();
+        self.shown.chunk_runs(number, &mut |run| {
+            ranges.push(PlacedRange {
+                from: run.at..run.at + run.take,
+                to: run.skip as usize,
+            });
+        });
+        ranges
+    }
+
+    /// What a chunk is made of before the shown bytes are put into it.
+    fn read_base(&self, number: u64, plain: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+        self.dataset.put_fill(plain);
+        if self.dataset.is_lossless() {
+            return Ok(());
+        }
+        if let (Some(before), Some(chunked)) = (self.before(number)?, self.chunked()) {
+            let len = chunked.decode_stored(&before, plain, scratch)?;
+            self.dataset.put_fill(&mut plain[len..]);
+        }
+        Ok(())
+    }
+
+    /// Memory for reading any of the changed chunks.
+    fn reading(&self) -> u64 {
+        let array = &self.dataset.array;
+        let mut decode = 0;
+        for number in self
+            .dirty
+            .iter()
+            .filter(|&number| number < self.chunks_before)
+        {
+            decode = array.scratch(BlockId(number)).max(decode);
+        }
+        let block = lent(self.shown.chunk_bytes(), decode);
+        match self.is_same() {
+            true => block,
+            // The shown bytes, before they are stored.
+            false => block.saturating_add(room(self.shown.chunk_bytes())),
+        }
+    }
+}
+
+impl ChunkedArray for ChangedChunks<'_> {
+    /// Whether the chunk goes through no filter.
+    type Settings = bool;
+
+    fn chunking(&self) -> impl Chunking {
+        GridChunks {
+            chunks: self.shown.chunks(),
+            stored: self.place.stored,
+        }
+    }
+
+    fn dirty(&self) -> &Numbers {
+        &self.dirty
+    }
+
+    fn needs(&self, _threads: usize) -> Result<EncodeNeeds> {
+        let encoder = &self.place.encoder;
+        Ok(EncodeNeeds {
+            plain: self.place.stored,
+            out: encoder.most().max(self.place.stored) + MASK as u64,
+            scratch: self.reading().max(encoder.scratch()),
+        })
+    }
+
+    fn settings(&self, batch: &Batch) -> Result<bool> {
+        Ok(self.is_plain(batch.first()))
+    }
+
+    fn read(&self, batch: &Batch, plain: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+        let number = batch.first();
+        let (ranges, array) = (self.ranges(number), &*self.change.shown);
+        self.read_base(number, plain, scratch.lend())?;
+        if self.is_same() {
+            return gather(array, &ranges, plain, DecodeMemory::Lent(scratch));
+        }
+        let shown = scratch.take(self.shown.chunk_bytes())?;
+        gather(array, &ranges, shown, DecodeMemory::Lent(scratch))?;
+        let (from, to) = (self.dataset.element.stored, self.dataset.element.shown);
+        for range in ranges {
+            let len = (range.from.end - range.from.start) as usize;
+            let first = range.to as u64 / to * from;
+            let stored = &mut plain[first as usize..][..(len as u64 / to * from) as usize];
+            self.dataset
+                .store(range.from.start, &shown[range.to..][..len], stored)?;
+        }
+        Ok(())
+    }
+
+    /// Behind its mask.
+    fn encode(
+        &self,
+        is_plain: &bool,
+        plain: &[u8],
+        out: &mut [u8],
+        scratch: Scratch<'_>,
+        _threads: usize,
+    ) -> Result<usize> {
+        let (mask, out) = out.split_at_mut(MASK);
+        if *is_plain {
+            mask.fill(0);
+            out[..plain.len()].copy_from_slice(plain);
+            return Ok(MASK + plain.len());
+        }
+        let encoded = self.place.encoder.encode(plain, out, scratch)?;
+        mask.copy_from_slice(&encoded.mask.to_le_bytes());
+        Ok(MASK + encoded.len)
+    }
+
+    fn ahead(&self, _batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)> {
+        None
+    }
+}
+
+/// As many chunks as a grid has, each as long as all are when they are encoded.
+struct GridChunks {
+    chunks: u64,
+    stored: u64,
+}
+
+impl Chunking for GridChunks {
+    fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    fn shape(&self) -> u64 {
+        self.stored
+    }
+
+    fn bytes(&self, chunks: Range<u64>) -> u64 {
+        (chunks.end - chunks.start).saturating_mul(self.stored)
+    }
+
+    fn touched(&self, _range: &Range<u64>, _tell: &mut dyn FnMut(Range<u64>, u64)) {}
+
+    fn ranges(&self, _chunks: Range<u64>, _to: usize, _out: &mut Vec<PlacedRange>) {}
+
+    fn reshaped(&self, _before: &Self, _out: &mut Vec<Range<u64>>) {}
+}
+
+/// Puts chunks where they go.
+struct ChunkTeller<'a, 'f, 'w> {
+    plan: &'a ChangedChunks<'a>,
+    told: &'a mut ToldEdit<'f, 'w>,
+}
+
+impl ChunkWriter for ChunkTeller<'_, '_, '_> {
+    fn keep(&mut self, _chunks: Range<u64>) -> Result<()> {
+        Ok(())
+    }
+
+    fn put(&mut self, chunks: Range<u64>, batch: &EncodedBatch<'_>) -> Result<()> {
+        let (mask, bytes) = batch.bytes.split_first_chunk().ok_or_else(|| {
+            let fault = Fault::new("a chunk was encoded to nothing");
+            Error::from(fault.block(chunks.start))
+        })?;
+        let chunk = StoredChunk {
+            number: chunks.start,
+            len: bytes.len() as u64,
+            mask: u32::from_le_bytes(*mask),
+            remask: false,
+        };
+        let padding = self.plan.place.padding.filter(|_| self.plan.changes_few());
+        let to = PutTo {
+            pads: padding.is_some_and(|bit| chunk.mask & bit == 0),
+            token: self.plan.dataset.token,
+            is_filtered: self.plan.place.has_filters,
+            // Another extent may have moved or cut what is stored.
+            stays: self.plan.dims == self.plan.dataset.dims,
+            before: self.plan.before(chunk.number)?,
+        };
+        self.told.put_chunk(&to, chunk, bytes)
+    }
+}

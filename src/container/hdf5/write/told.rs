@@ -1,0 +1,278 @@
+//! The file as it is being told: bytes that are put where they lie, places that libhdf5 gives, and
+//! its patches at the end.
+//!
+//! The library is asked when the first chunk needs another place than it has: what keeps its place
+//! needs no change of any structure. New bytes lie behind the old end of the file, where a chunk was
+//! that is stored elsewhere now or not at all, or in room that earlier commits have freed. Of any
+//! other place that the library gives it is found out that nothing lies there
+//! ([`super::unchanged`]). Bytes that are put twice are refused. Used by [`super`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::dataset::WrittenDataset;
+use super::patched::PatchedSource;
+use super::room::Intervals;
+use super::unchanged::UnchangedCheck;
+use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
+use crate::container::hdf5::index::ChunkEntry;
+use crate::container::hdf5::worker::{EditSession, wrong_reply};
+use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use crate::source::Source;
+
+const FILE: MemberNumber = MemberNumber::ONLY;
+
+/// Zeros that are put at once.
+const ZEROS: usize = 64 << 10;
+
+/// Where a chunk is, and of what.
+pub(super) struct PutTo {
+    pub(super) token: u64,
+    /// What is stored is still what it was when the file was opened.
+    pub(super) stays: bool,
+    pub(super) before: Option<ChunkEntry>,
+    pub(super) is_filtered: bool,
+    /// Zeros may follow what is stored: a chunk need not leave its place when it gets shorter, and
+    /// gets a longer one when it leaves it.
+    pub(super) pads: bool,
+}
+
+/// A chunk that gets another place gets so many parts more of it.
+const MORE: u64 = 8;
+
+pub(super) struct ToldEdit<'f, 'w> {
+    source: &'f Arc<dyn Source>,
+    budget: &'f Arc<Budget>,
+    way: CommitWay,
+    write: &'w mut dyn Recipe,
+    session: Option<EditSession<'f>>,
+    /// What has been put.
+    put: Intervals,
+    /// Room that earlier commits have left, and what this one frees.
+    room: Intervals,
+    freed: Intervals,
+    /// Of what is freed: it stays the dataset's, for chunks that may come back.
+    reserved: Intervals,
+    /// Places that the library gave before the old end, and nothing is known of.
+    unexplained: Intervals,
+    /// The file keeps lists of its free room: new bytes lie where these say.
+    is_managed: bool,
+}
+
+impl<'f, 'w> ToldEdit<'f, 'w> {
+    pub(super) fn new(
+        (source, budget): (&'f Arc<dyn Source>, &'f Arc<Budget>),
+        (way, write): (CommitWay, &'w mut dyn Recipe),
+        offered: Vec<(u64, u64)>,
+    ) -> Result<ToldEdit<'f, 'w>> {
+        if way == CommitWay::InPlace {
+            write.keep_rest(FILE)?;
+        }
+        let mut room = Intervals::default();
+        offered.iter().for_each(|(at, len)| room.add(*at..at + len));
+        Ok(ToldEdit {
+            source,
+            budget,
+            way,
+            write,
+            session: None,
+            put: Intervals::default(),
+            room,
+            freed: Intervals::default(),
+            reserved: Intervals::default(),
+            unexplained: Intervals::default(),
+            is_managed: false,
+        })
+    }
+
+    pub(super) fn source(&self) -> &Arc<dyn Source> {
+        self.source
+    }
+
+    /// Has the library carry out a step.
+    pub(super) fn step(&mut self, step: &EditStep) -> Result<EditReply> {
+        if self.session.is_none() {
+            let mut session = EditSession::begin(&**self.source, self.budget)?;
+            let room = self
+                .room
+                .iter()
+                .map(|range| (range.start, range.end - range.start));
+            let asked = EditStep::Room(room.collect());
+            self.is_managed = match session.step(&asked)? {
+                EditReply::Managed(is_managed) => is_managed,
+                _ => return Err(wrong_reply()),
+            };
+            self.session = Some(session);
+        }
+        let session = self.session.as_mut();
+        let session = session.ok_or_else(|| Error::Bug("an edit has gone".into()))?;
+        session.step(step)
+    }
+
+    /// What a chunk takes is free: it is stored elsewhere, or not at all.
+    pub(super) fn free(&mut self, chunk: &ChunkEntry) {
+        self.freed
+            .add(chunk.address..chunk.address.saturating_add(chunk.size));
+    }
+
+    /// The same of a chunk whose place nothing else gets.
+    pub(super) fn vacate(&mut self, chunk: &ChunkEntry) {
+        self.free(chunk);
+        self.reserved
+            .add(chunk.address..chunk.address.saturating_add(chunk.size));
+    }
+
+    /// Puts bytes to a place that is theirs.
+    pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        let range = at..at.saturating_add(bytes.len() as u64);
+        if self.put.overlapping(&range).is_some() {
+            let fault = Fault::new("two parts of the file have one place");
+            return Err(fault.bytes(range).into());
+        }
+        self.put.add(range);
+        self.write.put(FILE, at, bytes)
+    }
+
+    pub(super) fn put_chunk(&mut self, to: &PutTo, chunk: StoredChunk, bytes: &[u8]) -> Result<()> {
+        if let Some(before) = to.before.filter(|_| to.stays)
+            && before.mask == chunk.mask
+            && (before.size == chunk.len || to.pads && before.size > chunk.len)
+        {
+            return self.put_padded(before.address, before.size, bytes);
+        }
+        let more = if to.pads { chunk.len / MORE } else { 0 };
+        let most = u64::from(u32::MAX) - 1;
+        let len = chunk.len.max((chunk.len + more).min(most));
+        let remask = match to.before.filter(|_| to.stays) {
+            Some(before) => before.size == len && before.mask != chunk.mask,
+            // Another extent makes the library store chunks, which nothing is known of.
+            None => !to.stays && to.is_filtered,
+        };
+        let chunk = StoredChunk {
+            len,
+            remask,
+            ..chunk
+        };
+        let (token, chunks) = (to.token, vec![chunk]);
+        let at = match self.step(&EditStep::Chunks { token, chunks })? {
+            EditReply::Places(places) if places.len() == 1 => places[0],
+            _ => return Err(wrong_reply()),
+        };
+        if let Some(before) = &to.before {
+            self.free(before);
+        }
+        self.explain(at..at.saturating_add(len));
+        self.put_padded(at, len, bytes)
+    }
+
+    /// Puts bytes, and zeros behind them up to a length.
+    fn put_padded(&mut self, at: u64, len: u64, bytes: &[u8]) -> Result<()> {
+        self.put(at, bytes)?;
+        let end = at.saturating_add(len);
+        let mut from = at.saturating_add(bytes.len() as u64);
+        while from < end {
+            let n = (end - from).min(ZEROS as u64);
+            self.put(from, &[0; ZEROS][..n as usize])?;
+            from += n;
+        }
+        Ok(())
+    }
+
+    /// Notes a place of which it has to be found out that nothing lies there that stays.
+    fn explain(&mut self, place: Range<u64>) {
+        let end = place.end.min(self.source.len()).max(place.start);
+        for part in self.freed.gaps(&(place.start..end)) {
+            for unexplained in self.room.gaps(&part) {
+                self.unexplained.add(unexplained);
+            }
+        }
+    }
+
+    /// Tells the patches and what stays. Says what room there is then, if the file keeps no lists
+    /// of it.
+    pub(super) fn finish(
+        mut self,
+        changes: &[(&WrittenDataset, &ChangedArray)],
+    ) -> Result<Option<Vec<(u64, u64)>>> {
+        let mut end = self.source.len();
+        if let Some(session) = self.session.take() {
+            let FinishedEdit {
+                patches,
+                end: new_end,
+            } = session.finish()?;
+            end = self.checked_end(new_end, &patches)?;
+            let blank = std::mem::take(&mut self.unexplained);
+            let patched = PatchedSource::new(self.source, (patches, blank.clone()), end);
+            let mut all = self.put.clone();
+            patched.patches().for_each(|range| all.add(range));
+            let check = UnchangedCheck {
+                before: self.source,
+                changes,
+                put: &all,
+                unexplained: &blank,
+                freed: &self.freed,
+                budget: self.budget,
+            };
+            check.run(&patched)?;
+            for (at, bytes) in patched.into_patches() {
+                self.put(at, &bytes)?;
+            }
+        }
+        let end = self.checked_end(end, &[])?;
+        self.tell_rest(end)?;
+        if self.way == CommitWay::Replaced || end != self.source.len() {
+            self.write.set_len(FILE, end)?;
+        }
+        Ok((!self.is_managed).then(|| self.left_room(end)))
+    }
+
+    /// The new end, if everything lies before it.
+    fn checked_end(&self, end: u64, patches: &[(u64, Vec<u8>)]) -> Result<u64> {
+        let ends = patches
+            .iter()
+            .map(|(at, bytes)| at.saturating_add(bytes.len() as u64));
+        let puts = self.put.iter().map(|range| range.end);
+        match ends.chain(puts).max() {
+            Some(last) if last > end => {
+                let fault = Fault::new("data lie behind the end of the file");
+                Err(fault.expected(last).found(end).into())
+            }
+            _ => Ok(end),
+        }
+    }
+
+    /// What has not been put stays as it is stored, and is zeros behind the old end.
+    fn tell_rest(&mut self, end: u64) -> Result<()> {
+        let put: Vec<Range<u64>> = self.put.iter().collect();
+        let last = std::iter::once(end..end);
+        let (mut at, old) = (0, self.source.len());
+        for next in put.into_iter().chain(last) {
+            let stored = at..next.start.min(old);
+            if self.way == CommitWay::Replaced && !stored.is_empty() {
+                self.write.copy(FILE, stored.clone(), stored.start)?;
+            }
+            let mut from = at.max(old);
+            while from < next.start {
+                let n = (next.start - from).min(ZEROS as u64);
+                self.write.put(FILE, from, &[0; ZEROS][..n as usize])?;
+                from += n;
+            }
+            at = next.end;
+        }
+        Ok(())
+    }
+
+    fn left_room(&self, end: u64) -> Vec<(u64, u64)> {
+        let mut room = self.room.clone();
+        self.freed.iter().for_each(|range| room.add(range));
+        let taken = self.put.iter().chain(self.reserved.iter());
+        taken.for_each(|range| room.remove(range));
+        room.remove(end..u64::MAX);
+        let ranges = room.iter();
+        ranges
+            .map(|range| (range.start, range.end - range.start))
+            .collect()
+    }
+}

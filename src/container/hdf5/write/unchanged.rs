@@ -1,0 +1,138 @@
+//! A look at a file as it would be: whatever was not to be changed must be as it was.
+//!
+//! The whole structure is read anew, through the patches, and compared: groups, links, attributes,
+//! types, and of each dataset its type, layout, filters and place; dimensions and stored bytes of
+//! those that change may differ. No patch may lie over stored data that stay. Used by
+//! [`super::told`].
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::dataset::WrittenDataset;
+use super::patched::PatchedSource;
+use super::room::Intervals;
+use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FileIndex, StorageLayout};
+use crate::container::hdf5::worker;
+use crate::container::rewrite::ChangedArray;
+use crate::error::{Fault, Result};
+use crate::memory::budget::Budget;
+use crate::source::Source;
+
+/// Dimensions of the changed datasets, by their tokens.
+type Expected = HashMap<u64, Vec<u64>>;
+
+pub(super) struct UnchangedCheck<'a> {
+    pub(super) before: &'a Arc<dyn Source>,
+    pub(super) changes: &'a [(&'a WrittenDataset, &'a ChangedArray)],
+    /// All that is written, patches too.
+    pub(super) put: &'a Intervals,
+    /// The part of it that nothing is known of.
+    pub(super) unexplained: &'a Intervals,
+    /// Where chunks were that are stored elsewhere now, or not at all.
+    pub(super) freed: &'a Intervals,
+    pub(super) budget: &'a Arc<Budget>,
+}
+
+impl UnchangedCheck<'_> {
+    pub(super) fn run(&self, after: &PatchedSource) -> Result<()> {
+        let changes = self.changes.iter();
+        let expected =
+            changes.map(|(dataset, change)| (dataset.token, dataset.dims_at(change.len)));
+        let expected: Expected = expected.collect();
+        let (old, _old) = worker::index(&**self.before, self.budget)?;
+        let (new, _new) = worker::index(after, self.budget)?;
+        for dataset in &old.datasets {
+            let changes = expected.contains_key(&dataset.token);
+            self.check_stored(dataset, changes)?;
+        }
+        compare(old, new, &expected).map_err(|what| {
+            let fault = Fault::new("writing would change something else of the file");
+            fault.found(what).into()
+        })
+    }
+
+    /// Nothing is written over data that stay.
+    fn check_stored(&self, dataset: &DatasetEntry, changes: bool) -> Result<()> {
+        let mut stored = stored(dataset);
+        if let StorageLayout::Chunked { table: None, .. } = dataset.layout
+            && self.unexplained.iter().next().is_some()
+        {
+            let chunks = worker::chunks(&**self.before, dataset.token, self.budget)?;
+            let chunks = chunks.checked(u64::MAX)?;
+            stored = chunks.iter().map(|chunk| place_of(&chunk)).collect();
+        }
+        // A changed dataset's own data are written over where they lie.
+        let written = if changes { self.unexplained } else { self.put };
+        for range in stored {
+            if !self.freed.contains(&range) && written.overlapping(&range).is_some() {
+                let fault = Fault::new("writing would change other stored data of the file");
+                return Err(fault.bytes(range).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn place_of(chunk: &ChunkEntry) -> Range<u64> {
+    chunk.address..chunk.address.saturating_add(chunk.size)
+}
+
+/// Where the data of a dataset lie, as far as the index says so.
+fn stored(dataset: &DatasetEntry) -> Vec<Range<u64>> {
+    match &dataset.layout {
+        StorageLayout::Contiguous {
+            address: Some(address),
+        } => {
+            let range = *address..address.saturating_add(dataset.stored_bytes);
+            std::iter::once(range).collect()
+        }
+        StorageLayout::Chunked {
+            table: Some(table), ..
+        } => table.iter().map(place_of).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What is different, and should not be.
+fn compare(
+    mut old: FileIndex,
+    mut new: FileIndex,
+    expected: &Expected,
+) -> std::result::Result<(), String> {
+    let datasets = |index: &mut FileIndex| std::mem::take(&mut index.datasets);
+    let (before, after) = (datasets(&mut old), datasets(&mut new));
+    if old != new {
+        return Err("groups, links or attributes differ".into());
+    }
+    if before.len() != after.len() {
+        let (before, after) = (before.len(), after.len());
+        return Err(format!("{after} datasets instead of {before}"));
+    }
+    for (mut before, mut after) in before.into_iter().zip(after) {
+        let token = before.token;
+        if let Some(dims) = expected.get(&token) {
+            if after.dims.as_ref() != Some(dims) {
+                return Err(format!("dimensions {:?} instead of {dims:?}", after.dims));
+            }
+            settle(&mut before);
+            settle(&mut after);
+            before.dims.clone_from(&after.dims);
+        }
+        if before != after {
+            return Err(format!("the dataset at {token} differs"));
+        }
+    }
+    Ok(())
+}
+
+/// Takes away what a change of its values may change.
+fn settle(dataset: &mut DatasetEntry) {
+    dataset.stored_bytes = 0;
+    match &mut dataset.layout {
+        StorageLayout::Chunked { table, applied, .. } => (*table, *applied) = (None, 0),
+        StorageLayout::Contiguous { address } => *address = None,
+        StorageLayout::Compact(bytes) => bytes.clear(),
+        _ => {}
+    }
+}

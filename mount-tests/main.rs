@@ -45,5 +45,6 @@ mod worker;
 mod write_bloscpack;
 mod write_bpcells;
 mod write_daphne;
+mod write_hdf5;
 mod write_netcdf;
 mod writing;

@@ -26,12 +26,13 @@ import bench_matrices
 import bench_staged
 import bench_writable
 import bench_write
+import bench_write_hdf5
 from bench_measure import DATA, ROOT, Bench
 from bench_places import own_mounts
 
 FIGURES = (bench_bpcells.FIGURES | bench_bloscpack.FIGURES | bench_hdf5.FIGURES | bench_daphne.FIGURES
            | bench_write.FIGURES | bench_writable.FIGURES | bench_staged.FIGURES
-           | bench_matrices.FIGURES)
+           | bench_matrices.FIGURES | bench_write_hdf5.FIGURES)
 
 
 def machine():

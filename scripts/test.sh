@@ -150,12 +150,13 @@ dependencies() {
 }
 
 # Whatever takes minutes, or mounts nothing.
-slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fsx round_trip orders:: little_memory)
+slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fsx round_trip orders:: little_memory
+    everything_else_is_as_it_was)
 
 # Writes always, never mounts, or looks at processes and at what is not written: whether a run mounts read-only
 # cannot matter to these.
 writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: write_bloscpack:: write_bpcells::
-    write_daphne:: write_netcdf::)
+    write_daphne:: write_hdf5:: write_netcdf::)
 any_mode=(blosc_chunks:: killed_daemon:: worker:: many:: umount_says_that umount_tells_of where_memory_is_refused
     metadata_that_inflate)
 

@@ -243,8 +243,8 @@ fn rsync_has_nothing_to_do_once_they_are_packed() {
     copied()
         .iter()
         .for_each(|name| wait_packed(&place, &format!("to/{name}")));
-    let again = "rsync -aO --checksum --exclude=arrays.json --exclude=views --itemize-changes \
-                 from/ to >said 2>&1";
+    let again = "rsync -aO --checksum --exclude=arrays.json --exclude=metadata.json \
+                 --exclude=views --itemize-changes from/ to >said 2>&1";
     shell(place.path(), again, &[]);
     assert_content(&place.join("said"), b"");
 }

@@ -1,0 +1,201 @@
+//! Files that others have open, a daemon that is killed, and changes that belong together.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::Signal;
+
+use super::{assert_array, assert_staged, commit, numbers, state, stored, with_file, write_at};
+use crate::harness::place::Place;
+use crate::harness::process::{has_ended, send};
+use crate::harness::reads::assert_content;
+use crate::harness::wait_until;
+
+fn killed(place: Place) -> tempfile::TempDir {
+    let (mounted, source) = place.into_parts();
+    send(mounted.daemon(), Signal::KILL);
+    wait_until("it has ended", || has_ended(mounted.daemon()));
+    drop(mounted);
+    source
+}
+
+fn what_was_synced_survives(options: &[&str]) {
+    let place = with_file(options);
+    let open = |name: &str| {
+        let path = place.join("x.h5").join(name);
+        OpenOptions::new().write(true).open(path).unwrap()
+    };
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    let (fixed, rows) = (open("fixed"), open("rows"));
+    fixed.write_all_at(&numbers(&[7]), 0).unwrap();
+    rows.write_all_at(&numbers(&[1, 1, 1]), 24).unwrap();
+    fixed.sync_all().unwrap();
+    rows.sync_all().unwrap();
+    // What comes after it need not.
+    fixed.write_all_at(&numbers(&[8]), 4).unwrap();
+    let source = killed(place);
+    drop((fixed, rows));
+    assert_eq!(std::fs::read(source.path().join("x.h5")).unwrap(), before);
+    let place = Place::over(source, options);
+    let shown = std::fs::read(place.join("x.h5/fixed")).unwrap();
+    assert_eq!(shown[..4], numbers(&[7]));
+    assert_array(&place, "fixed", "[3]", &shown);
+    let grown = numbers(&[1, 2, 3, 4, 5, 6, 1, 1, 1]);
+    assert_array(&place, "rows", "[3, 3]", &grown);
+}
+
+#[test]
+fn what_was_synced_survives_a_kill_where_files_are_replaced() {
+    what_was_synced_survives(&["commit=replace"]);
+}
+
+#[test]
+fn what_was_synced_survives_a_kill_where_files_are_written_in_place() {
+    what_was_synced_survives(&["commit=inplace"]);
+}
+
+#[test]
+fn two_datasets_of_a_file_are_written_at_the_same_time() {
+    let place = with_file(&[]);
+    let open = |name: &str| {
+        let path = place.join("x.h5").join(name);
+        OpenOptions::new().write(true).open(path).unwrap()
+    };
+    let (fixed, rows) = (open("fixed"), open("rows"));
+    for round in 0..4 {
+        fixed.write_all_at(&numbers(&[round]), 4).unwrap();
+        rows.write_all_at(&numbers(&[round; 3]), 24).unwrap();
+    }
+    drop(fixed);
+    drop(rows);
+    assert_array(&place, "fixed", "[3]", &numbers(&[1, 3, 3]));
+    let grown = numbers(&[1, 2, 3, 4, 5, 6, 3, 3, 3]);
+    assert_array(&place, "rows", "[3, 3]", &grown);
+}
+
+/// Each closes again and again while the others write.
+#[test]
+fn many_write_to_the_datasets_of_a_file_at_once() {
+    for options in [&["commit=replace"], &["commit=inplace"]] {
+        let place = with_file(options);
+        let datasets = [("fixed", 3), ("most", 4), ("rows", 6), ("never", 4)];
+        std::thread::scope(|scope| {
+            for (name, count) in datasets {
+                let path = place.join("x.h5").join(name);
+                scope.spawn(move || {
+                    for round in 0..40 {
+                        write_at(&path, &numbers(&vec![round; count]), 0).unwrap();
+                    }
+                });
+            }
+        });
+        for (name, shape) in [("fixed", "[3]"), ("most", "[4]"), ("rows", "[2, 3]")] {
+            let len = std::fs::read(place.join("x.h5").join(name)).unwrap().len() / 4;
+            assert_array(&place, name, shape, &numbers(&vec![39; len]));
+        }
+    }
+}
+
+/// One that waits for the rest of a slice keeps the other from being committed, and then goes with
+/// it.
+#[test]
+fn what_is_not_whole_holds_the_file_back() {
+    let place = with_file(&[]);
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    write_at(&place.join("x.h5/rows"), &numbers(&[7]), 24).unwrap();
+    write_at(&place.join("x.h5/fixed"), &numbers(&[7]), 0).unwrap();
+    assert_staged(&place, "rows", &before);
+    assert_content(&place.join("x.h5/fixed"), &numbers(&[7, 2, 3]));
+    write_at(&place.join("x.h5/rows"), &numbers(&[8, 9]), 28).unwrap();
+    assert_array(&place, "fixed", "[3]", &numbers(&[7, 2, 3]));
+    let grown = numbers(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_array(&place, "rows", "[3, 3]", &grown);
+}
+
+/// As h5py holds a file that it reads or writes.
+fn held(path: &Path, how: FlockOperation) -> File {
+    let file = File::open(path).unwrap();
+    flock(&file, how).unwrap();
+    file
+}
+
+/// Once nobody holds it (a program that another test starts has a copy of the lock for a moment).
+fn is_committed_in_the_end(place: &Place) {
+    wait_until("it is committed", || {
+        commit(place);
+        state(place) == "clean"
+    });
+    assert_array(place, "fixed", "[3]", &numbers(&[7, 2, 3]));
+}
+
+#[test]
+fn a_reader_outside_keeps_the_file_that_it_has_open() {
+    let place = with_file(&["commit=replace"]);
+    let path = place.stored("x.h5");
+    let before = std::fs::read(&path).unwrap();
+    let mut reader = held(&path, FlockOperation::LockShared);
+    write_at(&place.join("x.h5/fixed"), &numbers(&[7]), 0).unwrap();
+    assert_array(&place, "fixed", "[3]", &numbers(&[7, 2, 3]));
+    let mut found = Vec::new();
+    reader.read_to_end(&mut found).unwrap();
+    assert_eq!(found, before);
+}
+
+/// It keeps the index of chunks in memory, which would not be that of the file.
+#[test]
+fn a_file_that_others_read_is_not_written_in_place() {
+    let place = with_file(&["commit=inplace"]);
+    let path = place.stored("x.h5");
+    let before = std::fs::read(&path).unwrap();
+    let reader = held(&path, FlockOperation::LockShared);
+    let _ = write_at(&place.join("x.h5/fixed"), &numbers(&[7]), 0);
+    assert!(state(&place).starts_with("staged: "), "{}", state(&place));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_content(&place.join("x.h5/fixed"), &numbers(&[7, 2, 3]));
+    drop(reader);
+    is_committed_in_the_end(&place);
+}
+
+fn a_writer_outside_is_waited_for(options: &[&str]) {
+    let place = with_file(options);
+    let path = place.stored("x.h5");
+    let before = std::fs::read(&path).unwrap();
+    let writer = held(&path, FlockOperation::LockExclusive);
+    let _ = write_at(&place.join("x.h5/fixed"), &numbers(&[7]), 0);
+    assert!(state(&place).starts_with("staged: "), "{}", state(&place));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    drop(writer);
+    is_committed_in_the_end(&place);
+}
+
+#[test]
+fn a_writer_outside_is_waited_for_before_its_file_is_replaced() {
+    a_writer_outside_is_waited_for(&["commit=replace"]);
+}
+
+#[test]
+fn a_writer_outside_is_waited_for_before_its_file_is_written_in_place() {
+    a_writer_outside_is_waited_for(&["commit=inplace"]);
+}
+
+/// What another program did to the file in the meantime is not overwritten.
+#[test]
+fn a_file_that_others_changed_keeps_their_change() {
+    let place = with_file(&[]);
+    let file = OpenOptions::new()
+        .write(true)
+        .open(place.join("x.h5/fixed"))
+        .unwrap();
+    file.write_all_at(&numbers(&[7]), 0).unwrap();
+    let path = place.stored("x.h5");
+    crate::harness::python::script("write_hdf5/scenario.py", [Path::new("make"), &path]).success();
+    let changed = std::fs::read(&path).unwrap();
+    let synced = file.sync_all().unwrap_err();
+    assert_eq!(synced.raw_os_error(), Some(libc::ESTALE));
+    drop(file);
+    assert_eq!(std::fs::read(&path).unwrap(), changed);
+    assert_eq!(stored(&place, "fixed").1, numbers(&[1, 2, 3]));
+}

@@ -1,0 +1,143 @@
+//! What a dataset cannot hold, and what nobody may write.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::{assert_array, assert_staged, errno, numbers, state, with_file, write_at};
+use crate::harness::place::Place;
+use crate::harness::process::arrayfs;
+use crate::harness::python::script;
+use crate::harness::reads::assert_content;
+use crate::write_bloscpack::written_by_dd;
+
+fn shorts(of: &[u16]) -> Vec<u8> {
+    of.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// `dd` tells what its close says.
+fn refused_at_close(name: &str, value: &[u8], valid: &[u8]) {
+    let place = with_file(&[]);
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    let path = place.join("x.h5").join(name);
+    let ran = written_by_dd(&path, 2, value);
+    assert_ne!(ran.code(), Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("Invalid argument"), "{ran:?}");
+    assert_staged(&place, name, &before);
+    // Until it is one that the type has.
+    write_at(&path, valid, 2).unwrap();
+    let mut expected = std::fs::read(&path).unwrap();
+    expected[2..4].copy_from_slice(valid);
+    assert_array(&place, name, "[3]", &expected);
+}
+
+#[test]
+fn a_number_that_an_enumeration_does_not_have_is_refused() {
+    refused_at_close("color", &shorts(&[7]), &shorts(&[300]));
+}
+
+#[test]
+fn a_number_that_the_precision_does_not_hold_is_refused() {
+    refused_at_close("narrow", &shorts(&[0x1000]), &shorts(&[0xfff]));
+}
+
+/// A file may hold numbers that its type does not have: those that nobody wrote stay.
+#[test]
+fn what_nobody_wrote_is_not_judged() {
+    let place = with_file(&[]);
+    let path = place.join("x.h5/strange");
+    assert_content(&path, &numbers(&[-5, 0, -5]));
+    for (element, value) in [(2, 1 << 20), (0, 1 << 20), (2, -5)] {
+        write_at(&path, &numbers(&[value]), 4 * element).unwrap();
+    }
+    assert_array(&place, "strange", "[3]", &numbers(&[1 << 20, 0, -5]));
+}
+
+#[test]
+fn what_is_refused_can_be_discarded() {
+    let place = with_file(&[]);
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    let (container, path) = (place.join("x.h5"), place.join("x.h5/color"));
+    assert_ne!(written_by_dd(&path, 0, &shorts(&[7])).code(), Some(0));
+    arrayfs(["stage".as_ref(), "discard".as_ref(), container.as_os_str()]).success();
+    assert_eq!(state(&place), "clean");
+    assert_content(&path, &shorts(&[0, 300, 0]));
+    assert_eq!(std::fs::read(place.stored("x.h5")).unwrap(), before);
+}
+
+#[track_caller]
+fn opened_for_writing(path: &Path) -> Option<i32> {
+    errno(OpenOptions::new().write(true).open(path))
+}
+
+fn mode(path: &Path) -> u32 {
+    let metadata = std::fs::metadata(path).unwrap();
+    metadata.permissions().mode() & 0o222
+}
+
+#[test]
+fn what_follows_from_the_datasets_is_not_written() {
+    let place = with_file(&[]);
+    for name in ["arrays.json", "views/fixed.npy", "views/stored"] {
+        let path = place.join("x.h5").join(name);
+        assert_eq!(opened_for_writing(&path), Some(libc::EPERM), "{name}");
+        assert_eq!(mode(&path), 0, "{name}");
+    }
+}
+
+#[test]
+fn what_can_never_be_written_shows_it() {
+    let place = with_file(&[]);
+    let path = place.stored("virtual.h5");
+    script("write_hdf5/scenario.py", [Path::new("virtual"), &path]).success();
+    for name in ["x.h5/references", "virtual.h5/virtual"] {
+        let path = place.join(name);
+        assert_eq!(mode(&path), 0, "{name}");
+        let refused = opened_for_writing(&path);
+        let never = [libc::EROFS, libc::EACCES, libc::EPERM, libc::EIO];
+        assert!(never.map(Some).contains(&refused), "{name}: {refused:?}");
+    }
+    assert_ne!(mode(&place.join("x.h5/fixed")), 0);
+}
+
+#[test]
+fn nothing_is_made_in_a_group() {
+    let place = with_file(&[]);
+    let made = std::fs::create_dir(place.join("x.h5/group/more"));
+    assert_eq!(errno(made), Some(libc::EPERM));
+}
+
+#[track_caller]
+fn assert_only_read(place: &Place) {
+    let path = place.join("x.h5/fixed");
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    assert_content(&path, &numbers(&[1, 2, 3]));
+    assert_eq!(opened_for_writing(&path), Some(libc::EROFS));
+    assert_eq!(mode(&path), 0);
+    assert_eq!(std::fs::read(place.stored("x.h5")).unwrap(), before);
+}
+
+/// Its writer is at work, or has left a file that nobody may trust: libhdf5 does not open it either.
+#[test]
+fn a_file_that_is_marked_as_being_written_is_left_alone() {
+    let place = Place::mounted(&[]);
+    let path = place.stored("x.h5");
+    script("write_hdf5/scenario.py", [Path::new("marked"), &path]).success();
+    let before = std::fs::read(&path).unwrap();
+    let told = std::fs::read_to_string(place.join("x.h5/error.txt")).unwrap();
+    assert!(told.contains("marked as being written"), "{told}");
+    assert!(opened_for_writing(&place.join("x.h5/fixed")).is_some());
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+/// libhdf5 would cut them off.
+#[test]
+fn a_file_that_goes_on_behind_its_end_is_only_read() {
+    let place = Place::mounted(&[]);
+    let path = place.stored("x.h5");
+    script("write_hdf5/scenario.py", [Path::new("make"), &path]).success();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend([1; 70]);
+    std::fs::write(&path, bytes).unwrap();
+    assert_only_read(&place);
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""The small file that the rules are tried on, and what libhdf5 finds in it later.
+
+    scenario.py make PATH               the file, as `make` below says
+    scenario.py virtual PATH            `virtual`, which is put together from another file, and `fixed`, also `again`
+    scenario.py marked PATH             the same, marked as being written by a program that has gone
+    scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, none of them written
+    scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
+    scenario.py whole PATH              `numbers` is one number again and again, and `beside` counts
+    scenario.py netcdf PATH             a NetCDF-4 file of two records: one(t, x) of 1 to 6, with -1 as fill value, and other(t)
+    scenario.py records PATH            all of its values, as netCDF4 reads them, and the properties that it has of its own
+    scenario.py shown PATH DATASET      its shape on a line, then the bytes that a mount must show
+"""
+import json
+import os
+import sys
+
+import h5py
+import netCDF4
+import numpy as np
+from h5py import h5p, h5s, h5t
+
+import elements
+import objects
+
+
+def make(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        put(file)
+
+
+def put(file):
+    file["fixed"] = np.array([1, 2, 3], "<i4")
+    rows = dict(maxshape=(None, 3), chunks=(2, 2), compression="gzip", shuffle=True, fillvalue=7)
+    file.create_dataset("rows", data=np.arange(1, 7, dtype="<i4").reshape(2, 3), **rows)
+    file.create_dataset("most", data=np.arange(1, 5, dtype=">i4"), maxshape=(6,), chunks=(3,), fillvalue=9)
+    file.create_dataset("never", (4,), "<i4", chunks=(2,), compression="lzf", fillvalue=5)
+    file.create_dataset("color", data=[0, 300, 0], dtype=h5py.enum_dtype({"red": 0, "green": 300}, "<u2"))
+    file["bool"] = np.array([True, False, True])
+    file["text"] = np.array([b"ab", b"c"], "S4")
+    file["group/inner"] = np.array([1, 2, 3], ">f8")
+    file["words"] = np.array(["one", "two"], h5py.string_dtype())
+    file["references"] = np.array([file["fixed"].ref], h5py.ref_dtype)
+    file["scalar"] = np.float64(2.5)
+    narrow = h5py.h5d.create(file.id, b"narrow", elements.integer(h5t.STD_U16LE, 12, 0), h5s.create_simple((3,)))
+    elements.write(narrow, np.array([1, 2, 3], "<u2").view("u1").reshape(3, 2))
+    # The 0 is none of its values.
+    strange = elements.enumeration(h5t.STD_I32LE, less=-5, more=1 << 20)
+    chunked = h5p.create(h5p.DATASET_CREATE)
+    chunked.set_chunk((3,))
+    strange = h5py.h5d.create(file.id, b"strange", strange, h5s.create_simple((3,)), chunked)
+    elements.write(strange, np.array([-5, 0, -5], "<i4").view("u1").reshape(3, 4))
+    file["fixed"].attrs["unit"] = "m"
+
+
+def virtual(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        file["fixed"] = np.array([1, 2, 3], "<i4")
+        layout = h5py.VirtualLayout((3,), "<i4")
+        layout[:] = h5py.VirtualSource("other.h5", "numbers", (3,))
+        file.create_virtual_dataset("virtual", layout, fillvalue=7)
+        file["again"] = file["fixed"]
+
+
+def marked(path):
+    file = h5py.File(path, "w", libver="latest")
+    put(file)
+    file.close()
+    file = h5py.File(path, "r+", libver="latest")
+    file.flush()
+    os._exit(0)
+
+
+def wide(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("wide", (20_000_000,), "u1", chunks=(1,), maxshape=(None,))
+
+
+def long(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("numbers", data=np.zeros(20_000, "<u8"), chunks=(1000,), compression="gzip")
+        file["beside"] = np.arange(1000)
+
+
+def whole(path):
+    with objects.opened(path) as file:
+        assert (file["numbers"][:] == file["numbers"][0]).all()
+        assert (file["beside"][:] == np.arange(1000)).all()
+
+
+def netcdf(path):
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("t", None)
+        file.createDimension("x", 3)
+        file.createVariable("one", "i4", ("t", "x"), fill_value=-1, compression="zlib")[:] = np.arange(1, 7).reshape(2, 3)
+        file.createVariable("other", "i2", ("t",))[:] = [10, 20]
+
+
+def records(path):
+    with netCDF4.Dataset(path) as file:
+        file.set_auto_maskandscale(False)
+        told = {name: variable[...].tolist() for name, variable in file.variables.items()}
+        told["t"] = len(file.dimensions["t"])
+    with objects.opened(path) as file:
+        told["own"] = "_NCProperties" in file.attrs
+    print(json.dumps(told))
+
+
+def shown(path, name):
+    with objects.opened(path) as file:
+        dataset = file[name].id
+        print(list(dataset.shape), flush=True)
+        os.write(1, elements.to_shown(dataset.get_type(), elements.read(dataset)).tobytes())
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -9,10 +9,11 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 
 use super::{assert_array, assert_staged, commit, numbers, state, stored, with_file, write_at};
-use crate::harness::place::Place;
-use crate::harness::process::{has_ended, send};
-use crate::harness::reads::assert_content;
-use crate::harness::wait_until;
+use crate::harness::mounted::Mounted;
+use crate::harness::place::{Place, open_directory};
+use crate::harness::process::{arrayfs, has_ended, send};
+use crate::harness::reads::{assert_content, xattr};
+use crate::harness::{golden, wait_until};
 
 fn killed(place: Place) -> tempfile::TempDir {
     let (mounted, source) = place.into_parts();
@@ -198,4 +199,23 @@ fn a_file_that_others_changed_keeps_their_change() {
     drop(file);
     assert_eq!(std::fs::read(&path).unwrap(), changed);
     assert_eq!(stored(&place, "fixed").1, numbers(&[1, 2, 3]));
+}
+
+/// The daemon itself has locked it.
+#[test]
+fn a_file_that_is_mounted_by_itself_is_committed() {
+    for commit in ["commit=replace", "commit=inplace"] {
+        let source = open_directory();
+        let file = source.path().join("x.h5");
+        std::fs::copy(golden("hdf5-written").join("latest.h5"), &file).unwrap();
+        let mounted = Mounted::new(&file, &["rw", commit]);
+        write_at(&mounted.join("plain"), &[7; 8], 8).unwrap();
+        let state = || xattr(mounted.path(), "user.arrayfs.state");
+        wait_until("it is committed", || {
+            state().is_ok_and(|state| state == "clean")
+        });
+        drop(mounted);
+        let shown = arrayfs(["cat".as_ref(), file.as_os_str(), "plain".as_ref()]);
+        assert_eq!(shown.success().stdout[8..16], [7; 8]);
+    }
 }

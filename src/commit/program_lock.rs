@@ -24,6 +24,16 @@ pub(super) fn take(
     source: &dyn Source,
     alone: bool,
 ) -> Result<std::result::Result<ProgramLock, String>> {
+    take_as(std::process::id(), source, alone)
+}
+
+/// The same for a process that may have locked the file itself: a file that is mounted by itself is
+/// locked by its daemon.
+fn take_as(
+    own: u32,
+    source: &dyn Source,
+    alone: bool,
+) -> Result<std::result::Result<ProgramLock, String>> {
     // Locks are those of an opened file: not of the source's own descriptor, which others share.
     let opened = on_descriptor(source, |fd| {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -38,34 +48,43 @@ pub(super) fn take(
         false => FlockOperation::NonBlockingLockShared,
     };
     match flock(&file, operation) {
-        Err(Errno::AGAIN) => Ok(Err(format!(
-            "{} has the file open",
-            holder(&file).unwrap_or_else(|| "another program".into())
-        ))),
+        Err(Errno::AGAIN) => match &holders(&file)[..] {
+            [] => Ok(Err("another program has the file open".into())),
+            all => match all.iter().find(|pid| **pid != own) {
+                Some(pid) => Ok(Err(format!("{} has the file open", named(*pid)))),
+                None => Ok(Ok(ProgramLock { _file: None })),
+            },
+        },
         // File systems without locks.
         Err(_) => Ok(Ok(ProgramLock { _file: None })),
         Ok(()) => Ok(Ok(ProgramLock { _file: Some(file) })),
     }
 }
 
-/// The program that has locked a file, as the system tells it.
-fn holder(file: &OwnedFd) -> Option<String> {
-    let inode = fstat(file.as_fd()).ok()?.st_ino;
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    let pid = locks.lines().find_map(|line| holder_of(line, inode))?;
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-    let name = name.unwrap_or_default();
-    Some(format!("process {pid} ({})", name.trim()))
+/// The processes that have locked a file, as the system tells them.
+fn holders(file: &OwnedFd) -> Vec<u32> {
+    let inode = fstat(file.as_fd()).map(|stat| stat.st_ino);
+    let locks = std::fs::read_to_string("/proc/locks");
+    let (Ok(inode), Ok(locks)) = (inode, locks) else {
+        return Vec::new();
+    };
+    let holders = locks.lines().filter_map(|line| holder_of(line, inode));
+    holders.collect()
 }
 
-/// `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`, of another process than this.
+/// `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`; those who wait have an arrow before.
 fn holder_of(line: &str, inode: u64) -> Option<u32> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let kind = words.iter().position(|word| *word == "FLOCK")?;
     let pid: u32 = words.get(kind + 3)?.parse().ok()?;
     let place = words.get(kind + 4)?;
     let of: u64 = place.rsplit(':').next()?.parse().ok()?;
-    (of == inode && pid != std::process::id()).then_some(pid)
+    (of == inode && !words.contains(&"->")).then_some(pid)
+}
+
+fn named(pid: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    format!("process {pid} ({})", name.unwrap_or_default().trim())
 }
 
 #[cfg(test)]
@@ -81,13 +100,15 @@ mod tests {
         std::fs::write(dir.path().join("f"), "x").unwrap();
         let store = LocalStore::open(dir.path(), dir.path()).unwrap();
         let source = store.open(Path::new("f")).unwrap();
-        let free = |alone| take(&*source, alone).unwrap().is_ok();
+        let free = |alone| take_as(0, &*source, alone).unwrap().is_ok();
         assert!(free(true) && free(false));
         let program = std::fs::File::open(dir.path().join("f")).unwrap();
         program.lock_shared().unwrap();
         assert!(!free(true) && free(false));
         program.lock().unwrap();
         assert!(!free(true) && !free(false));
+        // What this process has locked itself is in nobody's way.
+        assert!(take(&*source, true).unwrap().is_ok());
         drop(program);
         assert!(free(true));
     }
@@ -101,9 +122,7 @@ mod tests {
             holder_of("7: POSIX ADVISORY READ 4242 fd:00:131 0 EOF", 131),
             None
         );
-        assert_eq!(
-            holder_of("8: -> FLOCK ADVISORY WRITE 1 00:01:9 0 EOF", 9),
-            Some(1)
-        );
+        let waits = "8: -> FLOCK ADVISORY WRITE 1 00:01:9 0 EOF";
+        assert_eq!(holder_of(waits, 9), None);
     }
 }

@@ -371,6 +371,7 @@ impl Draft {
                 .push(fault.expected("an attribute 'binsparse' with text"));
             return Ok(());
         };
+        let text = Arc::new(text);
         let examined = binsparse::examine(&text, &members)?;
         self.rules = Some(SparseRules::new(&text, members));
         let container = &mut self.container;
@@ -380,7 +381,7 @@ impl Draft {
         container.attributes.extend(examined.attributes);
         container.texts.push(Text {
             name: binsparse::TEXT.into(),
-            content: text.into(),
+            content: text,
         });
         Ok(())
     }

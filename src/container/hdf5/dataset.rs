@@ -188,6 +188,14 @@ impl DatasetArray {
         }
     }
 
+    /// What it stores, if that lies in its object header.
+    pub(super) fn compact(&self) -> Option<&[u8]> {
+        match &self.storage {
+            Storage::Unchunked(whole) => whole.compact(),
+            Storage::Chunked(_) | Storage::Composed(_) | Storage::Unreadable(_) => None,
+        }
+    }
+
     /// Why its bytes cannot be read, or some of them.
     fn trouble(&self) -> Option<Error> {
         match &self.storage {

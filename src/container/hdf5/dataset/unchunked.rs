@@ -83,6 +83,13 @@ impl Unchunked {
         Ok(Unchunked { place, cast })
     }
 
+    pub(super) fn compact(&self) -> Option<&[u8]> {
+        match &self.place {
+            RawData::Compact(bytes) => Some(bytes),
+            RawData::At(..) | RawData::Unwritten(_) | RawData::Empty { .. } => None,
+        }
+    }
+
     pub(super) fn name(&self) -> &'static str {
         match self.place {
             RawData::Compact(_) | RawData::Empty { compact: true } => "compact",

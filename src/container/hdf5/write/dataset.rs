@@ -43,7 +43,7 @@ pub(super) enum WrittenPlace {
     Contiguous {
         address: Option<u64>,
     },
-    Compact(Vec<u8>),
+    Compact,
     Chunked(Box<ChunkedPlace>),
 }
 
@@ -61,7 +61,7 @@ impl WrittenDataset {
             StorageLayout::Contiguous { address } => WrittenPlace::Contiguous {
                 address: address.filter(|_| dataset.stored_bytes > 0),
             },
-            StorageLayout::Compact(bytes) => WrittenPlace::Compact(bytes.clone()),
+            StorageLayout::Compact(_) => WrittenPlace::Compact,
             StorageLayout::Chunked { .. } => {
                 WrittenPlace::Chunked(Box::new(ChunkedPlace::of(dataset, &element)?))
             }
@@ -70,13 +70,15 @@ impl WrittenDataset {
             | StorageLayout::Virtual(_)
             | StorageLayout::Unknown(_) => return None,
         };
-        let fill = dataset.fill.clone();
+        let fill = dataset.fill.as_deref();
+        let fill = fill.filter(|fill| fill.iter().any(|&byte| byte != 0));
+        let fill = fill.map(|fill| fallible::copy(fill, "cannot hold a fill value"));
         Some(WrittenDataset {
             array: Arc::clone(array),
             token: dataset.token,
             slice: product(dims.get(1..).unwrap_or_default(), element.shown)?,
             dims,
-            fill: fill.filter(|fill| fill.iter().any(|&byte| byte != 0)),
+            fill: fill.transpose().ok()?,
             place,
             is_free,
             bytes,
@@ -193,7 +195,7 @@ impl WrittenDataset {
     pub(super) fn add_amount(&self, change: &ChangedArray, amount: &mut Amount) -> Result<()> {
         match &self.place {
             WrittenPlace::Chunked(place) => place.add_amount(self, change, amount),
-            WrittenPlace::Contiguous { .. } | WrittenPlace::Compact(_) => {
+            WrittenPlace::Contiguous { .. } | WrittenPlace::Compact => {
                 let changed = values::dirty(self, change).count();
                 amount.changed = amount.changed.saturating_add(changed);
                 Ok(())
@@ -225,9 +227,7 @@ impl WrittenDataset {
             WrittenPlace::Contiguous { address } => {
                 values::put_contiguous(self, *address, change, (budget, told))
             }
-            WrittenPlace::Compact(before) => {
-                values::put_compact(self, before, change, (budget, told))
-            }
+            WrittenPlace::Compact => values::put_compact(self, change, (budget, told)),
             WrittenPlace::Chunked(place) => place.put(self, change, (budget, told)),
         }
     }

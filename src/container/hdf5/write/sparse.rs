@@ -16,15 +16,18 @@ use crate::memory::budget::Budget;
 const VALUES: &str = "values";
 
 pub(in crate::container::hdf5) struct SparseRules {
-    descriptor: Vec<u8>,
+    descriptor: Arc<Vec<u8>>,
     arrays: Vec<Arc<dyn Array>>,
 }
 
 impl SparseRules {
-    pub(in crate::container::hdf5) fn new(descriptor: &[u8], members: Vec<Member>) -> SparseRules {
+    pub(in crate::container::hdf5) fn new(
+        descriptor: &Arc<Vec<u8>>,
+        members: Vec<Member>,
+    ) -> SparseRules {
         let arrays = members.into_iter().filter_map(|member| member.array.ok());
         SparseRules {
-            descriptor: descriptor.to_vec(),
+            descriptor: Arc::clone(descriptor),
             arrays: arrays.collect(),
         }
     }

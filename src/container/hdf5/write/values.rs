@@ -138,10 +138,11 @@ fn allocate(dataset: &WrittenDataset, told: &mut ToldEdit<'_, '_>) -> Result<u64
 
 pub(super) fn put_compact(
     dataset: &WrittenDataset,
-    before: &[u8],
     change: &ChangedArray,
     (budget, told): (&Arc<Budget>, &mut ToldEdit<'_, '_>),
 ) -> Result<()> {
+    // A dataset without elements has none.
+    let before = dataset.array.compact().unwrap_or_default();
     let mut bytes = fallible::copy(before, "cannot write a compact dataset")?;
     let mut stretches = Stretches::new(dataset, change, budget)?;
     let short = || Error::from(Fault::new("compact data are too short"));

@@ -326,7 +326,7 @@ fn what_cannot_be_written_shows_no_w() {
         ("x.blp/data", 0o666),
         ("x.blp/arrays.json", 0o444),
         ("x.blp/views/data.npy", 0o444),
-        ("committed.h5/of", 0o444),
+        ("committed.h5/of", 0o666),
         ("committed.h5/arrays.json", 0o444),
         ("damaged.blp/error.txt", 0o444),
     ] {

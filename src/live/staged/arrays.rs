@@ -325,6 +325,16 @@ impl Containers {
     pub(crate) fn close_writer(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.commits_at_close() {
             true => self.retry(|| self.commit_at_close(&writer.version)),
+            false if writer.was_emptied() => self.log_if_put_off(writer),
+            false => Ok(()),
+        }
+    }
+
+    /// The end of a handle comes some time after close(2) has returned. Where that would put the
+    /// commit off, the log has the change before: a daemon may be killed between the two.
+    fn log_if_put_off(&self, writer: &ArrayWriter) -> Result<()> {
+        match writer.version.staged.rests(&self.settings.pacing) {
+            true => writer.stage().log_all(),
             false => Ok(()),
         }
     }

@@ -69,6 +69,11 @@ impl ArrayWriter {
         self.emptied.store(true, Ordering::Release);
     }
 
+    /// Whether it was emptied, which nothing has committed since.
+    pub(crate) fn was_emptied(&self) -> bool {
+        self.emptied.load(Ordering::Acquire)
+    }
+
     /// Whether a close commits: the first one after something was written.
     pub(crate) fn commits_at_close(&self) -> bool {
         self.wrote.load(Ordering::Acquire)

@@ -265,3 +265,18 @@ fn a_rest_ends_when_the_directory_is_synced_or_unmounted() {
         assert_eq!(state(&tree), "clean");
     }
 }
+
+/// A handle is released some time after close(2) has returned.
+#[test]
+fn what_was_emptied_and_not_written_is_in_the_log_when_the_close_returns() {
+    let source = ground();
+    let (tree, _) = tree(source.path(), resting(Duration::from_secs(3600)));
+    write(&tree, 0, &[1; 10]).unwrap();
+    let (_, handle) = tree.written(DATA, true).unwrap();
+    tree.close(handle).unwrap();
+    assert_eq!(content(&tree), b"");
+    assert_eq!(after_a_kill(source.path()), b"");
+    tree.release(handle);
+    assert!(tree.containers().commit_all(InUse::Ignored).is_empty());
+    assert_eq!(content(&tree), b"");
+}

@@ -186,6 +186,13 @@ impl BloscError {
                     "the chunk has {found} bytes present; its header says {expected}"
                 )
             }
+            _ => self.fmt_stream(f),
+        }
+    }
+
+    /// Those about where a block lies, and about its streams.
+    fn fmt_stream(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::BlockStart {
                 block,
                 found,

@@ -171,20 +171,7 @@ fn compressed(
     require_length(&**source, older + 8)?;
     let indices = CSR + 8 * (header.rows + 1);
     let values = indices + 8 * entries;
-    let (mut first, mut last) = ([0; 8], [0; 8]);
-    source.fetch_one(CSR, &mut first)?;
-    source.fetch_one(indices - 8, &mut last)?;
-    let ends = (u64::from_le_bytes(first), u64::from_le_bytes(last));
-    if ends != (0, entries) {
-        let fault =
-            Fault::new("the row offsets do not begin at 0 and end at the number of entries");
-        let found = format!("{} to {}", ends.0, ends.1);
-        return Err(fault
-            .bytes(CSR..indices)
-            .expected(entries)
-            .found(found)
-            .into());
-    }
+    check_ends(&**source, CSR..indices, entries)?;
     let (cols, rows) = (header.cols, header.rows);
     let array = |name, dtype, len, place, rule| plain(source, name, dtype, vec![len], place, rule);
     let arrays = vec![
@@ -214,6 +201,20 @@ fn compressed(
         written: Some(written(source, PlainLayout::Csr)),
         ..DescribedFile::new(header, "daphne", arrays)
     })
+}
+
+/// The first and the last row offset, of those in this range.
+fn check_ends(source: &dyn Source, offsets: Range<u64>, entries: u64) -> Result<()> {
+    let (mut first, mut last) = ([0; 8], [0; 8]);
+    source.fetch_one(offsets.start, &mut first)?;
+    source.fetch_one(offsets.end - 8, &mut last)?;
+    let ends = (u64::from_le_bytes(first), u64::from_le_bytes(last));
+    if ends == (0, entries) {
+        return Ok(());
+    }
+    let fault = Fault::new("the row offsets do not begin at 0 and end at the number of entries");
+    let found = format!("{} to {}", ends.0, ends.1);
+    Err(fault.bytes(offsets).expected(entries).found(found).into())
 }
 
 /// Written from March 2022 to June 2023.

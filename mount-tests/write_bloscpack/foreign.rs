@@ -5,9 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::{assert_stored, both_ways, container};
+use super::{assert_stored, both_ways, container, hidden};
 use crate::harness::place::Place;
-use crate::harness::process::nobody_starts;
+use crate::harness::process::{Ran, arrayfs, nobody_starts};
 use crate::harness::reads::assert_content;
 use crate::harness::wait_until;
 use crate::harness::writers::Bloscpack;
@@ -16,6 +16,8 @@ both_ways![
     a_container_that_was_replaced_is_not_overwritten,
     a_container_that_was_rewritten_is_not_overwritten,
     a_container_that_was_removed_does_not_come_back,
+    what_is_staged_is_applied_to_what_others_have_made,
+    what_is_staged_is_not_applied_to_arrays_of_other_lengths,
     what_others_do_while_nothing_is_staged_is_taken_up,
     a_container_that_was_renamed_takes_what_was_staged_along,
 ];
@@ -73,6 +75,56 @@ fn a_container_that_was_rewritten_is_not_overwritten(place: &Place) {
     assert_eq!(errno(file.sync_all()), Some(libc::ESTALE));
     drop((file, nobody_starts));
     assert_content(&place.stored("x.blp"), &theirs());
+}
+
+/// Writes and syncs something, then replaces the container by one with this content.
+fn replaced_while_staged(place: &Place, theirs: &[u8]) -> File {
+    container(place, "x.blp", &[1; 100_000]);
+    let file = open(place, "x.blp");
+    file.write_all_at(b"staged", 10).unwrap();
+    file.sync_all().unwrap();
+    Bloscpack::default().write(&place.stored("new"), theirs);
+    std::fs::rename(place.stored("new"), place.stored("x.blp")).unwrap();
+    assert_eq!(errno(file.sync_all()), Some(libc::ESTALE));
+    file
+}
+
+fn stage(command: &str, place: &Place) -> Ran {
+    arrayfs(["stage", command, place.join("x.blp").to_str().unwrap()])
+}
+
+fn what_is_staged_is_applied_to_what_others_have_made(place: &Place) {
+    let file = replaced_while_staged(place, &[2; 100_000]);
+    stage("commit", place).failed_saying(1, &["x.blp", "busy"]);
+    drop(file);
+    let mut expected = vec![2; 100_000];
+    expected[10..16].copy_from_slice(b"staged");
+    // The kernel lets go of the file some time after it was closed.
+    wait_until("it is applied", || stage("commit", place).code() == Some(0));
+    assert_content(&place.join("x.blp/data"), &expected);
+    assert_stored(&place.stored("x.blp"), &expected);
+    assert_eq!(hidden(&place.stored("x.blp")), 0);
+    open(place, "x.blp").write_all_at(b"more", 3).unwrap();
+    expected[3..7].copy_from_slice(b"more");
+    assert_content(&place.join("x.blp/data"), &expected);
+}
+
+fn what_is_staged_is_not_applied_to_arrays_of_other_lengths(place: &Place) {
+    drop(replaced_while_staged(place, &[2; 100_001]));
+    wait_until("the reason is told", || {
+        let ran = stage("commit", place);
+        ran.code() == Some(1) && ran.stderr.contains("are not as long")
+    });
+    assert!(stage("ls", place).success().text().contains("x.blp"));
+    assert_content(
+        &place.stored("x.blp"),
+        &Bloscpack::default().pack(&[2; 100_001]),
+    );
+    stage("discard", place).success();
+    open(place, "x.blp").write_all_at(b"more", 3).unwrap();
+    let mut expected = vec![2; 100_001];
+    expected[3..7].copy_from_slice(b"more");
+    assert_content(&place.join("x.blp/data"), &expected);
 }
 
 fn a_container_that_was_removed_does_not_come_back(place: &Place) {

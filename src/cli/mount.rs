@@ -19,7 +19,7 @@ use crate::disk::Disk;
 use crate::disk::local::LocalDisk;
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
-use crate::live::ContainerSettings;
+use crate::live::{ContainerSettings, StaleLogs};
 use crate::memory;
 use crate::memory::limit::default_limit;
 use crate::source::Store;
@@ -159,7 +159,7 @@ fn tree_settings(options: &MountOptions) -> Settings {
             commit: options.commit,
             pacing,
             settle: options.settle,
-            settles_stale: false,
+            stale: StaleLogs::Kept,
         },
     }
 }

@@ -315,7 +315,7 @@ fn committed(spot: &LogSpot, left: &Leftover, stage: &Stage) -> Result<()> {
     };
     let lens: Vec<u64> = match stage.frozen() {
         Some(frozen) => frozen.lens(),
-        None => left.state.arrays().iter().map(|&(_, len)| len).collect(),
+        None => left.state.arrays().iter().map(|array| array.len).collect(),
     };
     remove_new(spot)?;
     stage.committed(&stage.alone(), base, &lens, &mut to_nobody)?;

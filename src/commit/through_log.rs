@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::source::Store;
 use crate::source::passing::Passing;
-use crate::stage::{Layer, LogState, Overlay, StagedArray};
+use crate::stage::{Layer, LogState, LoggedArray, Overlay, StagedArray};
 
 /// Opens a container as its log shows it.
 pub fn open_through(
@@ -105,11 +105,11 @@ struct Overlaid {
 
 impl Overlaid {
     fn new(state: &LogState, layers: Vec<Arc<Layer>>) -> Overlaid {
-        let named = |((path, _), number): (&(String, u64), u32)| {
+        let named = |(array, number): (&LoggedArray, u32)| {
             let number = StagedArray(number);
             // An array that follows from others may be longer or shorter than the log says.
             let is_left = layers.iter().all(|layer| layer.leaves(number));
-            (!is_left).then(|| (path.clone(), number))
+            (!is_left).then(|| (array.path.clone(), number))
         };
         let arrays = state.arrays().iter().zip(0..).filter_map(named).collect();
         Overlaid { layers, arrays }

@@ -42,6 +42,7 @@ pub use committing::due::{Later, Pacing};
 pub use container::LiveContainer;
 pub use creation::pack::InUse;
 pub use places::{ContainerId, Places};
+pub use recovery::StaleLogs;
 
 use committing::due::DueCommits;
 use creation::state::NewContainers;
@@ -56,9 +57,8 @@ pub struct ContainerSettings {
     pub commit: Preference,
     /// How long programs that close files may wait for that.
     pub pacing: Pacing,
-    /// Whether changes of another version of a container are taken for changes of this one, if they
-    /// can be.
-    pub settles_stale: bool,
+    /// What becomes of changes of another version of a container.
+    pub stale: StaleLogs,
     /// How long a new container is not used before it is packed, if not as long as usual.
     pub settle: Option<Duration>,
 }

@@ -14,13 +14,13 @@ use std::sync::Arc;
 use super::committing::Effort;
 use super::staged::{Staged, StagedContainer, Unsettled, UnsettledLog};
 use super::version::ContainerVersion;
-use super::{ContainerId, Containers, LiveContainer};
+use super::{ContainerId, Containers, LiveContainer, refused};
 use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
 use crate::commit::recovery::{Leftover, clear, settle};
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::stage::{LogPlace, LogSpot, LogState, Stage, StageMemory};
+use crate::stage::{LogPlace, LogSpot, LogState, LoggedArray, Stage, StageMemory};
 
 /// The outcome of recovering from the logs of a container.
 #[derive(Default)]
@@ -29,6 +29,19 @@ pub(crate) struct Settled {
     stage: Option<Arc<Stage>>,
     unsettled: Option<Unsettled>,
 }
+
+/// What becomes of changes of another version of a container.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StaleLogs {
+    /// They stay in their log.
+    #[default]
+    Kept,
+    /// They are committed, if the arrays are as long as they were.
+    Applied,
+}
+
+/// Why changes of another version stay.
+const DOES_NOT_FIT: &str = "another process has changed the container, whose arrays are not as long as those that were written: what is staged cannot be applied to it; `arrayfs stage discard` gives it up";
 
 impl Settled {
     pub(crate) fn failed(why: Error) -> Settled {
@@ -71,6 +84,15 @@ impl Containers {
         recognised: &Recognised,
         path: &Path,
     ) -> Result<Settled> {
+        let stale = self.settings.stale;
+        self.settle_taking((id, recognised, path), stale)
+    }
+
+    fn settle_taking(
+        &self,
+        (id, recognised, path): (ContainerId, &Recognised, &Path),
+        stale: StaleLogs,
+    ) -> Result<Settled> {
         let Some(memory) = self.stage_memory.as_ref() else {
             return Ok(Settled::default());
         };
@@ -92,7 +114,13 @@ impl Containers {
             }));
         }
         let settled = match own {
-            Some(left) => self.recover_own((recognised, path), (place, &spot), &left, memory)?,
+            Some(left) => {
+                let fits = |state: &LogState| match stale {
+                    StaleLogs::Applied => self.fits(recognised, path, state),
+                    StaleLogs::Kept => Ok(false),
+                };
+                recover_own((place, &spot), &left, memory, fits)?
+            }
             None => clear(&spot).map(|()| Settled::default())?,
         };
         let beside = beside.map(|(why, log)| Unsettled { why, log });
@@ -102,43 +130,90 @@ impl Containers {
         })
     }
 
-    fn recover_own(
-        &self,
-        (recognised, path): (&Recognised, &Path),
-        (place, spot): (Arc<dyn LogPlace>, &LogSpot),
-        left: &Leftover,
-        memory: &Arc<StageMemory>,
-    ) -> Result<Settled> {
-        let fits = |state: &LogState| match self.settings.settles_stale {
-            true => self.fits(recognised, path, state),
-            false => Ok(false),
-        };
-        match settle((place, spot), left, memory, fits) {
-            Ok(stage) => Ok(Settled {
-                stage,
-                unsettled: None,
-            }),
-            Err(why @ Error::Fault(_)) if left.is_only_old() => {
-                Ok(Settled::but(why, UnsettledLog::Old))
-            }
-            Err(why) => Err(why),
-        }
+    /// Whether staged changes can be taken for changes of this container: its arrays are as long as
+    /// those that were written, and of their types.
+    fn fits(&self, recognised: &Recognised, path: &Path, state: &LogState) -> Result<bool> {
+        let is_its = recognised.format.name() == state.base().format;
+        Ok(is_its && self.fits_now(recognised, path, state.arrays())?)
     }
 
-    /// Whether staged changes can be taken for changes of this container: its arrays are as long as
-    /// those that were opened.
-    fn fits(&self, recognised: &Recognised, path: &Path, state: &LogState) -> Result<bool> {
+    fn fits_now(
+        &self,
+        recognised: &Recognised,
+        path: &Path,
+        written: &[LoggedArray],
+    ) -> Result<bool> {
         let container = recognised.open(&self.store, path, self.cache.budget())?;
         let container = Arc::new(container);
         let arrays = container.all_written().into_iter();
         let arrays: HashMap<String, _> = arrays.map(|located| (located.path(), located)).collect();
-        for (path, len) in state.arrays() {
-            match arrays.get(path) {
-                Some(located) if located.array.info()?.bytes == *len => {}
-                _ => return Ok(false),
+        for array in written {
+            let Some(located) = arrays.get(&array.path) else {
+                return Ok(false);
+            };
+            let now = located.array.info()?;
+            let is_its_type = array.dtype.is_empty() || array.dtype == *now.dtype.name();
+            if now.bytes != array.len || !is_its_type {
+                return Ok(false);
             }
         }
-        Ok(container.format == state.base().format)
+        Ok(true)
+    }
+
+    /// Commits what is staged of a container at a user's request: to the container as it is now,
+    /// if another process has changed it since and the arrays are as long as they were.
+    pub(crate) fn commit_or_apply(&self, id: ContainerId, version: &Arc<ContainerVersion>) {
+        match self.applied_to_changed(id, version) {
+            Ok(version) => drop(self.commit_or_keep(id, &version)),
+            Err(e) => {
+                log::warn!("{}: stays staged: {e}", self.shown_path(id).display());
+                version.staged.note_why(Some(e.to_string()));
+            }
+        }
+    }
+
+    /// The version that has what is staged of this one: another one, if another process has changed
+    /// the container. EINVAL if the arrays are not as they were, EBUSY as long as one is open for
+    /// writing.
+    fn applied_to_changed(
+        &self,
+        id: ContainerId,
+        old: &Arc<ContainerVersion>,
+    ) -> Result<Arc<ContainerVersion>> {
+        let container = self.places.container(id)?;
+        let current = self.current(id, &container)?;
+        let staged = old.staged.now().filter(|now| !now.stage.is_clean());
+        let Some(staged) = staged.filter(|_| current.id != old.id) else {
+            return Ok(Arc::clone(old));
+        };
+        let path = self.places.path(id)?;
+        if self.places.is_written(old.id) {
+            return Err(refused("apply what is staged to", &path, libc::EBUSY));
+        }
+        let _locked = old.staged.lock_commit();
+        // A commit that failed has left two layers.
+        if staged.stage.frozen().is_some() {
+            old.staged.unfreeze(&staged, &self.cache)?;
+        }
+        let mut known = container.known();
+        if !known.shows(&current) {
+            return Err(self.changed(&path));
+        }
+        let recognised = current.recognised.clone();
+        if !self.fits_now(&recognised, &path, &staged.stage.logged_arrays())? {
+            return Err(Error::Invalid(DOES_NOT_FIT.into()));
+        }
+        let found = recognised.stat(&*self.store, &path)?;
+        staged.stage.hand_over()?;
+        old.staged.forget_stage();
+        self.forget_staged(old);
+        let left = self.settle_taking((id, &recognised, &path), StaleLogs::Applied);
+        let next = self.versions.create(id, recognised, &found);
+        self.resume(&next, left.unwrap_or_else(Settled::failed));
+        known.version = Some(Arc::clone(&next));
+        self.retire(&current, &path);
+        self.remember_staged(&next);
+        Ok(next)
     }
 
     /// Looks into a container for a log that was left beside it. An error says why the log is kept.
@@ -158,7 +233,8 @@ impl Containers {
         }
         let Some(stage) = left.stage else { return };
         // Arrays are as long as they were when they were written to, whatever the file says.
-        let lengths = stage.array_lengths().into_iter().collect();
+        let arrays = stage.logged_arrays().into_iter();
+        let lengths = arrays.map(|array| (array.path, array.len)).collect();
         version.recognised.own_lengths.replace(lengths);
         let begun = version.staged.begun(&self.cache, || {
             StagedContainer::resumed(stage, self.open_version(version)?)
@@ -211,5 +287,24 @@ impl Containers {
             }
         }
         Ok(())
+    }
+}
+
+/// Carries out what the log of a container asks for.
+fn recover_own(
+    (place, spot): (Arc<dyn LogPlace>, &LogSpot),
+    left: &Leftover,
+    memory: &Arc<StageMemory>,
+    fits: impl FnOnce(&LogState) -> Result<bool>,
+) -> Result<Settled> {
+    match settle((place, spot), left, memory, fits) {
+        Ok(stage) => Ok(Settled {
+            stage,
+            unsettled: None,
+        }),
+        Err(why @ Error::Fault(_)) if left.is_only_old() => {
+            Ok(Settled::but(why, UnsettledLog::Old))
+        }
+        Err(why) => Err(why),
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::places::Forget;
-use super::{ContainerId, ContainerSettings, Containers, InUse, LiveContainer, Places};
+use super::{ContainerId, ContainerSettings, Containers, InUse, LiveContainer, Places, StaleLogs};
 use crate::cache::{BlockCache, VersionId};
 use crate::container::Recognised;
 use crate::disk::Disk;
@@ -119,7 +119,7 @@ pub fn settle(
     });
     let settings = ContainerSettings {
         preferences: recognised.preferences,
-        settles_stale: true,
+        stale: StaleLogs::Applied,
         ..ContainerSettings::default()
     };
     let containers = Containers::new(store, Some(disk), cache, place, settings);

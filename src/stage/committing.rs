@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use super::StagedArray;
 use super::layer::Layer;
-use super::log::{Base, CommitRecord, LogBytes, LogWriter, Record};
+use super::log::{Base, CommitRecord, LogBytes, LogWriter, LoggedArray, Record};
 use super::staging::{Stage, StageLayers, StageLog, Syncing};
 use crate::error::{Error, Result};
 
@@ -166,7 +166,7 @@ impl Stage {
         let committed = frozen.number();
         log.provisional.retain(|(layer, _)| *layer > committed);
         log.base = base;
-        for ((_, own), &len) in log.arrays.iter_mut().zip(lens) {
+        for (LoggedArray { len: own, .. }, &len) in log.arrays.iter_mut().zip(lens) {
             *own = len;
         }
         let settled = match in_log {
@@ -184,7 +184,7 @@ impl Stage {
         let mut log = self.lock_log();
         let layers = self.write_layers();
         layers.active.rebase(lens);
-        for ((_, own), &len) in log.arrays.iter_mut().zip(lens) {
+        for (LoggedArray { len: own, .. }, &len) in log.arrays.iter_mut().zip(lens) {
             *own = len;
         }
     }
@@ -284,7 +284,7 @@ impl Stage {
         show: ShowLayers<'_>,
     ) -> Result<()> {
         let mut log = self.lock_log();
-        let lens: Vec<u64> = log.arrays.iter().map(|&(_, len)| len).collect();
+        let lens: Vec<u64> = log.arrays.iter().map(|array| array.len).collect();
         let mut layers = self.write_layers();
         if !is(&layers) {
             return Ok(());
@@ -352,7 +352,7 @@ impl StageLog {
     /// Says that the layers up to this one are void, because the container is what the base says
     /// now.
     fn put_committed(&mut self, layer: u64) -> Result<()> {
-        let lens = self.arrays.iter().map(|&(_, len)| len).collect();
+        let lens = self.arrays.iter().map(|array| array.len).collect();
         let base = self.base.clone();
         self.put_at_last(Record::Committed { layer, base, lens })?;
         // It must not be lost, whatever else is.

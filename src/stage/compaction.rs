@@ -65,7 +65,7 @@ impl StageLog {
             return Ok(());
         };
         let spot = self.place.spot()?;
-        let mut new = old.create_anew((&self.place, &spot), &self.base, &self.arrays)?;
+        let mut new = old.create_anew((&self.place, &spot), &self.base)?;
         let copied = self.copy_to(&mut new, layer);
         let copied =
             copied.and_then(|moved| new.take_name((&self.place, &spot), old).map(|()| moved));
@@ -88,6 +88,9 @@ impl StageLog {
 
     fn copy_to(&self, new: &mut LogWriter, layer: &Layer) -> Result<Moved> {
         let mut moved = Moved::default();
+        for array in &self.arrays {
+            new.put(&Record::TypedArray(array.clone()))?;
+        }
         for number in 0..self.arrays.len() {
             let array = StagedArray(number as u32);
             let mut length = |len| {

@@ -65,6 +65,16 @@ impl Stage {
         Ok(true)
     }
 
+    /// Lets go of the log, which has everything: another stage goes on with it. The caller sees to it
+    /// that nothing is written any more.
+    pub fn hand_over(&self) -> Result<()> {
+        let _alone = self.alone();
+        self.log_everything()?;
+        self.sync_written()?;
+        self.lock_log().set_writer(None);
+        Ok(())
+    }
+
     /// The log, made if there is none: a move of the container waits until it is there.
     pub(super) fn open_log(&self) -> Result<MutexGuard<'_, StageLog>> {
         let log = self.lock_log();
@@ -158,11 +168,11 @@ impl StageLog {
     /// Sees to it that there is a log, which these layers read from.
     pub(super) fn open(&mut self, spot: &LogSpot, layers: &[Arc<Layer>]) -> Result<()> {
         if self.writer.is_none() {
-            let writer = LogWriter::create((&self.place, spot), &self.base, &self.arrays)?;
+            let writer = LogWriter::create((&self.place, spot), &self.base)?;
             for layer in layers {
                 layer.set_log(writer.bytes());
             }
-            self.arrays_logged = self.arrays.len();
+            self.arrays_logged = 0;
             self.set_writer(Some(writer));
         }
         Ok(())
@@ -184,11 +194,10 @@ impl StageLog {
 
     /// Puts what could not be put before, and which arrays have come.
     pub(super) fn flush_deferred(&mut self) -> Result<()> {
-        while let (Some(writer), Some((path, len))) =
+        while let (Some(writer), Some(array)) =
             (&mut self.writer, self.arrays.get(self.arrays_logged))
         {
-            let (path, len) = (path.clone(), *len);
-            writer.put(&Record::Array { path, len })?;
+            writer.put(&Record::TypedArray(array.clone()))?;
             self.arrays_logged += 1;
         }
         while let (Some(writer), Some(record)) = (&mut self.writer, self.deferred.first()) {

@@ -38,7 +38,7 @@ mod tests;
 pub use committing::{ShowLayers, to_nobody};
 pub use layer::Layer;
 pub use log::{
-    Base, BaseFile, FoundLog, LogOf, LogSpot, LogState, PendingCommit, added_name,
+    Base, BaseFile, FoundLog, LogOf, LogSpot, LogState, LoggedArray, PendingCommit, added_name,
     container_of_log, drafts_name, is_added_name, is_hidden_name, log_names, move_name, new_name,
     read_log,
 };

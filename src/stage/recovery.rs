@@ -28,7 +28,7 @@ impl Stage {
             Arc::new(layer)
         };
         let mut layers: Vec<Arc<Layer>> = found.found_layers().iter().map(open).collect();
-        let lens: Vec<u64> = found.arrays().iter().map(|&(_, len)| len).collect();
+        let lens: Vec<u64> = found.arrays().iter().map(|array| array.len).collect();
         let nothing = || Arc::new(Layer::new(1, &lens, Some(writer.bytes())));
         let active = layers.pop().unwrap_or_else(nothing);
         // What was begun and never sealed, or never said in full, is void, whatever comes next.

@@ -12,7 +12,7 @@ use std::sync::{
 
 use super::StagedArray;
 use super::layer::{Layer, Written, no_array};
-use super::log::{Base, LogSpot, LogWriter, Record, try_to_create};
+use super::log::{Base, LogSpot, LogWriter, LoggedArray, Record, try_to_create};
 use super::place::{LogPlace, PinnedSpot};
 use super::slab::{LARGEST_SLAB, Lender, StageMemory};
 use crate::disk::Trial;
@@ -69,7 +69,7 @@ pub(super) struct StageLog {
     pub(super) place: Arc<dyn LogPlace>,
     pub(super) base: Base,
     /// Paths of the arrays that were written, and how long they are in the container.
-    pub(super) arrays: Vec<(String, u64)>,
+    pub(super) arrays: Vec<LoggedArray>,
     /// So many of them the log knows.
     pub(super) arrays_logged: usize,
     /// Up to here it has all that was staged at the last sync.
@@ -148,25 +148,25 @@ impl Stage {
         stage
     }
 
-    /// Has the stage know an array of the container by its path and its length there, so that it
-    /// can be written. The caller asks once for each.
-    pub fn add_array(&self, path: &str, len: u64) -> Result<StagedArray> {
+    /// Has the stage know an array of the container as it is there, so that it can be written. The
+    /// caller asks once for each.
+    pub fn add_array(&self, array: LoggedArray) -> Result<StagedArray> {
         let mut log = self.lock_log();
         let number = u32::try_from(log.arrays.len()).map_err(|_| too_many())?;
         let layers = self.write_layers();
-        layers.list().for_each(|layer| layer.add_array(len));
-        log.arrays.push((path.to_owned(), len));
+        layers.list().for_each(|layer| layer.add_array(array.len));
+        log.arrays.push(array);
         Ok(StagedArray(number))
     }
 
     /// Paths of the arrays that it knows, in their order.
     pub fn arrays(&self) -> Vec<String> {
         let log = self.lock_log();
-        log.arrays.iter().map(|(path, _)| path.clone()).collect()
+        log.arrays.iter().map(|array| array.path.clone()).collect()
     }
 
-    /// The same with the lengths that they have where nothing is staged.
-    pub fn array_lengths(&self) -> Vec<(String, u64)> {
+    /// The same with the lengths that they have where nothing is staged, and their types.
+    pub fn logged_arrays(&self) -> Vec<LoggedArray> {
         self.lock_log().arrays.clone()
     }
 

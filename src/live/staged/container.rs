@@ -16,7 +16,7 @@ use crate::error::{Error, Fault, Result};
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::shared_array::{SharedArray, StoredBytes};
-use crate::stage::{Layer, Overlay, Stage, StagedArray};
+use crate::stage::{Layer, LoggedArray, Overlay, Stage, StagedArray};
 
 /// A container with a stage.
 pub(crate) struct StagedContainer {
@@ -109,8 +109,12 @@ impl StagedContainer {
             return Ok(array);
         }
         let base = self.base();
-        let (located, len) = (base.array(number)?, base.info(number)?.bytes);
-        let array = self.stage.add_array(&located.path(), len)?;
+        let info = base.info(number)?;
+        let array = self.stage.add_array(LoggedArray {
+            path: base.array(number)?.path(),
+            len: info.bytes,
+            dtype: info.dtype.name().into_owned(),
+        })?;
         lock(&self.arrays).add(number, array);
         Ok(array)
     }

@@ -111,6 +111,12 @@ impl Staged {
         Ok(container)
     }
 
+    /// Another version goes on with what is staged.
+    pub(crate) fn forget_stage(&self) {
+        *lock(&self.now) = None;
+        self.note_why(None);
+    }
+
     /// An array as the stage numbers it; its handles show bytes that are written from now on.
     pub(crate) fn stage_array(
         &self,

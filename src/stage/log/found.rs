@@ -21,7 +21,7 @@ use provisional::Provisional;
 
 use super::patch::{Patch, last_said};
 use super::read::FoundRecord;
-use super::record::{self, Begin, NewFileRecord, Record, SealedFile, SealedTime};
+use super::record::{self, Begin, LoggedArray, NewFileRecord, Record, SealedFile, SealedTime};
 use super::{Base, LogBytes};
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
@@ -38,7 +38,7 @@ pub struct LogState {
     source: Arc<dyn Source>,
     base: Base,
     /// Paths, and lengths in the container.
-    arrays: Vec<(String, u64)>,
+    arrays: Vec<LoggedArray>,
     /// The changes logged of each layer, until it is committed or discarded.
     steps: BTreeMap<u64, Vec<LoggedChange>>,
     provisional: Provisional,
@@ -87,7 +87,7 @@ impl LogState {
             name: name.to_owned(),
             source,
             base: begin.base,
-            arrays: begin.arrays,
+            arrays: begin.arrays.into_iter().map(untyped).collect(),
             steps: BTreeMap::new(),
             provisional: Provisional::default(),
             committed: 0,
@@ -100,10 +100,8 @@ impl LogState {
             sequence: 0,
         };
         state.check_base(&state.base)?;
-        state
-            .arrays
-            .iter()
-            .try_for_each(|&(_, len)| check_len(len))?;
+        let mut arrays = state.arrays.iter();
+        arrays.try_for_each(|array| check_len(array.len))?;
         Ok(state)
     }
 
@@ -171,10 +169,8 @@ impl LogState {
                 check_range(offset, len)?;
                 self.step(layer, LoggedChange::Zeros { array, offset, len })
             }
-            Record::Array { path, len } => {
-                check_len(len)?;
-                fallible::push(&mut self.arrays, (path, len), DOING)
-            }
+            Record::Array { path, len } => self.add_array(untyped((path, len))),
+            Record::TypedArray(array) => self.add_array(array),
             Record::Provisional { layer, array } => {
                 self.check_array(array)?;
                 self.check_layer(layer)?;
@@ -258,7 +254,7 @@ impl LogState {
             let fault = Fault::new("a commit has more arrays than there are");
             return Err(fault.expected(self.arrays.len()).found(lens.len()).into());
         }
-        for ((_, own), &len) in self.arrays.iter_mut().zip(lens) {
+        for (LoggedArray { len: own, .. }, &len) in self.arrays.iter_mut().zip(lens) {
             check_len(len)?;
             *own = len;
         }
@@ -289,6 +285,11 @@ impl LogState {
                     .into())
             }
         }
+    }
+
+    fn add_array(&mut self, array: LoggedArray) -> Result<()> {
+        check_len(array.len)?;
+        fallible::push(&mut self.arrays, array, DOING)
     }
 
     fn check_array(&self, array: u32) -> Result<()> {
@@ -354,7 +355,7 @@ impl LogState {
         }
         let pending = self.pending.as_ref().map(PendingCommit::layer);
         let mut steps = std::mem::take(&mut self.steps);
-        let below: Vec<u64> = self.arrays.iter().map(|&(_, len)| len).collect();
+        let below: Vec<u64> = self.arrays.iter().map(|array| array.len).collect();
         let above = pending.map(|layer| steps.split_off(&(layer + 1)));
         let Some(above) = above else {
             let number = self.highest.max(self.committed + 1);
@@ -384,7 +385,7 @@ impl LogState {
     }
 
     /// Paths of the arrays that were written, and how long they are in the container.
-    pub fn arrays(&self) -> &[(String, u64)] {
+    pub fn arrays(&self) -> &[LoggedArray] {
         &self.arrays
     }
 
@@ -478,5 +479,14 @@ impl LogState {
 
     pub(super) fn sequence(&self) -> u64 {
         self.sequence
+    }
+}
+
+/// As earlier releases name an array.
+fn untyped((path, len): (String, u64)) -> LoggedArray {
+    LoggedArray {
+        path,
+        len,
+        dtype: String::new(),
     }
 }

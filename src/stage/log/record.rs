@@ -33,8 +33,9 @@ pub(super) const HEADER: usize = 32;
 pub(super) const BEFORE_BYTES: usize = 24;
 
 /// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`] and
-/// [`Record::SealedFiles`]. Version 3 has none of those that follow them.
-pub(super) const VERSION: u32 = 4;
+/// [`Record::SealedFiles`]. Version 3 has none of those that follow them, version 4 no
+/// [`Record::TypedArray`].
+pub(super) const VERSION: u32 = 5;
 pub(super) const OLDEST: u32 = 2;
 
 /// The longest payload; no writer makes longer ones.
@@ -62,8 +63,19 @@ pub(in crate::stage) struct Begin {
     /// Bytes of the container's name.
     pub(super) container: Vec<u8>,
     pub(super) base: Base,
-    /// Paths and lengths.
+    /// Paths and lengths: of logs before version 5. Records name them since.
     pub(super) arrays: Vec<(String, u64)>,
+}
+
+/// An array of which something is staged, as the container has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedArray {
+    /// From the outermost container on.
+    pub path: String,
+    /// In bytes.
+    pub len: u64,
+    /// As NumPy names it; empty in logs of earlier releases, which do not say it.
+    pub dtype: String,
 }
 
 /// A small record. Their order is part of the format: another one comes last.
@@ -128,6 +140,8 @@ pub(in crate::stage) enum Record {
     TakenBack {
         array: u32,
     },
+    /// One more array, with its type.
+    TypedArray(LoggedArray),
 }
 
 /// The time of modification that a file of the container has after a commit.

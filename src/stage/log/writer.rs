@@ -80,7 +80,6 @@ impl LogWriter {
     pub(in crate::stage) fn create(
         (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         base: &Base,
-        arrays: &[(String, u64)],
     ) -> Result<LogWriter> {
         let (name, file) = create_file(spot)?;
         if log_names(&spot.container).next().as_ref() != Some(&name) {
@@ -97,7 +96,7 @@ impl LogWriter {
                 return Err(e);
             }
         };
-        if let Err(e) = writer.begin(spot, base, arrays) {
+        if let Err(e) = writer.begin(spot, base) {
             let _ = writer.remove(spot);
             return Err(e);
         }
@@ -106,13 +105,13 @@ impl LogWriter {
 
     /// Writes the first record, which names the container; fails if the file is not its owner's
     /// alone.
-    fn begin(&mut self, spot: &LogSpot, base: &Base, arrays: &[(String, u64)]) -> Result<()> {
+    fn begin(&mut self, spot: &LogSpot, base: &Base) -> Result<()> {
         use std::os::unix::ffi::OsStrExt;
         let begin = Begin {
             version: record::VERSION,
             container: spot.container.as_bytes().to_vec(),
             base: base.clone(),
-            arrays: arrays.to_vec(),
+            arrays: Vec::new(),
         };
         self.check_owner()?;
         self.put_payload(record::BEGIN, &record::encode(&begin)?)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::sample::{Container, read_log};
-use crate::stage::{Stage, StagedArray, to_nobody};
+use crate::stage::{LoggedArray, Stage, StagedArray, to_nobody};
 
 const FIRST: StagedArray = StagedArray(0);
 
@@ -113,12 +113,25 @@ fn an_array_that_comes_when_there_is_a_log_is_found_in_it() {
     stage.sync().unwrap();
     stage.freeze(&mut to_nobody).unwrap();
     container.arrays.push(vec![9; 40]);
-    let late = stage.add_array("late", 40).unwrap();
+    let late = stage
+        .add_array(LoggedArray {
+            path: "late".to_owned(),
+            len: 40,
+            dtype: "uint8".to_owned(),
+        })
+        .unwrap();
     assert_eq!(late, StagedArray(2));
     stage.write(late, 38, b"late").unwrap();
     stage.sync().unwrap();
     let found = read_log(&container.spot().of()).unwrap().unwrap();
-    assert_eq!(found.arrays().last().unwrap(), &("late".to_owned(), 40));
+    assert_eq!(
+        found.arrays().last().unwrap(),
+        &LoggedArray {
+            path: "late".to_owned(),
+            len: 40,
+            dtype: "uint8".to_owned()
+        }
+    );
     assert!(recovered(&container, 2).ends_with(b"\x09late"));
     assert!(recovered(&container, 0).starts_with(b"one"));
     container.arrays[0][..3].copy_from_slice(b"one");

@@ -42,6 +42,8 @@ impl Container {
     fn shown_with(&self, log: &[u8]) -> Result<Vec<u8>, Error> {
         std::fs::write(self.log_path(), log).unwrap();
         let found = read_log(&self.spot().of())?;
+        // One that names no array yet lies over none.
+        let found = found.filter(|found| !found.arrays().is_empty());
         Ok(self.read(0, &found.map_or(Vec::new(), |found| found.layers())))
     }
 }

@@ -17,8 +17,8 @@ use crate::memory::budget::Budget;
 use crate::source::Store;
 use crate::source::local::LocalStore;
 use crate::stage::{
-    Base, BaseFile, FoundLog, Layer, LogOf, LogSpot, LogState, Overlay, Stage, StageMemory,
-    StagedArray, log_names,
+    Base, BaseFile, FoundLog, Layer, LogOf, LogSpot, LogState, LoggedArray, Overlay, Stage,
+    StageMemory, StagedArray, log_names,
 };
 
 fn first_log(container: &OsStr) -> OsString {
@@ -107,7 +107,12 @@ impl Container {
     pub(super) fn stage_with(&self, memory: &Arc<StageMemory>) -> Arc<Stage> {
         let stage = Stage::new(Arc::new(self.spot()), self.base.clone(), Arc::clone(memory));
         for (n, len) in self.lens().into_iter().enumerate() {
-            stage.add_array(&format!("a{n}"), len).unwrap();
+            let array = LoggedArray {
+                path: format!("a{n}"),
+                len,
+                dtype: "uint8".to_owned(),
+            };
+            stage.add_array(array).unwrap();
         }
         stage
     }

@@ -176,6 +176,7 @@ mod tests {
                 preferences: Preferences::default(),
                 own_lengths: Default::default(),
                 free_room: Default::default(),
+                carried: Default::default(),
             };
             let node = Node::Container(LiveContainer::new(FileKind::File, recognised).into());
             let stat = self.stat(name);

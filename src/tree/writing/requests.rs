@@ -51,7 +51,7 @@ impl Tree {
         }
         for (staged, version) in self.live.all_staged() {
             if self.lies_below(staged.into(), &path) {
-                self.live.commit_or_keep(staged, &version);
+                self.live.commit_or_apply(staged, &version);
             }
         }
         Ok(())

@@ -16,7 +16,6 @@ impl LogWriter {
         &self,
         (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         base: &Base,
-        arrays: &[(String, u64)],
     ) -> Result<LogWriter> {
         let name = new_name(&self.name);
         let new = spot.place(&name);
@@ -28,7 +27,7 @@ impl LogWriter {
         let file = opened((place, spot), &name, file)?;
         let mut writer =
             LogWriter::of(file, self.name.clone(), spot.owner, super::first_sequence());
-        match writer.begin(spot, base, arrays) {
+        match writer.begin(spot, base) {
             Ok(()) => Ok(writer),
             Err(e) => {
                 writer.remove_anew(spot);

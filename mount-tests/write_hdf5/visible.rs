@@ -51,6 +51,8 @@ fn goes_on_across_commits(options: &[&str]) {
     let mut rows = unsafe { MmapMut::map_mut(&read).unwrap() };
     for round in 0..5u8 {
         rows[0] = round;
+        // Else the kernel does it when it likes, perhaps after the commit.
+        rows.flush().unwrap();
         write_at(&at("fixed"), &[round], 8).unwrap();
         commit(&place);
         assert_eq!(state(&place), "clean");

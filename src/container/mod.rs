@@ -14,6 +14,7 @@ mod binsparse;
 pub mod bloscpack;
 pub mod bpcells;
 mod candidate;
+pub mod carried;
 mod chunked_write;
 pub mod creation;
 pub mod daphne;
@@ -43,6 +44,7 @@ use crate::memory::budget::Budget;
 use crate::source::{Identity, Stat, Store};
 
 pub use candidate::Candidate;
+use carried::{Carried, CarriedOver};
 use creation::Creation;
 use free_room::FreeRoom;
 use own_lengths::OwnLengths;
@@ -135,6 +137,16 @@ pub struct OpenRequest<'a> {
     pub budget: &'a Arc<Budget>,
     pub own_lengths: &'a OwnLengths,
     pub free_room: &'a FreeRoom,
+    pub carried: &'a Carried,
+    /// It is opened as a commit has told it.
+    pub is_told: bool,
+}
+
+impl OpenRequest<'_> {
+    /// What the commit knows that has told the container.
+    pub(in crate::container) fn carried_over(&self) -> Option<CarriedOver> {
+        self.is_told.then(|| self.carried.take()).flatten()
+    }
 }
 
 /// An opened container.
@@ -311,6 +323,8 @@ pub(crate) fn open_as(
         budget: &Budget::by_default(),
         own_lengths: &OwnLengths::default(),
         free_room: &FreeRoom::default(),
+        carried: &Carried::default(),
+        is_told: false,
     })
 }
 
@@ -323,6 +337,7 @@ pub struct Recognised {
     pub preferences: Preferences,
     pub own_lengths: OwnLengths,
     pub free_room: FreeRoom,
+    pub carried: Carried,
 }
 
 /// A container and its companions as the source has them.
@@ -365,6 +380,7 @@ pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
             preferences,
             own_lengths: OwnLengths::default(),
             free_room: FreeRoom::default(),
+            carried: Carried::default(),
         }));
     }
     Ok(None)
@@ -376,6 +392,7 @@ impl Recognised {
         Recognised {
             own_lengths: OwnLengths::default(),
             free_room: FreeRoom::default(),
+            carried: Carried::default(),
             ..self
         }
     }
@@ -387,6 +404,25 @@ impl Recognised {
         path: &Path,
         budget: &Arc<Budget>,
     ) -> Result<Container> {
+        self.open_by((store, path), budget, false)
+    }
+
+    /// The same of a container that a commit has just told, and that is read through its log.
+    pub fn open_as_told(
+        &self,
+        store: &Arc<dyn Store>,
+        path: &Path,
+        budget: &Arc<Budget>,
+    ) -> Result<Container> {
+        self.open_by((store, path), budget, true)
+    }
+
+    fn open_by(
+        &self,
+        (store, path): (&Arc<dyn Store>, &Path),
+        budget: &Arc<Budget>,
+        is_told: bool,
+    ) -> Result<Container> {
         let request = OpenRequest {
             store,
             path,
@@ -394,6 +430,8 @@ impl Recognised {
             budget,
             own_lengths: &self.own_lengths,
             free_room: &self.free_room,
+            carried: &self.carried,
+            is_told,
         };
         let mut container = match &self.damage {
             Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),

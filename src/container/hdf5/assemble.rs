@@ -11,7 +11,8 @@ mod role;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::dataset::{self, OpenedDataset};
+use super::CarriedStructure;
+use super::dataset::{self, CarriedTables, OpenedDataset};
 use super::element::Element;
 use super::fields::GroupFields;
 use super::index::{self, FileIndex, GroupEntry, LinkTarget, Problem};
@@ -58,19 +59,21 @@ pub(super) struct Assembly<'a> {
     many_names: Vec<bool>,
     /// For arrays that are decoded from others.
     pub(super) nested: Arc<NestedBlocks>,
+    carried: CarriedTables,
 }
 
 /// Makes the container of a file. What is wrong with parts of it is among its faults.
 pub(super) fn container(
-    index: FileIndex,
+    (index, carried): (&FileIndex, &CarriedStructure),
     source: &Arc<dyn Source>,
     request: &OpenRequest<'_>,
 ) -> Result<Container> {
     let assembly = Assembly {
-        index: &index,
+        index,
         source,
-        many_names: write::of_many_names(&index),
+        many_names: write::of_many_names(index),
         nested: NestedBlocks::new(request.budget),
+        carried: Arc::clone(&carried.tables),
     };
     let (mut drafts, mut places) = (Vec::new(), Vec::new());
     for (number, group) in index.groups.iter().enumerate() {
@@ -80,11 +83,12 @@ pub(super) fn container(
         assembly.add_group(number, group, &mut drafts, &places)?;
     }
     if let Some(draft) = drafts.first_mut() {
-        draft.container.faults.extend(problems(&index));
-        draft.container.unreadable.extend(left_out(&index));
+        draft.container.faults.extend(problems(index));
+        draft.container.unreadable.extend(left_out(index));
     }
     let (mut container, written) = finish(drafts)?;
-    write::offer(&mut container, &index, source, (written, request.free_room))?;
+    let opened = (index, &carried.answer);
+    write::offer(&mut container, opened, source, (written, request))?;
     Ok(container)
 }
 
@@ -96,7 +100,8 @@ impl<'a> Assembly<'a> {
     /// Opens a dataset that a container needs as an array of this name: what cannot be shown is a
     /// fault.
     pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<Arc<dyn Array>> {
-        match dataset::open(name, self.source, self.index, dataset, &self.nested)? {
+        let kept = (&self.nested, &self.carried);
+        match dataset::open(name, self.source, self.index, dataset, kept)? {
             OpenedDataset::Array {
                 array,
                 trouble: None,
@@ -305,33 +310,33 @@ impl<'a> Assembly<'a> {
             is_whole,
             entry,
         };
-        let (error, shown) =
-            match dataset::open(path, self.source, self.index, dataset, &self.nested) {
-                Ok(OpenedDataset::NotShown(why)) => return Ok(Err(unreadable(why, true, true))),
-                Ok(OpenedDataset::Array {
-                    array,
-                    dataset: opened,
-                    trouble,
-                }) => {
-                    container.arrays.push(Arc::clone(&array));
-                    if dataset.dims.is_none() {
-                        container.without_space.insert(path.to_owned());
-                    }
-                    match trouble {
-                        Some(error) => (error, true),
-                        None => {
-                            let is_plain = draft.container.format != bpcells::NAME;
-                            let written = opened.filter(|_| is_plain && self.has_one_name(target));
-                            let is_free = draft.container.format == super::NAME;
-                            let written =
-                                written.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
-                            draft.written.extend(written);
-                            return Ok(Ok(array));
-                        }
+        let kept = (&self.nested, &self.carried);
+        let (error, shown) = match dataset::open(path, self.source, self.index, dataset, kept) {
+            Ok(OpenedDataset::NotShown(why)) => return Ok(Err(unreadable(why, true, true))),
+            Ok(OpenedDataset::Array {
+                array,
+                dataset: opened,
+                trouble,
+            }) => {
+                container.arrays.push(Arc::clone(&array));
+                if dataset.dims.is_none() {
+                    container.without_space.insert(path.to_owned());
+                }
+                match trouble {
+                    Some(error) => (error, true),
+                    None => {
+                        let is_plain = draft.container.format != bpcells::NAME;
+                        let written = opened.filter(|_| is_plain && self.has_one_name(target));
+                        let is_free = draft.container.format == super::NAME;
+                        let written =
+                            written.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
+                        draft.written.extend(written);
+                        return Ok(Ok(array));
                     }
                 }
-                Err(error) => (error, false),
-            };
+            }
+            Err(error) => (error, false),
+        };
         Ok(Err(match error {
             Error::NotShown(not) => unreadable(not.why, true, !shown),
             Error::Fault(fault) => {

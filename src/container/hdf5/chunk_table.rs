@@ -15,6 +15,9 @@
 //!
 //! Packed by `library`, used by `dataset::chunked`.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::index::ChunkEntry;
 use crate::error::{Fault, Result};
 use crate::memory::budget::Hold;
@@ -39,24 +42,46 @@ const NONE: ChunkEntry = ChunkEntry {
     mask: 0,
 };
 
+/// Cheap to clone: the packed bytes are shared.
+#[derive(Clone)]
 pub(super) struct ChunkTable {
+    told: Arc<ToldChunks>,
+    /// Chunks that have been stored elsewhere since, by number.
+    moved: BTreeMap<u64, ChunkEntry>,
+    /// Chunks that are stored.
+    stored: u64,
+    /// Every entry has been looked at, for a grid of so many chunks.
+    checked: Option<u64>,
+}
+
+/// A table as it came.
+struct ToldChunks {
     /// Begins with something else, `skip` bytes of it.
     bytes: Vec<u8>,
     skip: usize,
-    /// Chunks that are stored.
-    stored: u64,
     /// For the bytes; none if they are few.
     hold: Option<Hold>,
 }
 
+/// So many chunks that have moved are remembered beside a table: beyond, it is asked for anew.
+const MOVED_MOST: usize = 4096;
+
 impl ChunkTable {
     /// The table that lies behind `skip` bytes, charged to `hold`.
     pub(super) fn received(bytes: Vec<u8>, skip: usize, hold: Hold) -> ChunkTable {
-        ChunkTable {
+        ChunkTable::told(ToldChunks {
             bytes,
             skip,
-            stored: 0,
             hold: Some(hold),
+        })
+    }
+
+    fn told(told: ToldChunks) -> ChunkTable {
+        ChunkTable {
+            told: Arc::new(told),
+            moved: BTreeMap::new(),
+            stored: 0,
+            checked: None,
         }
     }
 
@@ -64,16 +89,29 @@ impl ChunkTable {
     pub(super) fn small(stored: &[ChunkEntry]) -> ChunkTable {
         let mut packer = ChunkPacker::default();
         stored.iter().for_each(|chunk| packer.push(*chunk));
-        ChunkTable {
+        ChunkTable::told(ToldChunks {
             bytes: packer.finish(),
             skip: 0,
-            stored: 0,
             hold: None,
+        })
+    }
+
+    /// The same with these chunks where a commit puts them; none if they are too many.
+    pub(super) fn with_moved(&self, moved: &[ChunkEntry]) -> Option<ChunkTable> {
+        let mut table = self.clone();
+        for chunk in moved {
+            let is_new = self.get(chunk.number).is_none();
+            let is_first = table.moved.insert(chunk.number, *chunk).is_none();
+            table.stored += u64::from(is_new && is_first);
         }
+        (table.moved.len() <= MOVED_MOST).then_some(table)
     }
 
     /// Looks at every entry. `chunks`: how many the grid has.
     pub(super) fn checked(mut self, chunks: u64) -> Result<ChunkTable> {
+        if self.checked == Some(chunks) {
+            return Ok(self);
+        }
         let mut before: Option<u64> = None;
         let mut found = 0u64;
         let packed = self.packed();
@@ -93,7 +131,7 @@ impl ChunkTable {
             let fault = Fault::new("the table of chunks has not all its entries");
             return Err(fault.expected(said).found(found).into());
         }
-        self.stored = found;
+        (self.stored, self.checked) = (found, Some(chunks));
         Ok(self)
     }
 
@@ -104,14 +142,17 @@ impl ChunkTable {
 
     /// Bytes that no budget is charged for.
     pub(super) fn uncharged(&self) -> u64 {
-        match &self.hold {
+        match &self.told.hold {
             Some(_) => 0,
-            None => self.bytes.capacity() as u64,
+            None => self.told.bytes.capacity() as u64,
         }
     }
 
     /// The chunk of this number, if it is stored.
     pub(super) fn get(&self, number: u64) -> Option<ChunkEntry> {
+        if let Some(moved) = self.moved.get(&number) {
+            return Some(*moved);
+        }
         let packed = self.packed();
         let segment = packed.segment_of(number)?;
         let mut entries = packed.entries(segment);
@@ -121,12 +162,23 @@ impl ChunkTable {
 
     /// The stored chunks by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = ChunkEntry> {
-        let packed = self.packed();
-        (0..packed.segments()).flat_map(move |segment| packed.entries(segment))
+        let mut told = self.packed().iter().peekable();
+        let mut moved = self.moved.values().copied().peekable();
+        std::iter::from_fn(move || match (told.peek(), moved.peek()) {
+            (Some(stays), Some(first)) if stays.number < first.number => told.next(),
+            (Some(stays), Some(first)) => {
+                if stays.number == first.number {
+                    told.next();
+                }
+                moved.next()
+            }
+            (None, Some(_)) => moved.next(),
+            (_, None) => told.next(),
+        })
     }
 
     fn packed(&self) -> PackedChunks<'_> {
-        PackedChunks(self.bytes.get(self.skip..).unwrap_or_default())
+        PackedChunks(self.told.bytes.get(self.told.skip..).unwrap_or_default())
     }
 }
 
@@ -402,6 +454,24 @@ mod tests {
                 prop_assert_eq!(table.get(number), chunks.get(&number).copied());
             }
             prop_assert_eq!(table.iter().collect::<Vec<_>>(), listed);
+        }
+
+        #[test]
+        fn chunks_that_have_moved_are_found_where_they_are(
+            mut chunks in any_chunks(), moves in prop::collection::vec(any_chunks(), 0..3),
+        ) {
+            let listed: Vec<ChunkEntry> = chunks.values().copied().collect();
+            let mut table = ChunkTable::small(&listed).checked(1000).unwrap();
+            for moved in moves {
+                let listed: Vec<ChunkEntry> = moved.values().copied().collect();
+                table = table.with_moved(&listed).unwrap().checked(1000).unwrap();
+                chunks.extend(moved);
+            }
+            for number in 0..1010 {
+                prop_assert_eq!(table.get(number), chunks.get(&number).copied());
+            }
+            prop_assert_eq!(table.len(), chunks.len() as u64);
+            prop_assert_eq!(table.iter().collect::<Vec<_>>(), chunks.into_values().collect::<Vec<_>>());
         }
 
         #[test]

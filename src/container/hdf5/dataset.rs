@@ -13,6 +13,7 @@ mod fill;
 mod unchunked;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -47,6 +48,9 @@ pub(super) enum OpenedDataset {
     NotShown(String),
 }
 
+/// Tables that were carried over a commit, by the tokens of the datasets.
+pub(super) type CarriedTables = Arc<HashMap<u64, ChunkTable>>;
+
 /// Asks for the chunk table of the dataset with a token.
 pub(super) type ChunkTables = Arc<dyn Fn(u64) -> Result<ChunkTable> + Send + Sync>;
 
@@ -56,10 +60,14 @@ pub(super) fn open(
     source: &Arc<dyn Source>,
     index: &FileIndex,
     dataset: &index::DatasetEntry,
-    nested: &Arc<NestedBlocks>,
+    (nested, carried): (&Arc<NestedBlocks>, &CarriedTables),
 ) -> Result<OpenedDataset> {
     let (asked, budget) = (Arc::clone(source), Arc::clone(nested.budget()));
-    let tables: ChunkTables = Arc::new(move |token| worker::chunks(&*asked, token, &budget));
+    let carried = Arc::clone(carried);
+    let tables: ChunkTables = Arc::new(move |token| match carried.get(&token) {
+        Some(table) => Ok(table.clone()),
+        None => worker::chunks(&*asked, token, &budget),
+    });
     open_with(name, source, index, dataset, nested, tables)
 }
 
@@ -72,23 +80,10 @@ pub(super) fn open_with(
     nested: &Arc<NestedBlocks>,
     tables: ChunkTables,
 ) -> Result<OpenedDataset> {
-    if let StorageLayout::Virtual(VirtualLayout {
-        open_ended: true,
-        files,
-        ..
-    }) = &dataset.layout
-    {
-        let over = file_names(files);
-        return Ok(OpenedDataset::NotShown(format!(
-            "a virtual dataset over parts of others (in {over}), never followed: where it ends is not known"
-        )));
-    }
     if let StorageLayout::Virtual(described) = &dataset.layout
-        && let Some(why) = composed::no_known_end(index, described)?
+        && let Some(why) = without_end(index, described)?
     {
-        return Ok(OpenedDataset::NotShown(format!(
-            "a virtual dataset over parts of others (in this file), not put together: {why}"
-        )));
+        return Ok(OpenedDataset::NotShown(why));
     }
     if let StorageLayout::Texts(lines) = &dataset.layout {
         let shape = dataset.dims.as_deref().unwrap_or(&[0]);
@@ -128,6 +123,20 @@ pub(super) fn open_with(
         array,
         trouble,
     })
+}
+
+/// Why it is not known where a virtual dataset ends, if it is not.
+fn without_end(index: &FileIndex, described: &VirtualLayout) -> Result<Option<String>> {
+    if described.open_ended {
+        let over = file_names(&described.files);
+        return Ok(Some(format!(
+            "a virtual dataset over parts of others (in {over}), never followed: where it ends is not known"
+        )));
+    }
+    let why = composed::no_known_end(index, described)?;
+    Ok(why.map(|why| {
+        format!("a virtual dataset over parts of others (in this file), not put together: {why}")
+    }))
 }
 
 /// About what is known of a dataset beside it where it can be written.
@@ -293,21 +302,10 @@ fn storage(
                 element: &element,
             };
             let bytes = size(dims, element.shown)?;
-            match Composed::new(&opening, dataset, described, dims, bytes) {
-                Ok(parts) => return Ok(Storage::Composed(Box::new(parts))),
-                Err(Error::NotShown(why)) => {
-                    let over = file_names(&described.files);
-                    format!("a virtual dataset over parts of others (in {over}), {why}")
-                }
-                Err(fault @ Error::Fault(_)) => {
-                    let named = |fault: Fault| Fault {
-                        what: format!("a virtual dataset: {}", fault.what),
-                        ..fault
-                    };
-                    return Ok(Storage::Unreadable(fault.map_fault(named)));
-                }
-                Err(other) => return Err(other),
-            }
+            return virtual_storage(
+                Composed::new(&opening, dataset, described, dims, bytes),
+                described,
+            );
         }
         StorageLayout::Unknown(reason) => format!("cannot be read: {reason}"),
         StorageLayout::Texts(_) => {
@@ -331,6 +329,24 @@ fn storage(
         }
     };
     Ok(Storage::Unreadable(NotShown::new(unreadable).into()))
+}
+
+/// Of a virtual dataset, put together from parts of others.
+fn virtual_storage(parts: Result<Composed>, described: &VirtualLayout) -> Result<Storage> {
+    let named = |fault: Fault| Fault {
+        what: format!("a virtual dataset: {}", fault.what),
+        ..fault
+    };
+    match parts {
+        Ok(parts) => Ok(Storage::Composed(Box::new(parts))),
+        Err(Error::NotShown(why)) => {
+            let over = file_names(&described.files);
+            let why = format!("a virtual dataset over parts of others (in {over}), {why}");
+            Ok(Storage::Unreadable(NotShown::new(why).into()))
+        }
+        Err(fault @ Error::Fault(_)) => Ok(Storage::Unreadable(fault.map_fault(named))),
+        Err(other) => Err(other),
+    }
 }
 
 /// For messages. A file names itself by a dot.

@@ -31,9 +31,16 @@ mod strings;
 mod worker;
 mod write;
 
+use std::sync::Arc;
+
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Fault, Result};
+use crate::memory::budget::{Budget, Hold};
 use crate::memory::set_aside;
+use crate::source::Source;
+use dataset::CarriedTables;
+use index::FileIndex;
+use worker::IndexAnswer;
 
 pub use worker::serve;
 
@@ -76,13 +83,44 @@ impl Format for Hdf5 {
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
-        let (index, charged) = worker::index(&*source, request.budget)?;
+        let carried = request
+            .carried_over()
+            .and_then(|over| over.downcast::<CarriedStructure>().ok());
+        let (carried, (index, charged)) = match carried {
+            Some(carried) => {
+                let read = carried.answer.read(request.budget)?;
+                (CarriedStructure::clone(&carried), read)
+            }
+            None => CarriedStructure::found(&*source, request.budget)?,
+        };
         // Until it is made; the keeper of the container charges what it takes then.
         let made = charged.bytes().saturating_mul(worker::MADE);
         let _made = request.budget.keep(made)?;
         set_aside(made, "cannot open an HDF5 file", || {
-            assemble::container(index, &source, request)
+            assemble::container((&index, &carried), &source, request)
         })?
+    }
+}
+
+/// What a commit knows of the file that it makes: its structure, and chunk tables of datasets.
+#[derive(Clone)]
+struct CarriedStructure {
+    answer: Arc<IndexAnswer>,
+    tables: CarriedTables,
+}
+
+impl CarriedStructure {
+    /// Of a file of which nothing is known.
+    fn found(
+        source: &dyn Source,
+        budget: &Arc<Budget>,
+    ) -> Result<(CarriedStructure, (FileIndex, Hold))> {
+        let (answer, read) = worker::index(source, budget)?;
+        let found = CarriedStructure {
+            answer: Arc::new(answer),
+            tables: CarriedTables::default(),
+        };
+        Ok((found, read))
     }
 }
 

@@ -46,7 +46,7 @@ impl Containers {
         let path = self.places.path(version.container)?;
         let (ahead, budget) = (Arc::<FutureFiles>::default(), self.cache.budget());
         let store = self.future_store(version, &path, (files, &ahead))?;
-        let container = version.recognised.open(&store, &path, budget)?;
+        let container = version.recognised.open_as_told(&store, &path, budget)?;
         if let Some(fault) = container.faults.first() {
             return Err(fault.clone().into());
         }

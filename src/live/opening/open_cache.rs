@@ -110,6 +110,7 @@ mod tests {
             preferences: Preferences::default(),
             own_lengths: Default::default(),
             free_room: Default::default(),
+            carried: Default::default(),
         };
         let found = recognised.stat(&*store, Path::new("")).unwrap();
         let version = Versions::default().create(ContainerId(1), recognised, &found);

@@ -110,6 +110,8 @@ pub(super) fn opened_to_write(path: &Path) -> Container {
         budget: &Budget::by_default(),
         own_lengths: &Default::default(),
         free_room: &Default::default(),
+        carried: &Default::default(),
+        is_told: false,
     };
     BpCells.open(&request).unwrap()
 }

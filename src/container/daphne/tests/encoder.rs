@@ -153,6 +153,8 @@ impl File {
             budget,
             own_lengths: &Default::default(),
             free_room: &Default::default(),
+            carried: &Default::default(),
+            is_told: false,
         })
     }
 

@@ -148,6 +148,11 @@ impl Chunked {
         self.table.get().is_some()
     }
 
+    /// The table of chunks, if it has been asked for.
+    pub(in crate::container::hdf5) fn known_table(&self) -> Option<&ChunkTable> {
+        self.table.get()
+    }
+
     fn table(&self) -> Result<&ChunkTable> {
         if self.table.get().is_none() {
             let mut refused = self.asking.lock().unwrap_or_else(PoisonError::into_inner);

@@ -40,19 +40,49 @@ pub(super) use superblock::end;
 /// where datasets are a number each, twice where they have chunks and attributes.
 pub(super) const MADE: u64 = 2;
 
-/// The structure of an HDF5 file, and its charge, which is held while it is used. It comes from
-/// untrusted bytes: see [`super::index`].
-pub(super) fn index(source: &dyn Source, budget: &Arc<Budget>) -> Result<(FileIndex, Hold)> {
+/// The structure of an HDF5 file as a worker answered, which takes a tenth of what is made of it.
+pub(super) struct IndexAnswer {
+    superblock: u8,
+    encoded: EncodedAnswer,
+}
+
+impl IndexAnswer {
+    /// The structure, and its charge, which is held while it is used. It comes from untrusted bytes:
+    /// see [`super::index`].
+    pub(super) fn read(&self, budget: &Arc<Budget>) -> Result<(FileIndex, Hold)> {
+        let read = charged::read(&self.encoded.bytes, budget)?;
+        let (index, hold) = read.ok_or_else(pool::unreadable)??;
+        let superblock = self.superblock;
+        Ok((
+            FileIndex {
+                superblock,
+                ..index
+            },
+            hold,
+        ))
+    }
+}
+
+/// Asks for the structure of an HDF5 file. Gives what [`IndexAnswer::read`] gives, too.
+pub(super) fn index(
+    source: &dyn Source,
+    budget: &Arc<Budget>,
+) -> Result<(IndexAnswer, (FileIndex, Hold))> {
     let superblock = superblock::check(source)?;
-    let read = |encoded: EncodedAnswer| charged::read(&encoded.bytes, budget);
-    let (index, hold) = POOL.ask(Wanted::Index, source, budget, read)?;
-    Ok((
-        FileIndex {
-            superblock,
-            ..index
-        },
-        hold,
-    ))
+    let read = |encoded: EncodedAnswer| {
+        let read = charged::read(&encoded.bytes, budget)?;
+        Ok(read.map(|answer| answer.map(|(index, hold)| (encoded, index, hold))))
+    };
+    let (encoded, index, hold) = POOL.ask(Wanted::Index, source, budget, read)?;
+    let index = FileIndex {
+        superblock,
+        ..index
+    };
+    let answer = IndexAnswer {
+        superblock,
+        encoded,
+    };
+    Ok((answer, (index, hold)))
 }
 
 /// The stored chunks of the dataset with this token, not checked.

@@ -103,7 +103,7 @@ impl WorkerPool {
         }
         match answer {
             Some(answer) => answer.map_err(Error::from),
-            None => Err(Fault::new("the answer of the HDF5 worker cannot be read").into()),
+            None => Err(unreadable().into()),
         }
     }
 
@@ -194,6 +194,11 @@ impl WorkerPool {
             _ => "the HDF5 worker ended on this file".into(),
         }
     }
+}
+
+/// What a worker answered is no answer.
+pub(super) fn unreadable() -> Fault {
+    Fault::new("the answer of the HDF5 worker cannot be read")
 }
 
 impl Workers {

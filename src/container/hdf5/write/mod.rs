@@ -19,25 +19,31 @@ mod values;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::CarriedStructure;
 use super::index::{FileIndex, LinkTarget, StorageLayout};
-use super::worker;
+use super::worker::{self, IndexAnswer};
 use crate::array::Info;
-use crate::container::Container;
+use crate::container::carried::Carried;
 use crate::container::free_room::FreeRoom;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
 };
+use crate::container::{Container, OpenRequest};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
 pub(super) use dataset::WrittenDataset;
 pub(super) use sparse::SparseRules;
-use told::ToldEdit;
+use told::{DoneEdit, ToldEdit};
 
 struct Hdf5File {
     source: Arc<dyn Source>,
+    /// The structure of the file as it was opened.
+    answer: Arc<IndexAnswer>,
     groups: HashMap<ContainerNumber, WrittenGroup>,
+    /// What the next opening is to know.
+    carried: Carried,
     room: FreeRoom,
     /// What the room is once the recipe that was told last has been carried out.
     next_room: Mutex<Option<Vec<(u64, u64)>>>,
@@ -75,9 +81,9 @@ pub(super) fn of_many_names(index: &FileIndex) -> Vec<bool> {
 /// Lets the datasets of a file be written, if the file is sound and ends where it says.
 pub(super) fn offer(
     container: &mut Container,
-    index: &FileIndex,
+    (index, answer): (&FileIndex, &Arc<IndexAnswer>),
     source: &Arc<dyn Source>,
-    (groups, room): (Vec<WrittenGroup>, &FreeRoom),
+    (groups, request): (Vec<WrittenGroup>, &OpenRequest<'_>),
 ) -> Result<()> {
     // A dataset that is put together of others would show what they were.
     let is_followed = index.datasets.iter().any(|dataset| match &dataset.layout {
@@ -94,8 +100,10 @@ pub(super) fn offer(
     }
     container.rewrite = Some(Arc::new(Hdf5File {
         source: Arc::clone(source),
+        answer: Arc::clone(answer),
         groups: numbered(container, groups)?,
-        room: room.clone(),
+        carried: request.carried.clone(),
+        room: request.free_room.clone(),
         next_room: Mutex::default(),
     }));
     Ok(())
@@ -136,6 +144,39 @@ impl Hdf5File {
     ) -> Result<Vec<(&'a WrittenDataset, &'a ChangedArray)>> {
         let pair = |change: &'a ChangedArray| Ok((self.dataset(change.address())?, change));
         changed.iter().map(pair).collect()
+    }
+}
+
+impl Hdf5File {
+    /// What is known of the file as it is going to be.
+    fn next_structure(
+        &self,
+        changes: &[(&WrittenDataset, &ChangedArray)],
+        done: &DoneEdit,
+    ) -> CarriedStructure {
+        let new = |dataset: &WrittenDataset| {
+            let mut changes = changes.iter();
+            let (_, change) = changes.find(|(one, _)| one.token == dataset.token)?;
+            Some(dataset.dims_at(change.len))
+        };
+        let datasets = self.groups.values().flat_map(|group| &group.datasets);
+        let tables = datasets.filter_map(|dataset| {
+            let table = dataset.array.chunked()?.known_table()?;
+            let table = match (new(dataset), done.moved.get(&dataset.token)) {
+                // The library stores chunks at the edges itself.
+                (Some(dims), _) if dims != dataset.dims => return None,
+                (_, Some(moved)) => table.with_moved(moved)?,
+                (_, None) => table.clone(),
+            };
+            Some((dataset.token, table))
+        });
+        CarriedStructure {
+            tables: Arc::new(tables.collect()),
+            answer: match &done.answer {
+                Some(answer) => Arc::clone(answer),
+                None => Arc::clone(&self.answer),
+            },
+        }
     }
 }
 
@@ -210,8 +251,10 @@ impl Rewrite for Hdf5File {
         write: &mut dyn Recipe,
     ) -> Result<()> {
         let changes = self.changes(changed)?;
+        self.carried.set(None);
         let offered = self.room.offered(self.source.len());
-        let mut told = ToldEdit::new((&self.source, budget), (way, write), offered)?;
+        let of = (&self.source, &*self.answer, budget);
+        let mut told = ToldEdit::new(of, (way, write), offered)?;
         for (dataset, change) in &changes {
             dataset.set_extent(change.len, &mut told)?;
         }
@@ -219,11 +262,14 @@ impl Rewrite for Hdf5File {
             let put = dataset.put(change, budget, &mut told);
             put.map_err(|e| e.of_array("", dataset.name()))?;
         }
-        let room = told.finish(&changes)?;
-        *self
-            .next_room
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = room;
+        let done = told.finish(&changes)?;
+        // A new file is looked at when it is there.
+        if way == CommitWay::InPlace {
+            let next = self.next_structure(&changes, &done);
+            self.carried.set(Some(Arc::new(next)));
+        }
+        let next = self.next_room.lock();
+        *next.unwrap_or_else(PoisonError::into_inner) = done.room;
         Ok(())
     }
 
@@ -232,6 +278,7 @@ impl Rewrite for Hdf5File {
     }
 
     fn published(&self) {
+        self.carried.set(None);
         let next = self.next_room.lock();
         if let Some(next) = next.unwrap_or_else(PoisonError::into_inner).take() {
             self.room.set(next);

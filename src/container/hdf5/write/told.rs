@@ -7,6 +7,7 @@
 //! other place that the library gives it is found out that nothing lies there
 //! ([`super::unchanged`]). Bytes that are put twice are refused. Used by [`super`].
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::room::Intervals;
 use super::unchanged::UnchangedCheck;
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
 use crate::container::hdf5::index::ChunkEntry;
-use crate::container::hdf5::worker::{EditSession, wrong_reply};
+use crate::container::hdf5::worker::{EditSession, IndexAnswer, wrong_reply};
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -42,8 +43,21 @@ pub(super) struct PutTo {
 /// A chunk that gets another place gets so many parts more of it.
 const MORE: u64 = 8;
 
+/// What is known of the file when all has been told.
+pub(super) struct DoneEdit {
+    /// Room that nothing lies in, if the file keeps no lists of it.
+    pub(super) room: Option<Vec<(u64, u64)>>,
+    /// Its structure, if that may be another one.
+    pub(super) answer: Option<Arc<IndexAnswer>>,
+    /// Chunks that got other places, by the tokens of their datasets.
+    pub(super) moved: HashMap<u64, Vec<ChunkEntry>>,
+}
+
 pub(super) struct ToldEdit<'f, 'w> {
     source: &'f Arc<dyn Source>,
+    /// The structure of the file.
+    answer: &'f IndexAnswer,
+    moved: HashMap<u64, Vec<ChunkEntry>>,
     budget: &'f Arc<Budget>,
     way: CommitWay,
     write: &'w mut dyn Recipe,
@@ -63,7 +77,7 @@ pub(super) struct ToldEdit<'f, 'w> {
 
 impl<'f, 'w> ToldEdit<'f, 'w> {
     pub(super) fn new(
-        (source, budget): (&'f Arc<dyn Source>, &'f Arc<Budget>),
+        (source, answer, budget): (&'f Arc<dyn Source>, &'f IndexAnswer, &'f Arc<Budget>),
         (way, write): (CommitWay, &'w mut dyn Recipe),
         offered: Vec<(u64, u64)>,
     ) -> Result<ToldEdit<'f, 'w>> {
@@ -74,6 +88,8 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
         offered.iter().for_each(|(at, len)| room.add(*at..at + len));
         Ok(ToldEdit {
             source,
+            answer,
+            moved: HashMap::new(),
             budget,
             way,
             write,
@@ -163,6 +179,12 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
         if let Some(before) = &to.before {
             self.free(before);
         }
+        self.moved.entry(token).or_default().push(ChunkEntry {
+            number: chunk.number,
+            address: at,
+            size: len,
+            mask: chunk.mask,
+        });
         self.explain(at..at.saturating_add(len));
         self.put_padded(at, len, bytes)
     }
@@ -190,13 +212,12 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
         }
     }
 
-    /// Tells the patches and what stays. Says what room there is then, if the file keeps no lists
-    /// of it.
+    /// Tells the patches and what stays.
     pub(super) fn finish(
         mut self,
         changes: &[(&WrittenDataset, &ChangedArray)],
-    ) -> Result<Option<Vec<(u64, u64)>>> {
-        let mut end = self.source.len();
+    ) -> Result<DoneEdit> {
+        let (mut end, mut answer) = (self.source.len(), None);
         if let Some(session) = self.session.take() {
             let FinishedEdit {
                 patches,
@@ -208,14 +229,14 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
             let mut all = self.put.clone();
             patched.patches().for_each(|range| all.add(range));
             let check = UnchangedCheck {
-                before: self.source,
+                before: (self.source, self.answer),
                 changes,
                 put: &all,
                 unexplained: &blank,
                 freed: &self.freed,
                 budget: self.budget,
             };
-            check.run(&patched)?;
+            answer = Some(Arc::new(check.run(&patched)?));
             for (at, bytes) in patched.into_patches() {
                 self.put(at, &bytes)?;
             }
@@ -225,7 +246,11 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
         if self.way == CommitWay::Replaced || end != self.source.len() {
             self.write.set_len(FILE, end)?;
         }
-        Ok((!self.is_managed).then(|| self.left_room(end)))
+        Ok(DoneEdit {
+            room: (!self.is_managed).then(|| self.left_room(end)),
+            answer,
+            moved: self.moved,
+        })
     }
 
     /// The new end, if everything lies before it.

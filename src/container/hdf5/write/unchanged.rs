@@ -1,6 +1,6 @@
 //! A look at a file as it would be: whatever was not to be changed must be as it was.
 //!
-//! The whole structure is read anew, through the patches, and compared: groups, links, attributes,
+//! The whole structure is read anew, through the patches, and compared with that of the opening: groups, links, attributes,
 //! types, and of each dataset its type, layout, filters and place; dimensions and stored bytes of
 //! those that change may differ. No patch may lie over stored data that stay. Used by
 //! [`super::told`].
@@ -13,7 +13,7 @@ use super::dataset::WrittenDataset;
 use super::patched::PatchedSource;
 use super::room::Intervals;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FileIndex, StorageLayout};
-use crate::container::hdf5::worker;
+use crate::container::hdf5::worker::{self, IndexAnswer};
 use crate::container::rewrite::ChangedArray;
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
@@ -23,7 +23,8 @@ use crate::source::Source;
 type Expected = HashMap<u64, Vec<u64>>;
 
 pub(super) struct UnchangedCheck<'a> {
-    pub(super) before: &'a Arc<dyn Source>,
+    /// The file, and its structure.
+    pub(super) before: (&'a Arc<dyn Source>, &'a IndexAnswer),
     pub(super) changes: &'a [(&'a WrittenDataset, &'a ChangedArray)],
     /// All that is written, patches too.
     pub(super) put: &'a Intervals,
@@ -35,21 +36,23 @@ pub(super) struct UnchangedCheck<'a> {
 }
 
 impl UnchangedCheck<'_> {
-    pub(super) fn run(&self, after: &PatchedSource) -> Result<()> {
+    /// Gives the structure that the file is going to have.
+    pub(super) fn run(&self, after: &PatchedSource) -> Result<IndexAnswer> {
         let changes = self.changes.iter();
         let expected =
             changes.map(|(dataset, change)| (dataset.token, dataset.dims_at(change.len)));
         let expected: Expected = expected.collect();
-        let (old, _old) = worker::index(&**self.before, self.budget)?;
-        let (new, _new) = worker::index(after, self.budget)?;
+        let (old, _old) = self.before.1.read(self.budget)?;
+        let (answer, (new, _new)) = worker::index(after, self.budget)?;
         for dataset in &old.datasets {
             let changes = expected.contains_key(&dataset.token);
             self.check_stored(dataset, changes)?;
         }
-        compare(old, new, &expected).map_err(|what| {
+        let same = compare(old, new, &expected).map_err(|what| {
             let fault = Fault::new("writing would change something else of the file");
             fault.found(what).into()
-        })
+        });
+        same.map(|()| answer)
     }
 
     /// Nothing is written over data that stay.
@@ -58,7 +61,7 @@ impl UnchangedCheck<'_> {
         if let StorageLayout::Chunked { table: None, .. } = dataset.layout
             && self.unexplained.iter().next().is_some()
         {
-            let chunks = worker::chunks(&**self.before, dataset.token, self.budget)?;
+            let chunks = worker::chunks(&**self.before.0, dataset.token, self.budget)?;
             let chunks = chunks.checked(u64::MAX)?;
             stored = chunks.iter().map(|chunk| place_of(&chunk)).collect();
         }

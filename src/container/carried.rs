@@ -1,0 +1,31 @@
+//! What a commit knows of the container that it is about to make, for the opening of that.
+//!
+//! A container whose structure is costly to find out need not be looked into again: its format has
+//! told what will change. It is handed over once, to the opening that comes before a commit in place
+//! is carried out, through the log that has all of it; any other opening looks for itself. Used by
+//! `hdf5`; kept by `live`.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What its format makes of it.
+pub(in crate::container) type CarriedOver = Arc<dyn Any + Send + Sync>;
+
+/// Of a version of a container. All copies of it are one.
+#[derive(Clone, Default)]
+pub struct Carried(Arc<Mutex<Option<CarriedOver>>>);
+
+impl Carried {
+    /// In place of what was there; none if a commit tells nothing.
+    pub(in crate::container) fn set(&self, over: Option<CarriedOver>) {
+        *self.lock() = over;
+    }
+
+    pub(in crate::container) fn take(&self) -> Option<CarriedOver> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<CarriedOver>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -5,6 +5,7 @@
 //! modules here have the rules that a random session does not meet. Text of variable length is not
 //! among them yet: it belongs into a module `text`.
 
+mod carried;
 mod full;
 mod held;
 mod killed;

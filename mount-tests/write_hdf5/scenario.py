@@ -7,6 +7,7 @@
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, none of them written
     scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
     scenario.py whole PATH              `numbers` is one number again and again, and `beside` counts
+    scenario.py many PATH               datasets `packed` and `plain` of 8,000 zeros in 1,000 chunks, with gzip and without filters
     scenario.py netcdf PATH             a NetCDF-4 file of two records: one(t, x) of 1 to 6, with -1 as fill value, and other(t)
     scenario.py records PATH            all of its values, as netCDF4 reads them, and the properties that it has of its own
     scenario.py shown PATH DATASET      its shape on a line, then the bytes that a mount must show
@@ -51,6 +52,12 @@ def put(file):
     strange = h5py.h5d.create(file.id, b"strange", strange, h5s.create_simple((3,)), chunked)
     elements.write(strange, np.array([-5, 0, -5], "<i4").view("u1").reshape(3, 4))
     file["fixed"].attrs["unit"] = "m"
+
+
+def many(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        for name, compression in [("packed", "gzip"), ("plain", None)]:
+            file.create_dataset(name, data=np.zeros(8000, "<i4"), chunks=(8,), maxshape=(None,), compression=compression)
 
 
 def virtual(path):

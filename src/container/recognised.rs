@@ -1,0 +1,196 @@
+//! Which format a file or directory is of, and how it is opened as that.
+//!
+//! A container is recognised by its content, once; what commits leave for later openings of the same
+//! version lies here, too. Used by all that opens containers.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::carried::Carried;
+use super::free_room::FreeRoom;
+use super::own_lengths::OwnLengths;
+use super::{Candidate, Container, FORMATS, Format, OpenRequest, Preferences, Verdict};
+use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
+use crate::source::{Identity, Stat, Store};
+
+/// A recognised container.
+#[derive(Clone)]
+pub struct Recognised {
+    pub format: &'static dyn Format,
+    /// Why it cannot be opened, if that is known already.
+    pub damage: Option<Box<Fault>>,
+    pub preferences: Preferences,
+    pub own_lengths: OwnLengths,
+    pub free_room: FreeRoom,
+    pub carried: Carried,
+}
+
+/// A container and its companions as the source has them.
+pub struct MemberStats {
+    pub own: Stat,
+    /// In the order of [`Format::members`].
+    pub members: Vec<Option<Stat>>,
+    /// In the order of [`Format::sidecars`].
+    sidecars: Vec<Option<Stat>>,
+}
+
+impl MemberStats {
+    pub fn identity(&self) -> Identity {
+        match &self.members[..] {
+            [] => Identity::of_file(&self.own, &self.sidecars),
+            members => Identity::of_directory(members),
+        }
+    }
+}
+
+/// The path of a file beside another, whose name is longer by `suffix`.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Tries every format on a file or directory.
+pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
+    for &format in FORMATS {
+        let damage = match format.recognise(candidate)? {
+            Verdict::No => continue,
+            Verdict::Yes => None,
+            Verdict::Damaged(fault) => Some(Box::new(fault)),
+        };
+        let preferences = candidate.preferences;
+        return Ok(Some(Recognised {
+            format,
+            damage,
+            preferences,
+            own_lengths: OwnLengths::default(),
+            free_room: FreeRoom::default(),
+            carried: Carried::default(),
+        }));
+    }
+    Ok(None)
+}
+
+impl Recognised {
+    /// The same for another version of the container.
+    pub fn anew(self) -> Recognised {
+        Recognised {
+            own_lengths: OwnLengths::default(),
+            free_room: FreeRoom::default(),
+            carried: Carried::default(),
+            ..self
+        }
+    }
+
+    /// Opens the container and gives every fault its coordinates.
+    pub fn open(
+        &self,
+        store: &Arc<dyn Store>,
+        path: &Path,
+        budget: &Arc<Budget>,
+    ) -> Result<Container> {
+        self.open_by((store, path), budget, false)
+    }
+
+    /// The same of a container that a commit has just told, and that is read through its log.
+    pub fn open_as_told(
+        &self,
+        store: &Arc<dyn Store>,
+        path: &Path,
+        budget: &Arc<Budget>,
+    ) -> Result<Container> {
+        self.open_by((store, path), budget, true)
+    }
+
+    fn open_by(
+        &self,
+        (store, path): (&Arc<dyn Store>, &Path),
+        budget: &Arc<Budget>,
+        is_told: bool,
+    ) -> Result<Container> {
+        let request = OpenRequest {
+            store,
+            path,
+            preferences: self.preferences,
+            budget,
+            own_lengths: &self.own_lengths,
+            free_room: &self.free_room,
+            carried: &self.carried,
+            is_told,
+        };
+        let mut container = match &self.damage {
+            Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),
+            None => match self.format.open(&request) {
+                Err(Error::Fault(fault)) => Container::refused(self.format.name(), *fault),
+                other => other.map_err(|e| e.of_container(&store.display(path)))?,
+            },
+        };
+        container.place(&store.display(path));
+        Ok(container)
+    }
+
+    /// Identity of the container as it is now.
+    pub fn identity(&self, store: &dyn Store, path: &Path) -> Result<Identity> {
+        Ok(self.stat(store, path)?.identity())
+    }
+
+    /// The container and its companions as they are now.
+    pub fn stat(&self, store: &dyn Store, path: &Path) -> Result<MemberStats> {
+        let companion = |path: PathBuf| match store.stat(&path) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) => Err(e),
+        };
+        Ok(MemberStats {
+            own: store.stat(path)?,
+            members: self.members(path).map(companion).collect::<Result<_>>()?,
+            sidecars: self.sidecars(path).map(companion).collect::<Result<_>>()?,
+        })
+    }
+
+    /// Paths of the files whose identities belong to that of the container at `path`, in the order
+    /// of [`Identity::companions`].
+    pub fn companions<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
+        self.members(path).chain(self.sidecars(path))
+    }
+
+    /// The directory in which the files of the container at `path` lie, and the name of the only
+    /// one or the first one.
+    pub fn first_file(&self, path: &Path) -> Option<(PathBuf, OsString)> {
+        match self.format.members().first() {
+            Some(first) => Some((path.to_owned(), first.into())),
+            None => {
+                let above = path.parent().unwrap_or(Path::new(""));
+                Some((above.to_owned(), path.file_name()?.to_owned()))
+            }
+        }
+    }
+
+    /// Names of all files that a container can have whose first one has this name.
+    pub fn file_names(&self, first: &OsStr) -> Vec<OsString> {
+        match self.format.members() {
+            [] => vec![first.to_owned()],
+            members => members.iter().map(OsString::from).collect(),
+        }
+    }
+
+    /// Paths of these files.
+    pub fn files(&self, path: &Path) -> Vec<PathBuf> {
+        match self.format.members() {
+            [] => vec![path.to_owned()],
+            _ => self.members(path).collect(),
+        }
+    }
+
+    fn members<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
+        let members = self.format.members().iter();
+        members.map(move |name| path.join(name))
+    }
+
+    fn sidecars<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
+        let sidecars = self.format.sidecars().iter();
+        sidecars.map(move |suffix| beside(path, suffix))
+    }
+}

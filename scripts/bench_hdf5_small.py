@@ -1,0 +1,125 @@
+"""Figures on small changes of large HDF5 files: what a commit costs that changes little."""
+import contextlib
+import os
+import pathlib
+import random
+import tempfile
+import time
+
+import h5py
+import netCDF4
+import numpy as np
+
+from bench_measure import MIB
+from bench_places import empty, on_disk
+
+
+@contextlib.contextmanager
+def in_memory(bench):
+    with tempfile.TemporaryDirectory(dir=bench.scratch) as directory:
+        yield pathlib.Path(directory)
+
+
+def change(path, size):
+    """Seconds to change 4 bytes, close, and read what lies around them."""
+    at = random.randrange(size // 4) * 4
+    begun = time.perf_counter()
+    file = os.open(path, os.O_RDWR)
+    os.pwrite(file, random.randbytes(4), at)
+    os.close(file)
+    file = os.open(path, os.O_RDONLY)
+    os.pread(file, 4096, at // 4096 * 4096)
+    os.close(file)
+    return time.perf_counter() - begun
+
+
+def changes(bench, path, size):
+    """Of several changes; a slow commit has the next ones wait for a moment, so that is waited for before."""
+    taken = []
+    for _ in range(3 * bench.rounds):
+        taken.append(change(path, size))
+        time.sleep(min(10, 11 * taken[-1]))
+    return taken
+
+
+def chunks(bench):
+    """One change and close in a dataset of 1,000,000 chunks against one of 100, in place, next read included."""
+    for place, where, most in [(on_disk, "on disk", 2), (in_memory, "in memory", 10)]:
+        for form, settings in [("plain", {}), ("gzip 1", {"compression": "gzip", "compression_opts": 1})]:
+            with place(bench) as ground:
+                source, times = empty(ground / "source"), []
+                for count in [1_000_000, 100]:
+                    with h5py.File(source / f"{count}.h5", "w", libver="latest") as file:
+                        made = file.create_dataset("x", (count * 64,), "i4", chunks=(64,), maxshape=(None,), **settings)
+                        made[:] = np.random.default_rng(1).integers(0, 1000, count * 64)
+                with bench.mounted(source, "-o", "rw,commit=inplace") as mnt:
+                    for count in [1_000_000, 100]:
+                        change(mnt / f"{count}.h5/x", count * 256)
+                        times.append(changes(bench, mnt / f"{count}.h5/x", count * 256))
+                name = f"one change in 1,000,000 HDF5 chunks, {form}, {where}, against one in 100"
+                bench.slowness(name, *times, most)
+
+
+def datasets(bench):
+    """One change in a file of 10,000 datasets against one of 10; all 10,000 written one after another."""
+    with on_disk(bench) as ground:
+        source, times = empty(ground / "source"), []
+        for count in [10_000, 10]:
+            with h5py.File(source / f"{count}.h5", "w") as file:
+                for number in range(count):
+                    data = np.arange(number, number + 100, dtype="i4")
+                    file.create_dataset(f"x{number}", data=data, chunks=(100,), compression="gzip")
+        with bench.mounted(source, "-o", "rw") as mnt:
+            for count in [10_000, 10]:
+                change(mnt / f"{count}.h5/x3", 400)
+                times.append(changes(bench, mnt / f"{count}.h5/x3", 400))
+        bench.slowness("one change in a file of 10,000 HDF5 datasets, against one of 10", *times, 3)
+        begun = time.perf_counter()
+        with bench.mounted(source, "-o", "rw") as mnt:
+            for number in range(10_000):
+                with open(mnt / f"10000.h5/x{number}", "wb") as file:
+                    file.write(random.randbytes(400))
+        taken = time.perf_counter() - begun
+        bench.add("10,000 HDF5 datasets written one after another", f"{taken:.1f} s", "<= 60 s", taken <= 60, "unmounting included")
+
+
+def records(bench):
+    """A record of 1 MiB appended to a NetCDF-4 file of 1 GiB against one of 64 MiB, in place, and write + fsync of 1 MiB."""
+    with on_disk(bench) as ground:
+        source, times, record = empty(ground / "source"), [], random.randbytes(MIB)
+        for mebibytes in [1024, 64]:
+            with netCDF4.Dataset(source / f"{mebibytes}.nc", "w") as file:
+                file.createDimension("time", None)
+                file.createDimension("x", MIB // 4)
+                made = file.createVariable("v", "f4", ("time", "x"), zlib=True, complevel=1, shuffle=True)
+                data = np.random.default_rng(1).integers(0, 1 << 20, (16, MIB // 4)).astype("f4")
+                for at in range(0, mebibytes, 16):
+                    made[at:at + 16] = data
+        with bench.mounted(source, "-o", "rw,commit=inplace") as mnt:
+            for mebibytes in [1024, 64]:
+                append(mnt / f"{mebibytes}.nc/v", record)
+                taken = []
+                for _ in range(3 * bench.rounds):
+                    taken.append(append(mnt / f"{mebibytes}.nc/v", record))
+                    time.sleep(min(10, 11 * taken[-1]))
+                times.append(taken)
+        bench.slowness("a record of 1 MiB appended to a NetCDF-4 file of 1 GiB, against 64 MiB", *times, 1.3)
+        written = []
+        for number in range(3 * bench.rounds):
+            begun = time.perf_counter()
+            with open(ground / f"raw{number}", "wb") as file:
+                file.write(record)
+                file.flush()
+                os.fsync(file.fileno())
+            written.append(time.perf_counter() - begun)
+        bench.slowness("the same, against write and fsync of 1 MiB", times[0], written, 4)
+
+
+def append(path, record):
+    begun = time.perf_counter()
+    with open(path, "ab") as file:
+        file.write(record)
+    return time.perf_counter() - begun
+
+
+FIGURES = {"write-one-chunk": chunks, "write-one-dataset": datasets, "write-record": records}

@@ -17,6 +17,7 @@ mod harness;
 mod hdf5;
 mod hdf5_content;
 mod hdf5_structure;
+mod how_stored;
 mod killed_daemon;
 mod life_cycle;
 mod listing;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes HDF5 files with known content for the tests in hdf5.rs, not_shown.rs, worker.rs, memory.rs
-and cli.rs.
+"""Writes HDF5 files with known content for the tests in hdf5.rs, how_stored.rs, not_shown.rs, worker.rs,
+memory.rs and cli.rs.
 
     write_hdf5.py KIND DIRECTORY [NUMBER]    what KIND says (a function below) into DIRECTORY
 
@@ -458,6 +458,103 @@ def nothing(directory, _):
         file["empty"] = count(0)
         file["numbers"] = count(3)
         file["n" * 70_000] = count(3)
+
+
+def how_stored(directory, _):
+    """What `arrays.json` tells beside arrays: links, scales, labels, fill values, odd types, a user block."""
+    from h5py import h5d, h5s, h5t
+    with h5py.File(directory / "stored.h5", "w", libver="latest", userblock_size=512) as file:
+        file["be"] = count(3, dtype=">i4")
+        file.create_dataset("chunked", data=count(4, 6, dtype="<f8"), chunks=(2, 3), maxshape=(None, 6), compression="gzip",
+                            compression_opts=4, shuffle=True, fletcher32=True, fillvalue=7.5)
+        nan = np.frombuffer(bytes.fromhex("0100c07f"), "<f4")[0]
+        file.create_dataset("nan", shape=(4,), dtype="<f4", fillvalue=nan)
+        file.create_dataset("exact", shape=(4,), dtype="<f8", fillvalue=9.969209968386869e36)
+        compound = np.dtype([("x", "<f8"), ("k", "<i2"), ("s", "S3"), ("a", ">i4", (2,)), ("100%", "u1")], align=True)
+        file.create_dataset("compound", shape=(2,), dtype=compound, fillvalue=np.zeros((), compound))
+        file.create_dataset("sequence", shape=(2,), dtype=h5py.vlen_dtype("i4"))
+        file.create_dataset("text", data=["a", "bc"], dtype=h5py.string_dtype("ascii"))
+        space, plist = h5s.create_simple((5,), (h5s.UNLIMITED,)), h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((2,))
+        plist.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+        plist.set_fill_time(h5d.FILL_TIME_NEVER)
+        odd = h5t.STD_I32BE.copy()
+        odd.set_precision(17)
+        odd.set_offset(3)
+        odd.set_pad(h5t.PAD_ONE, h5t.PAD_BACKGROUND)
+        h5d.create(file.id, b"odd", odd, space, plist)
+        float17 = h5t.IEEE_F32LE.copy()
+        float17.set_fields(20, 14, 6, 0, 14)
+        float17.set_ebias(31)
+        h5d.create(file.id, b"odd float", float17, h5s.create_simple((5,)))
+        opaque = h5t.create(h5t.OPAQUE, 6)
+        opaque.set_tag(b"six")
+        h5d.create(file.id, b"opaque", opaque, h5s.create(h5s.SCALAR))
+        file["type"] = np.dtype("<i2")
+        file["type"].attrs["why"] = "it has a name"
+        file.create_dataset("typed", shape=(3,), dtype=file["type"])
+        group = file.create_group("g", track_order=True)
+        group.attrs["one"], group.attrs["u1"] = 1, np.array([1], "u1")
+        for name in ["z", "y", "x"]:
+            group[name] = count(2)
+        group["hard"], group["soft"] = file["be"], h5py.SoftLink("/chunked")
+        file["dangling"], file["glink"] = h5py.SoftLink("/nope"), h5py.SoftLink("g")
+        file["elsewhere"], file["ghard"] = h5py.ExternalLink("o.h5", "/x"), group
+        for name, title in [("lat", "latitude"), ("lat2", "")]:
+            file[name] = count(3, dtype="<f8")
+            file[name].make_scale(title)
+            file["be"].dims[0].attach_scale(file[name])
+        file["chunked"].dims[1].label = "col"
+        put = file.attrs
+        put["text"], put["bytes"], put["five"], put["two"], put["i4"] = "text", b"bytes", 5, 2.0, np.int32(4)
+        put["list"], put["texts"], put["true"], put["one"] = [1, 2], ["a", "b"], True, [9]
+        put["nan"], put["infinite"], put["null"], put["none"] = float("nan"), float("inf"), h5py.Empty("i4"), np.zeros((0, 3))
+        put["not text"], put["padded"] = np.bytes_(b"\xff\xfe"), np.array(b"ab", "S5")
+        put["compound"], put["reference"] = np.zeros((), compound), file["be"].ref
+        put.create("typed", np.int16(4), dtype=file["type"])
+        put.create("exact", 9.969209968386869e36)
+
+
+def dimensions(directory, _):
+    """NetCDF-4 and the classic forms, with the same dimensions."""
+    import netCDF4
+    for name, form in [("four", "NETCDF4"), ("classic", "NETCDF3_64BIT_OFFSET"), ("eight", "NETCDF3_64BIT_DATA")]:
+        with netCDF4.Dataset(directory / f"{name}.nc", "w", format=form) as file:
+            for dimension, length in [("time", None), ("x", 3), ("alone", 2)]:
+                file.createDimension(dimension, length)
+            variable = file.createVariable("t2m", "f4", ("time", "x"), fill_value=-999.0)
+            variable[0:4] = 1
+            variable.units, variable.n, variable.l = "K", np.int16(3), np.array([1, 2], "i4")
+            variable.nan = np.float32("nan")
+            file.createVariable("time", "f8", ("time",))[:] = range(4)
+            file.createVariable("w", "i2", ("x", "alone"))
+            file.createVariable("ch", "S1", ("time", "x"))
+            file.title = "hello"
+            if form == "NETCDF4":
+                group = file.createGroup("g")
+                group.createDimension("y", 5)
+                group.createVariable("q", "u8", ("y", "x"), compression="zlib")
+                group.createVariable("y", "f4", ("y",))
+                group.createVariable("text", str, ("y",))
+                group.a = 1
+
+
+def absurd(directory, _):
+    """Types of many members and deep in each other, and more attributes than anybody has."""
+    from h5py import h5d, h5s, h5t
+    with h5py.File(directory / "absurd.h5", "w", libver="latest") as file:
+        many = h5t.enum_create(h5t.STD_I32LE)
+        for number in range(2000):
+            many.enum_insert(f"m{number}".encode(), number)
+        h5d.create(file.id, b"many", many, h5s.create_simple((2,)))
+        deep = h5t.STD_I8LE
+        for _ in range(60):
+            deep = h5t.array_create(deep, (1,))
+        h5d.create(file.id, b"deep", deep, h5s.create_simple((2,)))
+        chunked = file.create_dataset("chunked", shape=(4,), chunks=(2,), dtype="<f4")
+        for number in range(2000):
+            chunked.attrs[f"attribute {number}"] = np.int16(number)
+        file.attrs["long"] = np.zeros(100_000, "u1")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,16 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::{CommandResult, container, output, size};
 use crate::container::Preferences;
 use crate::container::describe::{ArrayDescription, Description, arrays_json, describe};
+use crate::container::stored::{ArrayDetails, FilterDetails, StoredType};
 use crate::memory::budget::Budget;
+
+/// Longest type or fill value that is printed whole, in characters.
+const LINE_MOST: usize = 160;
 
 pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
     let found = container::find(path, preferences)?;
@@ -41,6 +47,18 @@ fn print(out: &mut impl Write, path: &Path, container: &Description<'_>) -> io::
     for array in &container.arrays {
         print_array(out, array)?;
     }
+    for (name, dimension) in &container.file.dimensions {
+        let unlimited = if dimension.unlimited {
+            ", unlimited"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "{name}\n  dimension of {}{unlimited}",
+            dimension.length
+        )?;
+    }
     for (name, committed) in &container.types {
         let shape: Vec<String> = committed.shape.iter().map(u64::to_string).collect();
         let of = match (&committed.dtype, &shape[..]) {
@@ -52,6 +70,12 @@ fn print(out: &mut impl Write, path: &Path, container: &Description<'_>) -> io::
     }
     for (name, target) in &container.links {
         writeln!(out, "{name}\n  link to {target}")?;
+    }
+    // Those to groups are among the links.
+    let own = |name: &&String| !container.links.contains_key(*name);
+    for name in container.file.hard_links.keys().filter(own) {
+        let first = &container.file.hard_links[name];
+        writeln!(out, "{name}\n  the same as {first}")?;
     }
     // What is damaged is among the faults.
     for unreadable in container.unreadable.iter().filter(|member| member.is_whole) {
@@ -83,5 +107,74 @@ fn print_array(out: &mut impl Write, array: &ArrayDescription) -> io::Result<()>
     };
     let (bytes, stored) = (size::show(array.bytes), size::show(array.stored_bytes));
     writeln!(out, "  size    {bytes}, stored {stored}{ratio}")?;
-    writeln!(out, "  codec   {}, {} blocks", array.codec, array.blocks)
+    writeln!(out, "  codec   {}, {} blocks", array.codec, array.blocks)?;
+    print_details(out, &array.details)
+}
+
+/// How an array is stored, as far as its format tells.
+fn print_details(out: &mut impl Write, details: &ArrayDetails) -> io::Result<()> {
+    if let Some(stored_type) = &details.stored_type {
+        let mut layout = match details.layout {
+            Some(layout) => format!(", {}", layout.name()),
+            None => String::new(),
+        };
+        if !details.chunks.is_empty() {
+            layout += &format!(" ({})", listed(&details.chunks, u64::to_string));
+        }
+        if !details.maxshape.is_empty() {
+            let most =
+                |most: &Option<u64>| most.map_or("unlimited".into(), |most| most.to_string());
+            layout += &format!(", at most ({})", listed(&details.maxshape, most));
+        }
+        writeln!(
+            out,
+            "  stored  {}{layout}",
+            shortened(&type_text(stored_type))
+        )?;
+    }
+    if !details.filters.is_empty() {
+        writeln!(out, "  filters {}", listed(&details.filters, filter_text))?;
+    }
+    if let Some(fill) = &details.fill {
+        let fill = match &**fill {
+            Value::Null => "undefined".into(),
+            fill => shortened(&fill.to_string()),
+        };
+        writeln!(out, "  fill    {fill}")?;
+    }
+    if !details.dims.is_empty() {
+        let name = |name: &Option<String>| name.clone().unwrap_or("-".into());
+        writeln!(out, "  dims    {}", listed(&details.dims, name))?;
+    }
+    Ok(())
+}
+
+fn listed<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
+    items.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn filter_text(filter: &FilterDetails) -> String {
+    let name = match &*filter.name {
+        "" => format!("filter {}", filter.id),
+        name => name.to_owned(),
+    };
+    match &filter.values[..] {
+        [] => name,
+        values => format!("{name} ({})", listed(values, u32::to_string)),
+    }
+}
+
+fn type_text(stored_type: &StoredType) -> String {
+    match stored_type {
+        StoredType::Named(name) => name.clone().into_owned(),
+        StoredType::Spelled(spelled) => serde_json::to_string(spelled).unwrap_or_default(),
+    }
+}
+
+/// A line that nobody reads to its end is cut.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LINE_MOST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }

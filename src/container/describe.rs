@@ -1,5 +1,8 @@
 //! `arrays.json`: what a container holds, for programs; and the same for `info --json` and `ls
-//! --json`. Also how much memory an opened container and that text take.
+//! --json`. Also how much memory an opened container and that text take ([`weight`]).
+
+mod lines;
+mod weight;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,11 +13,18 @@ use serde_json::{Map, Value};
 
 use super::inside::{Located, join};
 use super::rewrite::Restated;
+use super::stored::{ArrayDetails, AttributeType, FileDetails};
 use super::{Attributes, Container};
 use crate::array::Info;
 use crate::array::dtype::Dtype;
 use crate::error::{Error, Result};
 use crate::memory::set_aside;
+
+pub(super) use weight::value_room;
+pub use weight::weight;
+
+/// Longest `arrays.json` with all details.
+const LONGEST: usize = 64 << 20;
 
 #[derive(Serialize)]
 pub struct Description<'a> {
@@ -22,9 +32,19 @@ pub struct Description<'a> {
     pub version: &'a str,
     pub arrays: Vec<ArrayDescription>,
     pub attributes: &'a Map<String, Value>,
+    /// How they are stored, where the values do not tell it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub attribute_types: BTreeMap<String, AttributeType>,
     /// Attributes of groups, by path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, Map<String, Value>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub group_details: BTreeMap<String, ArrayDetails>,
+    #[serde(flatten)]
+    pub file: FileDetails,
+    /// Why no details are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<String>,
     /// What is in the container and cannot be shown: name and reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<UnreadableDescription>,
@@ -48,6 +68,8 @@ pub struct UnreadableDescription {
     /// Not damaged; what is stands among the faults.
     #[serde(skip)]
     pub is_whole: bool,
+    #[serde(flatten)]
+    pub details: ArrayDetails,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub attributes: Map<String, Value>,
 }
@@ -63,6 +85,8 @@ pub struct TypeDescription {
     /// Why an array of it could not be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
+    #[serde(flatten)]
+    pub details: ArrayDetails,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub attributes: Map<String, Value>,
 }
@@ -81,6 +105,8 @@ pub struct ArrayDescription {
     /// empty one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub space: Option<&'static str>,
+    #[serde(flatten)]
+    pub details: ArrayDetails,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub attributes: Map<String, Value>,
 }
@@ -88,7 +114,7 @@ pub struct ArrayDescription {
 impl TypeDescription {
     fn new(
         dtype: std::result::Result<(Dtype, Vec<u64>), String>,
-        attributes: Map<String, Value>,
+        (attributes, details): (Attributes, ArrayDetails),
     ) -> Self {
         let (dtype, shape, unreadable) = match dtype {
             Ok((dtype, shape)) => (Some(dtype.name().into_owned()), shape, None),
@@ -98,6 +124,7 @@ impl TypeDescription {
             dtype,
             shape,
             unreadable,
+            details,
             attributes,
         }
     }
@@ -109,10 +136,37 @@ impl Description<'_> {
         self.arrays.retain(|array| is_kept(&array.name));
         self.unreadable.retain(|member| is_kept(&member.name));
     }
+
+    /// Its text: without details, if that were longer than `most`.
+    fn text(mut self, most: usize) -> Vec<u8> {
+        let text = lines::text(&self);
+        if text.len() <= most {
+            return text;
+        }
+        self.omitted = Some(format!(
+            "types, layouts, filters and links: with them this text has {} bytes, more than {most}",
+            text.len()
+        ));
+        drop(text);
+        self.leave_out_details();
+        lines::text(&self)
+    }
+
+    fn leave_out_details(&mut self) {
+        let arrays = self.arrays.iter_mut().map(|array| &mut array.details);
+        let unreadable = self.unreadable.iter_mut().map(|member| &mut member.details);
+        let types = self.types.values_mut().map(|of| &mut of.details);
+        for details in arrays.chain(unreadable).chain(types) {
+            *details = ArrayDetails::default();
+        }
+        self.file = FileDetails::default();
+        self.attribute_types.clear();
+        self.group_details.clear();
+    }
 }
 
 impl ArrayDescription {
-    pub fn new(name: String, info: Info, attributes: Map<String, Value>) -> Self {
+    fn new(name: String, info: Info, (attributes, details): (Attributes, ArrayDetails)) -> Self {
         ArrayDescription {
             name,
             dtype: info.dtype.name().into_owned(),
@@ -123,8 +177,23 @@ impl ArrayDescription {
             blocks: info.blocks,
             codec: info.codec,
             space: None,
+            details,
             attributes,
         }
+    }
+}
+
+/// What is told of arrays, types and groups, by their paths, until it has been told.
+struct Untold {
+    attributes: BTreeMap<String, Attributes>,
+    details: BTreeMap<String, ArrayDetails>,
+}
+
+impl Untold {
+    fn take(&mut self, path: &str) -> (Attributes, ArrayDetails) {
+        let attributes = self.attributes.remove(path);
+        let details = self.details.remove(path);
+        (attributes.unwrap_or_default(), details.unwrap_or_default())
     }
 }
 
@@ -138,24 +207,30 @@ fn describe_arrays<'a>(
     container: &'a Arc<Container>,
     info: &dyn Fn(&Located) -> Result<Info>,
 ) -> Result<Description<'a>> {
-    let mut described = container.all_described();
-    let listed = list_arrays(container, info, &mut described)?;
+    let mut untold = Untold {
+        attributes: container.all_described(),
+        details: container.all_details(),
+    };
+    let own = untold.details.remove("").unwrap_or_default();
+    let listed = list_arrays(container, info, &mut untold)?;
     let unreadable = container.all_unreadable().into_iter();
     let unreadable = unreadable.map(|(group, member)| {
         let name = join(&group, &member.name);
+        let (attributes, details) = untold.take(&name);
         UnreadableDescription {
-            attributes: described.remove(&name).unwrap_or_default(),
             name,
             reason: member.reason,
             is_whole: member.is_whole,
+            details,
+            attributes,
         }
     });
     let unreadable: Vec<_> = unreadable.chain(listed.late).collect();
     let types = container.all_types().into_iter();
     let types = types.map(|(group, committed)| {
         let name = join(&group, &committed.name);
-        let attributes = described.remove(&name).unwrap_or_default();
-        (name, TypeDescription::new(committed.dtype, attributes))
+        let told = untold.take(&name);
+        (name, TypeDescription::new(committed.dtype, told))
     });
     let types = types.collect();
     let inner = container.all().into_iter().skip(1);
@@ -163,9 +238,13 @@ fn describe_arrays<'a>(
     Ok(Description {
         format: container.format,
         version: &container.version,
+        file: file_details(&container.file, &listed.arrays),
         arrays: listed.arrays,
         attributes: &container.attributes,
-        groups: described,
+        attribute_types: own.attribute_types,
+        groups: untold.attributes,
+        group_details: untold.details,
+        omitted: None,
         unreadable,
         types,
         links: links
@@ -176,6 +255,26 @@ fn describe_arrays<'a>(
             .collect(),
         faults: listed.faults,
     })
+}
+
+/// As they are with these arrays: an unlimited dimension is as long as its longest array.
+fn file_details(stored: &FileDetails, arrays: &[ArrayDescription]) -> FileDetails {
+    let mut details = stored.clone();
+    let mut longest: BTreeMap<&str, u64> = BTreeMap::new();
+    for array in arrays {
+        for (name, &len) in array.details.dims.iter().zip(&array.shape) {
+            if let Some(name) = name {
+                let so_far = longest.entry(name).or_default();
+                *so_far = len.max(*so_far);
+            }
+        }
+    }
+    for (name, dimension) in &mut details.dimensions {
+        if let (true, Some(&len)) = (dimension.unlimited, longest.get(name.as_str())) {
+            dimension.length = len;
+        }
+    }
+    details
 }
 
 /// The arrays that can be described, and why the others cannot.
@@ -189,18 +288,18 @@ struct ListedArrays {
 fn list_arrays(
     container: &Arc<Container>,
     info: &dyn Fn(&Located) -> Result<Info>,
-    described: &mut BTreeMap<String, Attributes>,
+    untold: &mut Untold,
 ) -> Result<ListedArrays> {
     let without_space = container.all_without_space();
     let (mut arrays, mut late) = (Vec::new(), Vec::new());
     let mut faults = texts(container.all_faults());
     for located in container.all_arrays() {
         let path = located.path();
-        let attributes = described.remove(&path).unwrap_or_default();
+        let (attributes, details) = untold.take(&path);
         match info(&located) {
             Ok(info) => {
                 let space = without_space.contains(&path).then_some("null");
-                let described = ArrayDescription::new(path, info, attributes);
+                let described = ArrayDescription::new(path, info, (attributes, details));
                 arrays.push(ArrayDescription { space, ..described });
             }
             Err(fault @ Error::Fault(_)) => faults.push(located.locate(fault).to_string()),
@@ -208,6 +307,7 @@ fn list_arrays(
                 name: path,
                 reason: not.why,
                 is_whole: true,
+                details,
                 attributes,
             }),
             Err(other) => return Err(other),
@@ -262,151 +362,9 @@ pub fn arrays_json_restated(
             attributes: &attributes,
             ..described
         };
-        let mut text = serde_json::to_vec_pretty(&description).unwrap_or_default();
-        text.push(b'\n');
-        Ok(text)
+        Ok(description.text(LONGEST))
     })?
 }
 
-/// Most memory that a JSON text takes as a value, and while it becomes one.
-pub(super) fn value_room(text: &[u8]) -> u64 {
-    let room = text.iter().map(|byte| match byte {
-        b'[' | b'{' => FIRST_VALUES,
-        b':' => 4 * VALUE,
-        b',' => 2 * VALUE,
-        // A text, or what the parser gathers it in.
-        _ => 3,
-    });
-    room.sum::<u64>() + FIRST_VALUES
-}
-
-const VALUE: u64 = size_of::<Value>() as u64;
-
-/// A list or object has room for four members at once.
-const FIRST_VALUES: u64 = 4 * (VALUE + size_of::<String>() as u64) + 96;
-
-/// Entries of an array in the mount and its lines in `arrays.json`, beside its name, which they
-/// have four times. Measured (mallinfo2, files of 5,000 to 100,000 datasets): 350 bytes and 270.
-const ARRAY: usize = 640;
-
-/// A name, a fault or a reason, beside its text.
-const NAME: usize = 256;
-
-/// About how many bytes an opened container takes, with those inside of it and its `arrays.json`.
-/// What a file can make large is counted.
-pub fn weight(container: &Arc<Container>) -> usize {
-    let all = container.all();
-    let each = all.iter().map(|(_, each)| own_weight(each));
-    each.fold(0, usize::saturating_add)
-}
-
-fn own_weight(container: &Container) -> usize {
-    let texts = container.texts.iter().map(|text| text.content.len());
-    let groups = container.groups.iter().map(String::len);
-    let links = container
-        .links
-        .iter()
-        .map(|l| l.name.len() + l.target.len());
-    let unreadable = container
-        .unreadable
-        .iter()
-        .map(|u| u.name.len() + u.reason.len());
-    let types = container.types.iter().map(|committed| {
-        let dtype = match &committed.dtype {
-            Ok((dtype, dims)) => 2 * dtype.name().len() + 32 * dims.len(),
-            Err(why) => why.len(),
-        };
-        2 * committed.name.len() + dtype
-    });
-    let faults = container.faults.iter().map(|fault| fault.what.len());
-    let described = container.described.iter();
-    let described = described.map(|(name, attributes)| name.len() + of_attributes(attributes, 2));
-    let named = texts
-        .chain(groups)
-        .chain(links)
-        .chain(unreadable)
-        .chain(types)
-        .chain(faults)
-        .chain(described);
-    let named: usize = named.map(|len| NAME + len).sum();
-    let arrays = container.written();
-    let arrays = arrays.map(|array| {
-        let own = usize::try_from(array.weight()).unwrap_or(usize::MAX);
-        own.saturating_add(ARRAY + 4 * array.name().len())
-    });
-    let arrays = arrays.fold(0, usize::saturating_add);
-    arrays.saturating_add(named + of_attributes(&container.attributes, 1))
-}
-
-fn of_attributes(attributes: &Attributes, depth: usize) -> usize {
-    let one = |(name, value): (&String, &Value)| 2 * name.len() + NAME + of_value(value, depth + 1);
-    attributes.iter().map(one).sum()
-}
-
-/// A value in memory, where a list has room to grow, and its lines in `arrays.json`, indented by
-/// its depth.
-fn of_value(value: &Value, depth: usize) -> usize {
-    let inner = match value {
-        // A control character is spelled with six.
-        Value::String(text) => {
-            2 * text.len() + 5 * text.bytes().filter(u8::is_ascii_control).count()
-        }
-        Value::Array(items) => items.iter().map(|item| of_value(item, depth + 1)).sum(),
-        Value::Object(members) => of_attributes(members, depth),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-    };
-    2 * size_of::<Value>() + 4 * depth + inner
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::container::{Inner, Text};
-    use serde_json::json;
-
-    fn with_attribute(value: Value) -> Arc<Container> {
-        let mut container = Container::new("x", "1");
-        container.attributes.insert("a".into(), value);
-        Arc::new(container)
-    }
-
-    #[test]
-    fn what_a_file_makes_large_weighs() {
-        let empty = weight(&Arc::new(Container::new("x", "1")));
-        assert!(empty < 1000, "{empty}");
-        let mut inner = Container::new("x", "1");
-        inner.texts.push(Text {
-            name: "t".into(),
-            content: Arc::new(vec![0; 5000]),
-        });
-        let mut outer = Container::new("x", "1");
-        outer.inner.push(Inner {
-            path: "g".into(),
-            container: Arc::new(inner),
-        });
-        assert!((5000..6000).contains(&weight(&Arc::new(outer))));
-    }
-
-    #[test]
-    fn the_weight_covers_arrays_json() {
-        let nested = (0..100).fold(json!([0, 0, "\u{1}\u{1}"]), |inner, _| json!([inner, 0]));
-        let mut lines = json!(vec![0; 1000]);
-        for _ in 0..100 {
-            lines = json!([lines]);
-        }
-        for value in [
-            nested,
-            lines,
-            json!("\u{1}".repeat(1000)),
-            json!({"b": {"c": [1.5e300]}}),
-        ] {
-            let container = with_attribute(value);
-            let text = arrays_json(&container).unwrap().len();
-            assert!(
-                weight(&container) >= text,
-                "{} < {text}",
-                weight(&container)
-            );
-        }
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::stored::ArrayDetails;
 use super::{Attributes, Check, CommittedType, Container, Unreadable};
 use crate::array::Array;
 use crate::error::{Error, Fault, Result};
@@ -61,11 +62,12 @@ impl Located {
     }
 }
 
+/// The path of a name in a group; either may be empty.
 pub fn join(group: &str, name: &str) -> String {
-    if group.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{group}/{name}")
+    match (group, name) {
+        ("", name) => name.to_owned(),
+        (group, "") => group.to_owned(),
+        (group, name) => format!("{group}/{name}"),
     }
 }
 
@@ -175,6 +177,17 @@ impl Container {
                 (join(group, name), attributes.clone())
             };
             described.map(named).collect::<Vec<_>>()
+        };
+        self.all().iter().flat_map(of).collect()
+    }
+
+    /// How arrays, types, groups and what cannot be shown are stored, by path.
+    pub fn all_details(self: &Arc<Self>) -> BTreeMap<String, ArrayDetails> {
+        let of = |(group, container): &(Arc<str>, Arc<Container>)| {
+            let details = container.details.iter();
+            let named =
+                |(name, details): (&String, &ArrayDetails)| (join(group, name), details.clone());
+            details.map(named).collect::<Vec<_>>()
         };
         self.all().iter().flat_map(of).collect()
     }

@@ -32,6 +32,7 @@ mod plain_write;
 mod recognised;
 pub mod restated;
 pub mod rewrite;
+pub mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -51,6 +52,7 @@ use own_lengths::OwnLengths;
 use recognised::beside;
 pub use recognised::{MemberStats, Recognised, recognise};
 use rewrite::Rewrite;
+use stored::{ArrayDetails, FileDetails};
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[&dyn Format] = &[
@@ -177,8 +179,14 @@ pub struct Container {
     pub inner: Vec<Inner>,
     /// Of the container itself, for `arrays.json`.
     pub attributes: Attributes,
-    /// Of its arrays, types and groups, by their names.
+    /// Of its arrays, types and groups, by their names; by none, those that a container's group has
+    /// itself, where its format tells others beside.
     pub described: BTreeMap<String, Attributes>,
+    /// How its arrays, types, groups and what cannot be shown are stored, by their names; by none,
+    /// the container itself.
+    pub details: BTreeMap<String, ArrayDetails>,
+    /// Of the outermost container: what the file says beside its arrays.
+    pub file: FileDetails,
     /// Arrays that have a type but no space for elements (HDF5's H5S_NULL): shown as empty ones.
     pub without_space: BTreeSet<String>,
     /// What cannot be trusted, one line of `error.txt` each.
@@ -268,6 +276,8 @@ impl Container {
             inner: Vec::new(),
             attributes: Attributes::new(),
             described: BTreeMap::new(),
+            details: BTreeMap::new(),
+            file: FileDetails::default(),
             without_space: BTreeSet::new(),
             faults: Vec::new(),
             checks: Vec::new(),
@@ -286,6 +296,13 @@ impl Container {
     pub fn describe(&mut self, name: &str, attributes: Attributes) {
         if !attributes.is_empty() {
             self.described.insert(name.to_owned(), attributes);
+        }
+    }
+
+    /// Notes how an array, a type or a group is stored.
+    pub fn detail(&mut self, name: &str, details: ArrayDetails) {
+        if !details.is_empty() {
+            self.details.insert(name.to_owned(), details);
         }
     }
 

@@ -3,9 +3,14 @@
 //!
 //! Every group belongs to a draft: the file itself, or the innermost Binsparse or BPCells container
 //! around it. Names within a draft are paths from its own group. [`role`] finds out what a group
-//! is, [`attributes`] reads its description.
+//! is, [`attributes`] and [`details`] say what `arrays.json` tells beside arrays, [`missing`] what is
+//! none.
 
 mod attributes;
+mod details;
+mod dimensions;
+mod missing;
+mod names;
 mod role;
 
 use std::collections::HashSet;
@@ -15,17 +20,24 @@ use super::CarriedStructure;
 use super::dataset::{self, CarriedTables, OpenedDataset};
 use super::element::Element;
 use super::fields::GroupFields;
-use super::index::{self, FileIndex, GroupEntry, LinkTarget, Problem};
+use super::index::{self, AttributeEntry, FileIndex, GroupEntry, LinkEntry, LinkTarget};
 use super::write::{self, SparseRules, WrittenDataset, WrittenGroup};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedBlocks;
 use crate::container::inside::join;
+use crate::container::names::shown_as;
+use crate::container::stored::FileDetails;
 use crate::container::{
-    CommittedType, Container, Inner, Link, OpenRequest, Text, Unreadable, binsparse, bpcells, names,
+    Attributes, CommittedType, Container, Inner, Link, OpenRequest, Text, Unreadable, binsparse,
+    bpcells,
 };
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::source::Source;
+use details::StoredNames;
+pub(super) use missing::no_dataset;
+use missing::{left_out, not_a_dataset, problems};
+use names::LinkPlace;
 use role::{GroupRole, role};
 
 /// A container while it is put together.
@@ -60,6 +72,7 @@ pub(super) struct Assembly<'a> {
     /// For arrays that are decoded from others.
     pub(super) nested: Arc<NestedBlocks>,
     carried: CarriedTables,
+    stored: StoredNames<'a>,
 }
 
 /// Makes the container of a file. What is wrong with parts of it is among its faults.
@@ -74,15 +87,18 @@ pub(super) fn container(
         many_names: write::of_many_names(index),
         nested: NestedBlocks::new(request.budget),
         carried: Arc::clone(&carried.tables),
+        stored: StoredNames::of(index),
     };
     let (mut drafts, mut places) = (Vec::new(), Vec::new());
     for (number, group) in index.groups.iter().enumerate() {
         assembly.place(number, group, &mut drafts, &mut places)?;
     }
+    let mut file = assembly.stored.file(&places);
     for (number, group) in index.groups.iter().enumerate() {
-        assembly.add_group(number, group, &mut drafts, &places)?;
+        assembly.add_group((number, group), &mut drafts, &places, &mut file)?;
     }
     if let Some(draft) = drafts.first_mut() {
+        draft.container.file = file;
         draft.container.faults.extend(problems(index));
         draft.container.unreadable.extend(left_out(index));
     }
@@ -157,12 +173,21 @@ impl<'a> Assembly<'a> {
 
     /// The name of a group in its parent.
     fn shown_name(&self, group: &GroupEntry, reserved: bool) -> String {
-        let siblings = self.index.groups.get(group.parent as usize);
-        let links = siblings.map_or(&[][..], |parent| &parent.links);
-        let at = links.binary_search_by(|link| link.name.cmp(&group.name));
-        let at = at.unwrap_or(0);
+        let at = self.link_to(group).map_or(0, |(at, _)| at);
         // Names in a group differ, so each is shown by itself but for its number.
-        names::shown_as(&group.name, at, reserved)
+        shown_as(&group.name, at, reserved)
+    }
+
+    /// The link to a group at its place, and its number.
+    fn link_to(&self, group: &GroupEntry) -> Option<(usize, &'a LinkEntry)> {
+        let links = &self.index.groups.get(group.parent as usize)?.links;
+        let at = links.binary_search_by(|link| link.name.cmp(&group.name));
+        let at = at.ok()?;
+        Some((at, &links[at]))
+    }
+
+    fn json(&self, attributes: &[AttributeEntry], except: &[u8]) -> Result<Attributes> {
+        attributes::json(attributes, except, self.stored.netcdf4.is_some())
     }
 
     fn draft(
@@ -195,7 +220,11 @@ impl<'a> Assembly<'a> {
             bpcells::NAME => b"version",
             _ => binsparse::DESCRIPTOR.as_bytes(),
         };
-        let attributes = attributes::json(&group.attributes, except)?;
+        if descriptor_of.is_some() || container.format == bpcells::NAME {
+            // The others follow from the arrays.
+            container.describe("", self.json(&group.attributes, except)?);
+        }
+        let attributes = self.json(&group.attributes, except)?;
         container.attributes.extend(attributes);
         Ok(Draft {
             container,
@@ -211,10 +240,10 @@ impl<'a> Assembly<'a> {
     /// Adds the members of a group to its draft.
     fn add_group(
         &self,
-        number: usize,
-        group: &GroupEntry,
+        (number, group): (usize, &GroupEntry),
         drafts: &mut [Draft],
         places: &[ShownGroup],
+        file: &mut FileDetails,
     ) -> Result<()> {
         let Some(place) = places.get(number) else {
             return Ok(());
@@ -225,32 +254,48 @@ impl<'a> Assembly<'a> {
         };
         if !own {
             draft.container.groups.push(place.path.clone());
-            let attributes = attributes::json(&group.attributes, b"")?;
+            let attributes = self.json(&group.attributes, b"")?;
             draft.container.describe(&place.path, attributes);
         }
+        let link = self.link_to(group).filter(|_| number > 0);
+        let link = link.map(|(_, link)| link);
+        let details = self.stored.group(link, &group.attributes, places)?;
+        draft.container.detail(&place.path, details);
         let taken = if own {
             draft.shown_already()
         } else {
             HashSet::new()
         };
         for (at, link) in group.links.iter().enumerate() {
-            let name = names::shown_as(&link.name, at, own);
+            let name = shown_as(&link.name, at, own);
             if own && (taken.contains(&name) || draft.is_member(&link.name)) {
                 continue;
             }
             let path = join(&place.path, &name);
+            let full = join(&place.full, &name);
+            let own_place = LinkPlace {
+                group: number,
+                link: at,
+            };
             match &link.target {
                 LinkTarget::Group(to) => {
                     let here = self.index.groups.get(*to as usize);
                     let is_place = here.is_some_and(|group| {
-                        *to > 0 && group.parent as usize == number && group.name == link.name
+                        let is_here = group.parent as usize == number && group.name == link.name;
+                        *to > 0 && is_here && link.soft.is_none()
                     });
                     if let (false, Some(target)) = (is_place, places.get(*to as usize)) {
                         let target = target.full.clone();
                         draft.container.links.push(Link { name: path, target });
+                        let named = (&full[..], own_place, link);
+                        self.stored.add_link(file, named, places);
                     }
                 }
-                target => self.add_member(draft, own, path, target)?,
+                _ => {
+                    let named = (&full[..], own_place, link);
+                    self.stored.add_link(file, named, places);
+                    self.add_member(draft, own, (path, link), places)?;
+                }
             }
         }
         Ok(())
@@ -261,19 +306,29 @@ impl<'a> Assembly<'a> {
         &self,
         draft: &mut Draft,
         own: bool,
-        path: String,
-        target: &LinkTarget,
+        (path, link): (String, &LinkEntry),
+        places: &[ShownGroup],
     ) -> Result<()> {
+        let target = &link.target;
         if let LinkTarget::Type(number) = target
             && let Some(committed) = self.index.types.get(*number as usize)
         {
-            return add_type(&mut draft.container, path, committed);
+            let details = self.stored.committed(link, committed, places)?;
+            draft.container.detail(&path, details);
+            let attributes = self.json(&committed.attributes, b"")?;
+            draft.container.describe(&path, attributes);
+            draft.container.types.push(committed_type(path, committed));
+            return Ok(());
         }
         let array = match (target, self.dataset(target)) {
             (_, Some(dataset)) if attributes::is_dimension_alone(&dataset.attributes) => {
                 return Ok(());
             }
-            (_, Some(dataset)) => self.add_dataset(draft, &path, (target, dataset))?,
+            (_, Some(dataset)) => {
+                let details = self.stored.dataset(link, dataset, places)?;
+                draft.container.detail(&path, details);
+                self.add_dataset(draft, &path, (target, dataset))?
+            }
             (other, None) => Err(not_a_dataset(&path, other)),
         };
         if let (true, Some((_, members))) = (own, &mut draft.binsparse) {
@@ -302,7 +357,7 @@ impl<'a> Assembly<'a> {
         (target, dataset): (&LinkTarget, &index::DatasetEntry),
     ) -> Result<std::result::Result<Arc<dyn Array>, Unreadable>> {
         let container = &mut draft.container;
-        container.describe(path, attributes::json(&dataset.attributes, b"")?);
+        container.describe(path, self.json(&dataset.attributes, b"")?);
         // An array has an entry of its own, whose bytes are an error.
         let unreadable = |reason, is_whole, entry| Unreadable {
             name: path.to_owned(),
@@ -392,78 +447,14 @@ impl Draft {
     }
 }
 
-/// Adds a committed datatype, as arrays of it would be shown.
-fn add_type(container: &mut Container, path: String, committed: &index::TypeEntry) -> Result<()> {
-    container.describe(&path, attributes::json(&committed.attributes, b"")?);
+/// A committed datatype, as arrays of it would be shown.
+fn committed_type(name: String, committed: &index::TypeEntry) -> CommittedType {
     let dtype = match committed.element {
         // Arrays of it are lines of text.
         index::Datatype::VariableString => Ok((Dtype::Text, Vec::new())),
         _ => Element::of(&committed.element).map(|element| (element.dtype, element.dims)),
     };
-    container.types.push(CommittedType { name: path, dtype });
-    Ok(())
-}
-
-/// Why a link leads to no dataset.
-pub(super) fn no_dataset(target: &LinkTarget) -> String {
-    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match target {
-        LinkTarget::External { file, path } => format!(
-            "an external link to {} in {}; never followed",
-            lossy(path),
-            lossy(file)
-        ),
-        LinkTarget::Dangling { path } => {
-            format!("a soft link to {}, which leads nowhere", lossy(path))
-        }
-        LinkTarget::Type(_) => "a committed datatype, no array".into(),
-        LinkTarget::NotFollowed { reason } | LinkTarget::Unknown { reason } => reason.clone(),
-        LinkTarget::Group(_) => "a group, no dataset".into(),
-        LinkTarget::Dataset(_) => "not in the file's index".into(),
-    }
-}
-
-/// What is whole has an entry; not a link to nothing, which an open does not find.
-fn not_a_dataset(path: &str, target: &LinkTarget) -> Unreadable {
-    let (is_whole, entry) = match target {
-        LinkTarget::External { .. } | LinkTarget::NotFollowed { .. } => (true, true),
-        LinkTarget::Dangling { .. } => (true, false),
-        LinkTarget::Group(_)
-        | LinkTarget::Dataset(_)
-        | LinkTarget::Type(_)
-        | LinkTarget::Unknown { .. } => (false, false),
-    };
-    Unreadable {
-        name: path.to_owned(),
-        reason: no_dataset(target),
-        is_whole,
-        entry,
-    }
-}
-
-fn problems(index: &FileIndex) -> impl Iterator<Item = Fault> {
-    index.problems.iter().map(|problem| {
-        let fault = Fault::new(problem.what.clone());
-        match problem.path[..] {
-            [] => fault,
-            _ => fault.array(&shown_path(problem)),
-        }
-    })
-}
-
-/// What we have no room for is no fault of the file.
-fn left_out(index: &FileIndex) -> impl Iterator<Item = Unreadable> {
-    index.left_out.iter().map(|part| Unreadable {
-        name: shown_path(part),
-        reason: part.what.clone(),
-        is_whole: true,
-        entry: false,
-    })
-}
-
-fn shown_path(of: &Problem) -> String {
-    let names: Vec<String> = of.path.iter().map(|name| names::escape(name)).collect();
-    names.join("/")
+    CommittedType { name, dtype }
 }
 
 /// What is wrong with a container in a group, other errors apart. It needs all its arrays.

@@ -6,12 +6,14 @@
 //! addresses may point anywhere. Written by `library`, read by `assemble`, `dataset` and `element`.
 
 pub(super) mod decoding;
+pub(super) mod details;
 pub(super) mod heap;
 
 use serde::{Deserialize, Serialize};
 
 pub(super) use decoding::TYPE_DEPTH_MOST;
 use decoding::{bytes, list, nested, result_list, text};
+use details::{AttributeStorage, DatasetDetails, TypeSpelling};
 
 /// Everything but the tables of large chunked datasets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +97,10 @@ pub(super) struct LinkEntry {
     #[serde(deserialize_with = "bytes")]
     pub(super) name: Vec<u8>,
     pub(super) target: LinkTarget,
+    /// Where a soft link leads that leads somewhere, as it is stored.
+    pub(super) soft: Option<Vec<u8>>,
+    /// Its place among those of the group, by age, where the group keeps that.
+    pub(super) age: Option<u32>,
 }
 
 /// Where a link leads, soft links resolved within the file.
@@ -129,6 +135,8 @@ pub(super) struct AttributeEntry {
     #[serde(deserialize_with = "bytes")]
     pub(super) name: Vec<u8>,
     pub(super) value: AttributeValue,
+    /// None where the value tells it.
+    pub(super) stored: Option<AttributeStorage>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -158,12 +166,16 @@ pub(super) struct DatasetEntry {
     pub(super) stored_bytes: u64,
     /// What it says, if it is one string in a dataset named `binsparse`: a descriptor.
     pub(super) text: Option<Vec<u8>>,
+    pub(super) details: DatasetDetails,
 }
 
 /// A datatype that has names of its own, and no data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct TypeEntry {
+    /// Address of the object header.
+    pub(super) token: u64,
     pub(super) element: Datatype,
+    pub(super) spelled: TypeSpelling,
     #[serde(deserialize_with = "list")]
     pub(super) attributes: Vec<AttributeEntry>,
 }

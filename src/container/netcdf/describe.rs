@@ -2,26 +2,33 @@
 //!
 //! Used by `super`.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::header::{Attribute, ClassicHeader, Variable};
 use super::kind::ElementKind;
 use super::swap;
+use crate::container::names;
+use crate::container::stored::{ArrayDetails, AttributeType, DimensionDetails, StoredType};
 
 /// Longest text, and most numbers of a list, that are shown.
-const TEXT: usize = 4 << 10;
-const NUMBERS: usize = 256;
+const TEXT: usize = 1 << 20;
+const NUMBERS: usize = 65_536;
 
-/// Most bytes of values that are shown of one file; the rest are named only.
-const BUDGET: usize = 256 << 10;
+/// Most memory of the values that are shown of one file; the rest are named only.
+const BUDGET: usize = 32 << 20;
 
-/// Most memory that all of it takes as JSON: a number of one byte becomes a value.
-pub(super) const MOST: u64 = 96 * BUDGET as u64;
+/// What an attribute takes beside its value and its name.
+const ATTRIBUTE: usize = 512;
 
 /// Turns attributes into JSON until the budget is spent.
 pub(super) struct Describer {
     budget: usize,
 }
+
+/// What is shown of attributes: values, and how they are stored.
+pub(super) type ShownAttributes = (Map<String, Value>, BTreeMap<String, AttributeType>);
 
 impl Describer {
     pub(super) fn new() -> Self {
@@ -32,54 +39,159 @@ impl Describer {
     pub(super) fn attributes<'a>(
         &mut self,
         attributes: impl Iterator<Item = &'a Attribute>,
-    ) -> Map<String, Value> {
-        let mut shown = Map::new();
+    ) -> ShownAttributes {
+        let (mut shown, mut types) = (Map::new(), BTreeMap::new());
         for attribute in attributes {
-            let cost = attribute.name.len() + attribute.raw.len().min(TEXT) + 16;
-            let Some(left) = self.budget.checked_sub(cost) else {
-                break;
-            };
-            self.budget = left;
             let name = text(&attribute.name);
-            shown.entry(name).or_insert_with(|| value(attribute));
+            if shown.contains_key(&name) {
+                continue;
+            }
+            let (value, stored) = self.attribute(attribute);
+            types.extend(stored.map(|stored| (name.clone(), stored)));
+            shown.insert(name, value);
         }
-        shown
+        (shown, types)
     }
 
-    /// Dimensions and attributes of a variable.
+    fn attribute(&mut self, attribute: &Attribute) -> (Value, Option<AttributeType>) {
+        let cost = cost(attribute);
+        if let (true, Some(left)) = (is_short(attribute), self.budget.checked_sub(cost)) {
+            self.budget = left;
+            let value = value(attribute);
+            let exact = is_exact(attribute, &value);
+            let stored = (!exact).then(|| hexadecimal(&attribute.raw));
+            let is_told = exact && is_obvious(attribute.kind, &value);
+            return (
+                value,
+                (!is_told).then(|| stored_as(attribute, stored, None)),
+            );
+        }
+        let why = format!("{} elements", elements(attribute));
+        let value = json!({ "omitted": why });
+        (value, Some(stored_as(attribute, None, Some(why))))
+    }
+
+    /// How a variable is stored, and its attributes.
     pub(super) fn variable(
         &mut self,
         variable: &Variable,
-        header: &ClassicHeader,
-    ) -> Map<String, Value> {
-        let mut shown = Map::new();
+        (kind, header): (ElementKind, &ClassicHeader),
+    ) -> (Map<String, Value>, ArrayDetails) {
         let name = |&id: &u64| {
             let id = usize::try_from(id).ok()?;
-            Some(text(&header.dimensions.get(id)?.name))
+            Some(names::escape(&header.dimensions.get(id)?.name))
         };
-        let names: Option<Vec<String>> = variable.dimensions.iter().map(name).collect();
-        let names = names.unwrap_or_default();
-        let cost = names.iter().map(|name| name.len() + 4).sum();
-        if let Some(left) = self.budget.checked_sub(cost) {
-            self.budget = left;
-            shown.insert("dimensions".into(), names.into());
-        }
-        for (name, value) in self.attributes(variable.attributes.iter()) {
-            shown.entry(name).or_insert(value);
-        }
-        shown
+        let (shown, attribute_types) = self.attributes(variable.attributes.iter());
+        let details = ArrayDetails {
+            dims: variable.dimensions.iter().map(name).collect(),
+            stored_type: Some(StoredType::named(kind.name())),
+            attribute_types,
+            ..ArrayDetails::default()
+        };
+        (shown, details)
     }
 }
 
-fn value(attribute: &Attribute) -> Value {
-    let elements = attribute.raw.len() / attribute.kind.size();
+/// The dimensions of a file, by their names.
+pub(super) fn dimensions(header: &ClassicHeader) -> BTreeMap<String, DimensionDetails> {
+    let records = header.records.unwrap_or(0);
+    let dimensions = (0..).zip(&header.dimensions).map(|(id, dimension)| {
+        let unlimited = dimension.len == 0;
+        let details = DimensionDetails {
+            length: if unlimited { records } else { dimension.len },
+            unlimited,
+            id: Some(id),
+        };
+        (names::escape(&dimension.name), details)
+    });
+    dimensions.collect()
+}
+
+/// Most memory that what is described of a file takes.
+pub(super) fn room(header: &ClassicHeader) -> u64 {
+    let attributes = header.variables.iter().flat_map(|own| &own.attributes);
+    let attributes = attributes.chain(&header.attributes);
+    let values = attributes.clone().map(cost).fold(0, usize::saturating_add);
+    let names = attributes.map(|own| ATTRIBUTE + 6 * own.name.len());
+    let dims = header.variables.iter().flat_map(|own| &own.dimensions);
+    let name = |id: &u64| header.dimensions.get(usize::try_from(*id).ok()?);
+    let dims = dims.filter_map(name).chain(&header.dimensions);
+    let dims = dims.map(|dimension| 128 + 6 * dimension.name.len());
+    let others = names.chain(dims).fold(0, usize::saturating_add);
+    values.min(BUDGET).saturating_add(others) as u64
+}
+
+/// Memory that an attribute takes as a value, and its bytes in digits.
+fn cost(attribute: &Attribute) -> usize {
+    let each = match attribute.kind {
+        ElementKind::Char => 3,
+        _ => size_of::<Value>() + 32,
+    };
+    let values = elements(attribute).saturating_mul(each);
+    values.saturating_add(2 * attribute.raw.len())
+}
+
+fn elements(attribute: &Attribute) -> usize {
+    attribute.raw.len() / attribute.kind.size()
+}
+
+fn is_short(attribute: &Attribute) -> bool {
     let most = match attribute.kind {
         ElementKind::Char => TEXT,
         _ => NUMBERS,
     };
-    if elements > most {
-        return json!({ "omitted": format!("{elements} elements") });
+    elements(attribute) <= most
+}
+
+fn stored_as(
+    attribute: &Attribute,
+    stored: Option<String>,
+    omitted: Option<String>,
+) -> AttributeType {
+    AttributeType {
+        stored_type: StoredType::named(attribute.kind.name()),
+        shape: None,
+        space: None,
+        stored: stored.map(String::into_boxed_str),
+        omitted: omitted.map(String::into_boxed_str),
     }
+}
+
+/// Whether a value of JSON is of this type by itself.
+fn is_obvious(kind: ElementKind, value: &Value) -> bool {
+    match (kind, value) {
+        (ElementKind::Char, value) => value.is_string(),
+        (ElementKind::Int, Value::Number(_)) | (ElementKind::Double, Value::Number(_)) => true,
+        (_, Value::Array(items)) => {
+            !items.is_empty() && items.iter().all(|item| is_obvious(kind, item))
+        }
+        _ => false,
+    }
+}
+
+/// Whether the value tells the stored bytes.
+fn is_exact(attribute: &Attribute, value: &Value) -> bool {
+    match attribute.kind {
+        ElementKind::Char => value
+            .as_str()
+            .is_some_and(|text| text.as_bytes() == attribute.raw),
+        // All NaNs are spelled alike.
+        ElementKind::Float | ElementKind::Double => {
+            let is_nan = |value: &Value| value.as_str() == Some("NaN");
+            !is_nan(value)
+                && !value
+                    .as_array()
+                    .is_some_and(|items| items.iter().any(is_nan))
+        }
+        _ => true,
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn value(attribute: &Attribute) -> Value {
     if attribute.kind == ElementKind::Char {
         return text(&attribute.raw).into();
     }

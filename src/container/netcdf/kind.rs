@@ -74,6 +74,23 @@ impl ElementKind {
         (code < 7 || version == ClassicVersion::Five).then_some(kind)
     }
 
+    /// As NetCDF names it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ElementKind::Byte => "NC_BYTE",
+            ElementKind::Char => "NC_CHAR",
+            ElementKind::Short => "NC_SHORT",
+            ElementKind::Int => "NC_INT",
+            ElementKind::Float => "NC_FLOAT",
+            ElementKind::Double => "NC_DOUBLE",
+            ElementKind::UByte => "NC_UBYTE",
+            ElementKind::UShort => "NC_USHORT",
+            ElementKind::UInt => "NC_UINT",
+            ElementKind::Int64 => "NC_INT64",
+            ElementKind::UInt64 => "NC_UINT64",
+        }
+    }
+
     /// Bytes of an element.
     pub(super) fn size(self) -> usize {
         match self {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use super::binsparse::{self, Member};
 use super::own_lengths::OwnLengths;
+use super::stored::ArrayDetails;
 use super::{Candidate, Container, Format, OpenRequest, Text, Unreadable, Verdict, names};
 use crate::array::Array;
 use crate::error::{Error, Fault, Result};
@@ -79,7 +80,7 @@ fn open(format: &'static str, request: &OpenRequest<'_>) -> Result<Container> {
     let source = request.store.open(request.path)?;
     let (header, _charged) = header::read(&*source, request.budget)?;
     let room = VARIABLE.saturating_mul(header.variables.len() as u64);
-    let room = room.saturating_add(describe::MOST + 4 * header.len);
+    let room = room.saturating_add(describe::room(&header) + 4 * header.len);
     set_aside(room, "cannot open a NetCDF file", || {
         assemble(format, &header, (&source, request.own_lengths))
     })?
@@ -109,9 +110,16 @@ fn assemble(
     }
     let others = header.attributes.iter();
     let others = others.filter(|a| a.name != binsparse::DESCRIPTOR.as_bytes());
-    for (name, value) in describer.attributes(others) {
+    let (attributes, attribute_types) = describer.attributes(others);
+    for (name, value) in attributes {
         container.attributes.entry(name).or_insert(value);
     }
+    container.file.dimensions = describe::dimensions(header);
+    let details = ArrayDetails {
+        attribute_types,
+        ..ArrayDetails::default()
+    };
+    container.detail("", details);
     write::offer(&mut container, header, source, variables);
     Ok(container)
 }
@@ -147,7 +155,9 @@ fn variables(
             let fault = fault.expected(format!("at least {}", header.len));
             container.faults.push(fault.found(place.begin));
         }
-        container.describe(&name, describer.variable(variable, header));
+        let (attributes, details) = describer.variable(variable, (place.kind, header));
+        container.describe(&name, attributes);
+        container.detail(&name, details);
         let records = place.shape.first().copied().unwrap_or(0);
         let shown = match (&place.record, own.of(&name)) {
             (Some(record), Some(own)) => place.clone().with_records(own / record.run.max(1)),

@@ -42,10 +42,8 @@ fn variables_are_shown_little_endian_with_their_types() {
     for (array, shown) in container.arrays.iter().zip(&shown) {
         assert_eq!(&read_all(&**array).unwrap(), shown);
     }
-    assert_eq!(
-        container.described["b"]["dimensions"],
-        serde_json::json!(["d0", "d1"])
-    );
+    let dims = ["d0", "d1"].map(|name| Some(name.to_owned()));
+    assert_eq!(container.details["b"].dims, dims);
 }
 
 #[test]
@@ -187,8 +185,7 @@ fn names_end_at_their_first_nul() {
         assert_eq!(container.format, "binsparse", "{behind:?}");
         assert_eq!(container.arrays[0].name(), "a");
         assert_eq!(read_all(&*container.arrays[0]).unwrap(), shown[0]);
-        let dimensions = &container.described["a"]["dimensions"];
-        assert_eq!(dimensions, &serde_json::json!(["d0"]));
+        assert_eq!(container.details["a"].dims, [Some("d0".to_owned())]);
     }
     let file = File::new(5, 0, &[3]).with("a", 4, &[0]);
     let file = file.with("a\0", 4, &[0]).with("\0", 4, &[0]);

@@ -3,22 +3,13 @@
 use serde_json::{Map, Value as Json};
 
 use crate::container::describe::value_room;
+use crate::container::hdf5::index::details::MACHINERY;
 use crate::container::hdf5::index::{AttributeEntry, AttributeValue};
 use crate::error::Result;
 use crate::memory::set_aside;
 
-/// Machinery of NetCDF-4 that says nothing to a reader of arrays.
-const HIDDEN: [&[u8]; 6] = [
-    b"_NCProperties",
-    b"_Netcdf4Dimid",
-    b"_Netcdf4Coordinates",
-    b"_nc3_strict",
-    b"DIMENSION_LIST",
-    b"REFERENCE_LIST",
-];
-
-/// The same of a dimension scale; elsewhere these names are the writer's own.
-const OF_SCALES: [&[u8]; 2] = [b"CLASS", b"NAME"];
+/// Machinery of dimension scales; elsewhere these names are the writer's own.
+pub(super) const OF_SCALES: [&[u8]; 2] = [b"CLASS", b"NAME"];
 
 const SCALE: &[u8] = b"DIMENSION_SCALE";
 
@@ -48,18 +39,40 @@ pub(super) fn is_dimension_alone(attributes: &[AttributeEntry]) -> bool {
     text(attributes, b"NAME").is_some_and(|name| name.starts_with(DIMENSION_ALONE))
 }
 
-/// `except`: the one that is shown elsewhere.
-pub(super) fn json(attributes: &[AttributeEntry], except: &[u8]) -> Result<Map<String, Json>> {
-    let is_scale = text(attributes, b"CLASS") == Some(SCALE);
+/// Whether the attributes are of a dimension scale.
+pub(super) fn is_scale(attributes: &[AttributeEntry]) -> bool {
+    text(attributes, b"CLASS") == Some(SCALE)
+}
+
+/// The numbers that an attribute holds; none if it holds anything else.
+pub(super) fn numbers(value: &AttributeValue) -> Vec<u64> {
+    let AttributeValue::Json(text) = value else {
+        return Vec::new();
+    };
+    let one = || serde_json::from_str(text).map(|number| vec![number]);
+    serde_json::from_str(text)
+        .or_else(|_| one())
+        .unwrap_or_default()
+}
+
+/// `except`: the one that is shown elsewhere. `is_netcdf`: a list of one is its element.
+pub(super) fn json(
+    attributes: &[AttributeEntry],
+    except: &[u8],
+    is_netcdf: bool,
+) -> Result<Map<String, Json>> {
+    let is_scale = is_scale(attributes);
     let is_hidden = |name: &[u8]| {
-        name == except || HIDDEN.contains(&name) || (is_scale && OF_SCALES.contains(&name))
+        name == except || MACHINERY.contains(&name) || (is_scale && OF_SCALES.contains(&name))
     };
     let shown = attributes.iter().filter(|a| !is_hidden(&a.name));
     let shown: Vec<&AttributeEntry> = shown.collect();
     let room = shown
         .iter()
         .map(|attribute| ATTRIBUTE + room(&attribute.value));
-    set_aside(room.sum(), "cannot show attributes", || all(&shown))
+    set_aside(room.sum(), "cannot show attributes", || {
+        all(&shown, is_netcdf)
+    })
 }
 
 /// What the value of an attribute takes, and while it becomes one.
@@ -72,7 +85,7 @@ fn room(value: &AttributeValue) -> u64 {
     }
 }
 
-fn all(shown: &[&AttributeEntry]) -> Map<String, Json> {
+fn all(shown: &[&AttributeEntry], is_netcdf: bool) -> Map<String, Json> {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     shown
         .iter()
@@ -80,11 +93,29 @@ fn all(shown: &[&AttributeEntry]) -> Map<String, Json> {
             let value = match &attribute.value {
                 AttributeValue::Text(text) => Json::String(lossy(text)),
                 AttributeValue::Json(text) => {
-                    serde_json::from_str(text).unwrap_or_else(|_| Json::String(text.clone()))
+                    let value = serde_json::from_str(text);
+                    let value = value.unwrap_or_else(|_| Json::String(text.clone()));
+                    match is_netcdf && is_list_of_one(attribute) {
+                        true => only(value),
+                        false => value,
+                    }
                 }
                 AttributeValue::Omitted(reason) => Json::String(format!("(not shown: {reason})")),
             };
             (lossy(&attribute.name), value)
         })
         .collect()
+}
+
+fn is_list_of_one(attribute: &AttributeEntry) -> bool {
+    let dims = attribute.stored.as_ref().and_then(|of| of.dims.as_ref());
+    dims.is_some_and(|dims| dims[..] == [1])
+}
+
+/// The element of a list of one.
+fn only(list: Json) -> Json {
+    match list {
+        Json::Array(mut items) if items.len() == 1 => items.remove(0),
+        other => other,
+    }
 }

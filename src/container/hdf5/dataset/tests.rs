@@ -41,6 +41,7 @@ fn dataset(dims: &[u64], layout: StorageLayout) -> index::DatasetEntry {
         attributes: vec![],
         stored_bytes: 1,
         text: None,
+        details: Default::default(),
     }
 }
 

@@ -86,7 +86,7 @@ impl OnHeap for LinkEntry {
             LinkTarget::Dangling { path } => path.on_heap(),
             LinkTarget::NotFollowed { reason } | LinkTarget::Unknown { reason } => reason.on_heap(),
         };
-        self.name.on_heap() + target
+        self.name.on_heap() + target + self.soft.on_heap()
     }
 }
 
@@ -96,7 +96,7 @@ impl OnHeap for AttributeEntry {
             AttributeValue::Text(text) => text.on_heap(),
             AttributeValue::Json(text) | AttributeValue::Omitted(text) => text.on_heap(),
         };
-        self.name.on_heap() + value
+        self.name.on_heap() + value + self.stored.on_heap()
     }
 }
 
@@ -109,12 +109,13 @@ impl OnHeap for DatasetEntry {
             + self.fill.on_heap()
             + self.attributes.on_heap()
             + self.text.on_heap()
+            + self.details.on_heap()
     }
 }
 
 impl OnHeap for TypeEntry {
     fn on_heap(&self) -> u64 {
-        self.element.on_heap() + self.attributes.on_heap()
+        self.element.on_heap() + self.spelled.on_heap() + self.attributes.on_heap()
     }
 }
 

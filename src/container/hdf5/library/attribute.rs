@@ -16,7 +16,10 @@ use serde_json::Value as Json;
 use super::identifier::{Identifier, Outcome, check};
 use super::json::{JsonMaker, NoJson};
 use super::space::{count, dims};
-use super::text::{self, Elements, done};
+use super::spelling;
+use super::text::{self, Elements, ReadTexts, done};
+use super::types::{describe, is_plain};
+use crate::container::hdf5::index::details::{AttributeStorage, MACHINERY, ToldByValue};
 use crate::container::hdf5::index::{AttributeEntry, AttributeValue};
 
 /// Elements of one attribute that is a list.
@@ -42,9 +45,10 @@ pub(super) fn all(of: &Identifier, unread: &mut dyn FnMut(&[u8], String)) -> Vec
     let mut attributes = Vec::with_capacity(names.len());
     for name in &names {
         match value(of, name) {
-            Ok(value) => attributes.push(AttributeEntry {
+            Ok((value, stored)) => attributes.push(AttributeEntry {
                 name: name.as_bytes().to_vec(),
                 value,
+                stored,
             }),
             Err(why) => unread(name.as_bytes(), why),
         }
@@ -74,7 +78,8 @@ impl Elements for OpenedAttribute {
     }
 }
 
-fn value(of: &Identifier, name: &CStr) -> Outcome<AttributeValue> {
+/// The value, and how it is stored, where that is not obvious.
+fn value(of: &Identifier, name: &CStr) -> Outcome<(AttributeValue, Option<AttributeStorage>)> {
     // SAFETY: the handle is an object and the name is NUL-terminated.
     let opened = OpenedAttribute(Identifier::new(unsafe {
         H5Aopen(of.id(), name.as_ptr(), H5P_DEFAULT)
@@ -83,24 +88,74 @@ fn value(of: &Identifier, name: &CStr) -> Outcome<AttributeValue> {
     let element = Identifier::new(unsafe { H5Aget_type(opened.0.id()) })?;
     // SAFETY: as above.
     let space = Identifier::new(unsafe { H5Aget_space(opened.0.id()) })?;
-    let Some(dims) = dims(&space)? else {
-        return Ok(AttributeValue::Json("null".into()));
+    let dims = dims(&space)?;
+    let (value, told) = shown(&opened, (&element, &space), dims.as_deref())?;
+    if MACHINERY.contains(&name.to_bytes()) {
+        return Ok((value, None));
+    }
+    let stored = AttributeStorage {
+        spelled: spelling::of(&element),
+        dims,
+        told,
     };
-    let elements = count(&dims).unwrap_or(u64::MAX);
+    let stored = (!is_obvious(&value, &stored)).then_some(stored);
+    Ok((value, stored))
+}
+
+/// The value as it is shown, and whether that tells what is stored.
+fn shown(
+    opened: &OpenedAttribute,
+    (element, space): (&Identifier, &Identifier),
+    dims: Option<&[u64]>,
+) -> Outcome<(AttributeValue, ToldByValue)> {
+    let Some(dims) = dims else {
+        let null = AttributeValue::Json("null".into());
+        return Ok((null, ToldByValue::Exactly));
+    };
+    let elements = count(dims).unwrap_or(u64::MAX);
     if elements > ELEMENTS_MOST {
-        return Ok(AttributeValue::Omitted(format!("{elements} elements")));
+        return Ok(omitted(format!("{elements} elements")));
     }
     let reading = Reading {
-        opened: &opened,
-        element: &element,
-        space: &space,
-        dims: &dims,
+        opened,
+        element,
+        space,
+        dims,
         elements: elements as usize,
     };
     // SAFETY: the handle is a datatype.
     match unsafe { H5Tget_class(element.id()) } {
         H5T_class_t::H5T_STRING => reading.strings(),
         _ => reading.others(),
+    }
+}
+
+fn omitted(why: String) -> (AttributeValue, ToldByValue) {
+    (
+        AttributeValue::Omitted(why.clone()),
+        ToldByValue::Never(why),
+    )
+}
+
+/// Whether a value is stored as h5py would store it: then it says all. A list of one may be shown
+/// as its only element.
+fn is_obvious(value: &AttributeValue, stored: &AttributeStorage) -> bool {
+    const TEXT: &str = r#"{"class":"H5T_STRING","padding":"NULLTERM","charset":"UTF-8"}"#;
+    const BOOLEAN: &str =
+        r#"{"class":"H5T_ENUM","base":"H5T_STD_I8LE","members":[["FALSE",0],["TRUE",1]]}"#;
+    let Some(dims) = &stored.dims else {
+        return false;
+    };
+    let is_plain = stored.told == ToldByValue::Exactly && stored.spelled.committed.is_none();
+    if !is_plain || dims[..] == [1] || dims.contains(&0) {
+        return false;
+    }
+    match (value, stored.spelled.text.as_str()) {
+        (AttributeValue::Text(_), of) => of == TEXT,
+        (AttributeValue::Json(_), TEXT | BOOLEAN | r#""H5T_STD_I64LE""#) => true,
+        // Infinities are text.
+        (AttributeValue::Json(text), r#""H5T_IEEE_F64LE""#) => !text.contains('"'),
+        _ => false,
     }
 }
 
@@ -113,31 +168,28 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn strings(&self) -> Outcome<AttributeValue> {
+    fn strings(&self) -> Outcome<(AttributeValue, ToldByValue)> {
         let single = self.elements == 1 && self.dims.len() <= 1;
         let most = if single { TEXT_MOST } else { LIST_MOST };
-        let strings = text::read(self.opened, self.element, self.space, self.elements, most)?;
-        let Some(mut strings) = strings else {
-            return Ok(AttributeValue::Omitted(format!(
-                "more than {} MiB",
-                most >> 20
-            )));
+        let read = text::read(self.opened, self.element, self.space, self.elements, most)?;
+        let Some(ReadTexts { mut texts, told }) = read else {
+            return Ok(omitted(format!("more than {} MiB", most >> 20)));
         };
         if single {
-            return Ok(AttributeValue::Text(strings.pop().unwrap_or_default()));
+            let text = texts.pop().unwrap_or_default();
+            return Ok((AttributeValue::Text(text), told));
         }
-        let strings = strings.iter();
-        let values = strings.map(|s| Json::from(String::from_utf8_lossy(s).into_owned()));
-        Ok(json(self.dims, values.collect()))
+        let texts = texts.iter();
+        let values = texts.map(|s| Json::from(String::from_utf8_lossy(s).into_owned()));
+        Ok((json(self.dims, values.collect()), told))
     }
 
-    fn others(&self) -> Outcome<AttributeValue> {
+    fn others(&self) -> Outcome<(AttributeValue, ToldByValue)> {
         // SAFETY: the handle is a datatype.
         let size = unsafe { H5Tget_size(self.element.id()) };
         let bytes = size.checked_mul(self.elements).filter(|n| *n <= LIST_MOST);
         let Some(bytes) = bytes else {
-            let most = LIST_MOST >> 20;
-            return Ok(AttributeValue::Omitted(format!("more than {most} MiB")));
+            return Ok(omitted(format!("more than {} MiB", LIST_MOST >> 20)));
         };
         let mut values = ReadValues {
             bytes: vec![0; bytes],
@@ -151,10 +203,13 @@ impl Reading<'_> {
             };
         }
         let (of, count) = (self.element, self.elements);
+        let mut maker = JsonMaker::new();
         // SAFETY: they have just been read, or there are none.
-        match unsafe { JsonMaker::new().values(of, &values.bytes, count, 1) } {
-            Ok(made) => Ok(json(self.dims, made)),
-            Err(NoJson::Omitted(why)) => Ok(AttributeValue::Omitted(why)),
+        let made = unsafe { maker.values(of, &values.bytes, count, 1) };
+        match made {
+            Ok(made) if maker.is_exact => Ok((json(self.dims, made), ToldByValue::Exactly)),
+            Ok(made) => Ok((json(self.dims, made), values.untold()?)),
+            Err(NoJson::Omitted(why)) => Ok(omitted(why)),
             Err(NoJson::Refused(why)) => Err(why),
         }
     }
@@ -164,6 +219,16 @@ impl Reading<'_> {
 struct ReadValues<'a> {
     bytes: Vec<u8>,
     of: &'a Reading<'a>,
+}
+
+impl ReadValues<'_> {
+    /// What is stored, where JSON does not tell it: only what does not lie elsewhere.
+    fn untold(&self) -> Outcome<ToldByValue> {
+        Ok(match is_plain(&describe(self.of.element)?) {
+            true => text::untold(self.bytes.clone()),
+            false => ToldByValue::Never("values that JSON does not tell exactly".into()),
+        })
+    }
 }
 
 impl Drop for ReadValues<'_> {

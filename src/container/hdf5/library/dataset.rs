@@ -18,6 +18,7 @@ use hdf5_sys::h5s::H5S_ALL;
 use hdf5_sys::h5t::H5Tget_size;
 
 use super::chunks::{self, INLINE_MOST};
+use super::details::DatasetParts;
 use super::identifier::{Identifier, Outcome, check};
 use super::parts;
 use super::space::{count, dims, grid, largest};
@@ -100,7 +101,14 @@ impl LibraryDataset {
             true => Some(self.fill(size)?),
             false => None,
         };
+        let parts = DatasetParts {
+            element: &self.element,
+            described: &element,
+            space: &self.space,
+            properties: &self.properties,
+        };
         Ok(DatasetEntry {
+            details: parts.details(dims.as_deref())?,
             token,
             stored_bytes,
             fill,
@@ -128,7 +136,7 @@ impl LibraryDataset {
             return Ok(None);
         }
         let strings = text::read(self, &self.element, &self.space, 1, TEXT_MOST)?;
-        Ok(strings.and_then(|mut strings| strings.pop()))
+        Ok(strings.and_then(|mut read| read.texts.pop()))
     }
 
     /// Elements along each dimension of the dataset and of its chunks, if it is chunked.
@@ -193,10 +201,9 @@ impl LibraryDataset {
         };
         let texts = text::read(self, &self.element, &self.space, count, TEXT_MOST)?;
         Ok(match texts {
-            Some(texts) => {
-                let lines = texts
-                    .into_iter()
-                    .flat_map(|text| text.into_iter().chain([b'\n']));
+            Some(read) => {
+                let texts = read.texts.into_iter();
+                let lines = texts.flat_map(|text| text.into_iter().chain([b'\n']));
                 StorageLayout::Texts(lines.collect())
             }
             None => StorageLayout::Unknown(format!("strings of more than {TEXT_MOST} bytes")),

@@ -17,7 +17,8 @@ use hdf5_sys::h5t::{
 use serde_json::{Map, Number, Value as Json};
 
 use super::identifier::{Identifier, Outcome, check};
-use super::text::unpadded;
+use super::spelling::float_name;
+use super::text::{tells, unpadded};
 use super::types::{above, describe, is_variable, member_name, members};
 use crate::container::hdf5::index::{Datatype, TYPE_DEPTH_MOST};
 
@@ -28,15 +29,17 @@ const TEXT_MOST: usize = 1 << 20;
 
 /// What libhdf5 puts in memory for a sequence of variable length.
 #[repr(C)]
-struct Sequence {
-    len: usize,
-    at: *const u8,
+pub(super) struct Sequence {
+    pub(super) len: usize,
+    pub(super) at: *const u8,
 }
 
 /// Makes values of one attribute, within bounds.
 pub(super) struct JsonMaker {
     values_left: usize,
     text_left: usize,
+    /// What has been made tells the stored bytes.
+    pub(super) is_exact: bool,
 }
 
 /// Why there is no JSON.
@@ -60,6 +63,7 @@ impl JsonMaker {
         JsonMaker {
             values_left: VALUES_MOST,
             text_left: TEXT_MOST,
+            is_exact: true,
         }
     }
 
@@ -83,8 +87,18 @@ impl JsonMaker {
         // SAFETY: the handle is a datatype.
         let class = unsafe { H5Tget_class(of.id()) };
         match class {
-            H5T_class_t::H5T_INTEGER => Ok(integers(of, bytes, count)?),
-            H5T_class_t::H5T_FLOAT => Ok(floats(of, bytes, count)?),
+            H5T_class_t::H5T_INTEGER => {
+                self.is_exact &= size(of) <= 8;
+                Ok(integers(of, bytes, count)?)
+            }
+            H5T_class_t::H5T_FLOAT => {
+                let made = floats(of, bytes, count)?;
+                let is_named = float_name(of, size(of) as u64)?.is_some();
+                // There are many, and one spelling.
+                let has_nan = made.iter().any(|value| value.as_str() == Some("NaN"));
+                self.is_exact &= is_named && size(of) <= 8 && !has_nan;
+                Ok(made)
+            }
             H5T_class_t::H5T_BITFIELD => Ok(bit_fields(of, bytes, count)?),
             H5T_class_t::H5T_ENUM => Ok(enumerated(of, bytes, count)?),
             H5T_class_t::H5T_COMPLEX => {
@@ -124,6 +138,10 @@ impl JsonMaker {
             };
             let left = self.text_left.checked_sub(text.len());
             self.text_left = left.ok_or_else(|| omitted("too much text"))?;
+            self.is_exact &= match is_variable {
+                true => std::str::from_utf8(text).is_ok(),
+                false => tells(text, stored, padding),
+            };
             Ok(Json::from(String::from_utf8_lossy(text).into_owned()))
         });
         values.collect()
@@ -153,7 +171,9 @@ impl JsonMaker {
             let gathered: Vec<u8> = parts.flatten().copied().collect();
             // SAFETY: these are the members of values as the caller says.
             let values = unsafe { self.values(&member, &gathered, count, depth + 1)? };
-            let name = String::from_utf8_lossy(&member_name(of, at)?).into_owned();
+            let name = member_name(of, at)?;
+            self.is_exact &= std::str::from_utf8(&name).is_ok();
+            let name = String::from_utf8_lossy(&name).into_owned();
             for (object, value) in made.iter_mut().zip(values) {
                 object.insert(name.clone(), value);
             }
@@ -256,7 +276,7 @@ fn hexadecimal(bytes: &[u8]) -> Json {
     Json::String(digits.collect())
 }
 
-fn integers(of: &Identifier, bytes: &[u8], count: usize) -> Outcome<Vec<Json>> {
+pub(super) fn integers(of: &Identifier, bytes: &[u8], count: usize) -> Outcome<Vec<Json>> {
     // SAFETY: the handle is an integer type.
     if unsafe { H5Tget_sign(of.id()) } == H5T_sign_t::H5T_SGN_NONE {
         let read = converted::<u64>(of, *H5T_NATIVE_ULLONG, bytes, count)?;

@@ -21,6 +21,8 @@ pub(super) const VALUE_MOST: usize = 64 << 10;
 pub(super) struct ListedLink {
     pub(super) name: CString,
     pub(super) to: LeadsTo,
+    /// Its place among those of the group, by age, where the group keeps that.
+    pub(super) age: Option<u32>,
 }
 
 pub(super) enum LeadsTo {
@@ -144,6 +146,9 @@ extern "C" fn note(
     listing.links.push(ListedLink {
         name: CString::new(name).unwrap_or_default(),
         to,
+        age: u32::try_from(info.order)
+            .ok()
+            .filter(|_| info.order_valid != 0),
     });
     0
 }

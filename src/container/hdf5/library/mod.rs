@@ -10,14 +10,17 @@
 mod attribute;
 mod chunks;
 mod dataset;
+mod details;
 mod driver;
 mod editing;
 mod identifier;
 mod json;
 mod links;
 mod parts;
+mod scales;
 mod softlink;
 mod space;
+mod spelling;
 mod stand_in;
 mod swizzle;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! nowhere.
 
 use std::collections::HashSet;
+use std::mem::replace;
 
 use crate::container::hdf5::index::{GroupEntry, LinkTarget};
 
@@ -23,7 +24,12 @@ pub(super) fn resolve(groups: &mut [GroupEntry]) {
                 continue;
             };
             match follow(groups, &nowhere, group, path) {
-                Some(found) => groups[group].links[link].target = found,
+                Some(found) => {
+                    let link = &mut groups[group].links[link];
+                    if let LinkTarget::Dangling { path } = replace(&mut link.target, found) {
+                        link.soft = Some(path);
+                    }
+                }
                 None => {
                     nowhere.insert((group, link));
                 }
@@ -102,6 +108,8 @@ mod tests {
         let link = |(name, target): &(&str, LinkTarget)| LinkEntry {
             name: name.as_bytes().to_vec(),
             target: target.clone(),
+            soft: None,
+            age: None,
         };
         GroupEntry {
             parent: 0,

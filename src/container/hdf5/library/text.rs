@@ -10,6 +10,7 @@ use hdf5_sys::h5t::{H5T_str_t, H5Tget_size, H5Tget_strpad, H5Treclaim};
 
 use super::identifier::{Identifier, Outcome, check};
 use super::types::is_variable;
+use crate::container::hdf5::index::details::ToldByValue;
 
 /// Values of string type that can be read: an attribute or a dataset.
 pub(super) trait Elements {
@@ -20,6 +21,26 @@ pub(super) trait Elements {
     unsafe fn read(&self, memory: &Identifier, into: *mut c_void) -> Outcome<()>;
 }
 
+/// Strings, and whether they tell what is stored.
+pub(super) struct ReadTexts {
+    pub(super) texts: Vec<Vec<u8>>,
+    pub(super) told: ToldByValue,
+}
+
+/// Most bytes that are told beside a value that does not tell them.
+pub(super) const STORED_MOST: usize = 64 << 10;
+
+/// Bytes that their value does not tell.
+pub(super) fn untold(stored: Vec<u8>) -> ToldByValue {
+    match stored.len() {
+        0..=STORED_MOST => ToldByValue::Not(stored),
+        _ => ToldByValue::Never(format!(
+            "more than {} KiB that JSON does not tell exactly",
+            STORED_MOST >> 10
+        )),
+    }
+}
+
 /// The strings of a value of `count` elements, at most `most` bytes together; none if there is
 /// more.
 pub(super) fn read(
@@ -28,7 +49,7 @@ pub(super) fn read(
     space: &Identifier,
     count: usize,
     most: usize,
-) -> Outcome<Option<Vec<Vec<u8>>>> {
+) -> Outcome<Option<ReadTexts>> {
     if is_variable(element)? {
         variable(from, element, space, count, most)
     } else {
@@ -41,7 +62,7 @@ fn fixed(
     element: &Identifier,
     count: usize,
     most: usize,
-) -> Outcome<Option<Vec<Vec<u8>>>> {
+) -> Outcome<Option<ReadTexts>> {
     // SAFETY: the handle is a string type.
     let (size, pad) = unsafe { (H5Tget_size(element.id()), H5Tget_strpad(element.id())) };
     let Some(bytes) = size.checked_mul(count).filter(|n| *n <= most) else {
@@ -51,7 +72,25 @@ fn fixed(
     // SAFETY: there is room for `count` elements of the type's own size.
     unsafe { from.read(element, stored.as_mut_ptr().cast())? };
     let strings = stored.chunks_exact(size.max(1));
-    Ok(Some(strings.map(|s| unpadded(s, pad).to_vec()).collect()))
+    let texts = strings.clone().map(|s| unpadded(s, pad).to_vec()).collect();
+    let is_told = strings
+        .map(|s| tells(unpadded(s, pad), s, pad))
+        .all(|told| told);
+    let told = match is_told {
+        true => ToldByValue::Exactly,
+        false => untold(stored),
+    };
+    Ok(Some(ReadTexts { texts, told }))
+}
+
+/// Whether this text, padded, is what is stored.
+pub(super) fn tells(text: &[u8], stored: &[u8], pad: H5T_str_t) -> bool {
+    let padding = match pad {
+        H5T_str_t::H5T_STR_SPACEPAD => b' ',
+        _ => 0,
+    };
+    let behind = stored.get(text.len()..).unwrap_or_default();
+    std::str::from_utf8(text).is_ok() && behind.iter().all(|&byte| byte == padding)
 }
 
 /// A string without its padding. Not every writer leaves room for a NUL.
@@ -85,7 +124,7 @@ fn variable(
     space: &Identifier,
     count: usize,
     most: usize,
-) -> Outcome<Option<Vec<Vec<u8>>>> {
+) -> Outcome<Option<ReadTexts>> {
     if count > most {
         return Ok(None);
     }
@@ -112,7 +151,14 @@ fn variable(
         left = rest;
         strings.push(text.to_vec());
     }
-    Ok(Some(strings))
+    let told = match strings.iter().all(|text| std::str::from_utf8(text).is_ok()) {
+        true => ToldByValue::Exactly,
+        false => ToldByValue::Never("text that is not UTF-8".into()),
+    };
+    Ok(Some(ReadTexts {
+        texts: strings,
+        told,
+    }))
 }
 
 /// Checks what `H5Aread` and `H5Dread` return.

@@ -165,7 +165,7 @@ pub(super) fn is_variable(of: &Identifier) -> Outcome<bool> {
     Ok(check(unsafe { H5Tis_variable_str(of.id()) })? > 0)
 }
 
-fn padding(of: &Identifier) -> Padding {
+pub(super) fn padding(of: &Identifier) -> Padding {
     // SAFETY: the handle is a string type of fixed length.
     match unsafe { H5Tget_strpad(of.id()) } {
         H5T_str_t::H5T_STR_NULLTERM => Padding::Terminated,
@@ -174,7 +174,7 @@ fn padding(of: &Identifier) -> Padding {
     }
 }
 
-fn integer(of: &Identifier, size: u64) -> Outcome<Integer> {
+pub(super) fn integer(of: &Identifier, size: u64) -> Outcome<Integer> {
     // SAFETY: the handle is an integer or a bit field.
     let offset = check(unsafe { H5Tget_offset(of.id()) })?;
     // SAFETY: as above; a bit field has no sign and says so.
@@ -188,7 +188,7 @@ fn integer(of: &Identifier, size: u64) -> Outcome<Integer> {
     })
 }
 
-fn float(of: &Identifier, size: u64) -> Outcome<Float> {
+pub(super) fn float(of: &Identifier, size: u64) -> Outcome<Float> {
     let (mut sign, mut exponent, mut exponents, mut mantissa, mut mantissas) = (0, 0, 0, 0, 0);
     // SAFETY: the handle is a floating-point type, the five numbers are ours.
     check(unsafe {

@@ -15,7 +15,8 @@ use serde::Serialize;
 use super::dataset::LibraryDataset;
 use super::identifier::{Identifier, Outcome};
 use super::links::{self, LeadsTo, ListedLink, Missing};
-use super::{attribute, softlink, types};
+use super::{attribute, scales, softlink, spelling, types};
+use crate::container::hdf5::index::details::TypeSpelling;
 use crate::container::hdf5::index::{
     AttributeEntry, DatasetEntry, Datatype, GroupEntry, LinkEntry, LinkTarget, Problem, TypeEntry,
 };
@@ -131,6 +132,8 @@ impl<'a> FileWalk<'a> {
             found.push(LinkEntry {
                 target: self.target(&group, at, &link),
                 name: link.name.into_bytes(),
+                soft: None,
+                age: link.age,
             });
         }
         self.groups[at].links = found;
@@ -213,7 +216,7 @@ impl<'a> FileWalk<'a> {
                 Ok(Known::Group(number))
             }
             H5I_type_t::H5I_DATASET => self.add_dataset(object, token, at, name),
-            H5I_type_t::H5I_DATATYPE => Ok(self.add_type(&object, at, name)),
+            H5I_type_t::H5I_DATATYPE => Ok(self.add_type(&object, token, at, name)),
             _ => Err("an object of a kind that is not known".into()),
         }
     }
@@ -231,15 +234,21 @@ impl<'a> FileWalk<'a> {
             return Ok(Known::LeftOut);
         }
         dataset.attributes = self.attributes(opened.handle(), at, Some(name));
+        dataset.details.scales = scales::of(opened.handle(), &dataset.attributes);
         let number = self.datasets.len() as u32;
         self.datasets.push(dataset);
         Ok(Known::Dataset(number))
     }
 
     /// One that cannot be described is no damage: there are no data of it.
-    fn add_type(&mut self, object: &Identifier, at: usize, name: &[u8]) -> Known {
+    fn add_type(&mut self, object: &Identifier, token: u64, at: usize, name: &[u8]) -> Known {
         let described = types::describe(object);
         let mut found = TypeEntry {
+            token,
+            spelled: TypeSpelling {
+                text: spelling::text(object),
+                committed: None,
+            },
             element: described.unwrap_or_else(|name| Datatype::Other { size: 0, name }),
             attributes: Vec::new(),
         };

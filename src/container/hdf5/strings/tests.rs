@@ -46,6 +46,7 @@ fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array
         attributes: vec![],
         stored_bytes: 16 * elements.len() as u64,
         text: None,
+        details: Default::default(),
     };
     let nested = NestedBlocks::new(&Budget::by_default());
     match open_with(

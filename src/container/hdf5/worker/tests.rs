@@ -11,6 +11,9 @@ use super::process::{EncodedAnswer, Program};
 use super::wire::Wanted;
 use super::*;
 use crate::container::hdf5::chunk_table::PackedChunks;
+use crate::container::hdf5::index::details::{
+    AttributeStorage, DatasetDetails, FillSpelling, ToldByValue, TypeSpelling,
+};
 use crate::container::hdf5::index::heap::{OnHeap, allocated};
 use crate::container::hdf5::index::{
     AttributeEntry, AttributeValue, DatasetEntry, Datatype, DatatypeMember, GroupEntry, LinkEntry,
@@ -251,6 +254,14 @@ fn long_index() -> FileIndex {
             1 => AttributeValue::Json("[1, 2]".into()),
             _ => AttributeValue::Omitted("too long".into()),
         },
+        stored: (number % 2 == 0).then(|| AttributeStorage {
+            spelled: TypeSpelling {
+                text: "x".repeat(200),
+                committed: Some(7),
+            },
+            dims: Some(vec![1, 2]),
+            told: ToldByValue::Not(vec![1; 90]),
+        }),
     };
     let members = (0..3).map(|number| DatatypeMember {
         name: format!("m{number}").into(),
@@ -275,10 +286,26 @@ fn long_index() -> FileIndex {
         attributes: (0..number % 4).map(attribute).collect(),
         stored_bytes: 50,
         text: None,
+        details: DatasetDetails {
+            spelled: TypeSpelling {
+                text: "t".repeat(100),
+                committed: None,
+            },
+            most: vec![7, 9],
+            filters: vec![("deflate".into(), true)],
+            fill: FillSpelling::Value {
+                shown: "f".repeat(100),
+                stored: Some(vec![1; 30]),
+            },
+            scales: vec![vec![1, 2], vec![]],
+            ..DatasetDetails::default()
+        },
     };
     let link = |number: u32| LinkEntry {
         name: format!("{number:05}").into(),
         target: LinkTarget::Dataset(number),
+        soft: (number % 3 == 0).then(|| vec![b's'; 40]),
+        age: Some(number),
     };
     let problem = |what: &str| Problem {
         path: vec![b"p".to_vec()],

@@ -34,6 +34,7 @@ fn chunked(tables: ChunkTables) -> Chunked {
         attributes: vec![],
         stored_bytes: 0,
         text: None,
+        details: Default::default(),
     };
     let element = Element::of(&dataset.element).unwrap();
     let fill = Fill::new(None, &element).unwrap();

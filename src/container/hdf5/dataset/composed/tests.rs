@@ -22,6 +22,7 @@ fn dataset(token: u64, dims: &[u64], layout: StorageLayout) -> ix::DatasetEntry 
         attributes: vec![],
         stored_bytes: 1,
         text: None,
+        details: Default::default(),
     }
 }
 
@@ -52,6 +53,8 @@ fn open(over: &[ix::DatasetEntry], parts: Vec<ix::VirtualPart>) -> Result<Arc<dy
     let link = |number| LinkEntry {
         name: format!("d{number}").into_bytes(),
         target: LinkTarget::Dataset(number),
+        soft: None,
+        age: None,
     };
     open_among((0..over.len() as u32).map(link).collect(), over, parts)
 }
@@ -136,12 +139,13 @@ fn only_what_leads_nowhere_is_fill_values() {
         path: b"/d".to_vec(),
     };
     let through = |target: LinkTarget, path: &str| {
-        let name = b"s".to_vec();
-        open_among(
-            vec![LinkEntry { name, target }],
-            &[],
-            vec![part(path, &row, None)],
-        )
+        let link = LinkEntry {
+            name: b"s".to_vec(),
+            target,
+            soft: None,
+            age: None,
+        };
+        open_among(vec![link], &[], vec![part(path, &row, None)])
     };
     for path in ["s", "s/d"] {
         for target in [external(), LinkTarget::NotFollowed { reason: reason() }] {
@@ -183,6 +187,8 @@ fn where_a_virtual_dataset_ends_is_known_if_its_last_part_is() {
     let link = |(name, target): (&str, LinkTarget)| LinkEntry {
         name: name.into(),
         target,
+        soft: None,
+        age: None,
     };
     let away = LinkTarget::External {
         file: b"other.h5".to_vec(),

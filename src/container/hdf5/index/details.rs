@@ -1,0 +1,131 @@
+//! What an index says of types, datasets and attributes that no reader of elements needs: for
+//! `arrays.json`.
+//!
+//! Types are spelled by the worker, as JSON: text, since one type may be of any shape, and read by
+//! those who read `arrays.json`. Written by `library`, read by `assemble`.
+
+use serde::{Deserialize, Serialize};
+
+use super::decoding::{bytes, text};
+use super::heap::OnHeap;
+
+/// Attribute of a dataset: references to the dimension scales of each dimension.
+pub(in crate::container::hdf5) const DIMENSION_LIST: &[u8] = b"DIMENSION_LIST";
+
+/// Machinery of NetCDF-4 and of dimension scales, which says nothing to a reader of arrays: what it
+/// says of dimensions stands elsewhere.
+pub(in crate::container::hdf5) const MACHINERY: [&[u8]; 6] = [
+    b"_NCProperties",
+    b"_Netcdf4Dimid",
+    b"_Netcdf4Coordinates",
+    b"_nc3_strict",
+    DIMENSION_LIST,
+    b"REFERENCE_LIST",
+];
+
+/// A type as `arrays.json` spells it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::container::hdf5) struct TypeSpelling {
+    /// JSON.
+    #[serde(deserialize_with = "text")]
+    pub(in crate::container::hdf5) text: String,
+    /// Token of the committed datatype that it is.
+    pub(in crate::container::hdf5) committed: Option<u64>,
+}
+
+/// Of a dataset.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::container::hdf5) struct DatasetDetails {
+    pub(in crate::container::hdf5) spelled: TypeSpelling,
+    /// How long each dimension may become, [`super::UNLIMITED`] or not.
+    pub(in crate::container::hdf5) most: Vec<u64>,
+    /// Names of its filters, and whether they may be left out.
+    pub(in crate::container::hdf5) filters: Vec<(String, bool)>,
+    pub(in crate::container::hdf5) fill: FillSpelling,
+    pub(in crate::container::hdf5) fill_time: FillWritten,
+    /// None where it is as usual for the layout.
+    pub(in crate::container::hdf5) allocated: Option<SpaceAllocated>,
+    /// Tokens of the dimension scales of each dimension.
+    pub(in crate::container::hdf5) scales: Vec<Vec<u64>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::container::hdf5) enum FillSpelling {
+    /// Zeros.
+    #[default]
+    Default,
+    Undefined,
+    Value {
+        /// JSON.
+        #[serde(deserialize_with = "text")]
+        shown: String,
+        /// As it is stored, where that does not tell it.
+        stored: Option<Vec<u8>>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::container::hdf5) enum FillWritten {
+    #[default]
+    WhereDefined,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::container::hdf5) enum SpaceAllocated {
+    Early,
+    Late,
+    Incrementally,
+}
+
+/// How an attribute is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::container::hdf5) struct AttributeStorage {
+    pub(in crate::container::hdf5) spelled: TypeSpelling,
+    /// None for one without space.
+    pub(in crate::container::hdf5) dims: Option<Vec<u64>>,
+    pub(in crate::container::hdf5) told: ToldByValue,
+}
+
+/// Whether the value that is shown of an attribute tells what is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::container::hdf5) enum ToldByValue {
+    Exactly,
+    /// No; these are its elements as they are stored.
+    Not(#[serde(deserialize_with = "bytes")] Vec<u8>),
+    /// No, and they cannot be told; why.
+    Never(#[serde(deserialize_with = "text")] String),
+}
+
+impl OnHeap for TypeSpelling {
+    fn on_heap(&self) -> u64 {
+        self.text.on_heap()
+    }
+}
+
+impl OnHeap for DatasetDetails {
+    fn on_heap(&self) -> u64 {
+        let fill = match &self.fill {
+            FillSpelling::Value { shown, stored } => shown.on_heap() + stored.on_heap(),
+            FillSpelling::Default | FillSpelling::Undefined => 0,
+        };
+        let names = self.filters.iter().map(|(name, _)| name.on_heap() + 64);
+        self.spelled.on_heap()
+            + self.most.on_heap()
+            + names.sum::<u64>()
+            + fill
+            + self.scales.on_heap()
+    }
+}
+
+impl OnHeap for AttributeStorage {
+    fn on_heap(&self) -> u64 {
+        let told = match &self.told {
+            ToldByValue::Exactly => 0,
+            ToldByValue::Not(bytes) => bytes.on_heap(),
+            ToldByValue::Never(why) => why.on_heap(),
+        };
+        self.spelled.on_heap() + self.dims.on_heap() + told
+    }
+}

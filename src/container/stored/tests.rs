@@ -1,0 +1,320 @@
+//! What is written is read as the same.
+
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use serde_json::{Number, json};
+
+use super::*;
+
+fn spelled(of: SpelledType) -> StoredType {
+    StoredType::Spelled(Box::new(of))
+}
+
+fn bits() -> impl Strategy<Value = NoOfBits> {
+    prop_oneof![
+        Just(NoOfBits::Zero),
+        Just(NoOfBits::One),
+        Just(NoOfBits::Background)
+    ]
+}
+
+fn order() -> impl Strategy<Value = BitOrder> {
+    prop_oneof![
+        Just(BitOrder::Little),
+        Just(BitOrder::Big),
+        Just(BitOrder::Vax)
+    ]
+}
+
+fn integer() -> impl Strategy<Value = SpelledInteger> {
+    let padding = option::of([bits(), bits()]);
+    let fields = (
+        1u64..20,
+        order(),
+        any::<bool>(),
+        any::<u32>(),
+        any::<u32>(),
+        padding,
+    );
+    fields.prop_map(
+        |(size, byte_order, signed, precision, offset, padding)| SpelledInteger {
+            size,
+            byte_order,
+            signed,
+            precision,
+            offset,
+            padding,
+        },
+    )
+}
+
+fn float() -> impl Strategy<Value = SpelledFloat> {
+    let norm = prop_oneof![Just("implied"), Just("msbset"), Just("none")];
+    let fields = (
+        integer(),
+        any::<[u32; 5]>(),
+        any::<u64>(),
+        norm,
+        option::of(bits()),
+    );
+    fields.prop_map(
+        |(integer, [sign, a, b, c, d], bias, norm, inner)| SpelledFloat {
+            size: integer.size,
+            byte_order: integer.byte_order,
+            precision: integer.precision,
+            offset: integer.offset,
+            sign,
+            exponent: [a, b],
+            mantissa: [c, d],
+            bias,
+            norm: norm.into(),
+            inner,
+            padding: integer.padding,
+        },
+    )
+}
+
+/// Of every class; within each other, but for those that hold none.
+fn stored_type() -> impl Strategy<Value = StoredType> {
+    let leaf = prop_oneof![
+        Just(StoredType::named("H5T_STD_I32BE")),
+        ".*".prop_map(|name| StoredType::Named(name.into())),
+        integer().prop_map(|of| spelled(SpelledType::Integer(of))),
+        integer().prop_map(|of| spelled(SpelledType::BitField(of))),
+        float().prop_map(|of| spelled(SpelledType::Float(of))),
+        option::of(any::<u64>()).prop_map(|size| spelled(SpelledType::Text {
+            size,
+            padding: "NULLPAD".into(),
+            charset: "UTF-8".into(),
+        })),
+        (any::<u64>(), ".*").prop_map(|(size, tag)| spelled(SpelledType::Opaque { size, tag })),
+        any::<u64>().prop_map(|size| spelled(SpelledType::Time { size })),
+        ".*".prop_map(|name| spelled(SpelledType::Committed { name })),
+        (any::<u64>(), ".*").prop_map(|(size, name)| spelled(SpelledType::Unknown { size, name })),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let number = prop_oneof![
+            any::<i64>().prop_map(Number::from),
+            any::<u64>().prop_map(Number::from)
+        ];
+        prop_oneof![
+            inner
+                .clone()
+                .prop_map(|base| spelled(SpelledType::Complex { base })),
+            inner
+                .clone()
+                .prop_map(|base| spelled(SpelledType::Sequence { base })),
+            (vec(any::<u64>(), 0..3), inner.clone())
+                .prop_map(|(dims, base)| spelled(SpelledType::Array { dims, base })),
+            (inner.clone(), vec((".*", number), 0..4))
+                .prop_map(|(base, members)| spelled(SpelledType::Enumeration { base, members })),
+            (any::<u64>(), vec((".*", any::<u64>(), inner), 0..4))
+                .prop_map(|(size, members)| spelled(SpelledType::Compound { size, members })),
+        ]
+    })
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<i64>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        ".*".prop_map(Value::from),
+        vec(any::<i32>(), 0..3).prop_map(Value::from),
+        Just(json!({"r": 1.5, "i": [0.25]})),
+    ]
+}
+
+fn attribute() -> impl Strategy<Value = AttributeType> {
+    let text = || option::of(".*".prop_map(String::into_boxed_str));
+    let shape = option::of(vec(any::<u64>(), 1..3));
+    let fields = (stored_type(), shape, any::<bool>(), text(), text());
+    fields.prop_map(
+        |(stored_type, shape, no_space, stored, omitted)| AttributeType {
+            stored_type,
+            shape,
+            space: no_space.then_some(NoSpace::Null),
+            stored,
+            omitted,
+        },
+    )
+}
+
+fn filter() -> impl Strategy<Value = FilterDetails> {
+    let fields = (any::<u32>(), ".*", vec(any::<u32>(), 0..4), any::<bool>());
+    fields.prop_map(|(id, name, values, optional)| FilterDetails {
+        id,
+        name: name.into(),
+        values,
+        optional,
+    })
+}
+
+fn rare() -> impl Strategy<Value = RareDetails> {
+    let text = || option::of(".*".prop_map(String::into_boxed_str));
+    let fill_time = option::of(prop_oneof![Just(FillTime::Alloc), Just(FillTime::Never)]);
+    let alloc_time = option::of(prop_oneof![
+        Just(AllocationTime::Early),
+        Just(AllocationTime::Late),
+        Just(AllocationTime::Incremental)
+    ]);
+    let scales = vec(vec(".*", 0..3), 0..3);
+    let fields = (
+        text(),
+        fill_time,
+        alloc_time,
+        any::<bool>(),
+        text(),
+        scales,
+        vec(".*", 0..2),
+    );
+    fields.prop_map(
+        |(fill_stored, fill_time, alloc_time, edges, scale, scales, external)| RareDetails {
+            fill_stored,
+            fill_time,
+            alloc_time,
+            partial_chunks: edges.then_some(PartialChunks::Unfiltered),
+            scale,
+            scales,
+            external,
+        },
+    )
+}
+
+fn details() -> impl Strategy<Value = ArrayDetails> {
+    let layout = option::of(prop_oneof![
+        Just(LayoutName::Compact),
+        Just(LayoutName::Contiguous),
+        Just(LayoutName::Chunked),
+        Just(LayoutName::External),
+        Just(LayoutName::Virtual)
+    ]);
+    let shapes = (
+        vec(option::of(".*"), 0..3),
+        vec(option::of(any::<u64>()), 0..3),
+        vec(any::<u64>(), 0..3),
+    );
+    let others = (
+        option::of(stored_type()),
+        layout,
+        vec(filter(), 0..3),
+        option::of(value().prop_map(Box::new)),
+        rare(),
+        option::of(any::<u32>()),
+        btree_map(".*", attribute(), 0..3),
+    );
+    (shapes, others).prop_map(|((dims, maxshape, chunks), others)| {
+        let (stored_type, layout, filters, fill, rare, creation_order, attribute_types) = others;
+        ArrayDetails {
+            dims,
+            stored_type,
+            maxshape,
+            layout,
+            chunks,
+            filters,
+            fill,
+            rare,
+            creation_order,
+            attribute_types,
+        }
+    })
+}
+
+fn file() -> impl Strategy<Value = FileDetails> {
+    let dimension = (any::<u64>(), any::<bool>(), option::of(any::<u64>()));
+    let dimension = dimension.prop_map(|(length, unlimited, id)| DimensionDetails {
+        length,
+        unlimited,
+        id,
+    });
+    let target = (".*", ".*").prop_map(|(file, path)| ExternalTarget { file, path });
+    let netcdf4 = (option::of(".*"), any::<bool>());
+    let netcdf4 = netcdf4.prop_map(|(properties, strict)| NetCdf4Details { properties, strict });
+    let fields = (
+        btree_map(".*", dimension, 0..3),
+        btree_map(".*", ".*", 0..3),
+        btree_map(".*", ".*", 0..3),
+        btree_map(".*", target, 0..3),
+        option::of(netcdf4),
+        any::<u64>(),
+    );
+    fields.prop_map(
+        |(dimensions, hard_links, soft_links, external_links, netcdf4, user_block)| FileDetails {
+            dimensions,
+            hard_links,
+            soft_links,
+            external_links,
+            netcdf4,
+            user_block,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn details_are_read_as_they_are_written(details in details()) {
+        let text = serde_json::to_string(&details).unwrap();
+        prop_assert!(details.weight() >= text.len(), "{} < {}", details.weight(), text.len());
+        prop_assert_eq!(&serde_json::from_str::<ArrayDetails>(&text).unwrap(), &details);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(serde_json::from_value::<ArrayDetails>(value).unwrap(), details);
+    }
+
+    #[test]
+    fn what_a_file_says_is_read_as_it_is_written(file in file()) {
+        let text = serde_json::to_string(&file).unwrap();
+        prop_assert!(file.weight() >= text.len(), "{} < {}", file.weight(), text.len());
+        prop_assert_eq!(serde_json::from_str::<FileDetails>(&text).unwrap(), file);
+    }
+}
+
+#[test]
+fn what_is_usual_is_left_out() {
+    let text = |details: &ArrayDetails| serde_json::to_string(details).unwrap();
+    assert_eq!(text(&ArrayDetails::default()), "{}");
+    assert_eq!(
+        serde_json::to_string(&FileDetails::default()).unwrap(),
+        "{}"
+    );
+    let given =
+        r#"{"type":{"class":"H5T_STRING","padding":"NULLTERM","charset":"ASCII"},"fill":null}"#;
+    let read: ArrayDetails = serde_json::from_str(given).unwrap();
+    assert_eq!(read.fill, Some(Box::new(Value::Null)));
+    assert_eq!(text(&read), given);
+}
+
+#[test]
+fn types_that_are_none_are_refused() {
+    for wrong in [
+        "3",
+        "[]",
+        "{}",
+        r#"{"class": "H5T_ODD"}"#,
+        r#"{"class": "H5T_INTEGER", "size": -4}"#,
+        r#"{"class": "H5T_ENUM", "base": "H5T_STD_I8LE", "members": [["A"]]}"#,
+    ] {
+        assert!(
+            serde_json::from_str::<StoredType>(wrong).is_err(),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn types_nested_without_end_are_refused() {
+    let (open, close) = (r#"{"class":"H5T_VLEN","base":"#, "}");
+    let nested = |depth: usize| {
+        let text = [
+            &open.repeat(depth),
+            r#""H5T_STD_I8LE""#,
+            &close.repeat(depth),
+        ]
+        .concat();
+        serde_json::from_str::<StoredType>(&text)
+    };
+    assert!(nested(30).is_ok());
+    assert!(nested(1_000_000).is_err());
+}

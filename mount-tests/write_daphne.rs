@@ -4,6 +4,8 @@
 //! `write_daphne.py` makes the files and holds them against a model; here are the rules that a
 //! random session does not meet.
 
+mod made;
+
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -11,8 +11,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::container::Recognised;
 use crate::container::creation::empty_container;
+use crate::container::{FORMATS, Format, Recognised};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::source::{FileId, FileKind, Stat, Store};
@@ -51,10 +51,20 @@ pub fn is_pristine(
     path: &Path,
     budget: &Arc<Budget>,
 ) -> Result<bool> {
-    let Some(creation) = recognised.format.creation() else {
+    is_as_made(recognised.format, store, path, budget)
+}
+
+/// Whether what lies at a path is an empty container of this format.
+fn is_as_made(
+    format: &dyn Format,
+    store: &dyn Store,
+    path: &Path,
+    budget: &Arc<Budget>,
+) -> Result<bool> {
+    let Some(creation) = format.creation() else {
         return Ok(false);
     };
-    let members = recognised.format.members();
+    let members = format.members();
     let empty = empty_container(creation, budget)?;
     for (number, bytes) in &empty {
         let file = match members.get(number.0 as usize) {
@@ -105,7 +115,7 @@ pub fn left_drafts(
         DraftsState::Foreign
     } else if is_empty(container) {
         DraftsState::New
-    } else if is_empty(&old) {
+    } else if was_empty(store, &old, budget) {
         DraftsState::Packed
     } else {
         DraftsState::Foreign
@@ -124,6 +134,13 @@ pub fn left_drafts(
         id: left.identity.id,
         recovery_state,
     }))
+}
+
+/// Whether what a packed container has replaced was empty: what an empty one is recognised as need
+/// not be what is made of it.
+fn was_empty(store: &dyn Store, path: &Path, budget: &Arc<Budget>) -> bool {
+    let mut formats = FORMATS.iter();
+    formats.any(|format| is_as_made(*format, store, path, budget).unwrap_or(false))
 }
 
 /// Whether a hidden directory beside a container is believed to be this owner's: his, and closed to

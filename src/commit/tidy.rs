@@ -59,13 +59,13 @@ pub fn remove_left(
     }
 }
 
-/// Removes a directory with all that is in it. `each` is called for every entry directly in it that
-/// has gone.
+/// Removes a directory with all that is in it. `each` is called for every entry in it that has gone,
+/// with its path from there.
 pub fn remove_directory(
     disk: &dyn Disk,
     store: &dyn Store,
     path: &Path,
-    each: &mut dyn FnMut(&OsStr, &Stat),
+    each: &mut dyn FnMut(&Path, &Stat),
 ) -> Result<()> {
     // Where there is more than one, the last one is done first: a directory after all that are in
     // it.
@@ -74,8 +74,12 @@ pub fn remove_directory(
         let stat = store.stat(&directory)?;
         if is_emptied {
             remove_empty(disk, store, &directory)?;
-            if let (Some(name), true) = (directory.file_name(), directory.parent() == Some(path)) {
-                each(name, &stat);
+            if let Some(inside) = directory
+                .strip_prefix(path)
+                .ok()
+                .filter(|inside| **inside != *"")
+            {
+                each(inside, &stat);
             }
             continue;
         }
@@ -94,8 +98,8 @@ pub fn remove_directory(
                 id: stat.identity.id,
                 name,
             })?;
-            if directory == path {
-                each(name, &of);
+            if let Ok(inside) = found.strip_prefix(path) {
+                each(inside, &of);
             }
         }
     }

@@ -122,6 +122,11 @@ pub trait Format: Send + Sync {
     /// a name is to be a new one.
     fn extensions(&self) -> &'static [&'static str];
 
+    /// Whether a container is one by its name alone: nothing in it says so.
+    fn goes_by_name(&self) -> bool {
+        false
+    }
+
     /// How new containers of this format are made, if they can be.
     fn creation(&self) -> Option<&'static dyn Creation> {
         None

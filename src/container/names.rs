@@ -95,6 +95,20 @@ fn push_escape(out: &mut String, byte: u8) {
     out.push(DIGITS[usize::from(byte & 15)] as char);
 }
 
+/// The bytes of the name that is shown so, as far as that tells: the end of one that was cut is
+/// lost.
+pub fn stored(shown: &str) -> Vec<u8> {
+    let kept = match shown.rsplit_once('~') {
+        Some((kept, number))
+            if number.bytes().all(|b| b.is_ascii_digit()) && !number.is_empty() =>
+        {
+            kept
+        }
+        _ => shown,
+    };
+    path_of(kept).into_os_string().into_vec()
+}
+
 /// At most [`MOST`] bytes, whole characters and escapes.
 fn cut(escaped: &str) -> &str {
     if escaped.len() <= MOST {
@@ -163,6 +177,18 @@ mod tests {
         let names: [&[u8]; 6] = [b".", b"..", b"a/b", b"100%~", b"\xffx\n", b""];
         let expected = ["%2E", "%2E%2E", "a%2Fb", "100%25%7E", "%FFx%0A", "~5"];
         assert_eq!(shown(&names, false).unwrap(), expected);
+    }
+
+    #[test]
+    fn shown_names_lead_back() {
+        let names: [&[u8]; 7] = [b".", b"..", b"a/b", b"100%~", b"\xffx\n", b"", b"data"];
+        for (number, name) in names.iter().enumerate() {
+            assert_eq!(stored(&shown_as(name, number, true)), *name);
+        }
+        assert_eq!(stored(&shown_as(b"arrays.json", 3, true)), b"arrays.json");
+        for made in ["a~b", "a~", "50%", "%4"] {
+            assert_eq!(stored(made), made.as_bytes());
+        }
     }
 
     #[test]

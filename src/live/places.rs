@@ -5,8 +5,7 @@
 //! may be moved at any moment. Implemented by `tree::places`, and by [`super::unmounted`] for one
 //! container that no mount shows.
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLockReadGuard};
 
 use super::container::LiveContainer;
@@ -67,8 +66,9 @@ pub trait Places: Send + Sync {
     /// Names, attributes or pages of it that have been shown do not hold any more.
     fn forget(&self, id: ContainerId, what: Forget<'_>);
 
-    /// A draft of a new container has been removed; `id` is none if the kernel has no inode of it.
-    fn draft_removed(&self, id: Option<ContainerId>, name: &OsStr, stat: &Stat);
+    /// A draft of a new container has been removed, from that path in it; `id` is none if the kernel
+    /// has no inode of it.
+    fn draft_removed(&self, id: Option<ContainerId>, path: &Path, stat: &Stat);
 
     /// Runs `exchange` while nothing is moved. If it returns a directory, that is an ordinary one
     /// from then on.

@@ -4,7 +4,6 @@
 //! Assumes that it is not moved meanwhile, and that no mount has it: the lock of its log, or of its
 //! directory as a source, says so. Used by `arrayfs stage commit`.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -83,7 +82,7 @@ impl Places for OnlyPlace {
 
     fn forget(&self, _: ContainerId, _: Forget<'_>) {}
 
-    fn draft_removed(&self, _: Option<ContainerId>, _: &OsStr, _: &Stat) {}
+    fn draft_removed(&self, _: Option<ContainerId>, _: &Path, _: &Stat) {}
 
     fn exchanged(
         &self,

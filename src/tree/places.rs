@@ -4,8 +4,7 @@
 //! Assumes that a container's number is that of its inode. Used by `live`, as its [`Places`], and
 //! by [`super::arrival`].
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLockReadGuard};
 
 use crossbeam_channel::Sender;
@@ -210,14 +209,16 @@ impl Places for TreePlaces {
         }
     }
 
-    fn draft_removed(&self, id: Option<ContainerId>, name: &OsStr, stat: &Stat) {
+    fn draft_removed(&self, id: Option<ContainerId>, path: &Path, stat: &Stat) {
         if stat.nlink < 2 {
             self.written_here.remove(stat.identity.id);
         }
-        let Some(id) = id else {
+        // With the name of a group the kernel forgets all that was in it.
+        let in_root = path.parent() == Some(Path::new(""));
+        let (Some(id), true) = (id, in_root) else {
             return;
         };
-        let link = Dirent::new(id.into(), name);
+        let link = Dirent::new(id.into(), path.as_os_str());
         if let Some((inode, _)) = self.inodes.named(&link, stat) {
             self.inodes.unlinked(&link, stat);
             self.invalidate(inode, Some(link));

@@ -36,6 +36,9 @@ use descriptor::Descriptor;
 /// Name of the attribute, or string dataset, that holds the descriptor.
 pub(crate) const DESCRIPTOR: &str = "binsparse";
 
+/// Name of the format in `arrays.json`.
+pub(crate) const NAME: &str = "binsparse";
+
 /// Name under which the descriptor is shown.
 pub(crate) const TEXT: &str = "binsparse.json";
 

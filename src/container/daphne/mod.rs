@@ -8,7 +8,8 @@
 //! [`header`], then [`spec`] or [`program`] make the arrays, [`describe`] the container. What
 //! reads: [`dense`] shows cells (`values` of a DenseMatrix, columns of a Frame), [`csr`] entries
 //! (the three arrays of a CSRMatrix), [`labels`] the labels of a Frame; they find blocks and look
-//! into them by [`block`]. What checks: `check.rs` beside what reads. What writes: [`write`].
+//! into them by [`block`]. What checks: `check.rs` beside what reads. What writes: [`write`]; new files:
+//! [`create`].
 //!
 //! The way of a read of cells: [`dense`] cuts the range into row bands, finds their blocks by a
 //! tree of boxes, and cuts these into tiles; a tile is filled by [`block`], which knows what each
@@ -18,6 +19,7 @@
 
 mod block;
 mod convert;
+mod create;
 mod csr;
 mod dense;
 mod describe;
@@ -33,6 +35,7 @@ mod tests;
 mod value;
 mod write;
 
+use super::creation::Creation;
 use super::{Candidate, Container, Dialect, Format, OpenRequest, Verdict};
 use crate::error::{Error, Result};
 
@@ -62,6 +65,14 @@ impl Format for Daphne {
 
     fn is_changed(&self) -> bool {
         true
+    }
+
+    fn goes_by_name(&self) -> bool {
+        true
+    }
+
+    fn creation(&self) -> Option<&'static dyn Creation> {
+        Some(&Daphne)
     }
 
     fn sidecars(&self) -> &'static [&'static str] {

@@ -44,6 +44,12 @@ impl ValueType {
         PROGRAM.get(usize::from(code)).copied()
     }
 
+    /// The program's code; none if it does not have the type.
+    pub(super) fn program_code(self) -> Option<u8> {
+        let place = PROGRAM.iter().position(|value| *value == self);
+        place.and_then(|place| u8::try_from(place).ok())
+    }
+
     /// The type of that place in the order of the variants.
     pub(super) fn from_index(index: u8) -> Self {
         SPEC[usize::from(index) % SPEC.len()]
@@ -110,6 +116,11 @@ mod tests {
         for code in 1..=7 {
             let (spec, program) = (ValueType::spec(code), ValueType::program(code));
             assert_ne!(spec.unwrap().size(), program.unwrap().size());
+        }
+        for value in SPEC {
+            let code = value.program_code();
+            assert!(code.is_none_or(|code| ValueType::program(code) == Some(value)));
+            assert_eq!(code.is_none(), [U16, I16].contains(&value));
         }
         assert_eq!((ValueType::spec(0), ValueType::spec(11)), (None, None));
         assert_eq!(ValueType::program(8), None);

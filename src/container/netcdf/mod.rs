@@ -40,9 +40,6 @@ use write::WrittenVariable;
 /// What one variable takes, beside what its file says of it.
 const VARIABLE: u64 = 2 << 10;
 
-/// Name of a file that holds a Binsparse container.
-const BINSPARSE: &str = "binsparse";
-
 pub struct NetCdf;
 
 impl Format for NetCdf {
@@ -210,7 +207,7 @@ fn examine(container: &mut Container, descriptor: &[u8]) -> Result<()> {
     let members = members.chain(container.unreadable.iter().map(unreadable));
     let members: Vec<Member> = members.collect();
     let examined = binsparse::examine(descriptor, &members)?;
-    container.format = BINSPARSE;
+    container.format = binsparse::NAME;
     container.version = examined.version;
     container.faults.extend(examined.faults);
     container.checks.extend(examined.check);

@@ -112,7 +112,8 @@ pub(super) fn offer(
     source: &Arc<dyn Source>,
     variables: Vec<WrittenVariable>,
 ) {
-    let is_plain = container.format != super::BINSPARSE && container.unreadable.is_empty();
+    let is_plain =
+        container.format != crate::container::binsparse::NAME && container.unreadable.is_empty();
     if !container.faults.is_empty() || !is_plain {
         return;
     }

@@ -5,18 +5,17 @@
 //! file, in a hidden directory, which goes where the container goes. Used by [`super::pack`], by
 //! [`super::super::version`], and by `tree::writing`.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::roles::{DraftRole, DraftRules};
 use crate::commit::added::{added_of, added_path, announce_move, finish_move, remove_empty};
 use crate::container::creation::Creation;
-use crate::container::names::{OF_EVERY_CONTAINER, RESERVED};
 use crate::disk::{Caller, Place, Renaming, Target};
 use crate::error::{Error, Result};
 use crate::live::Containers;
 use crate::live::version::ContainerVersion;
-use crate::source::{FileId, FileKind, Stat};
+use crate::source::{FileId, Stat};
 
 impl Containers {
     /// The added files of a container that has been given this name follow it, if they have not
@@ -80,18 +79,15 @@ impl Containers {
 
     /// What lay beside the arrays in a new container are its added files from then on, or lie
     /// beside the files of one that is a directory.
-    pub(crate) fn carry_over(
+    pub(super) fn carry_over(
         &self,
+        rules: &DraftRules<'_>,
         creation: &dyn Creation,
         drafts: &Path,
         container: &Path,
     ) -> Result<()> {
-        let mut foreign = Vec::new();
-        self.store.list(drafts, &mut |name, kind| {
-            if is_foreign(creation, name, kind) {
-                foreign.push(name.to_owned());
-            }
-        })?;
+        let mut foreign = rules.list(&*self.store, drafts, Path::new(""))?;
+        foreign.retain(|(_, role)| *role == DraftRole::Beside);
         if foreign.is_empty() {
             return Ok(());
         }
@@ -103,7 +99,8 @@ impl Containers {
                 self.store.stat(container)?.identity.id,
             ),
         };
-        for name in &foreign {
+        for (entry, _) in &foreign {
+            let name = entry.path.as_os_str();
             let old = Place {
                 directory: drafts,
                 id: from.identity.id,
@@ -160,24 +157,4 @@ pub(crate) fn owner_of(container: &Stat) -> Caller {
         uid: container.uid,
         gid: container.gid,
     }
-}
-
-/// Whether a container shows something by this name beside its arrays and added files: that is made
-/// anew.
-pub(crate) fn is_shown_beside(creation: &dyn Creation, name: &OsStr) -> bool {
-    let names = match creation.members().is_empty() {
-        true => &RESERVED[..],
-        // Its directory is shown as it is, but for these.
-        false => &OF_EVERY_CONTAINER[..],
-    };
-    name.to_str().is_some_and(|name| names.contains(&name))
-}
-
-/// Whether packing does not take it up: it lies beside the arrays from then on. Beside a container
-/// that is a file only files can lie.
-pub(crate) fn is_foreign(creation: &dyn Creation, name: &OsStr, kind: FileKind) -> bool {
-    (kind == FileKind::File || !creation.members().is_empty())
-        && !is_shown_beside(creation, name)
-        && !creation.has_array(name)
-        && !creation.is_derived(name)
 }

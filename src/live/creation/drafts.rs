@@ -6,16 +6,18 @@
 
 use std::path::{Path, PathBuf};
 
+use super::roles::DraftRules;
 use crate::commit::Spot;
 use crate::commit::drafts::{DraftsState, drafts_path, is_of, is_pristine, left_drafts};
 use crate::commit::new_container::{NewContainer, NewContainerPlace, NewModes};
 use crate::commit::tidy::{remove_directory, remove_left, remove_tree};
 use crate::container::Recognised;
-use crate::container::creation::Creation;
+use crate::container::creation::{Creation, GivenContent};
 use crate::disk::{Caller, Disk, NewAttributes, NewEntry, Place, Target};
 use crate::error::{Error, Result};
 use crate::live::directory::SourceDirectory;
 use crate::live::places::Forget;
+use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
 use crate::source::{FileId, FileKind};
 use crate::stage::new_name;
@@ -87,7 +89,9 @@ impl Containers {
         to: &NewAttributes,
     ) -> Result<NewContainer<'a>> {
         at.write(modes, to, |write| {
-            creation.recipe(&[], None, self.cache.budget(), write)
+            let (nothing, budget) = (GivenContent::default(), self.cache.budget());
+            let told = creation.recipe(&nothing, self.settings.preferences, budget, write);
+            told.map(drop)
         })
     }
 
@@ -245,7 +249,10 @@ impl Containers {
             Some(DraftsState::Packed) => {
                 let drafts = drafts_path(path);
                 if let Some(creation) = recognised.format.creation() {
-                    self.carry_over(creation, &drafts, path)?;
+                    let described = self.read_description(&drafts.join(ARRAYS_JSON)).ok();
+                    let description = described.as_ref().map(|(description, _)| description);
+                    let rules = DraftRules::new(creation, description);
+                    self.carry_over(&rules, creation, &drafts, path)?;
                 }
                 self.remove_drafts(None, &drafts)?;
                 self.clear_replaced(recognised, path)?;
@@ -331,8 +338,8 @@ impl Containers {
     /// Removes the drafts of a container, and their names in the tree.
     pub(crate) fn remove_drafts(&self, container: Option<ContainerId>, path: &Path) -> Result<()> {
         let disk = self.writable()?;
-        remove_directory(disk, &*self.store, path, &mut |name, stat| {
-            self.places.draft_removed(container, name, stat);
+        remove_directory(disk, &*self.store, path, &mut |path, stat| {
+            self.places.draft_removed(container, path, stat);
         })
     }
 

@@ -4,8 +4,10 @@
 //! while.
 
 pub mod carried;
+mod content;
 pub mod drafts;
 pub mod given;
 pub mod pack;
+mod roles;
 pub mod state;
 pub mod stored;

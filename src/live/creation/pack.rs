@@ -1,38 +1,36 @@
 //! Packing: the drafts of a new container become its content, and the container is new no more.
 //!
-//! That happens when there is an array in it and nothing in it has been open for [`QUIET`], and at
-//! once when its directory is synced and when the mount ends. One without an array waits, as long
-//! as it takes. The container's file is written from the drafts beside the empty one and takes its
+//! That happens when it is complete by its format's rule and nothing in it has been open for
+//! [`QUIET`], and at once when its directory is synced and when the mount ends. One that is not
+//! complete waits, as long as it takes. The container's file is written from the drafts beside the empty one and takes its
 //! place; if a program has begun to use the drafts meanwhile it is thrown away, and made anew
 //! later. A container that cannot be packed stays new, and its state says why. Used by
 //! `tree::writing`, and by the thread that runs [`Containers::pack_when_quiet`].
 
-use std::ffi::{OsStr, OsString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::carried::{is_foreign, is_shown_beside};
+use super::roles::DraftRules;
 use super::state::{Stays, UNFILLED};
-use crate::array::Array;
 use crate::commit::Spot;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
 use crate::commit::tidy::remove_tree;
-use crate::container::creation::{
-    Creation, GivenDescription, GivenType, LONGEST_DESCRIPTION, RawArray,
-};
-use crate::disk::{Caller, NewAttributes, NewTime, Target};
+use crate::container::creation::{Creation, PackingRule};
+use crate::disk::{Caller, Target};
 use crate::error::{Error, Result};
 use crate::live::directory::SourceDirectory;
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::{FileKind, Source, Stat, Timestamp};
+use crate::source::Stat;
 use crate::stage::new_name;
 
 /// How long a new container is not used before it is packed, unless the mount's options say
 /// otherwise: programs close a file and go on with the next one.
 const QUIET: Duration = Duration::from_secs(2);
+
+/// So many times longer where nothing says whether more arrays follow.
+const UNDESCRIBED: u32 = 30;
 
 /// How long a caller that cannot wait for quiet waits for files to be let go: the kernel releases
 /// them after close(2) has returned.
@@ -48,32 +46,14 @@ pub enum InUse {
 }
 
 /// The outcome of packing a new container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PackOutcome {
     /// It is new no more.
     Packed,
     /// Nothing has been put into it.
     Empty,
-    /// No array has been put into it yet.
-    Unfilled,
-}
-
-/// The container that the drafts make up.
-#[derive(Default)]
-struct DraftContent {
-    arrays: Vec<Arc<dyn Array>>,
-    description: Option<GivenDescription>,
-    /// What attributes say of an array, and how many bytes it has.
-    typed: Vec<(GivenType, u64)>,
-    /// All that lies there.
-    names: Vec<(OsString, FileKind)>,
-    /// The files that were read, as they were then.
-    read: Vec<(OsString, Stat)>,
-    /// When an array was last written, and the permissions that all of them have in common.
-    written: Option<Timestamp>,
-    mode: Option<u16>,
-    /// The group that each one's group bits are for; none if they are not for one group alone.
-    groups: Vec<Option<u32>>,
+    /// Not all of it is there yet; says what is missing.
+    Unfilled(String),
 }
 
 impl Containers {
@@ -102,6 +82,7 @@ impl Containers {
             let Some(used) = used.filter(|used| used.stays.is_none()) else {
                 continue;
             };
+            let quiet = self.quiet_of(id, quiet);
             match quiet
                 .checked_sub(used.last.elapsed())
                 .filter(|left| !left.is_zero())
@@ -113,13 +94,30 @@ impl Containers {
         next
     }
 
+    /// How long a container is not used before it is packed.
+    fn quiet_of(&self, id: ContainerId, quiet: Duration) -> Duration {
+        let Ok(container) = self.places.container(id) else {
+            return quiet;
+        };
+        let format = container.known().recognised.format;
+        let rule = format.creation().map(|creation| creation.packing());
+        let is_described = || {
+            let drafts = self.drafts(id).ok().flatten();
+            drafts.is_some_and(|drafts| self.store.stat(&drafts.path.join(ARRAYS_JSON)).is_ok())
+        };
+        match rule == Some(PackingRule::AsDescribed) && !is_described() {
+            true => quiet.saturating_mul(UNDESCRIBED),
+            false => quiet,
+        }
+    }
+
     /// The same at once, for all. Returns those that stay new, and why.
     pub(crate) fn pack_all(&self, in_use: InUse) -> Vec<(PathBuf, String)> {
         let mut left = Vec::new();
         for (id, _) in self.new.all() {
             let why = match self.pack_now(id, in_use) {
                 Ok(PackOutcome::Packed | PackOutcome::Empty) => continue,
-                Ok(PackOutcome::Unfilled) => UNFILLED.to_owned(),
+                Ok(PackOutcome::Unfilled(why)) => why,
                 Err(e) => e.to_string(),
             };
             left.push((self.shown_path(id), why));
@@ -179,8 +177,12 @@ impl Containers {
         };
         match &settled {
             Ok(PackOutcome::Packed) => self.watch_no_more(id),
-            Ok(PackOutcome::Empty | PackOutcome::Unfilled) => {
-                self.new.note_stays(id, times, Stays::Waiting);
+            Ok(PackOutcome::Empty) => {
+                self.new
+                    .note_stays(id, times, Stays::Waiting(UNFILLED.into()));
+            }
+            Ok(PackOutcome::Unfilled(why)) => {
+                self.new.note_stays(id, times, Stays::Waiting(why.clone()));
             }
             Err(e) if is_busy(e) => {}
             Err(e) if self.new.times_used(id) == times => {
@@ -228,25 +230,26 @@ impl Containers {
             };
         }
         let content = self.read_drafts(&drafts, creation, &now)?;
-        if content.names.is_empty() {
+        if content.entries.is_empty() {
             return Ok(PackOutcome::Empty);
         }
-        if content.arrays.is_empty() {
-            return Ok(PackOutcome::Unfilled);
+        if let Some(missing) = content.lacks(creation)? {
+            return Ok(PackOutcome::Unfilled(missing));
         }
-        let description = content.described(creation)?;
         let spot = self.spot(&path)?;
         let at = self.place_of_packed(creation, (&spot, &now), may)?;
         let modes = NewModes {
             files: 0o600,
             directory: now.mode.into(),
         };
-        let budget = self.cache.budget();
+        let (budget, preferences) = (self.cache.budget(), self.settings.preferences);
+        let mut not_kept = Vec::new();
         let new = at.write(modes, &content.attributes(&now), |write| {
-            creation.recipe(&content.arrays, description.as_ref(), budget, write)
+            not_kept = creation.recipe(&content.given, preferences, budget, write)?;
+            Ok(())
         })?;
         let alone = self.new.exclusive();
-        let still = self.are_still(&drafts, &content, (&*path, &now));
+        let still = self.are_still(&drafts, (&content, creation), (&*path, &now));
         if !may() || !matches!(still, Ok(true)) {
             new.discard();
             // A change by another process counts as a use, too: packing is tried again later.
@@ -257,7 +260,9 @@ impl Containers {
         }
         new.replace(now.identity)?;
         container.new.end();
-        let carried = self.carry_over(creation, &drafts.path, &path);
+        self.note_not_kept(id, container, not_kept);
+        let rules = DraftRules::new(creation, content.given.description.as_ref());
+        let carried = self.carry_over(&rules, creation, &drafts.path, &path);
         drop(alone);
         // The container is packed, whether or not the rest can be removed.
         if let Err(e) = carried.and_then(|()| self.remove_packed(id, &drafts, &path)) {
@@ -265,6 +270,14 @@ impl Containers {
         }
         self.forget_entries(id);
         Ok(PackOutcome::Packed)
+    }
+
+    /// Tells what of its description a container could not keep.
+    fn note_not_kept(&self, id: ContainerId, container: &LiveContainer, not_kept: Vec<String>) {
+        for line in &not_kept {
+            log::warn!("{}: not kept: {line}", self.shown_path(id).display());
+        }
+        container.new.note_not_kept(not_kept);
     }
 
     /// Where the container is written that takes the place of an empty one, under a hidden name.
@@ -295,96 +308,6 @@ impl Containers {
         remove_tree(disk, &*self.store, &spot, &new_name(&spot.name))
     }
 
-    /// The entries of a directory of drafts, in order.
-    fn names_of(&self, drafts: &SourceDirectory) -> Result<Vec<(OsString, FileKind)>> {
-        let mut names = Vec::new();
-        self.store.list(&drafts.path, &mut |name, kind| {
-            names.push((name.to_owned(), kind))
-        })?;
-        names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        Ok(names)
-    }
-
-    /// Whether drafts are as they were read, and their container as it was.
-    fn are_still(
-        &self,
-        drafts: &SourceDirectory,
-        content: &DraftContent,
-        (path, container): (&Path, &Stat),
-    ) -> Result<bool> {
-        let what = |stat: &Stat| (stat.identity, stat.mode, stat.uid, stat.gid);
-        let mut still = what(&self.store.stat(path)?) == what(container)
-            && self.names_of(drafts)? == content.names;
-        for (name, read) in &content.read {
-            still = still && what(&self.store.stat(&drafts.join(name))?) == what(read);
-        }
-        Ok(still)
-    }
-
-    /// A draft of which the container is made. It must have the container's owner, who may read it
-    /// then.
-    fn stat_draft(&self, path: &Path, container: &Stat) -> Result<Stat> {
-        let stat = self.store.stat(path)?;
-        match stat.uid == container.uid {
-            true => Ok(stat),
-            false => {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let why = format!("{name} belongs to another user than the container");
-                Err(Error::Invalid(why))
-            }
-        }
-    }
-
-    fn read_drafts(
-        &self,
-        drafts: &SourceDirectory,
-        creation: &dyn Creation,
-        container: &Stat,
-    ) -> Result<DraftContent> {
-        let mut content = DraftContent {
-            names: self.names_of(drafts)?,
-            ..DraftContent::default()
-        };
-        for (name, kind) in content.names.clone() {
-            let path = drafts.join(&name);
-            match name.to_str() {
-                Some(ARRAYS_JSON) if kind == FileKind::File => {
-                    let stat = self.stat_draft(&path, container)?;
-                    content.description = Some(self.read_description(&path)?);
-                    content.read.push((name, stat));
-                }
-                Some(array) if creation.has_array(&name) && kind == FileKind::File => {
-                    let (stat, source) =
-                        (self.stat_draft(&path, container)?, self.store.open(&path)?);
-                    if source.identity().id != stat.identity.id {
-                        return Err(self.changed(&path));
-                    }
-                    let said = self.said_of_draft(&path, stat.identity.id)?;
-                    if !said.is_empty() {
-                        content.typed.push((said, stat.identity.size));
-                    }
-                    content.add(array, source, &stat);
-                    content.read.push((name, stat));
-                }
-                // Derived, or no part of it.
-                _ if is_shown_beside(creation, &name) && name != ARRAYS_JSON => {}
-                _ if creation.is_derived(&name) || is_foreign(creation, &name, kind) => {}
-                _ => {
-                    let name = name.to_string_lossy();
-                    let why = format!("{name} cannot be a part of such a container");
-                    return Err(Error::Invalid(why));
-                }
-            }
-        }
-        Ok(content)
-    }
-
-    pub(crate) fn read_description(&self, path: &Path) -> Result<GivenDescription> {
-        let mut text = vec![0; LONGEST_DESCRIPTION as usize + 1];
-        let n = self.store.head(path, &mut text)?;
-        GivenDescription::parse(&text[..n])
-    }
-
     /// Returns when a container is as durable as its directory is when that is synced: packed, or
     /// if something in it is open, with the names of its drafts on the disk. None if it is not new.
     pub(crate) fn sync_new(&self, id: ContainerId) -> Option<Result<()>> {
@@ -393,7 +316,7 @@ impl Containers {
         }
         Some(match self.pack_now(id, InUse::Spared) {
             Err(e) if is_busy(&e) => self.sync_drafts(id),
-            Ok(PackOutcome::Empty | PackOutcome::Unfilled) => self.sync_drafts(id),
+            Ok(PackOutcome::Empty | PackOutcome::Unfilled(_)) => self.sync_drafts(id),
             settled => settled.map(drop),
         })
     }
@@ -409,9 +332,16 @@ impl Containers {
         Ok(())
     }
 
-    /// For the attribute of a container: none if it is not new, or there is nothing in it.
+    /// For the attribute of a container: none if it is not new, or there is nothing in it, and
+    /// nothing was lost when it was made here.
     pub(crate) fn new_state(&self, id: ContainerId) -> Option<String> {
-        if !self.places.container(id).ok()?.new.is_new() || !self.has_drafts(id).ok()? {
+        let container = self.places.container(id).ok()?;
+        if !container.new.is_new() {
+            let not_kept = container.new.not_kept();
+            return (!not_kept.is_empty())
+                .then(|| format!("clean: not kept: {}", not_kept.join("; ")));
+        }
+        if !self.has_drafts(id).ok()? {
             return None;
         }
         let used = self.new.last_use(id)?;
@@ -422,40 +352,4 @@ impl Containers {
 /// Whether the error says that it is in use.
 fn is_busy(e: &Error) -> bool {
     matches!(e, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::EBUSY))
-}
-
-impl DraftContent {
-    /// The description of the arrays, from `arrays.json` and from attributes.
-    fn described(&self, creation: &dyn Creation) -> Result<Option<GivenDescription>> {
-        let mut described = self.description.clone();
-        for (said, bytes) in &self.typed {
-            described = Some(creation.typed(described, said, *bytes)?);
-        }
-        Ok(described)
-    }
-
-    fn add(&mut self, name: &str, source: Arc<dyn Source>, stat: &Stat) {
-        self.written = self.written.max(Some(stat.identity.mtime));
-        // With a list of rights the group's bits are not the group's.
-        let rights = OsStr::new("system.posix_acl_access");
-        let group = source.xattr(rights).is_err().then_some(stat.gid);
-        self.groups.push(group);
-        self.arrays.push(Arc::new(RawArray::new(name, source)));
-        self.mode = Some(self.mode.unwrap_or(u16::MAX) & stat.mode);
-    }
-
-    /// Of the container's files: no user gets more rights than the empty one and the arrays gave
-    /// him.
-    fn attributes(&self, now: &Stat) -> NewAttributes {
-        let is_for_this = self.groups.iter().all(|group| *group == Some(now.gid));
-        let of_group = if is_for_this { u16::MAX } else { !0o070 };
-        let mode = now.mode & self.mode.unwrap_or(u16::MAX) & of_group & 0o666;
-        NewAttributes {
-            mode: Some(mode.into()),
-            uid: None,
-            gid: Some(now.gid),
-            atime: None,
-            mtime: self.written.map(NewTime::At),
-        }
-    }
 }

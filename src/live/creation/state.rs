@@ -27,6 +27,8 @@ pub(crate) struct CreationState {
     is_new: AtomicBool,
     /// Held by the thread that packs, moves or removes it.
     creating: Mutex<()>,
+    /// What its description said and it could not have, as long as this mount shows it.
+    not_kept: Mutex<Vec<String>>,
 }
 
 impl CreationState {
@@ -52,6 +54,14 @@ impl CreationState {
     /// Whether its drafts are shown, and not the container's own entries.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_not_kept(&self, lines: Vec<String>) {
+        *lock(&self.not_kept) = lines;
+    }
+
+    pub(crate) fn not_kept(&self) -> Vec<String> {
+        lock(&self.not_kept).clone()
     }
 
     pub(crate) fn lock_creation(&self) -> MutexGuard<'_, ()> {
@@ -94,8 +104,8 @@ struct NewList {
 /// Why a container that is not in use stays new.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stays {
-    /// There is nothing in it, or no array yet: it waits, as long as it takes.
-    Waiting,
+    /// There is nothing in it, or not all of it yet: it waits, as long as it takes.
+    Waiting(String),
     /// It could not be packed.
     Failed(String),
 }
@@ -116,8 +126,7 @@ impl Use {
     /// For the status: why it is still new, if something has been put into it.
     pub(crate) fn why(&self) -> &str {
         match &self.stays {
-            Some(Stays::Failed(why)) => why,
-            Some(Stays::Waiting) => UNFILLED,
+            Some(Stays::Waiting(why) | Stays::Failed(why)) => why,
             None => "it is new",
         }
     }

@@ -26,7 +26,9 @@ impl Containers {
         let mut stored = false;
         self.store.list(path, &mut |name, _| {
             let is_member = members.iter().any(|member| OsStr::new(member) == name);
-            let is_shown = creation.has_array(name) || creation.is_derived(name);
+            let path = name.to_str();
+            let is_shown =
+                path.is_some_and(|path| creation.has_array(path) || creation.is_derived(path));
             stored |= is_member && !is_shown;
         })?;
         if stored {

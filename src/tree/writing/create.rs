@@ -98,8 +98,17 @@ impl Tree {
 
     /// Whether a directory shows drafts: whatever these look like, they are shown as they are.
     pub(in crate::tree) fn shows_drafts(&self, directory: InodeId) -> bool {
-        let is_new = |node: &Node| node.container().is_some_and(|c| c.new.is_new());
-        !self.live.new.is_empty() && self.inodes.get(directory).is_ok_and(|node| is_new(&node))
+        self.new_above(directory).is_some()
+    }
+
+    /// The new container that a directory is, or lies in.
+    pub(super) fn new_above(&self, directory: InodeId) -> Option<(InodeId, Arc<Node>)> {
+        if self.live.new.is_empty() {
+            return None;
+        }
+        let known = |inode| Some((inode, self.inodes.get(inode).ok()?));
+        let mut all = self.with_above(directory).filter_map(known);
+        all.find(|(_, node)| node.container().is_some_and(|c| c.new.is_new()))
     }
 
     /// A file is closed after it was written. If it is to describe a new container, it must be
@@ -119,7 +128,8 @@ impl Tree {
         let (Some(creation), true) = (creation, self.store.stat(&file)?.identity.size > 0) else {
             return Ok(());
         };
-        creation.accepts(&self.live.read_description(&file)?)
+        let (description, _charged) = self.live.read_description(&file)?;
+        creation.accepts(&description)
     }
 
     /// The new container in which a file is the `arrays.json`, and where that lies.

@@ -180,7 +180,10 @@ fn is_of_some_container(name: &OsStr) -> bool {
     creations.any(|creation| {
         let members = creation.members();
         let is_member = members.iter().any(|member| OsStr::new(member) == name);
-        is_member || !members.is_empty() && (name == ARRAYS_JSON || creation.has_array(name))
+        is_member
+            || !members.is_empty()
+                && (name == ARRAYS_JSON
+                    || name.to_str().is_some_and(|name| creation.has_array(name)))
     })
 }
 

@@ -18,7 +18,6 @@ use crate::live::InUse;
 use crate::live::LiveContainer;
 use crate::live::committing::moves_its_log;
 use crate::live::creation::pack::PackOutcome;
-use crate::live::creation::state::UNFILLED;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::source::{FileKind, Stat};
 
@@ -436,9 +435,9 @@ impl Tree {
         match self.live.pack_now(inode.into(), InUse::Spared) {
             Ok(PackOutcome::Packed) => Ok(()),
             Ok(PackOutcome::Empty) => emptied.add(inode, container).map_err(|_| busy()),
-            Ok(PackOutcome::Unfilled) => {
+            Ok(PackOutcome::Unfilled(why)) => {
                 let shown = self.store.display(path);
-                log::warn!("{}: cannot be renamed: {UNFILLED}", shown.display());
+                log::warn!("{}: cannot be renamed: {why}", shown.display());
                 Err(busy())
             }
             // The log says why.

@@ -15,6 +15,7 @@ use crate::commit::Spot;
 use crate::commit::drafts::drafts_path;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
 use crate::commit::tidy::remove_tree;
+use crate::container::creation::{GivenContent, format_named};
 use crate::disk::{Caller, NewAttributes, NewTime, Renaming};
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
@@ -76,6 +77,12 @@ impl Tree {
             Ok(found.is_err_and(|e| e.is_not_found()))
         };
         if !container.new.is_new() || how == Renaming::Exchange || !is_free()? {
+            return Ok(false);
+        }
+        let format = container.known().recognised.format;
+        let is_its = format_named(to.1).is_some_and(|other| other.name() == format.name());
+        if format.goes_by_name() && !is_its {
+            // An empty one of that name would not be taken for one.
             return Ok(false);
         }
         let path = moved.directory.join(&moved.link.name);
@@ -144,8 +151,8 @@ impl Tree {
 
     /// Makes an empty container under another name, with the rights that one has.
     fn make_empty_as(&self, spot: &Spot, container: &LiveContainer, stat: &Stat) -> Result<()> {
-        let creation = container.known().recognised.format.creation();
-        let creation = creation.ok_or(Error::ReadOnly)?;
+        let recognised = container.known().recognised.clone();
+        let creation = recognised.format.creation().ok_or(Error::ReadOnly)?;
         let at = NewContainerPlace {
             disk: self.live.writable()?,
             store: &self.store,
@@ -167,7 +174,9 @@ impl Tree {
             ..NewAttributes::default()
         };
         let new = at.write(modes, &times, |write| {
-            creation.recipe(&[], None, self.cache.budget(), write)
+            let (nothing, budget) = (GivenContent::default(), self.cache.budget());
+            let told = creation.recipe(&nothing, recognised.preferences, budget, write);
+            told.map(drop)
         })?;
         new.appear()
     }

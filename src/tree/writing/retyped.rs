@@ -4,6 +4,8 @@
 //! it is packed. Of an array of a container they are a commit that changes what the container says,
 //! and no byte of the array. Used by [`super::attributes`] and [`super::pack`].
 
+use std::path::Path;
+
 use super::super::node::Node;
 use super::super::{InodeId, Tree};
 use crate::container::creation::{Creation, GivenType};
@@ -25,9 +27,9 @@ impl Tree {
             Node::File(_) => {
                 // Checks that the format has the type; whether the data fit shows when all of them
                 // are there.
-                let creation = self.creation_of_draft(inode)?;
+                let (creation, path) = self.creation_of_draft(inode)?;
                 let dtype = to.dtype.clone();
-                creation.typed(None, &GivenType { dtype, shape: None }, 0)?;
+                creation.typed(None, &path, &GivenType { dtype, shape: None }, 0)?;
                 self.change_draft(inode, &node, change)
             }
             _ => Err(not_an_array()),
@@ -58,20 +60,19 @@ impl Tree {
         changed
     }
 
-    /// How the new container is made in which a file is an array.
-    fn creation_of_draft(&self, inode: InodeId) -> Result<&'static dyn Creation> {
+    /// How the new container is made in which a file is an array, and the path of that in it.
+    fn creation_of_draft(&self, inode: InodeId) -> Result<(&'static dyn Creation, String)> {
         let unnamed = || self.without_names(inode, not_an_array());
         let parent = self.inodes.parent(inode).ok_or_else(unnamed)?;
-        let above = self.inodes.get(parent)?;
-        let container = above.container().filter(|of| of.new.is_new());
-        let format = container.map(|container| container.known().recognised.format);
+        let (new, node) = self.new_above(parent).ok_or_else(not_an_array)?;
+        let drafts = self.live.drafts_at(new.into())?.ok_or_else(not_an_array)?;
         let path = self.inodes.path(inode)?;
+        let inside = path.strip_prefix(drafts).ok().and_then(Path::to_str);
+        let format = node.container().map(|of| of.known().recognised.format);
         let creation = format.and_then(|format| format.creation());
-        creation
-            .filter(|creation| {
-                path.file_name()
-                    .is_some_and(|name| creation.has_array(name))
-            })
+        let found = creation.zip(inside.map(str::to_owned));
+        found
+            .filter(|(creation, path)| creation.has_array(path))
             .ok_or_else(not_an_array)
     }
 }

@@ -4,7 +4,6 @@
 //! memory, whose header, metadata and empty chunk say how the chunks are to be encoded. By default
 //! they are encoded as `blpk c` does. Used by [`crate::container::creation`].
 
-use std::ffi::OsStr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use crate::array::Array;
 use crate::codec::blosc::Filter;
 use crate::codec::blosc::encode::{ChunkPlan, ChunkSettings, Compressor, EncodeError, Encoder};
 use crate::codec::checksum::Checksum;
+use crate::container::Preferences;
 use crate::container::bloscpack::Bloscpack;
 use crate::container::bloscpack::chunks::{ChunkFinder, ChunkSizes};
 use crate::container::bloscpack::header::{self, FileHeader, MAX_CHUNK_SIZE};
@@ -25,7 +25,9 @@ use crate::container::bloscpack::metadata::numpy::Numpy;
 use crate::container::bloscpack::read::PackedBytes;
 use crate::container::bloscpack::sections::Sections;
 use crate::container::chunked_write::BatchCounts;
-use crate::container::creation::{Creation, GivenArray, GivenDescription, GivenType, RawArray};
+use crate::container::creation::{
+    Creation, GivenArray, GivenContent, GivenDescription, GivenType, RawArray,
+};
 use crate::container::inside::ContainerNumber;
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
@@ -44,8 +46,8 @@ const SMALL_CHUNK: u64 = 4 << 10;
 const MOST_SMALL: u64 = 1 << 16;
 
 impl Creation for Bloscpack {
-    fn has_array(&self, name: &OsStr) -> bool {
-        name == ARRAY
+    fn has_array(&self, path: &str) -> bool {
+        path == ARRAY
     }
 
     fn accepts(&self, description: &GivenDescription) -> Result<()> {
@@ -55,6 +57,7 @@ impl Creation for Bloscpack {
     fn typed(
         &self,
         description: Option<GivenDescription>,
+        _path: &str,
         to: &GivenType,
         bytes: u64,
     ) -> Result<GivenDescription> {
@@ -77,16 +80,16 @@ impl Creation for Bloscpack {
 
     fn recipe(
         &self,
-        arrays: &[Arc<dyn Array>],
-        description: Option<&GivenDescription>,
+        content: &GivenContent,
+        _preferences: Preferences,
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
-    ) -> Result<()> {
-        let settings = match description {
+    ) -> Result<Vec<String>> {
+        let settings = match &content.description {
             Some(description) => FileSettings::described(description)?,
             None => FileSettings::usual(),
         };
-        let data = arrays.iter().find(|array| array.name() == ARRAY);
+        let data = content.arrays.iter().find(|array| array.name() == ARRAY);
         let nothing =
             || Arc::new(RawArray::new(ARRAY, Arc::new(BytesSource::new(Vec::new())))) as _;
         let data = data.map_or_else(nothing, Arc::clone);
@@ -95,7 +98,7 @@ impl Creation for Bloscpack {
             Some(bytes) if bytes != len => Err(Error::Invalid(format!(
                 "arrays.json describes {bytes} bytes, {ARRAY} has {len}"
             ))),
-            _ => settings.tell(data, len, budget, write).map(drop),
+            _ => settings.tell(data, len, budget, write).map(|_| Vec::new()),
         }
     }
 }

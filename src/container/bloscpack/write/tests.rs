@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::*;
 use crate::array::uncached::read_all;
-use crate::container::Container;
 use crate::container::bloscpack::{Bloscpack, open};
-use crate::container::creation::{Creation, GivenDescription, RawArray, ToldFiles};
+use crate::container::creation::{Creation, GivenContent, GivenDescription, RawArray, ToldFiles};
 use crate::container::rewrite::MemberNumber;
+use crate::container::{Container, Preferences};
 use crate::source::BytesSource;
 
 fn raw(bytes: &[u8]) -> Arc<dyn Array> {
@@ -28,8 +28,9 @@ fn created(plain: &[u8], codec: &str, chunk_size: usize) -> Vec<u8> {
     let given = GivenDescription::parse(given.as_bytes()).unwrap();
     let mut told = ToldFiles::default();
     let budget = Budget::by_default();
+    let content = GivenContent::of_arrays(vec![raw(plain)], Some(given));
     Bloscpack
-        .recipe(&[raw(plain)], Some(&given), &budget, &mut told)
+        .recipe(&content, Preferences::default(), &budget, &mut told)
         .unwrap();
     told.0.into_values().next().unwrap()
 }

@@ -17,12 +17,15 @@ use super::stored::StoredMembers;
 use super::{MemberFiles, ORDER, VERSION, consistency, recipe};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
+use crate::container::Preferences;
 use crate::container::bpcells::header;
 use crate::container::bpcells::matrix::StorageOrder;
 use crate::container::bpcells::packed::idx_offsets::WRAP;
 use crate::container::bpcells::version::Variant;
 use crate::container::bpcells::{BpCells, MEMBERS, NAME};
-use crate::container::creation::{Creation, FileForm, GivenArray, GivenDescription, RawArray};
+use crate::container::creation::{
+    Creation, FileForm, GivenArray, GivenContent, GivenDescription, RawArray,
+};
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, Recipe};
 use crate::error::{Error, Result};
@@ -44,13 +47,12 @@ impl Creation for BpCells {
         MEMBERS
     }
 
-    fn has_array(&self, name: &OsStr) -> bool {
-        let known = name.to_str().is_some_and(is_array);
-        known && !self.is_derived(name)
+    fn has_array(&self, path: &str) -> bool {
+        is_array(path) && !self.is_derived(path)
     }
 
-    fn is_derived(&self, name: &OsStr) -> bool {
-        name == END_MAX
+    fn is_derived(&self, path: &str) -> bool {
+        path == END_MAX
     }
 
     fn form_of(&self, name: &OsStr, head: &[u8]) -> Option<FileForm> {
@@ -75,12 +77,14 @@ impl Creation for BpCells {
 
     fn recipe(
         &self,
-        arrays: &[Arc<dyn Array>],
-        description: Option<&GivenDescription>,
+        content: &GivenContent,
+        _preferences: Preferences,
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
-    ) -> Result<()> {
-        NewDirectory::given(arrays, description, WRAP)?.tell(budget, write)
+    ) -> Result<Vec<String>> {
+        let description = content.description.as_ref();
+        let new = NewDirectory::given(&content.arrays, description, WRAP)?;
+        new.tell(budget, write).map(|()| Vec::new())
     }
 }
 

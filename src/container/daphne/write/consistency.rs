@@ -21,7 +21,7 @@ use crate::memory::budget::Budget;
 /// Bytes that are read at once.
 const STEP: u64 = 256 << 10;
 
-pub(super) fn judge(
+pub(in super::super) fn judge(
     matrix: &WrittenObject,
     changed: &[ChangedArray],
     budget: &Arc<Budget>,
@@ -105,6 +105,19 @@ fn outside(
         })?;
     }
     Ok(wrong)
+}
+
+/// The largest number of an array of this length; none if there is none.
+pub(in super::super) fn largest(
+    array: &dyn Array,
+    len: u64,
+    budget: &Arc<Budget>,
+) -> Result<Option<u64>> {
+    let mut most = None;
+    each(array, 0..len - len % 8, budget, &mut |_, number| {
+        most = most.max(Some(number));
+    })?;
+    Ok(most)
 }
 
 /// Gives each 64-bit number of a range, with its own number, to `take`.

@@ -98,34 +98,17 @@ impl EntryFile {
         write.end()
     }
 
-    /// All entries, in blocks of as many rows and columns as one can have.
+    /// All entries anew.
     fn tell_all(
         &self,
         rows: u64,
         mut shown: ShownEntries<'_>,
         mut write: FileWriter<'_>,
     ) -> Result<()> {
-        const MOST: u64 = u32::MAX as u64;
         write.keep(0..ROWS_AT)?;
         write.put(&rows.to_le_bytes())?;
         write.keep(ROWS_AT + 8..self.body.begin)?;
-        let mut row = 0;
-        while row < rows {
-            let height = (rows - row).min(MOST);
-            let mut col = 0;
-            while col < self.object.cols {
-                let width = (self.object.cols - col).min(MOST);
-                let rect = BlockRect {
-                    row,
-                    col,
-                    height: height as u32,
-                    width: width as u32,
-                };
-                shown.put_block(rect, BlockBody::Empty, &mut write)?;
-                col += width;
-            }
-            row += height;
-        }
+        shown.put_all(rows, &mut write)?;
         write.end()
     }
 }

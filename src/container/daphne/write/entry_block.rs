@@ -178,6 +178,29 @@ impl ShownEntries<'_> {
         }
     }
 
+    /// Writes all entries, in sparse blocks of as many rows and columns as one can have.
+    pub(super) fn put_all(&mut self, rows: u64, write: &mut FileWriter<'_>) -> Result<()> {
+        const MOST: u64 = u32::MAX as u64;
+        let mut row = 0;
+        while row < rows {
+            let height = (rows - row).min(MOST);
+            let mut col = 0;
+            while col < self.cols {
+                let width = (self.cols - col).min(MOST);
+                let rect = BlockRect {
+                    row,
+                    col,
+                    height: height as u32,
+                    width: width as u32,
+                };
+                self.put_block(rect, BlockBody::Empty, write)?;
+                col += width;
+            }
+            row += height;
+        }
+        Ok(())
+    }
+
     fn put_sparse(
         &mut self,
         rect: &BlockRect,

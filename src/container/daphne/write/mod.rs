@@ -5,17 +5,19 @@
 //! - [`cells`]: a DenseMatrix or a Frame of the specification's form; [`cell_block`]: one block of
 //!   it. [`entries`]: a CSRMatrix of that form; [`entry_block`]: one block. Both tell the file
 //!   from its start to its end by [`file_writer`], and keep blocks in which nothing has changed.
-//! - [`consistency`]: whether the arrays of a CSRMatrix agree.
+//! - [`consistency`]: whether the arrays of a CSRMatrix agree. [`new_file`]: what new files share
+//!   with changed ones.
 //!
 //! A file keeps the form that it has: the program reads numbers of the other one without an error,
 //! and wrongly. Assumes a file without faults; others are not offered for writing.
 
 mod cell_block;
 mod cells;
-mod consistency;
+pub(super) mod consistency;
 mod entries;
 mod entry_block;
 mod file_writer;
+mod new_file;
 mod plain;
 
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use crate::error::{Error, Result};
 
 pub(super) use cells::CellBody;
 pub(super) use entries::EntryBody;
+pub(super) use new_file::{NewEntries, dense_head, put_sparse};
 pub(super) use plain::{PlainBody, PlainLayout};
 
 /// The names of the arrays of a CSRMatrix.
@@ -49,7 +52,7 @@ pub(super) enum WrittenBody {
 }
 
 /// What all writers of a file know.
-struct WrittenObject {
+pub(super) struct WrittenObject {
     data: ObjectKind,
     rows: u64,
     cols: u64,

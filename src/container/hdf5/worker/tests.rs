@@ -250,17 +250,17 @@ fn long_index() -> FileIndex {
     let attribute = |number: u32| AttributeEntry {
         name: format!("a{number}").into(),
         value: match number % 3 {
-            0 => AttributeValue::Text(vec![b'x'; 100]),
+            0 => AttributeValue::Text(vec![b'x'; 20]),
             1 => AttributeValue::Json("[1, 2]".into()),
             _ => AttributeValue::Omitted("too long".into()),
         },
         stored: (number % 2 == 0).then(|| AttributeStorage {
             spelled: TypeSpelling {
-                text: "x".repeat(200),
+                text: "x".repeat(20),
                 committed: Some(7),
             },
             dims: Some(vec![1, 2]),
-            told: ToldByValue::Not(vec![1; 90]),
+            told: ToldByValue::Not(vec![1; 9]),
         }),
     };
     let members = (0..3).map(|number| DatatypeMember {
@@ -288,7 +288,7 @@ fn long_index() -> FileIndex {
         text: None,
         details: DatasetDetails {
             spelled: TypeSpelling {
-                text: "t".repeat(100),
+                text: "t".repeat(14),
                 committed: None,
             },
             most: vec![7, 9],

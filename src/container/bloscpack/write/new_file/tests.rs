@@ -11,11 +11,13 @@ use crate::container::creation::{ToldFiles, empty_container};
 
 fn told(plain: &[u8], description: Option<Value>) -> Result<Vec<u8>> {
     let source = Arc::new(BytesSource::new(plain.to_vec()));
-    let arrays: [Arc<dyn Array>; 1] = [Arc::new(RawArray::new(ARRAY, source))];
+    let arrays: Vec<Arc<dyn Array>> = vec![Arc::new(RawArray::new(ARRAY, source))];
     let given = description.map(|value| GivenDescription::parse(value.to_string().as_bytes()));
     let given = given.transpose()?;
     let mut told = ToldFiles::default();
-    Bloscpack.recipe(&arrays, given.as_ref(), &Budget::by_default(), &mut told)?;
+    let content = GivenContent::of_arrays(arrays, given);
+    let budget = Budget::by_default();
+    Bloscpack.recipe(&content, Preferences::default(), &budget, &mut told)?;
     Ok(told.0.into_values().next().unwrap_or_default())
 }
 

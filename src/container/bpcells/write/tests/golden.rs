@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 
 use super::*;
+use crate::container::Preferences;
 use crate::container::bpcells::BpCells;
 use crate::container::bpcells::tests::opened_to_write;
-use crate::container::creation::{Creation, GivenDescription};
+use crate::container::creation::{Creation, GivenContent, GivenDescription};
 use crate::container::rewrite::CommitWay;
 
 /// The corpus in the tree, and the whole one if it lies beside the tree.
@@ -52,7 +53,9 @@ fn model_of(container: &Container) -> Model {
 fn made(arrays: &[Arc<dyn Array>], description: Option<&GivenDescription>) -> Result<Files> {
     let nothing = Files::new();
     let mut told = ToldFiles::over(&nothing);
-    Creation::recipe(&BpCells, arrays, description, &budget(), &mut told)?;
+    let content = GivenContent::of_arrays(arrays.to_vec(), description.cloned());
+    let preferences = Preferences::default();
+    Creation::recipe(&BpCells, &content, preferences, &budget(), &mut told)?;
     Ok(told.files())
 }
 
@@ -216,9 +219,9 @@ fn descriptions_of_what_cannot_be_are_refused() {
     ] {
         assert!(matches!(accepts(bad), Err(Error::Invalid(_))), "{bad}");
     }
-    let has = |name: &str| BpCells.has_array(name.as_ref());
+    let has = |name: &str| BpCells.has_array(name);
     assert!(has("val") && has(VERSION) && has("chr_names") && !has("end_max") && !has("val_data"));
-    assert!(BpCells.is_derived("end_max".as_ref()) && !BpCells.is_derived("end".as_ref()));
+    assert!(BpCells.is_derived("end_max") && !BpCells.is_derived("end"));
 }
 
 proptest! {

@@ -1,0 +1,177 @@
+//! What has been put into a new container: arrays, groups, links and descriptors, by their paths.
+//!
+//! Paths are those in the container's directory, as names are shown ([`crate::container::names`]),
+//! separated by `/`. Gathered by `live::creation`, and given to a [`super::Creation`], which makes
+//! files of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::description::GivenDescription;
+use crate::array::dtype::Dtype;
+use crate::array::{Array, Info, Order, Piece, direct_piece};
+use crate::container::binsparse;
+use crate::container::inside::join;
+use crate::error::Result;
+use crate::source::Source;
+
+/// What a new container is to be made of; of an empty one nothing is given.
+#[derive(Default)]
+pub struct GivenContent {
+    /// Raw bytes, in the order of their paths, which are their names.
+    pub arrays: Vec<Arc<dyn Array>>,
+    /// Each before those that lie in it; the container's own directory is none of them.
+    pub groups: Vec<String>,
+    /// Symbolic links: which group or array each leads to, by its path.
+    pub links: BTreeMap<String, String>,
+    /// Texts of `binsparse.json`, by the path of the directory that each lies in; that of the
+    /// container is empty.
+    pub descriptors: BTreeMap<String, Vec<u8>>,
+    /// With the types that attributes give.
+    pub description: Option<GivenDescription>,
+}
+
+impl GivenContent {
+    /// Of these arrays alone.
+    #[cfg(test)]
+    pub fn of_arrays(
+        arrays: Vec<Arc<dyn Array>>,
+        description: Option<GivenDescription>,
+    ) -> GivenContent {
+        GivenContent {
+            arrays,
+            description,
+            ..GivenContent::default()
+        }
+    }
+
+    /// Why it is not all that its description names; none if it is.
+    pub fn lacks(&self) -> Result<Option<String>> {
+        let Some(description) = &self.description else {
+            return Ok(None);
+        };
+        let given: HashMap<&str, &Arc<dyn Array>> = self
+            .arrays
+            .iter()
+            .map(|array| (array.name(), array))
+            .collect();
+        for array in &description.arrays {
+            let name = &array.name;
+            let Some(found) = given.get(&**name) else {
+                return Ok(Some(format!(
+                    "{name}, which arrays.json names, is not there yet"
+                )));
+            };
+            let bytes = found.info()?.bytes;
+            if let Some(said) = array.byte_len().filter(|said| *said != bytes) {
+                return Ok(Some(format!(
+                    "{name} has {bytes} bytes, arrays.json says {said}"
+                )));
+            }
+        }
+        Ok(self.lacks_descriptor(description))
+    }
+
+    /// A group that is described as a Binsparse container is none without its descriptor.
+    fn lacks_descriptor(&self, description: &GivenDescription) -> Option<String> {
+        let own = description.format.iter().map(|format| ("", &**format));
+        let inner = description.containers.iter();
+        let mut all = own.chain(inner.map(|(path, format)| (&**path, &**format)));
+        let (path, _) = all.find(|(path, format)| {
+            *format == binsparse::NAME && !self.descriptors.contains_key(*path)
+        })?;
+        let lacking = join(path, binsparse::TEXT);
+        Some(format!(
+            "{lacking} is not there yet: arrays.json names a Binsparse container"
+        ))
+    }
+}
+
+/// The raw bytes of an array, in a file of their own.
+pub struct RawArray {
+    name: String,
+    source: Arc<dyn Source>,
+}
+
+impl RawArray {
+    pub fn new(name: &str, source: Arc<dyn Source>) -> RawArray {
+        RawArray {
+            name: name.to_owned(),
+            source,
+        }
+    }
+}
+
+impl Array for RawArray {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        let bytes = self.source.len();
+        Ok(Info {
+            dtype: Dtype::U8,
+            shape: vec![bytes],
+            order: Order::C,
+            bytes,
+            stored_bytes: bytes,
+            blocks: 0,
+            codec: "none".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        direct_piece(range.start..range.end.min(self.source.len()), out);
+        Ok(())
+    }
+
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.source.fetch_one(at, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::BytesSource;
+
+    fn given(description: &str, arrays: &[(&str, usize)]) -> GivenContent {
+        let raw = |(name, len): &(&str, usize)| {
+            let source = Arc::new(BytesSource::new(vec![0; *len]));
+            Arc::new(RawArray::new(name, source)) as Arc<dyn Array>
+        };
+        let description = GivenDescription::parse(description.as_bytes()).unwrap();
+        GivenContent::of_arrays(arrays.iter().map(raw).collect(), Some(description))
+    }
+
+    #[test]
+    fn it_lacks_what_its_description_names_and_is_not_there() {
+        let lacks = |description: &str, arrays: &[(&str, usize)]| {
+            given(description, arrays)
+                .lacks()
+                .unwrap()
+                .unwrap_or_default()
+        };
+        let one = r#"{"arrays": [{"name": "g/a", "dtype": "int16", "shape": [2]}]}"#;
+        assert_eq!(lacks(one, &[("g/a", 4), ("b", 1)]), "");
+        assert!(lacks(one, &[("b", 1)]).starts_with("g/a, which arrays.json names"));
+        assert_eq!(
+            lacks(one, &[("g/a", 3)]),
+            "g/a has 3 bytes, arrays.json says 4"
+        );
+        let text = r#"{"arrays": [{"name": "a", "dtype": "str", "shape": [2]}]}"#;
+        assert_eq!(lacks(text, &[("a", 7)]), "");
+        let inner = r#"{"arrays": [], "containers": {"m": "binsparse", "b": "bpcells"}}"#;
+        let mut given = given(inner, &[]);
+        assert!(
+            given
+                .lacks()
+                .unwrap()
+                .is_some_and(|why| why.starts_with("m/binsparse.json is"))
+        );
+        given.descriptors.insert("m".into(), b"{}".to_vec());
+        assert_eq!(given.lacks().unwrap(), None);
+        assert_eq!(GivenContent::default().lacks().unwrap(), None);
+    }
+}

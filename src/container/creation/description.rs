@@ -1,0 +1,295 @@
+//! What a program says of a container that it makes: an `arrays.json`, as far as it is looked at,
+//! and the types that attributes give to arrays.
+//!
+//! Members that no field is for are kept as they are: what they mean is the format's to know. The
+//! text may be long, so its reader charges what it takes ([`GivenDescription::room`]). Used by
+//! `live` and by every [`super::Creation`].
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::array::Order;
+use crate::array::dtype::{Dtype, descr_of_name};
+use crate::container::describe::value_room;
+use crate::error::{Error, Result};
+use crate::memory::set_aside;
+
+/// Longest `arrays.json` that is read.
+pub const LONGEST_DESCRIPTION: u64 = 64 << 20;
+
+/// The type and shape that attributes give an array.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GivenType {
+    /// As NumPy names or spells it.
+    pub dtype: Option<String>,
+    pub shape: Option<Vec<u64>>,
+}
+
+impl GivenType {
+    pub fn is_empty(&self) -> bool {
+        *self == GivenType::default()
+    }
+}
+
+/// The description that a program gives of a container which it makes.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct GivenDescription {
+    pub format: Option<String>,
+    /// Of the format, as the container spells it.
+    pub version: Option<String>,
+    pub arrays: Vec<GivenArray>,
+    #[serde(default)]
+    pub attributes: Map<String, Value>,
+    /// Containers in groups: path and format.
+    #[serde(default)]
+    pub containers: BTreeMap<String, String>,
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct GivenArray {
+    /// Its path, from the directory of the container.
+    pub name: String,
+    pub dtype: String,
+    pub shape: Vec<u64>,
+    #[serde(default)]
+    pub order: GivenOrder,
+    pub codec: Option<String>,
+    /// How long it is, where dtype and shape do not tell.
+    pub bytes: Option<u64>,
+    #[serde(default)]
+    pub attributes: Map<String, Value>,
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum GivenOrder {
+    #[default]
+    C,
+    F,
+}
+
+impl From<GivenOrder> for Order {
+    fn from(given: GivenOrder) -> Order {
+        match given {
+            GivenOrder::C => Order::C,
+            GivenOrder::F => Order::Fortran,
+        }
+    }
+}
+
+impl GivenArray {
+    /// Plain bytes of one dimension.
+    pub fn of_bytes(name: &str, bytes: u64) -> GivenArray {
+        GivenArray {
+            name: name.to_owned(),
+            dtype: "uint8".into(),
+            shape: vec![bytes],
+            order: GivenOrder::C,
+            codec: None,
+            bytes: None,
+            attributes: Map::new(),
+            more: Map::new(),
+        }
+    }
+
+    /// How many bytes it has; none if that is not said.
+    pub fn byte_len(&self) -> Option<u64> {
+        if self.more.get("space").and_then(Value::as_str) == Some("null") {
+            return Some(0);
+        }
+        self.bytes
+            .or_else(|| bytes_of(&self.shape, simple_size(&self.dtype)?))
+    }
+}
+
+impl GivenDescription {
+    /// Of one array of plain bytes.
+    pub fn of_bytes(name: &str, bytes: u64) -> GivenDescription {
+        GivenDescription {
+            arrays: vec![GivenArray::of_bytes(name, bytes)],
+            ..GivenDescription::default()
+        }
+    }
+
+    pub fn parse(text: &[u8]) -> Result<GivenDescription> {
+        if text.len() as u64 > LONGEST_DESCRIPTION {
+            return Err(Error::Invalid("arrays.json is too long".into()));
+        }
+        let parsed = set_aside(value_room(text), "cannot read arrays.json", || {
+            serde_json::from_slice(text)
+        })?;
+        parsed.map_err(|e| Error::Invalid(format!("arrays.json is not understood: {e}")))
+    }
+
+    /// Most memory that the description takes which a text is parsed to, with the text.
+    pub fn room(text: &[u8]) -> u64 {
+        value_room(text).saturating_add(text.len() as u64)
+    }
+
+    /// The same with another type for one of its arrays, which has so many bytes; one that it does
+    /// not name is a new one.
+    pub fn with_type(mut self, name: &str, to: &GivenType, bytes: u64) -> Result<GivenDescription> {
+        let at = self.arrays.iter().position(|array| array.name == name);
+        let at = at.unwrap_or_else(|| {
+            self.arrays.push(GivenArray::of_bytes(name, bytes));
+            self.arrays.len() - 1
+        });
+        self.arrays[at].set_type(to, bytes)?;
+        Ok(self)
+    }
+}
+
+impl GivenArray {
+    fn set_type(&mut self, to: &GivenType, bytes: u64) -> Result<()> {
+        let refuse = |why: String| Err(Error::Invalid(format!("{}: {why}", self.name)));
+        let dtype = to.dtype.as_deref().unwrap_or(&self.dtype);
+        let Some(size) = simple_size(dtype) else {
+            return refuse(format!("{dtype} is no dtype that can be given to an array"));
+        };
+        let shape = match &to.shape {
+            Some(shape) => shape.clone(),
+            None if bytes_of(&self.shape, size) == Some(bytes) => self.shape.clone(),
+            None => vec![bytes / size],
+        };
+        if bytes_of(&shape, size) != Some(bytes) {
+            return refuse(format!(
+                "{dtype} of shape {shape:?} does not make the {bytes} bytes that there are"
+            ));
+        }
+        // How elements of another type were stored says nothing of these.
+        if descr_of_name(dtype) != descr_of_name(&self.dtype) {
+            self.more.remove("type");
+        }
+        (self.dtype, self.shape, self.bytes) = (spelled(dtype), shape, Some(bytes));
+        Ok(())
+    }
+}
+
+/// As the mount itself names it: `int16` for `<i2`.
+fn spelled(dtype: &str) -> String {
+    Dtype::numpy(descr_of_name(dtype), 0).name().into_owned()
+}
+
+/// Bytes of an element of a type that NumPy has a name for, or that is text of fixed length; none
+/// for others.
+fn simple_size(dtype: &str) -> Option<u64> {
+    let descr = descr_of_name(dtype);
+    let mut chars = descr.chars();
+    let order = chars.next().filter(|order| "<|".contains(*order))?;
+    let (kind, digits) = (chars.next()?, chars.as_str());
+    let size: u64 = digits.parse().ok().filter(|size| *size > 0)?;
+    let sizes: &[u64] = match kind {
+        'S' | 'V' if order == '|' => return Some(size),
+        'b' => &[1],
+        'i' | 'u' => &[1, 2, 4, 8],
+        'f' => &[2, 4, 8],
+        'c' => &[8, 16],
+        _ => return None,
+    };
+    let is_known = sizes.contains(&size) && (order == '<' || size == 1);
+    is_known.then_some(size)
+}
+
+/// None if no number holds it.
+fn bytes_of(shape: &[u64], size: u64) -> Option<u64> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape
+        .iter()
+        .try_fold(size, |product, &dim| product.checked_mul(dim))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_is_read_as_far_as_it_is_needed() {
+        let text = br#"{"arrays": [{"name": "data", "dtype": "<i2", "shape": [2, 3], "order": "F", "blocks": 7}],
+            "faults": ["?"]}"#;
+        let given = GivenDescription::parse(text).unwrap();
+        let array = &given.arrays[0];
+        assert_eq!(
+            (&array.shape[..], array.order, array.byte_len()),
+            (&[2, 3][..], GivenOrder::F, Some(12))
+        );
+        assert_eq!((given.format, array.codec.as_ref()), (None, None));
+        assert_eq!(array.more["blocks"], 7);
+        for bad in [
+            "",
+            "{}",
+            "[]",
+            r#"{"arrays": [{"name": "data"}]}"#,
+            r#"{"arrays": [{"name": "data", "dtype": "<i2", "shape": [-1]}]}"#,
+        ] {
+            let refused = GivenDescription::parse(bad.as_bytes());
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_a_length_counts_before_what_follows() {
+        let array = |more: &str| {
+            let text =
+                format!(r#"{{"arrays": [{{"name": "a", "dtype": "str", "shape": [2]{more}}}]}}"#);
+            GivenDescription::parse(text.as_bytes()).unwrap().arrays[0].byte_len()
+        };
+        assert_eq!(array(""), None);
+        assert_eq!(array(r#", "bytes": 9"#), Some(9));
+        assert_eq!(array(r#", "bytes": 9, "space": "null""#), Some(0));
+        let sizes = ["uint8", "bool", "<i2", "float64", "complex64", "|S9"].map(simple_size);
+        assert_eq!(sizes, [1, 1, 2, 8, 8, 9].map(Some));
+        for no in [
+            "",
+            "str",
+            ">f8",
+            "<f16",
+            "|i4",
+            "<M8[ns]",
+            "[('a', '<f4')]",
+            "é1",
+            "|S0",
+        ] {
+            assert_eq!(simple_size(no), None, "{no}");
+        }
+    }
+
+    #[test]
+    fn a_type_that_is_set_counts_before_what_the_description_says() {
+        let to = |dtype: Option<&str>, shape: Option<&[u64]>| GivenType {
+            dtype: dtype.map(str::to_owned),
+            shape: shape.map(<[u64]>::to_vec),
+        };
+        let typed = |given: &GivenDescription, to: &GivenType, bytes| {
+            let typed = given.clone().with_type("g/a", to, bytes)?;
+            let array = typed.arrays.last().unwrap();
+            Ok::<_, Error>((array.dtype.clone(), array.shape.clone(), array.byte_len()))
+        };
+        let nothing = GivenDescription::default();
+        let float = to(Some("<f8"), None);
+        assert_eq!(
+            typed(&nothing, &float, 48).unwrap(),
+            ("float64".into(), vec![6], Some(48))
+        );
+        let shaped = to(None, Some(&[2, 3]));
+        assert_eq!(
+            typed(&nothing, &shaped, 6).unwrap(),
+            ("uint8".into(), vec![2, 3], Some(6))
+        );
+        let named = nothing.with_type("g/a", &to(Some("int32"), Some(&[3, 2])), 24);
+        assert_eq!(
+            typed(&named.unwrap(), &to(Some("float32"), None), 24).unwrap(),
+            ("float32".into(), vec![3, 2], Some(24))
+        );
+        for (bad, bytes) in [(&float, 47), (&shaped, 7), (&to(Some("str"), None), 8)] {
+            let refused = typed(&GivenDescription::default(), bad, bytes);
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{bad:?}");
+        }
+    }
+}

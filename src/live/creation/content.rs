@@ -1,0 +1,316 @@
+//! The content of a new container, as its drafts make it up.
+//!
+//! Everything is noted as it was when it was read, so that it can be found out whether it still is
+//! when the container has been written. Files are open only while they are read: there may be more
+//! of them than the process may have open. Used by [`super::pack`].
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::roles::{DraftEntry, DraftRole, DraftRules};
+use super::state::UNFILLED;
+use crate::container::creation::{
+    Creation, GivenContent, GivenDescription, GivenType, LONGEST_DESCRIPTION, PackingRule, RawArray,
+};
+use crate::disk::{NewAttributes, NewTime};
+use crate::error::{Error, Result};
+use crate::live::Containers;
+use crate::live::directory::SourceDirectory;
+use crate::live::shown::entry_table::ARRAYS_JSON;
+use crate::memory::budget::Hold;
+use crate::memory::fallible;
+use crate::source::{FileKind, ReopenedSource, Stat, Timestamp, open_same};
+
+/// Longest `binsparse.json` that is read.
+const LONGEST_DESCRIPTOR: u64 = 1 << 20;
+
+/// The content that the drafts of a container make up.
+#[derive(Default)]
+pub(super) struct DraftContent {
+    pub(super) given: GivenContent,
+    /// All that lies there.
+    pub(super) entries: Vec<DraftEntry>,
+    /// The types that attributes give: of which array, and how many bytes it has.
+    typed: Vec<(String, GivenType, u64)>,
+    /// The files that were read, as they were then.
+    read: Vec<(PathBuf, Stat)>,
+    /// When an array was last written, and the permissions that all of them have in common.
+    written: Option<Timestamp>,
+    mode: Option<u16>,
+    /// The group that each one's group bits are for; none if they are not for one group alone.
+    groups: Vec<Option<u32>>,
+    /// For texts, and what they were parsed to.
+    charges: Vec<Hold>,
+}
+
+impl Containers {
+    pub(super) fn read_drafts(
+        &self,
+        drafts: &SourceDirectory,
+        creation: &dyn Creation,
+        container: &Stat,
+    ) -> Result<DraftContent> {
+        let mut content = DraftContent::default();
+        self.read_own_description(drafts, container, &mut content)?;
+        let rules = DraftRules::new(creation, content.given.description.as_ref());
+        let all = rules.walk(&*self.store, &drafts.path)?;
+        for (entry, role) in &all {
+            let path = entry.path.to_str().unwrap_or_default();
+            match role {
+                DraftRole::Array => self.read_array(drafts, container, path, &mut content)?,
+                DraftRole::Group => content.given.groups.push(path.to_owned()),
+                DraftRole::Descriptor => {
+                    self.read_descriptor(drafts, container, path, &mut content)?;
+                }
+                DraftRole::Unfit => {
+                    let path = entry.path.display();
+                    let why = format!("{path} cannot be a part of such a container");
+                    return Err(Error::Invalid(why));
+                }
+                DraftRole::Description
+                | DraftRole::Link
+                | DraftRole::Dropped
+                | DraftRole::Beside => {}
+            }
+        }
+        self.resolve_links(drafts, &all, &mut content.given)?;
+        content.entries = all.into_iter().map(|(entry, _)| entry).collect();
+        for (path, to, bytes) in &content.typed {
+            let described = content.given.description.take();
+            content.given.description = Some(creation.typed(described, path, to, *bytes)?);
+        }
+        Ok(content)
+    }
+
+    /// Whether drafts are as they were read, and their container as it was.
+    pub(super) fn are_still(
+        &self,
+        drafts: &SourceDirectory,
+        (content, creation): (&DraftContent, &dyn Creation),
+        (path, container): (&Path, &Stat),
+    ) -> Result<bool> {
+        let what = |stat: &Stat| (stat.identity, stat.mode, stat.uid, stat.gid);
+        let rules = DraftRules::new(creation, content.given.description.as_ref());
+        let now = rules.walk(&*self.store, &drafts.path)?;
+        let mut still = what(&self.store.stat(path)?) == what(container)
+            && now.iter().map(|(entry, _)| entry).eq(&content.entries);
+        for (path, read) in &content.read {
+            still = still && what(&self.store.stat(&drafts.path.join(path))?) == what(read);
+        }
+        Ok(still)
+    }
+
+    fn read_own_description(
+        &self,
+        drafts: &SourceDirectory,
+        container: &Stat,
+        content: &mut DraftContent,
+    ) -> Result<()> {
+        let (name, path) = (Path::new(ARRAYS_JSON), drafts.path.join(ARRAYS_JSON));
+        let stat = match self.store.stat(&path) {
+            Err(e) if e.is_not_found() => return Ok(()),
+            other => other?,
+        };
+        if stat.kind != FileKind::File {
+            return Ok(());
+        }
+        owned_as(container, name, &stat)?;
+        let (description, charge) = self.read_description(&path)?;
+        content.given.description = Some(description);
+        content.charges.push(charge);
+        content.read.push((name.to_owned(), stat));
+        Ok(())
+    }
+
+    /// The `arrays.json` at a path, and what it is charged.
+    pub(crate) fn read_description(&self, path: &Path) -> Result<(GivenDescription, Hold)> {
+        let (text, _charged) = self.read_text(path, LONGEST_DESCRIPTION)?;
+        let room = self.cache.budget().keep(GivenDescription::room(&text))?;
+        Ok((GivenDescription::parse(&text)?, room))
+    }
+
+    fn read_text(&self, path: &Path, most: u64) -> Result<(Vec<u8>, Hold)> {
+        let len = self.store.stat(path)?.identity.size;
+        if len > most {
+            let name = path.file_name().unwrap_or_default().display();
+            let why = format!("{name} has {len} bytes, at most {most} are read");
+            return Err(Error::Invalid(why));
+        }
+        let charge = self.cache.budget().keep(len)?;
+        let mut text = fallible::zeros(len, "cannot read what describes a container")?;
+        let n = self.store.head(path, &mut text)?;
+        text.truncate(n);
+        Ok((text, charge))
+    }
+
+    fn read_descriptor(
+        &self,
+        drafts: &SourceDirectory,
+        container: &Stat,
+        path: &str,
+        content: &mut DraftContent,
+    ) -> Result<()> {
+        let at = drafts.path.join(path);
+        let stat = self.store.stat(&at)?;
+        owned_as(container, Path::new(path), &stat)?;
+        let (text, charge) = self.read_text(&at, LONGEST_DESCRIPTOR)?;
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        content.given.descriptors.insert(directory.to_owned(), text);
+        content.charges.push(charge);
+        content.read.push((path.into(), stat));
+        Ok(())
+    }
+
+    fn read_array(
+        &self,
+        drafts: &SourceDirectory,
+        container: &Stat,
+        path: &str,
+        content: &mut DraftContent,
+    ) -> Result<()> {
+        let at = drafts.path.join(path);
+        let stat = self.store.stat(&at)?;
+        owned_as(container, Path::new(path), &stat)?;
+        let source = self.store.open(&at)?;
+        if source.identity().id != stat.identity.id {
+            return Err(self.changed(&at));
+        }
+        let said = self.said_of_draft(&at, stat.identity.id)?;
+        if !said.is_empty() {
+            content
+                .typed
+                .push((path.to_owned(), said, stat.identity.size));
+        }
+        // With a list of rights the group's bits are not the group's.
+        let rights = OsStr::new("system.posix_acl_access");
+        let group = source.xattr(rights).is_err().then_some(stat.gid);
+        content.groups.push(group);
+        content.written = content.written.max(Some(stat.identity.mtime));
+        content.mode = Some(content.mode.unwrap_or(u16::MAX) & stat.mode);
+        content.read.push((path.into(), stat));
+        let (store, identity) = (Arc::clone(&self.store), source.identity());
+        let reopened = ReopenedSource::new(source, move || open_same(&*store, &at, &identity));
+        let array = RawArray::new(path, Arc::new(reopened));
+        content.given.arrays.push(Arc::new(array));
+        Ok(())
+    }
+
+    /// A link has to lead to a group or an array of the container.
+    fn resolve_links(
+        &self,
+        drafts: &SourceDirectory,
+        all: &[(DraftEntry, DraftRole)],
+        given: &mut GivenContent,
+    ) -> Result<()> {
+        let is_target = |role: DraftRole| matches!(role, DraftRole::Array | DraftRole::Group);
+        let targets = all.iter().filter(|(_, role)| is_target(*role));
+        let targets: BTreeSet<&Path> = targets.map(|(entry, _)| &*entry.path).collect();
+        for (entry, _) in all.iter().filter(|(_, role)| *role == DraftRole::Link) {
+            let target = self.store.read_link(&drafts.path.join(&entry.path))?;
+            let resolved = resolved(&entry.path, Path::new(&target));
+            let known = resolved
+                .as_deref()
+                .filter(|path| path.as_os_str().is_empty() || targets.contains(path));
+            let (Some(name), Some(known)) = (entry.path.to_str(), known.and_then(Path::to_str))
+            else {
+                let (path, target) = (entry.path.display(), target.display());
+                return Err(Error::Invalid(format!(
+                    "{path} leads to {target}, which is no group or array of the container"
+                )));
+            };
+            given.links.insert(name.to_owned(), known.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A draft of which the container is made must have the container's owner, who may read it then.
+fn owned_as(container: &Stat, path: &Path, stat: &Stat) -> Result<()> {
+    match stat.uid == container.uid {
+        true => Ok(()),
+        false => Err(Error::Invalid(format!(
+            "{} belongs to another user than the container",
+            path.display()
+        ))),
+    }
+}
+
+/// Where a link leads, from the directory that its own path is from; none if out of that.
+fn resolved(link: &Path, target: &Path) -> Option<PathBuf> {
+    let mut path = link.parent()?.to_owned();
+    for part in target.components() {
+        match part {
+            Component::Normal(name) => path.push(name),
+            Component::CurDir => {}
+            Component::ParentDir if path.pop() => {}
+            _ => return None,
+        }
+    }
+    Some(path)
+}
+
+impl DraftContent {
+    /// Of the container's files: no user gets more rights than the empty one and the arrays gave
+    /// him.
+    pub(super) fn attributes(&self, now: &Stat) -> NewAttributes {
+        let is_for_this = self.groups.iter().all(|group| *group == Some(now.gid));
+        let of_group = if is_for_this { u16::MAX } else { !0o070 };
+        let mode = now.mode & self.mode.unwrap_or(u16::MAX) & of_group & 0o666;
+        NewAttributes {
+            mode: Some(mode.into()),
+            uid: None,
+            gid: Some(now.gid),
+            atime: None,
+            mtime: self.written.map(NewTime::At),
+        }
+    }
+
+    /// What is missing yet; none if it can be packed.
+    pub(super) fn lacks(&self, creation: &dyn Creation) -> Result<Option<String>> {
+        if !self.has_something() {
+            return Ok(Some(UNFILLED.into()));
+        }
+        match creation.packing() {
+            PackingRule::WithAnArray => Ok(None),
+            PackingRule::AsDescribed => self.given.lacks(),
+        }
+    }
+
+    /// Whether there is anything that a container can be made of. A description alone is nothing,
+    /// unless it is of one that holds no arrays.
+    fn has_something(&self) -> bool {
+        let given = &self.given;
+        let is_of_groups = |said: &GivenDescription| {
+            said.arrays.is_empty()
+                && !(given.groups.is_empty() && said.attributes.is_empty() && said.more.is_empty())
+        };
+        !given.arrays.is_empty() || given.description.as_ref().is_some_and(is_of_groups)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_leads_to_a_path_of_the_container_or_out_of_it() {
+        let leads = |link: &str, target: &str| {
+            let path = resolved(Path::new(link), Path::new(target))?;
+            Some(path.to_str().unwrap().to_owned())
+        };
+        for (link, target, path) in [
+            ("b", "a", "a"),
+            ("g/b", "a", "g/a"),
+            ("g/b", "../h/./a/", "h/a"),
+            ("g/b", "..", ""),
+            ("g/h/b", "../../x", "x"),
+        ] {
+            assert_eq!(leads(link, target).as_deref(), Some(path), "{link}");
+        }
+        for (link, target) in [("b", "/etc"), ("b", ".."), ("g/b", "../../x")] {
+            assert_eq!(leads(link, target), None, "{link}");
+        }
+    }
+}

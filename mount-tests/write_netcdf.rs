@@ -3,6 +3,8 @@
 //! `write_netcdf.py` makes the files and holds them against a model; here are the rules that a
 //! random session does not meet.
 
+mod made;
+
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};

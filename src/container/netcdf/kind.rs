@@ -91,6 +91,22 @@ impl ElementKind {
         }
     }
 
+    pub(super) fn code(self) -> u32 {
+        match self {
+            ElementKind::Byte => 1,
+            ElementKind::Char => 2,
+            ElementKind::Short => 3,
+            ElementKind::Int => 4,
+            ElementKind::Float => 5,
+            ElementKind::Double => 6,
+            ElementKind::UByte => 7,
+            ElementKind::UShort => 8,
+            ElementKind::UInt => 9,
+            ElementKind::Int64 => 10,
+            ElementKind::UInt64 => 11,
+        }
+    }
+
     /// Bytes of an element.
     pub(super) fn size(self) -> usize {
         match self {

@@ -7,8 +7,10 @@
 //!
 //! What describes: [`header`] (what the file says, by [`cursor`] and [`kind`]), [`layout`] (where
 //! the elements are), [`describe`] (attributes). What reads: [`read`] (the array), [`swap`] (byte
-//! order). What checks: [`overlap`]. What writes: [`write`].
+//! order). What checks: [`overlap`]. What writes: [`write`]; new
+//! files: [`create`].
 
+mod create;
 mod cursor;
 mod describe;
 mod header;
@@ -24,6 +26,7 @@ mod write;
 use std::sync::Arc;
 
 use super::binsparse::{self, Member};
+use super::creation::Creation;
 use super::own_lengths::OwnLengths;
 use super::stored::ArrayDetails;
 use super::{Candidate, Container, Format, OpenRequest, Text, Unreadable, Verdict, names};
@@ -62,6 +65,10 @@ impl Format for NetCdf {
 
     fn is_changed(&self) -> bool {
         true
+    }
+
+    fn creation(&self) -> Option<&'static dyn Creation> {
+        Some(&NetCdf)
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {

@@ -164,13 +164,23 @@ fn strings_of_any_length_are_lines_and_of_one_length_are_padded() {
 #[test]
 fn committed_datatypes_stand_in_arrays_json_and_have_no_entry() {
     let shown = Shown::new("committed", "committed.h5");
+    let number = json!({"dtype": "int32", "type": "H5T_STD_I32LE", "attributes": {"unit": "m"}});
+    let members = json!([["a", 0, "H5T_STD_I16LE"], ["b", 2, "H5T_IEEE_F64BE"]]);
+    let pair = json!({"class": "H5T_COMPOUND", "size": 10, "members": members});
+    let triple = json!({"class": "H5T_ARRAY", "dims": [3], "base": "H5T_IEEE_F32LE"});
     let expected = json!({
-        "number": {"dtype": "int32", "attributes": {"unit": "m"}},
-        "again": {"dtype": "int32", "attributes": {"unit": "m"}},
-        "group/pair": {"dtype": "[('a', '<i2'), ('b', '<f8')]"},
-        "group/triple": {"dtype": "float32", "shape": [3]},
-        "text": {"dtype": "str"},
-        "lists": {"unreadable": "elements of type variable-length sequence of int32"},
+        "number": number,
+        "again": number,
+        "group/pair": {"dtype": "[('a', '<i2'), ('b', '<f8')]", "type": pair},
+        "group/triple": {"dtype": "float32", "shape": [3], "type": triple},
+        "text": {
+            "dtype": "str",
+            "type": {"class": "H5T_STRING", "padding": "NULLTERM", "charset": "UTF-8"},
+        },
+        "lists": {
+            "unreadable": "elements of type variable-length sequence of int32",
+            "type": {"class": "H5T_VLEN", "base": "H5T_STD_I32LE"},
+        },
     });
     assert_eq!(shown.described["types"], expected);
     assert_eq!(shown.described.get("unreadable"), None);

@@ -1,6 +1,7 @@
 //! New containers on a disk that fails at its n-th call, and on one whose calls are done again up
 //! to each of them.
 
+mod groups;
 mod moved;
 mod packed;
 

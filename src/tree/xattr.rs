@@ -17,7 +17,11 @@ use crate::live::shown::open_container::OpenContainer;
 /// that has been tried.
 pub const COMMIT: &str = "user.arrayfs.commit";
 
-/// The same throws it away.
+/// The same, and changes of a container that another process has changed since are applied to it as
+/// it is now, if its arrays are as they were.
+pub const APPLY: &str = "user.arrayfs.apply";
+
+/// Setting it throws everything away that is staged there.
 pub const DISCARD: &str = "user.arrayfs.discard";
 
 /// Setting it has what was written through the mount looked into again.

@@ -18,7 +18,7 @@ use crate::cli::in_mount::{InMount, StagedThere};
 use crate::cli::{CommandResult, Failure, output, size};
 use crate::container::Preferences;
 use crate::error::Error;
-use crate::tree::xattr::{COMMIT, DISCARD, STATE};
+use crate::tree::xattr::{APPLY, DISCARD, STATE};
 
 pub(super) fn run(
     command: &StageCommand,
@@ -28,7 +28,7 @@ pub(super) fn run(
 ) -> CommandResult {
     match command {
         StageCommand::Ls { json, .. } => list(place, preferences, *json),
-        StageCommand::Commit { .. } => each(place, preferences, (COMMIT, "committed"), settle),
+        StageCommand::Commit { .. } => each(place, preferences, (APPLY, "committed"), settle),
         StageCommand::Discard { .. } => each(place, preferences, (DISCARD, "discarded"), settle),
     }
 }

@@ -8,18 +8,19 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::super::node::Node;
-use super::super::xattr::{COMMIT, DISCARD, REFRESH};
+use super::super::xattr::{APPLY, COMMIT, DISCARD, REFRESH};
 use super::super::{InodeId, Tree};
 use super::refused;
 use crate::error::{Error, Result};
-use crate::live::{ContainerId, InUse};
+use crate::live::{ContainerId, InUse, StaleLogs};
 use crate::source::FileKind;
 
 impl Tree {
     /// Does what setting this attribute asks for; none if it asks for nothing.
     pub(super) fn requested(&self, inode: InodeId, name: &OsStr) -> Option<Result<()>> {
         match name.to_str()? {
-            COMMIT => Some(self.commit_below(inode)),
+            COMMIT => Some(self.commit_below(inode, StaleLogs::Kept)),
+            APPLY => Some(self.commit_below(inode, StaleLogs::Applied)),
             DISCARD => Some(self.discard_below(inode)),
             REFRESH => Some(self.refresh(inode)),
             _ => None,
@@ -41,7 +42,7 @@ impl Tree {
 
     /// Commits everything that is staged at or below an inode, and sees to it that the rest is
     /// safe.
-    fn commit_below(&self, inode: InodeId) -> Result<()> {
+    fn commit_below(&self, inode: InodeId, stale: StaleLogs) -> Result<()> {
         let path = self.path_asked_of(inode)?;
         for (new, _) in self.live.new.all() {
             if self.lies_below(new.into(), &path) {
@@ -51,7 +52,10 @@ impl Tree {
         }
         for (staged, version) in self.live.all_staged() {
             if self.lies_below(staged.into(), &path) {
-                self.live.commit_or_apply(staged, &version);
+                match stale {
+                    StaleLogs::Kept => drop(self.live.commit_or_keep(staged, &version)),
+                    StaleLogs::Applied => self.live.commit_or_apply(staged, &version),
+                }
             }
         }
         Ok(())

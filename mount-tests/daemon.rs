@@ -263,7 +263,8 @@ fn status_shows_the_mount() {
     ] {
         assert!(text.contains(part), "'{part}' is missing in {text}");
     }
-    let all = arrayfs(["status", "--json"]).success().text();
+    // Mounts whose daemons other tests have killed make its exit status 1.
+    let all = arrayfs(["status", "--json"]).text();
     let all: Vec<serde_json::Value> = serde_json::from_str(&all).unwrap();
     let ours = all
         .iter()

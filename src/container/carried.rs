@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What its format makes of it.
 pub(in crate::container) type CarriedOver = Arc<dyn Any + Send + Sync>;
 
-/// Of a version of a container. All copies of it are one.
-#[derive(Clone, Default)]
-pub struct Carried(Arc<Mutex<Option<CarriedOver>>>);
+/// Of a version of a container.
+#[derive(Default)]
+pub struct Carried(Mutex<Option<CarriedOver>>);
 
 impl Carried {
     /// In place of what was there; none if a commit tells nothing.

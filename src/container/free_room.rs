@@ -4,14 +4,14 @@
 //! rewritten again and again would grow. The list belongs to a version of a container: it is good as
 //! long as no other program changes the file. Used by `hdf5`; kept by `live`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most ranges that are remembered; the smallest go first.
 const MOST: usize = 4096;
 
-/// Room of a file: address and length of each range. All copies of it are one.
-#[derive(Debug, Clone, Default)]
-pub struct FreeRoom(Arc<Mutex<Vec<(u64, u64)>>>);
+/// Room of a file: address and length of each range.
+#[derive(Debug, Default)]
+pub struct FreeRoom(Mutex<Vec<(u64, u64)>>);
 
 impl FreeRoom {
     /// What lies before the end of the file.

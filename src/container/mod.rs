@@ -22,6 +22,7 @@ pub mod describe;
 pub mod free_room;
 pub mod hdf5;
 pub mod inside;
+pub mod left_by_commits;
 pub mod names;
 pub mod netcdf;
 mod numbers;
@@ -45,10 +46,9 @@ use crate::memory::budget::Budget;
 use crate::source::Store;
 
 pub use candidate::Candidate;
-use carried::{Carried, CarriedOver};
+use carried::CarriedOver;
 use creation::Creation;
-use free_room::FreeRoom;
-use own_lengths::OwnLengths;
+use left_by_commits::LeftByCommits;
 use recognised::beside;
 pub use recognised::{MemberStats, Recognised, recognise};
 use rewrite::Rewrite;
@@ -144,9 +144,7 @@ pub struct OpenRequest<'a> {
     pub preferences: Preferences,
     /// What is kept beyond a decode, and sized by the container, is charged here.
     pub budget: &'a Arc<Budget>,
-    pub own_lengths: &'a OwnLengths,
-    pub free_room: &'a FreeRoom,
-    pub carried: &'a Carried,
+    pub left: &'a Arc<LeftByCommits>,
     /// It is opened as a commit has told it.
     pub is_told: bool,
 }
@@ -154,7 +152,7 @@ pub struct OpenRequest<'a> {
 impl OpenRequest<'_> {
     /// What the commit knows that has told the container.
     pub(in crate::container) fn carried_over(&self) -> Option<CarriedOver> {
-        self.is_told.then(|| self.carried.take()).flatten()
+        self.is_told.then(|| self.left.carried.take()).flatten()
     }
 }
 
@@ -345,9 +343,7 @@ pub(crate) fn open_as(
         path,
         preferences,
         budget: &Budget::by_default(),
-        own_lengths: &OwnLengths::default(),
-        free_room: &FreeRoom::default(),
-        carried: &Carried::default(),
+        left: &Default::default(),
         is_told: false,
     })
 }

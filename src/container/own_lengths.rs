@@ -2,17 +2,17 @@
 //!
 //! A format may have one length for several arrays: when one of them has grown, the others have
 //! grown in the file, too, which their readers know to be filled, and writers in the mount must
-//! not: they append to what they wrote. All copies of it are one. It belongs to a version of a
-//! container; a commit sets it. Used by `live`, and by the formats when a container is opened.
+//! not: they append to what they wrote. They belong to a version of a container; a commit sets them.
+//! Used by `live`, and by the formats when a container is opened.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// By the names of arrays, in bytes.
 pub type ArrayLengths = BTreeMap<String, u64>;
 
-#[derive(Debug, Clone, Default)]
-pub struct OwnLengths(Arc<Mutex<ArrayLengths>>);
+#[derive(Debug, Default)]
+pub struct OwnLengths(Mutex<ArrayLengths>);
 
 impl OwnLengths {
     /// The length of an array, if it has one of its own.

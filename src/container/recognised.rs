@@ -7,9 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::carried::Carried;
-use super::free_room::FreeRoom;
-use super::own_lengths::OwnLengths;
+use super::left_by_commits::LeftByCommits;
 use super::{Candidate, Container, FORMATS, Format, OpenRequest, Preferences, Verdict};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -22,9 +20,7 @@ pub struct Recognised {
     /// Why it cannot be opened, if that is known already.
     pub damage: Option<Box<Fault>>,
     pub preferences: Preferences,
-    pub own_lengths: OwnLengths,
-    pub free_room: FreeRoom,
-    pub carried: Carried,
+    pub left: Arc<LeftByCommits>,
 }
 
 /// A container and its companions as the source has them.
@@ -65,9 +61,7 @@ pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
             format,
             damage,
             preferences,
-            own_lengths: OwnLengths::default(),
-            free_room: FreeRoom::default(),
-            carried: Carried::default(),
+            left: Arc::default(),
         }));
     }
     Ok(None)
@@ -77,9 +71,7 @@ impl Recognised {
     /// The same for another version of the container.
     pub fn anew(self) -> Recognised {
         Recognised {
-            own_lengths: OwnLengths::default(),
-            free_room: FreeRoom::default(),
-            carried: Carried::default(),
+            left: Arc::default(),
             ..self
         }
     }
@@ -115,9 +107,7 @@ impl Recognised {
             path,
             preferences: self.preferences,
             budget,
-            own_lengths: &self.own_lengths,
-            free_room: &self.free_room,
-            carried: &self.carried,
+            left: &self.left,
             is_told,
         };
         let mut container = match &self.damage {

@@ -235,7 +235,7 @@ impl Containers {
         // Arrays are as long as they were when they were written to, whatever the file says.
         let arrays = stage.logged_arrays().into_iter();
         let lengths = arrays.map(|array| (array.path, array.len)).collect();
-        version.recognised.own_lengths.replace(lengths);
+        version.recognised.left.own_lengths.replace(lengths);
         let begun = version.staged.begun(&self.cache, || {
             StagedContainer::resumed(stage, self.open_version(version)?)
         });

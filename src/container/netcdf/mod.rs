@@ -86,7 +86,7 @@ fn open(format: &'static str, request: &OpenRequest<'_>) -> Result<Container> {
     let room = VARIABLE.saturating_mul(header.variables.len() as u64);
     let room = room.saturating_add(describe::room(&header) + 4 * header.len);
     set_aside(room, "cannot open a NetCDF file", || {
-        assemble(format, &header, (&source, request.own_lengths))
+        assemble(format, &header, (&source, &request.left.own_lengths))
     })?
 }
 

@@ -292,7 +292,7 @@ fn with_own_lengths(
     commit: &Commit<'_>,
     carry_out: impl FnOnce() -> Result<CommitOutcome>,
 ) -> Result<CommitOutcome> {
-    let own = &version.recognised.own_lengths;
+    let own = &version.recognised.left.own_lengths;
     // The files are opened by them before all is done. The lengths of arrays that have not changed
     // stay, and the others are those that are shown already.
     let before = own.replace(commit.rewrite.own_lengths(commit.changed));

@@ -108,9 +108,7 @@ mod tests {
             format: FORMATS[1],
             damage: None,
             preferences: Preferences::default(),
-            own_lengths: Default::default(),
-            free_room: Default::default(),
-            carried: Default::default(),
+            left: Default::default(),
         };
         let found = recognised.stat(&*store, Path::new("")).unwrap();
         let version = Versions::default().create(ContainerId(1), recognised, &found);

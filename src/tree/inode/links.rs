@@ -174,9 +174,7 @@ mod tests {
                 format: FORMATS[0],
                 damage: None,
                 preferences: Preferences::default(),
-                own_lengths: Default::default(),
-                free_room: Default::default(),
-                carried: Default::default(),
+                left: Default::default(),
             };
             let node = Node::Container(LiveContainer::new(FileKind::File, recognised).into());
             let stat = self.stat(name);

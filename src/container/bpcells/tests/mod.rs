@@ -108,9 +108,7 @@ pub(super) fn opened_to_write(path: &Path) -> Container {
         path: Path::new(""),
         preferences: Preferences::default(),
         budget: &Budget::by_default(),
-        own_lengths: &Default::default(),
-        free_room: &Default::default(),
-        carried: &Default::default(),
+        left: &Default::default(),
         is_told: false,
     };
     BpCells.open(&request).unwrap()

@@ -151,9 +151,7 @@ impl File {
             path: Path::new("x.dbdf"),
             preferences: Preferences::default(),
             budget,
-            own_lengths: &Default::default(),
-            free_room: &Default::default(),
-            carried: &Default::default(),
+            left: &Default::default(),
             is_told: false,
         })
     }

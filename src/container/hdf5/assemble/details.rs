@@ -172,7 +172,9 @@ impl<'a> StoredNames<'a> {
         let is_scale = is_scale(attributes);
         let told = attributes.iter().filter(|attribute| {
             let name = &attribute.name[..];
-            !MACHINERY.contains(&name) && !(is_scale && attributes::OF_SCALES.contains(&name))
+            let is_machinery =
+                MACHINERY.contains(&name) || is_scale && attributes::OF_SCALES.contains(&name);
+            !is_machinery
         });
         let told = told.filter_map(|attribute| {
             let name = String::from_utf8_lossy(&attribute.name).into_owned();

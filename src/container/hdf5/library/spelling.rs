@@ -83,11 +83,11 @@ impl Spelling {
                 base: below(self)?,
             }),
             H5T_class_t::H5T_VLEN => spelled(SpelledType::Sequence { base: below(self)? }),
-            // SAFETY: the handle is an opaque type; the tag is ours to free.
-            H5T_class_t::H5T_OPAQUE => spelled(SpelledType::Opaque {
-                size,
-                tag: name(&owned(unsafe { H5Tget_tag(of.id()) })?),
-            }),
+            H5T_class_t::H5T_OPAQUE => {
+                // SAFETY: the handle is an opaque type; the tag is ours to free.
+                let tag = name(&owned(unsafe { H5Tget_tag(of.id()) })?);
+                spelled(SpelledType::Opaque { size, tag })
+            }
             H5T_class_t::H5T_REFERENCE => reference(of, size),
             H5T_class_t::H5T_TIME => spelled(SpelledType::Time { size }),
             H5T_class_t::H5T_NO_CLASS | H5T_class_t::H5T_NCLASSES => {

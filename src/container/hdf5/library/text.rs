@@ -71,11 +71,9 @@ fn fixed(
     let mut stored = vec![0; bytes];
     // SAFETY: there is room for `count` elements of the type's own size.
     unsafe { from.read(element, stored.as_mut_ptr().cast())? };
-    let strings = stored.chunks_exact(size.max(1));
+    let mut strings = stored.chunks_exact(size.max(1));
     let texts = strings.clone().map(|s| unpadded(s, pad).to_vec()).collect();
-    let is_told = strings
-        .map(|s| tells(unpadded(s, pad), s, pad))
-        .all(|told| told);
+    let is_told = strings.all(|s| tells(unpadded(s, pad), s, pad));
     let told = match is_told {
         true => ToldByValue::Exactly,
         false => untold(stored),

@@ -254,7 +254,7 @@ fn long_index() -> FileIndex {
             1 => AttributeValue::Json("[1, 2]".into()),
             _ => AttributeValue::Omitted("too long".into()),
         },
-        stored: (number % 2 == 0).then(|| AttributeStorage {
+        stored: number.is_multiple_of(2).then(|| AttributeStorage {
             spelled: TypeSpelling {
                 text: "x".repeat(20),
                 committed: Some(7),
@@ -304,7 +304,7 @@ fn long_index() -> FileIndex {
     let link = |number: u32| LinkEntry {
         name: format!("{number:05}").into(),
         target: LinkTarget::Dataset(number),
-        soft: (number % 3 == 0).then(|| vec![b's'; 40]),
+        soft: number.is_multiple_of(3).then(|| vec![b's'; 40]),
         age: Some(number),
     };
     let problem = |what: &str| Problem {

@@ -23,9 +23,8 @@ use super::CarriedStructure;
 use super::index::{FileIndex, LinkTarget, StorageLayout};
 use super::worker::{self, IndexAnswer};
 use crate::array::Info;
-use crate::container::carried::Carried;
-use crate::container::free_room::FreeRoom;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
+use crate::container::left_by_commits::LeftByCommits;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
 };
@@ -43,8 +42,7 @@ struct Hdf5File {
     answer: Arc<IndexAnswer>,
     groups: HashMap<ContainerNumber, WrittenGroup>,
     /// What the next opening is to know.
-    carried: Carried,
-    room: FreeRoom,
+    left: Arc<LeftByCommits>,
     /// What the room is once the recipe that was told last has been carried out.
     next_room: Mutex<Option<Vec<(u64, u64)>>>,
 }
@@ -102,8 +100,7 @@ pub(super) fn offer(
         source: Arc::clone(source),
         answer: Arc::clone(answer),
         groups: numbered(container, groups)?,
-        carried: request.carried.clone(),
-        room: request.free_room.clone(),
+        left: Arc::clone(request.left),
         next_room: Mutex::default(),
     }));
     Ok(())
@@ -251,8 +248,8 @@ impl Rewrite for Hdf5File {
         write: &mut dyn Recipe,
     ) -> Result<()> {
         let changes = self.changes(changed)?;
-        self.carried.set(None);
-        let offered = self.room.offered(self.source.len());
+        self.left.carried.set(None);
+        let offered = self.left.free_room.offered(self.source.len());
         let of = (&self.source, &*self.answer, budget);
         let mut told = ToldEdit::new(of, (way, write), offered)?;
         for (dataset, change) in &changes {
@@ -266,7 +263,7 @@ impl Rewrite for Hdf5File {
         // A new file is looked at when it is there.
         if way == CommitWay::InPlace {
             let next = self.next_structure(&changes, &done);
-            self.carried.set(Some(Arc::new(next)));
+            self.left.carried.set(Some(Arc::new(next)));
         }
         let next = self.next_room.lock();
         *next.unwrap_or_else(PoisonError::into_inner) = done.room;
@@ -278,10 +275,10 @@ impl Rewrite for Hdf5File {
     }
 
     fn published(&self) {
-        self.carried.set(None);
+        self.left.carried.set(None);
         let next = self.next_room.lock();
         if let Some(next) = next.unwrap_or_else(PoisonError::into_inner).take() {
-            self.room.set(next);
+            self.left.free_room.set(next);
         }
     }
 }

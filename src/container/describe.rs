@@ -354,7 +354,15 @@ pub fn arrays_json_restated(
                 None => located.array.info(),
             }
         };
-        let described = describe_arrays(container, &info)?;
+        let mut described = describe_arrays(container, &info)?;
+        let parts = container.all().into_iter().zip(restated);
+        for ((group, _), restated) in parts {
+            for (path, attributes) in &restated.groups {
+                let described = described.groups.entry(join(&group, path)).or_default();
+                let attributes = attributes.iter();
+                described.extend(attributes.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
         let description = Description {
             version: own
                 .and_then(|own| own.version.as_deref())

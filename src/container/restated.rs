@@ -41,6 +41,13 @@ fn restate_one(
         container.version = version;
     }
     container.attributes.extend(restated.attributes);
+    for (path, attributes) in restated.groups {
+        container
+            .described
+            .entry(path)
+            .or_default()
+            .extend(attributes);
+    }
     for text in &mut container.texts {
         if let Some(content) = restated.texts.get(&text.name) {
             text.content = Arc::clone(content);

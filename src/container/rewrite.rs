@@ -61,6 +61,7 @@ pub enum CommitWay {
 }
 
 /// An array with its changes.
+#[derive(Clone)]
 pub struct ChangedArray {
     /// In which it is, of those of the file.
     pub container: ContainerNumber,
@@ -148,6 +149,8 @@ pub struct Restated {
     pub attributes: Attributes,
     /// Texts beside the arrays, by their names.
     pub texts: BTreeMap<String, Arc<Vec<u8>>>,
+    /// Of groups in it, by their paths; its own attributes are those of the empty one.
+    pub groups: BTreeMap<String, Attributes>,
     /// Of arrays: what they are. How they are stored has not changed.
     pub arrays: BTreeMap<String, Info>,
 }
@@ -170,6 +173,12 @@ pub trait Rewrite: Send + Sync {
     /// An element of an array, as it is shown, where nothing was ever written; none: zeros.
     fn fill(&self, _array: ArrayAddress<'_>) -> Option<Vec<u8>> {
         None
+    }
+
+    /// Whether an array that can be written shows what follows from others as long as nothing of it
+    /// has been written.
+    fn follows(&self, _array: ArrayAddress<'_>) -> bool {
+        false
     }
 
     /// How the container gets another type for an array, whose bytes stay as they are; none if it

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::error::Fault;
 
 /// Longer descriptors are refused: parsed, they take many times their length in memory.
-const LONGEST: usize = 1 << 20;
+pub(crate) const LONGEST: usize = 1 << 20;
 
 /// Characters of a stored string that a message repeats.
 const SHOWN: usize = 60;
@@ -25,6 +25,12 @@ pub(super) fn parse(text: &[u8]) -> Result<Value, String> {
         return Err(format!("more than {LONGEST} bytes"));
     }
     serde_json::from_slice(text).map_err(|e| e.to_string())
+}
+
+/// Whether a text is the beginning of one that could be parsed.
+pub(crate) fn ends_early(text: &[u8]) -> bool {
+    let parsed = serde_json::from_slice::<serde::de::IgnoredAny>(text);
+    parsed.is_err_and(|e| e.is_eof())
 }
 
 /// A whole number from 0 to 2^64 - 1, however it is written: `20`, `20.0`, `2e1`.

@@ -23,6 +23,8 @@ pub(super) struct Counted {
     pub(super) count: Option<u64>,
     /// Sparse levels whose arrays are all there and fit each other.
     pub(super) levels: Vec<SparseLevel>,
+    /// Something else is wrong with the arrays than their lengths.
+    pub(super) misfits: bool,
 }
 
 /// A sparse level to be checked in full.
@@ -34,6 +36,8 @@ pub(super) struct SparseLevel {
     /// Extents of these dimensions.
     pub(super) extents: Vec<u64>,
     pub(super) no_empty_slices: bool,
+    /// Indices rise within a slice.
+    pub(super) in_order: bool,
     /// The triangle to stay in.
     pub(super) side: Option<TriangleRule>,
 }
@@ -57,10 +61,12 @@ pub(super) fn examine(
         descriptor,
         members: by_name.collect(),
         faults,
+        misfits: false,
     };
     let mut found = Counted {
         count: descriptor.count,
         levels: Vec::new(),
+        misfits: false,
     };
     if let Some(layout) = &descriptor.layout {
         let shape = descriptor.shape.as_ref();
@@ -72,6 +78,7 @@ pub(super) fn examine(
         examiner.values(found.count)?;
     }
     examiner.fill_value()?;
+    found.misfits = examiner.misfits;
     Ok(found)
 }
 
@@ -79,6 +86,7 @@ struct Examiner<'a> {
     descriptor: &'a Descriptor,
     members: HashMap<&'a str, &'a Member>,
     faults: &'a mut Vec<Fault>,
+    misfits: bool,
 }
 
 /// A member: its array and its length.
@@ -179,6 +187,7 @@ impl Examiner<'_> {
             indices,
             extents: Vec::new(),
             no_empty_slices: false,
+            in_order: true,
             side: None,
         });
         Ok((first, level))
@@ -232,7 +241,7 @@ impl Examiner<'_> {
             && !declared.complex
         {
             let what = format!("the structure {} needs complex values", structure.name());
-            self.faults.push(Fault::new(what).array("values"));
+            self.misfit(Fault::new(what).array("values"));
         }
         Ok(())
     }
@@ -269,7 +278,7 @@ impl Examiner<'_> {
         }
         if vector.number.is_none() || declared.is_some_and(|declared| !declared.is_index()) {
             let fault = Fault::new("indices and pointers must be whole numbers").array(name);
-            self.faults.push(fault.found(vector.dtype));
+            self.misfit(fault.found(vector.dtype));
             return Ok(None);
         }
         Ok(Some(IntegerArray {
@@ -286,7 +295,7 @@ impl Examiner<'_> {
             Some(Err((what, found))) => Fault::new(what).found(found),
             None => Fault::new("no type is declared for the array"),
         };
-        self.faults.push(fault.array(name));
+        self.misfit(fault.array(name));
         None
     }
 
@@ -308,7 +317,7 @@ impl Examiner<'_> {
                 },
             },
         };
-        self.faults.push(fault.array(name));
+        self.misfit(fault.array(name));
         Ok(None)
     }
 
@@ -323,8 +332,13 @@ impl Examiner<'_> {
         if !declared.is_stored_as(&vector.dtype) {
             let fault = Fault::new("the array is stored in another type than declared").array(name);
             let found = super::json::cut(&vector.dtype);
-            self.faults
-                .push(fault.expected(declared.base()).found(found));
+            self.misfit(fault.expected(declared.base()).found(found));
         }
+    }
+
+    /// A fault that is none of lengths.
+    fn misfit(&mut self, fault: Fault) {
+        self.misfits = true;
+        self.faults.push(fault);
     }
 }

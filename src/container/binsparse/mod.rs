@@ -9,17 +9,20 @@
 //!
 //! What describes: [`descriptor`] reads the JSON ([`json`], [`declared`] types, [`triangle`]
 //! structures), [`levels`] turns formats into levels, from which all rules follow. What checks:
-//! [`lengths`] the arrays when a container is opened, [`check`] their elements. What recognises and
+//! [`lengths`] the arrays when a container is opened, [`check`] their elements. [`follow`] says what
+//! becomes of a descriptor whose arrays change, and [`text`] lets it be written. What recognises and
 //! reads is the format around it: `container::hdf5` and `container::netcdf` use this one.
 
 mod check;
 mod declared;
 mod descriptor;
+mod follow;
 mod json;
 mod lengths;
 mod levels;
 #[cfg(test)]
 mod sample;
+mod text;
 mod triangle;
 
 use std::sync::Arc;
@@ -29,9 +32,11 @@ use serde_json::{Map, Value};
 use super::Check;
 use crate::array::Array;
 use crate::container::describe::value_room;
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::memory::set_aside;
 use descriptor::Descriptor;
+pub(crate) use json::{LONGEST, ends_early};
+pub(crate) use text::DescriptorText;
 
 /// Name of the attribute, or string dataset, that holds the descriptor.
 pub(crate) const DESCRIPTOR: &str = "binsparse";
@@ -59,6 +64,8 @@ pub(crate) struct Examined {
     pub(crate) version: String,
     /// Rules broken by the descriptor, or by lengths and types of the arrays.
     pub(crate) faults: Vec<Fault>,
+    /// Some of them are no matter of lengths: other elements in the arrays would not help.
+    pub(crate) misfits: bool,
     /// Checks the elements of all index and pointer arrays that are what they should be so far.
     pub(crate) check: Option<Arc<dyn Check>>,
     /// For `arrays.json`: format, shape, number_of_stored_values, data_types and what else there
@@ -69,10 +76,52 @@ pub(crate) struct Examined {
 /// Checks the descriptor and the lengths and types of the arrays; reads no elements. An error means
 /// that the source could not be read.
 pub(crate) fn examine(text: &[u8], members: &[Member]) -> Result<Examined> {
-    let room = value_room(text).saturating_add(MEMBER.saturating_mul(members.len() as u64));
-    set_aside(room, "cannot read a descriptor", || {
+    set_aside(room(text, members), "cannot read a descriptor", || {
         examine_parsed(text, members)
     })?
+}
+
+fn room(text: &[u8], members: &[Member]) -> u64 {
+    value_room(text).saturating_add(MEMBER.saturating_mul(members.len() as u64))
+}
+
+/// The descriptor as it has to be for arrays of other lengths; none if it is right already, or they
+/// do not tell.
+pub(crate) fn followed(text: &[u8], members: &[Member]) -> Result<Option<Vec<u8>>> {
+    let room = room(text, members).saturating_add(2 * text.len() as u64);
+    set_aside(
+        room,
+        "cannot read a descriptor",
+        || match descriptor::parse(text).0 {
+            Some(descriptor) => follow::followed(text, &descriptor, members),
+            None => Ok(None),
+        },
+    )?
+}
+
+/// Rules for compressed rows or columns that are no container of their own: pointers rise from 0 to
+/// the number of indices, which are less than `extent`, in any order.
+pub(crate) fn compressed(
+    pointers: &Arc<dyn Array>,
+    indices: &Arc<dyn Array>,
+    extent: u64,
+) -> Result<Arc<dyn Check>> {
+    let integers = |array: &Arc<dyn Array>| {
+        let len = array.info()?.shape.first().copied().unwrap_or(0);
+        Ok::<_, Error>(lengths::IntegerArray {
+            name: array.name().to_owned(),
+            array: Arc::clone(array),
+            len,
+        })
+    };
+    Ok(check::check(vec![lengths::SparseLevel {
+        pointers: Some(integers(pointers)?),
+        indices: vec![integers(indices)?],
+        extents: vec![extent],
+        no_empty_slices: false,
+        in_order: false,
+        side: None,
+    }]))
 }
 
 fn examine_parsed(text: &[u8], members: &[Member]) -> Result<Examined> {
@@ -81,16 +130,19 @@ fn examine_parsed(text: &[u8], members: &[Member]) -> Result<Examined> {
         return Ok(Examined {
             version: String::new(),
             faults,
+            misfits: true,
             check: None,
             attributes: Map::new(),
         });
     };
+    let broken = !faults.is_empty();
     let found = lengths::examine(&descriptor, members, &mut faults)?;
     let attributes = attributes(&descriptor, found.count);
     let check = (!found.levels.is_empty()).then(|| check::check(found.levels));
     Ok(Examined {
         version: descriptor.version,
         faults,
+        misfits: broken || found.misfits,
         check,
         attributes,
     })

@@ -27,7 +27,7 @@ mod recognise;
 mod tests;
 mod text_line;
 pub(crate) mod version;
-mod write;
+pub(crate) mod write;
 
 use super::creation::Creation;
 use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};

@@ -4,9 +4,11 @@
 //! Every group belongs to a draft: the file itself, or the innermost Binsparse or BPCells container
 //! around it. Names within a draft are paths from its own group. [`role`] finds out what a group
 //! is, [`attributes`] and [`details`] say what `arrays.json` tells beside arrays, [`missing`] what is
-//! none.
+//! none; [`anndata`] and [`binsparse_group`] find the rules that arrays of a group have to keep.
 
+mod anndata;
 mod attributes;
+mod binsparse_group;
 mod details;
 mod dimensions;
 mod missing;
@@ -17,11 +19,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::CarriedStructure;
-use super::dataset::{self, CarriedTables, OpenedDataset};
+use super::dataset::{self, CarriedTables, DatasetArray, OpenedDataset};
 use super::element::Element;
 use super::fields::GroupFields;
 use super::index::{self, AttributeEntry, FileIndex, GroupEntry, LinkEntry, LinkTarget};
-use super::write::{self, SparseRules, WrittenDataset, WrittenGroup};
+use super::write::{self, BpcellsRules, GroupRules, SparseRules, WrittenDataset, WrittenGroup};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedBlocks;
@@ -29,11 +31,11 @@ use crate::container::inside::join;
 use crate::container::names::shown_as;
 use crate::container::stored::FileDetails;
 use crate::container::{
-    Attributes, CommittedType, Container, Inner, Link, OpenRequest, Text, Unreadable, binsparse,
-    bpcells,
+    Attributes, CommittedType, Container, Inner, Link, OpenRequest, Unreadable, binsparse, bpcells,
 };
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::source::Source;
+use binsparse_group::BinsparseGroup;
 use details::StoredNames;
 pub(super) use missing::no_dataset;
 use missing::{left_out, not_a_dataset, problems};
@@ -50,10 +52,11 @@ struct Draft {
     full: String,
     /// Its datasets that can be written.
     written: Vec<WrittenDataset>,
-    /// Rules that its arrays have to keep.
-    rules: Option<SparseRules>,
-    /// Datasets of the group itself, if it is a Binsparse container.
-    binsparse: Option<(Option<Vec<u8>>, Vec<binsparse::Member>)>,
+    /// Rules that its arrays have to keep: those of a Binsparse container, and of groups in it.
+    sparse: Option<SparseRules>,
+    bpcells: Option<BpcellsRules>,
+    rules: Vec<Box<dyn GroupRules>>,
+    binsparse: Option<BinsparseGroup>,
 }
 
 /// Where a group is shown.
@@ -97,6 +100,7 @@ pub(super) fn container(
     for (number, group) in index.groups.iter().enumerate() {
         assembly.add_group((number, group), &mut drafts, &places, &mut file)?;
     }
+    anndata::add_rules(index, &places, &mut drafts);
     if let Some(draft) = drafts.first_mut() {
         draft.container.file = file;
         draft.container.faults.extend(problems(index));
@@ -108,21 +112,28 @@ pub(super) fn container(
     Ok(container)
 }
 
+/// An array that a container needs, and the same as it can be written.
+type NeededArray = (Arc<dyn Array>, Option<Arc<DatasetArray>>);
+
 impl<'a> Assembly<'a> {
+    pub(super) fn source(&self) -> &Arc<dyn Source> {
+        self.source
+    }
+
     pub(super) fn dataset(&self, target: &LinkTarget) -> Option<&'a index::DatasetEntry> {
         self.index.dataset(target)
     }
 
     /// Opens a dataset that a container needs as an array of this name: what cannot be shown is a
-    /// fault.
-    pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<Arc<dyn Array>> {
+    /// fault. Also as it can be written.
+    pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<NeededArray> {
         let kept = (&self.nested, &self.carried);
         match dataset::open(name, self.source, self.index, dataset, kept)? {
             OpenedDataset::Array {
                 array,
+                dataset,
                 trouble: None,
-                ..
-            } => Ok(array),
+            } => Ok((array, dataset)),
             OpenedDataset::Array {
                 trouble: Some(error),
                 ..
@@ -197,21 +208,21 @@ impl<'a> Assembly<'a> {
         parent: usize,
         (path, full): (String, String),
     ) -> Result<Draft> {
-        let mut descriptor_of = None;
+        let (mut binsparse, mut rules) = (None, None);
         let version = format!("superblock {}", self.index.superblock);
         let mut container = match role {
             GroupRole::Plain => Container::new(super::NAME, version),
             GroupRole::Binsparse(descriptor) => {
-                descriptor_of = Some((descriptor, Vec::new()));
+                binsparse = Some(BinsparseGroup::new(group, descriptor));
                 Container::new(binsparse::DESCRIPTOR, "")
             }
             GroupRole::BpCells(version, text) => {
-                let fields = GroupFields {
-                    assembly: self,
-                    group,
-                };
+                let fields = GroupFields::new(self, group);
                 match needed(bpcells::open(&fields, version, &text))? {
-                    Ok(container) => container,
+                    Ok(container) => {
+                        rules = fields.into_rules(&container, version);
+                        container
+                    }
                     Err(fault) => Container::refused(bpcells::NAME, fault),
                 }
             }
@@ -220,7 +231,7 @@ impl<'a> Assembly<'a> {
             bpcells::NAME => b"version",
             _ => binsparse::DESCRIPTOR.as_bytes(),
         };
-        if descriptor_of.is_some() || container.format == bpcells::NAME {
+        if binsparse.is_some() || container.format == bpcells::NAME {
             // The others follow from the arrays.
             container.describe("", self.json(&group.attributes, except)?);
         }
@@ -232,8 +243,10 @@ impl<'a> Assembly<'a> {
             path,
             full,
             written: Vec::new(),
-            rules: None,
-            binsparse: descriptor_of,
+            sparse: None,
+            bpcells: rules,
+            rules: Vec::new(),
+            binsparse,
         })
     }
 
@@ -331,8 +344,8 @@ impl<'a> Assembly<'a> {
             }
             (other, None) => Err(not_a_dataset(&path, other)),
         };
-        if let (true, Some((_, members))) = (own, &mut draft.binsparse) {
-            members.push(binsparse::Member {
+        if let (true, Some(group)) = (own, &mut draft.binsparse) {
+            group.members.push(binsparse::Member {
                 name: path,
                 array: array.clone().map_err(|unreadable| unreadable.reason),
             });
@@ -342,7 +355,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// Whether no other name leads to a dataset, too.
-    fn has_one_name(&self, target: &LinkTarget) -> bool {
+    pub(super) fn has_one_name(&self, target: &LinkTarget) -> bool {
         match target {
             LinkTarget::Dataset(number) => !self.many_names[*number as usize],
             _ => false,
@@ -382,7 +395,7 @@ impl<'a> Assembly<'a> {
                     None => {
                         let is_plain = draft.container.format != bpcells::NAME;
                         let written = opened.filter(|_| is_plain && self.has_one_name(target));
-                        let is_free = draft.container.format == super::NAME;
+                        let is_free = draft.has_lengths();
                         let written =
                             written.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
                         draft.written.extend(written);
@@ -418,33 +431,6 @@ impl Draft {
         let is = |member: &&str| member.as_bytes() == name;
         self.container.format == bpcells::NAME && bpcells::MEMBERS.iter().any(is)
     }
-
-    /// Checks the rules of a Binsparse container, once all its arrays are there.
-    fn examine(&mut self) -> Result<()> {
-        let Some((descriptor, members)) = self.binsparse.take() else {
-            return Ok(());
-        };
-        let Some(text) = descriptor else {
-            let fault = Fault::new("no descriptor of Binsparse, but its arrays");
-            self.container
-                .faults
-                .push(fault.expected("an attribute 'binsparse' with text"));
-            return Ok(());
-        };
-        let text = Arc::new(text);
-        let examined = binsparse::examine(&text, &members)?;
-        self.rules = Some(SparseRules::new(&text, members));
-        let container = &mut self.container;
-        container.version = examined.version;
-        container.faults.extend(examined.faults);
-        container.checks.extend(examined.check);
-        container.attributes.extend(examined.attributes);
-        container.texts.push(Text {
-            name: binsparse::TEXT.into(),
-            content: text,
-        });
-        Ok(())
-    }
 }
 
 /// A committed datatype, as arrays of it would be shown.
@@ -475,6 +461,8 @@ fn finish(mut drafts: Vec<Draft>) -> Result<(Container, Vec<WrittenGroup>)> {
         written.push(WrittenGroup {
             path: draft.full,
             datasets: draft.written,
+            sparse: draft.sparse,
+            bpcells: draft.bpcells,
             rules: draft.rules,
         });
         draft.container.inner.reverse();

@@ -1,7 +1,7 @@
 //! What the daemon has libhdf5 change in a file, step by step, and what comes of it.
 //!
-//! Plain data that goes over the socket to a worker and back. Extents come first, then chunks, at
-//! last the end, which tells the patches: ranges of the file that the library has written. Bytes of
+//! Plain data that goes over the socket to a worker and back. Extents come first, then chunks and
+//! attributes, at last the end, which tells the patches: ranges of the file that the library has written. Bytes of
 //! chunks never go over the socket. Used by `worker`, `library` and `write`.
 
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,23 @@ pub(super) enum EditStep {
     Allocate { token: u64 },
     /// All elements of a compact dataset, as they are stored.
     Compact { token: u64, bytes: Vec<u8> },
+    /// An attribute of a group or dataset gets another value, in the type and space that it has.
+    Attribute {
+        object: u64,
+        name: Vec<u8>,
+        value: NewValue,
+    },
     /// Nothing more.
     Finish,
+}
+
+/// What an attribute is going to say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum NewValue {
+    /// One string. Of a fixed length that is too short for it the attribute is made anew.
+    Text(Vec<u8>),
+    /// Whole numbers, as many as there are.
+    Numbers(Vec<u64>),
 }
 
 /// A chunk as it is going to be stored.

@@ -3,16 +3,21 @@
 //! Numbers of another width or kind than BPCells writes are converted when they are read: integers
 //! that do not fit are faults, other floats are rounded (docs/formats.md). Used by `assemble`.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::assemble::{Assembly, no_dataset};
 use super::index::{self, GroupEntry};
 use super::lines::FixedLines;
+use super::write::{BpcellsRules, WrittenDataset, WrittenMember};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedArray;
+use crate::container::Container;
 use crate::container::bpcells::fields::{Field, Fields, Number};
+use crate::container::bpcells::version::Variant;
+use crate::container::bpcells::write::of_fields;
 use crate::error::{Fault, Result};
 
 /// Elements converted at a time; of at most [`WIDEST`] bytes.
@@ -21,14 +26,60 @@ const STEP: usize = 512;
 const WIDEST: usize = 8;
 
 pub(super) struct GroupFields<'a> {
-    pub(super) assembly: &'a Assembly<'a>,
-    pub(super) group: &'a GroupEntry,
+    assembly: &'a Assembly<'a>,
+    group: &'a GroupEntry,
+    /// The numeric ones that were opened.
+    opened: RefCell<Vec<OpenedField>>,
 }
 
-impl GroupFields<'_> {
-    fn dataset(&self, name: &str) -> Result<&index::DatasetEntry> {
+struct OpenedField {
+    name: String,
+    field: Arc<dyn Field>,
+    /// If it can be written as it is.
+    dataset: Option<WrittenDataset>,
+}
+
+impl<'a> GroupFields<'a> {
+    pub(super) fn new(assembly: &'a Assembly<'a>, group: &'a GroupEntry) -> GroupFields<'a> {
+        GroupFields {
+            assembly,
+            group,
+            opened: RefCell::default(),
+        }
+    }
+
+    /// How the container of these fields can be changed, if all of them can be.
+    pub(super) fn into_rules(
+        self,
+        container: &Container,
+        variant: Variant,
+    ) -> Option<BpcellsRules> {
+        let (mut fields, mut members) = (Vec::new(), Vec::new());
+        for OpenedField {
+            name,
+            field,
+            dataset,
+        } in self.opened.into_inner()
+        {
+            fields.push((name.clone(), Arc::clone(&field)));
+            members.push(WrittenMember {
+                name,
+                field,
+                dataset: dataset?,
+            });
+        }
+        let identity = self.assembly.source().identity();
+        let directory = of_fields(container, variant, (&fields, identity));
+        Some(BpcellsRules { directory, members })
+    }
+
+    fn link(&self, name: &str) -> Option<&index::LinkEntry> {
         let stored = name.as_bytes();
-        let link = self.group.links.iter().find(|link| link.name == stored);
+        self.group.links.iter().find(|link| link.name == stored)
+    }
+
+    fn dataset(&self, name: &str) -> Result<&index::DatasetEntry> {
+        let link = self.link(name);
         let dataset = link.and_then(|link| self.assembly.dataset(&link.target));
         dataset.ok_or_else(|| {
             let what = match link {
@@ -40,21 +91,31 @@ impl GroupFields<'_> {
     }
 
     fn array(&self, name: &str) -> Result<Arc<dyn Array>> {
-        let opened = self.assembly.open(name, self.dataset(name)?);
-        let array = opened.map_err(|e| e.map_fault(|fault| fault.file(name)))?;
+        self.open(name).map(|(array, _)| array)
+    }
+
+    /// The same, and the dataset to be written.
+    fn open(&self, name: &str) -> Result<(Arc<dyn Array>, Option<WrittenDataset>)> {
+        let dataset = self.dataset(name)?;
+        let opened = self.assembly.open(name, dataset);
+        let (array, opened) = opened.map_err(|e| e.map_fault(|fault| fault.file(name)))?;
         let info = array.info()?;
         if info.shape.len() != 1 {
             let fault = Fault::new("the dataset is not a list").file(name);
             let fault = fault.expected("one dimension").found(info.shape.len());
             return Err(fault.into());
         }
-        Ok(array)
+        let link = self.link(name);
+        let is_alone = link.is_some_and(|link| self.assembly.has_one_name(&link.target));
+        let written = opened.filter(|_| is_alone);
+        let written = written.and_then(|opened| WrittenDataset::of(&opened, dataset, true));
+        Ok((array, written))
     }
 }
 
 impl Fields for GroupFields<'_> {
     fn field(&self, name: &str, number: Number) -> Result<Arc<dyn Field>> {
-        let array = self.array(name)?;
+        let (array, dataset) = self.open(name)?;
         let info = array.info()?;
         let Some(stored) =
             DatasetNumber::of(&info.dtype).filter(|stored| stored.converts_to(number))
@@ -65,14 +126,20 @@ impl Fields for GroupFields<'_> {
                 .found(info.dtype.name())
                 .into());
         };
-        Ok(Arc::new(DatasetField {
+        let field: Arc<dyn Field> = Arc::new(DatasetField {
             name: name.to_owned(),
             len: info.shape.first().copied().unwrap_or(0),
             stored_bytes: info.stored_bytes,
             stored,
             number,
             values: self.assembly.nested.array(array),
-        }))
+        });
+        self.opened.borrow_mut().push(OpenedField {
+            name: name.to_owned(),
+            field: Arc::clone(&field),
+            dataset: dataset.filter(|_| stored.is(number)),
+        });
+        Ok(field)
     }
 
     fn names(&self, name: &str) -> Result<Arc<dyn Array>> {

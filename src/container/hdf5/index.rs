@@ -83,6 +83,8 @@ pub(super) struct Problem {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct GroupEntry {
+    /// Address of the object header, as the library's token has it.
+    pub(super) token: u64,
     /// Number of the group that it lies in; the root's is itself.
     pub(super) parent: u32,
     #[serde(deserialize_with = "bytes")]

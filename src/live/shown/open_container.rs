@@ -303,6 +303,14 @@ impl OpenContainer {
         rewrite.permits(located.address(), nothing).is_ok()
     }
 
+    /// Whether an array that can be written shows what follows from others until it is.
+    pub(crate) fn follows(&self, number: ArrayNumber) -> bool {
+        let (Some(rewrite), Ok(located)) = (self.rewrite(), self.array(number)) else {
+            return false;
+        };
+        rewrite.follows(located.address())
+    }
+
     /// The array that an entry is.
     pub(crate) fn array_at(&self, index: EntryIndex) -> Option<ArrayNumber> {
         match self.entries.entry(index).ok()?.content {
@@ -316,7 +324,8 @@ impl OpenContainer {
         self.rewrite()?;
         match self.entries.entry(index).ok()?.content {
             EntryContent::Array(number) => {
-                (!self.permits(number)).then_some(DerivedEntry::Array(number))
+                let is_derived = !self.permits(number) || self.follows(number);
+                is_derived.then_some(DerivedEntry::Array(number))
             }
             EntryContent::Npy(number) => Some(DerivedEntry::View(number)),
             EntryContent::ArraysJson(part) => Some(DerivedEntry::ArraysJson(part)),

@@ -49,7 +49,7 @@ impl StagedContainer {
     }
 
     /// The bytes of an array that follows from others, if these have changed.
-    fn computed(
+    pub(crate) fn computed(
         &self,
         number: ArrayNumber,
         cache: &Arc<BlockCache>,

@@ -16,7 +16,7 @@ use crate::live::committing::Effort;
 use crate::live::place::ContainerPlace;
 use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
 use crate::live::shown::open_container::OpenContainer;
-use crate::live::shown::open_entry::{OpenArray, OpenContent, OpenEntry};
+use crate::live::shown::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers};
 use crate::stage::{LogPlace, Stage};
@@ -37,9 +37,34 @@ impl Containers {
         let opened = self.open_version(version)?;
         let number = self.written_array(version, entry)?;
         let writer = self.array_writer(version, &opened, number)?;
+        let derived = self.stage_followed(&opened, &writer, entry)?;
         let shared = version.staged.share(number, &opened, &self.cache)?;
         let content = OpenContent::Array(OpenArray::new(shared, Some(writer)));
-        Ok(OpenEntry::new(content, opened))
+        Ok(OpenEntry::new(content, opened).derived_from(derived))
+    }
+
+    /// What an array shows that follows from others is staged before it is written to: from then on
+    /// it is what is written.
+    fn stage_followed(
+        &self,
+        opened: &OpenContainer,
+        writer: &ArrayWriter,
+        entry: EntryIndex,
+    ) -> Result<Option<DerivedFile>> {
+        let (version, number) = (&writer.version, writer.number);
+        if !opened.follows(number) {
+            return Ok(None);
+        }
+        let computed = || writer.container.computed(number, &self.cache);
+        if let Some(computed) = version.staged.stored.while_it_stays(computed)? {
+            writer.stage().set_len(writer.array, 0)?;
+            writer.stage().write(writer.array, 0, &computed.bytes)?;
+        }
+        Ok(Some(DerivedFile {
+            version: Arc::clone(version),
+            entry,
+            edition: version.staged.edition(),
+        }))
     }
 
     /// The array that an entry is. Everything else follows from arrays.
@@ -237,6 +262,7 @@ impl Containers {
         let writer = self.array_writer(version, &opened, number)?;
         let rewrite = writer.container.rewrite();
         rewrite.permits(writer.address(), Change::SetLen(len))?;
+        self.stage_followed(&opened, &writer, entry)?;
         self.fill_up_to(&writer, len)?;
         writer.stage().set_len(writer.array, len)?;
         self.remember_staged(version);

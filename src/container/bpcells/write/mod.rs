@@ -7,7 +7,8 @@
 //! - [`recipe`]: which files are concerned. [`stream`] (with [`blocks`] and [`told_stream`]),
 //!   [`plain_file`] and [`end_max`] tell them, each through a [`member_writer`], which tells
 //!   nothing of a file that stays as it is.
-//! - [`new_container`]: a directory that is not there yet.
+//! - [`new_container`]: a directory that is not there yet; [`of_fields`]: one that is a group of an
+//!   HDF5 file.
 //! - [`restate`]: what the container says of itself meanwhile.
 //!
 //! Assumes a container without faults, in files of its own; others are not offered for writing.
@@ -21,6 +22,7 @@ mod member_writer;
 mod merged;
 mod new_container;
 mod objection;
+mod of_fields;
 mod plain_file;
 mod recipe;
 mod restate;
@@ -55,6 +57,7 @@ use crate::memory::budget::Budget;
 use forms::{ArrayForm, form_of};
 use merged::MergedContainer;
 use objection::Objection;
+pub(crate) use of_fields::{ELEMENTS_AT, file_number, of_fields};
 use stored::StoredMembers;
 
 /// The longest array: what a file can be.

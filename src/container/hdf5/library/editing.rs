@@ -1,10 +1,11 @@
-//! A file as libhdf5 changes it: extents, places for chunks, compact values.
+//! A file as libhdf5 changes it: extents, places for chunks, compact values, attributes.
 //!
 //! Nothing is written to any file: [`super::driver`] keeps what the library writes. After the first
 //! error nothing more may be asked of the library, not even to close the file: damaged files have
 //! been seen to crash it there. The worker ends then. Used by `worker::serve`.
 
 use std::collections::HashMap;
+use std::ffi::CString;
 
 use hdf5_sys::h5d::{H5Dget_offset, H5Dget_space, H5Dset_extent, H5Dwrite, H5Dwrite_chunk};
 use hdf5_sys::h5p::H5P_DEFAULT;
@@ -14,8 +15,8 @@ use super::dataset::LibraryDataset;
 use super::driver::{self, FileBytes, NOTHING, SharedFile};
 use super::identifier::{Identifier, Outcome, check};
 use super::space::{count, grid};
-use super::{LibraryFile, OpenedFor, stand_in, walk};
-use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
+use super::{LibraryFile, OpenedFor, new_value, stand_in, walk};
+use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, NewValue, StoredChunk};
 
 /// Largest element that a dataset is allocated with, in bytes.
 const ELEMENT_MOST: usize = 64 << 20;
@@ -51,6 +52,11 @@ impl FileEdit {
             EditStep::Chunks { token, chunks } => self.place_chunks(token, &chunks),
             EditStep::Allocate { token } => self.allocate(token),
             EditStep::Compact { token, bytes } => self.put_compact(token, &bytes),
+            EditStep::Attribute {
+                object,
+                name,
+                value,
+            } => self.put_attribute(object, name, &value),
             EditStep::Finish => Err("the end is no step".into()),
         };
         done.map_err(|why| self.deeper(why))
@@ -198,6 +204,18 @@ impl FileEdit {
                 bytes.as_ptr().cast(),
             )
         })?;
+        Ok(EditReply::Done)
+    }
+
+    fn put_attribute(
+        &mut self,
+        object: u64,
+        name: Vec<u8>,
+        value: &NewValue,
+    ) -> Outcome<EditReply> {
+        let name = CString::new(name).map_err(|e| e.to_string())?;
+        let object = walk::open(&self.file.file, object)?;
+        new_value::put(&object, &name, value)?;
         Ok(EditReply::Done)
     }
 }

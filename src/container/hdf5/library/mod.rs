@@ -16,6 +16,7 @@ mod editing;
 mod identifier;
 mod json;
 mod links;
+mod new_value;
 mod parts;
 mod scales;
 mod softlink;

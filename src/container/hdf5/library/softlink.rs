@@ -112,6 +112,7 @@ mod tests {
             age: None,
         };
         GroupEntry {
+            token: 0,
             parent: 0,
             name: Vec::new(),
             attributes: Vec::new(),

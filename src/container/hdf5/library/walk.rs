@@ -56,8 +56,6 @@ pub(super) struct FileWalk<'a> {
     pub(super) types: Vec<TypeEntry>,
     pub(super) problems: Vec<Problem>,
     pub(super) left_out: Vec<Problem>,
-    /// Tokens of the groups, by their numbers.
-    tokens: Vec<u64>,
     links_left: usize,
     bytes_left: u64,
 }
@@ -83,7 +81,6 @@ impl<'a> FileWalk<'a> {
             types: Vec::new(),
             problems: Vec::new(),
             left_out: Vec::new(),
-            tokens: Vec::new(),
             links_left,
             bytes_left,
         };
@@ -102,8 +99,8 @@ impl<'a> FileWalk<'a> {
     fn add_group(&mut self, token: u64, parent: u32, name: Vec<u8>) -> u32 {
         let number = self.groups.len() as u32;
         self.known.insert(token, Known::Group(number));
-        self.tokens.push(token);
         self.groups.push(GroupEntry {
+            token,
             parent,
             name,
             attributes: Vec::new(),
@@ -113,7 +110,7 @@ impl<'a> FileWalk<'a> {
     }
 
     fn expand(&mut self, at: usize) -> Outcome<()> {
-        let group = open(self.file, self.tokens[at])?;
+        let group = open(self.file, self.groups[at].token)?;
         self.groups[at].attributes = self.attributes(&group, at, None);
         let (stored, missing) = links::of(&group, self.links_left);
         match missing {

@@ -111,6 +111,7 @@ impl<'a> IndexReader<'a> {
 
     fn group(&mut self) -> std::result::Result<GroupEntry, NoIndex> {
         Ok(GroupEntry {
+            token: self.item()?,
             parent: self.item()?,
             name: self.item::<Name>()?.0,
             attributes: self.list(IndexReader::item)?,

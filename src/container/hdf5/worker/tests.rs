@@ -314,6 +314,7 @@ fn long_index() -> FileIndex {
     FileIndex {
         base: 512,
         groups: vec![GroupEntry {
+            token: 0,
             parent: 0,
             name: vec![b'g'; 70_000],
             attributes: vec![attribute(0)],

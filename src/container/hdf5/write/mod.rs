@@ -4,37 +4,49 @@
 //! encode what has changed, and [`told`] puts it into the file. libhdf5 decides, in a worker, where
 //! chunks go and what its structures say then (`worker::session`); it writes nothing itself. What
 //! comes of it is checked before it is told: [`told`] knows where new bytes may lie ([`room`]), and
-//! [`unchanged`] has the file be looked at again with the patches over it. Assumes a file without faults and
-//! without bytes behind its end; others are not offered for writing. Used by `assemble`.
+//! [`unchanged`] has the file be looked at again with the patches over it. Arrays of a group that
+//! have to agree with each other wait until they do, and attributes follow from them ([`rules`]: of
+//! Binsparse [`sparse`], and of [`anndata`]). Assumes a file without faults and without bytes behind
+//! its end; others are not offered for writing. Used by `assemble`.
 
+mod anndata;
+mod bpcells;
+mod carried;
 mod chunks;
 mod dataset;
 mod patched;
 mod room;
+mod rules;
 mod sparse;
 mod told;
+mod told_field;
 mod unchanged;
 mod values;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::CarriedStructure;
 use super::index::{FileIndex, LinkTarget, StorageLayout};
 use super::worker::{self, IndexAnswer};
 use crate::array::Info;
+use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::left_by_commits::LeftByCommits;
 use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
+    Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::container::{Container, OpenRequest};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
+pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
+pub(super) use bpcells::{BpcellsRules, WrittenMember};
 pub(super) use dataset::WrittenDataset;
+use rules::ChangedAttribute;
+pub(super) use rules::GroupRules;
+use sparse::NewDescriptor;
 pub(super) use sparse::SparseRules;
-use told::{DoneEdit, ToldEdit};
+use told::ToldEdit;
 
 struct Hdf5File {
     source: Arc<dyn Source>,
@@ -52,13 +64,29 @@ pub(super) struct WrittenGroup {
     /// From the root.
     pub(super) path: String,
     pub(super) datasets: Vec<WrittenDataset>,
-    pub(super) rules: Option<SparseRules>,
+    /// Of a Binsparse container.
+    pub(super) sparse: Option<SparseRules>,
+    /// Of a BPCells container.
+    pub(super) bpcells: Option<BpcellsRules>,
+    /// Of groups in it.
+    pub(super) rules: Vec<Box<dyn GroupRules>>,
 }
 
 impl WrittenGroup {
     fn dataset(&self, name: &str) -> Option<&WrittenDataset> {
         let found = self.datasets.binary_search_by(|one| one.name().cmp(name));
         found.ok().map(|at| &self.datasets[at])
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &dyn GroupRules> {
+        let sparse = self.sparse.iter().map(|rules| rules as &dyn GroupRules);
+        sparse.chain(self.rules.iter().map(|rules| &**rules))
+    }
+
+    /// Its descriptor, if that can be written.
+    fn descriptor(&self, name: &str) -> Option<&SparseRules> {
+        let sparse = self.sparse.as_ref()?;
+        (name == binsparse::TEXT && sparse.line().is_some()).then_some(sparse)
     }
 }
 
@@ -122,6 +150,13 @@ fn numbered(
     container.visit_mut(&mut |number, path, container| {
         let group = by_path.remove(path);
         let sound = group.filter(|_| container.faults.is_empty());
+        if let Some(line) = sound
+            .as_ref()
+            .and_then(|group| group.sparse.as_ref()?.line())
+        {
+            container.texts.retain(|text| text.name != binsparse::TEXT);
+            container.lines.push(Arc::new(line));
+        }
         numbered.extend(sound.map(|group| (number, group)));
         Ok(())
     })?;
@@ -140,54 +175,135 @@ impl Hdf5File {
         changed: &'a [ChangedArray],
     ) -> Result<Vec<(&'a WrittenDataset, &'a ChangedArray)>> {
         let pair = |change: &'a ChangedArray| Ok((self.dataset(change.address())?, change));
-        changed.iter().map(pair).collect()
+        let is_dataset = |change: &&ChangedArray| {
+            let is_packed = self.bpcells(change.container).is_some();
+            !is_packed && self.descriptor(change.address()).is_none()
+        };
+        changed.iter().filter(is_dataset).map(pair).collect()
+    }
+
+    /// How the arrays of a BPCells container are changed.
+    fn bpcells(&self, container: ContainerNumber) -> Option<&BpcellsRules> {
+        self.groups.get(&container)?.bpcells.as_ref()
+    }
+
+    /// The BPCells containers of which something changes, each with its changes.
+    fn changed_bpcells(
+        &self,
+        changed: &[ChangedArray],
+    ) -> Vec<(ContainerNumber, &BpcellsRules, Vec<ChangedArray>)> {
+        let groups = self.groups.iter();
+        let groups = groups.filter_map(|(number, group)| {
+            let own = BpcellsRules::own(*number, changed);
+            let rules = group.bpcells.as_ref().filter(|_| !own.is_empty())?;
+            Some((*number, rules, own))
+        });
+        groups.collect()
+    }
+
+    /// The container whose descriptor an array is.
+    fn descriptor(&self, array: ArrayAddress<'_>) -> Option<&SparseRules> {
+        self.groups.get(&array.container)?.descriptor(array.name)
+    }
+
+    /// What changes of the arrays of each group.
+    fn by_group<'a>(
+        &'a self,
+        changed: &'a [ChangedArray],
+    ) -> impl Iterator<Item = (&'a WrittenGroup, Vec<&'a ChangedArray>)> {
+        self.groups.iter().filter_map(|(number, group)| {
+            let of_group = changed.iter().filter(|change| change.container == *number);
+            let changes: Vec<_> = of_group.collect();
+            (!changes.is_empty()).then_some((group, changes))
+        })
+    }
+
+    /// The attributes that say something else then.
+    fn attributes(&self, changed: &[ChangedArray]) -> Result<Vec<ChangedAttribute>> {
+        let mut attributes = Vec::new();
+        for (group, changes) in self.by_group(changed) {
+            for rules in group.rules() {
+                attributes.extend(rules.attribute(&changes)?);
+            }
+        }
+        Ok(attributes)
+    }
+
+    /// The descriptor of a container, if it follows from changes of the arrays and is another one.
+    fn followed(
+        &self,
+        container: ContainerNumber,
+        changed: &[ChangedArray],
+    ) -> Result<Option<Vec<u8>>> {
+        let Some((group, changes)) = self.group_changes(container, changed) else {
+            return Ok(None);
+        };
+        let new = group.sparse.as_ref();
+        let new = new.map(|sparse| sparse.new_descriptor(&changes));
+        Ok(match new.transpose()? {
+            Some(NewDescriptor::Followed(text)) => Some(text),
+            _ => None,
+        })
+    }
+
+    fn group_changes<'a>(
+        &'a self,
+        container: ContainerNumber,
+        changed: &'a [ChangedArray],
+    ) -> Option<(&'a WrittenGroup, Vec<&'a ChangedArray>)> {
+        let group = self.groups.get(&container)?;
+        let changes = changed.iter();
+        let changes = changes.filter(|change| change.container == container);
+        Some((group, changes.collect()))
     }
 }
 
-impl Hdf5File {
-    /// What is known of the file as it is going to be.
-    fn next_structure(
-        &self,
-        changes: &[(&WrittenDataset, &ChangedArray)],
-        done: &DoneEdit,
-    ) -> CarriedStructure {
-        let new = |dataset: &WrittenDataset| {
-            let mut changes = changes.iter();
-            let (_, change) = changes.find(|(one, _)| one.token == dataset.token)?;
-            Some(dataset.dims_at(change.len))
-        };
-        let datasets = self.groups.values().flat_map(|group| &group.datasets);
-        let tables = datasets.filter_map(|dataset| {
-            let table = dataset.array.chunked()?.known_table()?;
-            let table = match (new(dataset), done.moved.get(&dataset.token)) {
-                // The library stores chunks at the edges itself.
-                (Some(dims), _) if dims != dataset.dims => return None,
-                (_, Some(moved)) => table.with_moved(moved)?,
-                (_, None) => table.clone(),
-            };
-            Some((dataset.token, table))
-        });
-        CarriedStructure {
-            tables: Arc::new(tables.collect()),
-            answer: match &done.answer {
-                Some(answer) => Arc::clone(answer),
-                None => Arc::clone(&self.answer),
-            },
-        }
+/// Refuses a descriptor of so many bytes.
+fn check_descriptor(bytes: u64) -> Result<()> {
+    match bytes > binsparse::LONGEST as u64 {
+        true => Err(Error::Invalid(format!(
+            "{} has at most {} bytes",
+            binsparse::TEXT,
+            binsparse::LONGEST
+        ))),
+        false => Ok(()),
     }
 }
 
 impl Rewrite for Hdf5File {
     fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
-        let dataset = self.dataset(array)?;
+        let is_descriptor = self.descriptor(array).is_some();
+        if let Some(rules) = self.bpcells(array.container) {
+            rules.directory.permits(array, change)?;
+            return match rules.is_written(array.name) {
+                true => Ok(()),
+                false => Err(Error::ReadOnly),
+            };
+        }
         match change {
-            Change::Write { offset, len } => dataset.reaches(offset.saturating_add(len)),
-            Change::SetLen(len) | Change::Truncate(len) => dataset.takes_length(len),
+            Change::Write { offset, len } if is_descriptor => {
+                check_descriptor(offset.saturating_add(len))
+            }
+            Change::SetLen(len) | Change::Truncate(len) if is_descriptor => check_descriptor(len),
+            Change::Write { offset, len } => {
+                self.dataset(array)?.reaches(offset.saturating_add(len))
+            }
+            Change::SetLen(len) | Change::Truncate(len) => self.dataset(array)?.takes_length(len),
         }
     }
 
+    fn follows(&self, array: ArrayAddress<'_>) -> bool {
+        self.descriptor(array).is_some()
+    }
+
     fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info> {
-        self.dataset(array)?.info(len)
+        if let Some(rules) = self.bpcells(array.container) {
+            return rules.directory.info(array, len);
+        }
+        match self.descriptor(array) {
+            Some(_) => Ok(binsparse::DescriptorText::info_at(len)),
+            None => self.dataset(array)?.info(len),
+        }
     }
 
     fn fill(&self, array: ArrayAddress<'_>) -> Option<Vec<u8>> {
@@ -198,14 +314,59 @@ impl Rewrite for Hdf5File {
         &self,
         container: ContainerNumber,
         changed: &[ChangedArray],
-        _budget: &Arc<Budget>,
+        budget: &Arc<Budget>,
     ) -> Result<Restated> {
+        if let Some(rules) = self.bpcells(container) {
+            let own = BpcellsRules::own(container, changed);
+            return rules.directory.restate(container, &own, budget);
+        }
         let mut restated = Restated::default();
         for array in changed.iter().filter(|array| array.container == container) {
             let info = self.info(array.address(), array.len)?;
             restated.arrays.insert(array.shown.name().to_owned(), info);
         }
+        let Some((group, changes)) = self.group_changes(container, changed) else {
+            return Ok(restated);
+        };
+        for rules in group.rules() {
+            match rules.restated(&changes)? {
+                Some((path, attributes)) if path.is_empty() => {
+                    restated.attributes.extend(attributes);
+                }
+                other => restated.groups.extend(other),
+            }
+        }
+        if let Some(sparse) = group.sparse.as_ref().filter(|_| !changes.is_empty()) {
+            let (version, attributes) = sparse.examined(&changes)?;
+            restated.version = Some(version);
+            restated.attributes.extend(attributes);
+        }
+        if let Some(text) = self.followed(container, changed)? {
+            let info = binsparse::DescriptorText::info_at(text.len() as u64);
+            restated.arrays.insert(binsparse::TEXT.into(), info);
+        }
         Ok(restated)
+    }
+
+    /// The descriptor of a Binsparse container, as long as nobody has written another one.
+    fn computed(
+        &self,
+        array: ArrayAddress<'_>,
+        changed: &[ChangedArray],
+        budget: &Arc<Budget>,
+    ) -> Result<Option<ComputedBytes>> {
+        if let Some(rules) = self.bpcells(array.container) {
+            let own = BpcellsRules::own(array.container, changed);
+            return rules.directory.computed(array, &own, budget);
+        }
+        if self.descriptor(array).is_none() {
+            return Ok(None);
+        }
+        let Some(bytes) = self.followed(array.container, changed)? else {
+            return Ok(None);
+        };
+        let hold = budget.keep(bytes.len() as u64)?;
+        Ok(Some(ComputedBytes { bytes, hold }))
     }
 
     fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {
@@ -214,13 +375,18 @@ impl Rewrite for Hdf5File {
                 return Ok(Consistency::NotYet(why));
             }
         }
-        for (number, group) in &self.groups {
-            let of_group = |change: &&ChangedArray| change.container == *number;
-            let changes: Vec<_> = changed.iter().filter(of_group).collect();
-            if let Some(rules) = &group.rules
-                && let Some(why) = rules.objection(&changes, budget)?
-            {
-                return Ok(Consistency::NotYet(why));
+        for (_, rules, own) in self.changed_bpcells(changed) {
+            match rules.directory.consistency(&own, budget)? {
+                Consistency::Now => {}
+                objection => return Ok(objection),
+            }
+        }
+        for (group, changes) in self.by_group(changed) {
+            for rules in group.rules() {
+                match rules.judge(&changes, budget)? {
+                    Consistency::Now => {}
+                    objection => return Ok(objection),
+                }
             }
         }
         Ok(Consistency::Now)
@@ -237,6 +403,15 @@ impl Rewrite for Hdf5File {
         for (dataset, change) in self.changes(changed)? {
             dataset.add_amount(change, &mut amount)?;
         }
+        for (_, rules, own) in self.changed_bpcells(changed) {
+            let packed = rules.directory.amount(&own)?;
+            amount.changed = amount.changed.saturating_add(packed.changed);
+            amount.encoded = amount.encoded.saturating_add(packed.encoded);
+            amount.guessed |= packed.guessed;
+        }
+        let attributes = self.attributes(changed)?.into_iter();
+        let attributes: u64 = attributes.map(|attribute| attribute.len()).sum();
+        amount.changed = amount.changed.saturating_add(attributes);
         Ok(amount)
     }
 
@@ -247,8 +422,13 @@ impl Rewrite for Hdf5File {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()> {
-        let changes = self.changes(changed)?;
         self.left.carried.set(None);
+        let (mut changes, attributes) = (self.changes(changed)?, self.attributes(changed)?);
+        let mut packed = Vec::new();
+        for (number, rules, own) in self.changed_bpcells(changed) {
+            packed.extend(rules.datasets(number, &own, budget)?);
+        }
+        changes.extend(packed.iter().map(|(dataset, change)| (*dataset, change)));
         let offered = self.left.free_room.offered(self.source.len());
         let of = (&self.source, &*self.answer, budget);
         let mut told = ToldEdit::new(of, (way, write), offered)?;
@@ -259,7 +439,10 @@ impl Rewrite for Hdf5File {
             let put = dataset.put(change, budget, &mut told);
             put.map_err(|e| e.of_array("", dataset.name()))?;
         }
-        let done = told.finish(&changes)?;
+        for attribute in &attributes {
+            told.step(&attribute.step())?;
+        }
+        let done = told.finish(&changes, &attributes)?;
         // A new file is looked at when it is there.
         if way == CommitWay::InPlace {
             let next = self.next_structure(&changes, &done);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::dataset::WrittenDataset;
 use super::patched::PatchedSource;
 use super::room::Intervals;
+use super::rules::ChangedAttribute;
 use super::unchanged::UnchangedCheck;
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
 use crate::container::hdf5::index::ChunkEntry;
@@ -216,6 +217,7 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
     pub(super) fn finish(
         mut self,
         changes: &[(&WrittenDataset, &ChangedArray)],
+        attributes: &[ChangedAttribute],
     ) -> Result<DoneEdit> {
         let (mut end, mut answer) = (self.source.len(), None);
         if let Some(session) = self.session.take() {
@@ -231,6 +233,7 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
             let check = UnchangedCheck {
                 before: (self.source, self.answer),
                 changes,
+                attributes,
                 put: &all,
                 unexplained: &blank,
                 freed: &self.freed,

@@ -2,8 +2,8 @@
 //!
 //! The whole structure is read anew, through the patches, and compared with that of the opening: groups, links, attributes,
 //! types, and of each dataset its type, layout, filters and place; dimensions and stored bytes of
-//! those that change may differ. No patch may lie over stored data that stay. Used by
-//! [`super::told`].
+//! those that change may differ, and the attributes that follow from them are what they should be.
+//! No patch may lie over stored data that stay. Used by [`super::told`].
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,6 +12,8 @@ use std::sync::Arc;
 use super::dataset::WrittenDataset;
 use super::patched::PatchedSource;
 use super::room::Intervals;
+use super::rules::ChangedAttribute;
+use crate::container::hdf5::index::details::AttributeStorage;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FileIndex, StorageLayout};
 use crate::container::hdf5::worker::{self, IndexAnswer};
 use crate::container::rewrite::ChangedArray;
@@ -26,6 +28,8 @@ pub(super) struct UnchangedCheck<'a> {
     /// The file, and its structure.
     pub(super) before: (&'a Arc<dyn Source>, &'a IndexAnswer),
     pub(super) changes: &'a [(&'a WrittenDataset, &'a ChangedArray)],
+    /// Those that say something else.
+    pub(super) attributes: &'a [ChangedAttribute],
     /// All that is written, patches too.
     pub(super) put: &'a Intervals,
     /// The part of it that nothing is known of.
@@ -42,12 +46,13 @@ impl UnchangedCheck<'_> {
         let expected =
             changes.map(|(dataset, change)| (dataset.token, dataset.dims_at(change.len)));
         let expected: Expected = expected.collect();
-        let (old, _old) = self.before.1.read(self.budget)?;
+        let (mut old, _old) = self.before.1.read(self.budget)?;
         let (answer, (new, _new)) = worker::index(after, self.budget)?;
         for dataset in &old.datasets {
             let changes = expected.contains_key(&dataset.token);
             self.check_stored(dataset, changes)?;
         }
+        expect_attributes(&mut old, &new, self.attributes);
         let same = compare(old, new, &expected).map_err(|what| {
             let fault = Fault::new("writing would change something else of the file");
             fault.found(what).into()
@@ -97,6 +102,54 @@ fn stored(dataset: &DatasetEntry) -> Vec<Range<u64>> {
     }
 }
 
+/// The attributes as they are to be. One that is not there is none afterwards.
+fn expect_attributes(index: &mut FileIndex, new: &FileIndex, changed: &[ChangedAttribute]) {
+    for change in changed {
+        let mut groups = index.groups.iter_mut();
+        let group = groups.find(|group| group.token == change.group);
+        let mut attributes = group.into_iter().flat_map(|group| &mut group.attributes);
+        if let Some(attribute) = attributes.find(|attribute| attribute.name == change.name) {
+            attribute.value = change.indexed();
+            let now = attribute_of(new, change);
+            if let (Some(stored), Some(now)) = (&mut attribute.stored, now)
+                && is_alike(&stored.spelled.text, &now.spelled.text)
+            {
+                *stored = now.clone();
+            }
+        }
+    }
+}
+
+fn attribute_of<'a>(
+    index: &'a FileIndex,
+    change: &ChangedAttribute,
+) -> Option<&'a AttributeStorage> {
+    let mut groups = index.groups.iter();
+    let group = groups.find(|group| group.token == change.group)?;
+    let mut attributes = group.attributes.iter();
+    let found = attributes.find(|attribute| attribute.name == change.name)?;
+    found.stored.as_ref()
+}
+
+/// Whether two types are spelled alike, as a string of fixed length may be that is made anew: as
+/// long as it has to be, and padded with NULs where its own padding would hide its end.
+fn is_alike(before: &str, now: &str) -> bool {
+    let parsed = |spelled: &str| serde_json::from_str::<serde_json::Value>(spelled).ok();
+    let (Some(mut before), Some(mut now)) = (parsed(before), parsed(now)) else {
+        return false;
+    };
+    let may_differ: &[&str] = match now["padding"].as_str() {
+        Some("NULLPAD") => &["size", "padding"],
+        _ => &["size"],
+    };
+    for spelled in [&mut before, &mut now] {
+        if let Some(members) = spelled.as_object_mut() {
+            members.retain(|name, _| !may_differ.contains(&name.as_str()));
+        }
+    }
+    before == now
+}
+
 /// What is different, and should not be.
 fn compare(
     mut old: FileIndex,
@@ -106,7 +159,7 @@ fn compare(
     let datasets = |index: &mut FileIndex| std::mem::take(&mut index.datasets);
     let (before, after) = (datasets(&mut old), datasets(&mut new));
     if old != new {
-        return Err("groups, links or attributes differ".into());
+        return Err(what_differs(&old, &new));
     }
     if before.len() != after.len() {
         let (before, after) = (before.len(), after.len());
@@ -127,6 +180,23 @@ fn compare(
         }
     }
     Ok(())
+}
+
+/// A group that differs, or its attribute.
+fn what_differs(old: &FileIndex, new: &FileIndex) -> String {
+    let mut groups = old.groups.iter().zip(&new.groups);
+    let Some((before, after)) = groups.find(|(before, after)| before != after) else {
+        return "links or types differ".into();
+    };
+    let name = String::from_utf8_lossy(&before.name);
+    let mut attributes = before.attributes.iter().zip(&after.attributes);
+    match attributes.find(|(before, after)| before != after) {
+        Some((before, _)) => {
+            let attribute = String::from_utf8_lossy(&before.name);
+            format!("attribute {attribute:?} of group {name:?} differs")
+        }
+        None => format!("group {name:?} differs"),
+    }
 }
 
 /// Takes away what a change of its values may change.

@@ -68,6 +68,7 @@ fn open_among(
     let mut index = empty_index();
     index.datasets = over.to_vec();
     index.groups.push(GroupEntry {
+        token: 0,
         parent: 0,
         name: vec![],
         attributes: vec![],
@@ -203,6 +204,7 @@ fn where_a_virtual_dataset_ends_is_known_if_its_last_part_is() {
         ("v", LinkTarget::Dataset(1)),
     ];
     index.groups.push(GroupEntry {
+        token: 0,
         parent: 0,
         name: vec![],
         attributes: vec![],

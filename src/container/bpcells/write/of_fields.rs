@@ -1,0 +1,121 @@
+//! A container whose arrays lie in fields that are no files: changed as if they did.
+//!
+//! Each field is shown as the file that a directory would have, its header before its elements, and
+//! the recipe is one of these files. Who keeps the fields makes of it what they are going to be, by
+//! [`ELEMENTS_AT`]. Names, and the lines that say how the container is stored, stay. Used by
+//! `container::hdf5`.
+
+use std::sync::Arc;
+
+use super::forms::member;
+use super::{MemberFiles, ORDER, VERSION};
+use crate::array::Array;
+use crate::container::Container;
+use crate::container::bpcells::directory::OpenedMember;
+use crate::container::bpcells::fields::Field;
+use crate::container::bpcells::header;
+use crate::container::bpcells::matrix::StorageOrder;
+use crate::container::bpcells::packed::idx_offsets::WRAP;
+use crate::container::bpcells::text_line::TextLine;
+use crate::container::bpcells::version::Variant;
+use crate::container::rewrite::{MemberNumber, Rewrite};
+use crate::error::{Error, Result};
+use crate::source::{Fetch, FileIdentity, Source};
+
+/// Where the elements of a field begin in the file that it is shown as.
+pub(crate) const ELEMENTS_AT: u64 = header::LEN as u64;
+
+/// A field, and the name of the file that it stands for.
+pub(crate) type NamedField = (String, Arc<dyn Field>);
+
+/// How a container can be changed that has these fields, by the names of the files that they stand
+/// for, in a file of this identity.
+pub(crate) fn of_fields(
+    container: &Container,
+    variant: Variant,
+    (fields, identity): (&[NamedField], FileIdentity),
+) -> Arc<dyn Rewrite> {
+    let mut arrays: Vec<_> = container.written().map(Arc::clone).collect();
+    let mut order = StorageOrder::Col;
+    for name in [ORDER, VERSION] {
+        let mut texts = container.texts.iter();
+        let Some(text) = texts.find(|text| text.name == name) else {
+            continue;
+        };
+        let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
+        order = StorageOrder::named(line).unwrap_or(order);
+        let line: Arc<dyn Array> = Arc::new(TextLine::new(name, &String::from_utf8_lossy(line)));
+        arrays.push(line);
+    }
+    let members = fields.iter().map(|(name, field)| OpenedMember {
+        name: name.clone(),
+        source: Arc::new(FieldFile {
+            field: Arc::clone(field),
+            identity,
+        }),
+    });
+    Arc::new(MemberFiles {
+        variant,
+        version: container.version.clone(),
+        order,
+        arrays,
+        members: super::StoredMembers(members.collect()),
+        wrap: WRAP,
+    })
+}
+
+/// The number that the file of this name has in a recipe.
+pub(crate) fn file_number(name: &str) -> Result<MemberNumber> {
+    member(name)
+}
+
+/// A field as a file.
+struct FieldFile {
+    field: Arc<dyn Field>,
+    /// Of the file that it lies in.
+    identity: FileIdentity,
+}
+
+impl FieldFile {
+    fn fill(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        if at.saturating_add(out.len() as u64) > self.len() {
+            let cause = std::io::ErrorKind::UnexpectedEof;
+            return Err(Error::io("read behind the end of a field", cause));
+        }
+        let before = ELEMENTS_AT.saturating_sub(at).min(out.len() as u64);
+        let (head, elements) = out.split_at_mut(before as usize);
+        if !head.is_empty() {
+            let magic = header::magic(self.field.number());
+            head.copy_from_slice(&magic[at as usize..][..head.len()]);
+        }
+        match elements {
+            [] => Ok(()),
+            _ => self.field.read(at.max(ELEMENTS_AT) - ELEMENTS_AT, elements),
+        }
+    }
+}
+
+impl Source for FieldFile {
+    fn len(&self) -> u64 {
+        let elements = self.field.len().saturating_mul(self.field.number().width());
+        elements.saturating_add(ELEMENTS_AT)
+    }
+
+    fn identity(&self) -> FileIdentity {
+        FileIdentity {
+            size: self.len(),
+            ..self.identity
+        }
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        let mut ranges = ranges.iter_mut();
+        ranges.try_for_each(|range| self.fill(range.offset, range.buf))
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let n = self.len().saturating_sub(offset).min(buf.len() as u64) as usize;
+        self.fill(offset, &mut buf[..n])?;
+        Ok(n)
+    }
+}

@@ -1,0 +1,115 @@
+//! A BPCells container in a group: its arrays are changed as those of a directory, and what is told
+//! of files there, becomes datasets here.
+//!
+//! Only where every dataset holds just the numbers that BPCells writes. Names and the lines that say
+//! how the container is stored stay. What is packed anew lies in memory until it is in its dataset.
+//! Used by [`super`].
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::dataset::WrittenDataset;
+use super::told_field::ToldField;
+use crate::container::bpcells::fields::Field;
+use crate::container::bpcells::write::file_number;
+use crate::container::inside::ContainerNumber;
+use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe, Rewrite};
+use crate::error::{Error, Result};
+use crate::memory::budget::Budget;
+
+pub(in crate::container::hdf5) struct BpcellsRules {
+    /// As a directory.
+    pub(in crate::container::hdf5) directory: Arc<dyn Rewrite>,
+    pub(in crate::container::hdf5) members: Vec<WrittenMember>,
+}
+
+/// A dataset that stands for a file.
+pub(in crate::container::hdf5) struct WrittenMember {
+    pub(in crate::container::hdf5) name: String,
+    pub(in crate::container::hdf5) field: Arc<dyn Field>,
+    pub(in crate::container::hdf5) dataset: WrittenDataset,
+}
+
+/// Of the arrays that are shown: names and lines stay.
+const NUMBERS: [&str; 8] = [
+    "val", "index", "idxptr", "shape", "cell", "start", "end", "chr_ptr",
+];
+
+impl BpcellsRules {
+    /// Whether an array can be written.
+    pub(super) fn is_written(&self, name: &str) -> bool {
+        NUMBERS.contains(&name)
+    }
+
+    /// The changes of the container, by themselves.
+    pub(super) fn own(container: ContainerNumber, changed: &[ChangedArray]) -> Vec<ChangedArray> {
+        let own = changed
+            .iter()
+            .filter(|change| change.container == container);
+        own.cloned().collect()
+    }
+
+    /// What becomes of the datasets.
+    pub(super) fn datasets(
+        &self,
+        container: ContainerNumber,
+        changed: &[ChangedArray],
+        budget: &Arc<Budget>,
+    ) -> Result<Vec<(&WrittenDataset, ChangedArray)>> {
+        let mut told = ToldFields {
+            budget,
+            files: BTreeMap::new(),
+        };
+        let own = BpcellsRules::own(container, changed);
+        let way = CommitWay::Replaced;
+        self.directory.recipe(&own, way, budget, &mut told)?;
+        let mut datasets = Vec::new();
+        for member in &self.members {
+            let Some(field) = told.files.remove(&file_number(&member.name)?) else {
+                continue;
+            };
+            let change = field.into_change(container, (&member.name, &member.field))?;
+            if let Some(why) = member.dataset.objection(change.len) {
+                return Err(Error::Invalid(why));
+            }
+            datasets.push((&member.dataset, change));
+        }
+        match told.files.is_empty() {
+            true => Ok(datasets),
+            false => Err(Error::Invalid("it would need other datasets".into())),
+        }
+    }
+}
+
+/// The files that are told.
+struct ToldFields<'a> {
+    budget: &'a Arc<Budget>,
+    files: BTreeMap<MemberNumber, ToldField>,
+}
+
+impl ToldFields<'_> {
+    fn file(&mut self, file: MemberNumber) -> Result<&mut ToldField> {
+        if !self.files.contains_key(&file) {
+            self.files.insert(file, ToldField::new(self.budget)?);
+        }
+        let told = self.files.get_mut(&file);
+        told.ok_or_else(|| Error::Bug("a file that is told has gone".into()))
+    }
+}
+
+impl Recipe for ToldFields<'_> {
+    fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
+        self.file(file)?.copy(from, to);
+        Ok(())
+    }
+
+    fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
+        self.file(file)?.put(at, bytes)
+    }
+
+    fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
+        self.file(file)?.set_len(len);
+        Ok(())
+    }
+}

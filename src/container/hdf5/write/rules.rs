@@ -1,0 +1,68 @@
+//! What has to hold between the arrays of a group, and what its attributes say of them.
+//!
+//! Attributes follow: a commit that changes the arrays changes them, too, and nothing else of the
+//! group. Used by [`super`].
+
+use std::sync::Arc;
+
+use crate::container::Attributes;
+use crate::container::hdf5::edit::{EditStep, NewValue};
+use crate::container::hdf5::index::AttributeValue;
+use crate::container::rewrite::{ChangedArray, Consistency};
+use crate::error::Result;
+use crate::memory::budget::Budget;
+
+pub(in crate::container::hdf5) trait GroupRules: Send + Sync {
+    /// Whether the arrays agree with these changes. Each of them can be stored by itself.
+    fn judge(&self, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<Consistency>;
+
+    /// The attribute that says something else with these changes.
+    fn attribute(&self, changes: &[&ChangedArray]) -> Result<Option<ChangedAttribute>>;
+
+    /// What is shown of that, by the path of the group in its container.
+    fn restated(&self, changes: &[&ChangedArray]) -> Result<Option<(String, Attributes)>>;
+}
+
+/// An attribute of a group that gets another value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::container::hdf5) struct ChangedAttribute {
+    /// The token of the group.
+    pub(super) group: u64,
+    pub(super) name: Vec<u8>,
+    pub(super) value: NewValue,
+}
+
+impl ChangedAttribute {
+    pub(super) fn step(&self) -> EditStep {
+        EditStep::Attribute {
+            object: self.group,
+            name: self.name.clone(),
+            value: self.value.clone(),
+        }
+    }
+
+    /// About how many bytes change.
+    pub(super) fn len(&self) -> u64 {
+        match &self.value {
+            NewValue::Text(text) => text.len() as u64,
+            NewValue::Numbers(numbers) => 8 * numbers.len() as u64,
+        }
+    }
+
+    /// As an index of the file has it.
+    pub(super) fn indexed(&self) -> AttributeValue {
+        match &self.value {
+            NewValue::Text(text) => AttributeValue::Text(text.clone()),
+            NewValue::Numbers(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                AttributeValue::Json(format!("[{}]", numbers.join(",")))
+            }
+        }
+    }
+}
+
+/// The change of the array of this name.
+pub(super) fn change_of<'a>(changes: &[&'a ChangedArray], name: &str) -> Option<&'a ChangedArray> {
+    let found = changes.iter().find(|change| change.shown.name() == name);
+    found.copied()
+}

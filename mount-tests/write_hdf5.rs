@@ -10,6 +10,7 @@ mod full;
 mod held;
 mod killed;
 mod lengths;
+mod made;
 mod refused;
 mod room;
 mod sparse;

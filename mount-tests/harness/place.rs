@@ -1,13 +1,14 @@
 //! Where a scenario works: a plain directory, or a writable mount over one. What holds in the first
 //! must hold in the second.
 
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use super::mounted::Mounted;
-use super::scratch_directory;
+use super::{scratch_directory, wait_until};
 
 pub struct Place {
     mounted: Option<Mounted>,
@@ -93,6 +94,15 @@ impl Place {
     /// A file as it lies in the source.
     pub fn stored(&self, path: impl AsRef<Path>) -> PathBuf {
         self.source().join(path)
+    }
+
+    /// Has a new container packed: as soon as nothing is at work in it.
+    pub fn wait_packed(&self, name: &str) {
+        let drafts = self.stored(format!(".{name}.arrayfs-drafts"));
+        wait_until(&format!("{name} is packed"), || {
+            let _not_yet = File::open(self.join(name)).and_then(|directory| directory.sync_all());
+            !drafts.exists()
+        });
     }
 
     pub fn is_mounted(&self) -> bool {

@@ -12,7 +12,7 @@ use super::scratch_directory;
 
 const NAMED: &str = "ARRAYFS_PYTHON";
 const IMPORTS: &str =
-    "import numpy, scipy, blosc, bpcells, h5py, hdf5plugin, netCDF4, anndata, binsparse";
+    "import numpy, scipy, blosc, bpcells, h5py, hdf5plugin, netCDF4, anndata, binsparse, xarray";
 
 /// Looked for once: to import all that takes seconds.
 static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(|| {

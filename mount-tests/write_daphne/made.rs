@@ -28,14 +28,6 @@ fn drafts_of(stored: &Path) -> PathBuf {
     stored.with_file_name(format!(".{name}.arrayfs-drafts"))
 }
 
-fn wait_packed(place: &Place, name: &str) {
-    let drafts = drafts_of(&place.stored(name));
-    wait_until(&format!("{name} is packed"), || {
-        let _not_yet = File::open(place.join(name)).and_then(|directory| directory.sync_all());
-        !drafts.exists()
-    });
-}
-
 fn set(path: &Path, name: &str, value: &str) {
     let name = format!("user.arrayfs.{name}");
     rustix::fs::setxattr(path, name.as_str(), value.as_bytes(), XattrFlags::empty()).unwrap();
@@ -83,7 +75,7 @@ fn copies_hold_what_was_copied(script: &str) {
     for name in &names {
         let (container, copy) = (from.join(name), place.join(name));
         shell(place.path(), script, &[&container]);
-        wait_packed(&place, name);
+        place.wait_packed(name);
         assert_eq!(state(&copy), "clean", "{name}");
         let (before, after) = (shown(&container), shown(&copy));
         let paths = |all: &[(PathBuf, PathBuf)]| -> Vec<PathBuf> {
@@ -123,13 +115,13 @@ fn a_matrix_is_as_the_program_writes_it() {
     std::fs::write(&values, numbers(&[1, 2, 3, 4, 5, 6])).unwrap();
     set(&values, "dtype", "int64");
     set(&values, "shape", "[2, 3]");
-    wait_packed(&place, "x.dbdf");
+    place.wait_packed("x.dbdf");
     assert_content(&place.stored("x.dbdf"), &dense(2, 3, &[1, 2, 3, 4, 5, 6]));
     assert_content(&place.join("x.dbdf/values"), &numbers(&[1, 2, 3, 4, 5, 6]));
     let spec = Place::mounted(&["settle=600000", "dialect=spec"]);
     std::fs::create_dir(spec.join("x.dbdf")).unwrap();
     std::fs::write(spec.join("x.dbdf/values"), numbers(&[1])).unwrap();
-    wait_packed(&spec, "x.dbdf");
+    spec.wait_packed("x.dbdf");
     let json = std::fs::read_to_string(spec.join("x.dbdf/arrays.json")).unwrap();
     assert!(json.contains(r#""dialect": "spec""#), "{json}");
 }
@@ -155,7 +147,7 @@ c"
     "#;
     shell(place.path(), script, &[]);
     assert_eq!(state(&place.join("x.dbdf")), "staged: it is new");
-    wait_packed(&place, "x.dbdf");
+    place.wait_packed("x.dbdf");
     // What the kernel has looked up under a name may hold for a second.
     let column = place.join("x.dbdf/columns/b");
     wait_until("its columns are shown", || column.is_file());
@@ -180,7 +172,7 @@ fn types_are_set_of_the_files_in_a_group() {
     let name = "user.arrayfs.dtype";
     let bad = rustix::fs::setxattr(&column, name, b"complex64", XattrFlags::empty());
     assert_eq!(bad, Err(rustix::io::Errno::INVAL));
-    wait_packed(&place, "x.dbdf");
+    place.wait_packed("x.dbdf");
     let packed = xattr(&place.join("x.dbdf/columns/col_0"), name).unwrap();
     assert_eq!(packed, "float64");
 }
@@ -224,7 +216,7 @@ fn it_stays_new_until_all_is_there_that_is_described() {
     let place = Place::over(source, &[]);
     assert_content(&place.join("x.dbdf/columns/a"), b"1234");
     std::fs::write(place.join("x.dbdf/columns/b"), "xy").unwrap();
-    wait_packed(&place, "x.dbdf");
+    place.wait_packed("x.dbdf");
     assert_content(&place.join("x.dbdf/labels"), b"a\nb\n");
     assert_eq!(
         xattr(&place.join("x.dbdf/columns/a"), "user.arrayfs.dtype").unwrap(),
@@ -294,7 +286,7 @@ fn what_cannot_be_a_part_of_it_is_kept_and_named() {
         "mkdir x.dbdf; printf x > x.dbdf/values; printf y > x.dbdf/notes",
         &[],
     );
-    wait_packed(&place, "x.dbdf");
+    place.wait_packed("x.dbdf");
     assert_content(&place.join("x.dbdf/notes"), b"y");
 }
 
@@ -315,7 +307,7 @@ fn after_a_kill_the_next_mount_goes_on_with_its_groups() {
     std::fs::remove_file(place.join("x.dbdf/columns/b.blp")).unwrap();
     std::fs::rename(place.join("x.dbdf"), place.join("y.dbdf")).unwrap();
     assert_content(&place.join("y.dbdf/columns/a"), b"one");
-    wait_packed(&place, "y.dbdf");
+    place.wait_packed("y.dbdf");
     assert_content(&place.join("y.dbdf/labels"), b"a\n");
     let left: Vec<_> = std::fs::read_dir(place.source()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");

@@ -10,16 +10,8 @@ use crate::harness::place::Place;
 use crate::harness::process::arrayfs;
 use crate::harness::python::script;
 use crate::harness::reads::{assert_content, xattr};
+use crate::harness::scratch_directory;
 use crate::harness::tools::{shell, tools};
-use crate::harness::{scratch_directory, wait_until};
-
-fn wait_packed(place: &Place, name: &str) {
-    let drafts = place.stored(format!(".{name}.arrayfs-drafts"));
-    wait_until(&format!("{name} is packed"), || {
-        let _not_yet = File::open(place.join(name)).and_then(|directory| directory.sync_all());
-        !drafts.exists()
-    });
-}
 
 fn copies_say_the_same(copy: &str) {
     let directory = scratch_directory();
@@ -31,7 +23,7 @@ fn copies_say_the_same(copy: &str) {
         let container = entry.unwrap().path();
         shell(place.path(), copy, &[&container]);
         let name = container.file_name().unwrap().to_str().unwrap();
-        wait_packed(&place, name);
+        place.wait_packed(name);
         let state = xattr(&place.join(name), "user.arrayfs.state").unwrap();
         assert_eq!(state, "clean", "{name}");
     }
@@ -71,7 +63,7 @@ fn a_description_by_hand_is_enough() {
     let synced = File::open(&at).unwrap().sync_all();
     assert_eq!(synced.unwrap_err().raw_os_error(), Some(libc::EINVAL));
     std::fs::remove_dir(at.join("group")).unwrap();
-    wait_packed(&place, "x.nc");
+    place.wait_packed("x.nc");
     assert_content(&at.join("t"), &[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
     // A third record.
     shell(&at, r"printf '\007\000\010\000\011\000' >> t", &[]);

@@ -10,6 +10,10 @@ impl BytesSource {
         BytesSource(bytes)
     }
 
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     fn from(&self, offset: u64) -> &[u8] {
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
         self.0.get(at..).unwrap_or_default()

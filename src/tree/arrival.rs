@@ -47,7 +47,10 @@ impl Tree {
             return self.enter_source(link, &above);
         }
         let mark = self.moves.mark();
-        let mut missing = Error::NotFound;
+        let mut missing = match self.inodes.removed(link.parent) {
+            Some(_) => Error::NotFound,
+            None => self.changed(Path::new(&link.name)),
+        };
         for above in self.inodes.paths(link.parent) {
             let is_it = |found: &Stat| directory.is_still(found);
             let path = above.join(&link.name);

@@ -22,7 +22,7 @@ use crate::cache::VersionId;
 use crate::error::{Error, Result};
 use crate::live::places::{Forget, Stale};
 use crate::live::{ContainerId, LiveContainer, Places};
-use crate::source::{FileId, Stat, Store};
+use crate::source::{FileId, FileKind, Stat, Store};
 
 /// What both the tree and the containers in it look at.
 pub(super) struct TreePlaces {
@@ -220,7 +220,10 @@ impl Places for TreePlaces {
         };
         let link = Dirent::new(id.into(), path.as_os_str());
         if let Some((inode, _)) = self.inodes.named(&link, stat) {
-            self.inodes.unlinked(&link, stat);
+            match stat.kind {
+                FileKind::Directory => self.inodes.replaced(&link, stat),
+                _ => drop(self.inodes.unlinked(&link, stat)),
+            }
             self.invalidate(inode, Some(link));
         }
     }

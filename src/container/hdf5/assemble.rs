@@ -265,15 +265,7 @@ impl<'a> Assembly<'a> {
         let Some(draft) = drafts.get_mut(place.draft) else {
             return Ok(());
         };
-        if !own {
-            draft.container.groups.push(place.path.clone());
-            let attributes = self.json(&group.attributes, b"")?;
-            draft.container.describe(&place.path, attributes);
-        }
-        let link = self.link_to(group).filter(|_| number > 0);
-        let link = link.map(|(_, link)| link);
-        let details = self.stored.group(link, &group.attributes, places)?;
-        draft.container.detail(&place.path, details);
+        self.describe_group(place, (number, group), draft, places)?;
         let taken = if own {
             draft.shown_already()
         } else {
@@ -311,6 +303,27 @@ impl<'a> Assembly<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Adds what a group has beside members.
+    fn describe_group(
+        &self,
+        place: &ShownGroup,
+        (number, group): (usize, &GroupEntry),
+        draft: &mut Draft,
+        places: &[ShownGroup],
+    ) -> Result<()> {
+        let path = &place.path;
+        if !path.is_empty() {
+            draft.container.groups.push(path.clone());
+            let attributes = self.json(&group.attributes, b"")?;
+            draft.container.describe(path, attributes);
+        }
+        let link = self.link_to(group).filter(|_| number > 0);
+        let link = link.map(|(_, link)| link);
+        let details = self.stored.group(link, &group.attributes, places)?;
+        draft.container.detail(path, details);
         Ok(())
     }
 

@@ -6,8 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::made::MakeStep;
+
 /// One thing to do. Datasets are named by their tokens, as the index of the file has them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum EditStep {
     /// The first: room before the end of the file that raw data may be put into, address and length
     /// of each.
@@ -29,6 +31,8 @@ pub(super) enum EditStep {
         name: Vec<u8>,
         value: NewValue,
     },
+    /// Objects of a new file are made.
+    Make(Vec<MakeStep>),
     /// Nothing more.
     Finish,
 }
@@ -64,6 +68,8 @@ pub(super) enum EditReply {
     Managed(bool),
     /// Where the data go, in bytes from the beginning of the file; as many as chunks were named.
     Places(Vec<u64>),
+    /// Of each step that makes something: the token of a dataset, else 0; or why it was not made.
+    Made(Vec<Result<u64, String>>),
     Finished(FinishedEdit),
 }
 

@@ -18,6 +18,7 @@
 
 mod assemble;
 mod chunk_table;
+mod create;
 mod dataset;
 mod edit;
 mod element;
@@ -25,6 +26,7 @@ mod fields;
 mod index;
 mod library;
 mod lines;
+mod made;
 #[cfg(test)]
 mod sample;
 mod strings;
@@ -33,6 +35,7 @@ mod write;
 
 use std::sync::Arc;
 
+use super::creation::Creation;
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Fault, Result};
 use crate::memory::budget::{Budget, Hold};
@@ -42,6 +45,7 @@ use dataset::CarriedTables;
 use index::FileIndex;
 use worker::IndexAnswer;
 
+pub(super) use create::NETCDF4;
 pub use worker::serve;
 
 const NAME: &str = "hdf5";
@@ -79,6 +83,10 @@ impl Format for Hdf5 {
 
     fn is_changed(&self) -> bool {
         true
+    }
+
+    fn creation(&self) -> Option<&'static dyn Creation> {
+        Some(&Hdf5)
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {

@@ -39,6 +39,15 @@ impl Inodes {
         Some(inode.node())
     }
 
+    /// A directory has made room for what is shown in its place. It is not removed: whoever has come
+    /// through it is to look again.
+    pub(in crate::tree) fn replaced(&self, link: &Dirent, stat: &Stat) {
+        let mut table = self.lock();
+        if let Some(id) = table.known(link, stat) {
+            table.unlink(id, link);
+        }
+    }
+
     /// The attributes of an inode whose last name has been removed: a program may still stand in
     /// that directory.
     pub(in crate::tree) fn removed(&self, inode: InodeId) -> Option<Stat> {

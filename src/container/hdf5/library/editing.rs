@@ -1,10 +1,14 @@
-//! A file as libhdf5 changes it: extents, places for chunks, compact values, attributes.
+//! A file as libhdf5 changes it: extents, places for chunks, compact values, attributes; and as it
+//! makes a new one ([`making`], [`scales`]).
 //!
 //! Nothing is written to any file: [`super::driver`] keeps what the library writes. After the first
 //! error nothing more may be asked of the library, not even to close the file: damaged files have
 //! been seen to crash it there. The worker ends then. Used by `worker::serve`.
 
-use std::collections::HashMap;
+mod making;
+mod scales;
+
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
 
 use hdf5_sys::h5d::{H5Dget_offset, H5Dget_space, H5Dset_extent, H5Dwrite, H5Dwrite_chunk};
@@ -17,6 +21,8 @@ use super::identifier::{Identifier, Outcome, check};
 use super::space::{count, grid};
 use super::{LibraryFile, OpenedFor, new_value, stand_in, walk};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, NewValue, StoredChunk};
+use crate::container::hdf5::made::NewFileForm;
+pub(super) use making::IN_ORDER;
 
 /// Largest element that a dataset is allocated with, in bytes.
 const ELEMENT_MOST: usize = 64 << 20;
@@ -26,6 +32,12 @@ pub(in crate::container::hdf5) struct FileEdit {
     file: LibraryFile,
     /// By their tokens.
     datasets: HashMap<u64, EditedDataset>,
+    /// Of a new file: the order is kept in which things are made.
+    is_ordered: bool,
+    /// The dataset that texts are being put into, by its path.
+    texts: Option<(Vec<u8>, Identifier)>,
+    /// The dimensions that each scale belongs to: token of the dataset, and which of its dimensions.
+    references: BTreeMap<Vec<u8>, Vec<(u64, u32)>>,
 }
 
 struct EditedDataset {
@@ -37,10 +49,31 @@ struct EditedDataset {
 
 impl FileEdit {
     pub(in crate::container::hdf5) fn open(bytes: Box<dyn FileBytes>) -> Outcome<FileEdit> {
+        Ok(FileEdit::of(LibraryFile::open_for(
+            bytes,
+            OpenedFor::Editing,
+        )?))
+    }
+
+    /// Begins a new file, over no bytes.
+    pub(in crate::container::hdf5) fn create(
+        bytes: Box<dyn FileBytes>,
+        form: NewFileForm,
+    ) -> Outcome<FileEdit> {
         Ok(FileEdit {
-            file: LibraryFile::open_for(bytes, OpenedFor::Editing)?,
-            datasets: HashMap::new(),
+            is_ordered: form.is_ordered,
+            ..FileEdit::of(LibraryFile::open_for(bytes, OpenedFor::Making(form))?)
         })
+    }
+
+    fn of(file: LibraryFile) -> FileEdit {
+        FileEdit {
+            file,
+            datasets: HashMap::new(),
+            is_ordered: false,
+            texts: None,
+            references: BTreeMap::new(),
+        }
     }
 
     /// Carries out a step; not [`EditStep::Finish`], which ends it all.
@@ -57,6 +90,7 @@ impl FileEdit {
                 name,
                 value,
             } => self.put_attribute(object, name, &value),
+            EditStep::Make(steps) => self.make(steps),
             EditStep::Finish => Err("the end is no step".into()),
         };
         done.map_err(|why| self.deeper(why))
@@ -65,8 +99,13 @@ impl FileEdit {
     /// Closes the file, and tells what the library has made of it.
     pub(in crate::container::hdf5) fn finish(self) -> Outcome<FinishedEdit> {
         let _lock = hdf5_sys::LOCK.lock();
-        let FileEdit { file, datasets } = self;
-        drop(datasets);
+        let FileEdit {
+            file,
+            datasets,
+            texts,
+            ..
+        } = self;
+        drop((datasets, texts));
         let driven = file.close()?;
         let mut driven = driver::lock(&driven);
         if let Some(why) = driven.failure.take() {

@@ -13,9 +13,11 @@ mod dataset;
 mod details;
 mod driver;
 mod editing;
+mod from_json;
 mod identifier;
 mod json;
 mod links;
+mod new_type;
 mod new_value;
 mod parts;
 mod scales;
@@ -36,22 +38,25 @@ use std::ptr;
 
 use hdf5_sys::h5::H5garbage_collect;
 use hdf5_sys::h5f::{
-    H5F_ACC_RDONLY, H5F_ACC_RDWR, H5F_close_degree_t, H5F_fspace_strategy_t, H5Fget_create_plist,
-    H5Fopen,
+    H5F_ACC_RDONLY, H5F_ACC_RDWR, H5F_ACC_TRUNC, H5F_LIBVER_LATEST, H5F_close_degree_t,
+    H5F_fspace_strategy_t, H5F_libver_t, H5Fcreate, H5Fget_create_plist, H5Fopen,
 };
 use hdf5_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_info3};
 use hdf5_sys::h5p::{
-    H5P_CLS_FILE_ACCESS, H5Pcreate, H5Pget_file_space_strategy, H5Pget_sizes, H5Pget_userblock,
-    H5Pset_fclose_degree, H5Pset_file_locking,
+    H5P_CLS_FILE_ACCESS, H5P_CLS_FILE_CREATE, H5Pcreate, H5Pget_file_space_strategy, H5Pget_sizes,
+    H5Pget_userblock, H5Pset_attr_creation_order, H5Pset_fclose_degree, H5Pset_file_locking,
+    H5Pset_libver_bounds, H5Pset_link_creation_order,
 };
 use hdf5_sys::h5pl::H5PLset_loading_state;
 
 use super::index::FileIndex;
+use super::made::NewFileForm;
 use super::worker::wire::Answer;
 use dataset::LibraryDataset;
 pub(super) use driver::FileBytes;
 use driver::{DrivenFile, Offer, SharedFile};
 pub(super) use editing::FileEdit;
+use editing::IN_ORDER;
 use identifier::{Identifier, Outcome, check};
 pub(super) use stand_in::is_any as has_stand_ins;
 use walk::FileWalk;
@@ -79,6 +84,7 @@ pub(super) struct LibraryFile {
 enum OpenedFor {
     Reading,
     Editing,
+    Making(NewFileForm),
 }
 
 impl LibraryFile {
@@ -91,12 +97,18 @@ impl LibraryFile {
         let driven = DrivenFile::shared(bytes);
         let _lock = hdf5_sys::LOCK.lock();
         let (access, offer) = (access()?, Offer::new(&driven)?);
-        let flags = match purpose {
-            OpenedFor::Reading => H5F_ACC_RDONLY,
-            OpenedFor::Editing => H5F_ACC_RDWR,
+        let name = offer.name().as_ptr();
+        let file = match purpose {
+            // SAFETY: the name is NUL-terminated, the handle is a file access property list.
+            OpenedFor::Reading => unsafe { H5Fopen(name, H5F_ACC_RDONLY, access.id()) },
+            // SAFETY: as above.
+            OpenedFor::Editing => unsafe { H5Fopen(name, H5F_ACC_RDWR, access.id()) },
+            OpenedFor::Making(form) => {
+                let list = creation(form, &access)?;
+                // SAFETY: as above; the other handle is a file creation property list.
+                unsafe { H5Fcreate(name, H5F_ACC_TRUNC, list.id(), access.id()) }
+            }
         };
-        // SAFETY: the name is NUL-terminated, the handle is a file access property list.
-        let file = unsafe { H5Fopen(offer.name().as_ptr(), flags, access.id()) };
         let file = Identifier::new(file);
         let failed = driver::lock(&driven).failure.take();
         match (file, failed) {
@@ -193,5 +205,25 @@ fn access() -> Outcome<Identifier> {
     let strong = H5F_close_degree_t::H5F_CLOSE_STRONG;
     // SAFETY: as above.
     check(unsafe { H5Pset_fclose_degree(list.id(), strong) })?;
+    Ok(list)
+}
+
+/// How a new file is made: of this form, which its list for access is told, too.
+fn creation(form: NewFileForm, access: &Identifier) -> Outcome<Identifier> {
+    let oldest = match form.superblock {
+        0 | 1 => H5F_libver_t::H5F_LIBVER_EARLIEST,
+        2 => H5F_libver_t::H5F_LIBVER_V18,
+        _ => H5F_libver_t::H5F_LIBVER_V110,
+    };
+    // SAFETY: the handle is a file access property list.
+    check(unsafe { H5Pset_libver_bounds(access.id(), oldest, H5F_LIBVER_LATEST) })?;
+    // SAFETY: the library is open.
+    let list = Identifier::new(unsafe { H5Pcreate(*H5P_CLS_FILE_CREATE) })?;
+    if form.is_ordered {
+        // SAFETY: the handle is a file creation property list, here and below.
+        check(unsafe { H5Pset_link_creation_order(list.id(), IN_ORDER) })?;
+        // SAFETY: as above.
+        check(unsafe { H5Pset_attr_creation_order(list.id(), IN_ORDER) })?;
+    }
     Ok(list)
 }

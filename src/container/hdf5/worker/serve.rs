@@ -77,40 +77,46 @@ fn respond(socket: &mut Socket, request: Request, file: Option<OwnedFd>) -> io::
                 &packed.as_deref().map(RawBytes).map_err(Refusal::clone),
             )
         }
-        Wanted::Edit => edit(socket, bytes, request.seconds),
+        Wanted::Edit => edit(socket, request.seconds, || FileEdit::open(bytes)),
+        Wanted::Create(form) => edit(socket, request.seconds, || FileEdit::create(bytes, form)),
     }
 }
 
-/// Carries out steps until the last one, or a failure.
-fn edit(socket: &mut Socket, bytes: Box<dyn FileBytes>, seconds: u32) -> io::Result<()> {
+/// Carries out steps until the last one, or a failure. The file is opened when the first of them is
+/// here: bytes of it may have to be asked for, and then the daemon must be waiting for an answer.
+fn edit(
+    socket: &mut Socket,
+    seconds: u32,
+    open: impl FnOnce() -> Result<FileEdit, String>,
+) -> io::Result<()> {
     let closed = Closed::new().map_err(|refusal| io::Error::other(refusal.why))?;
-    let mut opened = FileEdit::open(bytes);
-    loop {
-        // The daemon may take its time between two steps.
-        alarm(0);
-        let Some(step) = wire::receive_step(&mut *socket)? else {
-            end_at_once();
-        };
-        alarm(seconds);
-        let mut edit = match opened {
-            Ok(edit) => edit,
-            Err(why) => give_up(socket, why),
-        };
-        if step == EditStep::Finish {
-            return match edit.finish() {
-                Ok(finished) => {
-                    drop(closed);
-                    send(socket, &Ok(EditReply::Finished(finished)))
-                }
-                Err(why) => give_up(socket, why),
-            };
-        }
+    let mut step = next_step(socket, seconds)?;
+    let mut edit = match open() {
+        Ok(edit) => edit,
+        Err(why) => give_up(socket, why),
+    };
+    while step != EditStep::Finish {
         match edit.step(step) {
             Ok(reply) => send(socket, &Ok(reply))?,
             Err(why) => give_up(socket, why),
         }
-        opened = Ok(edit);
+        step = next_step(socket, seconds)?;
     }
+    match edit.finish() {
+        Ok(finished) => {
+            drop(closed);
+            send(socket, &Ok(EditReply::Finished(finished)))
+        }
+        Err(why) => give_up(socket, why),
+    }
+}
+
+/// The daemon may take its time between two steps.
+fn next_step(socket: &mut Socket, seconds: u32) -> io::Result<EditStep> {
+    alarm(0);
+    let step = wire::receive_step(socket)?;
+    alarm(seconds);
+    step.map_or_else(|| end_at_once(), Ok)
 }
 
 /// Says why, and ends this process.

@@ -12,12 +12,16 @@ use super::pool::{POOL, request};
 use super::process::{Failed, Worker, WorkerEnd};
 use super::wire::{self, Wanted};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit};
+use crate::container::hdf5::made::NewFileForm;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
 
 /// Processor time that a chunk adds to what an edit may take.
 const PER_CHUNK: Duration = Duration::from_micros(100);
+
+/// An object that is made takes as long as so many chunks.
+const CHUNKS_PER_OBJECT: usize = 4;
 
 /// How many sessions there may be.
 pub(super) struct SessionSeats {
@@ -59,6 +63,7 @@ pub(in crate::container::hdf5) struct EditSession<'a> {
     budget: &'a Arc<Budget>,
     allowance: Allowance,
     end: WorkerEnd,
+    wanted: Wanted,
     /// None after a failure.
     worker: Option<Worker>,
     _seat: SessionSeat,
@@ -66,6 +71,23 @@ pub(in crate::container::hdf5) struct EditSession<'a> {
 
 impl<'a> EditSession<'a> {
     pub(in crate::container::hdf5) fn begin(
+        file: &'a dyn Source,
+        budget: &'a Arc<Budget>,
+    ) -> Result<EditSession<'a>> {
+        EditSession::with(Wanted::Edit, file, budget)
+    }
+
+    /// Begins a new file; `nothing` has no bytes.
+    pub(in crate::container::hdf5) fn create(
+        form: NewFileForm,
+        nothing: &'a dyn Source,
+        budget: &'a Arc<Budget>,
+    ) -> Result<EditSession<'a>> {
+        EditSession::with(Wanted::Create(form), nothing, budget)
+    }
+
+    fn with(
+        wanted: Wanted,
         file: &'a dyn Source,
         budget: &'a Arc<Budget>,
     ) -> Result<EditSession<'a>> {
@@ -77,6 +99,7 @@ impl<'a> EditSession<'a> {
             budget,
             allowance,
             end: worker.end(allowance),
+            wanted,
             worker: Some(worker),
             _seat: seat,
         };
@@ -96,14 +119,17 @@ impl<'a> EditSession<'a> {
             return Err(Failed::Ended(None));
         };
         self.end = worker.end(self.allowance);
-        worker.send(request(Wanted::Edit, self.file, self.allowance), self.file)
+        worker.send(request(self.wanted, self.file, self.allowance), self.file)
     }
 
     /// Has a step carried out; not the last one.
     pub(in crate::container::hdf5) fn step(&mut self, step: &EditStep) -> Result<EditReply> {
-        if let EditStep::Chunks { chunks, .. } = step {
-            self.end.busy += PER_CHUNK.saturating_mul(chunks.len() as u32);
-        }
+        let things = match step {
+            EditStep::Chunks { chunks, .. } => chunks.len(),
+            EditStep::Make(steps) => steps.len().saturating_mul(CHUNKS_PER_OBJECT),
+            _ => 0,
+        };
+        self.end.busy += PER_CHUNK.saturating_mul(things as u32);
         // What the daemon does between the steps does not count.
         self.end.waited = Instant::now() + self.allowance.waiting_time();
         let worker = self.worker.as_mut();

@@ -21,6 +21,7 @@ use rustix::net::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::container::hdf5::edit::EditStep;
+use crate::container::hdf5::made::NewFileForm;
 use crate::error::{Error, Fault, NotShown};
 
 /// What the daemon wants to know about a file.
@@ -32,6 +33,8 @@ pub(in crate::container::hdf5) enum Wanted {
     Chunks(u64),
     /// That steps of an edit are carried out.
     Edit,
+    /// The same with a new file.
+    Create(NewFileForm),
 }
 
 /// In place of the length of an answer: bytes of the file are asked for.
@@ -40,8 +43,8 @@ pub(in crate::container::hdf5) const PAGE_ASKED: u64 = u64::MAX;
 /// Most bytes that are asked for at once.
 pub(in crate::container::hdf5) const PAGE: u64 = 64 << 10;
 
-/// Longest step, in bytes: a compact dataset is one.
-pub(in crate::container::hdf5) const STEP_MOST: u64 = 1 << 20;
+/// Longest step, in bytes: a compact dataset is one, and an attribute of a new file.
+pub(in crate::container::hdf5) const STEP_MOST: u64 = 128 << 20;
 
 /// Of the first byte of a request: there is no descriptor.
 const NO_DESCRIPTOR: u8 = 0x80;
@@ -120,6 +123,10 @@ impl Request {
             Wanted::Index => (0, 0),
             Wanted::Chunks(token) => (1, token),
             Wanted::Edit => (2, 0),
+            Wanted::Create(form) => {
+                let ordered = u64::from(form.is_ordered) << 8;
+                (3, ordered | u64::from(form.superblock))
+            }
         };
         let mut bytes = [0; REQUEST_BYTES];
         bytes[0] = kind;
@@ -139,6 +146,10 @@ impl Request {
             0 => Wanted::Index,
             1 => Wanted::Chunks(token),
             2 => Wanted::Edit,
+            3 => Wanted::Create(NewFileForm {
+                superblock: token as u8,
+                is_ordered: token >> 8 != 0,
+            }),
             _ => return None,
         };
         Some(Request {
@@ -270,7 +281,11 @@ mod tests {
     #[test]
     fn requests_come_back_as_they_were() {
         let chunks = Wanted::Chunks(0x0123_4567_89ab_cdef);
-        for wanted in [Wanted::Index, chunks, Wanted::Edit] {
+        let create = Wanted::Create(NewFileForm {
+            superblock: 2,
+            is_ordered: true,
+        });
+        for wanted in [Wanted::Index, chunks, Wanted::Edit, create] {
             let request = Request {
                 wanted,
                 seconds: 20,

@@ -134,6 +134,28 @@ pub(super) fn offer(
     Ok(())
 }
 
+/// Tells a new file over one that has everything but its values.
+pub(super) fn tell_new(
+    written: &[(WrittenDataset, ChangedArray)],
+    (source, answer): (&Arc<dyn Source>, &IndexAnswer),
+    budget: &Arc<Budget>,
+    write: &mut dyn Recipe,
+) -> Result<()> {
+    let changes = written.iter().map(|(dataset, change)| (dataset, change));
+    let changes: Vec<_> = changes.collect();
+    for (dataset, change) in &changes {
+        if let Some(why) = dataset.objection(change.len) {
+            return Err(Error::Invalid(why));
+        }
+    }
+    let mut told = ToldEdit::of_new((source, answer, budget), write)?;
+    for (dataset, change) in &changes {
+        let put = dataset.put(change, budget, &mut told);
+        put.map_err(|e| e.of_array("", dataset.name()))?;
+    }
+    told.finish(&changes, &[]).map(drop)
+}
+
 /// The groups of sound containers, by their numbers.
 fn numbered(
     container: &mut Container,

@@ -74,6 +74,8 @@ pub(super) struct ToldEdit<'f, 'w> {
     unexplained: Intervals,
     /// The file keeps lists of its free room: new bytes lie where these say.
     is_managed: bool,
+    /// The file is new: no chunk gets more room than it needs.
+    is_new: bool,
 }
 
 impl<'f, 'w> ToldEdit<'f, 'w> {
@@ -101,6 +103,18 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
             reserved: Intervals::default(),
             unexplained: Intervals::default(),
             is_managed: false,
+            is_new: false,
+        })
+    }
+
+    /// Of a file that has had no values.
+    pub(super) fn of_new(
+        file: (&'f Arc<dyn Source>, &'f IndexAnswer, &'f Arc<Budget>),
+        write: &'w mut dyn Recipe,
+    ) -> Result<ToldEdit<'f, 'w>> {
+        Ok(ToldEdit {
+            is_new: true,
+            ..ToldEdit::new(file, (CommitWay::Replaced, write), Vec::new())?
         })
     }
 
@@ -159,7 +173,8 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
         {
             return self.put_padded(before.address, before.size, bytes);
         }
-        let more = if to.pads { chunk.len / MORE } else { 0 };
+        let pads = to.pads && !self.is_new;
+        let more = if pads { chunk.len / MORE } else { 0 };
         let most = u64::from(u32::MAX) - 1;
         let len = chunk.len.max((chunk.len + more).min(most));
         let remask = match to.before.filter(|_| to.stays) {

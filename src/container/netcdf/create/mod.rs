@@ -19,26 +19,24 @@ use super::NetCdf;
 use crate::container::creation::{
     Creation, GivenContent, GivenDescription, GivenType, PackingRule,
 };
+use crate::container::hdf5::NETCDF4;
 use crate::container::rewrite::Recipe;
 use crate::container::{Format, Preferences};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use plan::NewClassic;
 
-/// How files are made that are HDF5; none: they cannot be.
-const NETCDF4: Option<&'static dyn Creation> = None;
-
 impl Creation for NetCdf {
     fn has_array(&self, path: &str) -> bool {
-        NETCDF4.is_none_or(|netcdf4| netcdf4.has_array(path))
+        NETCDF4.has_array(path)
     }
 
     fn is_derived(&self, path: &str) -> bool {
-        NETCDF4.is_some_and(|netcdf4| netcdf4.is_derived(path))
+        NETCDF4.is_derived(path)
     }
 
     fn has_group(&self, path: &str) -> bool {
-        NETCDF4.is_some_and(|netcdf4| netcdf4.has_group(path))
+        NETCDF4.has_group(path)
     }
 
     fn has_links(&self) -> bool {
@@ -52,7 +50,7 @@ impl Creation for NetCdf {
     fn accepts(&self, description: &GivenDescription) -> Result<()> {
         match is_classic(description) {
             true => NewClassic::described(description, &[], None).map(drop),
-            false => netcdf4()?.accepts(description),
+            false => NETCDF4.accepts(description),
         }
     }
 
@@ -63,10 +61,10 @@ impl Creation for NetCdf {
         to: &GivenType,
         bytes: u64,
     ) -> Result<GivenDescription> {
-        let is_classic = description.as_ref().map_or(NETCDF4.is_none(), is_classic);
+        let is_classic = description.as_ref().is_some_and(is_classic);
         match is_classic {
             true => description.unwrap_or_default().with_type(path, to, bytes),
-            false => netcdf4()?.typed(description, path, to, bytes),
+            false => NETCDF4.typed(description, path, to, bytes),
         }
     }
 
@@ -80,8 +78,8 @@ impl Creation for NetCdf {
         let nothing = GivenDescription::default();
         let description = match &content.description {
             Some(description) if is_classic(description) => description,
-            None if is_empty(content) || NETCDF4.is_none() => &nothing,
-            _ => return netcdf4()?.recipe(content, preferences, budget, write),
+            None if is_empty(content) => &nothing,
+            _ => return NETCDF4.recipe(content, preferences, budget, write),
         };
         if !content.groups.is_empty() || !content.links.is_empty() {
             let why = "a classic NetCDF file has no groups: arrays.json says that it is one";
@@ -92,13 +90,6 @@ impl Creation for NetCdf {
         new.tell(budget, write)?;
         Ok(new.not_kept)
     }
-}
-
-fn netcdf4() -> Result<&'static dyn Creation> {
-    NETCDF4.ok_or_else(|| {
-        let why = "NetCDF-4 files cannot be made in a mount yet; arrays.json may say \"format\": \"netcdf\"";
-        Error::Invalid(why.into())
-    })
 }
 
 fn is_empty(content: &GivenContent) -> bool {
@@ -113,9 +104,6 @@ fn is_classic(description: &GivenDescription) -> bool {
         .arrays
         .iter()
         .filter_map(|array| array.more.get("type"));
-    let is_said = match &description.format {
-        Some(format) => format == NetCdf.name(),
-        None => NETCDF4.is_none(),
-    };
+    let is_said = description.format.as_deref() == Some(NetCdf.name());
     is_said || types.any(of_type)
 }

@@ -47,6 +47,29 @@ fn without_a_description_it_waits_longer() {
     assert!(hidden(directory.path()).is_empty());
 }
 
+/// The kernel may come through a group as it was before: it is told to look again, and not that
+/// nothing is there.
+#[test]
+fn a_group_that_has_been_packed_is_looked_up_again() {
+    let directory = ground();
+    let tree = tree_of(directory.path(), |disk| disk);
+    let new = tree.puts_frame().unwrap();
+    let group = tree.inode("new.dbdf/columns").unwrap();
+    tree.sync_directory(new, false).unwrap();
+    let stale = tree.lookup(group, OsStr::new("a")).unwrap_err();
+    assert!(matches!(stale, Error::Changed { .. }), "{stale}");
+    assert!(tree.is_frame());
+    // One that is removed is gone.
+    tree.makes("new.h5", DIRECTORY).unwrap();
+    tree.makes("new.h5/group", DIRECTORY).unwrap();
+    let (new, group) = ["new.h5", "new.h5/group"]
+        .map(|path| tree.inode(path).unwrap())
+        .into();
+    tree.remove_directory(new, OsStr::new("group")).unwrap();
+    let gone = tree.lookup(group, OsStr::new("a")).unwrap_err();
+    assert!(matches!(gone, Error::NotFound), "{gone}");
+}
+
 #[test]
 fn after_a_crash_all_that_was_put_into_groups_is_there_or_packed() {
     let directory = ground();

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""What the libraries read of new files.
+
+    made.py bytes FILE           g/bytes and g/h/numbers
+    made.py empty HDF5 NETCDF    nothing at all
+"""
+import sys
+
+import h5py
+import netCDF4
+
+
+def check_bytes(path):
+    with h5py.File(path, locking=False) as file:
+        assert file["g/h/numbers"].dtype == "<i2" and file["g/h/numbers"][:].tolist() == [[1, 2], [3, 4]]
+        assert file["g/bytes"].dtype == "u1" and bytes(file["g/bytes"][:]) == b"abc"
+    if path.endswith(".nc"):
+        with netCDF4.Dataset(path) as file:
+            assert file["g/h/numbers"][:].tolist() == [[1, 2], [3, 4]] and bytes(file["g/bytes"][:]) == b"abc"
+
+
+def check_empty(hdf5, netcdf):
+    with h5py.File(hdf5, locking=False) as file, netCDF4.Dataset(netcdf) as other:
+        assert not list(file) and not other.variables
+
+
+if __name__ == "__main__":
+    what, *paths = sys.argv[1:]
+    {"bytes": check_bytes, "empty": check_empty}[what](*paths)

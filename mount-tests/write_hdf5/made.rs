@@ -1,0 +1,141 @@
+//! New HDF5 and NetCDF-4 files: copies of what a mount shows of others, and arrays without any
+//! description.
+
+use std::ffi::OsStr;
+use std::fs::{File, create_dir, write};
+use std::path::{Path, PathBuf};
+
+use crate::harness::mounted::Mounted;
+use crate::harness::place::{Place, open_directory};
+use crate::harness::process::arrayfs;
+use crate::harness::python::script;
+use crate::harness::reads::{assert_content, xattr};
+use crate::harness::seeded::run_seed;
+use crate::harness::tools::{shell, tools};
+use crate::harness::{golden, scratch_directory};
+
+/// Copies all containers of a directory that a mount shows, and compares them with the originals.
+fn copies_have_it_all(source: &Path, copy: &str) {
+    let told = scratch_directory();
+    let mounted = Mounted::new(source, &["ro"]);
+    let place = Place::mounted(&["settle=600000"]);
+    for entry in std::fs::read_dir(mounted.path()).unwrap() {
+        let container = entry.unwrap().path();
+        let name = container.file_name().unwrap().to_str().unwrap();
+        let is_broken = name.starts_with("bad-") || container.join("error.txt").exists();
+        if !container.join("arrays.json").exists() || is_broken {
+            continue;
+        }
+        // What cannot be read has an entry, too: it is not there then.
+        shell(place.path(), &format!("{copy} || true"), &[&container]);
+        place.wait_packed(name);
+        let state = xattr(&place.join(name), "user.arrayfs.state").unwrap();
+        assert!(state.starts_with("clean"), "{name}: {state}");
+        write(told.path().join(name), state).unwrap();
+    }
+    let compared = [source, place.source(), told.path()];
+    script("write_hdf5/copied.py", compared).success();
+    arrayfs([Path::new("verify"), place.source()]).success();
+}
+
+#[test]
+fn copies_of_files_of_every_kind_have_it_all() {
+    let source = scratch_directory();
+    let seed = PathBuf::from(run_seed().to_string());
+    script("write_hdf5/corpus.py", [source.path(), &seed]).success();
+    copies_have_it_all(source.path(), r#"cp -r "$1" . 2>/dev/null"#);
+}
+
+#[test]
+fn so_have_copies_by_rsync() {
+    if tools(&["rsync"]) {
+        let source = scratch_directory();
+        let seed = PathBuf::from(run_seed().to_string());
+        script("write_hdf5/corpus.py", [source.path(), &seed]).success();
+        copies_have_it_all(source.path(), r#"rsync -aq "$1" . 2>/dev/null"#);
+    }
+}
+
+/// What the formats' own programs have written.
+#[test]
+fn copies_of_the_golden_files_have_it_all() {
+    copies_have_it_all(&golden("binsparse/sources"), r#"cp -r "$1" . 2>/dev/null"#);
+}
+
+/// Matrices of AnnData, Binsparse and Binsparse in NetCDF.
+#[test]
+fn matrices_and_dataframes_are_copied() {
+    let source = open_directory();
+    let seed = PathBuf::from(run_seed().to_string());
+    let make = [Path::new("make"), source.path(), &seed];
+    script("write_hdf5/matrices.py", make).success();
+    copies_have_it_all(source.path(), r#"cp -r "$1" . 2>/dev/null"#);
+}
+
+#[test]
+fn arrays_in_groups_are_bytes_unless_they_are_said_to_be_more() {
+    let place = Place::mounted(&["settle=600000"]);
+    for name in ["x.h5", "x.hdf5", "x.h5ad", "x.nc"] {
+        let at = place.join(name);
+        shell(place.path(), r#"mkdir "$1"; mkdir -p "$1/g/h""#, &[&at]);
+        write(at.join("g/bytes"), b"abc").unwrap();
+        write(at.join("g/h/numbers"), [1, 0, 2, 0, 3, 0, 4, 0]).unwrap();
+        let none = rustix::fs::XattrFlags::empty();
+        let numbers = at.join("g/h/numbers");
+        rustix::fs::setxattr(&numbers, "user.arrayfs.dtype", b"int16", none).unwrap();
+        rustix::fs::setxattr(&numbers, "user.arrayfs.shape", b"[2, 2]", none).unwrap();
+        place.wait_packed(name);
+        assert_content(&at.join("g/bytes"), b"abc");
+        assert_eq!(xattr(&numbers, "user.arrayfs.shape").unwrap(), "[2, 2]");
+        script(
+            "write_hdf5/made.py",
+            [OsStr::new("bytes"), place.stored(name).as_os_str()],
+        )
+        .success();
+    }
+}
+
+/// An empty one is a file that every program opens, and stays new.
+#[test]
+fn an_empty_one_is_a_whole_file() {
+    let mut place = Place::mounted(&["settle=1"]);
+    for name in ["x.h5", "x.nc"] {
+        create_dir(place.join(name)).unwrap();
+    }
+    let stored = ["x.h5", "x.nc"].map(|name| place.stored(name));
+    let [hdf5, netcdf] = stored.each_ref().map(|path| path.as_os_str());
+    script("write_hdf5/made.py", [OsStr::new("empty"), hdf5, netcdf]).success();
+    place.mount_again();
+    write(place.join("x.h5/a"), b"abc").unwrap();
+    place.wait_packed("x.h5");
+    assert_content(&place.join("x.h5/a"), b"abc");
+}
+
+/// What is described and not there yet keeps it new.
+#[test]
+fn it_waits_for_all_that_is_described() {
+    let place = Place::mounted(&["settle=600000"]);
+    let at = place.join("x.h5");
+    create_dir(&at).unwrap();
+    let array = |name: &str| format!(r#"{{"name": "{name}", "dtype": "int32", "shape": [2]}}"#);
+    let text = format!(r#"{{"arrays": [{}, {}]}}"#, array("a"), array("b"));
+    write(at.join("arrays.json"), text).unwrap();
+    write(at.join("a"), [0; 8]).unwrap();
+    write(at.join("b"), [0; 4]).unwrap();
+    let _is_new = File::open(&at).and_then(|directory| directory.sync_all());
+    let state = xattr(&at, "user.arrayfs.state").unwrap();
+    assert!(state.contains("b has 4 bytes"), "{state}");
+    write(at.join("b"), [0; 8]).unwrap();
+    place.wait_packed("x.h5");
+}
+
+/// BPCells groups cannot be made in an HDF5 file: said where arrays.json is closed.
+#[test]
+fn a_description_that_cannot_be_is_refused() {
+    let (place, text) = (Place::mounted(&["settle=600000"]), scratch_directory());
+    create_dir(place.join("x.h5")).unwrap();
+    let given = text.path().join("arrays.json");
+    write(&given, r#"{"arrays": [], "containers": {"m": "bpcells"}}"#).unwrap();
+    let said = shell(place.path(), r#"cp "$1" x.h5/ 2>&1 || true"#, &[&given]).text();
+    assert!(said.contains("Invalid argument"), "{said}");
+}

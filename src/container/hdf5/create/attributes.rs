@@ -1,0 +1,126 @@
+//! Attributes as they are made: of values, and of what is said of their types. Used by
+//! [`super::objects`].
+
+use serde_json::{Map, Value, json};
+
+use super::dataset::bytes_of;
+use super::maker::{IfRefused, Maker};
+use super::types::{self, of_value};
+use crate::container::binsparse;
+use crate::container::hdf5::made::{MadeAttribute, MadeValue, MakeStep};
+use crate::error::Result;
+
+/// The attributes of an object: of what is shown as `name` and stored at `path`.
+pub(super) struct GivenAttributes<'a> {
+    pub(super) name: &'a str,
+    pub(super) path: &'a [u8],
+    pub(super) values: &'a Map<String, Value>,
+    /// `attribute_types` of the description.
+    pub(super) types: Option<&'a Value>,
+    /// The descriptor is made of another text.
+    pub(super) is_binsparse: bool,
+}
+
+impl GivenAttributes<'_> {
+    pub(super) fn make(&self, maker: &mut Maker<'_>) -> Result<()> {
+        for (attribute, value) in self.values {
+            if self.is_binsparse && attribute == binsparse::NAME {
+                continue;
+            }
+            let about = format!("{}: attribute {attribute}", shown(self.name));
+            match self.made(attribute, value) {
+                Ok(made) => {
+                    let bytes = made.element.len() + len(&made.value);
+                    maker.add(MakeStep::Attribute(made), (about, IfRefused::Lost), bytes)?;
+                }
+                Err(why) => maker.lose(format!("{about}: {why}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn made(&self, attribute: &str, value: &Value) -> std::result::Result<MadeAttribute, String> {
+        let told = self.types.and_then(|types| types.get(attribute));
+        let (element, dims, value) = match told {
+            Some(told) => typed(told, value)?,
+            None => {
+                let (element, dims) = of_value(value).ok_or("its type is not said")?;
+                (element, Some(dims), MadeValue::Shown(value.to_string()))
+            }
+        };
+        Ok(MadeAttribute {
+            of: self.path.to_vec(),
+            name: attribute.as_bytes().to_vec(),
+            element: element.to_string(),
+            dims,
+            value,
+        })
+    }
+}
+
+/// The root is the file itself.
+pub(super) fn shown(name: &str) -> &str {
+    if name.is_empty() { "the file" } else { name }
+}
+
+fn len(value: &MadeValue) -> usize {
+    match value {
+        MadeValue::Shown(text) => text.len(),
+        MadeValue::Stored(bytes) => bytes.len(),
+    }
+}
+
+/// The text of a Binsparse descriptor, in the type that is told of it if that has room for it.
+pub(super) fn descriptor(of: Vec<u8>, text: &str, told: Option<&Value>) -> MadeAttribute {
+    let usual = (types::text(), None);
+    let (element, dims) = told.and_then(|told| text_like(told, text)).unwrap_or(usual);
+    let value = match dims {
+        Some(_) => Value::from(vec![text]),
+        None => Value::from(text),
+    };
+    MadeAttribute {
+        of,
+        name: binsparse::NAME.into(),
+        element: element.to_string(),
+        dims: Some(dims.unwrap_or_default()),
+        value: MadeValue::Shown(value.to_string()),
+    }
+}
+
+/// A type of strings, and the shape of one of them that is no scalar.
+fn text_like(told: &Value, text: &str) -> Option<(Value, Option<Vec<u64>>)> {
+    let mut element = told.get("type")?.clone();
+    if element["class"] != "H5T_STRING" {
+        return None;
+    }
+    let len = text.len() as u64;
+    let end = u64::from(element["padding"] == "NULLTERM");
+    if element["size"].as_u64().is_some_and(|size| size < len) {
+        element["size"] = len.saturating_add(end).into();
+    }
+    let is_list = told.get("shape").is_some_and(|shape| *shape == json!([1]));
+    Some((element, is_list.then(|| vec![1])))
+}
+
+type Typed = (Value, Option<Vec<u64>>, MadeValue);
+
+fn typed(told: &Value, value: &Value) -> std::result::Result<Typed, String> {
+    let stored = told.get("stored").and_then(Value::as_str);
+    if let (Some(why), None) = (told.get("omitted").and_then(Value::as_str), stored) {
+        return Err(why.to_owned());
+    }
+    let element = told.get("type").ok_or("its type is not said")?.clone();
+    let dims = match told.get("shape").and_then(Value::as_array) {
+        _ if told.get("space").is_some_and(|space| space == "null") => None,
+        None => Some(Vec::new()),
+        Some(list) => {
+            let dims: Option<Vec<u64>> = list.iter().map(Value::as_u64).collect();
+            Some(dims.ok_or("its shape is none")?)
+        }
+    };
+    let value = match stored {
+        Some(digits) => MadeValue::Stored(bytes_of(digits).ok_or("its stored bytes are none")?),
+        None => MadeValue::Shown(value.to_string()),
+    };
+    Ok((element, dims, value))
+}

@@ -1,0 +1,168 @@
+//! A dataset as it is to be made of an array: type, shape, storage, fill value. Used by
+//! [`super::objects`].
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use super::storage::{NewShape, of as storage_of};
+use super::types::{self, inner_rank, is_text, told};
+use super::{NewFileKind, names};
+use crate::container::creation::{GivenArray, GivenOrder};
+use crate::container::hdf5::index::UNLIMITED;
+use crate::container::hdf5::made::{MadeDataset, MadeFill, MadeValue};
+use crate::error::{Error, Result};
+
+/// Bytes of an element, where there is none to see it by.
+const USUAL_ELEMENT: u64 = 8;
+
+/// A dataset, and what it holds.
+pub(super) struct NewDataset {
+    pub(super) made: MadeDataset,
+    /// Strings of variable length.
+    pub(super) is_text: bool,
+}
+
+/// Types that have names of their own, by their shown paths.
+pub(super) type Committed<'a> = Option<&'a Map<String, Value>>;
+
+/// `name`, of so many `bytes`; what of its description cannot be kept is added to `lost`.
+pub(super) fn of(
+    (name, bytes): (&str, u64),
+    described: Option<&GivenArray>,
+    (kind, committed): (NewFileKind, Committed<'_>),
+    lost: &mut Vec<String>,
+) -> Result<NewDataset> {
+    let invalid = |why: String| Error::Invalid(format!("{name}: {why}"));
+    let element = match described {
+        None => json!("H5T_STD_U8LE"),
+        Some(array) => element_of(array, kind).ok_or_else(|| {
+            invalid(format!(
+                "arrays.json does not say how {} is stored",
+                array.dtype
+            ))
+        })?,
+    };
+    let resolved = resolved(&element, committed);
+    let is_text = is_text(resolved);
+    let dims = match described {
+        None => Some(vec![bytes]),
+        Some(array) if array.more.get("space").is_some_and(|space| space == "null") => None,
+        Some(array) => Some(dims_of(array, resolved, lost).map_err(invalid)?),
+    };
+    let most = dims.as_deref().map(|dims| most_of(described, dims, lost));
+    let most = most.unwrap_or_default();
+    let elements = count(dims.as_deref().unwrap_or(&[0]));
+    let shape = NewShape {
+        dims: dims.as_deref().unwrap_or_default(),
+        most: &most,
+        // A string of variable length is a reference.
+        element: match (is_text, elements) {
+            (true, _) => 16,
+            (false, elements) => bytes.checked_div(elements).unwrap_or(USUAL_ELEMENT).max(1),
+        },
+        bytes: if is_text {
+            elements.saturating_mul(16)
+        } else {
+            bytes
+        },
+        is_text,
+    };
+    let (storage, filters) = storage_of(&shape, described, lost);
+    Ok(NewDataset {
+        is_text,
+        made: MadeDataset {
+            path: names::stored(name).map_err(Error::Invalid)?,
+            element: element.to_string(),
+            fill: fill_of(described),
+            dims,
+            most,
+            storage,
+            filters,
+        },
+    })
+}
+
+fn element_of(array: &GivenArray, kind: NewFileKind) -> Option<Value> {
+    if let Some(told) = told(array) {
+        return Some(told.clone());
+    }
+    match (kind, &*array.dtype) {
+        // NetCDF has no truth values.
+        (NewFileKind::NetCdf4, "bool") => Some(json!("H5T_STD_I8LE")),
+        (_, dtype) => types::of_dtype(dtype),
+    }
+}
+
+/// A committed type by itself.
+pub(super) fn resolved<'a>(element: &'a Value, committed: Committed<'a>) -> &'a Value {
+    let named = (element["class"] == "H5T_COMMITTED").then(|| element["name"].as_str());
+    let found = committed.zip(named.flatten());
+    let found = found.and_then(|(types, name)| types.get(name)?.get("type"));
+    found.unwrap_or(element)
+}
+
+fn dims_of(
+    array: &GivenArray,
+    element: &Value,
+    lost: &mut Vec<String>,
+) -> std::result::Result<Vec<u64>, String> {
+    let inner = inner_rank(element);
+    let rank = array.shape.len().checked_sub(inner);
+    let rank = rank.ok_or("its shape lacks the dimensions of its type")?;
+    let mut dims = array.shape[..rank].to_vec();
+    if array.order == GivenOrder::F && dims.len() > 1 {
+        dims.reverse();
+        lost.push("its order is not Fortran's: the dimensions are reversed".into());
+    }
+    Ok(dims)
+}
+
+fn most_of(described: Option<&GivenArray>, dims: &[u64], lost: &mut Vec<String>) -> Vec<u64> {
+    let told = described.and_then(|array| array.more.get("maxshape"));
+    let Some(told) = told else {
+        return dims.to_vec();
+    };
+    let most = |(value, dim): (&Value, &u64)| match value {
+        Value::Null => Some(UNLIMITED),
+        value => value.as_u64().filter(|most| most >= dim),
+    };
+    let list = told.as_array().filter(|list| list.len() == dims.len());
+    let list = list.and_then(|list| list.iter().zip(dims).map(most).collect());
+    list.unwrap_or_else(|| {
+        lost.push(format!("maxshape {told} does not fit its shape"));
+        dims.to_vec()
+    })
+}
+
+pub(super) fn count(dims: &[u64]) -> u64 {
+    match dims.contains(&0) {
+        true => 0,
+        false => dims.iter().fold(1, |n, &dim| n.saturating_mul(dim)),
+    }
+}
+
+fn fill_of(described: Option<&GivenArray>) -> MadeFill {
+    let member = |key: &str| described.and_then(|array| array.more.get(key));
+    if let Some(stored) = member("fill_stored")
+        .and_then(Value::as_str)
+        .and_then(bytes_of)
+    {
+        return MadeFill::Value(MadeValue::Stored(stored));
+    }
+    match member("fill") {
+        None => MadeFill::Usual,
+        Some(Value::Null) => MadeFill::Undefined,
+        Some(value) => MadeFill::Value(MadeValue::Shown(value.to_string())),
+    }
+}
+
+/// The bytes that hexadecimal digits stand for.
+pub(super) fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.map(byte).collect()
+}
+
+/// The arrays of a description by their paths.
+pub(super) type ByPath<'a> = HashMap<&'a str, &'a GivenArray>;

@@ -1,0 +1,144 @@
+//! New HDF5 and NetCDF-4 files: of raw arrays in groups, and of what an `arrays.json` says of them.
+//!
+//! First libhdf5 makes a file in a worker that has everything but the values ([`maker`], of what
+//! [`objects`] tells): groups, types, datasets, attributes, scales, links, and strings of variable
+//! length, which it alone can store. Then that file, which is in memory, is told as one that has
+//! been written to is ([`filled`]): values are encoded by the daemon's threads through the filters
+//! of their datasets, and libhdf5 says where chunks go. What cannot be kept of a file that is copied
+//! is named. Assumes a description that is complete; it comes from a user and may say anything.
+//! Used by [`crate::container::creation`].
+
+mod attributes;
+mod dataset;
+mod dimensions;
+mod filled;
+mod maker;
+mod names;
+mod objects;
+mod storage;
+mod texts;
+mod types;
+
+use std::sync::{Arc, OnceLock};
+
+use super::Hdf5;
+use crate::container::Preferences;
+use crate::container::creation::{
+    Creation, GivenContent, GivenDescription, GivenType, PackingRule,
+};
+use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::error::{Error, Result};
+use crate::memory::budget::Budget;
+
+const FILE: MemberNumber = MemberNumber::ONLY;
+
+/// What kind of file is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NewFileKind {
+    Hdf5,
+    /// Every dimension of it has a name, and a scale.
+    NetCdf4,
+}
+
+/// Makes NetCDF-4 files.
+struct NetCdf4;
+
+/// The creation of files named `.nc` that are not of the classic kinds.
+pub(in crate::container) const NETCDF4: &dyn Creation = &NetCdf4;
+
+macro_rules! made_as {
+    ($maker:ty, $kind:expr) => {
+        impl Creation for $maker {
+            fn has_array(&self, path: &str) -> bool {
+                names::stored(path).is_ok()
+            }
+
+            fn has_group(&self, path: &str) -> bool {
+                names::stored(path).is_ok()
+            }
+
+            fn has_links(&self) -> bool {
+                true
+            }
+
+            fn packing(&self) -> PackingRule {
+                PackingRule::AsDescribed
+            }
+
+            fn accepts(&self, description: &GivenDescription) -> Result<()> {
+                accepts(description)
+            }
+
+            fn typed(
+                &self,
+                description: Option<GivenDescription>,
+                path: &str,
+                to: &GivenType,
+                bytes: u64,
+            ) -> Result<GivenDescription> {
+                description.unwrap_or_default().with_type(path, to, bytes)
+            }
+
+            fn recipe(
+                &self,
+                content: &GivenContent,
+                _preferences: Preferences,
+                budget: &Arc<Budget>,
+                write: &mut dyn Recipe,
+            ) -> Result<Vec<String>> {
+                tell($kind, content, budget, write)
+            }
+        }
+    };
+}
+
+made_as!(Hdf5, NewFileKind::Hdf5);
+made_as!(NetCdf4, NewFileKind::NetCdf4);
+
+/// BPCells groups are shown decoded, and are not encoded anew in HDF5.
+fn accepts(description: &GivenDescription) -> Result<()> {
+    let mut inner = description.containers.iter();
+    let bpcells = inner.find(|(_, format)| *format == crate::container::bpcells::NAME);
+    match bpcells {
+        Some((path, _)) => Err(Error::Invalid(format!(
+            "arrays.json: {path} is a BPCells group, which cannot be made in an HDF5 file; copy it to \
+             a directory that is named .bpcells"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Tells the file, and what of its content it does not keep.
+fn tell(
+    kind: NewFileKind,
+    content: &GivenContent,
+    budget: &Arc<Budget>,
+    write: &mut dyn Recipe,
+) -> Result<Vec<String>> {
+    if objects::is_nothing(content) && kind == NewFileKind::Hdf5 {
+        let empty = empty(budget)?;
+        write.put(FILE, 0, empty)?;
+        write.set_len(FILE, empty.len() as u64)?;
+        return Ok(Vec::new());
+    }
+    if let Some(description) = &content.description {
+        accepts(description)?;
+    }
+    let mut made = objects::make(kind, content, budget)?;
+    let lost = std::mem::take(&mut made.lost);
+    filled::tell(made, budget, write)?;
+    Ok(lost)
+}
+
+/// A file without anything in it: it is asked for whenever a new container is looked at.
+fn empty(budget: &Arc<Budget>) -> Result<&'static [u8]> {
+    static EMPTY: OnceLock<Vec<u8>> = OnceLock::new();
+    if EMPTY.get().is_none() {
+        let made = objects::make(NewFileKind::Hdf5, &GivenContent::default(), budget)?;
+        let _ = EMPTY.set(made.skeleton.bytes().to_vec());
+    }
+    Ok(EMPTY.get().map_or(&[], Vec::as_slice))
+}
+
+#[cfg(test)]
+mod tests;

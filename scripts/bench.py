@@ -23,6 +23,7 @@ import bench_bpcells
 import bench_daphne
 import bench_hdf5
 import bench_hdf5_small
+import bench_made
 import bench_matrices
 import bench_staged
 import bench_writable
@@ -33,7 +34,8 @@ from bench_places import own_mounts
 
 FIGURES = (bench_bpcells.FIGURES | bench_bloscpack.FIGURES | bench_hdf5.FIGURES | bench_daphne.FIGURES
            | bench_write.FIGURES | bench_writable.FIGURES | bench_staged.FIGURES
-           | bench_matrices.FIGURES | bench_write_hdf5.FIGURES | bench_hdf5_small.FIGURES)
+           | bench_matrices.FIGURES | bench_write_hdf5.FIGURES | bench_hdf5_small.FIGURES
+           | bench_made.FIGURES)
 
 
 def machine():

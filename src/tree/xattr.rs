@@ -133,6 +133,18 @@ fn named(pairs: &[(&str, String)]) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The kernel takes no attributes beyond 64 KiB, and a state may name all that could not be kept.
+fn shortened(mut state: String) -> String {
+    const MOST: usize = 16 << 10;
+    if state.len() > MOST {
+        let end = (0..=MOST).rev().find(|at| state.is_char_boundary(*at));
+        let more = state.len() - end.unwrap_or(0);
+        state.truncate(state.len() - more);
+        state.push_str(&format!("... and {more} bytes more, which the log has"));
+    }
+    state
+}
+
 /// `staged`: what is staged, if anything is; `version`: the one that it is with that, if it is
 /// another one.
 fn of_container(
@@ -143,7 +155,7 @@ fn of_container(
 ) -> Result<Vec<(String, String)>> {
     let container = opened.container(part)?;
     let state = match staged {
-        Some(staged) => staged,
+        Some(staged) => shortened(staged),
         None if opened.error_txt(part).is_empty() => "clean".to_owned(),
         None => "damaged: see error.txt".to_owned(),
     };
@@ -185,4 +197,20 @@ fn of_array(format: &str, info: &Info, stored: &Info) -> Vec<(String, String)> {
         ("ratio", ratio),
         ("format", format.to_owned()),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_state_is_cut_where_a_letter_begins() {
+        assert_eq!(shortened("clean".into()), "clean");
+        for before in 0..4 {
+            let long = "x".repeat(before) + &"\u{20ac}".repeat(30_000);
+            let shown = shortened(long.clone());
+            assert!(shown.len() < 17 << 10 && long.starts_with(&shown[..16_000]));
+            assert!(shown.ends_with("bytes more, which the log has"));
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::harness::python::script;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::seeded::run_seed;
 use crate::harness::tools::{shell, tools};
-use crate::harness::{golden, scratch_directory};
+use crate::harness::{golden, scratch_directory, wait_until};
 
 /// Copies all containers of a directory that a mount shows, and compares them with the originals.
 fn copies_have_it_all(source: &Path, copy: &str) {
@@ -138,4 +138,27 @@ fn a_description_that_cannot_be_is_refused() {
     write(&given, r#"{"arrays": [], "containers": {"m": "bpcells"}}"#).unwrap();
     let said = shell(place.path(), r#"cp "$1" x.h5/ 2>&1 || true"#, &[&given]).text();
     assert!(said.contains("Invalid argument"), "{said}");
+}
+
+#[test]
+fn what_is_not_kept_is_named_by_umount_too() {
+    let place = Place::mounted(&["settle=600000"]);
+    let at = place.join("x.h5");
+    create_dir(&at).unwrap();
+    let text = r#"{"arrays": [{"name": "a", "dtype": "int32", "shape": [2],
+        "attributes": {"to": null}, "attribute_types": {"to": {"omitted": "reference"}}}]}"#;
+    write(at.join("arrays.json"), text).unwrap();
+    write(at.join("a"), [0; 8]).unwrap();
+    place.wait_packed("x.h5");
+    let lost = "not kept: a: attribute to: reference";
+    let state = xattr(&at, "user.arrayfs.state").unwrap();
+    assert_eq!(state, format!("clean: {lost}"));
+    let (mounted, _source) = place.into_parts();
+    // Who looks at it meanwhile keeps it in use for a moment.
+    wait_until("it is unmounted", || {
+        let said = arrayfs([Path::new("umount"), mounted.path()]);
+        assert!(said.stderr.contains(lost), "{}", said.stderr);
+        said.code() == Some(0)
+    });
+    mounted.assert_ends();
 }

@@ -154,7 +154,10 @@ fn commit(mounted: &Mounted) -> Result<Unfinished, Failure> {
         return Ok(Unfinished::Nothing);
     }
     match status::of(&mounted.mountpoint) {
-        Ok(status) => Ok(name_staged(&status)),
+        Ok(status) => {
+            name_not_kept(&status);
+            Ok(name_staged(&status))
+        }
         Err(e) => {
             let (path, e) = (mounted.mountpoint.display(), plain(&e));
             output::complain(format!(
@@ -162,6 +165,20 @@ fn commit(mounted: &Mounted) -> Result<Unfinished, Failure> {
             ));
             Ok(Unfinished::Staged)
         }
+    }
+}
+
+/// What new containers could not keep of what was copied into them.
+fn name_not_kept(status: &Value) {
+    let lines = status["not_kept"].as_array().into_iter().flatten();
+    for line in lines.filter_map(Value::as_str) {
+        output::complain(line.to_owned());
+    }
+    match status["not_kept_unlisted"].as_u64() {
+        None | Some(0) => {}
+        Some(more) => output::complain(format!(
+            "{more} more things were not kept, which the log of the mount names"
+        )),
     }
 }
 
@@ -177,11 +194,11 @@ fn name_staged(status: &Value) -> Unfinished {
         let (path, why) = (text("path"), text("why"));
         output::complain(format!("{path}: stays staged: {why}"));
     }
-    match status["staged_unlisted"].as_u64() {
-        None | Some(0) => {}
-        Some(more) => output::complain(format!("{more} more containers stay staged")),
+    let unlisted = status["staged_unlisted"].as_u64().unwrap_or(0);
+    if unlisted > 0 {
+        output::complain(format!("{unlisted} more containers stay staged"));
     }
-    match staged.is_empty() {
+    match staged.is_empty() && unlisted == 0 {
         true => Unfinished::Nothing,
         false => Unfinished::Staged,
     }

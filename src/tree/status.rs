@@ -9,7 +9,10 @@ use crate::container::names::path_text;
 
 /// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
 /// KiB.
-const LISTED: usize = 48 << 10;
+const LISTED: usize = 40 << 10;
+
+/// Most letters of the reason that one of them has.
+const REASON: usize = 1000;
 
 /// As many as fit, and how many do not.
 fn that_fit(all: Vec<Value>) -> (Vec<Value>, usize) {
@@ -23,6 +26,15 @@ fn that_fit(all: Vec<Value>) -> (Vec<Value>, usize) {
     }
     let unlisted = count - listed.len();
     (listed, unlisted)
+}
+
+/// A name in a file may be very long, and so may the reason that names it.
+fn short(why: impl Into<String>) -> String {
+    let why: String = why.into();
+    match why.char_indices().nth(REASON) {
+        Some((at, _)) => format!("{} ...", &why[..at]),
+        None => why,
+    }
 }
 
 impl Tree {
@@ -41,7 +53,7 @@ impl Tree {
                 "bytes": container.stage.bytes_held(),
                 "log": log.map(|name| name.to_string_lossy().into_owned()),
                 "log_bytes": log_bytes.unwrap_or(0),
-                "why": version.staged.why(),
+                "why": version.staged.why().map(short),
                 "beside": beside.map(|beside| beside.why.to_string()),
             }))
         });
@@ -60,7 +72,7 @@ impl Tree {
                 "new": true,
                 "bytes": 0,
                 "log_bytes": 0,
-                "why": used.why(),
+                "why": short(used.why()),
             })
         });
         each.collect()
@@ -96,6 +108,7 @@ impl Tree {
     pub fn status(&self) -> Value {
         let stats = self.cache.stats.snapshot();
         let (staged, unlisted) = that_fit(self.staged_containers());
+        let not_kept = self.live.new.not_kept.lines();
         json!({
             "pid": std::process::id(),
             "source": self.store.display(Path::new("")).to_string_lossy(),
@@ -105,6 +118,8 @@ impl Tree {
             "open_containers": self.live.open_count(),
             "staged": staged,
             "staged_unlisted": unlisted,
+            "not_kept": not_kept.told,
+            "not_kept_unlisted": not_kept.more,
             "half_removed": self.half_removed_names(),
             "cache": {
                 "limit": self.cache.limit(),

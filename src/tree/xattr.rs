@@ -209,7 +209,7 @@ mod tests {
         for before in 0..4 {
             let long = "x".repeat(before) + &"\u{20ac}".repeat(30_000);
             let shown = shortened(long.clone());
-            assert!(shown.len() < 17 << 10 && long.starts_with(&shown[..16_000]));
+            assert!(shown.len() < 17 << 10 && long.starts_with(shown.split("...").next().unwrap()));
             assert!(shown.ends_with("bytes more, which the log has"));
         }
     }

@@ -274,8 +274,11 @@ impl Containers {
 
     /// Tells what of its description a container could not keep.
     fn note_not_kept(&self, id: ContainerId, container: &LiveContainer, not_kept: Vec<String>) {
+        let path = self.shown_path(id);
         for line in &not_kept {
-            log::warn!("{}: not kept: {line}", self.shown_path(id).display());
+            let line = format!("{}: not kept: {line}", path.display());
+            log::warn!("{line}");
+            self.new.not_kept.note(line);
         }
         container.new.note_not_kept(not_kept);
     }

@@ -15,6 +15,7 @@ use std::sync::{
 };
 use std::time::{Duration, Instant};
 
+use super::not_kept::NotKept;
 use crate::live::ContainerId;
 use crate::source::FileId;
 
@@ -90,6 +91,8 @@ pub(crate) struct NewContainers {
     gate: RwLock<()>,
     /// Held while a directory becomes a container, or the other way round.
     promoting: Mutex<()>,
+    /// What those that were packed could not keep.
+    pub(crate) not_kept: NotKept,
     /// When packing is given up, if the mount is coming to its end.
     until: Mutex<Option<Instant>>,
 }

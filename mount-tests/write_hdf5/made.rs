@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, create_dir, write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::harness::mounted::Mounted;
@@ -52,14 +53,14 @@ fn so_have_copies_by_rsync() {
         let source = scratch_directory();
         let seed = PathBuf::from(run_seed().to_string());
         script("write_hdf5/corpus.py", [source.path(), &seed]).success();
-        copies_have_it_all(source.path(), r#"rsync -aq "$1" . 2>/dev/null"#);
+        copies_have_it_all(source.path(), r#"rsync -aXq "$1" . 2>/dev/null"#);
     }
 }
 
 /// What the formats' own programs have written.
 #[test]
 fn copies_of_the_golden_files_have_it_all() {
-    copies_have_it_all(&golden("binsparse/sources"), r#"cp -r "$1" . 2>/dev/null"#);
+    copies_have_it_all(&golden("binsparse/sources"), r#"cp -a "$1" . 2>/dev/null"#);
 }
 
 /// Matrices of AnnData, Binsparse and Binsparse in NetCDF.
@@ -138,6 +139,26 @@ fn a_description_that_cannot_be_is_refused() {
     write(&given, r#"{"arrays": [], "containers": {"m": "bpcells"}}"#).unwrap();
     let said = shell(place.path(), r#"cp "$1" x.h5/ 2>&1 || true"#, &[&given]).text();
     assert!(said.contains("Invalid argument"), "{said}");
+}
+
+/// Text has no `w` where it cannot be written, which is no reason for a copy to have none.
+#[test]
+fn who_may_write_an_array_may_write_the_file() {
+    let place = Place::mounted(&["settle=600000"]);
+    shell(
+        place.path(),
+        "mkdir x.h5; printf ab > x.h5/a; printf cd > x.h5/b; chmod 640 x.h5/a; chmod 444 x.h5/b",
+        &[],
+    );
+    place.wait_packed("x.h5");
+    let mode = place.stored("x.h5").metadata().unwrap().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    let bad = shell(
+        place.path(),
+        "mkdir y.h5; : > y.h5/a; setfattr -n user.arrayfs.dtype -v flaot32 y.h5/a 2>&1 || true",
+        &[],
+    );
+    assert!(bad.text().contains("Invalid argument"), "{}", bad.text());
 }
 
 #[test]

@@ -36,8 +36,10 @@ pub(super) struct DraftContent {
     typed: Vec<(String, GivenType, u64)>,
     /// The files that were read, as they were then.
     read: Vec<(PathBuf, Stat)>,
-    /// When an array was last written, and the permissions that all of them have in common.
+    /// When an array was last written.
     written: Option<Timestamp>,
+    /// Who may read all arrays, and who may write one: an array that no mount can write has no
+    /// `w`, and copies have the modes of what they were copied from.
     mode: Option<u16>,
     /// The group that each one's group bits are for; none if they are not for one group alone.
     groups: Vec<Option<u32>>,
@@ -188,7 +190,9 @@ impl Containers {
         let group = source.xattr(rights).is_err().then_some(stat.gid);
         content.groups.push(group);
         content.written = content.written.max(Some(stat.identity.mtime));
-        content.mode = Some(content.mode.unwrap_or(u16::MAX) & stat.mode);
+        content.mode = Some(content.mode.map_or(stat.mode, |mode| {
+            mode & stat.mode | (mode | stat.mode) & 0o222
+        }));
         content.read.push((path.into(), stat));
         let (store, identity) = (Arc::clone(&self.store), source.identity());
         let reopened = ReopenedSource::new(source, move || open_same(&*store, &at, &identity));
@@ -252,8 +256,8 @@ fn resolved(link: &Path, target: &Path) -> Option<PathBuf> {
 }
 
 impl DraftContent {
-    /// Of the container's files: no user gets more rights than the empty one and the arrays gave
-    /// him.
+    /// Of the container's files: no user may read it who could not read the empty one and every
+    /// array, or write it who could not write the empty one and an array.
     pub(super) fn attributes(&self, now: &Stat) -> NewAttributes {
         let is_for_this = self.groups.iter().all(|group| *group == Some(now.gid));
         let of_group = if is_for_this { u16::MAX } else { !0o070 };

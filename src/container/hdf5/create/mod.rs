@@ -76,7 +76,14 @@ macro_rules! made_as {
                 to: &GivenType,
                 bytes: u64,
             ) -> Result<GivenDescription> {
-                description.unwrap_or_default().with_type(path, to, bytes)
+                // What a copied attribute says is known when there is a description.
+                let said = to.dtype.as_deref().unwrap_or_default();
+                match &description {
+                    None if bytes == 0 && needs_description(said) => {
+                        Ok(GivenDescription::default())
+                    }
+                    _ => description.unwrap_or_default().with_type(path, to, bytes),
+                }
             }
 
             fn recipe(
@@ -94,6 +101,11 @@ macro_rules! made_as {
 
 made_as!(Hdf5, NewFileKind::Hdf5);
 made_as!(NetCdf4, NewFileKind::NetCdf4);
+
+/// Whether a dtype that the mount shows does not say how elements are stored.
+fn needs_description(dtype: &str) -> bool {
+    dtype == "str" || dtype.starts_with(['[', '{', '('])
+}
 
 /// BPCells groups are shown decoded, and are not encoded anew in HDF5.
 fn accepts(description: &GivenDescription) -> Result<()> {

@@ -35,7 +35,8 @@ fn place() -> Place {
 }
 
 /// The arrays that can be written.
-const WRITABLE: [&str; 13] = [
+const WRITABLE: [&str; 14] = [
+    "x.h5/binsparse.json",
     "x.blp/data",
     "numpy.blp/data",
     "counts/val",

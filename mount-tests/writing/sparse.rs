@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::harness::place::{Place, scenarios};
 use crate::harness::reads::{assert_content, assert_same};
 use crate::harness::seeded::Seeded;
+use crate::harness::wait_until;
 use crate::harness::writers::Bloscpack;
 
 scenarios![
@@ -93,9 +94,13 @@ fn holes_are_found(place: &Place) {
     file.write_all_at(&[1; 65536], MIB).unwrap();
     file.set_len(3 * MIB).unwrap();
     file.sync_all().unwrap();
-    // While it is open for writing a mounted one reports none.
+    // While it is open for writing a mounted one reports none, and it hears of the end of that
+    // after the close.
     drop(file);
     let mut file = File::open(place.join("file")).unwrap();
+    wait_until("its holes are told", || {
+        seek(&file, rustix::fs::SeekFrom::Hole(0)) == Ok(0)
+    });
     let end = MIB + 65536;
     for (whence, expected) in [
         (rustix::fs::SeekFrom::Hole(0), Ok(0)),

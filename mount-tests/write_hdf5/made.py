@@ -2,6 +2,7 @@
 """What the libraries read of new files.
 
     made.py bytes FILE           g/bytes and g/h/numbers
+    made.py later FILE           the same with an array that was put into it later
     made.py empty HDF5 NETCDF    nothing at all
 """
 import sys
@@ -19,6 +20,12 @@ def check_bytes(path):
             assert file["g/h/numbers"][:].tolist() == [[1, 2], [3, 4]] and bytes(file["g/bytes"][:]) == b"abc"
 
 
+def check_later(path):
+    with h5py.File(path, locking=False) as file:
+        assert file["later"].dtype == "<i2" and file["later"][:].tolist() == [1, 2]
+        assert bytes(file["g/a"][:]) == b"abcd" and sorted(name for name in file if "phony" not in name)[:2] == ["g", "later"]
+
+
 def check_empty(hdf5, netcdf):
     with h5py.File(hdf5, locking=False) as file, netCDF4.Dataset(netcdf) as other:
         assert not list(file) and not other.variables
@@ -26,4 +33,4 @@ def check_empty(hdf5, netcdf):
 
 if __name__ == "__main__":
     what, *paths = sys.argv[1:]
-    {"bytes": check_bytes, "empty": check_empty}[what](*paths)
+    {"bytes": check_bytes, "later": check_later, "empty": check_empty}[what](*paths)

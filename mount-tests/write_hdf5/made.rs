@@ -183,3 +183,51 @@ fn what_is_not_kept_is_named_by_umount_too() {
     });
     mounted.assert_ends();
 }
+
+/// Files that are put into it later become arrays of it, beside those that it has; where the mount
+/// has not made it they stay files.
+#[test]
+fn files_that_come_later_become_arrays() {
+    for name in ["x.h5", "x.nc"] {
+        let mut place = Place::mounted(&["settle=600000"]);
+        let at = place.join(name);
+        shell(
+            place.path(),
+            r#"mkdir "$1" "$1/g"; printf abcd > "$1/g/a""#,
+            &[&at],
+        );
+        place.wait_packed(name);
+        write(at.join("later"), [1, 0, 2, 0]).unwrap();
+        write(at.join(".hidden"), b"x").unwrap();
+        let none = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(at.join("later"), "user.arrayfs.dtype", b"int16", none).unwrap();
+        let state = xattr(&at, "user.arrayfs.state").unwrap();
+        assert_eq!(state, "staged: it is new");
+        wait_until("it is an array", || {
+            let _not_yet = File::open(&at).and_then(|directory| directory.sync_all());
+            xattr(&at.join("later"), "user.arrayfs.shape").is_ok_and(|shape| shape == "[2]")
+        });
+        assert_eq!(xattr(&at, "user.arrayfs.state").unwrap(), "clean");
+        assert_content(&at.join("later"), &[1, 0, 2, 0]);
+        assert_content(&at.join("g/a"), b"abcd");
+        assert_content(&at.join(".hidden"), b"x");
+        let stored = place.stored(name);
+        script(
+            "write_hdf5/made.py",
+            [OsStr::new("later"), stored.as_os_str()],
+        )
+        .success();
+        // It can be written, and taken up by the next mount, which has not made it.
+        shell(&at, "printf z | dd of=g/a conv=notrunc status=none", &[]);
+        place.mount_again();
+        let at = place.join(name);
+        assert_content(&at.join("g/a"), b"zbcd");
+        assert_content(&at.join(".hidden"), b"x");
+        write(at.join("another"), b"1234").unwrap();
+        let _file = File::open(&at).and_then(|directory| directory.sync_all());
+        assert_content(&at.join("another"), b"1234");
+        place.mount_again();
+        assert!(xattr(&place.join(name).join("another"), "user.arrayfs.dtype").is_err());
+        arrayfs([Path::new("verify"), place.source()]).success();
+    }
+}

@@ -4,7 +4,7 @@
 //! without this, each time would decode a whole chunk. The blocks are charged to the budget and
 //! given up when memory is needed. A reader holds memory already and may not wait for more: if
 //! there is none, it overdraws for one block ([`Budget::overdraw`]), which is then not kept. Used
-//! by `container::hdf5`.
+//! by `container::hdf5`, and by `container::creation` for what is made again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};

@@ -8,6 +8,7 @@
 
 mod content;
 mod description;
+mod made_again;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -54,6 +55,11 @@ pub trait Creation: Send + Sync {
     /// When one is packed that nobody uses any more.
     fn packing(&self) -> PackingRule {
         PackingRule::WithAnArray
+    }
+
+    /// Whether a file that is put into a container which has been packed can become an array of it.
+    fn takes_later(&self) -> bool {
+        false
     }
 
     /// How a file of this name and with these first bytes lies in a directory that may become a

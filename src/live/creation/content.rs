@@ -86,6 +86,26 @@ impl Containers {
         Ok(content)
     }
 
+    /// The added files of a container that can be arrays of it. `shown`: whether one is.
+    pub(super) fn read_added(
+        &self,
+        added: &SourceDirectory,
+        (creation, container): (&dyn Creation, &Stat),
+        shown: &dyn Fn(&Path) -> bool,
+    ) -> Result<DraftContent> {
+        let mut content = DraftContent::default();
+        let all = DraftRules::new(creation, None).walk(&*self.store, &added.path)?;
+        for (entry, role) in &all {
+            if let (DraftRole::Array, true, Some(path)) =
+                (role, shown(&entry.path), entry.path.to_str())
+            {
+                self.read_array(added, container, path, &mut content)?;
+            }
+        }
+        content.entries = all.into_iter().map(|(entry, _)| entry).collect();
+        Ok(content)
+    }
+
     /// Whether drafts are as they were read, and their container as it was.
     pub(super) fn are_still(
         &self,
@@ -269,6 +289,24 @@ impl DraftContent {
             atime: None,
             mtime: self.written.map(NewTime::At),
         }
+    }
+
+    /// Its arrays, and their types, are those of another container as well.
+    pub(super) fn add_to(&self, creation: &dyn Creation, given: &mut GivenContent) -> Result<()> {
+        given.arrays.extend(self.given.arrays.iter().cloned());
+        given
+            .arrays
+            .sort_unstable_by(|one, other| one.name().cmp(other.name()));
+        for (path, to, bytes) in &self.typed {
+            let described = given.description.take();
+            given.description = Some(creation.typed(described, path, to, *bytes)?);
+        }
+        Ok(())
+    }
+
+    /// The files that were read, by their paths, as they were then.
+    pub(super) fn read_files(&self) -> impl Iterator<Item = (&Path, &Stat)> {
+        self.read.iter().map(|(path, stat)| (&**path, stat))
     }
 
     /// What is missing yet; none if it can be packed.

@@ -131,10 +131,11 @@ impl Containers {
 
     /// Whether something has been put into it.
     pub(crate) fn has_drafts(&self, container: ContainerId) -> Result<bool> {
+        let Some(path) = self.drafts_at(container)? else {
+            return self.has_added(container);
+        };
         let mut any = false;
-        if let Some(path) = self.drafts_at(container)? {
-            self.store.list(&path, &mut |_, _| any = true)?;
-        }
+        self.store.list(&path, &mut |_, _| any = true)?;
         Ok(any)
     }
 

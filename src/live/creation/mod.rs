@@ -7,6 +7,7 @@ pub mod carried;
 mod content;
 pub mod drafts;
 pub mod given;
+pub mod later;
 pub mod not_kept;
 pub mod pack;
 mod roles;

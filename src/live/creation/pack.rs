@@ -154,7 +154,7 @@ impl Containers {
         quiet: Duration,
     ) -> Result<PackOutcome> {
         let container = &*self.places.container(id)?;
-        if !container.new.is_new() {
+        if !container.new.is_new() && !self.new.has(id) {
             return Ok(PackOutcome::Packed);
         }
         let _locked = container.new.lock_creation();
@@ -167,14 +167,12 @@ impl Containers {
             return Err(refused("pack", &path, libc::EBUSY));
         }
         let times = used.map_or(0, |used| used.times);
-        let settled = match container.new.is_new() {
-            false => Ok(PackOutcome::Packed),
-            true => {
-                let is_quiet = || !self.places.is_in_use(id) && self.new.times_used(id) == times;
-                let may = || self.new.has_time() && (in_use == InUse::Ignored || is_quiet());
-                self.retry(|| self.pack(id, container, &may))
-            }
-        };
+        let is_quiet = || !self.places.is_in_use(id) && self.new.times_used(id) == times;
+        let may = || self.new.has_time() && (in_use == InUse::Ignored || is_quiet());
+        let settled = self.retry(|| match container.new.is_new() {
+            true => self.pack(id, container, &may),
+            false => self.take_added(id, container, &may),
+        });
         match &settled {
             Ok(PackOutcome::Packed) => self.watch_no_more(id),
             Ok(PackOutcome::Empty) => {
@@ -186,7 +184,11 @@ impl Containers {
             }
             Err(e) if is_busy(e) => {}
             Err(e) if self.new.times_used(id) == times => {
-                log::warn!("{}: stays new: {e}", self.shown_path(id).display());
+                let path = self.shown_path(id);
+                match container.new.is_new() {
+                    true => log::warn!("{}: stays new: {e}", path.display()),
+                    false => log::warn!("{}: what was put into it: {e}", path.display()),
+                }
                 let why = Stays::Failed(e.to_string());
                 self.new.note_stays(id, times, why);
             }
@@ -260,6 +262,9 @@ impl Containers {
         }
         new.replace(now.identity)?;
         container.new.end();
+        if creation.takes_later() {
+            self.await_later(id, container);
+        }
         self.note_not_kept(id, container, not_kept);
         let rules = DraftRules::new(creation, content.given.description.as_ref());
         let carried = self.carry_over(&rules, creation, &drafts.path, &path);
@@ -273,7 +278,12 @@ impl Containers {
     }
 
     /// Tells what of its description a container could not keep.
-    fn note_not_kept(&self, id: ContainerId, container: &LiveContainer, not_kept: Vec<String>) {
+    pub(super) fn note_not_kept(
+        &self,
+        id: ContainerId,
+        container: &LiveContainer,
+        not_kept: Vec<String>,
+    ) {
         let path = self.shown_path(id);
         for line in &not_kept {
             let line = format!("{}: not kept: {line}", path.display());
@@ -284,7 +294,7 @@ impl Containers {
     }
 
     /// Where the container is written that takes the place of an empty one, under a hidden name.
-    fn place_of_packed<'a>(
+    pub(super) fn place_of_packed<'a>(
         &'a self,
         creation: &dyn Creation,
         (spot, now): (&'a Spot, &Stat),
@@ -315,7 +325,8 @@ impl Containers {
     /// if something in it is open, with the names of its drafts on the disk. None if it is not new.
     pub(crate) fn sync_new(&self, id: ContainerId) -> Option<Result<()>> {
         if !self.places.container(id).ok()?.new.is_new() {
-            return None;
+            // What is synced then is not drafts.
+            return self.sync_later(id).err().map(Err);
         }
         Some(match self.pack_now(id, InUse::Spared) {
             Err(e) if is_busy(&e) => self.sync_drafts(id),
@@ -339,20 +350,17 @@ impl Containers {
     /// nothing was lost when it was made here.
     pub(crate) fn new_state(&self, id: ContainerId) -> Option<String> {
         let container = self.places.container(id).ok()?;
-        if !container.new.is_new() {
-            let not_kept = container.new.not_kept();
-            return (!not_kept.is_empty())
-                .then(|| format!("clean: not kept: {}", not_kept.join("; ")));
+        if self.has_drafts(id).ok()? {
+            let used = self.new.last_use(id)?;
+            return Some(format!("staged: {}", used.why()));
         }
-        if !self.has_drafts(id).ok()? {
-            return None;
-        }
-        let used = self.new.last_use(id)?;
-        Some(format!("staged: {}", used.why()))
+        let not_kept = container.new.not_kept();
+        let is_packed = !container.new.is_new() && !not_kept.is_empty();
+        is_packed.then(|| format!("clean: not kept: {}", not_kept.join("; ")))
     }
 }
 
 /// Whether the error says that it is in use.
-fn is_busy(e: &Error) -> bool {
+pub(super) fn is_busy(e: &Error) -> bool {
     matches!(e, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::EBUSY))
 }

@@ -7,7 +7,7 @@
 //! found again by any later mount. Here is the state that a mount keeps of each; [`super::drafts`]
 //! begins, and [`super::pack`] ends it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{
     Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -30,6 +30,8 @@ pub(crate) struct CreationState {
     creating: Mutex<()>,
     /// What its description said and it could not have, as long as this mount shows it.
     not_kept: Mutex<Vec<String>>,
+    /// Whether what is put into it after it was packed becomes an array.
+    takes_later: AtomicBool,
 }
 
 impl CreationState {
@@ -65,6 +67,14 @@ impl CreationState {
         lock(&self.not_kept).clone()
     }
 
+    pub(super) fn take_later(&self) {
+        self.takes_later.store(true, Ordering::Release);
+    }
+
+    pub(super) fn takes_later(&self) -> bool {
+        self.takes_later.load(Ordering::Acquire)
+    }
+
     pub(crate) fn lock_creation(&self) -> MutexGuard<'_, ()> {
         lock(&self.creating)
     }
@@ -95,7 +105,12 @@ pub(crate) struct NewContainers {
     pub(crate) not_kept: NotKept,
     /// When packing is given up, if the mount is coming to its end.
     until: Mutex<Option<Instant>>,
+    /// Packed containers into which something may be put, the oldest first.
+    made: Mutex<VecDeque<ContainerId>>,
 }
+
+/// So many packed containers are not forgotten.
+const MADE_MOST: usize = 1000;
 
 #[derive(Default)]
 struct NewList {
@@ -179,6 +194,13 @@ impl NewContainers {
             used.waited = None;
             self.note(&mut list);
         }
+    }
+
+    /// One more has been packed. If they are too many, the oldest is returned.
+    pub(super) fn note_made(&self, container: ContainerId) -> Option<ContainerId> {
+        let mut made = lock(&self.made);
+        made.push_back(container);
+        (made.len() > MADE_MOST).then(|| made.pop_front()).flatten()
     }
 
     pub(crate) fn note_wait(&self, container: ContainerId, times: u64) {

@@ -43,6 +43,7 @@ impl Tree {
         container: &LiveContainer,
         name: &OsStr,
     ) -> Result<SourceDirectory> {
+        self.live.watch_added(inode.into(), container);
         let made = self.directory_beside(inode, container);
         if !made.as_ref().is_err_and(Error::is_not_found) {
             return made;

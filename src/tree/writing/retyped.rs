@@ -1,7 +1,7 @@
 //! The type of an array, set by its attributes `user.arrayfs.dtype` and `.shape`.
 //!
-//! Of a file in a new container they are attributes of that file, and say what its bytes are when
-//! it is packed. Of an array of a container they are a commit that changes what the container says,
+//! Of a file in a new container, or of one that comes later, they are attributes of that file, and
+//! say what its bytes are when it becomes an array. Of an array of a container they are a commit that changes what the container says,
 //! and no byte of the array. Used by [`super::attributes`] and [`super::pack`].
 
 use std::path::Path;
@@ -60,14 +60,24 @@ impl Tree {
         changed
     }
 
-    /// How the new container is made in which a file is an array, and the path of that in it.
+    /// How the container is made in which a file is going to be an array, and its path in that.
     fn creation_of_draft(&self, inode: InodeId) -> Result<(&'static dyn Creation, String)> {
         let unnamed = || self.without_names(inode, not_an_array());
         let parent = self.inodes.parent(inode).ok_or_else(unnamed)?;
-        let (new, node) = self.new_above(parent).ok_or_else(not_an_array)?;
-        let drafts = self.live.drafts_at(new.into())?.ok_or_else(not_an_array)?;
         let path = self.inodes.path(inode)?;
-        let inside = path.strip_prefix(drafts).ok().and_then(Path::to_str);
+        let (node, directory) = match self.new_above(parent) {
+            Some((new, node)) => (node, self.live.drafts_at(new.into())?),
+            // Or the container has been packed, and takes what comes later.
+            None => {
+                let node = self.inodes.get(parent)?;
+                let container = node.container().ok_or_else(not_an_array)?;
+                let takes = self.live.watch_added(parent.into(), container);
+                let directory = takes.then(|| path.parent().map(Path::to_owned)).flatten();
+                (node, directory)
+            }
+        };
+        let directory = directory.ok_or_else(not_an_array)?;
+        let inside = path.strip_prefix(directory).ok().and_then(Path::to_str);
         let format = node.container().map(|of| of.known().recognised.format);
         let creation = format.and_then(|format| format.creation());
         let found = creation.zip(inside.map(str::to_owned));

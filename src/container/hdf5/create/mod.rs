@@ -65,6 +65,10 @@ macro_rules! made_as {
                 PackingRule::AsDescribed
             }
 
+            fn takes_later(&self) -> bool {
+                true
+            }
+
             fn accepts(&self, description: &GivenDescription) -> Result<()> {
                 accepts(description)
             }

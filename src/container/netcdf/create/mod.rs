@@ -47,6 +47,10 @@ impl Creation for NetCdf {
         PackingRule::AsDescribed
     }
 
+    fn takes_later(&self) -> bool {
+        true
+    }
+
     fn accepts(&self, description: &GivenDescription) -> Result<()> {
         match is_classic(description) {
             true => NewClassic::described(description, &[], None).map(drop),

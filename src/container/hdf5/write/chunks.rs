@@ -17,7 +17,7 @@ use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
 use crate::codec::filters::FilterEncoder;
 use crate::container::chunked_write::memory::{EncodeMemory, EncodeNeeds};
 use crate::container::chunked_write::{
-    Batch, ChunkWriter, ChunkedArray, EncodedBatch, write_chunks,
+    Batch, ChunkWriter, ChunkedArray, EncodedBatch, encode_alone, write_chunks,
 };
 use crate::container::hdf5::dataset::chunked::grid::ChunkGrid;
 use crate::container::hdf5::dataset::chunked::{Chunked, filter_pipeline};
@@ -75,6 +75,22 @@ impl ChunkedPlace {
             padding: padding(&dataset.filters),
             stored: grid.chunk_bytes(),
         })
+    }
+
+    /// Whether chunks are stored in another form than they are shown in.
+    pub(super) fn is_encoded(&self) -> bool {
+        self.has_filters && self.encoder.unfiltered().is_none()
+    }
+
+    /// The chunks of the array as it is shown.
+    pub(super) fn shown_grid(&self, dims: &[u64], element: &Element) -> Option<ChunkGrid> {
+        ChunkGrid::new(dims, &self.chunk, element.shown).ok()
+    }
+
+    /// Places along the first dimension whose chunks do not stick out of it.
+    pub(super) fn whole_rows(&self, dims: &[u64]) -> u64 {
+        let first = dims.first().zip(self.chunk.first());
+        first.map_or(0, |(dim, chunk)| dim / (*chunk).max(1))
     }
 
     /// Chunks along each dimension.
@@ -165,6 +181,17 @@ impl ChunkedPlace {
     }
 }
 
+/// Encodes a chunk of which all bytes have been written.
+pub(super) fn encode_whole(
+    (dataset, place): (&WrittenDataset, &ChunkedPlace),
+    change: &ChangedArray,
+    (number, budget): (u64, &Arc<Budget>),
+) -> Result<Option<Vec<u8>>> {
+    let mut plan = ChangedChunks::of_none(dataset, place, change)?;
+    plan.dirty = Numbers::one(number);
+    encode_alone(&plan, budget)
+}
+
 /// The bit of the last filter, if its readers pass over zeros behind its data: gzip, scale-offset,
 /// bzip2, lz4, bitshuffle.
 fn padding(filters: &[FilterEntry]) -> Option<u32> {
@@ -198,13 +225,24 @@ impl<'a> ChangedChunks<'a> {
         place: &'a ChunkedPlace,
         change: &'a ChangedArray,
     ) -> Result<ChangedChunks<'a>> {
+        let mut plan = ChangedChunks::of_none(dataset, place, change)?;
+        plan.dirty = plan.changed_chunks();
+        Ok(plan)
+    }
+
+    /// The same before it is known which chunks change.
+    fn of_none(
+        dataset: &'a WrittenDataset,
+        place: &'a ChunkedPlace,
+        change: &'a ChangedArray,
+    ) -> Result<ChangedChunks<'a>> {
         let dims = dataset.dims_at(change.len);
         let grid = |dims: &[u64]| {
             let grid = ChunkGrid::new(dims, &place.chunk, dataset.element.shown);
             grid.map_err(Error::Invalid)
         };
         let (shown, before) = (grid(&dims)?, grid(&dataset.dims)?);
-        let mut plan = ChangedChunks {
+        Ok(ChangedChunks {
             dataset,
             place,
             change,
@@ -212,9 +250,7 @@ impl<'a> ChangedChunks<'a> {
             dims,
             chunks_before: before.chunks(),
             dirty: Numbers::default(),
-        };
-        plan.dirty = plan.changed_chunks();
-        Ok(plan)
+        })
     }
 
     /// Those that hold something else, and those that the edge has moved into or out of: what they
@@ -388,8 +424,12 @@ impl ChunkedArray for ChangedChunks<'_> {
         Ok(MASK + encoded.len)
     }
 
-    fn ahead(&self, _batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)> {
-        None
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)> {
+        let chunk = ChunkId {
+            shape: self.shown.chunk_bytes(),
+            number: batch.first(),
+        };
+        Some((self.change.ahead.as_deref()?, chunk))
     }
 }
 

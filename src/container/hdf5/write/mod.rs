@@ -9,11 +9,13 @@
 //! Binsparse [`sparse`], and of [`anndata`]). Assumes a file without faults and without bytes behind
 //! its end; others are not offered for writing. Used by `assemble`.
 
+mod ahead;
 mod anndata;
 mod bpcells;
 mod carried;
 mod chunks;
 mod dataset;
+mod group;
 mod patched;
 mod room;
 mod rules;
@@ -29,6 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::index::{FileIndex, LinkTarget, StorageLayout};
 use super::worker::{self, IndexAnswer};
 use crate::array::Info;
+use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::left_by_commits::LeftByCommits;
@@ -39,9 +42,11 @@ use crate::container::{Container, OpenRequest};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
+use ahead::WholeChunks;
 pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
 pub(super) use bpcells::{BpcellsRules, WrittenMember};
 pub(super) use dataset::WrittenDataset;
+pub(super) use group::WrittenGroup;
 use rules::ChangedAttribute;
 pub(super) use rules::GroupRules;
 use sparse::NewDescriptor;
@@ -57,37 +62,6 @@ struct Hdf5File {
     left: Arc<LeftByCommits>,
     /// What the room is once the recipe that was told last has been carried out.
     next_room: Mutex<Option<Vec<(u64, u64)>>>,
-}
-
-/// What can be written of a container: of the file, or of a group that is one by itself.
-pub(super) struct WrittenGroup {
-    /// From the root.
-    pub(super) path: String,
-    pub(super) datasets: Vec<WrittenDataset>,
-    /// Of a Binsparse container.
-    pub(super) sparse: Option<SparseRules>,
-    /// Of a BPCells container.
-    pub(super) bpcells: Option<BpcellsRules>,
-    /// Of groups in it.
-    pub(super) rules: Vec<Box<dyn GroupRules>>,
-}
-
-impl WrittenGroup {
-    fn dataset(&self, name: &str) -> Option<&WrittenDataset> {
-        let found = self.datasets.binary_search_by(|one| one.name().cmp(name));
-        found.ok().map(|at| &self.datasets[at])
-    }
-
-    fn rules(&self) -> impl Iterator<Item = &dyn GroupRules> {
-        let sparse = self.sparse.iter().map(|rules| rules as &dyn GroupRules);
-        sparse.chain(self.rules.iter().map(|rules| &**rules))
-    }
-
-    /// Its descriptor, if that can be written.
-    fn descriptor(&self, name: &str) -> Option<&SparseRules> {
-        let sparse = self.sparse.as_ref()?;
-        (name == binsparse::TEXT && sparse.line().is_some()).then_some(sparse)
-    }
 }
 
 /// Datasets to which more than one name leads: a change by one of them would not be seen by the
@@ -473,6 +447,21 @@ impl Rewrite for Hdf5File {
         let next = self.next_room.lock();
         *next.unwrap_or_else(PoisonError::into_inner) = done.room;
         Ok(())
+    }
+
+    fn blocks_ahead(&self, array: ArrayAddress<'_>, len: u64) -> Option<Arc<dyn Chunking>> {
+        let whole = WholeChunks::of(self.dataset(array).ok()?, len);
+        whole.map(|whole| Arc::new(whole) as _)
+    }
+
+    fn encode_block(
+        &self,
+        changed: &ChangedArray,
+        block: ChunkId,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<Vec<u8>>> {
+        let dataset = self.dataset(changed.address())?;
+        ahead::encode(dataset, changed, (block, budget))
     }
 
     fn heeds_locks(&self) -> bool {

@@ -92,7 +92,7 @@ impl ChunkGrid {
     }
 
     /// Bytes of the longest run.
-    pub(super) fn longest_run(&self) -> u64 {
+    pub(in crate::container::hdf5) fn longest_run(&self) -> u64 {
         self.last.chunk.min(self.last.len)
     }
 
@@ -220,6 +220,62 @@ impl ChunkGrid {
         touched
     }
 
+    /// The same with how many bytes of each of them, perhaps in several parts.
+    pub(in crate::container::hdf5) fn touched_bytes(
+        &self,
+        range: Range<u64>,
+        tell: &mut dyn FnMut(Range<u64>, u64),
+    ) {
+        let range = range.start..range.end.min(self.bytes);
+        if range.is_empty() {
+            return;
+        }
+        let row = self.row_bytes();
+        let whole = range.start.div_ceil(row)..range.end / row;
+        let mut visit = |run: ChunkRun| {
+            tell(run.chunk..run.chunk + 1, run.take);
+            Ok::<(), std::convert::Infallible>(())
+        };
+        if whole.is_empty() {
+            let Ok(()) = self.runs(range, &mut visit);
+            return;
+        }
+        let Ok(()) = self.runs(range.start..whole.start * row, &mut visit);
+        let Ok(()) = self.runs(whole.end * row..range.end, &mut visit);
+        let first = whole.start * self.chunks_of_row();
+        let last = (whole.end * self.chunks_of_row()).min(self.chunks);
+        let mut next = first;
+        while next < last {
+            let held = self.held(next);
+            let run = (next..last).take_while(|&chunk| self.held(chunk) == held);
+            let end = next + run.count() as u64;
+            tell(next..end, held);
+            next = end;
+        }
+    }
+
+    /// Chunks at one place of the first dimension.
+    pub(in crate::container::hdf5) fn chunks_of_row(&self) -> u64 {
+        self.axes.first().unwrap_or(&self.last).stride
+    }
+
+    /// Bytes of the array that they hold, but for those at its end.
+    pub(in crate::container::hdf5) fn row_bytes(&self) -> u64 {
+        self.slab_bytes()
+    }
+
+    /// Bytes of the array that a chunk holds.
+    pub(in crate::container::hdf5) fn held(&self, number: u64) -> u64 {
+        let len = |axis: &GridAxis| {
+            let span = self.span(axis, number);
+            span.end - span.start
+        };
+        match number < self.chunks {
+            true => self.axes.iter().map(len).product::<u64>() * len(&self.last),
+            false => 0,
+        }
+    }
+
     /// Bytes of the array that the chunks at one place of the first dimension hold.
     fn slab_bytes(&self) -> u64 {
         let inner = self.axes.iter().skip(1).map(|axis| axis.len);
@@ -268,7 +324,7 @@ impl ChunkGrid {
     }
 
     /// Visits the ranges of the array that lie in one chunk, in order.
-    pub(super) fn rows(&self, number: u64, visit: &mut dyn FnMut(Range<u64>)) {
+    pub(in crate::container::hdf5) fn rows(&self, number: u64, visit: &mut dyn FnMut(Range<u64>)) {
         self.chunk_runs(number, &mut |run| visit(run.at..run.at + run.take));
     }
 

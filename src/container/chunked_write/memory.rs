@@ -139,6 +139,27 @@ pub(super) fn spare_space(needs: &EncodeNeeds, budget: &Arc<Budget>) -> Result<O
     hold.map(|hold| needs.space(hold)).transpose()
 }
 
+/// So many parts are worth a thread of their own that reads them.
+const PARTS_LEAST: usize = 8;
+
+/// Spaces to read parts into while others are put: two, if there are many parts and there is memory
+/// for both. `out`: bytes of what is put, `lent`: what reading it takes.
+pub(in crate::container) fn spaces_in_turn(
+    (out, lent): (u64, u64),
+    parts: usize,
+    budget: &Arc<Budget>,
+) -> Result<Vec<Workspace>> {
+    let each = out.saturating_add(lent);
+    let space = |hold| Workspace::new(out, lent, hold, out);
+    let mut spaces = vec![space(at_once(each, budget))?];
+    if parts >= PARTS_LEAST
+        && let Some(hold) = budget.try_reserve(each)
+    {
+        spaces.push(space(hold)?);
+    }
+    Ok(spaces)
+}
+
 /// A charge for so much that it is not waited for.
 pub(in crate::container) fn at_once(bytes: u64, budget: &Arc<Budget>) -> Hold {
     let free = budget.try_reserve(bytes);

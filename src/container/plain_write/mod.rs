@@ -14,7 +14,7 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::chunked_write::memory::at_once;
+use super::chunked_write::memory::spaces_in_turn;
 use super::numbers::Numbers;
 use super::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::array::Array;
@@ -23,11 +23,15 @@ use crate::error::Result;
 use crate::memory::Scratch;
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
+use crate::pipeline::in_order;
 use crate::source::Source;
 use runs::{NEAR, Runs};
 
 /// Longest stretch.
 const STEP: u64 = 1 << 20;
+
+/// Stretches that are listed at a time.
+const AT_A_TIME: usize = 4096;
 
 /// Bytes of the largest element.
 const ELEMENT: u64 = 16;
@@ -100,7 +104,6 @@ impl PlainFile<'_> {
         write: &mut dyn Recipe,
     ) -> Result<()> {
         const FILE: MemberNumber = MemberNumber::ONLY;
-        let mut space = self.space(budget)?;
         if way == CommitWay::InPlace {
             write.keep_rest(FILE)?;
         }
@@ -108,12 +111,22 @@ impl PlainFile<'_> {
             CommitWay::Replaced if !from.is_empty() => write.copy(FILE, from.clone(), from.start),
             CommitWay::Replaced | CommitWay::InPlace => Ok(()),
         };
-        let mut at = 0;
-        while let Some(stretch) = self.next_stretch(at) {
-            stays(at..stretch.start, write)?;
-            at = stretch.end;
-            let bytes = self.fill_stretch(&stretch, &mut space)?;
-            write.put(FILE, stretch.start, bytes)?;
+        let (mut at, mut some) = (0, self.stretches(0));
+        let mut spaces = self.spaces(some.len(), budget)?;
+        while let Some(last) = some.last() {
+            let next = last.end;
+            in_order(
+                spaces.iter_mut().collect(),
+                some.len(),
+                |space, n| self.fill_stretch(&some[n], space),
+                |n, space, len| {
+                    stays(at..some[n].start, write)?;
+                    at = some[n].end;
+                    let (room, _) = space.parts();
+                    write.put(FILE, some[n].start, &room[..len])
+                },
+            )?;
+            some = self.stretches(next);
         }
         stays(at..self.len.max(at), write)?;
         if way == CommitWay::Replaced || self.len != self.stored.len() {
@@ -128,8 +141,8 @@ impl PlainFile<'_> {
         parts.fold(0, u64::saturating_add)
     }
 
-    /// Two stretches: that which is told, and an array's bytes of it.
-    fn space(&self, budget: &Arc<Budget>) -> Result<Workspace> {
+    /// For two stretches each: that which is told, and an array's bytes of it.
+    fn spaces(&self, stretches: usize, budget: &Arc<Budget>) -> Result<Vec<Workspace>> {
         let mut lent = 0;
         for part in &self.parts {
             for run in part.dirty.runs() {
@@ -140,8 +153,17 @@ impl PlainFile<'_> {
             }
         }
         let room = 2 * (STEP + ELEMENT);
-        let hold = at_once(room.saturating_add(lent), budget);
-        Workspace::new(room, lent, hold, room)
+        spaces_in_turn((room, lent), stretches, budget)
+    }
+
+    /// The next stretches, some of them at a time.
+    fn stretches(&self, mut at: u64) -> Vec<Range<u64>> {
+        let next = || {
+            let stretch = self.next_stretch(at)?;
+            at = stretch.end;
+            Some(stretch)
+        };
+        std::iter::from_fn(next).take(AT_A_TIME).collect()
     }
 
     /// The next bytes that are to be told.
@@ -176,7 +198,8 @@ impl PlainFile<'_> {
         all.min_by_key(|range| range.start)
     }
 
-    fn fill_stretch<'s>(&self, stretch: &Range<u64>, space: &'s mut Workspace) -> Result<&'s [u8]> {
+    /// Puts the bytes of a stretch to the start of a space; says how many.
+    fn fill_stretch(&self, stretch: &Range<u64>, space: &mut Workspace) -> Result<usize> {
         let (room, mut scratch) = space.parts();
         let (out, read) = room.split_at_mut((stretch.end - stretch.start) as usize);
         if !self.is_one_array(stretch) {
@@ -193,7 +216,7 @@ impl PlainFile<'_> {
         for (start, bytes) in &self.literals {
             Runs::whole(*start).scatter_part(bytes, (stretch.start, &mut *out));
         }
-        Ok(out)
+        Ok(out.len())
     }
 
     /// Whether all of it are changed bytes of one array that lies in one piece: what is stored

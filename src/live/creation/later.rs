@@ -13,7 +13,6 @@ use super::content::DraftContent;
 use super::pack::{PackOutcome, is_busy};
 use crate::commit::Spot;
 use crate::commit::added::{added_of, remove_empty};
-use crate::commit::new_container::NewModes;
 use crate::commit::tidy::remove_tree;
 use crate::container::creation::{Creation, GivenContent};
 use crate::disk::Place;
@@ -123,16 +122,8 @@ impl Containers {
         let (now, content) = (&remaking.now, &remaking.content);
         let spot = self.spot(path)?;
         let at = self.place_of_packed(creation, (&spot, now), may)?;
-        let modes = NewModes {
-            files: 0o600,
-            directory: now.mode.into(),
-        };
-        let (budget, preferences) = (self.cache.budget(), self.settings.preferences);
-        let mut not_kept = Vec::new();
-        let new = at.write(modes, &content.attributes(now), |write| {
-            not_kept = creation.recipe(given, preferences, budget, write)?;
-            Ok(())
-        })?;
+        let attributes = content.attributes(now);
+        let (new, not_kept) = self.write_packed(&at, creation, given, (now, &attributes))?;
         let alone = self.new.exclusive();
         let still = self.are_still(remaking.added, (content, creation), (path, now));
         let is_shown = version

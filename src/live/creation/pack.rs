@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use super::roles::DraftRules;
 use super::state::{Stays, UNFILLED};
 use crate::commit::Spot;
-use crate::commit::new_container::{NewContainerPlace, NewModes};
+use crate::commit::new_container::{NewContainer, NewContainerPlace, NewModes};
 use crate::commit::tidy::remove_tree;
-use crate::container::creation::{Creation, PackingRule};
-use crate::disk::{Caller, Target};
+use crate::container::creation::{Creation, GivenContent, PackingRule};
+use crate::disk::{Caller, NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::live::directory::SourceDirectory;
 use crate::live::shown::entry_table::ARRAYS_JSON;
@@ -212,9 +212,9 @@ impl Containers {
     ) -> Result<PackOutcome> {
         let drafts = self.drafts(id)?.ok_or(Error::NotFound)?;
         let path = self.places.path(id)?;
-        let busy = || refused("pack", &path, libc::EBUSY);
+        let busy = || Err(refused("pack", &path, libc::EBUSY));
         if !may() {
-            return Err(busy());
+            return busy();
         }
         let recognised = container.known().recognised.clone();
         let creation = recognised.format.creation().ok_or(Error::ReadOnly)?;
@@ -228,7 +228,7 @@ impl Containers {
                 true => self
                     .take_as_stored(id, container, &drafts, (&*path, &now))
                     .map(|()| PackOutcome::Packed),
-                false => Err(busy()),
+                false => busy(),
             };
         }
         let content = self.read_drafts(&drafts, creation, &now)?;
@@ -240,16 +240,8 @@ impl Containers {
         }
         let spot = self.spot(&path)?;
         let at = self.place_of_packed(creation, (&spot, &now), may)?;
-        let modes = NewModes {
-            files: 0o600,
-            directory: now.mode.into(),
-        };
-        let (budget, preferences) = (self.cache.budget(), self.settings.preferences);
-        let mut not_kept = Vec::new();
-        let new = at.write(modes, &content.attributes(&now), |write| {
-            not_kept = creation.recipe(&content.given, preferences, budget, write)?;
-            Ok(())
-        })?;
+        let as_now = (&now, &content.attributes(&now));
+        let (new, not_kept) = self.write_packed(&at, creation, &content.given, as_now)?;
         let alone = self.new.exclusive();
         let still = self.are_still(&drafts, (&content, creation), (&*path, &now));
         if !may() || !matches!(still, Ok(true)) {
@@ -258,14 +250,10 @@ impl Containers {
             if matches!(still, Ok(false)) {
                 self.new.used(id);
             }
-            return still.and_then(|_| Err(busy()));
+            return still.and_then(|_| busy());
         }
         new.replace(now.identity)?;
-        container.new.end();
-        if creation.takes_later() {
-            self.await_later(id, container);
-        }
-        self.note_not_kept(id, container, not_kept);
+        self.note_packed(id, container, (creation, not_kept));
         let rules = DraftRules::new(creation, content.given.description.as_ref());
         let carried = self.carry_over(&rules, creation, &drafts.path, &path);
         drop(alone);
@@ -275,6 +263,19 @@ impl Containers {
         }
         self.forget_entries(id);
         Ok(PackOutcome::Packed)
+    }
+
+    fn note_packed(
+        &self,
+        id: ContainerId,
+        container: &LiveContainer,
+        (creation, not_kept): (&dyn Creation, Vec<String>),
+    ) {
+        container.new.end();
+        if creation.takes_later() {
+            self.await_later(id, container);
+        }
+        self.note_not_kept(id, container, not_kept);
     }
 
     /// Tells what of its description a container could not keep.
@@ -311,6 +312,27 @@ impl Containers {
             },
             go_on: may,
         })
+    }
+
+    /// Writes it there; with what could not be kept.
+    pub(super) fn write_packed<'a>(
+        &self,
+        at: &'a NewContainerPlace<'a>,
+        creation: &dyn Creation,
+        given: &GivenContent,
+        (now, attributes): (&Stat, &NewAttributes),
+    ) -> Result<(NewContainer<'a>, Vec<String>)> {
+        let modes = NewModes {
+            files: 0o600,
+            directory: now.mode.into(),
+        };
+        let (budget, preferences) = (self.cache.budget(), self.settings.preferences);
+        let mut not_kept = Vec::new();
+        let new = at.write(modes, attributes, |write| {
+            not_kept = creation.recipe(given, preferences, budget, write)?;
+            Ok(())
+        })?;
+        Ok((new, not_kept))
     }
 
     /// The drafts first: as long as the empty container is there, a crash shows that they have been

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::dataset::WrittenDataset;
 use super::told::ToldEdit;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
-use crate::container::chunked_write::memory::at_once;
+use crate::container::chunked_write::memory::spaces_in_turn;
 use crate::container::hdf5::edit::{EditReply, EditStep};
 use crate::container::hdf5::worker::wrong_reply;
 use crate::container::numbers::Numbers;
@@ -17,9 +17,13 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 use crate::memory::fallible;
+use crate::pipeline::in_order;
 
 /// Shown bytes that are put at once, at least an element.
 const STEP: u64 = 1 << 20;
+
+/// Stretches that are listed at a time.
+const AT_A_TIME: usize = 4096;
 
 /// Shown bytes that have changed, as whole elements.
 pub(super) fn dirty(dataset: &WrittenDataset, change: &ChangedArray) -> Numbers {
@@ -33,38 +37,37 @@ struct Stretches<'a> {
     change: &'a ChangedArray,
     /// Shown bytes.
     step: u64,
-    space: Workspace,
 }
 
 impl<'a> Stretches<'a> {
-    fn new(
-        dataset: &'a WrittenDataset,
-        change: &'a ChangedArray,
-        budget: &Arc<Budget>,
-    ) -> Result<Stretches<'a>> {
-        let (shown, stored) = (dataset.element.shown, dataset.element.stored);
-        let step = (STEP / shown).max(1) * shown;
-        let lent = lent_for(&*change.shown, 0..change.len)?;
-        let out = step.saturating_add(step / shown * stored);
-        let hold = at_once(out.saturating_add(lent), budget);
-        Ok(Stretches {
+    fn new(dataset: &'a WrittenDataset, change: &'a ChangedArray) -> Stretches<'a> {
+        let shown = dataset.element.shown;
+        Stretches {
             dataset,
             change,
-            step,
-            space: Workspace::new(out, lent, hold, out)?,
-        })
+            step: (STEP / shown).max(1) * shown,
+        }
     }
 
-    /// Elements as they are to be stored. `before` reads what is stored, from a place in the
-    /// dataset's stored bytes.
+    /// For the shown bytes of a stretch, and its stored ones.
+    fn spaces(&self, stretches: usize, budget: &Arc<Budget>) -> Result<Vec<Workspace>> {
+        let element = &self.dataset.element;
+        let lent = lent_for(&*self.change.shown, 0..self.change.len)?;
+        let stored = self.step / element.shown * element.stored;
+        spaces_in_turn((self.step.saturating_add(stored), lent), stretches, budget)
+    }
+
+    /// Elements as they are to be stored: at which place of the dataset's stored bytes, and where in
+    /// the space they lie. `before` reads what is stored, from such a place.
     fn stored(
-        &mut self,
+        &self,
         range: Range<u64>,
-        before: &dyn Fn(u64, &mut [u8]) -> Result<()>,
-    ) -> Result<(u64, &[u8])> {
+        space: &mut Workspace,
+        before: &(dyn Fn(u64, &mut [u8]) -> Result<()> + Sync),
+    ) -> Result<(u64, Range<usize>)> {
         let element = &self.dataset.element;
         let len = range.end - range.start;
-        let (room, scratch) = self.space.parts();
+        let (room, scratch) = space.parts();
         let (shown, stored) = room.split_at_mut(self.step as usize);
         let shown = &mut shown[..len as usize];
         read_into(
@@ -75,7 +78,7 @@ impl<'a> Stretches<'a> {
         )?;
         let at = range.start / element.shown * element.stored;
         if element.cast.is_same() && !element.refuses() {
-            return Ok((at, shown));
+            return Ok((at, 0..shown.len()));
         }
         let stored = &mut stored[..(len / element.shown * element.stored) as usize];
         match self.dataset.is_lossless() {
@@ -83,7 +86,31 @@ impl<'a> Stretches<'a> {
             false => before(at, stored)?,
         }
         self.dataset.store(range.start, shown, stored)?;
-        Ok((at, stored))
+        let step = self.step as usize;
+        Ok((at, step..step + stored.len()))
+    }
+
+    /// Has all changed elements put, in order.
+    fn each(
+        &self,
+        dirty: &Numbers,
+        budget: &Arc<Budget>,
+        before: &(dyn Fn(u64, &mut [u8]) -> Result<()> + Sync),
+        put: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut all = dirty.runs().flat_map(|run| self.steps(run));
+        let mut some: Vec<_> = all.by_ref().take(AT_A_TIME).collect();
+        let mut spaces = self.spaces(some.len(), budget)?;
+        while !some.is_empty() {
+            in_order(
+                spaces.iter_mut().collect(),
+                some.len(),
+                |space, n| self.stored(some[n].clone(), space, before),
+                |_, space, (at, stored)| put(at, &space.parts().0[stored]),
+            )?;
+            some = all.by_ref().take(AT_A_TIME).collect();
+        }
+        Ok(())
     }
 
     fn steps(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
@@ -110,7 +137,6 @@ pub(super) fn put_contiguous(
             allocate(dataset, told)?
         }
     };
-    let mut stretches = Stretches::new(dataset, change, budget)?;
     let source = Arc::clone(told.source());
     let before = |at: u64, out: &mut [u8]| match address {
         Some(address) => source.fetch_one(address.saturating_add(at), out),
@@ -119,13 +145,9 @@ pub(super) fn put_contiguous(
             Ok(())
         }
     };
-    for run in dirty.runs() {
-        for step in stretches.steps(run) {
-            let (at, bytes) = stretches.stored(step, &before)?;
-            told.put(start.saturating_add(at), bytes)?;
-        }
-    }
-    Ok(())
+    Stretches::new(dataset, change).each(&dirty, budget, &before, &mut |at, bytes| {
+        told.put(start.saturating_add(at), bytes)
+    })
 }
 
 fn allocate(dataset: &WrittenDataset, told: &mut ToldEdit<'_, '_>) -> Result<u64> {
@@ -144,20 +166,18 @@ pub(super) fn put_compact(
     // A dataset without elements has none.
     let before = dataset.array.compact().unwrap_or_default();
     let mut bytes = fallible::copy(before, "cannot write a compact dataset")?;
-    let mut stretches = Stretches::new(dataset, change, budget)?;
     let short = || Error::from(Fault::new("compact data are too short"));
     let copy = |at: u64, out: &mut [u8]| {
         let part = before.get(at as usize..at as usize + out.len());
         out.copy_from_slice(part.ok_or_else(short)?);
         Ok(())
     };
-    for run in dirty(dataset, change).runs() {
-        for step in stretches.steps(run) {
-            let (at, stored) = stretches.stored(step, &copy)?;
-            let place = bytes.get_mut(at as usize..at as usize + stored.len());
-            place.ok_or_else(short)?.copy_from_slice(stored);
-        }
-    }
+    let dirty = dirty(dataset, change);
+    Stretches::new(dataset, change).each(&dirty, budget, &copy, &mut |at, stored| {
+        let place = bytes.get_mut(at as usize..at as usize + stored.len());
+        place.ok_or_else(short)?.copy_from_slice(stored);
+        Ok(())
+    })?;
     let token = dataset.token;
     told.step(&EditStep::Compact { token, bytes }).map(|_| ())
 }

@@ -23,7 +23,9 @@ use super::dataset::{self, CarriedTables, DatasetArray, OpenedDataset};
 use super::element::Element;
 use super::fields::GroupFields;
 use super::index::{self, AttributeEntry, FileIndex, GroupEntry, LinkEntry, LinkTarget};
-use super::write::{self, BpcellsRules, GroupRules, SparseRules, WrittenDataset, WrittenGroup};
+use super::write::{
+    self, BpcellsRules, GroupRules, SparseRules, WrittenDataset, WrittenGroup, WrittenTexts,
+};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedBlocks;
@@ -52,6 +54,7 @@ struct Draft {
     full: String,
     /// Its datasets that can be written.
     written: Vec<WrittenDataset>,
+    texts: Vec<WrittenTexts>,
     /// Rules that its arrays have to keep: those of a Binsparse container, and of groups in it.
     sparse: Option<SparseRules>,
     bpcells: Option<BpcellsRules>,
@@ -243,6 +246,7 @@ impl<'a> Assembly<'a> {
             path,
             full,
             written: Vec::new(),
+            texts: Vec::new(),
             sparse: None,
             bpcells: rules,
             rules: Vec::new(),
@@ -407,11 +411,14 @@ impl<'a> Assembly<'a> {
                     Some(error) => (error, true),
                     None => {
                         let is_plain = draft.container.format != bpcells::NAME;
-                        let written = opened.filter(|_| is_plain && self.has_one_name(target));
-                        let is_free = draft.has_lengths();
-                        let written =
-                            written.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
-                        draft.written.extend(written);
+                        if is_plain && self.has_one_name(target) {
+                            let is_free = draft.has_lengths();
+                            let written =
+                                opened.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
+                            let text = WrittenTexts::of(&array, dataset, is_free);
+                            draft.written.extend(written);
+                            draft.texts.extend(text);
+                        }
                         return Ok(Ok(array));
                     }
                 }
@@ -474,6 +481,7 @@ fn finish(mut drafts: Vec<Draft>) -> Result<(Container, Vec<WrittenGroup>)> {
         written.push(WrittenGroup {
             path: draft.full,
             datasets: draft.written,
+            texts: draft.texts,
             sparse: draft.sparse,
             bpcells: draft.bpcells,
             rules: draft.rules,

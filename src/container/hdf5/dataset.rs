@@ -95,19 +95,14 @@ pub(super) fn open_with(
         });
     }
     if dataset.element == Datatype::VariableString {
-        let heap = Heap::new(Arc::clone(source), index)?;
-        let element = strings::element(&heap)?;
-        let elements = DatasetArray::new(name, source, index, dataset, element, tables)?;
-        let trouble = elements.trouble();
-        // What is not read cannot be counted, so there is no size to describe.
-        if let Some(Error::NotShown(not)) = &trouble {
-            return Ok(OpenedDataset::NotShown(not.why.clone()));
-        }
-        let array = Arc::new(Strings::new(name, heap, nested.array(Arc::new(elements)))?);
-        return Ok(OpenedDataset::Array {
-            array,
-            dataset: None,
-            trouble,
+        let opened = strings(name, (source, index, dataset), nested, tables)?;
+        return Ok(match opened {
+            Ok((strings, trouble)) => OpenedDataset::Array {
+                array: Arc::new(strings),
+                dataset: None,
+                trouble,
+            },
+            Err(why) => OpenedDataset::NotShown(why),
         });
     }
     let element = match Element::of(&dataset.element) {
@@ -123,6 +118,26 @@ pub(super) fn open_with(
         array,
         trouble,
     })
+}
+
+/// Opens a dataset of strings of variable length that do not lie in its object header, and says what
+/// is wrong with some of them; or why they cannot be shown.
+pub(super) fn strings(
+    name: &str,
+    (source, index, dataset): (&Arc<dyn Source>, &FileIndex, &index::DatasetEntry),
+    nested: &Arc<NestedBlocks>,
+    tables: ChunkTables,
+) -> Result<std::result::Result<(Strings, Option<Error>), String>> {
+    let heap = Heap::new(Arc::clone(source), index)?;
+    let element = strings::element(&heap)?;
+    let elements = DatasetArray::new(name, source, index, dataset, element, tables)?;
+    let trouble = elements.trouble();
+    // What is not read cannot be counted, so there is no size to describe.
+    if let Some(Error::NotShown(not)) = &trouble {
+        return Ok(Err(not.why.clone()));
+    }
+    let strings = Strings::new(name, heap, nested.array(Arc::new(elements)))?;
+    Ok(Ok((strings, trouble)))
 }
 
 /// Why it is not known where a virtual dataset ends, if it is not.

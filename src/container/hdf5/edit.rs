@@ -1,12 +1,15 @@
 //! What the daemon has libhdf5 change in a file, step by step, and what comes of it.
 //!
-//! Plain data that goes over the socket to a worker and back. Extents come first, then chunks and
-//! attributes, at last the end, which tells the patches: ranges of the file that the library has written. Bytes of
+//! Plain data that goes over the socket to a worker and back. Extents come first, then chunks, texts
+//! and attributes, at last the end, which tells the patches: ranges of the file that the library has written. Bytes of
 //! chunks never go over the socket. Used by `worker`, `library` and `write`.
 
 use serde::{Deserialize, Serialize};
 
 use super::made::MakeStep;
+
+/// The numbers of the filters that the library has by itself, but szip, which is not built in.
+pub(super) const OWN_FILTERS: [u32; 5] = [1, 2, 3, 5, 6];
 
 /// One thing to do. Datasets are named by their tokens, as the index of the file has them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +28,13 @@ pub(super) enum EditStep {
     Allocate { token: u64 },
     /// All elements of a compact dataset, as they are stored.
     Compact { token: u64, bytes: Vec<u8> },
+    /// Elements of a dataset of strings of variable length, from the one of number `first` on: each
+    /// ends with a NUL.
+    Texts {
+        token: u64,
+        first: u64,
+        texts: Vec<u8>,
+    },
     /// An attribute of a group or dataset gets another value, in the type and space that it has.
     Attribute {
         object: u64,

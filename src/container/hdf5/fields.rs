@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::assemble::{Assembly, no_dataset};
+use super::dataset::DatasetArray;
 use super::index::{self, GroupEntry};
 use super::lines::FixedLines;
-use super::write::{BpcellsRules, WrittenDataset, WrittenMember};
+use super::write::{BpcellsRules, WrittenDataset, WrittenMember, WrittenTexts};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedArray;
@@ -30,6 +31,8 @@ pub(super) struct GroupFields<'a> {
     group: &'a GroupEntry,
     /// The numeric ones that were opened.
     opened: RefCell<Vec<OpenedField>>,
+    /// The texts that can be written.
+    texts: RefCell<Vec<WrittenTexts>>,
 }
 
 struct OpenedField {
@@ -45,6 +48,7 @@ impl<'a> GroupFields<'a> {
             assembly,
             group,
             opened: RefCell::default(),
+            texts: RefCell::default(),
         }
     }
 
@@ -70,7 +74,11 @@ impl<'a> GroupFields<'a> {
         }
         let identity = self.assembly.source().identity();
         let directory = of_fields(container, variant, (&fields, identity));
-        Some(BpcellsRules { directory, members })
+        Some(BpcellsRules {
+            directory,
+            members,
+            texts: self.texts.into_inner(),
+        })
     }
 
     fn link(&self, name: &str) -> Option<&index::LinkEntry> {
@@ -90,12 +98,7 @@ impl<'a> GroupFields<'a> {
         })
     }
 
-    fn array(&self, name: &str) -> Result<Arc<dyn Array>> {
-        self.open(name).map(|(array, _)| array)
-    }
-
-    /// The same, and the dataset to be written.
-    fn open(&self, name: &str) -> Result<(Arc<dyn Array>, Option<WrittenDataset>)> {
+    fn open(&self, name: &str) -> Result<OpenedList<'_>> {
         let dataset = self.dataset(name)?;
         let opened = self.assembly.open(name, dataset);
         let (array, opened) = opened.map_err(|e| e.map_fault(|fault| fault.file(name)))?;
@@ -107,15 +110,33 @@ impl<'a> GroupFields<'a> {
         }
         let link = self.link(name);
         let is_alone = link.is_some_and(|link| self.assembly.has_one_name(&link.target));
-        let written = opened.filter(|_| is_alone);
-        let written = written.and_then(|opened| WrittenDataset::of(&opened, dataset, true));
-        Ok((array, written))
+        Ok(OpenedList {
+            array,
+            opened: opened.filter(|_| is_alone),
+            described: Some(dataset).filter(|_| is_alone),
+        })
+    }
+}
+
+/// A dataset of one dimension.
+struct OpenedList<'a> {
+    array: Arc<dyn Array>,
+    opened: Option<Arc<DatasetArray>>,
+    /// If no other name leads to it.
+    described: Option<&'a index::DatasetEntry>,
+}
+
+impl OpenedList<'_> {
+    /// As it can be written, if it holds numbers.
+    fn written(&self) -> Option<WrittenDataset> {
+        WrittenDataset::of(self.opened.as_ref()?, self.described?, true)
     }
 }
 
 impl Fields for GroupFields<'_> {
     fn field(&self, name: &str, number: Number) -> Result<Arc<dyn Field>> {
-        let (array, dataset) = self.open(name)?;
+        let list = self.open(name)?;
+        let (dataset, array) = (list.written(), list.array);
         let info = array.info()?;
         let Some(stored) =
             DatasetNumber::of(&info.dtype).filter(|stored| stored.converts_to(number))
@@ -143,9 +164,15 @@ impl Fields for GroupFields<'_> {
     }
 
     fn names(&self, name: &str) -> Result<Arc<dyn Array>> {
-        let array = self.array(name)?;
+        let OpenedList {
+            array, described, ..
+        } = self.open(name)?;
         match array.info()?.dtype {
-            Dtype::Text => Ok(array),
+            Dtype::Text => {
+                let written = described.and_then(|one| WrittenTexts::of(&array, one, true));
+                self.texts.borrow_mut().extend(written);
+                Ok(array)
+            }
             Dtype::Descr { descr, itemsize } if descr.starts_with("|S") => {
                 let strings = self.assembly.nested.array(array);
                 Ok(Arc::new(FixedLines::new(name, strings, itemsize)?))

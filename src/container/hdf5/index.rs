@@ -248,6 +248,9 @@ pub(super) struct Stripe {
     pub(super) block: u64,
 }
 
+/// Most bytes of strings that come with an index.
+pub(super) const TEXT_MOST: usize = 1 << 20;
+
 /// A count, a block or a dimension without end.
 pub(super) const UNLIMITED: u64 = u64::MAX;
 

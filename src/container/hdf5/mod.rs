@@ -12,7 +12,8 @@
 //!    [`chunk_table`] says where chunks lie, [`element`] what values are, [`strings`] how text is
 //!    found;
 //! 5. [`write`] changes datasets: it encodes what has changed, and libhdf5 says in a worker what
-//!    becomes of the file's structures ([`edit`]).
+//!    becomes of the file's structures ([`edit`]). Strings of variable length it stores itself, out
+//!    of lines ([`text_lines`]).
 //!
 //! The daemon itself never calls libhdf5.
 
@@ -30,6 +31,7 @@ mod made;
 #[cfg(test)]
 mod sample;
 mod strings;
+mod text_lines;
 mod worker;
 mod write;
 

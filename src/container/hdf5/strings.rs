@@ -19,7 +19,7 @@ use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::error::{Fault, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::{Scratch, no_memory, room};
-use heap::{Heap, Wanted};
+use heap::{Heap, Reference, Wanted};
 
 /// Strings of a block at most.
 const STRINGS: u64 = 4096;
@@ -123,9 +123,28 @@ impl Strings {
     }
 
     fn scan(&self) -> Result<TextBlocks> {
-        let size = self.heap.element_size();
         let most = LONGEST.min(self.heap.source_len());
         let mut cutting = Cutting::new(self.elements.budget());
+        self.each_reference(&mut |reference| {
+            let len = u64::from(reference.length);
+            if len > most {
+                let fault = Fault::new(format!("string {} is too long", cutting.strings));
+                let fault = fault.expected(format_args!("at most {most}"));
+                return Err(fault.found(len).into());
+            }
+            cutting.add(len + 1)?;
+            if cutting.bytes > MOST {
+                let fault = Fault::new("more text than can be shown").found(cutting.bytes);
+                return Err(fault.expected(format_args!("at most {MOST} bytes")).into());
+            }
+            Ok(())
+        })?;
+        cutting.finish()
+    }
+
+    /// Visits all elements, in order.
+    fn each_reference(&self, visit: &mut dyn FnMut(Reference) -> Result<()>) -> Result<()> {
+        let size = self.heap.element_size();
         let mut raw = [0; STEP];
         let (mut at, step) = (0, STEP / size);
         while at < self.count {
@@ -133,21 +152,21 @@ impl Strings {
             let raw = &mut raw[..count as usize * size];
             self.elements.read(at * size as u64, raw)?;
             for element in raw.chunks_exact(size) {
-                let len = u64::from(self.heap.reference(element).length);
-                if len > most {
-                    let fault = Fault::new(format!("string {} is too long", cutting.strings));
-                    let fault = fault.expected(format_args!("at most {most}"));
-                    return Err(fault.found(len).into());
-                }
-                cutting.add(len + 1)?;
-            }
-            if cutting.bytes > MOST {
-                let fault = Fault::new("more text than can be shown").found(cutting.bytes);
-                return Err(fault.expected(format_args!("at most {MOST} bytes")).into());
+                visit(self.heap.reference(element))?;
             }
             at += count;
         }
-        cutting.finish()
+        Ok(())
+    }
+
+    /// Whether a value lies in a collection of the heap that begins at such a place.
+    pub(super) fn lies_in(&self, is_one: &dyn Fn(u64) -> bool) -> Result<bool> {
+        let mut found = false;
+        self.each_reference(&mut |reference| {
+            found = found || reference.length > 0 && is_one(reference.collection);
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// Reads elements: what is wanted of the heap, in order of collections and objects. Gives the

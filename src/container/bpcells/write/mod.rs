@@ -57,14 +57,13 @@ use crate::memory::budget::Budget;
 use forms::{ArrayForm, form_of};
 use merged::MergedContainer;
 use objection::Objection;
-pub(crate) use of_fields::{ELEMENTS_AT, file_number, of_fields};
+pub(crate) use of_fields::{ELEMENTS_AT, ORDER, file_number, of_fields, take_order};
 use stored::StoredMembers;
 
 /// The longest array: what a file can be.
 const MOST: u64 = i64::MAX as u64;
 
 const VERSION: &str = "version";
-const ORDER: &str = "storage_order";
 
 /// A container in files of its own, to be changed.
 pub(super) struct MemberFiles {

@@ -2,13 +2,13 @@
 //!
 //! Each field is shown as the file that a directory would have, its header before its elements, and
 //! the recipe is one of these files. Who keeps the fields makes of it what they are going to be, by
-//! [`ELEMENTS_AT`]. Names, and the lines that say how the container is stored, stay. Used by
-//! `container::hdf5`.
+//! [`ELEMENTS_AT`]; of texts, which are no fields, he has what they are to be. The `version` stays.
+//! Used by `container::hdf5`.
 
 use std::sync::Arc;
 
 use super::forms::member;
-use super::{MemberFiles, ORDER, VERSION};
+use super::{MemberFiles, VERSION};
 use crate::array::Array;
 use crate::container::Container;
 use crate::container::bpcells::directory::OpenedMember;
@@ -24,6 +24,9 @@ use crate::source::{Fetch, FileIdentity, Source};
 
 /// Where the elements of a field begin in the file that it is shown as.
 pub(crate) const ELEMENTS_AT: u64 = header::LEN as u64;
+
+/// The array that says along which dimension a matrix is stored.
+pub(crate) const ORDER: &str = "storage_order";
 
 /// A field, and the name of the file that it stands for.
 pub(crate) type NamedField = (String, Arc<dyn Field>);
@@ -62,6 +65,17 @@ pub(crate) fn of_fields(
         members: super::StoredMembers(members.collect()),
         wrap: WRAP,
     })
+}
+
+/// Makes the text that says along which dimension a matrix is stored an array, to be written.
+pub(crate) fn take_order(container: &mut Container) {
+    let mut texts = container.texts.iter();
+    if let Some(at) = texts.position(|text| text.name == ORDER) {
+        let text = container.texts.remove(at);
+        let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
+        let line = TextLine::new(ORDER, &String::from_utf8_lossy(line));
+        container.lines.push(Arc::new(line));
+    }
 }
 
 /// The number that the file of this name has in a recipe.

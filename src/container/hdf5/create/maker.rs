@@ -58,6 +58,10 @@ impl<'a> Maker<'a> {
         }
     }
 
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        self.budget
+    }
+
     /// Has a step done, sooner or later. `bytes`: about what is long in it.
     pub(super) fn add(
         &mut self,

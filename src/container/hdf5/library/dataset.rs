@@ -26,14 +26,14 @@ use super::text::{self, Elements, done};
 use super::types::{self, is_plain};
 use crate::codec::filters::{FilterDescription, has_decoder};
 use crate::container::hdf5::chunk_table::PackedChunks;
-use crate::container::hdf5::index::{DatasetEntry, Datatype, FilterEntry, StorageLayout};
+use crate::container::hdf5::index::{
+    DatasetEntry, Datatype, FilterEntry, StorageLayout, TEXT_MOST,
+};
 
 /// A compact dataset lies in its object header, whose messages have at most 65,535 bytes.
 const COMPACT_MOST: u64 = 65_536;
 /// Largest fill value in bytes.
 const FILL_MOST: usize = 1 << 20;
-/// Largest descriptor in a dataset, in bytes.
-const TEXT_MOST: usize = 1 << 20;
 /// Largest number of client values of one filter.
 const FILTER_VALUES_MOST: usize = 65_536;
 /// Largest rank: a limit of libhdf5.

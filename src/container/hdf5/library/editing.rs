@@ -1,5 +1,5 @@
-//! A file as libhdf5 changes it: extents, places for chunks, compact values, attributes; and as it
-//! makes a new one ([`making`], [`scales`]).
+//! A file as libhdf5 changes it: extents, places for chunks, compact values, attributes, texts
+//! ([`texts`]); and as it makes a new one ([`making`], [`scales`]).
 //!
 //! Nothing is written to any file: [`super::driver`] keeps what the library writes. After the first
 //! error nothing more may be asked of the library, not even to close the file: damaged files have
@@ -7,6 +7,7 @@
 
 mod making;
 mod scales;
+mod texts;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
@@ -23,6 +24,7 @@ use super::{LibraryFile, OpenedFor, new_value, stand_in, walk};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, NewValue, StoredChunk};
 use crate::container::hdf5::made::NewFileForm;
 pub(super) use making::IN_ORDER;
+use texts::TextsOf;
 
 /// Largest element that a dataset is allocated with, in bytes.
 const ELEMENT_MOST: usize = 64 << 20;
@@ -34,8 +36,8 @@ pub(in crate::container::hdf5) struct FileEdit {
     datasets: HashMap<u64, EditedDataset>,
     /// Of a new file: the order is kept in which things are made.
     is_ordered: bool,
-    /// The dataset that texts are being put into, by its path.
-    texts: Option<(Vec<u8>, Identifier)>,
+    /// The dataset that texts are being put into.
+    texts: Option<(TextsOf, Identifier)>,
     /// The dimensions that each scale belongs to: token of the dataset, and which of its dimensions.
     references: BTreeMap<Vec<u8>, Vec<(u64, u32)>>,
 }
@@ -85,6 +87,14 @@ impl FileEdit {
             EditStep::Chunks { token, chunks } => self.place_chunks(token, &chunks),
             EditStep::Allocate { token } => self.allocate(token),
             EditStep::Compact { token, bytes } => self.put_compact(token, &bytes),
+            EditStep::Texts {
+                token,
+                first,
+                texts,
+            } => {
+                let put = self.put_texts(TextsOf::Token(token), first, &texts);
+                put.map(|()| EditReply::Done)
+            }
             EditStep::Attribute {
                 object,
                 name,

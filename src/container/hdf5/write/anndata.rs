@@ -11,10 +11,12 @@ use std::sync::Arc;
 use super::rules::{ChangedAttribute, GroupRules, change_of};
 use super::sparse::first_fault;
 use crate::array::Array;
+use crate::array::dtype::Dtype;
 use crate::array::sequential::{Sequential, SequentialReaders};
 use crate::container::Attributes;
 use crate::container::binsparse::compressed;
 use crate::container::hdf5::edit::NewValue;
+use crate::container::hdf5::text_lines;
 use crate::container::rewrite::{ChangedArray, Consistency};
 use crate::error::Result;
 use crate::memory::budget::Budget;
@@ -45,6 +47,17 @@ fn changed<'a>(array: &'a Arc<dyn Array>, changes: &[&'a ChangedArray]) -> &'a A
 
 fn has_changed(array: &Arc<dyn Array>, changes: &[&ChangedArray]) -> bool {
     change_of(changes, array.name()).is_some()
+}
+
+/// Values of a column as it is going to be: of text that changes the lines are counted.
+fn rows(array: &Arc<dyn Array>, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<u64> {
+    match change_of(changes, array.name()) {
+        Some(change) if array.info()?.dtype == Dtype::Text => {
+            text_lines::count(&*change.shown, change.len, budget)
+        }
+        Some(change) => len(&change.shown),
+        None => len(array),
+    }
 }
 
 /// Along the first dimension.
@@ -127,11 +140,10 @@ pub(in crate::container::hdf5) struct CategoricalColumn {
 
 impl Dataframe {
     /// Two columns that have not the same length.
-    fn different(&self, changes: &[&ChangedArray]) -> Result<Option<String>> {
+    fn different(&self, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<Option<String>> {
         let mut first = None;
         for column in &self.columns {
-            let column = changed(column, changes);
-            let rows = len(column)?;
+            let rows = rows(column, changes, budget)?;
             let (name, expected) = first.get_or_insert_with(|| (column.name(), rows));
             if rows != *expected {
                 return Ok(Some(format!(
@@ -150,7 +162,7 @@ impl GroupRules for Dataframe {
             .columns
             .iter()
             .any(|column| has_changed(column, changes))
-            && let Some(why) = self.different(changes)?
+            && let Some(why) = self.different(changes, budget)?
         {
             return Ok(Consistency::NotYet(why));
         }
@@ -179,7 +191,7 @@ impl CategoricalColumn {
     fn objection(&self, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<Option<String>> {
         const NONE: u64 = u64::MAX;
         let codes = changed(&self.codes, changes);
-        let count = len(changed(&self.categories, changes))?;
+        let count = rows(&self.categories, changes, budget)?;
         let mut reader = Sequential::new(Arc::clone(codes), &SequentialReaders::new(budget))?;
         let mut read = [0; STEP];
         let mut row = 0;

@@ -1,18 +1,20 @@
 //! A BPCells container in a group: its arrays are changed as those of a directory, and what is told
 //! of files there, becomes datasets here.
 //!
-//! Only where every dataset holds just the numbers that BPCells writes. Names and the lines that say
-//! how the container is stored stay. What is packed anew lies in memory until it is in its dataset.
-//! Used by [`super`].
+//! Only where every dataset holds just the numbers that BPCells writes. Texts are written where they
+//! are strings of variable length; the `version` is an attribute, and stays, for with another one
+//! the container would have other datasets. What is packed anew lies in memory until it is in its
+//! dataset. Used by [`super`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::dataset::WrittenDataset;
+use super::texts::{PlannedTexts, WrittenTexts};
 use super::told_field::ToldField;
 use crate::container::bpcells::fields::Field;
-use crate::container::bpcells::write::file_number;
+use crate::container::bpcells::write::{ORDER, file_number};
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe, Rewrite};
 use crate::error::{Error, Result};
@@ -22,6 +24,8 @@ pub(in crate::container::hdf5) struct BpcellsRules {
     /// As a directory.
     pub(in crate::container::hdf5) directory: Arc<dyn Rewrite>,
     pub(in crate::container::hdf5) members: Vec<WrittenMember>,
+    /// The texts that can be written.
+    pub(in crate::container::hdf5) texts: Vec<WrittenTexts>,
 }
 
 /// A dataset that stands for a file.
@@ -31,7 +35,7 @@ pub(in crate::container::hdf5) struct WrittenMember {
     pub(in crate::container::hdf5) dataset: WrittenDataset,
 }
 
-/// Of the arrays that are shown: names and lines stay.
+/// Of the arrays that are shown.
 const NUMBERS: [&str; 8] = [
     "val", "index", "idxptr", "shape", "cell", "start", "end", "chr_ptr",
 ];
@@ -39,7 +43,36 @@ const NUMBERS: [&str; 8] = [
 impl BpcellsRules {
     /// Whether an array can be written.
     pub(super) fn is_written(&self, name: &str) -> bool {
-        NUMBERS.contains(&name)
+        NUMBERS.contains(&name) || self.text(name).is_some()
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&WrittenTexts> {
+        self.texts.iter().find(|text| text.name() == name)
+    }
+
+    /// Whether the array that says how a matrix is stored can be written.
+    pub(super) fn has_order(&self) -> bool {
+        self.text(ORDER).is_some()
+    }
+
+    pub(super) fn changed_texts<'a>(
+        &'a self,
+        own: &'a [ChangedArray],
+    ) -> impl Iterator<Item = (&'a WrittenTexts, &'a ChangedArray)> {
+        let own = own.iter();
+        own.filter_map(|change| Some((self.text(change.shown.name())?, change)))
+    }
+
+    /// What becomes of the texts.
+    pub(super) fn planned_texts<'a>(
+        &'a self,
+        own: &'a [ChangedArray],
+        budget: &Arc<Budget>,
+    ) -> Result<Vec<PlannedTexts<'a>>> {
+        let changed = self.changed_texts(own);
+        changed
+            .map(|(text, change)| text.planned(change, budget))
+            .collect()
     }
 
     /// The changes of the container, by themselves.
@@ -54,16 +87,17 @@ impl BpcellsRules {
     pub(super) fn datasets(
         &self,
         container: ContainerNumber,
-        changed: &[ChangedArray],
+        own: &[ChangedArray],
         budget: &Arc<Budget>,
     ) -> Result<Vec<(&WrittenDataset, ChangedArray)>> {
+        let texts = self.texts.iter().map(|text| file_number(text.name()));
         let mut told = ToldFields {
             budget,
             files: BTreeMap::new(),
+            texts: texts.collect::<Result<_>>()?,
         };
-        let own = BpcellsRules::own(container, changed);
         let way = CommitWay::Replaced;
-        self.directory.recipe(&own, way, budget, &mut told)?;
+        self.directory.recipe(own, way, budget, &mut told)?;
         let mut datasets = Vec::new();
         for member in &self.members {
             let Some(field) = told.files.remove(&file_number(&member.name)?) else {
@@ -86,6 +120,8 @@ impl BpcellsRules {
 struct ToldFields<'a> {
     budget: &'a Arc<Budget>,
     files: BTreeMap<MemberNumber, ToldField>,
+    /// What these are told to be is what they are shown as.
+    texts: BTreeSet<MemberNumber>,
 }
 
 impl ToldFields<'_> {
@@ -100,16 +136,23 @@ impl ToldFields<'_> {
 
 impl Recipe for ToldFields<'_> {
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
-        self.file(file)?.copy(from, to);
+        if !self.texts.contains(&file) {
+            self.file(file)?.copy(from, to);
+        }
         Ok(())
     }
 
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        self.file(file)?.put(at, bytes)
+        match self.texts.contains(&file) {
+            true => Ok(()),
+            false => self.file(file)?.put(at, bytes),
+        }
     }
 
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
-        self.file(file)?.set_len(len);
+        if !self.texts.contains(&file) {
+            self.file(file)?.set_len(len);
+        }
         Ok(())
     }
 }

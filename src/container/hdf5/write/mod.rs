@@ -1,7 +1,8 @@
 //! Changing HDF5 files: values of datasets, and their lengths where the format lets them change.
 //!
-//! The way of a commit: [`dataset`] says what may become of a dataset, [`chunks`] and [`values`]
-//! encode what has changed, and [`told`] puts it into the file. libhdf5 decides, in a worker, where
+//! The way of a commit: [`offered`] says what can be written of a file, [`dataset`] what may become
+//! of a dataset, [`chunks`] and [`values`] encode what has changed, and [`told`] puts it into the
+//! file. Texts of variable length the library stores itself ([`texts`]). libhdf5 decides, in a worker, where
 //! chunks go and what its structures say then (`worker::session`); it writes nothing itself. What
 //! comes of it is checked before it is told: [`told`] knows where new bytes may lie ([`room`]), and
 //! [`unchanged`] has the file be looked at again with the patches over it. Arrays of a group that
@@ -15,11 +16,14 @@ mod bpcells;
 mod carried;
 mod chunks;
 mod dataset;
-mod group;
+mod heap_cost;
+mod offered;
 mod patched;
 mod room;
 mod rules;
 mod sparse;
+mod texts;
+mod texts_unchanged;
 mod told;
 mod told_field;
 mod unchanged;
@@ -28,8 +32,8 @@ mod values;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::index::{FileIndex, LinkTarget, StorageLayout};
-use super::worker::{self, IndexAnswer};
+use super::text_lines;
+use super::worker::IndexAnswer;
 use crate::array::Info;
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::binsparse;
@@ -38,7 +42,6 @@ use crate::container::left_by_commits::LeftByCommits;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
-use crate::container::{Container, OpenRequest};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
@@ -46,12 +49,14 @@ use ahead::WholeChunks;
 pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
 pub(super) use bpcells::{BpcellsRules, WrittenMember};
 pub(super) use dataset::WrittenDataset;
-pub(super) use group::WrittenGroup;
+pub(super) use offered::{WrittenGroup, of_many_names, offer};
 use rules::ChangedAttribute;
 pub(super) use rules::GroupRules;
 use sparse::NewDescriptor;
 pub(super) use sparse::SparseRules;
+pub(super) use texts::WrittenTexts;
 use told::ToldEdit;
+use unchanged::ExpectedChanges;
 
 struct Hdf5File {
     source: Arc<dyn Source>,
@@ -62,50 +67,6 @@ struct Hdf5File {
     left: Arc<LeftByCommits>,
     /// What the room is once the recipe that was told last has been carried out.
     next_room: Mutex<Option<Vec<(u64, u64)>>>,
-}
-
-/// Datasets to which more than one name leads: a change by one of them would not be seen by the
-/// others.
-pub(super) fn of_many_names(index: &FileIndex) -> Vec<bool> {
-    let mut names = vec![0u32; index.datasets.len()];
-    for link in index.groups.iter().flat_map(|group| &group.links) {
-        if let LinkTarget::Dataset(number) = link.target
-            && let Some(names) = names.get_mut(number as usize)
-        {
-            *names += 1;
-        }
-    }
-    names.into_iter().map(|names| names > 1).collect()
-}
-
-/// Lets the datasets of a file be written, if the file is sound and ends where it says.
-pub(super) fn offer(
-    container: &mut Container,
-    (index, answer): (&FileIndex, &Arc<IndexAnswer>),
-    source: &Arc<dyn Source>,
-    (groups, request): (Vec<WrittenGroup>, &OpenRequest<'_>),
-) -> Result<()> {
-    // A dataset that is put together of others would show what they were.
-    let is_followed = index.datasets.iter().any(|dataset| match &dataset.layout {
-        StorageLayout::Virtual(parts) => parts.files.iter().any(|file| file == b"."),
-        _ => false,
-    });
-    let nothing = groups.iter().all(|group| group.datasets.is_empty());
-    if is_followed || nothing || !container.faults.is_empty() {
-        return Ok(());
-    }
-    // Somebody's bytes that would be cut off.
-    if worker::end(&**source)? != Some(source.len()) {
-        return Ok(());
-    }
-    container.rewrite = Some(Arc::new(Hdf5File {
-        source: Arc::clone(source),
-        answer: Arc::clone(answer),
-        groups: numbered(container, groups)?,
-        left: Arc::clone(request.left),
-        next_room: Mutex::default(),
-    }));
-    Ok(())
 }
 
 /// Tells a new file over one that has everything but its values.
@@ -127,36 +88,8 @@ pub(super) fn tell_new(
         let put = dataset.put(change, budget, &mut told);
         put.map_err(|e| e.of_array("", dataset.name()))?;
     }
-    told.finish(&changes, &[]).map(drop)
-}
-
-/// The groups of sound containers, by their numbers.
-fn numbered(
-    container: &mut Container,
-    groups: Vec<WrittenGroup>,
-) -> Result<HashMap<ContainerNumber, WrittenGroup>> {
-    let by_path = groups.into_iter().map(|mut group| {
-        group
-            .datasets
-            .sort_unstable_by(|a, b| a.name().cmp(b.name()));
-        (group.path.clone(), group)
-    });
-    let mut by_path: HashMap<String, WrittenGroup> = by_path.collect();
-    let mut numbered = HashMap::new();
-    container.visit_mut(&mut |number, path, container| {
-        let group = by_path.remove(path);
-        let sound = group.filter(|_| container.faults.is_empty());
-        if let Some(line) = sound
-            .as_ref()
-            .and_then(|group| group.sparse.as_ref()?.line())
-        {
-            container.texts.retain(|text| text.name != binsparse::TEXT);
-            container.lines.push(Arc::new(line));
-        }
-        numbered.extend(sound.map(|group| (number, group)));
-        Ok(())
-    })?;
-    Ok(numbered)
+    let expected = ExpectedChanges::new(&changes, &[], &[]);
+    told.finish(&expected).map(drop)
 }
 
 impl Hdf5File {
@@ -173,9 +106,22 @@ impl Hdf5File {
         let pair = |change: &'a ChangedArray| Ok((self.dataset(change.address())?, change));
         let is_dataset = |change: &&ChangedArray| {
             let is_packed = self.bpcells(change.container).is_some();
-            !is_packed && self.descriptor(change.address()).is_none()
+            let (array, text) = (change.address(), self.text(change.address()));
+            !is_packed && text.is_none() && self.descriptor(array).is_none()
         };
         changed.iter().filter(is_dataset).map(pair).collect()
+    }
+
+    fn text(&self, array: ArrayAddress<'_>) -> Option<&WrittenTexts> {
+        self.groups.get(&array.container)?.text(array.name)
+    }
+
+    fn changed_texts<'a>(
+        &'a self,
+        changed: &'a [ChangedArray],
+    ) -> impl Iterator<Item = (&'a WrittenTexts, &'a ChangedArray)> {
+        let changed = changed.iter();
+        changed.filter_map(|change| Some((self.text(change.address())?, change)))
     }
 
     /// How the arrays of a BPCells container are changed.
@@ -271,10 +217,14 @@ impl Rewrite for Hdf5File {
         let is_descriptor = self.descriptor(array).is_some();
         if let Some(rules) = self.bpcells(array.container) {
             rules.directory.permits(array, change)?;
-            return match rules.is_written(array.name) {
-                true => Ok(()),
-                false => Err(Error::ReadOnly),
+            return match (rules.text(array.name), rules.is_written(array.name)) {
+                (Some(text), _) => text.permits(change),
+                (None, true) => Ok(()),
+                (None, false) => Err(Error::ReadOnly),
             };
+        }
+        if let Some(text) = self.text(array) {
+            return text.permits(change);
         }
         match change {
             Change::Write { offset, len } if is_descriptor => {
@@ -296,9 +246,10 @@ impl Rewrite for Hdf5File {
         if let Some(rules) = self.bpcells(array.container) {
             return rules.directory.info(array, len);
         }
-        match self.descriptor(array) {
-            Some(_) => Ok(binsparse::DescriptorText::info_at(len)),
-            None => self.dataset(array)?.info(len),
+        match (self.descriptor(array), self.text(array)) {
+            (Some(_), _) => Ok(binsparse::DescriptorText::info_at(len)),
+            (None, Some(text)) => text.info(len, None),
+            (None, None) => self.dataset(array)?.info(len),
         }
     }
 
@@ -318,7 +269,13 @@ impl Rewrite for Hdf5File {
         }
         let mut restated = Restated::default();
         for array in changed.iter().filter(|array| array.container == container) {
-            let info = self.info(array.address(), array.len)?;
+            let info = match self.text(array.address()) {
+                Some(text) => {
+                    let lines = text_lines::count(&*array.shown, array.len, budget)?;
+                    text.info(array.len, Some(lines))?
+                }
+                None => self.info(array.address(), array.len)?,
+            };
             restated.arrays.insert(array.shown.name().to_owned(), info);
         }
         let Some((group, changes)) = self.group_changes(container, changed) else {
@@ -371,8 +328,16 @@ impl Rewrite for Hdf5File {
                 return Ok(Consistency::NotYet(why));
             }
         }
+        match texts::judge(self.changed_texts(changed), budget)? {
+            Consistency::Now => {}
+            objection => return Ok(objection),
+        }
         for (_, rules, own) in self.changed_bpcells(changed) {
             match rules.directory.consistency(&own, budget)? {
+                Consistency::Now => {}
+                objection => return Ok(objection),
+            }
+            match texts::judge(rules.changed_texts(&own), budget)? {
                 Consistency::Now => {}
                 objection => return Ok(objection),
             }
@@ -399,6 +364,9 @@ impl Rewrite for Hdf5File {
         for (dataset, change) in self.changes(changed)? {
             dataset.add_amount(change, &mut amount)?;
         }
+        for (_, change) in self.changed_texts(changed) {
+            amount.changed = amount.changed.saturating_add(change.len);
+        }
         for (_, rules, own) in self.changed_bpcells(changed) {
             let packed = rules.directory.amount(&own)?;
             amount.changed = amount.changed.saturating_add(packed.changed);
@@ -420,11 +388,16 @@ impl Rewrite for Hdf5File {
     ) -> Result<()> {
         self.left.carried.set(None);
         let (mut changes, attributes) = (self.changes(changed)?, self.attributes(changed)?);
-        let mut packed = Vec::new();
-        for (number, rules, own) in self.changed_bpcells(changed) {
-            packed.extend(rules.datasets(number, &own, budget)?);
+        let of_bpcells = self.changed_bpcells(changed);
+        let (mut packed, mut planned) = (Vec::new(), Vec::new());
+        for (number, rules, own) in &of_bpcells {
+            packed.extend(rules.datasets(*number, own, budget)?);
+            planned.extend(rules.planned_texts(own, budget)?);
         }
         changes.extend(packed.iter().map(|(dataset, change)| (*dataset, change)));
+        for (texts, change) in self.changed_texts(changed) {
+            planned.push(texts.planned(change, budget)?);
+        }
         let offered = self.left.free_room.offered(self.source.len());
         let of = (&self.source, &*self.answer, budget);
         let mut told = ToldEdit::new(of, (way, write), offered)?;
@@ -435,10 +408,15 @@ impl Rewrite for Hdf5File {
             let put = dataset.put(change, budget, &mut told);
             put.map_err(|e| e.of_array("", dataset.name()))?;
         }
+        for plan in &planned {
+            let put = plan.put(budget, &mut told);
+            put.map_err(|e| e.of_array("", plan.texts.name()))?;
+        }
         for attribute in &attributes {
             told.step(&attribute.step())?;
         }
-        let done = told.finish(&changes, &attributes)?;
+        let expected = ExpectedChanges::new(&changes, &planned, &attributes);
+        let done = told.finish(&expected)?;
         // A new file is looked at when it is there.
         if way == CommitWay::InPlace {
             let next = self.next_structure(&changes, &done);

@@ -11,15 +11,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::dataset::WrittenDataset;
 use super::patched::PatchedSource;
 use super::room::Intervals;
-use super::rules::ChangedAttribute;
-use super::unchanged::UnchangedCheck;
+use super::unchanged::{ExpectedChanges, UnchangedCheck};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
 use crate::container::hdf5::index::ChunkEntry;
 use crate::container::hdf5::worker::{EditSession, IndexAnswer, wrong_reply};
-use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
+use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
@@ -229,11 +227,7 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
     }
 
     /// Tells the patches and what stays.
-    pub(super) fn finish(
-        mut self,
-        changes: &[(&WrittenDataset, &ChangedArray)],
-        attributes: &[ChangedAttribute],
-    ) -> Result<DoneEdit> {
+    pub(super) fn finish(mut self, expected: &ExpectedChanges<'_>) -> Result<DoneEdit> {
         let (mut end, mut answer) = (self.source.len(), None);
         if let Some(session) = self.session.take() {
             let FinishedEdit {
@@ -243,19 +237,25 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
             end = self.checked_end(new_end, &patches)?;
             let blank = std::mem::take(&mut self.unexplained);
             let patched = PatchedSource::new(self.source, (patches, blank.clone()), end);
+            let patched = Arc::new(patched);
             let mut all = self.put.clone();
             patched.patches().for_each(|range| all.add(range));
             let check = UnchangedCheck {
                 before: (self.source, self.answer),
-                changes,
-                attributes,
+                expected,
                 put: &all,
                 unexplained: &blank,
                 freed: &self.freed,
                 budget: self.budget,
             };
-            answer = Some(Arc::new(check.run(&patched)?));
-            for (at, bytes) in patched.into_patches() {
+            let shared: Arc<dyn Source> = patched.clone();
+            let (index, freed) = check.run(&shared)?;
+            answer = Some(Arc::new(index));
+            freed.iter().for_each(|range| self.freed.add(range));
+            drop(shared);
+            let patched = Arc::into_inner(patched);
+            let kept = || Error::Bug("a file that was looked at is still in use".into());
+            for (at, bytes) in patched.ok_or_else(kept)?.into_patches() {
                 self.put(at, &bytes)?;
             }
         }

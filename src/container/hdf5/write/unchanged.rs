@@ -3,16 +3,18 @@
 //! The whole structure is read anew, through the patches, and compared with that of the opening: groups, links, attributes,
 //! types, and of each dataset its type, layout, filters and place; dimensions and stored bytes of
 //! those that change may differ, and the attributes that follow from them are what they should be.
-//! No patch may lie over stored data that stay. Used by [`super::told`].
+//! No patch may lie over stored data that stay, and texts read as they should
+//! ([`super::texts_unchanged`]). Used by [`super::told`].
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::dataset::WrittenDataset;
-use super::patched::PatchedSource;
 use super::room::Intervals;
 use super::rules::ChangedAttribute;
+use super::texts::PlannedTexts;
+use super::texts_unchanged::{self, TextFile};
 use crate::container::hdf5::index::details::AttributeStorage;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FileIndex, StorageLayout};
 use crate::container::hdf5::worker::{self, IndexAnswer};
@@ -24,12 +26,34 @@ use crate::source::Source;
 /// Dimensions of the changed datasets, by their tokens.
 type Expected = HashMap<u64, Vec<u64>>;
 
+/// What is to be another one than before.
+pub(super) struct ExpectedChanges<'a> {
+    dims: Expected,
+    texts: &'a [PlannedTexts<'a>],
+    attributes: &'a [ChangedAttribute],
+}
+
+impl<'a> ExpectedChanges<'a> {
+    pub(super) fn new(
+        datasets: &[(&WrittenDataset, &ChangedArray)],
+        texts: &'a [PlannedTexts<'a>],
+        attributes: &'a [ChangedAttribute],
+    ) -> ExpectedChanges<'a> {
+        let datasets = datasets.iter();
+        let dims = datasets.map(|(dataset, change)| (dataset.token, dataset.dims_at(change.len)));
+        let of_texts = texts.iter().map(|plan| (plan.texts.token, plan.dims()));
+        ExpectedChanges {
+            dims: dims.chain(of_texts).collect(),
+            texts,
+            attributes,
+        }
+    }
+}
+
 pub(super) struct UnchangedCheck<'a> {
     /// The file, and its structure.
     pub(super) before: (&'a Arc<dyn Source>, &'a IndexAnswer),
-    pub(super) changes: &'a [(&'a WrittenDataset, &'a ChangedArray)],
-    /// Those that say something else.
-    pub(super) attributes: &'a [ChangedAttribute],
+    pub(super) expected: &'a ExpectedChanges<'a>,
     /// All that is written, patches too.
     pub(super) put: &'a Intervals,
     /// The part of it that nothing is known of.
@@ -40,24 +64,25 @@ pub(super) struct UnchangedCheck<'a> {
 }
 
 impl UnchangedCheck<'_> {
-    /// Gives the structure that the file is going to have.
-    pub(super) fn run(&self, after: &PatchedSource) -> Result<IndexAnswer> {
-        let changes = self.changes.iter();
-        let expected =
-            changes.map(|(dataset, change)| (dataset.token, dataset.dims_at(change.len)));
-        let expected: Expected = expected.collect();
+    /// Gives the structure that the file is going to have, and where chunks of texts are no more.
+    pub(super) fn run(&self, after: &Arc<dyn Source>) -> Result<(IndexAnswer, Intervals)> {
+        let expected = &self.expected.dims;
         let (mut old, _old) = self.before.1.read(self.budget)?;
-        let (answer, (new, _new)) = worker::index(after, self.budget)?;
+        let (answer, (new, _new)) = worker::index(&**after, self.budget)?;
         for dataset in &old.datasets {
             let changes = expected.contains_key(&dataset.token);
             self.check_stored(dataset, changes)?;
         }
-        expect_attributes(&mut old, &new, self.attributes);
-        let same = compare(old, new, &expected).map_err(|what| {
+        let file = |source, index| TextFile { source, index };
+        let files = (file(self.before.0, &old), file(after, &new));
+        texts_unchanged::check(files, self.expected.texts, self.put, self.budget)?;
+        let freed = texts_unchanged::freed(files, self.expected.texts, self.budget)?;
+        expect_attributes(&mut old, &new, self.expected.attributes);
+        let same = compare(old, new, expected).map_err(|what| {
             let fault = Fault::new("writing would change something else of the file");
             fault.found(what).into()
         });
-        same.map(|()| answer)
+        same.map(|()| (answer, freed))
     }
 
     /// Nothing is written over data that stay.
@@ -82,7 +107,7 @@ impl UnchangedCheck<'_> {
     }
 }
 
-fn place_of(chunk: &ChunkEntry) -> Range<u64> {
+pub(super) fn place_of(chunk: &ChunkEntry) -> Range<u64> {
     chunk.address..chunk.address.saturating_add(chunk.size)
 }
 
@@ -205,7 +230,7 @@ fn settle(dataset: &mut DatasetEntry) {
     match &mut dataset.layout {
         StorageLayout::Chunked { table, applied, .. } => (*table, *applied) = (None, 0),
         StorageLayout::Contiguous { address } => *address = None,
-        StorageLayout::Compact(bytes) => bytes.clear(),
+        StorageLayout::Compact(bytes) | StorageLayout::Texts(bytes) => bytes.clear(),
         _ => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Objects of a new file: groups, types, datasets without values, attributes, links, texts.
+//! Objects of a new file: groups, types, datasets without values, attributes, links.
 //!
 //! What a step names comes from a user's `arrays.json`; a step that the library refuses says so, and
 //! the others go on, since the file has no damage that it could meet. Used by [`super`].
@@ -7,10 +7,7 @@ use std::ffi::{CString, c_uint};
 use std::mem::MaybeUninit;
 
 use hdf5_sys::h5a::{H5Acreate2, H5Adelete, H5Awrite};
-use hdf5_sys::h5d::{
-    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_layout_t, H5Dcreate2, H5Dget_space, H5Dget_type,
-    H5Dwrite,
-};
+use hdf5_sys::h5d::{H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_layout_t, H5Dcreate2};
 use hdf5_sys::h5g::H5Gcreate2;
 use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5l::{H5Lcreate_hard, H5Lcreate_soft};
@@ -22,25 +19,21 @@ use hdf5_sys::h5p::{
     H5Pset_fill_value, H5Pset_filter, H5Pset_layout, H5Pset_link_creation_order,
     H5Pset_obj_track_times,
 };
-use hdf5_sys::h5s::{
-    H5S_class_t, H5S_seloper_t, H5Screate, H5Screate_simple, H5Sselect_elements,
-    H5Sselect_hyperslab,
-};
+use hdf5_sys::h5s::{H5S_class_t, H5Screate, H5Screate_simple};
 use hdf5_sys::h5t::{H5T_cset_t, H5Tcommit2};
 use serde_json::Value as Json;
 
 use super::FileEdit;
-use crate::container::hdf5::edit::EditReply;
+use super::texts::TextsOf;
+use crate::container::hdf5::edit::{EditReply, OWN_FILTERS};
 use crate::container::hdf5::library::from_json::ValueMaker;
 use crate::container::hdf5::library::identifier::{Identifier, Outcome, check};
-use crate::container::hdf5::library::space::{count, dims};
+use crate::container::hdf5::library::space::count;
 use crate::container::hdf5::library::{links, new_type, stand_in, types};
 use crate::container::hdf5::made::{
     MadeAttribute, MadeDataset, MadeFill, MadeStorage, MadeValue, MakeStep,
 };
 
-/// The numbers of the filters that the library has by itself, but szip, which is not built in.
-const OWN_FILTERS: [u32; 5] = [1, 2, 3, 5, 6];
 const NBIT: u32 = 5;
 const SCALE_OFFSET: u32 = 6;
 
@@ -67,7 +60,9 @@ impl FileEdit {
             MakeStep::References => self.list_references()?,
             MakeStep::HardLink { path, to } => self.link_hard(&path, &to)?,
             MakeStep::SoftLink { path, to } => self.link_soft(&path, &to)?,
-            MakeStep::Texts { path, first, texts } => self.put_texts(path, first, &texts)?,
+            MakeStep::Texts { path, first, texts } => {
+                self.put_texts(TextsOf::Path(path), first, &texts)?;
+            }
         }
         Ok(0)
     }
@@ -231,67 +226,6 @@ impl FileEdit {
         let made = unsafe { H5Lcreate_soft(to, at, name, list.id(), H5P_DEFAULT) };
         check(made).map(drop)
     }
-
-    /// The dataset stays open for the next texts: chunks that are written in parts are encoded once.
-    fn put_texts(&mut self, path: Vec<u8>, first: u64, texts: &[u8]) -> Outcome<()> {
-        if self.texts.as_ref().is_none_or(|(open, _)| *open != path) {
-            self.texts = Some((path.clone(), self.object(&path)?));
-        }
-        let Some((_, dataset)) = &self.texts else {
-            return Err("a dataset has gone".into());
-        };
-        let mut at = Vec::new();
-        let mut rest = texts;
-        while let Some(end) = memchr::memchr(0, rest) {
-            at.push(rest.as_ptr());
-            rest = &rest[end + 1..];
-        }
-        // SAFETY: the handle is a dataset, here and below.
-        let element = Identifier::new(unsafe { H5Dget_type(dataset.id()) })?;
-        // SAFETY: as above.
-        let there = Identifier::new(unsafe { H5Dget_space(dataset.id()) })?;
-        let here = space(Some(&[at.len() as u64]), None)?;
-        select(&there, first, at.len())?;
-        // SAFETY: the pointers lead to as many NUL-terminated texts as are selected, which live
-        // through the call.
-        check(unsafe {
-            H5Dwrite(
-                dataset.id(),
-                element.id(),
-                here.id(),
-                there.id(),
-                H5P_DEFAULT,
-                at.as_ptr().cast(),
-            )
-        })
-        .map(drop)
-    }
-}
-
-/// Selects so many elements in C order, from the one of number `first` on.
-fn select(space: &Identifier, first: u64, elements: usize) -> Outcome<()> {
-    let dims = dims(space)?.ok_or("the dataset has no elements")?;
-    let (id, set) = (space.id(), H5S_seloper_t::H5S_SELECT_SET);
-    if dims.is_empty() {
-        return Ok(());
-    }
-    if dims.len() == 1 {
-        let (first, elements) = ([first], [elements as u64]);
-        let none = std::ptr::null();
-        // SAFETY: the space has one dimension, as the lists have.
-        let selected =
-            unsafe { H5Sselect_hyperslab(id, set, first.as_ptr(), none, elements.as_ptr(), none) };
-        return check(selected).map(drop);
-    }
-    let mut places = vec![0u64; elements.saturating_mul(dims.len())];
-    for (number, place) in (first..).zip(places.chunks_exact_mut(dims.len())) {
-        let mut rest = number;
-        for (at, dim) in place.iter_mut().zip(&dims).rev() {
-            (*at, rest) = (rest % (*dim).max(1), rest / (*dim).max(1));
-        }
-    }
-    // SAFETY: there are so many places of as many coordinates as the space has dimensions.
-    check(unsafe { H5Sselect_elements(id, set, elements, places.as_ptr()) }).map(drop)
 }
 
 pub(super) fn name_of(path: &[u8]) -> Outcome<CString> {

@@ -1,0 +1,224 @@
+//! Text of variable length: which lines a dataset takes, and what becomes of the others.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::{assert_staged, commit, errno, state, write_at};
+use crate::harness::copy_directory;
+use crate::harness::place::{Place, open_directory};
+use crate::harness::process::{Ran, arrayfs};
+use crate::harness::python::script;
+use crate::harness::reads::{assert_content, assert_same, xattr};
+use crate::harness::scratch_directory;
+use crate::harness::seeded::run_seed;
+use crate::write_bloscpack::written_by_dd;
+
+fn session(options: &[&str]) {
+    let (source, beside) = (open_directory(), scratch_directory());
+    let [before, model] = ["before", "model"].map(|name| beside.path().join(name));
+    let seed = std::path::PathBuf::from(run_seed().to_string());
+    script(
+        "write_hdf5/text.py",
+        [Path::new("make"), source.path(), &seed],
+    )
+    .success();
+    copy_directory(source.path(), &before);
+    let place = Place::over(source, options);
+    let arguments = [Path::new("session"), place.path(), &seed, &model];
+    script("write_hdf5/text.py", arguments).success();
+    let (mounted, source) = place.into_parts();
+    drop(mounted);
+    let verified = arrayfs([Path::new("verify"), source.path()]);
+    assert_eq!(verified.code(), Some(0), "{}", verified.stderr);
+    let arguments = [Path::new("check"), source.path(), &before, &model];
+    script("write_hdf5/text.py", arguments).success();
+}
+
+#[test]
+fn other_programs_read_the_lines_of_files_that_were_replaced() {
+    session(&["commit=replace"]);
+}
+
+#[test]
+fn other_programs_read_the_lines_of_files_that_were_written_in_place() {
+    session(&["commit=inplace"]);
+}
+
+#[test]
+fn other_programs_read_the_lines_however_they_are_committed_with_little_memory() {
+    session(&["cache=16M"]);
+}
+
+/// A mount of `x.h5`, which has a dataset `text` of a kind that `text.py` knows.
+fn with_text(kind: &str) -> Place {
+    let place = Place::mounted(&[]);
+    let path = place.stored("x.h5");
+    let arguments = [Path::new("one"), &path, Path::new(kind)];
+    script("write_hdf5/text.py", arguments).success();
+    place
+}
+
+fn text(place: &Place) -> std::path::PathBuf {
+    place.join("x.h5/text")
+}
+
+/// The mount and the file have these values.
+#[track_caller]
+fn assert_lines(place: &Place, name: &str, expected: &str) {
+    let path = place.join("x.h5").join(name);
+    assert_content(&path, expected.as_bytes());
+    commit(place);
+    assert_eq!(state(place), "clean");
+    let shape = format!("[{}]", expected.lines().count());
+    assert_eq!(xattr(&path, "user.arrayfs.shape").unwrap(), shape);
+    let stored = place.stored("x.h5");
+    let arguments = [Path::new("shown"), &stored, Path::new(name)];
+    let shown = script("write_hdf5/text.py", arguments).success().stdout;
+    assert_same(name, &shown, expected.as_bytes());
+}
+
+fn refused(place: &Place, content: &[u8]) -> Ran {
+    let ran = written_by_dd(&text(place), 0, content);
+    assert_ne!(ran.code(), Some(0), "{ran:?}");
+    ran
+}
+
+fn write(place: &Place, content: &str) {
+    std::fs::write(text(place), content).unwrap();
+    commit(place);
+}
+
+#[test]
+fn a_fixed_extent_takes_as_many_lines_as_it_has_values() {
+    let place = with_text("fixed");
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    write(&place, "one\ntwo\n");
+    assert_staged(&place, "text has 2 lines for its 3 values", &before);
+    write(&place, "one\ntwo\nthree\nfour\n");
+    assert_staged(&place, "text has 4 lines for its 3 values", &before);
+    write(&place, "one\n\ndrei größer\n");
+    assert_lines(&place, "text", "one\n\ndrei größer\n");
+}
+
+#[test]
+fn an_extent_takes_as_many_lines_as_it_may_have_values() {
+    let place = with_text("grows");
+    write(&place, "1\n2\n3\n4\n5\n");
+    assert_lines(&place, "text", "1\n2\n3\n4\n5\n");
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    write_at(&text(&place), b"6\n", 10).unwrap();
+    commit(&place);
+    assert_staged(&place, "at most 5 values", &before);
+    write(&place, "6\n");
+    assert_lines(&place, "text", "6\n");
+    write(&place, "");
+    assert_lines(&place, "text", "");
+}
+
+#[test]
+fn a_line_without_its_end_is_refused_until_it_has_one() {
+    let place = with_text("free");
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    let ran = refused(&place, b"x\nyyyy");
+    assert!(ran.stderr.contains("Invalid argument"), "{ran:?}");
+    assert_staged(&place, "the last line has no end", &before);
+    write_at(&text(&place), b"\n", 6).unwrap();
+    assert_lines(&place, "text", "x\nyyyy\n");
+}
+
+#[test]
+fn a_nul_is_refused() {
+    let place = with_text("free");
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    let ran = refused(&place, b"x\0y\n");
+    assert!(ran.stderr.contains("Invalid argument"), "{ran:?}");
+    assert_staged(&place, "no NUL", &before);
+}
+
+/// A line would be a part of one.
+#[test]
+fn values_with_line_feeds_are_not_written_over() {
+    let place = with_text("feeds");
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    assert_content(&text(&place), b"a\nb\nc\nd\n");
+    for content in [&b"a\nb\nc\ne\n"[..], b"x\ny\nz\n"] {
+        let ran = written_by_dd(&text(&place), 0, content);
+        assert!(ran.stderr.contains("Invalid argument"), "{ran:?}");
+        assert_staged(&place, "line feeds", &before);
+    }
+}
+
+#[test]
+fn what_libhdf5_cannot_store_shows_no_right_to_write() {
+    for kind in ["lzf", "table", "shared"] {
+        let place = with_text(kind);
+        let path = text(&place);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o222, 0, "{kind}");
+        let opened = std::fs::OpenOptions::new().write(true).open(&path);
+        assert_eq!(errno(opened), Some(libc::EROFS), "{kind}");
+    }
+}
+
+#[test]
+fn more_text_than_can_be_stored_is_too_large() {
+    let place = with_text("free");
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    let longer = write_at(&text(&place), b"x\n", 256 << 20);
+    assert_eq!(errno(longer), Some(libc::EFBIG));
+    // Each of these lines takes 40 bytes of the file.
+    let ran = refused(&place, &b"a\n".repeat(5 << 20));
+    assert!(ran.stderr.contains("File too large"), "{ran:?}");
+    assert_staged(&place, "text", &before);
+    write(&place, "short\n");
+    assert_lines(&place, "text", "short\n");
+}
+
+/// As much as can be said to fit does.
+#[test]
+fn many_lines_become_values() {
+    let place = with_text("free");
+    let many: String = (0..1_500_000).map(|n| format!("cell-{n}\n")).collect();
+    write(&place, &many);
+    assert_lines(&place, "text", &many);
+    let longer = format!("{many}{}\n", "long".repeat(1 << 20));
+    write(&place, &longer);
+    assert_lines(&place, "text", &longer);
+}
+
+/// What was there before gives its room back.
+#[test]
+fn a_file_does_not_grow_with_every_other_text() {
+    let place = with_text("number");
+    let before = std::fs::metadata(place.stored("x.h5")).unwrap().len();
+    for round in 0..12u64 {
+        let number = |n: u64| n.wrapping_mul(round + 7) % 65_521;
+        let lines: String = (0..20_000).map(|n| format!("{}\n", number(n))).collect();
+        write(&place, &lines);
+        assert_lines(&place, "text", &lines);
+    }
+    let after = std::fs::metadata(place.stored("x.h5")).unwrap().len();
+    assert!(after < 2 * before, "{before} bytes became {after}");
+}
+
+/// AnnData's columns have one length, text or not.
+#[test]
+fn a_dataframe_waits_for_its_columns_of_text() {
+    let place = with_text("frame");
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    let column = |name: &str| place.join("x.h5/text").join(name);
+    let write = |name: &str, content: &[u8]| std::fs::write(column(name), content).unwrap();
+    write("word", b"a\nb\nc\n");
+    commit(&place);
+    assert_staged(&place, "has 3 rows", &before);
+    write("_index", b"x\ny\nz\n");
+    write("count", &[1i64, 2, 3].map(i64::to_le_bytes).concat());
+    commit(&place);
+    assert_staged(&place, "kind/codes", &before);
+    write("kind/codes", &[0, 1, 2]);
+    commit(&place);
+    assert_staged(&place, "there are 2 categories", &before);
+    write("kind/categories", b"u\nv\nw\n");
+    assert_lines(&place, "text/word", "a\nb\nc\n");
+    assert_lines(&place, "text/kind/categories", "u\nv\nw\n");
+}

@@ -1,0 +1,92 @@
+//! Strings of variable length, which the library alone can store: their values go to the global
+//! heap, and what was there of the elements before is taken from it. Used by [`super`].
+
+use hdf5_sys::h5d::{H5Dget_space, H5Dget_type, H5Dwrite};
+use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::h5s::{H5S_seloper_t, H5Sselect_elements, H5Sselect_hyperslab};
+
+use super::FileEdit;
+use super::making::space;
+use crate::container::hdf5::library::identifier::{Identifier, Outcome, check};
+use crate::container::hdf5::library::space::dims;
+use crate::container::hdf5::library::types::is_variable;
+use crate::container::hdf5::library::walk;
+
+/// The dataset that texts are put into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TextsOf {
+    /// Of a new file, by its path.
+    Path(Vec<u8>),
+    Token(u64),
+}
+
+impl FileEdit {
+    /// Puts texts, each with a NUL behind it, from an element on. The dataset stays open for the
+    /// next ones: chunks that are written in parts are encoded once.
+    pub(super) fn put_texts(&mut self, of: TextsOf, first: u64, texts: &[u8]) -> Outcome<()> {
+        if self.texts.as_ref().is_none_or(|(open, _)| *open != of) {
+            let dataset = match &of {
+                TextsOf::Path(path) => self.object(path)?,
+                TextsOf::Token(token) => walk::open(&self.file.file, *token)?,
+            };
+            self.texts = Some((of, dataset));
+        }
+        let Some((_, dataset)) = &self.texts else {
+            return Err("a dataset has gone".into());
+        };
+        // SAFETY: the handle is a dataset, here and below.
+        let element = Identifier::new(unsafe { H5Dget_type(dataset.id()) })?;
+        if !is_variable(&element)? {
+            return Err("the dataset holds no strings of variable length".into());
+        }
+        let mut at = Vec::new();
+        let mut rest = texts;
+        while let Some(end) = memchr::memchr(0, rest) {
+            at.push(rest.as_ptr());
+            rest = &rest[end + 1..];
+        }
+        // SAFETY: as above.
+        let there = Identifier::new(unsafe { H5Dget_space(dataset.id()) })?;
+        let here = space(Some(&[at.len() as u64]), None)?;
+        select(&there, first, at.len())?;
+        // SAFETY: the pointers lead to as many NUL-terminated texts as are selected, which live
+        // through the call.
+        check(unsafe {
+            H5Dwrite(
+                dataset.id(),
+                element.id(),
+                here.id(),
+                there.id(),
+                H5P_DEFAULT,
+                at.as_ptr().cast(),
+            )
+        })
+        .map(drop)
+    }
+}
+
+/// Selects so many elements in C order, from the one of number `first` on.
+fn select(space: &Identifier, first: u64, elements: usize) -> Outcome<()> {
+    let dims = dims(space)?.ok_or("the dataset has no elements")?;
+    let (id, set) = (space.id(), H5S_seloper_t::H5S_SELECT_SET);
+    if dims.is_empty() {
+        return Ok(());
+    }
+    if dims.len() == 1 {
+        let (first, elements) = ([first], [elements as u64]);
+        let none = std::ptr::null();
+        // SAFETY: the space has one dimension, as the lists have.
+        let selected =
+            unsafe { H5Sselect_hyperslab(id, set, first.as_ptr(), none, elements.as_ptr(), none) };
+        return check(selected).map(drop);
+    }
+    let mut places = vec![0u64; elements.saturating_mul(dims.len())];
+    for (number, place) in (first..).zip(places.chunks_exact_mut(dims.len())) {
+        let mut rest = number;
+        for (at, dim) in place.iter_mut().zip(&dims).rev() {
+            (*at, rest) = (rest % (*dim).max(1), rest / (*dim).max(1));
+        }
+    }
+    // SAFETY: there are so many places of as many coordinates as the space has dimensions.
+    check(unsafe { H5Sselect_elements(id, set, elements, places.as_ptr()) }).map(drop)
+}

@@ -1,0 +1,284 @@
+//! Lines of text as the values of strings of variable length: read one after another, and gathered
+//! for libhdf5, which takes many at once.
+//!
+//! A value is a line without its line feed. What lies behind the last line feed is a line, too, that
+//! has no end. Memory to read in is charged; longer lines than [`LINE_MOST`] are counted and not
+//! kept. Used by `create` for new files, and by `write` for what changes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::Array;
+use crate::array::uncached::{DecodeMemory, lent_for, read_into};
+use crate::container::chunked_write::memory::at_once;
+use crate::error::{Error, Result};
+use crate::memory::block::Workspace;
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::no_memory;
+
+/// Bytes that are read at once: blocks of text are not as large.
+const STEP: u64 = 1 << 20;
+
+/// Longest line that is kept.
+pub(super) const LINE_MOST: u64 = 64 << 20;
+
+/// Bytes of texts that are handed over at once, about.
+const BATCH: usize = 192 << 10;
+
+/// A line without its end.
+pub(super) struct Line {
+    /// What is kept of it.
+    bytes: Vec<u8>,
+    pub(super) len: u64,
+    /// A line feed followed.
+    pub(super) has_end: bool,
+    hold: Hold,
+}
+
+impl Line {
+    pub(super) fn new(budget: &Arc<Budget>) -> Result<Line> {
+        Ok(Line {
+            bytes: Vec::new(),
+            len: 0,
+            has_end: false,
+            hold: budget.keep(0)?,
+        })
+    }
+
+    /// All of it; none if it is too long.
+    pub(super) fn text(&self) -> Option<&[u8]> {
+        (self.len <= LINE_MOST).then_some(&self.bytes)
+    }
+
+    /// The same bytes, as far as that is known.
+    pub(super) fn is(&self, other: &Line) -> bool {
+        let (own, others) = (self.text(), other.text());
+        own.is_some() && own == others
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        (self.len, self.has_end) = (0, false);
+    }
+
+    fn add(&mut self, part: &[u8]) -> Result<()> {
+        let left = LINE_MOST.saturating_sub(self.bytes.len() as u64);
+        self.len = self.len.saturating_add(part.len() as u64);
+        let kept = &part[..left.min(part.len() as u64) as usize];
+        let len = self.bytes.len().saturating_add(kept.len());
+        if len > self.bytes.capacity() {
+            let room = len.max(self.bytes.capacity().saturating_mul(2));
+            self.hold.keep_more((room - self.bytes.capacity()) as u64)?;
+            let reserved = self.bytes.try_reserve_exact(room - self.bytes.len());
+            reserved.map_err(|_| no_memory("cannot hold a line"))?;
+        }
+        self.bytes.extend_from_slice(kept);
+        Ok(())
+    }
+}
+
+/// Reads an array from its first line to its last.
+pub(super) struct LineReader<'a> {
+    array: &'a dyn Array,
+    len: u64,
+    /// Bytes that have been read.
+    done: u64,
+    space: Workspace,
+    /// What has been read and not given.
+    part: Range<usize>,
+}
+
+impl<'a> LineReader<'a> {
+    /// `len`: of the array, in bytes.
+    pub(super) fn new(
+        array: &'a dyn Array,
+        len: u64,
+        budget: &Arc<Budget>,
+    ) -> Result<LineReader<'a>> {
+        let lent = match len {
+            0 => 0,
+            _ => lent_for(array, 0..len)?,
+        };
+        let step = STEP.min(len.max(1));
+        let hold = at_once(step.saturating_add(lent), budget);
+        Ok(LineReader {
+            array,
+            len,
+            done: 0,
+            space: Workspace::new(step, lent, hold, step)?,
+            part: 0..0,
+        })
+    }
+
+    /// Puts the next line into `line`; says whether there is one.
+    pub(super) fn next(&mut self, line: &mut Line) -> Result<bool> {
+        line.clear();
+        loop {
+            if self.part.is_empty() && !self.read()? {
+                return Ok(line.len > 0);
+            }
+            let part = &self.space.parts().0[self.part.clone()];
+            let end = memchr::memchr(b'\n', part);
+            line.add(&part[..end.unwrap_or(part.len())])?;
+            if let Some(end) = end {
+                self.part.start += end + 1;
+                line.has_end = true;
+                return Ok(true);
+            }
+            self.part.start = self.part.end;
+        }
+    }
+
+    /// The next bytes, whatever they are; none at the end.
+    pub(super) fn next_bytes(&mut self) -> Result<Option<&[u8]>> {
+        if self.part.is_empty() && !self.read()? {
+            return Ok(None);
+        }
+        let part = std::mem::take(&mut self.part);
+        Ok(Some(&self.space.parts().0[part]))
+    }
+
+    fn read(&mut self) -> Result<bool> {
+        let len = STEP.min(self.len - self.done);
+        if len == 0 {
+            return Ok(false);
+        }
+        let (room, scratch) = self.space.parts();
+        let room = &mut room[..len as usize];
+        let read = read_into(self.array, self.done, room, DecodeMemory::Lent(scratch));
+        read.map_err(|e| e.of_array("", self.array.name()))?;
+        self.done += len;
+        self.part = 0..len as usize;
+        Ok(true)
+    }
+}
+
+/// Lines of an array of so many bytes.
+pub(super) fn count(array: &dyn Array, len: u64, budget: &Arc<Budget>) -> Result<u64> {
+    let mut reader = LineReader::new(array, len, budget)?;
+    let (mut lines, mut open) = (0u64, false);
+    while let Some(part) = reader.next_bytes()? {
+        lines += memchr::memchr_iter(b'\n', part).count() as u64;
+        open = !part.ends_with(b"\n");
+    }
+    Ok(lines + u64::from(open))
+}
+
+/// Why a line cannot be a value.
+pub(super) fn objection(name: &str, line: &Line) -> Option<String> {
+    match line.text() {
+        None => Some(format!("{name}: a line of more than {LINE_MOST} bytes")),
+        Some(text) if memchr::memchr(0, text).is_some() => Some(format!(
+            "{name}: a text of variable length has no NUL in it"
+        )),
+        Some(_) => None,
+    }
+}
+
+/// Hands over values: the number of the first, and each with a NUL behind it.
+type Send<'s> = dyn FnMut(u64, Vec<u8>) -> Result<()> + 's;
+
+/// Values that are handed over together: those that follow each other.
+pub(super) struct TextBatch<'a, 's> {
+    name: &'a str,
+    send: &'a mut Send<'s>,
+    first: u64,
+    count: u64,
+    texts: Vec<u8>,
+}
+
+impl<'a, 's> TextBatch<'a, 's> {
+    /// `name`: of the array, for messages.
+    pub(super) fn new(name: &'a str, send: &'a mut Send<'s>) -> TextBatch<'a, 's> {
+        TextBatch {
+            name,
+            send,
+            first: 0,
+            count: 0,
+            texts: Vec::new(),
+        }
+    }
+
+    /// The value of this number.
+    pub(super) fn put(&mut self, number: u64, line: &Line) -> Result<()> {
+        if self.texts.len() >= BATCH || number != self.first.saturating_add(self.count) {
+            self.flush()?;
+        }
+        if self.count == 0 {
+            self.first = number;
+        }
+        let text = match (objection(self.name, line), line.text()) {
+            (None, Some(text)) => text,
+            (why, _) => return Err(Error::Invalid(why.unwrap_or_default())),
+        };
+        let reserved = self.texts.try_reserve(text.len() + 1);
+        reserved.map_err(|_| no_memory("cannot write text"))?;
+        self.texts.extend_from_slice(text);
+        self.texts.push(0);
+        self.count += 1;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        self.count = 0;
+        (self.send)(self.first, std::mem::take(&mut self.texts))
+    }
+
+    pub(super) fn end(mut self) -> Result<()> {
+        self.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::hdf5::strings::compact::CompactStrings;
+    use proptest::prelude::*;
+
+    fn array(text: &[u8]) -> CompactStrings {
+        CompactStrings::new("x", &[0], text, 0).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_what_lies_between_line_feeds(text in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), Just(b'b')], 0..60)) {
+            let budget = Budget::new(1 << 30);
+            let array = array(&text);
+            let mut reader = LineReader::new(&array, text.len() as u64, &budget).unwrap();
+            let (mut line, mut found, mut lines) = (Line::new(&budget).unwrap(), Vec::new(), 0);
+            while reader.next(&mut line).unwrap() {
+                found.extend_from_slice(line.text().unwrap());
+                found.extend_from_slice(if line.has_end { b"\n" } else { b"" });
+                lines += 1;
+            }
+            prop_assert_eq!(&found, &text);
+            prop_assert_eq!(count(&array, text.len() as u64, &budget).unwrap(), lines);
+            drop((reader, line));
+            prop_assert_eq!(budget.used(), 0);
+        }
+    }
+
+    #[test]
+    fn values_that_follow_each_other_go_together() {
+        let budget = Budget::new(1 << 30);
+        let mut line = Line::new(&budget).unwrap();
+        let mut sent = Vec::new();
+        let mut send = |first, texts| {
+            sent.push((first, texts));
+            Ok(())
+        };
+        let mut batch = TextBatch::new("x", &mut send);
+        for number in [1, 2, 5] {
+            line.clear();
+            line.add(format!("v{number}").as_bytes()).unwrap();
+            batch.put(number, &line).unwrap();
+        }
+        line.add(b"\0").unwrap();
+        assert!(batch.put(6, &line).is_err());
+        batch.end().unwrap();
+        assert_eq!(sent, [(1, b"v1\0v2\0".to_vec()), (5, b"v5\0".to_vec())]);
+    }
+}

@@ -1,0 +1,139 @@
+//! What of a file can be written: its datasets, by the containers that they lie in, and the rules
+//! that they have to keep. Used by [`super`] and `assemble`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use super::Hdf5File;
+use super::bpcells::BpcellsRules;
+use super::dataset::WrittenDataset;
+use super::rules::GroupRules;
+use super::sparse::SparseRules;
+use super::texts::WrittenTexts;
+use crate::container::binsparse;
+use crate::container::bpcells::write::take_order;
+use crate::container::hdf5::index::{FileIndex, LinkTarget, StorageLayout};
+use crate::container::hdf5::worker::{self, IndexAnswer};
+use crate::container::inside::ContainerNumber;
+use crate::container::{Container, OpenRequest};
+use crate::error::Result;
+use crate::source::Source;
+
+/// What can be written of a container: of the file, or of a group that is one by itself.
+pub(in crate::container::hdf5) struct WrittenGroup {
+    /// From the root.
+    pub(in crate::container::hdf5) path: String,
+    pub(in crate::container::hdf5) datasets: Vec<WrittenDataset>,
+    pub(in crate::container::hdf5) texts: Vec<WrittenTexts>,
+    /// Of a Binsparse container.
+    pub(in crate::container::hdf5) sparse: Option<SparseRules>,
+    /// Of a BPCells container.
+    pub(in crate::container::hdf5) bpcells: Option<BpcellsRules>,
+    /// Of groups in it.
+    pub(in crate::container::hdf5) rules: Vec<Box<dyn GroupRules>>,
+}
+
+impl WrittenGroup {
+    fn is_empty(&self) -> bool {
+        self.datasets.is_empty() && self.texts.is_empty() && self.bpcells.is_none()
+    }
+
+    pub(super) fn dataset(&self, name: &str) -> Option<&WrittenDataset> {
+        let found = self.datasets.binary_search_by(|one| one.name().cmp(name));
+        found.ok().map(|at| &self.datasets[at])
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&WrittenTexts> {
+        let found = self.texts.binary_search_by(|one| one.name().cmp(name));
+        found.ok().map(|at| &self.texts[at])
+    }
+
+    pub(super) fn rules(&self) -> impl Iterator<Item = &dyn GroupRules> {
+        let sparse = self.sparse.iter().map(|rules| rules as &dyn GroupRules);
+        sparse.chain(self.rules.iter().map(|rules| &**rules))
+    }
+
+    /// Its descriptor, if that can be written.
+    pub(super) fn descriptor(&self, name: &str) -> Option<&SparseRules> {
+        let sparse = self.sparse.as_ref()?;
+        (name == binsparse::TEXT && sparse.line().is_some()).then_some(sparse)
+    }
+}
+
+/// Datasets to which more than one name leads: a change by one of them would not be seen by the
+/// others.
+pub(in crate::container::hdf5) fn of_many_names(index: &FileIndex) -> Vec<bool> {
+    let mut names = vec![0u32; index.datasets.len()];
+    for link in index.groups.iter().flat_map(|group| &group.links) {
+        if let LinkTarget::Dataset(number) = link.target
+            && let Some(names) = names.get_mut(number as usize)
+        {
+            *names += 1;
+        }
+    }
+    names.into_iter().map(|names| names > 1).collect()
+}
+
+/// Lets the datasets of a file be written, if the file is sound and ends where it says.
+pub(in crate::container::hdf5) fn offer(
+    container: &mut Container,
+    (index, answer): (&FileIndex, &Arc<IndexAnswer>),
+    source: &Arc<dyn Source>,
+    (groups, request): (Vec<WrittenGroup>, &OpenRequest<'_>),
+) -> Result<()> {
+    // A dataset that is put together of others would show what they were.
+    let is_followed = index.datasets.iter().any(|dataset| match &dataset.layout {
+        StorageLayout::Virtual(parts) => parts.files.iter().any(|file| file == b"."),
+        _ => false,
+    });
+    let nothing = groups.iter().all(WrittenGroup::is_empty);
+    if is_followed || nothing || !container.faults.is_empty() {
+        return Ok(());
+    }
+    // Somebody's bytes that would be cut off.
+    if worker::end(&**source)? != Some(source.len()) {
+        return Ok(());
+    }
+    container.rewrite = Some(Arc::new(Hdf5File {
+        source: Arc::clone(source),
+        answer: Arc::clone(answer),
+        groups: numbered(container, groups)?,
+        left: Arc::clone(request.left),
+        next_room: Mutex::default(),
+    }));
+    Ok(())
+}
+
+/// The groups of sound containers, by their numbers.
+fn numbered(
+    container: &mut Container,
+    groups: Vec<WrittenGroup>,
+) -> Result<HashMap<ContainerNumber, WrittenGroup>> {
+    let by_path = groups.into_iter().map(|mut group| {
+        group
+            .datasets
+            .sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        group.texts.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        (group.path.clone(), group)
+    });
+    let mut by_path: HashMap<String, WrittenGroup> = by_path.collect();
+    let mut numbered = HashMap::new();
+    container.visit_mut(&mut |number, path, container| {
+        let group = by_path.remove(path);
+        let sound = group.filter(|_| container.faults.is_empty());
+        if let Some(line) = sound
+            .as_ref()
+            .and_then(|group| group.sparse.as_ref()?.line())
+        {
+            container.texts.retain(|text| text.name != binsparse::TEXT);
+            container.lines.push(Arc::new(line));
+        }
+        let rules = sound.as_ref().and_then(|group| group.bpcells.as_ref());
+        if rules.is_some_and(BpcellsRules::has_order) {
+            take_order(container);
+        }
+        numbered.extend(sound.map(|group| (number, group)));
+        Ok(())
+    })?;
+    Ok(numbered)
+}

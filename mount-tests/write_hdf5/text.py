@@ -6,6 +6,7 @@
     text.py check SOURCE BEFORE MODEL   h5py, netCDF4 and anndata find these lines, and all else is as in BEFORE
     text.py shown FILE NAME             the values of a dataset, a line each
     text.py one FILE KIND               a file with one dataset `text` (see `one`)
+    text.py heap FILE own|other         one with a value that stands for two elements
 """
 import json
 import os
@@ -200,6 +201,19 @@ def one(path, kind):
         if kind == "shared":
             file["again"] = file["text"]
         file["beside"] = np.arange(5)
+
+
+def heap(path, of):
+    """A file of which two elements are one value in the heap, as no program of libhdf5's makes it: of `text`
+    (own), or one of `other`'s."""
+    with h5py.File(path, "w") as file:
+        for name in ["text", "other"]:
+            file.create_dataset(name, data=[f"{name} {n}" for n in range(3)], dtype=UTF8)
+        text, other = (file[name].id.get_offset() for name in ["text", "other"])
+    stored = bytearray(path.read_bytes())
+    to = text + 16 if str(of) == "own" else other
+    stored[to : to + 16] = stored[text : text + 16]
+    path.write_bytes(stored)
 
 
 if __name__ == "__main__":

@@ -201,6 +201,21 @@ fn a_file_does_not_grow_with_every_other_text() {
     assert!(after < 2 * before, "{before} bytes became {after}");
 }
 
+/// libhdf5 takes a value out of the file that it replaces, whoever has it, too.
+#[test]
+fn a_value_that_stands_for_two_elements_is_not_lost() {
+    for of in ["own", "other"] {
+        let place = Place::mounted(&[]);
+        let path = place.stored("x.h5");
+        let arguments = [Path::new("heap"), &path, Path::new(of)];
+        script("write_hdf5/text.py", arguments).success();
+        let before = std::fs::read(&path).unwrap();
+        let ran = refused(&place, b"new");
+        assert!(ran.stderr.contains("Input/output error"), "{ran:?}");
+        assert_staged(&place, "the global heap has no such object", &before);
+    }
+}
+
 /// AnnData's columns have one length, text or not.
 #[test]
 fn a_dataframe_waits_for_its_columns_of_text() {

@@ -231,3 +231,26 @@ fn files_that_come_later_become_arrays() {
         arrayfs([Path::new("verify"), place.source()]).success();
     }
 }
+
+/// A sparse file may claim any size: no text is read to such an end.
+#[test]
+fn text_of_any_size_keeps_nobody_waiting() {
+    let place = Place::mounted(&["settle=600000"]);
+    let at = place.join("x.h5");
+    shell(
+        place.path(),
+        r#"mkdir "$1"; truncate -s 1T "$1/names"
+        echo '{"arrays": [{"name": "names", "dtype": "str", "shape": [1]}]}' > "$1/arrays.json""#,
+        &[&at],
+    );
+    let synced = File::open(&at).and_then(|directory| directory.sync_all());
+    assert_eq!(synced.unwrap_err().raw_os_error(), Some(22));
+    let state = xattr(&at, "user.arrayfs.state").unwrap();
+    assert!(
+        state.contains("names: more than 256 MiB of text"),
+        "{state}"
+    );
+    shell(place.path(), r#"printf 'a\n' > "$1/names""#, &[&at]);
+    place.wait_packed("x.h5");
+    assert_content(&at.join("names"), b"a\n");
+}

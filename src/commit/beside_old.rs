@@ -323,6 +323,6 @@ pub(super) fn is_copied(name: &OsStr) -> bool {
 }
 
 /// An attribute that the system gives to every new file by itself.
-pub(super) fn is_given(name: &OsStr) -> bool {
+pub fn is_given(name: &OsStr) -> bool {
     name == "security.selinux"
 }

@@ -94,6 +94,11 @@ impl Exchange<'_> {
                 Err(e) => Err(e),
             };
         };
+        // What goes in is ours.
+        let going_in = self.store.stat(&beside(self.spot, &swap.new_name));
+        if !going_in.is_ok_and(|new| new.identity.id == swap.new.id) {
+            return Err(self.changed(swap));
+        }
         match self.disk.rename(other, old, Renaming::Exchange) {
             Ok(()) => {}
             // Checked a moment before, where a file system has no exchange.

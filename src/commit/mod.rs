@@ -35,7 +35,7 @@ mod in_place;
 mod metered;
 pub mod new_container;
 mod new_files;
-mod program_lock;
+pub mod program_lock;
 pub mod recovery;
 mod recovery_state;
 mod redo;
@@ -63,6 +63,7 @@ use crate::source::{
 };
 use crate::stage::{Base, BaseFile, Stage};
 use beside_old::Sharing;
+pub use beside_old::is_given;
 pub use future_file::FutureFile;
 use in_place::RedoLog;
 use metered::Metered;

@@ -110,6 +110,10 @@ impl NewContainer<'_> {
             spot: self.at.spot,
         };
         let new = self.at.store.stat(&self.path())?.identity;
+        if new.id != self.id {
+            let path = self.at.store.display(&self.path());
+            return Err(Error::Changed { path });
+        }
         let swap = Swap {
             name: self.at.spot.name.clone(),
             new_name: self.name.clone(),
@@ -121,6 +125,10 @@ impl NewContainer<'_> {
             self.discard();
         }
         replaced
+    }
+
+    pub fn id(&self) -> FileId {
+        self.id
     }
 
     fn path(&self) -> PathBuf {

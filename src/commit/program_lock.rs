@@ -4,7 +4,7 @@
 //! that somebody writes is not replaced: what he writes later would be lost; a file that somebody
 //! reads is not changed in place: he keeps in memory where its chunks lie. The lock is held until the
 //! commit is done. Where there are no locks nothing is known, and nothing is refused. Used by
-//! [`super`], for formats whose programs lock.
+//! [`super`], for formats whose programs lock, and by `live::creation`.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -15,15 +15,12 @@ use crate::error::Result;
 use crate::source::{Source, on_descriptor};
 
 /// Keeps other programs from what it was taken against.
-pub(super) struct ProgramLock {
+pub struct ProgramLock {
     _file: Option<OwnedFd>,
 }
 
 /// Takes the lock of a file, or says who has it. `alone`: against readers, too.
-pub(super) fn take(
-    source: &dyn Source,
-    alone: bool,
-) -> Result<std::result::Result<ProgramLock, String>> {
+pub fn take(source: &dyn Source, alone: bool) -> Result<std::result::Result<ProgramLock, String>> {
     take_as(std::process::id(), source, alone)
 }
 

@@ -123,7 +123,22 @@ impl GivenDescription {
         let parsed = set_aside(value_room(text), "cannot read arrays.json", || {
             serde_json::from_slice(text)
         })?;
-        parsed.map_err(|e| Error::Invalid(format!("arrays.json is not understood: {e}")))
+        let parsed: GivenDescription =
+            parsed.map_err(|e| Error::Invalid(format!("arrays.json is not understood: {e}")))?;
+        parsed.check_names().map(|()| parsed)
+    }
+
+    /// Each name is one array's.
+    fn check_names(&self) -> Result<()> {
+        let mut names: Vec<&str> = self.arrays.iter().map(|array| &*array.name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(Error::Invalid(format!(
+                "arrays.json names {} twice",
+                twice[0]
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Most memory that the description takes which a text is parsed to, with the text.
@@ -213,6 +228,15 @@ fn bytes_of(shape: &[u64], size: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_that_of_one_array() {
+        let array = r#"{"name": "a", "dtype": "int8", "shape": [1]}"#;
+        let of = |arrays: &str| format!(r#"{{"arrays": [{arrays}]}}"#);
+        assert!(GivenDescription::parse(of(array).as_bytes()).is_ok());
+        let twice = GivenDescription::parse(of(&format!("{array}, {array}")).as_bytes());
+        assert!(matches!(twice, Err(Error::Invalid(why)) if why.contains("a twice")));
+    }
 
     #[test]
     fn a_description_is_read_as_far_as_it_is_needed() {

@@ -19,6 +19,9 @@ use crate::memory::no_memory;
 /// Bytes that are read at once: blocks of text are not as large.
 const STEP: u64 = 1 << 20;
 
+/// Most bytes of text that are written at once.
+pub(super) const MOST: u64 = 256 << 20;
+
 /// Longest line that is kept.
 pub(super) const LINE_MOST: u64 = 64 << 20;
 

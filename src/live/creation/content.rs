@@ -291,6 +291,11 @@ impl DraftContent {
         }
     }
 
+    /// When an array was last written.
+    pub(super) fn written(&self) -> Option<Timestamp> {
+        self.written
+    }
+
     /// Its arrays, and their types, are those of another container as well.
     pub(super) fn add_to(&self, creation: &dyn Creation, given: &mut GivenContent) -> Result<()> {
         given.arrays.extend(self.given.arrays.iter().cloned());

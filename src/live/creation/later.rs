@@ -1,28 +1,32 @@
 //! Files that are put into a container after it was packed: they become arrays of it, if this mount
-//! has made it and its format can have any array.
+//! has made it, its format can have any array, and nobody else has changed it since.
 //!
 //! Until then they are added files ([`super::carried`]), and the container is watched as a new one
 //! is. When one would be packed, it is written anew, of its arrays as they are shown and of those
-//! files, and takes its own place. After a crash before that they are added files as before, and
-//! after it they are both, and the added file gets another name. Nothing of the container may be
-//! open, and nothing be staged. Used by [`super::pack`], and by `tree::writing`.
+//! files, and takes its own place: what a commit heeds is heeded here, too. Nothing of the container
+//! may be open, staged, removed or damaged, no other program may have it open, and nothing of it
+//! may be lost; else the files stay files. After a crash before that they are added files as before,
+//! and after it they are both, and the added file gets another name. Used by [`super::pack`], and by
+//! `tree::writing`.
 
 use std::path::Path;
+use std::sync::{Arc, MutexGuard};
 
 use super::content::DraftContent;
 use super::pack::{PackOutcome, is_busy};
-use crate::commit::Spot;
 use crate::commit::added::{added_of, remove_empty};
 use crate::commit::tidy::remove_tree;
+use crate::commit::{Spot, is_given, program_lock};
 use crate::container::creation::{Creation, GivenContent};
-use crate::disk::Place;
+use crate::disk::{NewAttributes, NewTime, Place};
 use crate::error::{Error, Result};
 use crate::live::committing::Effort;
 use crate::live::creation::pack::InUse;
 use crate::live::directory::SourceDirectory;
+use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::{FileKind, Stat};
+use crate::source::{FileId, FileKind, Stat, open_same};
 use crate::stage::new_name;
 
 /// A container that is written anew, as it was when that began.
@@ -39,17 +43,23 @@ impl Containers {
     /// Something is about to be put beside the arrays of a container that is a file, or changed
     /// there. Whether it may become an array.
     pub(crate) fn watch_added(&self, id: ContainerId, container: &LiveContainer) -> bool {
-        let takes = container.new.takes_later();
+        let takes = container.new.takes_later().is_some();
         if takes {
             self.watch(id);
         }
         takes
     }
 
-    /// A container has been packed: files may follow. It is not forgotten, unless many have been
-    /// packed since.
-    pub(super) fn await_later(&self, id: ContainerId, container: &LiveContainer) {
-        container.new.take_later();
+    /// A container has been packed, and is this file: others may follow. It is not forgotten, unless
+    /// many have been packed since.
+    pub(super) fn await_later(&self, (id, made): (ContainerId, FileId), container: &LiveContainer) {
+        let Ok(version) = self.current(id, container) else {
+            return;
+        };
+        if version.identity().file().is_none_or(|file| file.id != made) {
+            return;
+        }
+        container.new.take_later(&version);
         self.places.hold(id);
         if let Some(oldest) = self.new.note_made(id) {
             self.let_go(oldest);
@@ -57,44 +67,75 @@ impl Containers {
     }
 
     /// Before the directory of a container is synced that is not new: added files become arrays if
-    /// they can.
-    pub(super) fn sync_later(&self, id: ContainerId) -> Result<()> {
-        if !self.new.has(id) {
-            return Ok(());
-        }
-        match self.pack_now(id, InUse::Spared) {
-            Err(e) if !is_busy(&e) => Err(e),
-            _ => Ok(()),
+    /// they can. If they cannot they are files, and durable as such.
+    pub(super) fn take_at_sync(&self, id: ContainerId) {
+        if self.new.has(id)
+            && let Err(e) = self.pack_now(id, InUse::Spared)
+            && !is_busy(&e)
+        {
+            log::debug!("{}: {e}", self.shown_path(id).display());
         }
     }
 
-    /// Makes arrays of a container's added files.
+    /// Makes arrays of a container's added files, or leaves them what they are.
     pub(super) fn take_added(
         &self,
         id: ContainerId,
         container: &LiveContainer,
         may: &dyn Fn() -> bool,
     ) -> Result<PackOutcome> {
+        let made = container.new.takes_later();
+        let version = self.current(id, container)?;
+        if !made.is_some_and(|made| Arc::ptr_eq(&made, &version)) {
+            container.new.take_no_more();
+            return Ok(PackOutcome::Packed);
+        }
+        self.commit(&version, Effort::All)?;
+        let committing = version.staged.lock_commit();
+        match self.take(id, container, (&version, committing), may) {
+            Err(Error::Invalid(why)) => {
+                let path = self.shown_path(id);
+                log::warn!(
+                    "{}: what is put into it stays a file: {why}",
+                    path.display()
+                );
+                Ok(PackOutcome::Packed)
+            }
+            other => other.map(|()| PackOutcome::Packed),
+        }
+    }
+
+    fn take(
+        &self,
+        id: ContainerId,
+        container: &LiveContainer,
+        (version, committing): (&ContainerVersion, MutexGuard<'_, ()>),
+        may: &dyn Fn() -> bool,
+    ) -> Result<()> {
         let path = &*self.places.path(id)?;
         let Some((added, added_id)) = added_of(&*self.store, path)? else {
-            return Ok(PackOutcome::Packed);
+            return Ok(());
         };
         let added = &SourceDirectory::new(added, added_id);
-        let version = self.current(id, container)?;
-        self.commit(&version, Effort::All)?;
-        if !may() || !is_settled(&version) {
+        if !may() || !is_settled(version) {
             return Err(refused("pack", path, libc::EBUSY));
         }
         let format = container.known().recognised.format;
         let creation = format.creation().ok_or(Error::ReadOnly)?;
         let now = self.store.stat(path)?;
-        let opened = self.open_version(&version)?;
+        let opened = self.open_version(version)?;
         let shown = |name: &Path| opened.shows_beside(name.as_os_str());
         let content = self.read_added(added, (creation, &now), &shown)?;
         if content.given.arrays.is_empty() {
-            return Ok(PackOutcome::Packed);
+            return Ok(());
         }
         self.check_replaceable(path, &now)?;
+        content.check_readable(&now)?;
+        check_whole(version, &opened)?;
+        let source = open_same(&*self.store, path, &now.identity)?;
+        let Ok(_locked) = program_lock::take(&*source, false)? else {
+            return Err(refused("pack", path, libc::EBUSY));
+        };
         let budget = self.cache.budget();
         let (mut given, _charge) = GivenContent::of_container(opened.outermost()?, budget)?;
         content.add_to(creation, &mut given)?;
@@ -106,15 +147,14 @@ impl Containers {
             now,
             content,
         };
-        self.remake(&remaking, (container, &version), &given, may)?;
-        Ok(PackOutcome::Packed)
+        self.remake(&remaking, (container, version, committing), &given, may)
     }
 
     /// Writes the container anew, in its own place.
     fn remake(
         &self,
         remaking: &Remaking<'_>,
-        (container, version): (&LiveContainer, &ContainerVersion),
+        (container, version, committing): (&LiveContainer, &ContainerVersion, MutexGuard<'_, ()>),
         given: &GivenContent,
         may: &dyn Fn() -> bool,
     ) -> Result<()> {
@@ -122,9 +162,16 @@ impl Containers {
         let (now, content) = (&remaking.now, &remaking.content);
         let spot = self.spot(path)?;
         let at = self.place_of_packed(creation, (&spot, now), may)?;
-        let attributes = content.attributes(now);
+        let attributes = content.attributes_of_made(now);
         let (new, not_kept) = self.write_packed(&at, creation, given, (now, &attributes))?;
+        if !not_kept.is_empty() {
+            new.discard();
+            return Err(Error::Invalid(not_kept.join("; ")));
+        }
+        // In the order of the locks; what is committed in between takes the new file's name away.
+        drop(committing);
         let alone = self.new.exclusive();
+        let committing = version.staged.lock_commit();
         let still = self.are_still(remaking.added, (content, creation), (path, now));
         let is_shown = version
             .identity()
@@ -136,10 +183,10 @@ impl Containers {
             self.new.used(remaking.id);
             return still.and_then(|_| Err(refused("pack", path, libc::EBUSY)));
         }
+        let made = new.id();
         new.replace(now.identity)?;
         let removed = self.remove_taken(remaking, &spot);
-        drop(alone);
-        self.note_not_kept(remaking.id, container, not_kept);
+        drop((committing, alone));
         for (name, stat) in content.read_files() {
             self.places.draft_removed(Some(remaking.id), name, stat);
         }
@@ -148,7 +195,8 @@ impl Containers {
             log::warn!("{e}");
         }
         // The kernel is to forget what it knows of the version before.
-        self.current(remaking.id, container).map(drop)
+        self.await_later((remaking.id, made), container);
+        Ok(())
     }
 
     /// What has been taken into the container goes, and the file that it was before.
@@ -174,13 +222,12 @@ impl Containers {
     fn check_replaceable(&self, path: &Path, now: &Stat) -> Result<()> {
         let why = match self.store.xattr_names(path, Some(now.identity.id)) {
             _ if now.nlink > 1 => "it has several names",
-            Ok(names) if !names.is_empty() => "it has extended attributes",
+            Ok(names) if !names.iter().all(|name| is_given(name)) => "it has extended attributes",
             Ok(_) | Err(Error::Unsupported) => return Ok(()),
             Err(e) => return Err(e),
         };
-        Err(Error::Invalid(format!(
-            "{why}, which a file that is written anew would not have: what is put into it stays a file"
-        )))
+        let why = format!("{why}, which a file that is written anew would not have");
+        Err(Error::Invalid(why))
     }
 
     /// Whether something lies beside the arrays of a container that is watched.
@@ -192,6 +239,40 @@ impl Containers {
             })?;
         }
         Ok(any)
+    }
+}
+
+/// What is damaged, only read, or removed for the time being would be lost.
+fn check_whole(version: &ContainerVersion, opened: &OpenContainer) -> Result<()> {
+    let is_whole = opened.rewrite().is_some()
+        && opened.outermost()?.all_faults().is_empty()
+        && version.tombstones.all().is_empty();
+    match is_whole {
+        true => Ok(()),
+        false => Err(Error::Invalid("not all of it can be written anew".into())),
+    }
+}
+
+impl DraftContent {
+    /// Nobody may read files by the container who may not read them now.
+    fn check_readable(&self, now: &Stat) -> Result<()> {
+        let mode = self.attributes(now).mode.unwrap_or(0);
+        match u32::from(now.mode) & 0o444 & !mode {
+            0 => Ok(()),
+            _ => Err(Error::Invalid(
+                "not all may read it who may read the container".into(),
+            )),
+        }
+    }
+
+    /// Of the container's file: its mode as it was, and the time of the last change.
+    fn attributes_of_made(&self, now: &Stat) -> NewAttributes {
+        let changed = self.written().max(Some(now.identity.mtime));
+        NewAttributes {
+            mode: Some((now.mode & 0o666).into()),
+            mtime: changed.map(NewTime::At),
+            ..self.attributes(now)
+        }
     }
 }
 

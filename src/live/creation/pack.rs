@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::live::directory::SourceDirectory;
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::Stat;
+use crate::source::{FileId, Stat};
 use crate::stage::new_name;
 
 /// How long a new container is not used before it is packed, unless the mount's options say
@@ -252,8 +252,9 @@ impl Containers {
             }
             return still.and_then(|_| busy());
         }
+        let made = new.id();
         new.replace(now.identity)?;
-        self.note_packed(id, container, (creation, not_kept));
+        self.note_packed((id, made), container, (creation, not_kept));
         let rules = DraftRules::new(creation, content.given.description.as_ref());
         let carried = self.carry_over(&rules, creation, &drafts.path, &path);
         drop(alone);
@@ -267,13 +268,13 @@ impl Containers {
 
     fn note_packed(
         &self,
-        id: ContainerId,
+        (id, made): (ContainerId, FileId),
         container: &LiveContainer,
         (creation, not_kept): (&dyn Creation, Vec<String>),
     ) {
         container.new.end();
         if creation.takes_later() {
-            self.await_later(id, container);
+            self.await_later((id, made), container);
         }
         self.note_not_kept(id, container, not_kept);
     }
@@ -348,7 +349,8 @@ impl Containers {
     pub(crate) fn sync_new(&self, id: ContainerId) -> Option<Result<()>> {
         if !self.places.container(id).ok()?.new.is_new() {
             // What is synced then is not drafts.
-            return self.sync_later(id).err().map(Err);
+            self.take_at_sync(id);
+            return None;
         }
         Some(match self.pack_now(id, InUse::Spared) {
             Err(e) if is_busy(&e) => self.sync_drafts(id),

@@ -10,13 +10,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{
-    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    TryLockError,
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError, Weak,
 };
 use std::time::{Duration, Instant};
 
 use super::not_kept::NotKept;
 use crate::live::ContainerId;
+use crate::live::version::ContainerVersion;
 use crate::source::FileId;
 
 /// Of one container.
@@ -30,8 +31,9 @@ pub(crate) struct CreationState {
     creating: Mutex<()>,
     /// What its description said and it could not have, as long as this mount shows it.
     not_kept: Mutex<Vec<String>>,
-    /// Whether what is put into it after it was packed becomes an array.
-    takes_later: AtomicBool,
+    /// The version that this mount has made, if what is put into it later becomes an array: one of
+    /// which others have changed something is another.
+    made: Mutex<Weak<ContainerVersion>>,
 }
 
 impl CreationState {
@@ -67,12 +69,18 @@ impl CreationState {
         lock(&self.not_kept).clone()
     }
 
-    pub(super) fn take_later(&self) {
-        self.takes_later.store(true, Ordering::Release);
+    pub(super) fn take_later(&self, made: &Arc<ContainerVersion>) {
+        *lock(&self.made) = Arc::downgrade(made);
     }
 
-    pub(super) fn takes_later(&self) -> bool {
-        self.takes_later.load(Ordering::Acquire)
+    /// Nothing becomes an array any more.
+    pub(super) fn take_no_more(&self) {
+        *lock(&self.made) = Weak::new();
+    }
+
+    /// The version into which something may be put.
+    pub(super) fn takes_later(&self) -> Option<Arc<ContainerVersion>> {
+        lock(&self.made).upgrade()
     }
 
     pub(crate) fn lock_creation(&self) -> MutexGuard<'_, ()> {

@@ -7,7 +7,7 @@ use super::dataset::count;
 use super::maker::{IfRefused, Maker};
 use crate::array::Array;
 use crate::container::hdf5::made::{MadeDataset, MakeStep};
-use crate::container::hdf5::text_lines::{self, Line, LineReader, TextBatch};
+use crate::container::hdf5::text_lines::{self, Line, LineReader, MOST, TextBatch};
 use crate::error::{Error, Result};
 
 /// Hands the lines over to their dataset, which has been made. What lies behind the last line feed
@@ -18,6 +18,12 @@ pub(super) fn put(
     maker: &mut Maker<'_>,
 ) -> Result<()> {
     let (name, bytes) = (array.name(), array.info()?.bytes);
+    // A sparse file may claim any size, and would be read to its end.
+    if bytes > MOST {
+        let mebibytes = MOST >> 20;
+        let why = format!("{name}: more than {mebibytes} MiB of text in lines of any length");
+        return Err(Error::Invalid(why));
+    }
     let budget = Arc::clone(maker.budget());
     let (elements, lines) = (
         count(dataset.dims.as_deref().unwrap_or(&[0])),

@@ -17,13 +17,10 @@ use crate::container::hdf5::edit::{EditStep, OWN_FILTERS};
 use crate::container::hdf5::index::{
     DatasetEntry, Datatype, StorageLayout, TEXT_MOST as COMPACT_MOST, UNLIMITED,
 };
-use crate::container::hdf5::text_lines::{self, Line, LineReader, TextBatch};
+use crate::container::hdf5::text_lines::{self, Line, LineReader, MOST, TextBatch};
 use crate::container::rewrite::{Change, ChangedArray, Consistency};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
-
-/// Most bytes of text.
-const MOST: u64 = 256 << 20;
 
 /// Most bytes that the library may come to write for all texts of a commit: it is given up where it
 /// writes 192 MiB, whatever they are.

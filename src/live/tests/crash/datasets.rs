@@ -112,6 +112,38 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         write(session, PACKED, 4 * ROW, &[9; ROW as usize]);
         write(session, PACKED, 5 * ROW, &[8; 2 * ROW as usize]);
     }),
+    scenario("rows that come, and go by name", |session| {
+        write(session, PACKED, 4 * ROW, &[9; 3 * ROW as usize]);
+        session.truncate(2 * ROW);
+    }),
+    scenario("both, in a commit each, again and again", |session| {
+        for round in 1..=3 {
+            write(session, PACKED, 20 * round, &[round as u8; 30]);
+            write(session, PLAIN, 7 * round, &[9 - round as u8; 40]);
+        }
+    }),
+    scenario("both, synced in turns", |session| {
+        let files = [session.open_array(PACKED), session.open_array(PLAIN)];
+        for round in 0..4u8 {
+            let (file, other) = (
+                files[usize::from(round % 2)],
+                files[usize::from(round % 2 == 0)],
+            );
+            session.write(file, 5 + u64::from(round), &[round + 1; 30]);
+            session.write(other, 40, &[round + 11; 20]);
+            session.sync(file);
+        }
+        files.into_iter().for_each(|file| session.close(file));
+    }),
+    scenario("chunks that outgrow their places, and rows", |session| {
+        let noise: Vec<u8> = (0..7 * ROW).map(|n| ((n * n * 151) >> 3) as u8).collect();
+        let file = session.open_array(PACKED);
+        session.write(file, 0, &noise[..96]);
+        session.sync(file);
+        session.write(file, 4 * ROW, &noise[96..]);
+        session.close(file);
+        write(session, PACKED, 10, &noise[..30]);
+    }),
     scenario(STAYS[0], |session| {
         let file = session.open_array(PACKED);
         session.write(file, 4 * ROW, &[6; 10]);
@@ -123,6 +155,10 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     }),
     of_sparse("entries in more rows, synced", |session| {
         lengthen(session, [POINTERS, VALUES, INDICES], true)
+    }),
+    of_sparse("entries in more rows, and values of them", |session| {
+        lengthen(session, [VALUES, POINTERS, INDICES], true);
+        write(session, VALUES, 4, &[7; 24]);
     }),
     of_sparse(STAYS[1], |session| {
         let file = session.open_array(VALUES);

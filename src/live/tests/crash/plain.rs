@@ -142,6 +142,22 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         double(session, false);
         session.truncate(session.first[0].len() as u64);
     }),
+    scenario("cells, synced again and again", OF_DENSE, |session| {
+        let file = session.open();
+        for round in 1..=4u8 {
+            session.write(file, 30 * u64::from(round), &[round; 50]);
+            session.sync(file);
+        }
+        session.write(file, 4, &[9; 30]);
+        session.close(file);
+    }),
+    scenario("rows, in two commits", OF_DENSE, |session| {
+        double(session, true);
+        let file = session.open();
+        session.write(file, 0, &[1; 90]);
+        session.sync(file);
+        session.close(file);
+    }),
     scenario("cells of blocks", OF_BLOCKS, |session| {
         let file = session.open();
         let middle = session.first[0].len() / 16 * 8;
@@ -187,6 +203,23 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     }),
     scenario("records", OF_RECORDS, |session| append(session, 1)),
     scenario("many records", OF_RECORDS, |session| append(session, 200)),
+    scenario("variables, synced in turns", OF_CLASSIC, |session| {
+        let files = [session.open_array(FIXED), session.open_array(RECORDS)];
+        for round in 0..4u8 {
+            let file = files[usize::from(round % 2)];
+            session.write(file, u64::from(round), &[round + 1; 7]);
+            session.sync(file);
+        }
+        session.write(files[1], 10, &[8; 9]);
+        files.into_iter().for_each(|file| session.close(file));
+    }),
+    scenario("records, in three commits", OF_RECORDS, |session| {
+        append(session, 2);
+        append(session, 3);
+        let file = session.open_array(FIXED);
+        session.write(file, 2, &[9; 9]);
+        session.close(file);
+    }),
     scenario("records, twice", OF_RECORDS, |session| {
         append(session, 2);
         let file = session.open_array(FIXED);

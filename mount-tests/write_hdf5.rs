@@ -11,6 +11,7 @@ mod held;
 mod killed;
 mod lengths;
 mod made;
+mod names;
 mod refused;
 mod room;
 mod sparse;

@@ -3,6 +3,8 @@
 
     scenario.py make PATH               the file, as `make` below says
     scenario.py virtual PATH            `virtual`, which is put together from another file, and `fixed`, also `again`
+    scenario.py names PATH              `rows` of 4 by 3 numbers by four names, and arrays of a Binsparse matrix by others
+    scenario.py one PATH NAME...        all of these names lead to one dataset
     scenario.py marked PATH             the same, marked as being written by a program that has gone
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, none of them written
     scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
@@ -67,6 +69,27 @@ def virtual(path):
         layout[:] = h5py.VirtualSource("other.h5", "numbers", (3,))
         file.create_virtual_dataset("virtual", layout, fillvalue=7)
         file["again"] = file["fixed"]
+
+
+def names(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        rows = dict(maxshape=(None, 3), chunks=(2, 2), compression="gzip")
+        file.create_dataset("g/rows", data=np.arange(12, dtype="<i4").reshape(4, 3), **rows)
+        file["rows"] = file["g/deep/rows"] = file["g/rows"]
+        file["soft"] = h5py.SoftLink("/g/rows")
+        grows = dict(maxshape=(None,), chunks=(4,))
+        for name, values in [("pointers_to_1", [0, 1, 2, 2]), ("indices_1", [1, 0]), ("values", [1.0, 2.0])]:
+            kind = "<f4" if name == "values" else "<u8"
+            file.create_dataset(f"matrix/{name}", data=np.array(values, kind), **grows)
+            file[f"outside/its_{name}"] = file[f"matrix/{name}"]
+        types = dict(pointers_to_1="uint64", indices_1="uint64", values="float32")
+        described = dict(version="0.1", format="CSR", shape=[3, 2], number_of_stored_values=2, data_types=types)
+        file["matrix"].attrs["binsparse"] = json.dumps(dict(binsparse=described))
+
+
+def one(path, *names):
+    with objects.opened(path) as file:
+        assert len({h5py.h5o.get_info(file[name].id).addr for name in names}) == 1
 
 
 def marked(path):

@@ -9,6 +9,7 @@ pub mod chunking;
 pub mod direct;
 pub mod dtype;
 mod gather;
+pub mod named;
 pub mod nested;
 pub mod npy;
 pub mod prefetch;

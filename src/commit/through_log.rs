@@ -118,13 +118,19 @@ impl Overlaid {
     /// Has arrays show their staged bytes, and says which.
     fn lay_over(&self, container: &mut Container) -> Result<Vec<ChangedArray>> {
         let (rewrite, mut changed) = (container.rewrite.clone(), Vec::new());
+        let further = container.further_names.clone();
         container.visit_mut(&mut |number, group, container| {
             let written = container.arrays.iter_mut().chain(&mut container.lines);
             for array in written {
-                let Some(&staged) = self.arrays.get(&join(group, array.name())) else {
+                let path = join(group, array.name());
+                let first = further.get(&path);
+                let Some(&staged) = self.arrays.get(first.unwrap_or(&path)) else {
                     continue;
                 };
                 *array = self.overlay(Arc::clone(array), (number, staged), rewrite.clone());
+                if first.is_some() {
+                    continue;
+                }
                 let len = self.layers.first().map_or(0, |top| top.len(staged));
                 changed.push(ChangedArray {
                     container: number,

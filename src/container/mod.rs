@@ -174,6 +174,9 @@ pub struct Container {
     pub groups: Vec<String>,
     /// Second ways to a group, shown as symbolic links.
     pub links: Vec<Link>,
+    /// Of the outermost container: arrays of it, and of those inside, that are another one by a
+    /// further name; by their paths, the path of that one.
+    pub further_names: BTreeMap<String, String>,
     /// Members that are not shown, or only as an entry that answers EIO.
     pub unreadable: Vec<Unreadable>,
     /// Types without data: they have no entry.
@@ -274,6 +277,7 @@ impl Container {
             lines: Vec::new(),
             groups: Vec::new(),
             links: Vec::new(),
+            further_names: BTreeMap::new(),
             unreadable: Vec::new(),
             types: Vec::new(),
             inner: Vec::new(),

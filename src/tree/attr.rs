@@ -132,6 +132,7 @@ impl Attr {
             }
         };
         Attr {
+            nlink: stat.names,
             is_written: stat.is_written,
             follows: stat.follows,
             ..attr

@@ -27,14 +27,15 @@ impl Tree {
         holds && !self.outdated.has(inode)
     }
 
-    /// An entry of a container, with its inode.
+    /// What a name in a container leads to, with its inode.
     pub(super) fn enter(
         &self,
         version: &Arc<ContainerVersion>,
         opened: &OpenContainer,
-        entry: EntryIndex,
+        name: EntryIndex,
         link: Dirent,
     ) -> Result<Attr> {
+        let entry = opened.file_of(name);
         let stat = self.live.entry_stat(version, opened, entry)?;
         let node = Node::Entry(Arc::clone(version), entry);
         let (inode, _) = self.inodes.enter(link, node)?;

@@ -177,7 +177,8 @@ impl Tree {
         let (node, kind) = match (entry_in(step, name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => {
                 let kind = at.opened.kind(entry)?;
-                (Node::Entry(Arc::clone(&at.version), entry), kind)
+                let file = at.opened.file_of(entry);
+                (Node::Entry(Arc::clone(&at.version), file), kind)
             }
             (None, _, Some(_)) => {
                 let kind = step.stored_kind(name);

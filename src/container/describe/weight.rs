@@ -45,6 +45,8 @@ fn own_weight(container: &Container) -> usize {
         .links
         .iter()
         .map(|l| l.name.len() + l.target.len());
+    let further = container.further_names.iter();
+    let further = further.map(|(name, first)| 4 * (name.len() + first.len()));
     let unreadable = container
         .unreadable
         .iter()
@@ -62,6 +64,7 @@ fn own_weight(container: &Container) -> usize {
     let named = texts
         .chain(groups)
         .chain(links)
+        .chain(further)
         .chain(unreadable)
         .chain(types)
         .chain(faults)

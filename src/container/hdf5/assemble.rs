@@ -11,6 +11,7 @@ mod attributes;
 mod binsparse_group;
 mod details;
 mod dimensions;
+mod further_names;
 mod missing;
 mod names;
 mod role;
@@ -20,25 +21,24 @@ use std::sync::Arc;
 
 use super::CarriedStructure;
 use super::dataset::{self, CarriedTables, DatasetArray, OpenedDataset};
-use super::element::Element;
 use super::fields::GroupFields;
 use super::index::{self, AttributeEntry, FileIndex, GroupEntry, LinkEntry, LinkTarget};
 use super::write::{
     self, BpcellsRules, GroupRules, SparseRules, WrittenDataset, WrittenGroup, WrittenTexts,
 };
 use crate::array::Array;
-use crate::array::dtype::Dtype;
 use crate::array::nested::NestedBlocks;
 use crate::container::inside::join;
 use crate::container::names::shown_as;
 use crate::container::stored::FileDetails;
 use crate::container::{
-    Attributes, CommittedType, Container, Inner, Link, OpenRequest, Unreadable, binsparse, bpcells,
+    Attributes, Container, Inner, Link, OpenRequest, Unreadable, binsparse, bpcells,
 };
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::source::Source;
 use binsparse_group::BinsparseGroup;
-use details::StoredNames;
+use details::{StoredNames, committed_type};
+use further_names::{DatasetNames, NamedDataset};
 pub(super) use missing::no_dataset;
 use missing::{left_out, not_a_dataset, problems};
 use names::LinkPlace;
@@ -55,6 +55,8 @@ struct Draft {
     /// Its datasets that can be written.
     written: Vec<WrittenDataset>,
     texts: Vec<WrittenTexts>,
+    /// Those that have further names.
+    named: Vec<NamedDataset>,
     /// Rules that its arrays have to keep: those of a Binsparse container, and of groups in it.
     sparse: Option<SparseRules>,
     bpcells: Option<BpcellsRules>,
@@ -73,8 +75,7 @@ struct ShownGroup {
 pub(super) struct Assembly<'a> {
     index: &'a FileIndex,
     source: &'a Arc<dyn Source>,
-    /// Datasets that several names lead to.
-    many_names: Vec<bool>,
+    names: DatasetNames,
     /// For arrays that are decoded from others.
     pub(super) nested: Arc<NestedBlocks>,
     carried: CarriedTables,
@@ -90,7 +91,7 @@ pub(super) fn container(
     let assembly = Assembly {
         index,
         source,
-        many_names: write::of_many_names(index),
+        names: DatasetNames::of(index),
         nested: NestedBlocks::new(request.budget),
         carried: Arc::clone(&carried.tables),
         stored: StoredNames::of(index),
@@ -104,8 +105,10 @@ pub(super) fn container(
         assembly.add_group((number, group), &mut drafts, &places, &mut file)?;
     }
     anndata::add_rules(index, &places, &mut drafts);
+    let further_names = assembly.names.settle(&mut drafts);
     if let Some(draft) = drafts.first_mut() {
         draft.container.file = file;
+        draft.container.further_names = further_names;
         draft.container.faults.extend(problems(index));
         draft.container.unreadable.extend(left_out(index));
     }
@@ -247,6 +250,7 @@ impl<'a> Assembly<'a> {
             full,
             written: Vec::new(),
             texts: Vec::new(),
+            named: Vec::new(),
             sparse: None,
             bpcells: rules,
             rules: Vec::new(),
@@ -374,7 +378,7 @@ impl<'a> Assembly<'a> {
     /// Whether no other name leads to a dataset, too.
     pub(super) fn has_one_name(&self, target: &LinkTarget) -> bool {
         match target {
-            LinkTarget::Dataset(number) => !self.many_names[*number as usize],
+            LinkTarget::Dataset(number) => self.names.is_only(*number),
             _ => false,
         }
     }
@@ -411,14 +415,16 @@ impl<'a> Assembly<'a> {
                     Some(error) => (error, true),
                     None => {
                         let is_plain = draft.container.format != bpcells::NAME;
-                        if is_plain && self.has_one_name(target) {
-                            let is_free = draft.has_lengths();
-                            let written =
-                                opened.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
-                            let text = WrittenTexts::of(&array, dataset, is_free);
-                            draft.written.extend(written);
-                            draft.texts.extend(text);
+                        let (written, is_free) = (opened.filter(|_| is_plain), draft.has_lengths());
+                        let has_one_name = self.has_one_name(target);
+                        if is_plain && has_one_name {
+                            draft
+                                .texts
+                                .extend(WrittenTexts::of(&array, dataset, is_free));
                         }
+                        let written =
+                            written.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
+                        draft.add_written((path, target), written, has_one_name);
                         return Ok(Ok(array));
                     }
                 }
@@ -451,16 +457,6 @@ impl Draft {
         let is = |member: &&str| member.as_bytes() == name;
         self.container.format == bpcells::NAME && bpcells::MEMBERS.iter().any(is)
     }
-}
-
-/// A committed datatype, as arrays of it would be shown.
-fn committed_type(name: String, committed: &index::TypeEntry) -> CommittedType {
-    let dtype = match committed.element {
-        // Arrays of it are lines of text.
-        index::Datatype::VariableString => Ok((Dtype::Text, Vec::new())),
-        _ => Element::of(&committed.element).map(|element| (element.dtype, element.dims)),
-    };
-    CommittedType { name, dtype }
 }
 
 /// What is wrong with a container in a group, other errors apart. It needs all its arrays.

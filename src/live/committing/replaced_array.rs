@@ -25,17 +25,17 @@ use crate::stage::ShowLayers;
 const STEP: usize = 256 << 10;
 
 impl Containers {
-    /// Gives an array the content of a file: all of it or none, and a reader sees the old content
-    /// or the new one.
+    /// Gives the array to which a name leads the content of a file: all of it or none, and a reader
+    /// sees the old content or the new one, by whichever name.
     pub(crate) fn replace_array(
         &self,
         version: &Arc<ContainerVersion>,
-        entry: EntryIndex,
+        name: EntryIndex,
         file: Arc<dyn Source>,
     ) -> Result<()> {
         let (opened, number) = (
             self.open_version(version)?,
-            self.written_array(version, entry)?,
+            self.written_array(version, name)?,
         );
         let writer = self.array_writer(version, &opened, number)?;
         let content = self.content_of(&writer, file)?;
@@ -48,9 +48,9 @@ impl Containers {
         let replacement = version.staged.replacements.begin(writer.array);
         match self.commit_content(&writer, &content) {
             Ok(()) => {
-                version.tombstones.remove(entry);
+                version.tombstones.remove(name);
                 let old_pages = Arc::new(replacement.succeeded());
-                self.outdate_pages_of(version, entry, Some(&old_pages));
+                self.outdate_pages_of(version, opened.file_of(name), Some(&old_pages));
                 Ok(())
             }
             Err(e) => {

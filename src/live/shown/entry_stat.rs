@@ -11,6 +11,8 @@ pub struct EntryStat {
     pub size: u64,
     /// Bytes in the container.
     pub stored: u64,
+    /// Under which it is shown.
+    pub names: u32,
     /// Owner, mode and times, from the container's files.
     pub owner: Owner,
     /// An array that has been opened for writing: to be written in large pieces.
@@ -26,6 +28,7 @@ impl EntryStat {
             kind,
             size,
             stored,
+            names: 1,
             owner: *owner,
             is_written: false,
             follows: false,

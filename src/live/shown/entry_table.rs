@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::container::inside::{ContainerNumber, join};
 use crate::container::{Container, Text};
 use crate::error::{Error, Result};
+use crate::live::shown::array_names::ArrayNames;
 use crate::live::shown::cookie::{Cookie, NameHash, Numbering};
 use crate::source::FileKind;
 
@@ -56,6 +57,7 @@ pub(crate) struct ShownEntry {
 #[derive(Default)]
 pub(crate) struct EntryTable {
     entries: Vec<ShownEntry>,
+    names: ArrayNames,
     /// Only while entries are being added.
     directories: HashMap<(EntryIndex, String), EntryIndex>,
 }
@@ -68,8 +70,15 @@ const STORED: &str = "stored";
 impl EntryTable {
     /// The entries of a container and of those inside of it, `all` as [`Container::all`] has them.
     /// `is_file`: whether it is one file.
-    pub(crate) fn new(all: &[(Arc<str>, Arc<Container>)], is_file: bool) -> Self {
-        let mut entries = EntryTable::default();
+    pub(crate) fn new(
+        all: &[(Arc<str>, Arc<Container>)],
+        names: ArrayNames,
+        is_file: bool,
+    ) -> Self {
+        let mut entries = EntryTable {
+            names,
+            ..EntryTable::default()
+        };
         entries.push(
             "".into(),
             EntryContent::Directory(Children::default(), Some(ContainerNumber::OUTERMOST)),
@@ -85,6 +94,7 @@ impl EntryTable {
             entries.add(views, STORED, EntryContent::Stored);
         }
         entries.sort();
+        entries.names.complete();
         entries.directories = HashMap::new();
         entries
     }
@@ -108,9 +118,11 @@ impl EntryTable {
         let views = self.directory(at, VIEWS);
         for (number, array) in container.arrays.iter().enumerate() {
             let number = ArrayNumber(first + number);
-            self.add(at, array.name(), EntryContent::Array(number));
+            let known = self.names.number(number);
+            let entry = self.add(at, array.name(), EntryContent::Array(known));
+            self.names.note(number, entry);
             let view = format!("{}.npy", array.name());
-            self.add(views, &view, EntryContent::Npy(number));
+            self.add(views, &view, EntryContent::Npy(known));
         }
         for (number, lines) in container.lines.iter().enumerate() {
             let number = ArrayNumber(first + container.arrays.len() + number);
@@ -156,10 +168,10 @@ impl EntryTable {
     }
 
     /// Adds a file at a path below `at`.
-    fn add(&mut self, at: EntryIndex, path: &str, content: EntryContent) {
+    fn add(&mut self, at: EntryIndex, path: &str, content: EntryContent) -> EntryIndex {
         let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.directory(at, group);
-        self.link(parent, name, content);
+        self.link(parent, name, content)
     }
 
     fn link(&mut self, parent: EntryIndex, name: &str, content: EntryContent) -> EntryIndex {
@@ -264,6 +276,11 @@ impl EntryTable {
         Some(found.1)
     }
 
+    /// Further names of arrays.
+    pub(crate) fn names(&self) -> &ArrayNames {
+        &self.names
+    }
+
     pub(crate) fn kind(&self, index: EntryIndex) -> Result<FileKind> {
         Ok(match self.entry(index)?.content {
             EntryContent::Directory(..) => FileKind::Directory,
@@ -319,7 +336,7 @@ mod tests {
             path: "a/inner".into(),
             container: Arc::new(Container::new("y", "1")),
         });
-        let entries = EntryTable::new(&Arc::new(container).all(), false);
+        let entries = EntryTable::new(&Arc::new(container).all(), ArrayNames::default(), false);
         let root = EntryIndex::ROOT;
         assert_eq!(
             names(&entries, root),
@@ -351,7 +368,7 @@ mod tests {
                 content: Arc::default(),
             });
         }
-        let entries = EntryTable::new(&Arc::new(container).all(), false);
+        let entries = EntryTable::new(&Arc::new(container).all(), ArrayNames::default(), false);
         let root = EntryIndex::ROOT;
         let shown = ["a", "arrays.json", "a~", "a~~", "error.txt", "views"];
         assert_eq!(names(&entries, root), shown);

@@ -3,6 +3,7 @@
 //!
 //! Assumes nothing of where they are shown. Used by `tree`.
 
+pub mod array_names;
 pub mod cookie;
 pub mod entry;
 pub mod entry_stat;

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use super::array_names::ArrayNames;
 use super::cookie::Cookie;
 use super::entry_stat::EntryStat;
 use super::entry_table::{ArrayNumber, ERROR_TXT, EntryContent, EntryIndex, EntryTable};
@@ -93,15 +94,16 @@ impl OpenContainer {
         let weight = describe::weight(&container);
         let charge = budget.keep_built(weight as u64);
         set_aside(4 * weight as u64, "cannot open a container", || {
-            let all = container.all();
+            let (all, arrays) = (container.all(), container.all_written());
+            let names = ArrayNames::new(&container.further_names, &arrays);
             OpenContainer {
                 blocks,
                 path,
                 members: version.recognised.format.members(),
                 tombstones: Arc::clone(&version.tombstones),
-                entries: EntryTable::new(&all, stored.is_some()),
+                entries: EntryTable::new(&all, names, stored.is_some()),
                 stored: stored.unwrap_or(0),
-                arrays: container.all_written(),
+                arrays,
                 weight,
                 _charge: charge,
                 parts: all.into_iter().map(OpenPart::new).collect(),
@@ -231,10 +233,13 @@ impl OpenContainer {
         let file = |size, stored| EntryStat::new(FileKind::File, size, stored, owner);
         Ok(match &self.entries.entry(index)?.content {
             EntryContent::Directory(..) => EntryStat::new(FileKind::Directory, 0, 0, owner),
-            EntryContent::Array(array) => match self.info(*array) {
-                Ok(info) => file(info.bytes, info.stored_bytes),
-                Err(Error::Fault(_) | Error::NotShown(_)) => file(0, 0),
-                Err(e) => return Err(e),
+            EntryContent::Array(array) => EntryStat {
+                names: self.names_of(*array),
+                ..match self.info(*array) {
+                    Ok(info) => file(info.bytes, info.stored_bytes),
+                    Err(Error::Fault(_) | Error::NotShown(_)) => file(0, 0),
+                    Err(e) => return Err(e),
+                }
             },
             EntryContent::Npy(array) => match self.info(*array) {
                 Ok(info) => file(npy::header(&info).len() as u64 + info.bytes, 0),
@@ -280,11 +285,26 @@ impl OpenContainer {
         self.array(number).map(|located| Arc::clone(&located.array))
     }
 
-    /// The arrays by their paths from the outermost container.
+    /// The arrays by their paths from the outermost container, of which several may lead to one.
     pub(crate) fn arrays_by_path(&self) -> HashMap<String, ArrayNumber> {
+        let number = |number| self.entries.names().number(ArrayNumber(number));
         let numbered = self.arrays.iter().enumerate();
-        let numbered = numbered.map(|(number, located)| (located.path(), ArrayNumber(number)));
+        let numbered = numbered.map(|(at, located)| (located.path(), number(at)));
         numbered.collect()
+    }
+
+    /// The entry that stands for the file to which a name leads: another one, if the name is a
+    /// further one of an array.
+    pub(crate) fn file_of(&self, name: EntryIndex) -> EntryIndex {
+        self.entries.names().file(name)
+    }
+
+    /// Under how many names an array is shown; one that was opened before they were removed counts
+    /// as one.
+    fn names_of(&self, number: ArrayNumber) -> u32 {
+        let names = self.entries.names().entries(number).iter();
+        let shown = names.filter(|entry| !self.tombstones.contains(**entry));
+        u32::try_from(shown.count()).unwrap_or(u32::MAX).max(1)
     }
 
     /// Whether an entry is an array that can be written: everything else follows from arrays, or is

@@ -117,12 +117,13 @@ impl Tree {
     ) -> Result<Option<(Attr, Open)>> {
         let version = self.live.current(parent.into(), container)?;
         let opened = self.live.open_version(&version)?;
-        let Some(entry) = opened.find_removed(EntryIndex::ROOT, name) else {
+        let Some(named) = opened.find_removed(EntryIndex::ROOT, name) else {
             return Ok(None);
         };
-        self.live.written_array(&version, entry)?;
-        version.tombstones.remove(entry);
-        let attr = self.enter(&version, &opened, entry, Dirent::new(parent, name))?;
+        self.live.written_array(&version, named)?;
+        version.tombstones.remove(named);
+        let attr = self.enter(&version, &opened, named, Dirent::new(parent, name))?;
+        let entry = opened.file_of(named);
         let open = self.open_array_for_writing(attr.inode, &version, entry)?;
         self.set_len(attr.inode, Some(open.handle), 0, caller)?;
         Ok(Some((Attr { size: 0, ..attr }, open)))

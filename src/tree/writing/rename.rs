@@ -331,6 +331,7 @@ impl Tree {
         }
         self.live.replace_array(&version, entry, source)?;
         let is_last_name = moved.stat.nlink < 2;
+        let entry = self.live.open_version(&version)?.file_of(entry);
         self.absorbed_by(inode, &node, (&version, entry), is_last_name);
         // The kernel takes the array's name for the file's from now on.
         self.invalidate(inode, Some(Dirent::new(parent, name)));

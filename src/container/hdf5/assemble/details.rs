@@ -12,14 +12,17 @@ use super::ShownGroup;
 use super::attributes::{self, find, is_scale, text};
 use super::dimensions::{self, Dimensions};
 use super::names::{FirstNames, LinkPlace};
+use crate::array::dtype::Dtype;
+use crate::container::CommittedType;
 use crate::container::describe::value_room;
+use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::details::{
     AttributeStorage, FillSpelling, FillWritten, MACHINERY, SpaceAllocated, ToldByValue,
     TypeSpelling,
 };
 use crate::container::hdf5::index::{
-    AttributeEntry, DatasetEntry, FileIndex, LinkEntry, LinkTarget, StorageLayout, TypeEntry,
-    UNLIMITED,
+    AttributeEntry, DatasetEntry, Datatype, FileIndex, LinkEntry, LinkTarget, StorageLayout,
+    TypeEntry, UNLIMITED,
 };
 use crate::container::stored::{
     AllocationTime, ArrayDetails, AttributeType, DimensionDetails, ExternalTarget, FileDetails,
@@ -374,4 +377,14 @@ fn fill_value(dataset: &DatasetEntry) -> Option<Box<Value>> {
 fn hexadecimal(bytes: &[u8]) -> Box<str> {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     digits.into()
+}
+
+/// A committed datatype, as arrays of it would be shown.
+pub(super) fn committed_type(name: String, committed: &TypeEntry) -> CommittedType {
+    let dtype = match committed.element {
+        // Arrays of it are lines of text.
+        Datatype::VariableString => Ok((Dtype::Text, Vec::new())),
+        _ => Element::of(&committed.element).map(|element| (element.dtype, element.dims)),
+    };
+    CommittedType { name, dtype }
 }

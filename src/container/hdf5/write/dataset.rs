@@ -90,6 +90,17 @@ impl WrittenDataset {
         self.array.name()
     }
 
+    /// Whether no descriptor says how long it is that stays as it is.
+    pub(in crate::container::hdf5) fn is_free(&self) -> bool {
+        self.is_free
+    }
+
+    /// The same with its length for good, if it `is_kept`.
+    pub(in crate::container::hdf5) fn kept_if(self, is_kept: bool) -> WrittenDataset {
+        let is_free = self.is_free && !is_kept;
+        WrittenDataset { is_free, ..self }
+    }
+
     /// Most bytes that it may have.
     fn most(&self) -> u64 {
         match &self.place {

@@ -16,6 +16,7 @@ mod bpcells;
 mod carried;
 mod chunks;
 mod dataset;
+mod further_names;
 mod heap_cost;
 mod offered;
 mod patched;
@@ -49,7 +50,8 @@ use ahead::WholeChunks;
 pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
 pub(super) use bpcells::{BpcellsRules, WrittenMember};
 pub(super) use dataset::WrittenDataset;
-pub(super) use offered::{WrittenGroup, of_many_names, offer};
+use further_names::FurtherNames;
+pub(super) use offered::{WrittenGroup, offer};
 use rules::ChangedAttribute;
 pub(super) use rules::GroupRules;
 use sparse::NewDescriptor;
@@ -63,6 +65,7 @@ struct Hdf5File {
     /// The structure of the file as it was opened.
     answer: Arc<IndexAnswer>,
     groups: HashMap<ContainerNumber, WrittenGroup>,
+    names: FurtherNames,
     /// What the next opening is to know.
     left: Arc<LeftByCommits>,
     /// What the room is once the recipe that was told last has been carried out.
@@ -94,6 +97,7 @@ pub(super) fn tell_new(
 
 impl Hdf5File {
     fn dataset(&self, array: ArrayAddress<'_>) -> Result<&WrittenDataset> {
+        let array = self.names.first(array);
         let group = self.groups.get(&array.container);
         let found = group.and_then(|group| group.dataset(array.name));
         found.ok_or(Error::ReadOnly)
@@ -163,7 +167,7 @@ impl Hdf5File {
     /// The attributes that say something else then.
     fn attributes(&self, changed: &[ChangedArray]) -> Result<Vec<ChangedAttribute>> {
         let mut attributes = Vec::new();
-        for (group, changes) in self.by_group(changed) {
+        for (group, changes) in self.by_group(&self.names.by_each(changed)) {
             for rules in group.rules() {
                 attributes.extend(rules.attribute(&changes)?);
             }
@@ -177,7 +181,8 @@ impl Hdf5File {
         container: ContainerNumber,
         changed: &[ChangedArray],
     ) -> Result<Option<Vec<u8>>> {
-        let Some((group, changes)) = self.group_changes(container, changed) else {
+        let changed = self.names.by_each(changed);
+        let Some((group, changes)) = self.group_changes(container, &changed) else {
             return Ok(None);
         };
         let new = group.sparse.as_ref();
@@ -268,6 +273,11 @@ impl Rewrite for Hdf5File {
             return rules.directory.restate(container, &own, budget);
         }
         let mut restated = Restated::default();
+        if let Some(text) = self.followed(container, changed)? {
+            let info = binsparse::DescriptorText::info_at(text.len() as u64);
+            restated.arrays.insert(binsparse::TEXT.into(), info);
+        }
+        let changed = &*self.names.by_each(changed);
         for array in changed.iter().filter(|array| array.container == container) {
             let info = match self.text(array.address()) {
                 Some(text) => {
@@ -293,10 +303,6 @@ impl Rewrite for Hdf5File {
             let (version, attributes) = sparse.examined(&changes)?;
             restated.version = Some(version);
             restated.attributes.extend(attributes);
-        }
-        if let Some(text) = self.followed(container, changed)? {
-            let info = binsparse::DescriptorText::info_at(text.len() as u64);
-            restated.arrays.insert(binsparse::TEXT.into(), info);
         }
         Ok(restated)
     }
@@ -342,7 +348,7 @@ impl Rewrite for Hdf5File {
                 objection => return Ok(objection),
             }
         }
-        for (group, changes) in self.by_group(changed) {
+        for (group, changes) in self.by_group(&self.names.by_each(changed)) {
             for rules in group.rules() {
                 match rules.judge(&changes, budget)? {
                     Consistency::Now => {}

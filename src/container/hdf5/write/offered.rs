@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use super::Hdf5File;
 use super::bpcells::BpcellsRules;
 use super::dataset::WrittenDataset;
+use super::further_names::FurtherNames;
 use super::rules::GroupRules;
 use super::sparse::SparseRules;
 use super::texts::WrittenTexts;
 use crate::container::binsparse;
 use crate::container::bpcells::write::take_order;
-use crate::container::hdf5::index::{FileIndex, LinkTarget, StorageLayout};
+use crate::container::hdf5::index::{FileIndex, StorageLayout};
 use crate::container::hdf5::worker::{self, IndexAnswer};
 use crate::container::inside::ContainerNumber;
 use crate::container::{Container, OpenRequest};
@@ -60,20 +61,6 @@ impl WrittenGroup {
     }
 }
 
-/// Datasets to which more than one name leads: a change by one of them would not be seen by the
-/// others.
-pub(in crate::container::hdf5) fn of_many_names(index: &FileIndex) -> Vec<bool> {
-    let mut names = vec![0u32; index.datasets.len()];
-    for link in index.groups.iter().flat_map(|group| &group.links) {
-        if let LinkTarget::Dataset(number) = link.target
-            && let Some(names) = names.get_mut(number as usize)
-        {
-            *names += 1;
-        }
-    }
-    names.into_iter().map(|names| names > 1).collect()
-}
-
 /// Lets the datasets of a file be written, if the file is sound and ends where it says.
 pub(in crate::container::hdf5) fn offer(
     container: &mut Container,
@@ -94,10 +81,13 @@ pub(in crate::container::hdf5) fn offer(
     if worker::end(&**source)? != Some(source.len()) {
         return Ok(());
     }
+    let mut groups = numbered(container, groups)?;
+    let names = FurtherNames::new(container, &mut groups)?;
     container.rewrite = Some(Arc::new(Hdf5File {
         source: Arc::clone(source),
         answer: Arc::clone(answer),
-        groups: numbered(container, groups)?,
+        groups,
+        names,
         left: Arc::clone(request.left),
         next_room: Mutex::default(),
     }));

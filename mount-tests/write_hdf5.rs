@@ -16,6 +16,7 @@ mod refused;
 mod room;
 mod sparse;
 mod text;
+mod told;
 mod visible;
 
 use std::fs::OpenOptions;

@@ -23,6 +23,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::error::{Fault, Result};
 use crate::memory::block::Block;
 use crate::memory::{Scratch, set_aside};
@@ -58,6 +60,23 @@ pub struct Info {
     pub stored_bytes: u64,
     pub blocks: u64,
     pub codec: Cow<'static, str>,
+}
+
+/// Blocks of an array that skip filters which others go through.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Unfiltered {
+    /// How many are stored so, if they have been counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunks: Option<u64>,
+    /// Why one that changes would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<String>,
+}
+
+impl Unfiltered {
+    pub fn is_none(&self) -> bool {
+        self.chunks.is_none_or(|chunks| chunks == 0) && self.changed.is_none()
+    }
 }
 
 /// A part of an array's bytes and where to get it.
@@ -177,6 +196,12 @@ pub trait Array: Send + Sync {
             }
         }
         Ok(())
+    }
+
+    /// Which of its blocks are stored unfiltered, and whether changed ones would be. To have them
+    /// counted may take long: the places of all blocks are looked up.
+    fn unfiltered(&self, _are_counted: bool) -> Result<Unfiltered> {
+        Ok(Unfiltered::default())
     }
 
     /// Checks what reading every block does not: the rules that only a full check can see. Reports

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Array, BlockId, Info, Piece};
+use super::{Array, BlockId, Info, Piece, Unfiltered};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::memory::block::Block;
@@ -73,6 +73,10 @@ impl Array for NamedArray {
 
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         self.array.survey(visit)
+    }
+
+    fn unfiltered(&self, are_counted: bool) -> Result<Unfiltered> {
+        self.array.unfiltered(are_counted)
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {

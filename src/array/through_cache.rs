@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Array, BlockId, Info, Piece};
+use super::{Array, BlockId, Info, Piece, Unfiltered};
 use crate::cache::{ArrayIndex, BlockCache, BlockKey, VersionId};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
@@ -72,6 +72,10 @@ impl Array for ThroughCache {
 
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         self.array.survey(visit)
+    }
+
+    fn unfiltered(&self, are_counted: bool) -> Result<Unfiltered> {
+        self.array.unfiltered(are_counted)
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {

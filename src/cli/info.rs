@@ -1,14 +1,17 @@
 //! `arrayfs info`: what `arrays.json` says, for people.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{CommandResult, container, output, size};
-use crate::container::Preferences;
-use crate::container::describe::{ArrayDescription, Description, arrays_json, describe};
+use crate::array::Unfiltered;
+use crate::container::describe::{ArrayDescription, Description, describe};
 use crate::container::stored::{ArrayDetails, FilterDetails, StoredType};
+use crate::container::{Container, Preferences};
 use crate::memory::budget::Budget;
 
 /// Longest type or fill value that is printed whole, in characters.
@@ -18,12 +21,13 @@ pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandR
     let found = container::find(path, preferences)?;
     let opened = found.open(&Budget::by_default())?;
     let meant = found.meant(&opened)?;
-    if json && found.within.is_empty() {
-        let text = arrays_json(&opened)?;
-        return output::print(|out| out.write_all(&text));
-    }
     let mut description = describe(&opened)?;
     description.keep(&|name| meant.has(name));
+    count_unfiltered(&mut description.arrays, &opened);
+    if json && found.within.is_empty() {
+        let text = description.into_text();
+        return output::print(|out| out.write_all(&text));
+    }
     output::print(|out| match json {
         true => {
             serde_json::to_writer_pretty(&mut *out, &description.arrays)?;
@@ -31,6 +35,18 @@ pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandR
         }
         false => print(out, &found.shown(), &description),
     })
+}
+
+/// Has the places of all chunks looked up, as `arrays.json` in a mount does not. What cannot be read
+/// is for `verify` to tell.
+fn count_unfiltered(told: &mut [ArrayDescription], opened: &Arc<Container>) {
+    let arrays = opened.all_arrays().into_iter();
+    let arrays: HashMap<String, _> = arrays.map(|located| (located.path(), located)).collect();
+    for told in told {
+        let located = arrays.get(&told.name);
+        let counted = located.and_then(|located| located.array.unfiltered(true).ok());
+        told.unfiltered = counted.unwrap_or_default();
+    }
 }
 
 fn print(out: &mut impl Write, path: &Path, container: &Description<'_>) -> io::Result<()> {
@@ -108,7 +124,23 @@ fn print_array(out: &mut impl Write, array: &ArrayDescription) -> io::Result<()>
     let (bytes, stored) = (size::show(array.bytes), size::show(array.stored_bytes));
     writeln!(out, "  size    {bytes}, stored {stored}{ratio}")?;
     writeln!(out, "  codec   {}, {} blocks", array.codec, array.blocks)?;
-    print_details(out, &array.details)
+    print_details(out, &array.details)?;
+    print_unfiltered(out, &array.unfiltered)
+}
+
+fn print_unfiltered(out: &mut impl Write, unfiltered: &Unfiltered) -> io::Result<()> {
+    if unfiltered.is_none() {
+        return Ok(());
+    }
+    let so_many = match unfiltered.chunks.unwrap_or(0) {
+        1 => "1 chunk is".to_owned(),
+        chunks => format!("{chunks} chunks are"),
+    };
+    let changed = match &unfiltered.changed {
+        Some(why) => format!(", and so is one that changes: {why}"),
+        None => String::new(),
+    };
+    writeln!(out, "  plain   {so_many} stored unfiltered{changed}")
 }
 
 /// How an array is stored, as far as its format tells.

@@ -15,8 +15,8 @@ use super::inside::{Located, join};
 use super::rewrite::Restated;
 use super::stored::{ArrayDetails, AttributeType, FileDetails};
 use super::{Attributes, Container};
-use crate::array::Info;
 use crate::array::dtype::Dtype;
+use crate::array::{Info, Unfiltered};
 use crate::error::{Error, Result};
 use crate::memory::set_aside;
 
@@ -105,6 +105,9 @@ pub struct ArrayDescription {
     /// empty one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub space: Option<&'static str>,
+    /// Chunks that skip the filters; how many is told by `info` alone.
+    #[serde(skip_serializing_if = "Unfiltered::is_none")]
+    pub unfiltered: Unfiltered,
     #[serde(flatten)]
     pub details: ArrayDetails,
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -135,6 +138,11 @@ impl Description<'_> {
     pub fn keep(&mut self, is_kept: &dyn Fn(&str) -> bool) {
         self.arrays.retain(|array| is_kept(&array.name));
         self.unreadable.retain(|member| is_kept(&member.name));
+    }
+
+    /// Its text as that of `arrays.json`.
+    pub fn into_text(self) -> Vec<u8> {
+        self.text(LONGEST)
     }
 
     /// Its text: without details, if that were longer than `most`.
@@ -177,6 +185,7 @@ impl ArrayDescription {
             blocks: info.blocks,
             codec: info.codec,
             space: None,
+            unfiltered: Unfiltered::default(),
             details,
             attributes,
         }
@@ -300,7 +309,11 @@ fn list_arrays(
             Ok(info) => {
                 let space = without_space.contains(&path).then_some("null");
                 let described = ArrayDescription::new(path, info, (attributes, details));
-                arrays.push(ArrayDescription { space, ..described });
+                arrays.push(ArrayDescription {
+                    space,
+                    unfiltered: located.array.unfiltered(false).unwrap_or_default(),
+                    ..described
+                });
             }
             Err(fault @ Error::Fault(_)) => faults.push(located.locate(fault).to_string()),
             Err(Error::NotShown(not)) => late.push(UnreadableDescription {

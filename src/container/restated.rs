@@ -10,7 +10,7 @@ use super::Container;
 use super::inside::{ArrayAddress, ContainerNumber};
 use super::rewrite::{ChangedArray, ComputedBytes, Rewrite};
 use crate::array::direct::DirectArray;
-use crate::array::{Array, BlockId, Info, Piece};
+use crate::array::{Array, BlockId, Info, Piece, Unfiltered};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::memory::block::Block;
@@ -126,6 +126,10 @@ impl Array for RestatedArray {
 
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         self.array.survey(visit)
+    }
+
+    fn unfiltered(&self, are_counted: bool) -> Result<Unfiltered> {
+        self.array.unfiltered(are_counted)
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {

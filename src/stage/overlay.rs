@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::StagedArray;
 use super::layer::{Layer, Part, Step};
-use crate::array::{Array, BlockId, Info, Piece, direct_piece};
+use crate::array::{Array, BlockId, Info, Piece, Unfiltered, direct_piece};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::memory::block::Block;
@@ -215,6 +215,10 @@ impl Array for Overlay {
     /// What is stored is the container's; what is staged is checked where the log is read.
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         self.base.survey(visit)
+    }
+
+    fn unfiltered(&self, are_counted: bool) -> Result<Unfiltered> {
+        self.base.unfiltered(are_counted)
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {

@@ -26,7 +26,7 @@ use super::strings::{self, Strings};
 use super::worker;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedBlocks;
-use crate::array::{Array, BlockId, Info, Order, Piece};
+use crate::array::{Array, BlockId, Info, Order, Piece, Unfiltered};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
@@ -450,6 +450,13 @@ impl Array for DatasetArray {
             Storage::Chunked(chunked) => chunked.read_direct(at, out),
             Storage::Composed(_) => Err(Fault::new("a virtual dataset is put together").into()),
             Storage::Unreadable(why) => Err(why.clone()),
+        }
+    }
+
+    fn unfiltered(&self, are_counted: bool) -> Result<Unfiltered> {
+        match &self.storage {
+            Storage::Chunked(chunked) => chunked.unfiltered(are_counted),
+            _ => Ok(Unfiltered::default()),
         }
     }
 

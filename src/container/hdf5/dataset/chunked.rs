@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use super::fill::Fill;
 use super::{ChunkTables, direct_of, unchunked};
-use crate::array::{BlockId, Piece};
+use crate::array::{BlockId, Piece, Unfiltered};
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, ChunkEntry, StorageLayout};
@@ -141,6 +141,22 @@ impl Chunked {
 
     pub(super) fn codec(&self) -> Cow<'static, str> {
         self.reader.codec()
+    }
+
+    /// Chunks that skipped filters, and why changed ones would skip all.
+    pub(super) fn unfiltered(&self, are_counted: bool) -> Result<Unfiltered> {
+        if !self.reader.has_filters() || self.trouble().is_some() {
+            return Ok(Unfiltered::default());
+        }
+        let encoder = self.reader.pipeline()?.encoder();
+        let chunks = match are_counted {
+            true => Some(self.table()?.iter().filter(|chunk| chunk.mask != 0).count() as u64),
+            false => None,
+        };
+        Ok(Unfiltered {
+            chunks,
+            changed: encoder.unfiltered().map(str::to_owned),
+        })
     }
 
     /// Whether the table of chunks has been read.

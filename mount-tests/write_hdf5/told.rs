@@ -1,0 +1,45 @@
+//! What `info` and `arrays.json` tell of how a file stores what was written.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{assert_array, numbers, with_file, write_at};
+use crate::harness::process::arrayfs;
+
+/// Of an array, by `info` and in the mount.
+fn unfiltered(container: &Path, stored: &Path, name: &str) -> [Value; 2] {
+    let told = arrayfs(["info".as_ref(), "--json".as_ref(), stored.as_os_str()]).success();
+    let shown = std::fs::read(container.join("arrays.json")).unwrap();
+    [told.stdout, shown].map(|text| {
+        let told: Value = serde_json::from_slice(&text).unwrap();
+        let arrays = told["arrays"].as_array().unwrap();
+        let array = arrays.iter().find(|array| array["name"] == name);
+        array.unwrap()["unfiltered"].clone()
+    })
+}
+
+/// Its filter has no encoder: what is changed is stored as it is.
+#[test]
+fn chunks_that_skip_their_filters_are_told() {
+    let place = with_file(&[]);
+    let (container, stored) = (place.join("x.h5"), place.stored("x.h5"));
+    let why = "there is no encoder for lzf";
+    let changed = json!({ "changed": why });
+    let [counted, shown] = unfiltered(&container, &stored, "never");
+    assert_eq!(counted, json!({ "chunks": 0, "changed": why }));
+    assert_eq!(shown, changed);
+    write_at(&container.join("never"), &numbers(&[1]), 0).unwrap();
+    assert_array(&place, "never", "[4]", &numbers(&[1, 5, 5, 5]));
+    let [counted, shown] = unfiltered(&container, &stored, "never");
+    assert_eq!(counted, json!({ "chunks": 1, "changed": why }));
+    assert_eq!(shown, changed);
+    let text = arrayfs(["info".as_ref(), stored.as_os_str()]).success();
+    let said = format!("1 chunk is stored unfiltered, and so is one that changes: {why}");
+    assert!(text.text().contains(&said), "{}", text.text());
+    // Of one with an encoder, and of one without filters, there is nothing to say.
+    for name in ["rows", "fixed"] {
+        let told = unfiltered(&container, &stored, name);
+        assert_eq!(told, [Value::Null, Value::Null], "{name}");
+    }
+}

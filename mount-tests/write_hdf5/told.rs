@@ -5,7 +5,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{assert_array, numbers, with_file, write_at};
+use crate::harness::place::Place;
 use crate::harness::process::arrayfs;
+use crate::harness::python::script;
+use crate::harness::reads::xattr;
+use crate::harness::seeded::Seeded;
 
 /// Of an array, by `info` and in the mount.
 fn unfiltered(container: &Path, stored: &Path, name: &str) -> [Value; 2] {
@@ -42,4 +46,40 @@ fn chunks_that_skip_their_filters_are_told() {
         let told = unfiltered(&container, &stored, name);
         assert_eq!(told, [Value::Null, Value::Null], "{name}");
     }
+}
+
+/// Places that chunks have left are known to the daemon that moved them, and to nobody later.
+#[test]
+fn what_commits_have_freed_is_told_while_it_is_known() {
+    let mut place = Place::mounted(&["commit=inplace"]);
+    let stored = place.stored("x.h5");
+    script("write_hdf5/scenario.py", [Path::new("many"), &stored]).success();
+    let said = |path: &Path| {
+        arrayfs(["info".as_ref(), path.as_os_str()])
+            .success()
+            .text()
+    };
+    let known = |place: &Place| -> u64 {
+        let known = xattr(&place.join("x.h5"), "user.arrayfs.dead_bytes");
+        known.unwrap().parse().unwrap()
+    };
+    assert_eq!(known(&place), 0);
+    assert!(!said(&place.join("x.h5")).contains("dead: "));
+    let before = std::fs::metadata(&stored).unwrap().len();
+    let noise = Seeded::new(1).noise(8000);
+    write_at(&place.join("x.h5/packed"), &noise, 0).unwrap();
+    let grown = std::fs::metadata(&stored).unwrap().len() - before;
+    let dead = known(&place);
+    assert!(dead > 0 && dead < grown, "{dead} of {grown}");
+    for path in [
+        place.join("x.h5"),
+        place.join("x.h5/packed"),
+        stored.clone(),
+    ] {
+        let said = said(&path);
+        assert!(said.contains("dead: "), "{}: {said}", path.display());
+    }
+    place.mount_again();
+    assert_eq!(known(&place), 0);
+    assert!(!said(&place.join("x.h5")).contains("dead: "));
 }

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::in_mount::InMount;
 use super::{CommandResult, container, output, size};
 use crate::array::Unfiltered;
 use crate::container::describe::{ArrayDescription, Description, describe};
 use crate::container::stored::{ArrayDetails, FilterDetails, StoredType};
 use crate::container::{Container, Preferences};
 use crate::memory::budget::Budget;
+use crate::tree::xattr::DEAD_BYTES;
 
 /// Longest type or fill value that is printed whole, in characters.
 const LINE_MOST: usize = 160;
@@ -28,13 +30,31 @@ pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandR
         let text = description.into_text();
         return output::print(|out| out.write_all(&text));
     }
+    let dead = dead_bytes(path, &found.within).filter(|dead| *dead > 0 && !json);
     output::print(|out| match json {
         true => {
             serde_json::to_writer_pretty(&mut *out, &description.arrays)?;
             writeln!(out)
         }
-        false => print(out, &found.shown(), &description),
+        false => {
+            print(out, &found.shown(), &description)?;
+            match dead {
+                Some(dead) => writeln!(out, "dead: {} at least", size::show(dead)),
+                None => Ok(()),
+            }
+        }
     })
+}
+
+/// Bytes of the file in which nothing lies, as far as a daemon knows that writes to it.
+fn dead_bytes(path: &Path, within: &str) -> Option<u64> {
+    let place = InMount::written_at(path).ok()??;
+    let mut names = within.split('/').filter(|name| !name.is_empty());
+    let container = names.try_fold(path, |path, _| path.parent())?;
+    let container = place.in_mount(container)?;
+    let mut value = [0; 32];
+    let n = rustix::fs::getxattr(container, DEAD_BYTES, &mut value[..]).ok()?;
+    std::str::from_utf8(value.get(..n)?).ok()?.parse().ok()
 }
 
 /// Has the places of all chunks looked up, as `arrays.json` in a mount does not. What cannot be read

@@ -256,6 +256,11 @@ pub trait Rewrite: Send + Sync {
         false
     }
 
+    /// Bytes of the file in which nothing lies, as far as is known: at least so many.
+    fn dead_bytes(&self) -> u64 {
+        0
+    }
+
     /// The recipe that was told last has become the container.
     fn published(&self) {}
 }

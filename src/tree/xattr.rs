@@ -30,6 +30,10 @@ pub const REFRESH: &str = "user.arrayfs.refresh";
 /// On a container's directory: whether something of it is staged, and why.
 pub const STATE: &str = "user.arrayfs.state";
 
+/// On a container's directory, and not listed: bytes of its file in which nothing lies, as far as
+/// the daemon knows.
+pub const DEAD_BYTES: &str = "user.arrayfs.dead_bytes";
+
 /// On the root of the mount: what `arrayfs status` shows.
 pub const STATUS: &str = "user.arrayfs.status";
 
@@ -46,6 +50,11 @@ impl Tree {
         }
         if inode == InodeId::ROOT && name == STATUS {
             return Ok(self.status().to_string().into_bytes());
+        }
+        if name == DEAD_BYTES
+            && let Some(bytes) = self.dead_bytes(inode)?
+        {
+            return Ok(bytes.to_string().into_bytes());
         }
         match self.own_xattrs(inode)? {
             Some(own) => {
@@ -84,6 +93,17 @@ impl Tree {
                 Ok(names.into_iter().filter(|name| is_offered(name)).collect())
             }
         }
+    }
+
+    /// Of the file that a container is.
+    fn dead_bytes(&self, inode: InodeId) -> Result<Option<u64>> {
+        let node = self.inodes.get(inode)?;
+        let Some(container) = node.container().filter(|found| !found.new.is_new()) else {
+            return Ok(None);
+        };
+        let version = self.live.current(inode.into(), container)?;
+        let opened = self.live.open_version(&version)?;
+        Ok(opened.rewrite().map(|rewrite| rewrite.dead_bytes()))
     }
 
     /// A file that was renamed over an array has no name any more, but the kernel goes on taking

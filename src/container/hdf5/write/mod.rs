@@ -452,6 +452,13 @@ impl Rewrite for Hdf5File {
         true
     }
 
+    /// What commits of this mount have freed, and none has taken since.
+    fn dead_bytes(&self) -> u64 {
+        let room = self.left.free_room.offered(self.source.len());
+        let lens = room.iter().map(|(_, len)| *len);
+        lens.fold(0, u64::saturating_add)
+    }
+
     fn published(&self) {
         self.left.carried.set(None);
         let next = self.next_room.lock();

@@ -4,6 +4,8 @@
     made.py bytes FILE           g/bytes and g/h/numbers
     made.py later FILE           the same with an array that was put into it later
     made.py empty HDF5 NETCDF    nothing at all
+    made.py refer FILE           puts a reference into it, which no mount shows
+    made.py referred FILE        that is there
 """
 import sys
 
@@ -31,6 +33,17 @@ def check_empty(hdf5, netcdf):
         assert not list(file) and not other.variables
 
 
+def refer(path):
+    with h5py.File(path, "a", locking=False) as file:
+        file["reference"] = file["a"].ref
+
+
+def check_referred(path):
+    with h5py.File(path, locking=False) as file:
+        assert bytes(file[file["reference"][()]][:]) == b"abcd"
+
+
 if __name__ == "__main__":
     what, *paths = sys.argv[1:]
-    {"bytes": check_bytes, "later": check_later, "empty": check_empty}[what](*paths)
+    does = {"bytes": check_bytes, "later": check_later, "empty": check_empty, "refer": refer, "referred": check_referred}
+    does[what](*paths)

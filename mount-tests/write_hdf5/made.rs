@@ -2,8 +2,8 @@
 //! description.
 
 use std::ffi::OsStr;
-use std::fs::{File, create_dir, write};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, Permissions, create_dir, set_permissions, write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::harness::mounted::Mounted;
@@ -253,4 +253,50 @@ fn text_of_any_size_keeps_nobody_waiting() {
     shell(place.path(), r#"printf 'a\n' > "$1/names""#, &[&at]);
     place.wait_packed("x.h5");
     assert_content(&at.join("names"), b"a\n");
+}
+
+/// What others have changed or have locked is not written anew, and nobody may read more than
+/// before: the files stay files.
+#[test]
+fn nothing_of_others_is_lost_when_files_come_later() {
+    let place = Place::mounted(&["settle=600000"]);
+    for name in ["changed.h5", "locked.h5", "linked.h5", "private.h5"] {
+        let at = place.join(name);
+        shell(place.path(), r#"mkdir "$1"; printf abcd > "$1/a""#, &[&at]);
+        place.wait_packed(name);
+    }
+    let stored = place.stored("changed.h5");
+    script(
+        "write_hdf5/made.py",
+        [OsStr::new("refer"), stored.as_os_str()],
+    )
+    .success();
+    std::fs::hard_link(place.stored("linked.h5"), place.source().join("other.h5")).unwrap();
+    let locked = File::open(place.stored("locked.h5")).unwrap();
+    rustix::fs::flock(
+        &locked,
+        rustix::fs::FlockOperation::NonBlockingLockExclusive,
+    )
+    .unwrap();
+    let later = |name: &str| place.join(name).join("later");
+    let put = |name: &str| {
+        write(later(name), b"xy").unwrap();
+        if name == "private.h5" {
+            set_permissions(later(name), Permissions::from_mode(0o600)).unwrap();
+        }
+        let synced = File::open(place.join(name)).and_then(|directory| directory.sync_all());
+        synced.unwrap();
+        assert_content(&later(name), b"xy");
+        xattr(&later(name), "user.arrayfs.shape").is_ok()
+    };
+    for name in ["changed.h5", "locked.h5", "linked.h5", "private.h5"] {
+        assert!(!put(name), "{name} was written anew");
+    }
+    script(
+        "write_hdf5/made.py",
+        [OsStr::new("referred"), stored.as_os_str()],
+    )
+    .success();
+    drop(locked);
+    wait_until("the lock is seen to be gone", || put("locked.h5"));
 }

@@ -29,11 +29,17 @@ pub(crate) struct CreationState {
     is_new: AtomicBool,
     /// Held by the thread that packs, moves or removes it.
     creating: Mutex<()>,
+    /// Of one that this mount has packed. Most are none.
+    packed: Mutex<Option<Box<PackedHere>>>,
+}
+
+#[derive(Default)]
+struct PackedHere {
     /// What its description said and it could not have, as long as this mount shows it.
-    not_kept: Mutex<Vec<String>>,
+    not_kept: Vec<String>,
     /// The version that this mount has made, if what is put into it later becomes an array: one of
     /// which others have changed something is another.
-    made: Mutex<Weak<ContainerVersion>>,
+    made: Weak<ContainerVersion>,
 }
 
 impl CreationState {
@@ -62,25 +68,30 @@ impl CreationState {
     }
 
     pub(super) fn note_not_kept(&self, lines: Vec<String>) {
-        *lock(&self.not_kept) = lines;
+        lock(&self.packed).get_or_insert_default().not_kept = lines;
     }
 
     pub(crate) fn not_kept(&self) -> Vec<String> {
-        lock(&self.not_kept).clone()
+        let packed = lock(&self.packed);
+        packed
+            .as_ref()
+            .map_or_else(Vec::new, |packed| packed.not_kept.clone())
     }
 
     pub(super) fn take_later(&self, made: &Arc<ContainerVersion>) {
-        *lock(&self.made) = Arc::downgrade(made);
+        lock(&self.packed).get_or_insert_default().made = Arc::downgrade(made);
     }
 
     /// Nothing becomes an array any more.
     pub(super) fn take_no_more(&self) {
-        *lock(&self.made) = Weak::new();
+        if let Some(packed) = &mut *lock(&self.packed) {
+            packed.made = Weak::new();
+        }
     }
 
     /// The version into which something may be put.
     pub(super) fn takes_later(&self) -> Option<Arc<ContainerVersion>> {
-        lock(&self.made).upgrade()
+        lock(&self.packed).as_ref()?.made.upgrade()
     }
 
     pub(crate) fn lock_creation(&self) -> MutexGuard<'_, ()> {

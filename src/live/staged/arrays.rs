@@ -57,8 +57,10 @@ impl Containers {
         }
         let computed = || writer.container.computed(number, &self.cache);
         if let Some(computed) = version.staged.stored.while_it_stays(computed)? {
-            writer.stage().set_len(writer.array, 0)?;
+            // In this order nothing is staged if there is no room for it.
             writer.stage().write(writer.array, 0, &computed.bytes)?;
+            let len = computed.bytes.len() as u64;
+            writer.stage().set_len(writer.array, len)?;
         }
         Ok(Some(DerivedFile {
             version: Arc::clone(version),

@@ -18,8 +18,9 @@ use crate::memory::budget::Budget;
 
 /// Smallest chunk that is worth it.
 const LEAST: u64 = 16 << 10;
-/// A chunk of more stretches of the array is not counted while they are written.
-const RUNS_MOST: u64 = 4096;
+/// A chunk of more stretches of the array is not counted: that would cost its writers more than it
+/// saves the commit.
+const RUNS_MOST: u64 = 64;
 /// Most chunks of a dataset.
 const CHUNKS_MOST: u64 = 1 << 20;
 

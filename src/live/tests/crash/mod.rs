@@ -51,7 +51,7 @@ const SEED: &str = "ARRAYFS_TEST_SEED";
 
 /// Of states, one in so many is tried.
 fn one_in() -> usize {
-    if_sampled(24)
+    if_sampled(40)
 }
 
 /// `sample`, unless all is tried.

@@ -9,14 +9,13 @@ pub mod chunking;
 pub mod direct;
 pub mod dtype;
 mod gather;
-pub mod named;
 pub mod nested;
 pub mod npy;
+pub mod partly_replaced;
 pub mod prefetch;
 pub mod read;
 pub mod sequential;
 mod steps;
-pub mod through_cache;
 pub mod uncached;
 
 use std::borrow::Cow;

@@ -3,17 +3,15 @@
 //! Its changed arrays are overlays already; what follows from them is put right here: types and
 //! shapes, attributes, texts, and arrays that are computed. Used by `commit::recovery`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::Container;
 use super::inside::{ArrayAddress, ContainerNumber};
 use super::rewrite::{ChangedArray, ComputedBytes, Rewrite};
 use crate::array::direct::DirectArray;
-use crate::array::{Array, BlockId, Info, Piece, Unfiltered};
+use crate::array::partly_replaced::PartlyReplaced;
+use crate::array::{Array, Info};
 use crate::error::{Fault, Result};
-use crate::memory::Scratch;
-use crate::memory::block::Block;
 use crate::memory::budget::Budget;
 
 /// Has a container, and those inside of it, say of itself what follows from changes of its arrays.
@@ -64,77 +62,10 @@ fn restate_one(
         };
         *array = match rewrite.computed(address, changed, budget)? {
             Some(computed) => computed_array(name, info, computed),
-            None => Arc::new(RestatedArray {
-                array: Arc::clone(array),
-                info,
-            }),
+            None => Arc::new(PartlyReplaced::new(Arc::clone(array)).with_info(info)),
         };
     }
     Ok(())
-}
-
-/// An array that is something else than it says.
-struct RestatedArray {
-    array: Arc<dyn Array>,
-    info: Info,
-}
-
-impl Array for RestatedArray {
-    fn name(&self) -> &str {
-        self.array.name()
-    }
-
-    fn info(&self) -> Result<Info> {
-        Ok(self.info.clone())
-    }
-
-    fn check_structure(&self) -> Result<()> {
-        self.array.check_structure()
-    }
-
-    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        self.array.pieces(range, out)
-    }
-
-    fn weight(&self) -> u64 {
-        self.array.weight()
-    }
-
-    fn places_known(&self, range: &Range<u64>) -> bool {
-        self.array.places_known(range)
-    }
-
-    fn zeros_ahead(&self, range: Range<u64>) -> u64 {
-        self.array.zeros_ahead(range)
-    }
-
-    fn scratch(&self, block: BlockId) -> u64 {
-        self.array.scratch(block)
-    }
-
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
-        self.array.decode(block, out, scratch)
-    }
-
-    fn at_hand(&self, block: BlockId) -> Option<Arc<Block>> {
-        self.array.at_hand(block)
-    }
-
-    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        self.array.read_direct(at, out)
-    }
-
-    fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        self.array.survey(visit)
-    }
-
-    fn unfiltered(&self, are_counted: bool) -> Result<Unfiltered> {
-        self.array.unfiltered(are_counted)
-    }
-
-    fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
-        self.array.verify(report)
-    }
 }
 
 /// An array that follows from others, in memory.

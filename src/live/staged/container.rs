@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::{Unsettled, UnsettledLog, lock};
+use crate::array::partly_replaced::{CachedBlocks, PartlyReplaced};
 use crate::array::read::CachedArray;
-use crate::array::through_cache::ThroughCache;
 use crate::array::{Array, Info};
 use crate::cache::BlockCache;
 use crate::container::inside::ContainerNumber;
@@ -184,12 +184,12 @@ impl StagedContainer {
         cache: &Arc<BlockCache>,
     ) -> Result<Arc<dyn Array>> {
         let stored = self.base().cached_array(number, Arc::from([]), cache)?;
-        let stored = ThroughCache {
-            array: stored.array,
+        let blocks = CachedBlocks {
             cache: stored.cache,
             version: stored.version,
             index: stored.index,
         };
+        let stored = PartlyReplaced::new(stored.array).with_blocks(blocks);
         self.over(Arc::new(stored), number, layers)
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::WrittenGroup;
-use crate::array::named::NamedArray;
+use crate::array::partly_replaced::PartlyReplaced;
 use crate::container::Container;
 use crate::container::inside::{ArrayAddress, ContainerNumber, join};
 use crate::container::rewrite::ChangedArray;
@@ -79,7 +79,9 @@ impl FurtherNames {
             let names = names.and_then(|names| names.get(change.shown.name()));
             let by = |(container, name): &Named| ChangedArray {
                 container: *container,
-                shown: Arc::new(NamedArray::new(name.clone(), Arc::clone(&change.shown))),
+                shown: Arc::new(
+                    PartlyReplaced::new(Arc::clone(&change.shown)).with_name(name.clone()),
+                ),
                 ..change.clone()
             };
             names.into_iter().flatten().map(by).collect::<Vec<_>>()

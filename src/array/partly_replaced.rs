@@ -1,8 +1,11 @@
-//! An array whose cached blocks need not be decoded again.
+//! An array, something of which is replaced: its name, its description, or blocks that need not be
+//! decoded. All else is its own.
 //!
-//! A commit merges changes with stored bytes, and the program that made the changes has mostly read
-//! those first. The commit decodes past the cache, because it takes its memory once, before it
-//! begins; blocks that the cache happens to have are taken from there. Used by `live`.
+//! - A dataset of HDF5 that several names lead to is an array by each of them (`container::hdf5`).
+//! - What is read through a log describes itself as it will be (`container::restated`).
+//! - A commit merges changes with stored bytes, and the program that made the changes has mostly
+//!   read those first. The commit decodes past the cache, because it takes its memory once, before
+//!   it begins; blocks that the cache happens to have are taken from there (`live`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,33 +16,64 @@ use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::memory::block::Block;
 
-/// An array, and the key of its blocks.
-pub struct ThroughCache {
-    pub array: Arc<dyn Array>,
+pub struct PartlyReplaced {
+    array: Arc<dyn Array>,
+    name: Option<String>,
+    info: Option<Info>,
+    blocks: Option<CachedBlocks>,
+}
+
+/// Decoded blocks of an array, which a cache may have.
+pub struct CachedBlocks {
     pub cache: Arc<BlockCache>,
     pub version: VersionId,
     pub index: ArrayIndex,
 }
 
-impl Array for ThroughCache {
-    fn at_hand(&self, block: BlockId) -> Option<Arc<Block>> {
-        self.cache.cached(BlockKey {
-            version: self.version,
-            array: self.index,
-            block,
-        })
+impl PartlyReplaced {
+    /// Nothing of it yet.
+    pub fn new(array: Arc<dyn Array>) -> PartlyReplaced {
+        PartlyReplaced {
+            array,
+            name: None,
+            info: None,
+            blocks: None,
+        }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
-        self.array.decode(block, out, scratch)
+    pub fn with_name(self, name: String) -> PartlyReplaced {
+        PartlyReplaced {
+            name: Some(name),
+            ..self
+        }
     }
 
+    /// The description must fit the bytes that the array has.
+    pub fn with_info(self, info: Info) -> PartlyReplaced {
+        PartlyReplaced {
+            info: Some(info),
+            ..self
+        }
+    }
+
+    pub fn with_blocks(self, blocks: CachedBlocks) -> PartlyReplaced {
+        PartlyReplaced {
+            blocks: Some(blocks),
+            ..self
+        }
+    }
+}
+
+impl Array for PartlyReplaced {
     fn name(&self) -> &str {
-        self.array.name()
+        self.name.as_deref().unwrap_or_else(|| self.array.name())
     }
 
     fn info(&self) -> Result<Info> {
-        self.array.info()
+        match &self.info {
+            Some(info) => Ok(info.clone()),
+            None => self.array.info(),
+        }
     }
 
     fn check_structure(&self) -> Result<()> {
@@ -51,7 +85,10 @@ impl Array for ThroughCache {
     }
 
     fn len_now(&self) -> Option<u64> {
-        self.array.len_now()
+        match &self.info {
+            Some(_) => None,
+            None => self.array.len_now(),
+        }
     }
 
     fn weight(&self) -> u64 {
@@ -62,8 +99,27 @@ impl Array for ThroughCache {
         self.array.places_known(range)
     }
 
+    fn zeros_ahead(&self, range: Range<u64>) -> u64 {
+        self.array.zeros_ahead(range)
+    }
+
     fn scratch(&self, block: BlockId) -> u64 {
         self.array.scratch(block)
+    }
+
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+        self.array.decode(block, out, scratch)
+    }
+
+    fn at_hand(&self, block: BlockId) -> Option<Arc<Block>> {
+        match &self.blocks {
+            Some(blocks) => blocks.cache.cached(BlockKey {
+                version: blocks.version,
+                array: blocks.index,
+                block,
+            }),
+            None => self.array.at_hand(block),
+        }
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
@@ -142,11 +198,12 @@ mod tests {
     #[test]
     fn what_is_cached_is_not_decoded_and_what_is_not_is_not_cached() {
         let cache = BlockCache::new(1 << 20);
-        let array = |version| ThroughCache {
-            array: Arc::new(OneBlock(1)),
-            cache: Arc::clone(&cache),
-            version: VersionId(version),
-            index: ArrayIndex(0),
+        let array = |version| {
+            PartlyReplaced::new(Arc::new(OneBlock(1))).with_blocks(CachedBlocks {
+                cache: Arc::clone(&cache),
+                version: VersionId(version),
+                index: ArrayIndex(0),
+            })
         };
         let key = BlockKey {
             version: VersionId(7),

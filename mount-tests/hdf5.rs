@@ -19,21 +19,12 @@ use serde_json::{Value, json};
 use crate::harness::mounted::Mounted;
 use crate::harness::process::{arrayfs, run};
 use crate::harness::python::Written;
-use crate::harness::reads::{assert_content, walk, xattr};
+use crate::harness::reads::{assert_content, names, walk, xattr};
 use crate::harness::{scratch_directory, wait_until};
 
 /// Numbers of four bytes that count from `start` on.
 fn count(start: i32, n: i32) -> Vec<u8> {
     (start..start + n).flat_map(i32::to_le_bytes).collect()
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
 }
 
 fn arrays_json(container: &Path) -> Value {

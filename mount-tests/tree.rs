@@ -11,19 +11,10 @@ use serde_json::{Value, json};
 
 use crate::harness::mounted::Mounted;
 use crate::harness::python::Written;
-use crate::harness::reads::{assert_content, walk, xattr};
+use crate::harness::reads::{assert_content, names, walk, xattr};
 use crate::harness::seeded::Seeded;
 use crate::harness::writers::{Bloscpack, Matrix, npy};
 use crate::harness::{copy_directory, golden, scratch_directory};
-
-fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name());
-    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
-    names.sort();
-    names
-}
 
 #[test]
 fn ordinary_files_are_shown_byte_for_byte() {

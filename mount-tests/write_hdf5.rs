@@ -8,6 +8,7 @@
 mod carried;
 mod full;
 mod held;
+mod in_groups;
 mod killed;
 mod lengths;
 mod made;

@@ -277,6 +277,11 @@ impl Error {
         matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::AlreadyExists)
     }
 
+    /// A directory has something in it.
+    pub fn is_not_empty(&self) -> bool {
+        self.is_one_of(&[libc::ENOTEMPTY, libc::EEXIST])
+    }
+
     /// There is no room for it on the disk, or no more than its owner may have.
     pub fn is_no_room(&self) -> bool {
         self.is_one_of(&[libc::ENOSPC, libc::EDQUOT, libc::EFBIG])

@@ -93,3 +93,14 @@ pub fn xattr(path: &Path, name: &str) -> io::Result<String> {
     value.truncate(n);
     Ok(String::from_utf8(value).unwrap())
 }
+
+/// The names in a directory, sorted.
+#[track_caller]
+pub fn names(directory: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = names
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

@@ -11,7 +11,7 @@ use super::{container, hidden, stored};
 use crate::harness::mounted::Mounted;
 use crate::harness::place::Place;
 use crate::harness::process::{arrayfs, has_ended, send};
-use crate::harness::reads::assert_content;
+use crate::harness::reads::{assert_content, names};
 use crate::harness::tools::{shell, tools};
 use crate::harness::writers::Bloscpack;
 use crate::harness::{scratch_directory, wait_until};
@@ -22,15 +22,6 @@ fn place() -> Place {
     let place = Place::mounted(&[]);
     container(&place, "x.blp", PLAIN);
     place
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    let names = std::fs::read_dir(directory).unwrap();
-    let mut names: Vec<String> = names
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
 }
 
 #[test]

@@ -259,10 +259,6 @@ fn what_cannot_be_a_part_of_it_is_kept_and_named() {
             "mkdir -p x.dbdf/columns/deep",
             "columns/deep cannot be a part",
         ),
-        (
-            "mkdir x.dbdf/columns; printf x > x.dbdf/columns/.hidden",
-            "columns/.hidden cannot be",
-        ),
     ] {
         shell(
             place.path(),
@@ -280,14 +276,16 @@ fn what_cannot_be_a_part_of_it_is_kept_and_named() {
         shell(place.path(), "rm -r x.dbdf", &[]);
         assert!(!drafts_of(&place.stored("x.dbdf")).exists());
     }
-    // Files beside the arrays are files.
+    // Files beside the arrays are files, also in groups.
     shell(
         place.path(),
-        "mkdir x.dbdf; printf x > x.dbdf/values; printf y > x.dbdf/notes",
+        "mkdir -p x.dbdf/columns; printf x > x.dbdf/columns/a
+         printf y > x.dbdf/notes; printf z > x.dbdf/columns/.notes",
         &[],
     );
     place.wait_packed("x.dbdf");
     assert_content(&place.join("x.dbdf/notes"), b"y");
+    assert_content(&place.join("x.dbdf/columns/.notes"), b"z");
 }
 
 #[test]

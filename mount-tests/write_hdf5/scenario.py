@@ -5,6 +5,7 @@
     scenario.py virtual PATH            `virtual`, which is put together from another file, and `fixed`, also `again`
     scenario.py names PATH              `rows` of 4 by 3 numbers by four names, and arrays of a Binsparse matrix by others
     scenario.py one PATH NAME...        all of these names lead to one dataset
+    scenario.py notes PATH              a dataset `g/deep/notes` of two numbers comes to it
     scenario.py marked PATH             the same, marked as being written by a program that has gone
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, none of them written
     scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
@@ -90,6 +91,11 @@ def names(path):
 def one(path, *names):
     with objects.opened(path) as file:
         assert len({h5py.h5o.get_info(file[name].id).addr for name in names}) == 1
+
+
+def notes(path):
+    with h5py.File(path, "r+") as file:
+        file["g/deep/notes"] = np.array([1, 2], "<i4")
 
 
 def marked(path):

@@ -1,8 +1,8 @@
 //! Added files: put into the directory of a container that is one file, and no part of the
 //! container.
 //!
-//! They lie as they are in a hidden directory beside the container, which is found by the
-//! container's name, and believed as one of [`drafts`](super::drafts) is. Recovery of drafts and
+//! They lie as they are in a hidden directory beside the container, those of a group in directories
+//! of that name in it. It is found by the container's name, and believed as one of [`drafts`](super::drafts) is. Recovery of drafts and
 //! logs never looks at it. When the container gets another name, so does that directory: two steps,
 //! between which a crash may come. So before the first one a hidden link beside the new name says
 //! which directory follows which container, and it is removed after the second one. Used by `tree`,
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::Spot;
 use super::drafts::is_of;
+use super::new_container::CLOSED;
 use crate::disk::{Caller, Disk, NewEntry, Place, Renaming, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind, Store};
@@ -163,15 +164,72 @@ fn sync(disk: &dyn Disk, spot: &Spot) -> Result<()> {
     disk.sync(Target::Named { path, id }, false)
 }
 
-/// Removes the directory of a container's added files, if there is one; ENOTEMPTY if there is
-/// something in it.
-pub fn remove_empty(disk: &dyn Disk, spot: &Spot) -> Result<()> {
+/// The directory of this group among a container's added files, which lie at `top`; made if it is
+/// not there.
+pub fn make_below(
+    disk: &dyn Disk,
+    store: &dyn Store,
+    top: (PathBuf, FileId),
+    (group, owner): (&Path, Caller),
+) -> Result<(PathBuf, FileId)> {
+    let (mut directory, mut id) = top;
+    for name in group {
+        let place = Place {
+            directory: &directory,
+            id,
+            name,
+        };
+        match disk.make(place, NewEntry::Directory { mode: CLOSED }, owner) {
+            Err(e) if e.is_already_there() => {}
+            other => other?,
+        }
+        directory.push(name);
+        let found = store.stat(&directory)?;
+        if found.kind != FileKind::Directory {
+            return Err(Error::NotADirectory);
+        }
+        id = found.identity.id;
+    }
+    Ok((directory, id))
+}
+
+/// Removes the directory of a container's added files, if there is one, with those of its groups;
+/// ENOTEMPTY if there is something in it.
+pub fn remove_empty(disk: &dyn Disk, store: &dyn Store, spot: &Spot) -> Result<()> {
     let name = added_name(&spot.name);
     let place = Place {
         directory: &spot.directory,
         id: spot.id,
         name: &name,
     };
+    remove_empty_at(disk, store, place)
+}
+
+fn remove_empty_at(disk: &dyn Disk, store: &dyn Store, place: Place<'_>) -> Result<()> {
+    let path = place.directory.join(place.name);
+    let found = match store.stat(&path) {
+        Err(e) if e.is_not_found() => return Ok(()),
+        other => other?,
+    };
+    let mut groups = Vec::new();
+    if found.kind == FileKind::Directory {
+        store.list(&path, &mut |name, kind| {
+            if kind == FileKind::Directory {
+                groups.push(name.to_owned());
+            }
+        })?;
+    }
+    for name in &groups {
+        let within = Place {
+            directory: &path,
+            id: found.identity.id,
+            name,
+        };
+        match remove_empty_at(disk, store, within) {
+            Err(e) if e.is_not_empty() => {}
+            other => other?,
+        }
+    }
     match disk.remove_directory(place) {
         Err(e) if e.is_not_found() => Ok(()),
         other => other,

@@ -20,7 +20,7 @@ use crate::source::{FileId, FileIdentity, FileKind, Store};
 use crate::stage::new_name;
 
 /// Of a directory while its files are written.
-const CLOSED: u32 = 0o700;
+pub(super) const CLOSED: u32 = 0o700;
 
 /// Where new containers are made, and for which user.
 pub struct NewContainerPlace<'a> {

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::shown::entry_table::EntryIndex;
 use super::shown::open_container::OpenContainer;
 use crate::disk::Place;
 use crate::error::{Error, Result};
@@ -16,8 +17,8 @@ use crate::stage::is_hidden_name;
 pub(crate) struct SourceDirectory {
     pub(crate) path: PathBuf,
     pub(crate) id: FileId,
-    /// The container that the directory is.
-    pub(crate) container: Option<Arc<OpenContainer>>,
+    /// The directory of a container that it is, or lies beside.
+    pub(crate) container: Option<(Arc<OpenContainer>, EntryIndex)>,
 }
 
 impl SourceDirectory {
@@ -33,7 +34,7 @@ impl SourceDirectory {
     pub(crate) fn new_place<'a>(&'a self, name: &'a OsStr) -> Result<Place<'a>> {
         let kept_by = match &self.container {
             _ if is_hidden_name(name) => "arrayfs",
-            Some(container) if !container.shows_beside(name) => "the container",
+            Some((container, at)) if !container.shows_beside(*at, name) => "the container",
             _ => return Ok(self.place(name)),
         };
         Err(Error::Computed(format!(

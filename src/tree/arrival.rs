@@ -9,7 +9,6 @@ use super::inode::Dirent;
 use super::node::{Node, StoredAt};
 use super::ordinary::OrdinaryFile;
 use super::{Attr, InodeId, Tree};
-use crate::commit::added::added_of;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
 use crate::live::recognition::{Recognition, recognise};
@@ -133,7 +132,7 @@ impl Tree {
         stat: &Stat,
     ) -> Result<Recognition> {
         if self.shows_drafts(link.parent)
-            || stat.kind == FileKind::File && self.is_container(link.parent)
+            || stat.kind == FileKind::File && self.is_of_container(link.parent)
         {
             return Ok(Recognition::Ordinary);
         }
@@ -190,23 +189,10 @@ impl Tree {
         self.places.path(inode.into())
     }
 
-    /// Whether an inode is a container: files that lie in the directory of one are not looked into.
-    pub(super) fn is_container(&self, inode: InodeId) -> bool {
+    /// Whether an inode is a directory of a container: files that lie in one are not looked into.
+    pub(super) fn is_of_container(&self, inode: InodeId) -> bool {
         let node = self.inodes.get(inode);
-        node.is_ok_and(|node| node.container().is_some())
-    }
-
-    /// Where files lie that are shown in the directory of a container and are no part of it: in
-    /// that directory, or if the container is a file, in one beside it. NotFound if there is none.
-    pub(super) fn beside(&self, inode: InodeId, container: &LiveContainer) -> Result<PathBuf> {
-        let path = self.container_path(inode)?;
-        match container.stored {
-            FileKind::Directory => Ok(path),
-            _ => {
-                let added = added_of(&*self.store, &path)?;
-                added.map(|(path, _)| path).ok_or(Error::NotFound)
-            }
-        }
+        node.is_ok_and(|node| matches!(&*node, Node::Container(_) | Node::Entry(..)))
     }
 
     /// Where a directory of the source lies now.

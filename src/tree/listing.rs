@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::container_directory::ContainerDirectory;
 use super::inode::Dirent;
 use super::listing_cache::{NameRun, RunBuilder};
 use super::node::Node;
@@ -128,7 +129,12 @@ impl Tree {
                 if after == Cookie::START {
                     self.live.check_current(version)?;
                 }
-                self.list_inside(directory, version, *entry, after)
+                match self.listed_beside(directory) {
+                    Ok(Some(beside)) => self.list_beside(directory, beside, after),
+                    Err(e) if after == Cookie::START => Err(e),
+                    // A listing goes on in the version that it began with.
+                    Ok(None) | Err(_) => self.list_inside(directory, version, *entry, after),
+                }
             }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
             Node::Unseen(_) => Err(self.unseen(directory)),
@@ -143,9 +149,10 @@ impl Tree {
             Node::Container(container) => {
                 container.stored == FileKind::Directory
                     || container.new.is_new()
-                    || self.beside(directory, container).is_ok()
+                    || self.has_beside(directory)
             }
-            Node::File(_) | Node::Special(..) | Node::Unseen(..) | Node::Entry(..) => false,
+            Node::Entry(..) => self.has_beside(directory),
+            Node::File(_) | Node::Special(..) | Node::Unseen(..) => false,
         });
         if in_source {
             self.listing_cache.forget(directory);
@@ -218,22 +225,42 @@ impl Tree {
         if container.new.is_new() {
             return self.list_drafts(inode, after);
         }
-        let path = match self.beside(inode, container) {
-            Err(Error::NotFound) => {
-                return self.list_inside(inode, &version, EntryIndex::ROOT, after);
-            }
-            other => other?,
+        match self.listed_beside(inode)? {
+            Some(beside) => self.list_beside(inode, beside, after),
+            None => self.list_inside(inode, &version, EntryIndex::ROOT, after),
+        }
+    }
+
+    /// A directory of a container beside whose entries something may lie, and where that is.
+    fn listed_beside(&self, inode: InodeId) -> Result<Option<(ContainerDirectory, PathBuf)>> {
+        let Some(directory) = self.container_directory(inode)? else {
+            return Ok(None);
         };
-        let inside = self.inside(&version, EntryIndex::ROOT)?;
+        let path = self.found_beside(&directory)?;
+        Ok(path.map(|path| (directory, path)))
+    }
+
+    fn has_beside(&self, inode: InodeId) -> bool {
+        let found = self.listed_beside(inode);
+        found.is_ok_and(|found| found.is_some())
+    }
+
+    fn list_beside(
+        &self,
+        inode: InodeId,
+        (directory, path): (ContainerDirectory, PathBuf),
+        after: Cookie,
+    ) -> Result<ListingStep> {
+        let inside = self.inside(&directory.version, directory.at)?;
         let own = inside
             .opened
-            .children_after(EntryIndex::ROOT, Cookie::START, usize::MAX)?;
+            .children_after(directory.at, Cookie::START, usize::MAX)?;
         let own: Vec<&OsStr> = own
             .iter()
             .filter_map(|(_, entry)| inside.name(*entry))
             .collect();
         let beside = |name: &OsStr| {
-            is_shown(name) && inside.opened.shows_beside(name) && inside.find(name).is_none()
+            is_shown(name) && directory.shows_beside(name) && inside.find(name).is_none()
         };
         let run = self.names_in_source(inode, &path, after, beside, &own)?;
         Ok(ListingStep {

@@ -11,6 +11,7 @@ mod absorbed;
 mod arrival;
 mod attr;
 mod by_name;
+mod container_directory;
 mod entries;
 mod half_removed;
 mod inode;
@@ -201,17 +202,16 @@ impl Tree {
                 let opened = self.live.open_version(&version)?;
                 match opened.find(EntryIndex::ROOT, name) {
                     Some(entry) => self.enter(&version, &opened, entry, link),
-                    None if opened.shows_beside(name) => {
-                        self.enter_source(link, &self.beside(parent, container)?)
-                    }
-                    None => Err(Error::NotFound),
+                    None => self.enter_beside(link),
                 }
             }
             Node::Entry(version, entry) => {
                 self.live.check_current(version)?;
                 let opened = self.live.open_version(version)?;
-                let child = opened.find(*entry, name).ok_or(Error::NotFound)?;
-                self.enter(version, &opened, child, link)
+                match opened.find(*entry, name) {
+                    Some(child) => self.enter(version, &opened, child, link),
+                    None => self.enter_beside(link),
+                }
             }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
             Node::Unseen(_) => Err(self.unseen(parent)),
@@ -230,8 +230,8 @@ impl Tree {
                 self.listing_cache.forget(inode);
                 self.live.close(container);
             }
-            Some(Node::Directory(_)) => self.listing_cache.forget(inode),
-            Some(Node::File(_) | Node::Special(..) | Node::Unseen(_) | Node::Entry(..)) | None => {}
+            Some(Node::Directory(_) | Node::Entry(..)) => self.listing_cache.forget(inode),
+            Some(Node::File(_) | Node::Special(..) | Node::Unseen(_)) | None => {}
         }
         gone.is_some()
     }

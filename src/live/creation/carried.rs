@@ -9,13 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::roles::{DraftRole, DraftRules};
-use crate::commit::added::{added_of, added_path, announce_move, finish_move, remove_empty};
+use crate::commit::added::{
+    added_of, added_path, announce_move, finish_move, make_below, remove_empty,
+};
 use crate::container::creation::Creation;
 use crate::disk::{Caller, Place, Renaming, Target};
 use crate::error::{Error, Result};
 use crate::live::Containers;
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
-use crate::source::{FileId, Stat};
+use crate::source::{FileId, FileKind, Stat};
 
 impl Containers {
     /// The added files of a container that has been given this name follow it, if they have not
@@ -33,27 +37,39 @@ impl Containers {
     /// An array that has come later has its name: an added file of that name gets another one.
     pub(crate) fn give_way_to_arrays(&self, version: &Arc<ContainerVersion>, path: &Path) {
         let moved = || {
-            let (Some(_), Some((added, id))) = (&self.disk, added_of(&*self.store, path)?) else {
+            let (Some(_), Some((added, _))) = (&self.disk, added_of(&*self.store, path)?) else {
                 return Ok(());
             };
-            let (opened, mut taken) = (self.open_version(version)?, Vec::new());
-            self.store.list(&added, &mut |name, _| {
-                if !opened.shows_beside(name) {
-                    taken.push(name.to_owned());
-                }
-            })?;
-            taken.iter().try_for_each(|name| {
-                let place = Place {
-                    directory: &added,
-                    id,
-                    name,
-                };
-                self.move_in(place, place)
-            })
+            self.give_way_in(&*self.open_version(version)?, (&added, EntryIndex::ROOT))
         };
         if let Err(e) = moved() {
             log::warn!("{e}");
         }
+    }
+
+    fn give_way_in(
+        &self,
+        opened: &OpenContainer,
+        (directory, at): (&Path, EntryIndex),
+    ) -> Result<()> {
+        let mut taken = Vec::new();
+        self.store.list(directory, &mut |name, kind| {
+            if !opened.shows_beside(at, name) {
+                taken.push((name.to_owned(), kind));
+            }
+        })?;
+        for (name, kind) in taken {
+            let path = directory.join(&name);
+            let group = opened.find(at, &name);
+            let group = group.filter(|group| opened.group_path(*group).is_some());
+            if let (FileKind::Directory, Some(group)) = (kind, group) {
+                self.give_way_in(opened, (&path, group))?;
+                continue;
+            }
+            let place = self.spot(&path)?;
+            self.move_in(place.place(&name), place.place(&name))?;
+        }
+        Ok(())
     }
 
     /// A container is about to get the name `to`, and its added files are to follow it. None if it
@@ -71,7 +87,7 @@ impl Containers {
         if how != Renaming::Exchange && (has_added || replaces) {
             // Files that were left there, and followed no container, are this container's from then
             // on.
-            remove_empty(disk, &to_spot)?;
+            remove_empty(disk, store, &to_spot)?;
         }
         let follows = announce_move(disk, store, &from_spot, &to_spot)?;
         Ok(follows.then(|| to.to_owned()))
@@ -86,34 +102,35 @@ impl Containers {
         drafts: &Path,
         container: &Path,
     ) -> Result<()> {
-        let mut foreign = rules.list(&*self.store, drafts, Path::new(""))?;
+        let mut foreign = rules.walk(&*self.store, drafts)?;
         foreign.retain(|(_, role)| *role == DraftRole::Beside);
         if foreign.is_empty() {
             return Ok(());
         }
-        let (disk, from) = (self.writable()?, self.store.stat(drafts)?);
-        let (to, id) = match creation.members().is_empty() {
+        let (disk, store, now) = (self.writable()?, &*self.store, self.store.stat(container)?);
+        let top = match creation.members().is_empty() {
             true => self.room_for_added(container)?,
-            false => (
-                container.to_owned(),
-                self.store.stat(container)?.identity.id,
-            ),
+            false => (container.to_owned(), now.identity.id),
         };
         for (entry, _) in &foreign {
-            let name = entry.path.as_os_str();
-            let old = Place {
-                directory: drafts,
-                id: from.identity.id,
-                name,
-            };
+            let old = self.spot(&drafts.join(&entry.path))?;
+            let group = entry.path.parent().unwrap_or(Path::new(""));
+            let (directory, id) = make_below(disk, store, top.clone(), (group, owner_of(&now)))?;
             let new = Place {
-                directory: &to,
+                directory: &directory,
                 id,
-                name,
+                name: &old.name,
             };
-            self.move_in(old, new)?;
+            self.move_in(old.place(&old.name), new)?;
+            disk.sync(
+                Target::Named {
+                    path: &directory,
+                    id,
+                },
+                false,
+            )?;
         }
-        let path = &*to;
+        let (path, id) = (&*top.0, top.1);
         disk.sync(Target::Named { path, id }, false)
     }
 

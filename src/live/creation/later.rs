@@ -18,7 +18,7 @@ use crate::commit::added::{added_of, remove_empty};
 use crate::commit::tidy::remove_tree;
 use crate::commit::{Spot, is_given, program_lock};
 use crate::container::creation::{Creation, GivenContent};
-use crate::disk::{NewAttributes, NewTime, Place};
+use crate::disk::{NewAttributes, NewTime};
 use crate::error::{Error, Result};
 use crate::live::committing::Effort;
 use crate::live::creation::pack::InUse;
@@ -124,7 +124,7 @@ impl Containers {
         let creation = format.creation().ok_or(Error::ReadOnly)?;
         let now = self.store.stat(path)?;
         let opened = self.open_version(version)?;
-        let shown = |name: &Path| opened.shows_beside(name.as_os_str());
+        let shown = |path: &Path| opened.shows_path_beside(path);
         let content = self.read_added(added, (creation, &now), &shown)?;
         if content.given.arrays.is_empty() {
             return Ok(());
@@ -202,19 +202,15 @@ impl Containers {
     /// What has been taken into the container goes, and the file that it was before.
     fn remove_taken(&self, remaking: &Remaking<'_>, spot: &Spot) -> Result<()> {
         let (disk, added) = (self.writable()?, remaking.added);
-        for (name, _) in remaking.content.read_files() {
-            disk.unlink(Place {
-                directory: &added.path,
-                id: added.id,
-                name: name.as_os_str(),
-            })?;
+        for (path, _) in remaking.content.read_files() {
+            let path = added.path.join(path);
+            let above = self.spot(&path)?;
+            disk.unlink(above.place(&above.name))?;
         }
         remove_tree(disk, &*self.store, spot, &new_name(&spot.name))?;
-        let mut others = false;
-        self.store.list(&added.path, &mut |_, _| others = true)?;
-        match others {
-            true => Ok(()),
-            false => remove_empty(disk, spot),
+        match remove_empty(disk, &*self.store, spot) {
+            Err(e) if e.is_not_empty() => Ok(()),
+            other => other,
         }
     }
 
@@ -232,10 +228,17 @@ impl Containers {
 
     /// Whether something lies beside the arrays of a container that is watched.
     pub(super) fn has_added(&self, id: ContainerId) -> Result<bool> {
-        let (mut any, path) = (false, self.places.path(id)?);
-        if let (true, Some((added, _))) = (self.new.has(id), added_of(&*self.store, &path)?) {
-            self.store.list(&added, &mut |name, kind| {
-                any |= kind == FileKind::File && !name.as_encoded_bytes().starts_with(b".");
+        let path = self.places.path(id)?;
+        let (true, Some((added, _))) = (self.new.has(id), added_of(&*self.store, &path)?) else {
+            return Ok(false);
+        };
+        let (mut any, mut groups) = (false, vec![added]);
+        while let (false, Some(group)) = (any, groups.pop()) {
+            self.store.list(&group, &mut |name, kind| match kind {
+                FileKind::Directory => groups.push(group.join(name)),
+                kind => {
+                    any |= kind == FileKind::File && !name.as_encoded_bytes().starts_with(b".");
+                }
             })?;
         }
         Ok(any)

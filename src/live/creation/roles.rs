@@ -130,9 +130,12 @@ impl<'a> DraftRules<'a> {
         if let Some(role) = role {
             return role;
         }
-        // Beside a container that is a file only files can lie.
-        let fits_beside = kind == FileKind::File || !creation.members().is_empty();
-        match in_root && fits_beside {
+        // Beside a container that is a file only files can lie, also in its groups.
+        let fits_beside = match creation.members().is_empty() {
+            true => kind == FileKind::File,
+            false => in_root,
+        };
+        match fits_beside {
             true => DraftRole::Beside,
             false => DraftRole::Unfit,
         }

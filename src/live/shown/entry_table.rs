@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::container::inside::{ContainerNumber, join};
@@ -28,8 +29,7 @@ impl EntryIndex {
 pub(crate) struct ArrayNumber(pub(crate) usize);
 
 pub(crate) enum EntryContent {
-    /// A container's own directory says which one's.
-    Directory(Children, Option<ContainerNumber>),
+    Directory(ShownDirectory),
     Array(ArrayNumber),
     /// `views/<array>.npy`
     Npy(ArrayNumber),
@@ -44,10 +44,28 @@ pub(crate) enum EntryContent {
     ErrorTxt(ContainerNumber),
 }
 
+pub(crate) struct ShownDirectory {
+    children: Children,
+    /// If it is a container's own: which one's.
+    pub(crate) part: Option<ContainerNumber>,
+    /// The directory in which it is; itself, if there is none.
+    above: EntryIndex,
+}
+
+impl ShownDirectory {
+    fn below(above: EntryIndex) -> ShownDirectory {
+        ShownDirectory {
+            children: Children::default(),
+            part: None,
+            above,
+        }
+    }
+}
+
 /// Entries of a directory in the order of their cookies, which are of the names that they have in
 /// the end.
 #[derive(Default)]
-pub(crate) struct Children(Vec<(Cookie, EntryIndex)>);
+struct Children(Vec<(Cookie, EntryIndex)>);
 
 pub(crate) struct ShownEntry {
     pub(crate) name: OsString,
@@ -79,10 +97,11 @@ impl EntryTable {
             names,
             ..EntryTable::default()
         };
-        entries.push(
-            "".into(),
-            EntryContent::Directory(Children::default(), Some(ContainerNumber::OUTERMOST)),
-        );
+        let root = ShownDirectory {
+            part: Some(ContainerNumber::OUTERMOST),
+            ..ShownDirectory::below(EntryIndex::ROOT)
+        };
+        entries.push("".into(), EntryContent::Directory(root));
         let mut first = 0;
         for (number, (group, container)) in all.iter().enumerate() {
             let at = entries.directory(EntryIndex::ROOT, group);
@@ -109,9 +128,9 @@ impl EntryTable {
         first: usize,
     ) {
         if let Some(entry) = self.entries.get_mut(at.0 as usize)
-            && let EntryContent::Directory(_, owner) = &mut entry.content
+            && let EntryContent::Directory(directory) = &mut entry.content
         {
-            *owner = Some(part);
+            directory.part = Some(part);
         }
         self.add(at, ARRAYS_JSON, EntryContent::ArraysJson(part));
         self.add(at, ERROR_TXT, EntryContent::ErrorTxt(part));
@@ -156,7 +175,8 @@ impl EntryTable {
         match self.directories.get(&known) {
             Some(&index) => index,
             None => {
-                let index = self.link(at, name, EntryContent::Directory(Children::default(), None));
+                let directory = EntryContent::Directory(ShownDirectory::below(at));
+                let index = self.link(at, name, directory);
                 self.directories.insert(known, index);
                 index
             }
@@ -177,10 +197,10 @@ impl EntryTable {
     fn link(&mut self, parent: EntryIndex, name: &str, content: EntryContent) -> EntryIndex {
         let index = self.push(name.into(), content);
         if let Some(entry) = self.entries.get_mut(parent.0 as usize)
-            && let EntryContent::Directory(children, _) = &mut entry.content
+            && let EntryContent::Directory(directory) = &mut entry.content
         {
             // Placed when all are there.
-            children.0.push((Cookie::START, index));
+            directory.children.0.push((Cookie::START, index));
         }
         index
     }
@@ -193,17 +213,22 @@ impl EntryTable {
     /// Look-ups and listings go by cookies.
     fn sort(&mut self) {
         for at in 0..self.entries.len() {
-            let EntryContent::Directory(children, _) = &mut self.entries[at].content else {
+            let EntryContent::Directory(directory) = &mut self.entries[at].content else {
                 continue;
             };
-            let mut sorted: Vec<_> = children.0.iter().map(|(_, index)| *index).collect();
+            let mut sorted: Vec<_> = directory
+                .children
+                .0
+                .iter()
+                .map(|(_, index)| *index)
+                .collect();
             self.sort_children(&mut sorted);
             while self.rename_repeated(&sorted) {
                 self.sort_children(&mut sorted);
             }
             let placed = self.place(sorted);
-            if let EntryContent::Directory(children, _) = &mut self.entries[at].content {
-                *children = placed;
+            if let EntryContent::Directory(directory) = &mut self.entries[at].content {
+                directory.children = placed;
             }
         }
     }
@@ -258,7 +283,8 @@ impl EntryTable {
         place: Cookie,
     ) -> Result<&[(Cookie, EntryIndex)]> {
         match &self.entry(parent)?.content {
-            EntryContent::Directory(Children(all), _) => {
+            EntryContent::Directory(directory) => {
+                let Children(all) = &directory.children;
                 let at = all.partition_point(|(cookie, _)| *cookie <= place);
                 Ok(&all[at..])
             }
@@ -274,6 +300,34 @@ impl EntryTable {
         let mut alike = alike.take_while(|(cookie, _)| cookie.hash() == hash);
         let found = alike.find(|(_, index)| self.name(*index) == name)?;
         Some(found.1)
+    }
+
+    /// Where the directory of a group lies in that of the container, itself the empty path. None of
+    /// what is no directory, and of one of views.
+    pub(crate) fn group_path(&self, index: EntryIndex) -> Option<PathBuf> {
+        let (mut names, mut at) = (Vec::new(), index);
+        loop {
+            let entry = self.entry(at).ok()?;
+            let EntryContent::Directory(directory) = &entry.content else {
+                return None;
+            };
+            if at == EntryIndex::ROOT {
+                return Some(names.into_iter().rev().collect());
+            }
+            if entry.name == VIEWS && self.part_of(directory.above).is_some() {
+                return None;
+            }
+            names.push(&entry.name);
+            at = directory.above;
+        }
+    }
+
+    /// The container whose own directory this is.
+    pub(crate) fn part_of(&self, index: EntryIndex) -> Option<ContainerNumber> {
+        match &self.entry(index).ok()?.content {
+            EntryContent::Directory(directory) => directory.part,
+            _ => None,
+        }
     }
 
     /// Further names of arrays.

@@ -4,6 +4,7 @@
 //! Assumes nothing of where they are shown. Used by `tree`.
 
 pub mod array_names;
+mod beside;
 pub mod cookie;
 pub mod entry;
 pub mod entry_stat;

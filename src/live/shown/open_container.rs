@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use super::array_names::ArrayNames;
 use super::cookie::Cookie;
 use super::entry_stat::EntryStat;
-use super::entry_table::{ArrayNumber, ERROR_TXT, EntryContent, EntryIndex, EntryTable};
+use super::entry_table::{ArrayNumber, EntryContent, EntryIndex, EntryTable};
 use super::open_entry::{OpenArray, OpenContent, OpenEntry};
 use super::shared_array::{SharedArray, StoredBytes};
 use super::tombstones::Tombstones;
@@ -18,7 +18,6 @@ use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::inside::{ContainerNumber, Located};
-use crate::container::names::RESERVED;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
@@ -32,12 +31,12 @@ pub struct OpenContainer {
     /// Under which its blocks are cached.
     blocks: VersionId,
     path: PathBuf,
-    members: &'static [&'static str],
+    pub(super) members: &'static [&'static str],
     tombstones: Arc<Tombstones>,
     /// The outermost container first.
     parts: Vec<OpenPart>,
     arrays: Vec<Located>,
-    entries: EntryTable,
+    pub(super) entries: EntryTable,
     /// Bytes of the file that it is, if it is one.
     stored: u64,
     weight: usize,
@@ -189,20 +188,6 @@ impl OpenContainer {
             Ok(EntryContent::ErrorTxt(part)) => !self.error_txt(*part).is_empty(),
             other => other.is_ok(),
         }
-    }
-
-    /// Whether a file of that name, in the container's directory or beside the container, is shown
-    /// beside the arrays: it is, unless it is part of the container, would pass for a text of the
-    /// container itself, or has an entry's name.
-    pub(crate) fn shows_beside(&self, name: &OsStr) -> bool {
-        let (members, kept) = match self.members.is_empty() {
-            true => (&[][..], &RESERVED[..]),
-            // Its directory is shown as it is, but for this.
-            false => (self.members, &[ERROR_TXT][..]),
-        };
-        let mut taken = members.iter().chain(kept);
-        let is_free = || self.entries.find(EntryIndex::ROOT, name).is_none();
-        !taken.any(|taken| OsStr::new(taken) == name) && is_free()
     }
 
     pub(crate) fn array(&self, number: ArrayNumber) -> Result<&Located> {
@@ -403,14 +388,6 @@ impl OpenContainer {
                 self.info(array).map(|info| Some((format, info)))
             }
             _ => Ok(None),
-        }
-    }
-
-    /// The container whose own directory the entry is.
-    pub(crate) fn part_at(&self, index: EntryIndex) -> Option<ContainerNumber> {
-        match self.entries.entry(index).ok()?.content {
-            EntryContent::Directory(_, part) => part,
-            _ => None,
         }
     }
 

@@ -1,17 +1,18 @@
 //! Files in the directory of a container that are no part of it.
 //!
 //! In a container that is a directory they lie where they are shown. Beside one that is a file they
-//! lie in a hidden directory, made when something is put into it and removed when nothing is left;
-//! it goes where the container goes through the mount. Used by [`super`]; what reads them is
-//! `tree::arrival`.
+//! lie in a hidden directory, those of its groups in directories named like these, made when something
+//! is put into them and removed when nothing is left; it goes where the container goes through the
+//! mount. Used by [`super`]; what reads them is `tree::container_directory`.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::container_directory::ContainerDirectory;
 use super::super::{InodeId, Tree};
 use super::{SourceDirectory, refused};
-use crate::commit::added::{added_of, added_path, remove_empty};
+use crate::commit::added::{added_of, added_path, make_below, remove_empty};
 use crate::disk::{NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
@@ -20,18 +21,16 @@ use crate::source::{FileId, FileKind};
 use crate::tree::Node;
 
 impl Tree {
-    /// The directory of files beside a container's arrays.
+    /// The directory of files beside the entries of one of a container.
     pub(super) fn directory_beside(
         &self,
-        inode: InodeId,
-        container: &LiveContainer,
+        directory: &ContainerDirectory,
     ) -> Result<SourceDirectory> {
-        let version = self.live.current(inode.into(), container)?;
-        let path = self.beside(inode, container)?;
+        let path = self.beside(directory)?;
         Ok(SourceDirectory {
             id: self.store.stat(&path)?.identity.id,
             path,
-            container: Some(self.live.open_version(&version)?),
+            container: Some((Arc::clone(&directory.opened), directory.at)),
         })
     }
 
@@ -39,33 +38,36 @@ impl Tree {
     /// of this name.
     pub(super) fn added_made(
         &self,
-        inode: InodeId,
-        container: &LiveContainer,
+        directory: &ContainerDirectory,
         name: &OsStr,
     ) -> Result<SourceDirectory> {
-        self.live.watch_added(inode.into(), container);
-        let made = self.directory_beside(inode, container);
+        let (id, container) = (directory.inode.into(), &directory.container);
+        self.live.watch_added(id, container);
+        let made = self.directory_beside(directory);
         if !made.as_ref().is_err_and(Error::is_not_found) {
             return made;
         }
-        let version = self.live.current(inode.into(), container)?;
-        let opened = self.live.open_version(&version)?;
-        let path = self.container_path(inode)?;
+        let path = self.container_path(directory.inode)?;
         let now = self.store.stat(&path)?;
         let new = SourceDirectory {
-            container: Some(opened),
+            container: Some((Arc::clone(&directory.opened), directory.at)),
             ..SourceDirectory::new(added_path(&path), now.identity.id)
         };
         new.new_place(name)?;
-        let made = self
-            .live
-            .make_hidden(&path, new.path.clone(), owner_of(&now));
-        match made {
-            // Another thread was faster; or it is not believed.
-            Err(e) if e.is_already_there() => self.directory_beside(inode, container).or(Err(e)),
-            Err(e) => Err(e),
-            Ok(made) => Ok(SourceDirectory { id: made.id, ..new }),
+        if added_of(&*self.store, &path)?.is_none() {
+            match self
+                .live
+                .make_hidden(&path, added_path(&path), owner_of(&now))
+            {
+                // Another thread was faster; or it is not believed.
+                Err(e) if e.is_already_there() => added_of(&*self.store, &path)?.ok_or(e).map(drop),
+                other => other.map(drop),
+            }?;
         }
+        let top = added_of(&*self.store, &path)?.ok_or(Error::NotFound)?;
+        let (disk, store) = (self.live.writable()?, &*self.store);
+        make_below(disk, store, top, (&directory.below, owner_of(&now)))?;
+        self.directory_beside(directory)
     }
 
     /// Nothing but files can be put into the directory of a container that is a file.
@@ -79,11 +81,15 @@ impl Tree {
     }
 
     pub(super) fn refuse_in_container(&self, directory: InodeId, name: &OsStr) -> Result<()> {
-        let in_group = matches!(&*self.inodes.get(directory)?, Node::Entry(..));
-        match in_group || self.takes_only_files(directory) {
+        match self.in_group(directory)? || self.takes_only_files(directory) {
             true => Err(self.only_files((directory, name))),
             false => Ok(()),
         }
+    }
+
+    /// Whether a directory is one within a container.
+    pub(super) fn in_group(&self, directory: InodeId) -> Result<bool> {
+        Ok(matches!(&*self.inodes.get(directory)?, Node::Entry(..)))
     }
 
     pub(super) fn only_files(&self, (directory, name): (InodeId, &OsStr)) -> Error {
@@ -91,60 +97,72 @@ impl Tree {
         refused("put anything but a file at", &path, libc::EPERM)
     }
 
-    /// Something has gone from a directory: if it was the last added file of a container, their
-    /// directory goes as well. A request that is about to put something into it tries again, as
-    /// after a move.
+    /// Something has gone from a directory: if it was the last added file of a container, or of a
+    /// group, their directory goes as well. A request that is about to put something into it tries
+    /// again, as after a move.
     pub(super) fn tidy_added(&self, inode: InodeId) {
-        let Ok(node) = self.inodes.get(inode) else {
+        let Ok(Some(directory)) = self.container_directory(inode) else {
             return;
         };
-        let is_file = |container: &&Arc<LiveContainer>| {
-            container.stored == FileKind::File && !container.new.is_new()
-        };
-        let Some(_) = node.container().filter(is_file) else {
+        let (Ok(path), FileKind::File) = (
+            self.container_path(directory.inode),
+            directory.container.stored,
+        ) else {
             return;
         };
-        let Ok(path) = self.container_path(inode) else {
-            return;
-        };
-        if let Ok(Some((added, _))) = added_of(&*self.store, &path)
-            && self.is_empty(&added).is_ok_and(|is_empty| is_empty)
+        if let Ok(Some(own)) = self.found_beside(&directory)
+            && self.is_empty(&own).is_ok_and(|is_empty| is_empty)
         {
             let _moving = self.moves.begin();
-            let spot = self.live.spot(&path);
-            if let Err(e) = spot.and_then(|spot| remove_empty(self.live.writable()?, &spot)) {
+            let removed = self.live.spot(&path).and_then(|spot| {
+                let disk = self.live.writable()?;
+                remove_empty(disk, &*self.store, &spot)
+            });
+            if let Err(e) = removed {
                 log::debug!("{e}");
             }
         }
     }
 
-    /// Returns when the names of what lies beside a container's arrays have reached the disk.
-    pub(super) fn sync_beside(&self, inode: InodeId, container: &LiveContainer) -> Result<()> {
-        let Some(path) = found(self.beside(inode, container))? else {
-            return Ok(());
-        };
-        let id = self.store.stat(&path)?.identity.id;
-        let target = Target::Named { path: &path, id };
-        let disk = self.live.writable()?;
-        disk.sync(target, false)?;
-        if container.stored == FileKind::Directory {
-            return Ok(());
+    /// Returns when the names of what lies beside the entries of a directory have reached the disk.
+    pub(super) fn sync_beside(&self, directory: &ContainerDirectory) -> Result<()> {
+        match self.found_beside(directory)? {
+            Some(path) => self.sync_up(&path, (directory.inode, &directory.container)),
+            None => Ok(()),
         }
-        // The name of that directory as well.
-        let spot = self.live.spot(&path)?;
-        let (path, id) = (&*spot.directory, spot.id);
-        disk.sync(Target::Named { path, id }, false)
+    }
+
+    /// The same of this directory, and of the names of all that lie between it and the container.
+    fn sync_up(&self, from: &Path, (container, of): (InodeId, &LiveContainer)) -> Result<()> {
+        let (disk, path) = (self.live.writable()?, self.container_path(container)?);
+        // Of a container that is a file, the directory in which it lies has the last of them.
+        let last = match of.stored {
+            FileKind::Directory => Some(&*path),
+            _ => path.parent(),
+        };
+        for path in from.ancestors() {
+            let id = self.store.stat(path)?.identity.id;
+            disk.sync(Target::Named { path, id }, false)?;
+            if Some(path) == last {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// A file has been synced. One beside the arrays of a container is found after a crash.
     pub(super) fn sync_added_above(&self, file: InodeId) -> Result<()> {
-        let parent = self.inodes.parent(file);
-        let Some((parent, node)) = parent.and_then(|at| Some((at, self.inodes.get(at).ok()?)))
-        else {
+        let Some(parent) = self.inodes.parent(file) else {
             return Ok(());
         };
-        match node.container() {
-            Some(container) if !container.new.is_new() => self.sync_beside(parent, container),
+        let container = match self.inodes.get(parent).ok().as_deref() {
+            Some(Node::Container(_)) => parent,
+            Some(Node::Entry(version, _)) => version.container.into(),
+            _ => return Ok(()),
+        };
+        let node = self.inodes.get(container)?;
+        match (node.container(), self.inodes.path(file)?.parent()) {
+            (Some(of), Some(path)) if !of.new.is_new() => self.sync_up(path, (container, of)),
             _ => Ok(()),
         }
     }
@@ -168,13 +186,5 @@ impl Tree {
         self.live
             .writable()?
             .set_attributes(Target::Named { path, id }, &owner)
-    }
-}
-
-/// None instead of NotFound.
-fn found<T>(what: Result<T>) -> Result<Option<T>> {
-    match what {
-        Err(e) if e.is_not_found() => Ok(None),
-        other => other.map(Some),
     }
 }

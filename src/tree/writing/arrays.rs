@@ -5,13 +5,13 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use super::super::container_directory::ContainerDirectory;
 use super::super::inode::Dirent;
 use super::super::node::Node;
 use super::super::open_file::OpenFile;
 use super::super::{Attr, HandleId, InodeId, Open, Tree};
 use crate::disk::Caller;
 use crate::error::Result;
-use crate::live::LiveContainer;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
 
@@ -111,20 +111,19 @@ impl Tree {
     /// there is no such array.
     pub(super) fn create_removed(
         &self,
-        (parent, container): (InodeId, &LiveContainer),
+        (parent, above): (InodeId, &ContainerDirectory),
         name: &OsStr,
         caller: Caller,
     ) -> Result<Option<(Attr, Open)>> {
-        let version = self.live.current(parent.into(), container)?;
-        let opened = self.live.open_version(&version)?;
-        let Some(named) = opened.find_removed(EntryIndex::ROOT, name) else {
+        let (version, opened) = (&above.version, &above.opened);
+        let Some(named) = opened.find_removed(above.at, name) else {
             return Ok(None);
         };
-        self.live.written_array(&version, named)?;
+        self.live.written_array(version, named)?;
         version.tombstones.remove(named);
-        let attr = self.enter(&version, &opened, named, Dirent::new(parent, name))?;
+        let attr = self.enter(version, opened, named, Dirent::new(parent, name))?;
         let entry = opened.file_of(named);
-        let open = self.open_array_for_writing(attr.inode, &version, entry)?;
+        let open = self.open_array_for_writing(attr.inode, version, entry)?;
         self.set_len(attr.inode, Some(open.handle), 0, caller)?;
         Ok(Some((Attr { size: 0, ..attr }, open)))
     }

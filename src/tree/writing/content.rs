@@ -234,17 +234,22 @@ impl Tree {
         if let Some(done) = self.live.sync_new(inode.into()) {
             return done;
         }
-        let node = self.inodes.get(inode).ok();
-        if let Some(container) = node.as_ref().and_then(|node| node.container()) {
-            // The names of its arrays are never dirty, what is staged of it is.
-            let version = container.known().version.clone();
-            if let Some(version) = version {
-                self.live.commit_put_off(&version)?;
-                self.live.sync_staged(&version)?;
-            }
-            return self.sync_beside(inode, container);
+        let version = match self.inodes.get(inode).as_deref() {
+            Ok(Node::Container(container)) => container.known().version.clone(),
+            Ok(Node::Entry(version, _)) => Some(Arc::clone(version)),
+            _ => None,
+        };
+        // The names of a container's arrays are never dirty, what is staged of it is.
+        if let Some(version) = version {
+            self.live.commit_put_off(&version)?;
+            self.live.sync_staged(&version)?;
         }
-        match self.directory(inode) {
+        let directory = match self.container_directory(inode) {
+            Ok(Some(directory)) => return self.sync_beside(&directory),
+            Ok(None) => self.directory(inode),
+            Err(e) => Err(e),
+        };
+        match directory {
             Ok(directory) => {
                 let (path, id) = (&*directory.path, directory.id);
                 disk.sync(Target::Named { path, id }, data)

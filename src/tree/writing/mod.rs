@@ -42,8 +42,10 @@ impl Tree {
             Node::Container(container) if container.new.is_new() => {
                 self.live.drafts_to_change(inode.into())
             }
-            Node::Container(container) => self.directory_beside(inode, container),
-            Node::Entry(..) => Err(Error::ReadOnly),
+            Node::Container(_) | Node::Entry(..) => {
+                let directory = self.container_directory(inode)?;
+                self.directory_beside(&directory.ok_or(Error::ReadOnly)?)
+            }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
             Node::Unseen(_) => Err(self.unseen(inode)),
         }
@@ -51,10 +53,9 @@ impl Tree {
 
     /// The same for putting something of this name into it: made, if there is none yet.
     fn directory_to_fill(&self, inode: InodeId, name: &OsStr) -> Result<SourceDirectory> {
-        let node = self.inodes.get(inode)?;
-        match node.container() {
-            Some(container) if container.stored == FileKind::File && !container.new.is_new() => {
-                self.added_made(inode, container, name)
+        match self.container_directory(inode)? {
+            Some(directory) if directory.container.stored == FileKind::File => {
+                self.added_made(&directory, name)
             }
             _ => self.directory(inode),
         }

@@ -30,10 +30,8 @@ impl Tree {
     ) -> Result<(Attr, Open)> {
         let disk = self.live.writable()?;
         let _stays = self.live.new.shared();
-        if let node = self.inodes.get(parent)?
-            && let Some(container) = node.container()
-            && !container.new.is_new()
-            && let Some(made) = self.create_removed((parent, container), name, caller)?
+        if let Some(above) = self.container_directory(parent)?
+            && let Some(made) = self.create_removed((parent, &above), name, caller)?
         {
             return Ok(made);
         }

@@ -43,7 +43,7 @@ impl Tree {
         };
         let opened = self.live.open_version(&version)?;
         let Some(entry) = opened.find(at, name) else {
-            return match at == EntryIndex::ROOT && opened.shows_beside(name) {
+            return match opened.group_path(at).is_some() && opened.shows_beside(at, name) {
                 true => Ok(false),
                 false => Err(Error::NotFound),
             };
@@ -53,7 +53,7 @@ impl Tree {
             (false, true) => return Err(Error::NotADirectory),
             _ => {}
         }
-        if is_directory && !is_empty(&opened, entry)? {
+        if is_directory && !(is_empty(&opened, entry)? && self.is_bare((parent, name))?) {
             let path = self.inodes.path(version.container.into())?.join(name);
             return Err(refused("remove", &path, libc::ENOTEMPTY));
         }
@@ -63,6 +63,19 @@ impl Tree {
         }
         self.names_changed(parent);
         Ok(true)
+    }
+
+    /// Whether no file lies in a group beside its arrays.
+    fn is_bare(&self, (parent, name): (InodeId, &OsStr)) -> Result<bool> {
+        let Some(above) = self.container_directory(parent)? else {
+            return Ok(true);
+        };
+        let path = self.found_beside(&above)?.map(|path| path.join(name));
+        match path.map(|path| self.is_empty(&path)) {
+            Some(Err(e)) if e.is_not_found() => Ok(true),
+            Some(is_empty) => is_empty,
+            None => Ok(true),
+        }
     }
 
     /// Arrays that were removed of a container are remembered as long as the mount lives, whatever
@@ -120,7 +133,8 @@ impl Tree {
             _ => {
                 let path = above.join(name);
                 if added_of(&*self.store, &path)?.is_some() {
-                    remove_empty(self.live.writable()?, &self.live.spot(&path)?)?;
+                    let (disk, spot) = (self.live.writable()?, self.live.spot(&path)?);
+                    remove_empty(disk, &*self.store, &spot)?;
                 }
                 Some(Vec::new())
             }
@@ -165,7 +179,7 @@ impl Tree {
         let (mut files, mut others) = (Vec::new(), false);
         self.store.list(path, &mut |name, kind| {
             // A log of ours goes with what it is of.
-            let is_other = is_shown(name) && opened.shows_beside(name);
+            let is_other = is_shown(name) && opened.shows_beside(EntryIndex::ROOT, name);
             others |= kind == FileKind::Directory || is_other;
             files.push(name.to_owned());
         })?;

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
+use super::super::container_directory::ContainerDirectory;
 use super::super::inode::Dirent;
 use super::super::moves::Moving;
 use super::super::node::Node;
@@ -241,10 +242,9 @@ impl Tree {
     /// would be a file, without the files that were put into it.
     fn takes(&self, to: (InodeId, &OsStr), moved: &Side) -> Result<()> {
         if self.is_named_container(&moved.link, &moved.stat) {
-            let above = self.inodes.get(to.0)?;
-            return match above.container() {
-                Some(_) => Err(self.only_files(to)),
-                None => Ok(()),
+            return match self.is_of_container(to.0) {
+                true => Err(self.only_files(to)),
+                false => Ok(()),
             };
         }
         match moved.stat.kind {
@@ -261,66 +261,48 @@ impl Tree {
         to: (InodeId, &OsStr),
         how: Renaming,
     ) -> Result<bool> {
-        let (above, below) = (self.inodes.get(from.0)?, self.inodes.get(to.0)?);
         let refuse = |code| {
             let path = self.inodes.path(from.0).unwrap_or_default().join(from.1);
             Err(refused("rename", &path, code))
         };
-        if let Some(container) = above.container().filter(|one| !one.new.is_new())
-            && self.entry_of((from.0, container), from.1)?.is_some()
+        let is_changed = |directory: &ContainerDirectory| {
+            let known = directory.container.known();
+            known.recognised.format.is_changed()
+        };
+        if let Some(above) = self.container_directory(from.0)?
+            && above.entry(from.1).is_some()
         {
-            let format = container.known().recognised.format;
             return match how {
-                _ if !format.is_changed() => Err(Error::ReadOnly),
+                _ if !is_changed(&above) => Err(Error::ReadOnly),
                 Renaming::Over => refuse(libc::EXDEV),
                 _ => refuse(libc::EINVAL),
             };
         }
-        let Some(container) = below.container() else {
+        // What lies among drafts is one of them.
+        let Some(below) = self.container_directory(to.0)? else {
             return Ok(false);
         };
-        // What lies among drafts is one of them.
-        if container.new.is_new() {
-            return Ok(false);
-        }
-        match self.entry_of((to.0, container), to.1)? {
+        match below.entry(to.1) {
             None => Ok(false),
-            Some(_) if !container.known().recognised.format.is_changed() => Err(Error::ReadOnly),
+            Some(_) if !is_changed(&below) => Err(Error::ReadOnly),
             Some(_) if how == Renaming::Exchange => refuse(libc::EINVAL),
             Some((_, true)) if how == Renaming::NoReplace => refuse(libc::EEXIST),
             Some((entry, _)) => self
-                .rename_into(from, (to.0, container), (to.1, entry))
+                .rename_into(from, (to.0, &below), (to.1, entry))
                 .map(|()| true),
         }
-    }
-
-    /// What is, or was before it was removed, the entry of this name in the directory of a
-    /// container; and whether it is shown.
-    fn entry_of(
-        &self,
-        (inode, container): (InodeId, &LiveContainer),
-        name: &OsStr,
-    ) -> Result<Option<(EntryIndex, bool)>> {
-        let version = self.live.current(inode.into(), container)?;
-        let opened = self.live.open_version(&version)?;
-        let shown = opened.find(EntryIndex::ROOT, name);
-        let removed = || opened.find_removed(EntryIndex::ROOT, name);
-        Ok(match shown {
-            Some(entry) => Some((entry, true)),
-            None => removed().map(|entry| (entry, false)),
-        })
     }
 
     /// A file of the source takes the place of an array.
     fn rename_into(
         &self,
         from: (InodeId, &OsStr),
-        (parent, container): (InodeId, &LiveContainer),
+        (parent, below): (InodeId, &ContainerDirectory),
         (name, entry): (&OsStr, EntryIndex),
     ) -> Result<()> {
         let moved = self.side(from)?;
         let (inode, node) = self.as_looked_up(&moved.link, &moved.stat)?;
-        let version = self.live.current(parent.into(), container)?;
+        let version = &below.version;
         let path = moved.directory.join(from.1);
         if moved.stat.kind != FileKind::File {
             return Err(refused("rename", &path, libc::EXDEV));
@@ -329,10 +311,10 @@ impl Tree {
         if source.identity().id != moved.stat.identity.id {
             return Err(self.changed(&path));
         }
-        self.live.replace_array(&version, entry, source)?;
+        self.live.replace_array(version, entry, source)?;
         let is_last_name = moved.stat.nlink < 2;
-        let entry = self.live.open_version(&version)?.file_of(entry);
-        self.absorbed_by(inode, &node, (&version, entry), is_last_name);
+        let entry = self.live.open_version(version)?.file_of(entry);
+        self.absorbed_by(inode, &node, (version, entry), is_last_name);
         // The kernel takes the array's name for the file's from now on.
         self.invalidate(inode, Some(Dirent::new(parent, name)));
         self.live

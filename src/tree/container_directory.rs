@@ -1,0 +1,118 @@
+//! Directories of containers: where arrays are shown, and where files may lie that are none.
+//!
+//! They are a container's own, unless it is new, and those of its groups. The files lie in the
+//! container's directory if it is one, else in a hidden one beside it, in which those of groups lie
+//! in directories named like the groups. Used by [`super`], `listing` and `writing`.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::inode::Dirent;
+use super::node::Node;
+use super::{Attr, InodeId, Tree};
+use crate::commit::added::added_of;
+use crate::error::{Error, Result};
+use crate::live::LiveContainer;
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::shown::open_container::OpenContainer;
+use crate::live::version::ContainerVersion;
+use crate::source::FileKind;
+
+pub(super) struct ContainerDirectory {
+    pub(super) inode: InodeId,
+    pub(super) container: Arc<LiveContainer>,
+    pub(super) version: Arc<ContainerVersion>,
+    pub(super) opened: Arc<OpenContainer>,
+    pub(super) at: EntryIndex,
+    /// Where it lies in the container's own.
+    pub(super) below: PathBuf,
+}
+
+impl ContainerDirectory {
+    /// Whether a file of this name may lie in it.
+    pub(super) fn shows_beside(&self, name: &OsStr) -> bool {
+        self.opened.shows_beside(self.at, name)
+    }
+
+    /// What is, or was before it was removed, the entry of this name; and whether it is shown.
+    pub(super) fn entry(&self, name: &OsStr) -> Option<(EntryIndex, bool)> {
+        let removed = || self.opened.find_removed(self.at, name);
+        match self.opened.find(self.at, name) {
+            Some(entry) => Some((entry, true)),
+            None => removed().map(|entry| (entry, false)),
+        }
+    }
+}
+
+impl Tree {
+    /// None if the directory is another one: of the source, of a new container, or of views.
+    pub(super) fn container_directory(
+        &self,
+        directory: InodeId,
+    ) -> Result<Option<ContainerDirectory>> {
+        let (inode, container, version, at) = match &*self.inodes.get(directory)? {
+            Node::Container(container) if !container.new.is_new() => {
+                let version = self.live.current(directory.into(), container)?;
+                (directory, Arc::clone(container), version, EntryIndex::ROOT)
+            }
+            Node::Entry(version, entry) => {
+                let above = InodeId::from(version.container);
+                let node = self.inodes.get(above)?;
+                let container = node.container().ok_or(Error::NotADirectory)?;
+                self.live.check_current(version)?;
+                (above, Arc::clone(container), Arc::clone(version), *entry)
+            }
+            _ => return Ok(None),
+        };
+        let opened = self.live.open_version(&version)?;
+        let below = opened.group_path(at);
+        Ok(below.map(|below| ContainerDirectory {
+            inode,
+            container,
+            version,
+            opened,
+            at,
+            below,
+        }))
+    }
+
+    /// Where files lie that are shown in such a directory and are no part of the container.
+    /// NotFound if there is no place for them yet.
+    pub(super) fn beside(&self, directory: &ContainerDirectory) -> Result<PathBuf> {
+        let path = self.container_path(directory.inode)?;
+        let own = match directory.container.stored {
+            FileKind::Directory => path,
+            _ => {
+                let added = added_of(&*self.store, &path)?;
+                added.map(|(path, _)| path).ok_or(Error::NotFound)?
+            }
+        };
+        // Joined to nothing it would end with a slash.
+        let names = directory.below.iter();
+        Ok(names.fold(own, |path, name| path.join(name)))
+    }
+
+    /// The same, if there is such a place.
+    pub(super) fn found_beside(&self, directory: &ContainerDirectory) -> Result<Option<PathBuf>> {
+        let path = match self.beside(directory) {
+            Err(e) if e.is_not_found() => return Ok(None),
+            other => other?,
+        };
+        match self.store.stat(&path) {
+            Err(e) if e.is_not_found() => Ok(None),
+            other => other.map(|_| Some(path)),
+        }
+    }
+
+    /// Finds a name in a directory of a container that is none of its entries'. Counts one look-up.
+    pub(super) fn enter_beside(&self, link: Dirent) -> Result<Attr> {
+        match self.container_directory(link.parent)? {
+            Some(directory) if directory.shows_beside(&link.name) => {
+                let above = self.beside(&directory)?;
+                self.enter_source(link, &above)
+            }
+            _ => Err(Error::NotFound),
+        }
+    }
+}

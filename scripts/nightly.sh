@@ -19,7 +19,15 @@ install_all
 install_test_tools
 build --bins
 
+command -v cargo-deny >/dev/null || {
+    say "installing cargo-deny"
+    # Built without optimisation it is there in half the time, and fast enough.
+    cargo install --quiet --debug cargo-deny --version 0.20.2 --locked </dev/null
+}
+
 failed=()
+say "dependencies"
+cargo deny --log-level error check bans licenses sources || failed+=("cargo deny")
 say "the whole"
 ARRAYFS_TEST_WHOLE=1 cargo test --release --locked --no-fail-fast --lib --test mount-tests </dev/null ||
     failed+=("the whole, ARRAYFS_TEST_WHOLE=1")

@@ -135,14 +135,13 @@ else
     say "no clippy here: lints are not checked"
 fi
 
-# cargo-deny looks only at Cargo.lock and deny.toml, except for advisories, whose database is downloaded.
+# cargo-deny looks only at Cargo.lock and deny.toml, which change rarely, except for advisories, whose database is
+# downloaded. It takes longer to build than arrayfs, so only scripts/nightly.sh installs it.
 dependencies() {
     command -v cargo-deny >/dev/null || {
-        say "installing cargo-deny"
-        # Built without optimisation it is there in half the time, and fast enough.
-        cargo install --quiet --debug cargo-deny --version 0.20.2 --locked </dev/null || say "cargo-deny cannot be installed"
+        say "no cargo-deny here: licences and sources are not checked (scripts/nightly.sh installs it)"
+        return 0
     }
-    command -v cargo-deny >/dev/null || return 0
     check dependencies cargo deny --log-level error check bans licenses sources
     say "advisories: cargo deny check advisories"
     timeout 60 cargo deny --log-level error check advisories </dev/null >"$scratch/advisories.log" 2>&1 ||

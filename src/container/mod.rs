@@ -23,6 +23,7 @@ pub mod free_room;
 pub mod hdf5;
 pub mod inside;
 pub mod left_by_commits;
+pub mod logged;
 pub mod names;
 pub mod netcdf;
 mod numbers;

@@ -95,7 +95,7 @@ impl Filesystem for Adapter {
             mtime: mtime.map(new_time),
         };
         self.serve(move |serving| {
-            serving.attr_set(reply, |tree| {
+            serving.attr_set(ino, reply, |tree| {
                 tree.set_attributes(id(ino), open, size, &to, caller)
             });
         });
@@ -289,14 +289,14 @@ impl Filesystem for Adapter {
     fn flush(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         _lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
         // Of ordinary files everything has been written through. Not "unknown": then the kernel
         // would never again write out what mappings have changed before a close returns.
-        self.serve_once(reply, move |tree| tree.close(handle(fh)));
+        self.serve_once(ino, reply, move |tree| tree.close(handle(fh)));
     }
 
     fn fsync(
@@ -307,7 +307,9 @@ impl Filesystem for Adapter {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_done(reply, move |tree| tree.sync(id(ino), handle(fh), datasync));
+        self.serve_about(ino, reply, move |tree| {
+            tree.sync(id(ino), handle(fh), datasync)
+        });
     }
 
     fn fsyncdir(
@@ -318,7 +320,9 @@ impl Filesystem for Adapter {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_done(reply, move |tree| tree.sync_directory(id(ino), datasync));
+        self.serve_about(ino, reply, move |tree| {
+            tree.sync_directory(id(ino), datasync)
+        });
     }
 
     fn fallocate(
@@ -466,7 +470,7 @@ impl Filesystem for Adapter {
         let (name, Some(value)) = (name.to_owned(), owned(value)) else {
             return reply.error(Errno::ENOMEM);
         };
-        self.serve_done(reply, move |tree| {
+        self.serve_about(ino, reply, move |tree| {
             let how = xattr_setting(flags).ok_or(Error::Unsuitable)?;
             tree.set_xattr(id(ino), &name, &value, how)
         });

@@ -9,6 +9,7 @@ use crossbeam_channel::Sender;
 use fuser::{INodeNo, KernelConfig, OpenFlags, ReplyData, ReplyEmpty, WriteFlags};
 
 use super::direct_writes::{DirectWrites, writes_directly};
+use super::lost_names::NameDropping;
 use super::read::ReadRequest;
 use super::serving::Serving;
 use super::stale_pages::{PageRange, StaleFiles};
@@ -30,7 +31,7 @@ impl Adapter {
         tree: Arc<Tree>,
         options: Options,
         ended: Sender<()>,
-        stale_files: StaleFiles,
+        (stale_files, lost_names): (StaleFiles, NameDropping),
     ) -> Adapter {
         let stand_ins = StandIns::new(options.threads);
         let serving = Arc::new(Serving {
@@ -39,6 +40,7 @@ impl Adapter {
             passthrough: None,
             handle_free: false,
             stale_files,
+            lost_names,
             direct_writes: DirectWrites::default(),
         });
         Adapter {
@@ -59,7 +61,7 @@ impl Adapter {
     }
 
     /// Serves a request that may have to wait: for a container to be opened, for the disk.
-    pub(super) fn serve(&self, work: impl FnOnce(&Serving) + Send + 'static) {
+    pub(super) fn serve(&self, work: impl FnOnce(&Arc<Serving>) + Send + 'static) {
         let at_work = self.stand_ins.begin();
         if at_work.is_last() {
             self.hand_over(Errand::Look, work);
@@ -68,7 +70,11 @@ impl Adapter {
         }
     }
 
-    pub(super) fn hand_over(&self, errand: Errand, work: impl FnOnce(&Serving) + Send + 'static) {
+    pub(super) fn hand_over(
+        &self,
+        errand: Errand,
+        work: impl FnOnce(&Arc<Serving>) + Send + 'static,
+    ) {
         let serving = Arc::clone(&self.serving);
         self.stand_ins.hand_over(errand, move || work(&serving));
     }
@@ -102,14 +108,26 @@ impl Adapter {
         past.then_some(PageRange { inode, offset, len })
     }
 
-    /// Serves what has no result. It is tried once: what is done again after a failure might find
-    /// nothing left to do.
+    /// Serves what has no result, and may commit. It is tried once: what is done again after a
+    /// failure might find nothing left to do.
     pub(super) fn serve_once(
         &self,
+        ino: INodeNo,
         reply: ReplyEmpty,
         work: impl FnOnce(&Tree) -> Result<()> + Send + 'static,
     ) {
-        self.serve(move |serving| serving.done_once(reply, work));
+        self.serve(move |serving| serving.done_about(ino, reply, work));
+    }
+
+    /// The same, again if something has been moved meanwhile.
+    pub(super) fn serve_about(
+        &self,
+        ino: INodeNo,
+        reply: ReplyEmpty,
+        work: impl Fn(&Tree) -> Result<()> + Send + 'static,
+    ) {
+        let work = move |tree: &Tree| tree.retry(|| work(tree));
+        self.serve(move |serving| serving.done_about(ino, reply, work));
     }
 
     pub(super) fn serve_done(

@@ -10,6 +10,7 @@ mod directory;
 mod dispatch;
 mod errno;
 mod fault_log;
+mod lost_names;
 mod passthrough;
 mod read;
 mod reply;

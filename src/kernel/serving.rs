@@ -15,6 +15,7 @@ use fuser::{
 use super::direct_writes::{DirectWrites, writes_directly};
 use super::directory;
 use super::errno::errno;
+use super::lost_names::NameDropping;
 use super::passthrough::Passthrough;
 use super::reply::{TTL, attr_ttl, dot_attr, file_attr, file_type, ttl};
 use super::request::writes;
@@ -32,6 +33,7 @@ pub(super) struct Serving {
     /// The kernel lists directories without opening them.
     pub(super) handle_free: bool,
     pub(super) stale_files: StaleFiles,
+    pub(super) lost_names: NameDropping,
     pub(super) direct_writes: DirectWrites,
 }
 
@@ -110,10 +112,17 @@ impl Serving {
 
     /// The same for a request that has changed attributes. While it truncates, the kernel holds
     /// back writes of the file, for which dropping pages would wait: so the answer comes first.
-    pub(super) fn attr_set(&self, reply: ReplyAttr, work: impl Fn(&Tree) -> Result<Attr>) {
+    pub(super) fn attr_set(
+        &self,
+        ino: INodeNo,
+        reply: ReplyAttr,
+        work: impl Fn(&Tree) -> Result<Attr>,
+    ) {
         let ok = |reply: ReplyAttr, attr: Attr| {
-            reply.attr(&TTL, &file_attr(&attr));
-            self.answer_after(self.stale(&attr), || {});
+            let stale = self.stale(&attr);
+            let answer = move || reply.attr(&TTL, &file_attr(&attr));
+            self.lost_names.answer_after(&self.tree, ino, answer);
+            self.answer_after(stale, || {});
         };
         self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
     }
@@ -126,10 +135,22 @@ impl Serving {
     pub(super) fn done_once(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
         let outcome = self.outcome(|| work(&self.tree));
         self.stale_files
-            .answer_after_outdated(&self.tree, move || match outcome {
-                Ok(()) => reply.ok(),
-                Err(errno) => reply.error(errno),
-            });
+            .answer_after_outdated(&self.tree, move || say(reply, outcome));
+    }
+
+    /// The same of a request about an inode that may commit.
+    pub(super) fn done_about(
+        self: &Arc<Self>,
+        ino: INodeNo,
+        reply: ReplyEmpty,
+        work: impl FnOnce(&Tree) -> Result<()>,
+    ) {
+        let outcome = self.outcome(|| work(&self.tree));
+        let serving = Arc::clone(self);
+        self.stale_files.answer_after_outdated(&self.tree, move || {
+            let answer = move || say(reply, outcome);
+            serving.lost_names.answer_after(&serving.tree, ino, answer);
+        });
     }
 
     /// Says how many bytes were written to an open file. `past_cache`: where past the page cache.
@@ -332,4 +353,11 @@ pub(super) fn ended(names: Vec<OsString>) -> Vec<u8> {
 pub(super) fn panicked() -> Errno {
     log::error!("a request failed by a bug of arrayfs; it is answered with an I/O error");
     Errno::EIO
+}
+
+fn say(reply: ReplyEmpty, outcome: std::result::Result<(), Errno>) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(errno) => reply.error(errno),
+    }
 }

@@ -15,6 +15,7 @@ use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, 
 
 use super::dispatch::Adapter;
 use super::fault_log::FaultLog;
+use super::lost_names::NameDropping;
 use super::root_mount::mount_as_root;
 use super::stale_pages::StaleFiles;
 use crate::tree::{Invalidation, Later, Tree};
@@ -84,9 +85,10 @@ impl Mount {
         let (ended, wait_ended) = crossbeam_channel::bounded(1);
         let wanted = Arc::new(OnceLock::new());
         let stale_files = StaleFiles::start(Arc::clone(&tree), Arc::clone(&wanted))?;
+        let lost_names = NameDropping::start(Arc::clone(&tree), Arc::clone(&wanted))?;
         let (new_containers, put_off, large) =
             (Arc::clone(&tree), Arc::clone(&tree), Arc::clone(&tree));
-        let adapter = Adapter::new(tree, options.clone(), ended, stale_files);
+        let adapter = Adapter::new(tree, options.clone(), ended, (stale_files, lost_names));
         let config = fuser_config(options);
         let session = if rustix::process::geteuid().is_root() {
             let device = mount_as_root(mountpoint, options)?;

@@ -7,7 +7,6 @@
 //! and reported: the container is shown as it is, and new bytes are staged in a log of another
 //! name. Used by `version`.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
 use crate::commit::recovery::{Leftover, clear, settle};
 use crate::container::Recognised;
+use crate::container::logged::{ByLoggedName, is_called};
 use crate::error::{Error, Result};
 use crate::stage::{LogPlace, LogSpot, LogState, LoggedArray, Stage, StageMemory};
 
@@ -145,10 +145,12 @@ impl Containers {
     ) -> Result<bool> {
         let container = recognised.open(&self.store, path, self.cache.budget())?;
         let container = Arc::new(container);
-        let arrays = container.all_written().into_iter();
-        let arrays: HashMap<String, _> = arrays.map(|located| (located.path(), located)).collect();
+        let arrays = container.all_written();
+        let known = ByLoggedName::new(arrays.iter().map(|located| (located, located)));
         for array in written {
-            let Some(located) = arrays.get(&array.path) else {
+            // Another array may lie where that one was.
+            let found = known.find(&array.path);
+            let Some(located) = found.filter(|located| is_called(located, &array.path)) else {
                 return Ok(false);
             };
             let now = located.array.info()?;

@@ -237,6 +237,13 @@ impl Containers {
         self.versions.open.retire(version);
     }
 
+    /// Returns when no commit is just being published.
+    pub(crate) fn wait_until_published(&self, version: &ContainerVersion) -> Result<()> {
+        let container = self.places.container(version.container)?;
+        drop(container.known());
+        Ok(())
+    }
+
     /// Whether a version is still what the source holds.
     pub(crate) fn check_current(&self, version: &ContainerVersion) -> Result<()> {
         let path = self.places.known_path(version.container)?;

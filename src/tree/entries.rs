@@ -35,6 +35,49 @@ impl Tree {
         name: EntryIndex,
         link: Dirent,
     ) -> Result<Attr> {
+        let entered = self.enter_as_opened(version, opened, name, link.clone())?;
+        match self.holds(version, opened, &entered) {
+            true => Ok(entered),
+            false => self.enter_again(version, &link),
+        }
+    }
+
+    /// Whether what was entered is the version as it is stored by now. A name that a commit gives
+    /// to another entry later is among those that the kernel then forgets.
+    fn holds(&self, version: &ContainerVersion, opened: &OpenContainer, entered: &Attr) -> bool {
+        let holds = opened.is_current(version);
+        if !holds {
+            self.forget(entered.inode, 1);
+        }
+        holds
+    }
+
+    /// Looks for a name again, in the container as a commit leaves it that is just ending.
+    fn enter_again(&self, version: &Arc<ContainerVersion>, link: &Dirent) -> Result<Attr> {
+        const TRIES: u32 = 16;
+        let directory = match &*self.inodes.get(link.parent)? {
+            Node::Entry(_, entry) => *entry,
+            _ => EntryIndex::ROOT,
+        };
+        for _ in 0..TRIES {
+            self.live.wait_until_published(version)?;
+            let opened = self.live.open_version(version)?;
+            let name = opened.find(directory, &link.name).ok_or(Error::NotFound)?;
+            let entered = self.enter_as_opened(version, &opened, name, link.clone())?;
+            if self.holds(version, &opened, &entered) {
+                return Ok(entered);
+            }
+        }
+        Err(self.changed(Path::new(&link.name)))
+    }
+
+    fn enter_as_opened(
+        &self,
+        version: &Arc<ContainerVersion>,
+        opened: &OpenContainer,
+        name: EntryIndex,
+        link: Dirent,
+    ) -> Result<Attr> {
         let entry = opened.file_of(name);
         let stat = self.live.entry_stat(version, opened, entry)?;
         let node = Node::Entry(Arc::clone(version), entry);

@@ -136,7 +136,7 @@ impl Tree {
                     return of_container(&opened, part, None, version).map(Some);
                 }
                 let restated = match opened.shown_array(*entry) {
-                    Some(number) => self.live.restated_info(version, &opened, number)?,
+                    Some(number) => self.live.restated_info(version, number)?,
                     None => None,
                 };
                 of_entry(&opened, *entry, restated).map(Some)

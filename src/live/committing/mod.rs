@@ -155,7 +155,7 @@ impl Containers {
     ) -> Result<CommitOutcome> {
         let mut changed = changed_arrays(container, frozen, &self.cache)?;
         if let Some(content) = content {
-            content.put_among(&mut changed);
+            content.put_among(container, &mut changed)?;
         }
         let rewrite = container.rewrite();
         match rewrite.consistency(&changed, self.cache.budget())? {
@@ -214,7 +214,8 @@ impl Containers {
         let mut publisher = CommitPublisher::new(self, version, container);
         let outcome = with_own_lengths(version, &commit, || commit.carry_out(&mut publisher))?;
         if let (CommitOutcome::Published, Some(found)) = (&outcome, &publisher.found) {
-            self.end_commit(version, container, found)?;
+            let renamed = publisher.renamed.as_deref();
+            self.end_commit(version, container, (found, renamed))?;
             // As long as there is a log it knows the files by their times.
             if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
                 && let Err(e) =

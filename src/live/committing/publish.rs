@@ -50,6 +50,8 @@ pub(crate) struct CommitPublisher<'a> {
     outdated: OutdatedBlocks<'a>,
     /// The files when they were shown: a later change by another process is no part of the commit.
     pub(crate) found: Option<MemberStats>,
+    /// The container before, if entries had other names.
+    pub(crate) renamed: Option<Arc<OpenContainer>>,
 }
 
 impl<'a> CommitPublisher<'a> {
@@ -65,6 +67,7 @@ impl<'a> CommitPublisher<'a> {
             ahead: None,
             outdated: OutdatedBlocks { containers, of },
             found: None,
+            renamed: None,
         }
     }
 }
@@ -78,9 +81,11 @@ impl Publisher for CommitPublisher<'_> {
 
     fn publish(&mut self, way: CommitWay, step: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (ahead, containers) = (self.ahead.take(), self.outdated.containers);
+        let before = self.container.base();
         let shown = containers.publish(self.version, Some(self.container), (way, ahead), step)?;
         self.outdated.of.push(shown.outdated);
         self.found = Some(shown.found);
+        self.renamed = Some(before).filter(|before| self.container.base().renames(before));
         Ok(())
     }
 }
@@ -112,11 +117,15 @@ impl Containers {
             CommitWay::Replaced => stored.while_publishing(|| {
                 step()?;
                 self.adopt(version, None, |opened| {
-                    let show = || self.show_committed(version, container, opened);
-                    match container.and_then(StagedContainer::replacing) {
-                        // Its handles show the old file, and then all at once the new one.
-                        Some(_) => stored.while_nobody_reads(show),
-                        None => show(),
+                    let show = || self.show_committed(version, container, Arc::clone(&opened));
+                    // Handles of an array that gets another content show the old file, and then
+                    // all at once the new one; and nobody asks by names that arrays have lost.
+                    let at_once = |container: &StagedContainer| {
+                        container.replacing().is_some() || opened.renames(&container.base())
+                    };
+                    match container.is_some_and(at_once) {
+                        true => stored.while_nobody_reads(show),
+                        false => show(),
                     }
                 })
             }),
@@ -195,12 +204,12 @@ impl Containers {
     }
 
     /// The layer that was committed goes, and so do the kernel's pages of files that follow from
-    /// arrays.
+    /// arrays, and names that lead elsewhere now.
     pub(crate) fn end_commit(
         &self,
         version: &Arc<ContainerVersion>,
         container: &StagedContainer,
-        found: &MemberStats,
+        (found, renamed): (&MemberStats, Option<&OpenContainer>),
     ) -> Result<()> {
         let base = container.base();
         let lens = container.stored_lens()?;
@@ -217,6 +226,14 @@ impl Containers {
         };
         let stale = Forget::Stale(version.id, &stale);
         self.places.forget(version.container, stale);
+        if let Some(before) = renamed {
+            let name = |entry: EntryIndex| {
+                let (now, before) = (base.name(entry).ok()?, before.name(entry).ok()?);
+                (now != before).then(|| now.clone())
+            };
+            let names = Forget::Names(version.id, &name);
+            self.places.forget(version.container, names);
+        }
         Ok(())
     }
 }

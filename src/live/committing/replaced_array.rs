@@ -6,15 +6,14 @@
 use std::sync::Arc;
 
 use super::Effort;
-use crate::array::Array;
 use crate::array::direct::DirectArray;
 use crate::commit::CommitOutcome;
-use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::rewrite::{Change, ChangedArray};
+use crate::container::inside::ArrayAddress;
+use crate::container::rewrite::{Change, ChangedArray, Rewrite};
 use crate::error::{Error, Result};
 use crate::live::Containers;
 use crate::live::places::{Forget, Stale};
-use crate::live::shown::entry_table::EntryIndex;
+use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
 use crate::live::staged::replacing::OldPages;
 use crate::live::staged::{ArrayWriter, StagedContainer};
 use crate::live::version::ContainerVersion;
@@ -62,18 +61,12 @@ impl Containers {
 
     fn content_of(&self, writer: &ArrayWriter, file: Arc<dyn Source>) -> Result<ArrayContent> {
         let identity = file.stat()?.identity;
-        let (rewrite, len) = (writer.container.rewrite(), identity.size);
-        rewrite.permits(writer.address(), Change::SetLen(len))?;
+        writer.permits(Change::SetLen(identity.size))?;
         let is_one_file = writer.version.recognised.format.members().is_empty();
         Ok(ArrayContent {
-            array: {
-                let (file, info) = (Arc::clone(&file), rewrite.info(writer.address(), len)?);
-                let read = move |at, out: &mut [u8]| file.fetch_one(at, out);
-                Arc::new(DirectArray::new(writer.name.clone(), info, read))
-            },
+            number: writer.number,
             file,
-            part: writer.part,
-            len,
+            len: identity.size,
             // The arrays of several files have one time.
             written: match is_one_file {
                 true => identity.mtime,
@@ -172,9 +165,8 @@ fn copy(writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
 
 /// The new content of an array.
 pub(crate) struct ArrayContent {
-    array: Arc<dyn Array>,
+    number: ArrayNumber,
     file: Arc<dyn Source>,
-    part: ContainerNumber,
     len: u64,
     /// The time of modification that the container has then.
     pub(crate) written: Timestamp,
@@ -182,19 +174,29 @@ pub(crate) struct ArrayContent {
 
 impl ArrayContent {
     /// Takes the place of the array's staged changes.
-    pub(crate) fn put_among(&self, changed: &mut Vec<ChangedArray>) {
-        let container = self.part;
-        let name = self.array.name();
-        let address = ArrayAddress { container, name };
-        changed.retain(|other| other.address() != address);
+    pub(crate) fn put_among(
+        &self,
+        container: &StagedContainer,
+        changed: &mut Vec<ChangedArray>,
+    ) -> Result<()> {
+        container.ask(self.number, |rewrite, address| {
+            changed.retain(|other| other.address() != address);
+            changed.push(self.as_change(rewrite, address)?);
+            Ok(())
+        })?
+    }
+
+    fn as_change(&self, rewrite: &dyn Rewrite, address: ArrayAddress<'_>) -> Result<ChangedArray> {
+        let (file, info) = (Arc::clone(&self.file), rewrite.info(address, self.len)?);
+        let read = move |at, out: &mut [u8]| file.fetch_one(at, out);
         let all = Some(0..self.len).filter(|all| !all.is_empty());
-        changed.push(ChangedArray {
-            container,
-            shown: Arc::clone(&self.array),
+        Ok(ChangedArray {
+            container: address.container,
+            shown: Arc::new(DirectArray::new(address.name.to_owned(), info, read)),
             len: self.len,
             ranges: all.into_iter().collect(),
             visible: 0,
             ahead: None,
-        });
+        })
     }
 }

@@ -18,6 +18,7 @@ use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::inside::{ContainerNumber, Located};
+use crate::container::logged::ByLoggedName;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::container::{Container, describe};
 use crate::error::{Error, Fault, Result};
@@ -147,6 +148,16 @@ impl OpenContainer {
         self.entries.entry(index).map(|entry| &entry.name)
     }
 
+    /// Whether an entry has another name than in the version as it was before a commit.
+    pub(crate) fn renames(&self, before: &OpenContainer) -> bool {
+        self.entries.renames(&before.entries)
+    }
+
+    /// Whether it is the version as it is stored now.
+    pub(crate) fn is_current(&self, version: &ContainerVersion) -> bool {
+        self.blocks == version.blocks()
+    }
+
     pub(crate) fn find(&self, parent: EntryIndex, name: &OsStr) -> Option<EntryIndex> {
         self.entries
             .find(parent, name)
@@ -270,12 +281,11 @@ impl OpenContainer {
         self.array(number).map(|located| Arc::clone(&located.array))
     }
 
-    /// The arrays by their paths from the outermost container, of which several may lead to one.
-    pub(crate) fn arrays_by_path(&self) -> HashMap<String, ArrayNumber> {
+    /// The arrays by what logs call them; several names may lead to one.
+    pub(crate) fn arrays_by_logged_name(&self) -> ByLoggedName<ArrayNumber> {
         let number = |number| self.entries.names().number(ArrayNumber(number));
         let numbered = self.arrays.iter().enumerate();
-        let numbered = numbered.map(|(at, located)| (located.path(), number(at)));
-        numbered.collect()
+        ByLoggedName::new(numbered.map(|(at, located)| (located, number(at))))
     }
 
     /// The entry that stands for the file to which a name leads: another one, if the name is a

@@ -106,15 +106,17 @@ impl Containers {
     pub(crate) fn restated_info(
         &self,
         version: &ContainerVersion,
-        opened: &OpenContainer,
         number: ArrayNumber,
     ) -> Result<Option<Info>> {
-        if version.staged.now().is_none() {
+        let Some(container) = version.staged.now() else {
             return Ok(None);
-        }
-        let located = opened.array(number)?;
-        let restated = self.restated(version, located.container)?;
-        Ok(restated.arrays.get(located.array.name()).cloned())
+        };
+        version.staged.stored.while_it_stays(|| {
+            let base = container.base();
+            let located = base.array(number)?;
+            let restated = container.restated(located.container, &self.cache)?;
+            Ok(restated.arrays.get(located.array.name()).cloned())
+        })
     }
 
     /// Bytes of a file that follows from arrays, if staged changes make it another one.
@@ -131,11 +133,11 @@ impl Containers {
         Ok(match opened.derived(entry) {
             None | Some(DerivedEntry::Stored) => None,
             Some(DerivedEntry::Array(number)) => {
-                let info = self.restated_info(version, opened, number)?;
+                let info = self.restated_info(version, number)?;
                 info.map(|info| info.bytes)
             }
             Some(DerivedEntry::View(number)) => {
-                let info = self.restated_info(version, opened, number)?;
+                let info = self.restated_info(version, number)?;
                 info.map(|info| npy::header(&info).len() as u64 + info.bytes)
             }
             Some(DerivedEntry::ArraysJson(part)) => size(&self.arrays_json(version, opened, part)?),
@@ -153,10 +155,16 @@ impl Containers {
         opened: &OpenContainer,
         part: ContainerNumber,
     ) -> Result<Vec<u8>> {
-        let restated = opened.parts_of(part)?.into_iter();
-        let restated = restated.map(|part| self.restated(version, part));
-        let restated = restated.collect::<Result<Vec<_>>>()?;
-        arrays_json_restated(opened.container(part)?, &restated)
+        let Some(container) = version.staged.now() else {
+            return arrays_json_restated(opened.container(part)?, &[]);
+        };
+        version.staged.stored.while_it_stays(|| {
+            let base = container.base();
+            let restated = base.parts_of(part)?.into_iter();
+            let restated = restated.map(|part| container.restated(part, &self.cache));
+            let restated = restated.collect::<Result<Vec<_>>>()?;
+            arrays_json_restated(base.container(part)?, &restated)
+        })
     }
 
     /// Opens a file that follows from arrays which may be written.
@@ -175,7 +183,7 @@ impl Containers {
         let open = match what {
             DerivedEntry::Array(number) => self.open_array(version, opened, number, None),
             DerivedEntry::View(number) => {
-                let info = match self.restated_info(version, &opened, number)? {
+                let info = match self.restated_info(version, number)? {
                     Some(info) => info,
                     None => opened.info(number)?,
                 };

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::{ArrayWriter, StagedContainer};
 use crate::array::chunking::{ChunkId, Chunking};
-use crate::container::inside::ContainerNumber;
-use crate::container::rewrite::{ChangedArray, EncodedAhead};
+use crate::container::inside::{ArrayAddress, ContainerNumber};
+use crate::container::rewrite::{ChangedArray, EncodedAhead, Rewrite};
 use crate::error::Result;
 use crate::live::Containers;
 use crate::live::shown::entry_table::ArrayNumber;
@@ -101,8 +101,12 @@ impl Containers {
         let Some(layer) = writer.stage().layers().into_iter().next() else {
             return;
         };
-        let (rewrite, len) = (writer.container.rewrite(), layer.len(writer.array));
-        let Some(blocks) = rewrite.blocks_ahead(writer.address(), len) else {
+        let len = layer.len(writer.array);
+        let ask = |rewrite: &dyn Rewrite, address: ArrayAddress<'_>| {
+            let blocks = rewrite.blocks_ahead(address, len)?;
+            Some((address.container, blocks))
+        };
+        let Ok(Some((part, blocks))) = writer.container.ask(writer.number, ask) else {
             return;
         };
         for number in layer.complete(writer.array, &blocks, &written) {
@@ -112,7 +116,7 @@ impl Containers {
                 budget: Arc::clone(self.cache.budget()),
                 layer: Arc::clone(&layer),
                 number_in_file: writer.number,
-                part: writer.part,
+                part,
                 array: writer.array,
                 blocks: Arc::clone(&blocks),
                 number,

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use super::{ArrayWriter, StagedContainer};
 use crate::commit::base_of;
 use crate::container::Recognised;
-use crate::container::rewrite::Change;
+use crate::container::inside::ArrayAddress;
+use crate::container::rewrite::{Change, Rewrite};
 use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
 use crate::live::committing::Effort;
@@ -101,13 +102,7 @@ impl Containers {
         rewrite.permits(located.address(), nothing)?;
         let staged = &version.staged;
         let array = staged.stage_array(&container, number, &self.cache)?;
-        let address = located.address();
-        Ok(ArrayWriter::new(
-            version,
-            container,
-            address,
-            (number, array),
-        ))
+        Ok(ArrayWriter::new(version, container, (number, array)))
     }
 
     /// The stage of a container.
@@ -179,8 +174,7 @@ impl Containers {
             false => offset,
         };
         let len = bytes.len() as u64;
-        let rewrite = writer.container.rewrite();
-        rewrite.permits(writer.address(), Change::Write { offset, len })?;
+        writer.permits(Change::Write { offset, len })?;
         self.fill_up_to(writer, offset)?;
         let n = match self.stage_bytes(writer, offset, bytes) {
             // So much has been written here and there that knowing where takes too much memory.
@@ -219,7 +213,8 @@ impl Containers {
         if end <= len {
             return Ok(());
         }
-        let fill = writer.container.rewrite().fill(writer.address());
+        let ask = |rewrite: &dyn Rewrite, address: ArrayAddress<'_>| rewrite.fill(address);
+        let fill = writer.container.ask(writer.number, ask)?;
         let Some(fill) = fill.filter(|fill| !fill.is_empty()) else {
             return Ok(());
         };
@@ -262,8 +257,7 @@ impl Containers {
             self.written_array(version, entry)?,
         );
         let writer = self.array_writer(version, &opened, number)?;
-        let rewrite = writer.container.rewrite();
-        rewrite.permits(writer.address(), Change::SetLen(len))?;
+        writer.permits(Change::SetLen(len))?;
         self.stage_followed(&opened, &writer, entry)?;
         self.fill_up_to(&writer, len)?;
         writer.stage().set_len(writer.array, len)?;
@@ -273,8 +267,7 @@ impl Containers {
 
     /// The same by a handle that is open for writing: a write is about to follow.
     pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
-        let rewrite = writer.container.rewrite();
-        rewrite.permits(writer.address(), Change::Truncate(len))?;
+        writer.permits(Change::Truncate(len))?;
         self.fill_up_to(writer, len)?;
         writer.stage().set_len(writer.array, len)?;
         self.was_staged(writer);
@@ -284,8 +277,7 @@ impl Containers {
     /// Empties it for a handle that was just opened to write it anew: the old content stays stored
     /// until new bytes are written, or the array is closed for the last time.
     pub(crate) fn empty_open(&self, writer: &ArrayWriter) -> Result<()> {
-        let rewrite = writer.container.rewrite();
-        rewrite.permits(writer.address(), Change::Truncate(0))?;
+        writer.permits(Change::Truncate(0))?;
         writer.stage().set_len(writer.array, 0)?;
         writer.note_emptied();
         self.remember_staged(&writer.version);
@@ -317,8 +309,7 @@ impl Containers {
             offset: range.start,
             len: range.end - range.start,
         };
-        let rewrite = writer.container.rewrite();
-        rewrite.permits(writer.address(), change)?;
+        writer.permits(change)?;
         writer.stage().write_zeros(writer.array, range)?;
         self.was_staged(writer);
         Ok(())

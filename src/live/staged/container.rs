@@ -10,7 +10,8 @@ use crate::array::partly_replaced::{CachedBlocks, PartlyReplaced};
 use crate::array::read::CachedArray;
 use crate::array::{Array, Info};
 use crate::cache::BlockCache;
-use crate::container::inside::ContainerNumber;
+use crate::container::inside::{ArrayAddress, ContainerNumber};
+use crate::container::logged::logged_name;
 use crate::container::rewrite::{Restated, Rewrite};
 use crate::error::{Error, Fault, Result};
 use crate::live::shown::entry_table::ArrayNumber;
@@ -21,15 +22,28 @@ use crate::stage::{Layer, LoggedArray, Overlay, Stage, StagedArray};
 /// A container with a stage.
 pub(crate) struct StagedContainer {
     pub(crate) stage: Arc<Stage>,
-    rewrite: Mutex<Arc<dyn Rewrite>>,
     pub(super) stored: StoredBytes,
-    base: Mutex<Arc<OpenContainer>>,
+    base: Mutex<StoredContainer>,
     arrays: Mutex<KnownArrays>,
     /// The last restatements of it and those inside, and their edition.
     pub(crate) restated: Mutex<(u64, BTreeMap<ContainerNumber, Arc<Restated>>)>,
     /// An array that a commit under way gives another content of this length, which is staged
     /// nowhere.
     replacing: Mutex<Option<(StagedArray, u64)>>,
+}
+
+/// The container as it is stored, and how that is changed.
+struct StoredContainer {
+    opened: Arc<OpenContainer>,
+    rewrite: Arc<dyn Rewrite>,
+}
+
+impl StoredContainer {
+    /// One that is damaged, or of a format that is only read, cannot be changed.
+    fn new(opened: Arc<OpenContainer>) -> Result<StoredContainer> {
+        let rewrite = opened.rewrite().cloned().ok_or(Error::ReadOnly)?;
+        Ok(StoredContainer { opened, rewrite })
+    }
 }
 
 /// The arrays that the stage knows: those that were opened for writing.
@@ -50,26 +64,24 @@ impl KnownArrays {
 impl StagedContainer {
     /// Of a stage that knows no arrays.
     pub(crate) fn new(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
-        let rewrite = rewrite_of(&base)?;
         Ok(StagedContainer {
             stage,
-            rewrite: Mutex::new(rewrite),
             stored: StoredBytes::default(),
-            base: Mutex::new(base),
+            base: Mutex::new(StoredContainer::new(base)?),
             arrays: Mutex::default(),
             restated: Mutex::default(),
             replacing: Mutex::default(),
         })
     }
 
-    /// Of a stage that was left behind: its arrays are found by their paths, and have the lengths
-    /// that they are stored with.
+    /// Of a stage that was left behind: its arrays are found by what its log calls them, and have
+    /// the lengths that they are stored with.
     pub(crate) fn resumed(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
-        let (by_path, mut lens) = (base.arrays_by_path(), Vec::new());
+        let (known, mut lens) = (base.arrays_by_logged_name(), Vec::new());
         let container = StagedContainer::new(stage, base)?;
         let mut arrays = lock(&container.arrays);
         for (path, array) in container.stage.arrays().iter().zip(0..) {
-            let number = by_path.get(path).copied();
+            let number = known.find(path);
             let number = number.filter(|number| !arrays.staged.contains_key(number));
             let missing = || Fault::new("an array of which something is staged is not there");
             let number = number.ok_or_else(|| missing().array(path))?;
@@ -110,8 +122,9 @@ impl StagedContainer {
         }
         let base = self.base();
         let info = base.info(number)?;
+        let located = base.array(number)?;
         let array = self.stage.add_array(LoggedArray {
-            path: base.array(number)?.path(),
+            path: logged_name(&located.group, &*located.array),
             len: info.bytes,
             dtype: info.dtype.name().into_owned(),
         })?;
@@ -136,11 +149,23 @@ impl StagedContainer {
     }
 
     pub(crate) fn base(&self) -> Arc<OpenContainer> {
-        Arc::clone(&lock(&self.base))
+        Arc::clone(&lock(&self.base).opened)
     }
 
     pub(crate) fn rewrite(&self) -> Arc<dyn Rewrite> {
-        Arc::clone(&lock(&self.rewrite))
+        Arc::clone(&lock(&self.base).rewrite)
+    }
+
+    /// Asks about an array, by the name that it has in the container as it is stored now.
+    pub(crate) fn ask<T>(
+        &self,
+        number: ArrayNumber,
+        ask: impl FnOnce(&dyn Rewrite, ArrayAddress<'_>) -> T,
+    ) -> Result<T> {
+        let base = lock(&self.base);
+        let (opened, rewrite) = (Arc::clone(&base.opened), Arc::clone(&base.rewrite));
+        drop(base);
+        Ok(ask(&*rewrite, opened.array(number)?.address()))
     }
 
     /// Notes the error of a failed commit, and returns the error to report.
@@ -157,10 +182,14 @@ impl StagedContainer {
         Some(Unsettled { why, log })
     }
 
-    /// The stored container is this one now.
+    /// The stored container is this one now. If entries of it have other names than before, no
+    /// thread asks by these meanwhile.
     pub(crate) fn rebase(&self, base: Arc<OpenContainer>) -> Result<()> {
-        *lock(&self.rewrite) = rewrite_of(&base)?;
-        *lock(&self.base) = base;
+        let now = StoredContainer::new(base)?;
+        let before = std::mem::replace(&mut *lock(&self.base), now);
+        if self.base().renames(&before.opened) {
+            *lock(&self.restated) = Default::default();
+        }
         match self.replacing() {
             Some((array, len)) => self.stage.replaced(array, len),
             None => Ok(()),
@@ -202,12 +231,15 @@ impl StagedContainer {
         let Some(array) = self.staged(number) else {
             return Ok(stored);
         };
-        let (rewrite, base) = (self.rewrite(), self.base());
+        let base = self.base();
         let overlay = Overlay::new(stored, layers, array);
         let reshape = move |info: &Info, len: u64| {
-            let reshaped = base.array(number);
-            let reshaped = reshaped.and_then(|located| rewrite.info(located.address(), len));
-            reshaped.unwrap_or_else(|_| info.clone())
+            let located = base.array(number).ok();
+            let reshaped = located.zip(base.rewrite());
+            let reshaped = reshaped.map(|(located, rewrite)| rewrite.info(located.address(), len));
+            reshaped
+                .and_then(Result::ok)
+                .unwrap_or_else(|| info.clone())
         };
         Ok(Arc::new(overlay.reshaped(Arc::new(reshape))))
     }
@@ -244,9 +276,4 @@ impl StagedContainer {
             ..stored
         })
     }
-}
-
-/// How a container can be changed. One that is damaged, or of a format that is only read, cannot.
-fn rewrite_of(opened: &OpenContainer) -> Result<Arc<dyn Rewrite>> {
-    opened.rewrite().cloned().ok_or(Error::ReadOnly)
 }

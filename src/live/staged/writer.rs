@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::StagedContainer;
-use crate::container::inside::{ArrayAddress, ContainerNumber};
+use crate::container::inside::ArrayAddress;
+use crate::container::rewrite::{Change, Rewrite};
+use crate::error::Result;
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::version::ContainerVersion;
 use crate::stage::{Stage, StagedArray};
@@ -18,9 +20,6 @@ pub(crate) struct ArrayWriter {
     pub(crate) container: Arc<StagedContainer>,
     pub(crate) number: ArrayNumber,
     pub(crate) array: StagedArray,
-    /// In which of the file's containers it is.
-    pub(crate) part: ContainerNumber,
-    pub(crate) name: String,
     /// Something was written that this handle has not seen committed.
     wrote: AtomicBool,
     /// It was emptied when it was opened, which is committed with the bytes written then, or in the
@@ -34,7 +33,6 @@ impl ArrayWriter {
     pub(crate) fn new(
         version: &Arc<ContainerVersion>,
         container: Arc<StagedContainer>,
-        address: ArrayAddress<'_>,
         (number, array): (ArrayNumber, StagedArray),
     ) -> ArrayWriter {
         ArrayWriter {
@@ -42,19 +40,17 @@ impl ArrayWriter {
             container,
             number,
             array,
-            part: address.container,
-            name: address.name.to_owned(),
             wrote: AtomicBool::new(false),
             emptied: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn address(&self) -> ArrayAddress<'_> {
-        ArrayAddress {
-            container: self.part,
-            name: &self.name,
-        }
+    /// Whether something may be done to it.
+    pub(crate) fn permits(&self, change: Change) -> Result<()> {
+        let permits =
+            |rewrite: &dyn Rewrite, address: ArrayAddress<'_>| rewrite.permits(address, change);
+        self.container.ask(self.number, permits)?
     }
 
     pub(crate) fn stage(&self) -> &Stage {

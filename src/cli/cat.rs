@@ -76,7 +76,7 @@ fn open(
             path.display()
         )));
     }
-    let arrays = opened.all_arrays();
+    let arrays = opened.all_written();
     let Some((index, located)) = arrays
         .iter()
         .enumerate()

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::dense::DenseView;
 use super::dense::check::CellCheck;
 use super::header::{FileHead, ObjectKind};
+use super::labels::LABELS;
 use super::value::ValueType;
 use super::write::{self, WrittenBody};
 use super::{NAME, VERSION};
@@ -20,11 +21,19 @@ pub(super) struct DescribedFile {
     pub(super) header: FileHead,
     pub(super) dialect: &'static str,
     pub(super) arrays: Vec<Arc<dyn Array>>,
-    /// The text `labels` of a frame.
-    pub(super) labels: Option<Arc<Vec<u8>>>,
+    /// Of a frame.
+    pub(super) labels: Option<ShownLabels>,
     pub(super) checks: Vec<Arc<dyn Check>>,
     /// How it is written, if it can be.
     pub(super) written: Option<WrittenBody>,
+}
+
+/// The text `labels`.
+pub(super) enum ShownLabels {
+    /// As the file says them, from this place of it on.
+    Stored { lines: Arc<dyn Array>, at: u64 },
+    /// The file says none.
+    Made(Arc<Vec<u8>>),
 }
 
 impl DescribedFile {
@@ -73,10 +82,14 @@ impl DescribedFile {
         }
         container.arrays = self.arrays;
         container.checks = self.checks;
-        container.texts.extend(self.labels.map(|content| Text {
-            name: "labels".into(),
-            content,
-        }));
+        match self.labels {
+            Some(ShownLabels::Stored { lines, .. }) => container.lines.push(lines),
+            Some(ShownLabels::Made(content)) => container.texts.push(Text {
+                name: LABELS.into(),
+                content,
+            }),
+            None => {}
+        }
         container.rewrite = rewrite;
         container
     }

@@ -15,8 +15,8 @@ use crate::source::{ForwardWindow, Source};
 
 /// Columns of a frame that are shown, each as an array of its own.
 const MOST_COLUMNS: u64 = 1 << 20;
-/// Bytes of all labels together.
-const MOST_LABELS: u64 = 128 << 20;
+/// Bytes of a frame's header, which are those of its labels but for a few.
+pub(super) const MOST_LABELS: u64 = 128 << 20;
 const WINDOW: u64 = 64 << 10;
 
 /// What an array of one column takes, with its name and its place in the tree.

@@ -1,4 +1,4 @@
-//! The labels of a frame that are too many for a text in memory: read from the file when asked for.
+//! The labels of a frame, as the file says them: read when they are asked for.
 //!
 //! Stored as a length and bytes each, shown as bytes and a line feed each. Blocks hold whole
 //! labels. Used by `spec`.
@@ -16,6 +16,9 @@ use crate::source::{ForwardWindow, Source};
 /// Shown bytes from which a block ends with the label.
 const BLOCK: u64 = 256 << 10;
 const WINDOW: u64 = 64 << 10;
+
+/// The name of the text that has them.
+pub(super) const LABELS: &str = "labels";
 
 /// Labels of a frame, one after another.
 pub(super) struct FrameLabels {
@@ -51,10 +54,6 @@ impl FrameLabels {
 
     pub(super) fn count(&self) -> u64 {
         self.ends.list.len() as u64
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes.list.len()
     }
 }
 
@@ -92,7 +91,7 @@ impl LabelLines {
 
 impl Array for LabelLines {
     fn name(&self) -> &str {
-        "labels"
+        LABELS
     }
 
     fn info(&self) -> Result<Info> {

@@ -12,6 +12,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use super::labels::LABELS;
 use super::{Daphne, NAME};
 use crate::container::Preferences;
 use crate::container::creation::{
@@ -25,7 +26,6 @@ use object::{NewObject, value_type};
 const VALUES: &str = "values";
 const COLUMNS: &str = "col_idxs";
 const OFFSETS: &str = "row_offsets";
-const LABELS: &str = "labels";
 
 /// The group of a frame's columns.
 const FRAME: &str = "columns";

@@ -18,7 +18,7 @@ use super::block::sparse::SparseRows;
 use super::block::table::BlockTable;
 use super::csr;
 use super::csr::read::CsrMatrix;
-use super::describe::{DescribedFile, rows_times};
+use super::describe::{DescribedFile, ShownLabels, rows_times};
 use super::header::{FileHead, ObjectKind};
 use super::value::ValueType;
 use super::write::{PlainBody, PlainLayout, WrittenBody};
@@ -269,7 +269,7 @@ fn frame(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
     let label = |number| format!("col_{number}\n");
     let labels: String = (0..types.list.len()).map(label).collect();
     let mut file = DescribedFile::new(header, "daphne", arrays);
-    file.labels = Some(labels.into_bytes().into());
+    file.labels = Some(ShownLabels::Made(labels.into_bytes().into()));
     let layout = PlainLayout::Frame {
         begin: body,
         record,

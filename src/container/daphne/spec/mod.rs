@@ -15,7 +15,7 @@ use super::block::tree::BlockTree;
 use super::csr;
 use super::csr::read::CsrMatrix;
 use super::dense::{CellObject, DenseView};
-use super::describe::{DescribedFile, rows_times};
+use super::describe::{DescribedFile, ShownLabels, rows_times};
 use super::header::{FileHead, ObjectKind};
 use super::labels::{FrameLabels, LabelLines};
 use super::value::ValueType;
@@ -29,8 +29,6 @@ use crate::source::Source;
 const DIALECT: &str = "spec";
 /// What a column takes in memory, with its name and those of others while they are compared.
 const COLUMN: u64 = 2 << 10;
-/// Labels up to this size are a text in memory.
-const SMALL_LABELS: usize = 1 << 20;
 
 /// Opens a file of this form.
 pub(super) fn open(
@@ -120,7 +118,7 @@ fn frame(stored: BlockFile, mut header: FileHead) -> Result<DescribedFile> {
     let labels = std::mem::replace(&mut header.labels, FrameLabels::new(0, 0, &index_cache)?);
     let begin = header.len;
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
-    let room = COLUMN.saturating_mul(labels.count()) + 4 * labels.bytes().min(SMALL_LABELS) as u64;
+    let room = COLUMN.saturating_mul(labels.count());
     set_aside(room, "cannot show the columns of a frame", || {
         columns(&mut file, &object, &labels, &source)
     })??;
@@ -146,22 +144,9 @@ fn columns(
         let object = Arc::clone(object);
         file.add_checked(Arc::new(DenseView::column(object, name, col, bytes)));
     }
-    if labels.bytes() <= SMALL_LABELS {
-        let lines: Vec<u8> = list
-            .iter()
-            .flat_map(|l| {
-                [
-                    l,
-                    &b"
-"[..],
-                ]
-                .concat()
-            })
-            .collect();
-        file.labels = Some(lines.into());
-    } else {
-        let lines = LabelLines::new(Arc::clone(source), labels);
-        file.arrays.push(Arc::new(lines));
-    }
+    file.labels = Some(ShownLabels::Stored {
+        lines: Arc::new(LabelLines::new(Arc::clone(source), labels)),
+        at: labels.at,
+    });
     Ok(())
 }

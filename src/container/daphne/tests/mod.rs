@@ -1,6 +1,7 @@
 //! Whole files, written by hand or by a naive encoder: what is shown, what is refused, and where.
 
 mod encoder;
+mod labels;
 mod large;
 mod memory;
 mod program;

@@ -137,6 +137,8 @@ impl CellFile {
 /// A file that is being told.
 struct ToldCells<'a, 'w> {
     file: &'a CellFile,
+    changed: &'a [ChangedArray],
+    budget: &'a Arc<Budget>,
     dirty: DirtyCells,
     shown: ShownCells<'a>,
     write: FileWriter<'w>,
@@ -164,13 +166,19 @@ impl ToldCells<'_, '_> {
     }
 
     fn head(&mut self) -> Result<()> {
-        let begin = self.file.body.begin;
-        if self.rows == self.file.object.rows {
-            return self.write.keep(0..begin);
+        let (object, mut kept) = (&self.file.object, 0);
+        if self.rows != object.rows {
+            self.write.keep(0..ROWS_AT)?;
+            self.write.put(&self.rows.to_le_bytes())?;
+            kept = ROWS_AT + 8;
         }
-        self.write.keep(0..ROWS_AT)?;
-        self.write.put(&self.rows.to_le_bytes())?;
-        self.write.keep(ROWS_AT + 8..begin)
+        let begin = self.file.body.begin;
+        if let Some((labels, change)) = object.changed_labels(self.changed) {
+            self.write.keep(kept..labels.at)?;
+            labels.put(change, self.budget, &mut self.write)?;
+            kept = begin;
+        }
+        self.write.keep(kept..begin)
     }
 
     /// A block of which some rows stay, or all.
@@ -291,9 +299,15 @@ impl ToldCells<'_, '_> {
 impl Rewrite for CellFile {
     of_object!(u64::MAX);
 
-    fn consistency(&self, changed: &[ChangedArray], _budget: &Arc<Budget>) -> Result<Consistency> {
+    fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {
         if let Some(why) = self.object.unfinished(changed)? {
             return Ok(Consistency::NotYet(why));
+        }
+        if let Some((labels, change)) = self.object.changed_labels(changed) {
+            let judged = labels.judge(change, budget)?;
+            if judged != Consistency::Now {
+                return Ok(judged);
+            }
         }
         let dirty = self.dirty(changed);
         let is_too_large = |block: &CellBlock| {
@@ -317,6 +331,11 @@ impl Rewrite for CellFile {
         let counts = dirty.of_arrays.iter().map(Numbers::count);
         let mut bytes = counts.fold(0, u64::saturating_add).saturating_mul(8);
         let mut moves = rows < self.object.rows;
+        if let Some((labels, change)) = self.object.changed_labels(changed) {
+            let told = labels.stored(change);
+            bytes = bytes.saturating_add(told);
+            moves |= told != self.body.begin.saturating_sub(labels.at);
+        }
         for block in stored.table.iter() {
             let is_dense = matches!(block.body, BlockBody::Dense(_));
             if !is_dense && dirty.touch(&block.rows(), &block.cols()) {
@@ -341,6 +360,8 @@ impl Rewrite for CellFile {
     ) -> Result<()> {
         let told = ToldCells {
             file: self,
+            changed,
+            budget,
             dirty: self.dirty(changed),
             shown: self.shown(changed, budget)?,
             write: FileWriter::begin(write, way, self.body.cells.stored.source.len())?,

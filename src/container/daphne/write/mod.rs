@@ -5,6 +5,7 @@
 //! - [`cells`]: a DenseMatrix or a Frame of the specification's form; [`cell_block`]: one block of
 //!   it. [`entries`]: a CSRMatrix of that form; [`entry_block`]: one block. Both tell the file
 //!   from its start to its end by [`file_writer`], and keep blocks in which nothing has changed.
+//! - [`labels`]: the labels of a Frame of that form, which are a part of its header.
 //! - [`consistency`]: whether the arrays of a CSRMatrix agree. [`new_file`]: what new files share
 //!   with changed ones.
 //!
@@ -17,17 +18,20 @@ pub(super) mod consistency;
 mod entries;
 mod entry_block;
 mod file_writer;
+mod labels;
 mod new_file;
 mod plain;
 
 use std::sync::Arc;
 
-use super::describe::DescribedFile;
+use super::describe::{DescribedFile, ShownLabels};
 use super::header::ObjectKind;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::{Error, Result};
+
+use labels::WrittenLabels;
 
 pub(super) use cells::CellBody;
 pub(super) use entries::EntryBody;
@@ -38,8 +42,6 @@ pub(super) use plain::{PlainBody, PlainLayout};
 const VALUES: &str = "values";
 const COLUMNS: &str = "col_idxs";
 const OFFSETS: &str = "row_offsets";
-
-const LABELS: &str = "labels";
 
 /// Where the header has the number of rows.
 const ROWS_AT: u64 = 2;
@@ -57,6 +59,8 @@ pub(super) struct WrittenObject {
     rows: u64,
     cols: u64,
     arrays: Vec<Arc<dyn Array>>,
+    /// Of a frame that says them.
+    labels: Option<WrittenLabels>,
     /// Metadata beside the file say how many rows there are.
     has_sidecar: bool,
     /// The user says which form it has.
@@ -73,13 +77,15 @@ pub(super) fn rewrite_of(
         data: file.header.data,
         rows: file.header.rows,
         cols: file.header.cols,
-        // Labels that are too long for a text are one of them.
-        arrays: file
-            .arrays
-            .iter()
-            .filter(|array| array.name() != LABELS)
-            .cloned()
-            .collect(),
+        arrays: file.arrays.clone(),
+        labels: file.labels.as_ref().and_then(|labels| match labels {
+            ShownLabels::Stored { lines, at } => Some(WrittenLabels {
+                lines: Arc::clone(lines),
+                at: *at,
+                columns: file.header.cols,
+            }),
+            ShownLabels::Made(_) => None,
+        }),
         has_sidecar,
         is_told,
     };
@@ -95,6 +101,20 @@ impl WrittenObject {
         let mut arrays = self.arrays.iter();
         let found = arrays.find(|array| array.name() == name);
         found.ok_or_else(|| Error::Computed(format!("{name} follows from the arrays")))
+    }
+
+    /// The labels, if that is their name.
+    fn labels_at(&self, name: &str) -> Option<&WrittenLabels> {
+        self.labels.as_ref().filter(|labels| labels.name() == name)
+    }
+
+    /// The labels with their change, if they have changed.
+    fn changed_labels<'a>(
+        &'a self,
+        changed: &'a [ChangedArray],
+    ) -> Option<(&'a WrittenLabels, &'a ChangedArray)> {
+        let labels = self.labels.as_ref()?;
+        Some((labels, change_of(labels.name(), changed)?))
     }
 
     fn element(&self, name: &str) -> Result<u64> {
@@ -168,6 +188,9 @@ impl WrittenObject {
 
     /// What an array is at this length.
     fn info(&self, name: &str, len: u64) -> Result<Info> {
+        if let Some(labels) = self.labels_at(name) {
+            return labels.info(len);
+        }
         let stored = self.array(name)?.info()?;
         let unit = self.unit(name)?;
         if len == stored.bytes {
@@ -194,7 +217,8 @@ impl WrittenObject {
 
     /// Why arrays of these lengths make no object yet.
     fn unfinished(&self, changed: &[ChangedArray]) -> Result<Option<String>> {
-        for change in changed {
+        let is_array = |change: &&ChangedArray| self.labels_at(change.shown.name()).is_none();
+        for change in changed.iter().filter(is_array) {
             let (name, len) = (change.shown.name(), change.len);
             let unit = self.unit(name)?;
             if unit > 0 && !len.is_multiple_of(unit) {
@@ -233,6 +257,9 @@ fn too_large() -> Error {
 macro_rules! of_object {
     ($most:expr) => {
         fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
+            if let Some(labels) = self.object.labels_at(array.name) {
+                return labels.permits(change);
+            }
             let bytes = self.object.array(array.name)?.info()?.bytes;
             self.object.element(array.name)?;
             match change {

@@ -28,6 +28,7 @@ impl WrittenObject {
             rows,
             cols,
             arrays,
+            labels: None,
             has_sidecar: false,
             is_told: false,
         }

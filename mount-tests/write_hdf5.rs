@@ -7,6 +7,7 @@
 
 mod carried;
 mod full;
+mod groups;
 mod held;
 mod in_groups;
 mod killed;

@@ -130,15 +130,23 @@ fn it_waits_for_all_that_is_described() {
     place.wait_packed("x.h5");
 }
 
-/// BPCells groups cannot be made in an HDF5 file: said where arrays.json is closed.
+/// A container in a group that is described is one only with what makes it that.
 #[test]
-fn a_description_that_cannot_be_is_refused() {
-    let (place, text) = (Place::mounted(&["settle=600000"]), scratch_directory());
-    create_dir(place.join("x.h5")).unwrap();
-    let given = text.path().join("arrays.json");
-    write(&given, r#"{"arrays": [], "containers": {"m": "bpcells"}}"#).unwrap();
-    let said = shell(place.path(), r#"cp "$1" x.h5/ 2>&1 || true"#, &[&given]).text();
-    assert!(said.contains("Invalid argument"), "{said}");
+fn a_group_that_is_described_waits_for_what_makes_it_a_container() {
+    let place = Place::mounted(&["settle=600000"]);
+    let at = place.join("x.h5");
+    create_dir(&at).unwrap();
+    write(at.join("a"), b"abc").unwrap();
+    for (format, text) in [("bpcells", "version"), ("binsparse", "binsparse.json")] {
+        let given = format!(r#"{{"arrays": [], "containers": {{"m": "{format}"}}}}"#);
+        write(at.join("arrays.json"), given).unwrap();
+        let _is_new = File::open(&at).and_then(|directory| directory.sync_all());
+        let state = xattr(&at, "user.arrayfs.state").unwrap();
+        assert!(
+            state.contains(&format!("m/{text} is not there yet")),
+            "{state}"
+        );
+    }
 }
 
 /// Text has no `w` where it cannot be written, which is no reason for a copy to have none.

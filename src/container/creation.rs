@@ -9,6 +9,7 @@
 mod content;
 mod description;
 mod made_again;
+mod packed_directory;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -23,6 +24,10 @@ use crate::memory::budget::Budget;
 
 pub use content::{GivenContent, RawArray};
 pub use description::{GivenArray, GivenDescription, GivenOrder, GivenType, LONGEST_DESCRIPTION};
+pub use packed_directory::{
+    LONGEST_OF_DIRECTORY, VERSION, VERSION_HEAD, describes_packed, is_packed_array,
+    is_packed_version, packed_member, split,
+};
 
 /// The text of a group that makes it a Binsparse container.
 pub const DESCRIPTOR: &str = super::binsparse::TEXT;

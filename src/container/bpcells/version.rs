@@ -7,7 +7,7 @@ use super::fields::Number;
 use crate::error::Fault;
 
 /// Enough for every known version and for telling that there is more than one line.
-pub(super) const MOST: usize = 128;
+pub(crate) const MOST: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Variant {
@@ -106,6 +106,11 @@ pub(super) fn read(stored: &[u8]) -> Seen {
         ),
         None => Seen::Foreign,
     }
+}
+
+/// Whether the first bytes of a file are the one line of a known version.
+pub(crate) fn is_known(head: &[u8]) -> bool {
+    matches!(read(head), Seen::Known(..))
 }
 
 /// Whether this is a version of BPCells that this reader does not know yet.

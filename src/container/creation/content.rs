@@ -9,10 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::description::GivenDescription;
+use super::packed_directory::VERSION;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
-use crate::container::binsparse;
 use crate::container::inside::join;
+use crate::container::{binsparse, bpcells};
 use crate::error::Result;
 use crate::source::Source;
 
@@ -28,6 +29,9 @@ pub struct GivenContent {
     /// Texts of `binsparse.json`, by the path of the directory that each lies in; that of the
     /// container is empty.
     pub descriptors: BTreeMap<String, Vec<u8>>,
+    /// What directories of BPCells containers say of themselves, by their paths: each has an
+    /// `arrays.json` of its own, whose names are from there.
+    pub inner: BTreeMap<String, GivenDescription>,
     /// With the types that attributes give.
     pub description: Option<GivenDescription>,
 }
@@ -46,46 +50,91 @@ impl GivenContent {
         }
     }
 
-    /// Why it is not all that its description names; none if it is.
+    /// Why it is not all that its descriptions name; none if it is.
     pub fn lacks(&self) -> Result<Option<String>> {
-        let Some(description) = &self.description else {
-            return Ok(None);
-        };
         let given: HashMap<&str, &Arc<dyn Array>> = self
             .arrays
             .iter()
             .map(|array| (array.name(), array))
             .collect();
-        for array in &description.arrays {
-            let name = &array.name;
-            let Some(found) = given.get(&**name) else {
-                return Ok(Some(format!(
-                    "{name}, which arrays.json names, is not there yet"
-                )));
-            };
-            let bytes = found.info()?.bytes;
-            if let Some(said) = array.byte_len().filter(|said| *said != bytes) {
-                return Ok(Some(format!(
-                    "{name} has {bytes} bytes, arrays.json says {said}"
-                )));
+        let own = self.description.iter().map(|own| ("", own));
+        let inner = self.inner.iter().map(|(path, inner)| (&**path, inner));
+        for (path, description) in own.chain(inner) {
+            if let Some(lacking) = lacks(&given, path, description)? {
+                return Ok(Some(lacking));
             }
         }
-        Ok(self.lacks_descriptor(description))
+        let Some(description) = &self.description else {
+            return Ok(None);
+        };
+        let lacking = self.lacks_descriptor(description);
+        Ok(lacking.or_else(|| self.lacks_version(&given, description)))
     }
 
     /// A group that is described as a Binsparse container is none without its descriptor.
     fn lacks_descriptor(&self, description: &GivenDescription) -> Option<String> {
-        let own = description.format.iter().map(|format| ("", &**format));
-        let inner = description.containers.iter();
-        let mut all = own.chain(inner.map(|(path, format)| (&**path, &**format)));
-        let (path, _) = all.find(|(path, format)| {
-            *format == binsparse::NAME && !self.descriptors.contains_key(*path)
-        })?;
+        let is_there = |path: &str| self.descriptors.contains_key(path);
+        let all = described_as(description, binsparse::NAME);
+        let path = all.into_iter().find(|path| !is_there(path))?;
         let lacking = join(path, binsparse::TEXT);
         Some(format!(
             "{lacking} is not there yet: arrays.json names a Binsparse container"
         ))
     }
+
+    /// One that is described as a BPCells container has a version, in a file or said.
+    fn lacks_version(
+        &self,
+        given: &HashMap<&str, &Arc<dyn Array>>,
+        description: &GivenDescription,
+    ) -> Option<String> {
+        let is_said = |path: &str| match path {
+            "" => description.version.is_some(),
+            path => self
+                .inner
+                .get(path)
+                .is_some_and(|own| own.version.is_some()),
+        };
+        let is_there = |path: &str| given.contains_key(&*join(path, VERSION)) || is_said(path);
+        let all = described_as(description, bpcells::NAME);
+        let path = all.into_iter().find(|path| !is_there(path))?;
+        let lacking = join(path, VERSION);
+        Some(format!(
+            "{lacking} is not there yet: arrays.json names a BPCells container"
+        ))
+    }
+}
+
+/// The directories that are described as containers of a format.
+fn described_as<'a>(description: &'a GivenDescription, format: &str) -> Vec<&'a str> {
+    let own = description.format.iter().map(|format| ("", &**format));
+    let inner = description.containers.iter();
+    let all = own.chain(inner.map(|(path, format)| (&**path, &**format)));
+    let named = all.filter(|(_, named)| *named == format);
+    named.map(|(path, _)| path).collect()
+}
+
+/// Why not all is given that the description of a directory names.
+fn lacks(
+    given: &HashMap<&str, &Arc<dyn Array>>,
+    path: &str,
+    description: &GivenDescription,
+) -> Result<Option<String>> {
+    for array in &description.arrays {
+        let name = join(path, &array.name);
+        let Some(found) = given.get(&*name) else {
+            return Ok(Some(format!(
+                "{name}, which arrays.json names, is not there yet"
+            )));
+        };
+        let bytes = found.info()?.bytes;
+        if let Some(said) = array.byte_len().filter(|said| *said != bytes) {
+            return Ok(Some(format!(
+                "{name} has {bytes} bytes, arrays.json says {said}"
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// The raw bytes of an array, in a file of their own.
@@ -171,6 +220,22 @@ mod tests {
                 .is_some_and(|why| why.starts_with("m/binsparse.json is"))
         );
         given.descriptors.insert("m".into(), b"{}".to_vec());
+        assert!(
+            given
+                .lacks()
+                .unwrap()
+                .is_some_and(|why| why.starts_with("b/version is"))
+        );
+        let own = br#"{"version": "packed-uint-matrix-v2", "arrays": [{"name": "val", "dtype": "uint32", "shape": [1]}]}"#;
+        let own = GivenDescription::parse(own).unwrap();
+        given.inner.insert("b".into(), own);
+        assert!(
+            given
+                .lacks()
+                .unwrap()
+                .is_some_and(|why| why.starts_with("b/val, which"))
+        );
+        given.inner.get_mut("b").unwrap().arrays.clear();
         assert_eq!(given.lacks().unwrap(), None);
         assert_eq!(GivenContent::default().lacks().unwrap(), None);
     }

@@ -159,6 +159,21 @@ impl GivenDescription {
     }
 }
 
+impl GivenDescription {
+    /// Notes what is said of an array whose type its container fixes: it is found out later whether
+    /// that is this one.
+    pub fn note_type(&mut self, name: &str, to: &GivenType, bytes: u64) {
+        let is_known = self.arrays.iter().any(|array| array.name == name);
+        if let (Some(dtype), false) = (&to.dtype, is_known) {
+            self.arrays.push(GivenArray {
+                dtype: spelled(dtype),
+                bytes: Some(bytes),
+                ..GivenArray::of_bytes(name, bytes)
+            });
+        }
+    }
+}
+
 impl GivenArray {
     fn set_type(&mut self, to: &GivenType, bytes: u64) -> Result<()> {
         let refuse = |why: String| Err(Error::Invalid(format!("{}: {why}", self.name)));

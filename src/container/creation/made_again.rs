@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::content::GivenContent;
+use super::content::{GivenContent, RawArray};
 use super::description::GivenDescription;
 use crate::array::Array;
 use crate::array::direct::DirectArray;
 use crate::array::nested::NestedBlocks;
-use crate::container::Container;
-use crate::container::binsparse;
 use crate::container::describe::arrays_json;
 use crate::container::inside::{Located, join};
+use crate::container::{Container, binsparse, bpcells};
 use crate::error::Result;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
+use crate::source::BytesSource;
 
 impl GivenContent {
     /// Of a container as it is shown; with what that takes from the budget.
@@ -32,15 +32,19 @@ impl GivenContent {
         let charge = budget.keep(GivenDescription::room(&text))?;
         let description = GivenDescription::parse(&text)?;
         let nested = NestedBlocks::new(budget);
-        let arrays = container.all_arrays();
+        let mut arrays = container.all_written();
+        // That is a descriptor, and no array.
+        arrays.retain(|one| one.array.name() != binsparse::TEXT);
         let arrays: Result<Vec<_>> = arrays.iter().map(|one| as_given(one, &nested)).collect();
         let mut arrays = arrays?;
+        arrays.extend(words_of(container));
         arrays.sort_unstable_by(|one, other| one.name().cmp(other.name()));
         let content = GivenContent {
             groups: groups_of(container, &description),
             links: links_of(container),
             descriptors: descriptors_of(container)?,
             arrays,
+            inner: BTreeMap::new(),
             description: Some(description),
         };
         Ok((content, charge))
@@ -53,6 +57,20 @@ fn as_given(located: &Located, nested: &Arc<NestedBlocks>) -> Result<Arc<dyn Arr
     let decoded = nested.array(Arc::clone(&located.array));
     let read = move |at: u64, out: &mut [u8]| decoded.read(at, out);
     Ok(Arc::new(DirectArray::new(located.path(), info, read)))
+}
+
+/// The texts of BPCells containers that say how these are stored: they are no arrays.
+fn words_of(container: &Arc<Container>) -> Vec<Arc<dyn Array>> {
+    let packed = container.all().into_iter();
+    let packed = packed.filter(|(_, part)| part.format == bpcells::NAME);
+    let of = |(at, part): (Arc<str>, Arc<Container>)| {
+        let words = part.texts.iter().map(|text| {
+            let content = Arc::new(BytesSource::new(text.content.to_vec()));
+            Arc::new(RawArray::new(&join(&at, &text.name), content)) as Arc<dyn Array>
+        });
+        words.collect::<Vec<_>>()
+    };
+    packed.flat_map(of).collect()
 }
 
 /// Every directory below the container's own, each before those that lie in it.

@@ -37,6 +37,7 @@ use crate::container::{
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::source::Source;
 use binsparse_group::BinsparseGroup;
+pub(super) use details::of_packed;
 use details::{StoredNames, committed_type};
 use further_names::{DatasetNames, NamedDataset};
 pub(super) use missing::no_dataset;
@@ -225,7 +226,8 @@ impl<'a> Assembly<'a> {
             GroupRole::BpCells(version, text) => {
                 let fields = GroupFields::new(self, group);
                 match needed(bpcells::open(&fields, version, &text))? {
-                    Ok(container) => {
+                    Ok(mut container) => {
+                        fields.detail(&mut container, version)?;
                         rules = fields.into_rules(&container, version);
                         container
                     }
@@ -468,8 +470,7 @@ fn needed<T>(opened: Result<T>) -> Result<std::result::Result<T, Fault>> {
     }
 }
 
-/// Puts the drafts into each other, the innermost first: a draft comes after the one that it lies
-/// in.
+/// Puts the drafts into each other, the innermost first: each comes after the one it lies in.
 fn finish(mut drafts: Vec<Draft>) -> Result<(Container, Vec<WrittenGroup>)> {
     let mut written = Vec::new();
     while let Some(mut draft) = drafts.pop() {

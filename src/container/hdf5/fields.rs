@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::assemble::{Assembly, no_dataset};
+use super::assemble::{Assembly, no_dataset, of_packed};
 use super::dataset::DatasetArray;
 use super::index::{self, GroupEntry};
 use super::lines::FixedLines;
@@ -18,7 +18,7 @@ use crate::array::nested::NestedArray;
 use crate::container::Container;
 use crate::container::bpcells::fields::{Field, Fields, Number};
 use crate::container::bpcells::version::Variant;
-use crate::container::bpcells::write::of_fields;
+use crate::container::bpcells::write::{of_fields, stored_first};
 use crate::error::{Fault, Result};
 
 /// Elements converted at a time; of at most [`WIDEST`] bytes.
@@ -79,6 +79,18 @@ impl<'a> GroupFields<'a> {
             members,
             texts: self.texts.into_inner(),
         })
+    }
+
+    /// Says of the arrays how their datasets are stored: all of an array's alike.
+    pub(super) fn detail(&self, container: &mut Container, variant: Variant) -> Result<()> {
+        let arrays = container.arrays.iter().map(|array| array.name().to_owned());
+        for name in arrays.collect::<Vec<_>>() {
+            let first = stored_first(variant, &name);
+            if let Some(Ok(dataset)) = first.map(|first| self.dataset(&first)) {
+                container.detail(&name, of_packed(dataset)?);
+            }
+        }
+        Ok(())
     }
 
     fn link(&self, name: &str) -> Option<&index::LinkEntry> {

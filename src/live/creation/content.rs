@@ -12,7 +12,8 @@ use std::sync::Arc;
 use super::roles::{DraftEntry, DraftRole, DraftRules};
 use super::state::UNFILLED;
 use crate::container::creation::{
-    Creation, GivenContent, GivenDescription, GivenType, LONGEST_DESCRIPTION, PackingRule, RawArray,
+    Creation, GivenContent, GivenDescription, GivenType, LONGEST_DESCRIPTION, PackingRule,
+    RawArray, packed_member, split,
 };
 use crate::disk::{NewAttributes, NewTime};
 use crate::error::{Error, Result};
@@ -66,6 +67,9 @@ impl Containers {
                 DraftRole::Descriptor => {
                     self.read_descriptor(drafts, container, path, &mut content)?;
                 }
+                DraftRole::GroupDescription => {
+                    self.read_group_description(drafts, container, path, &mut content)?;
+                }
                 DraftRole::Unfit => {
                     let path = entry.path.display();
                     let why = format!("{path} cannot be a part of such a container");
@@ -79,10 +83,7 @@ impl Containers {
         }
         self.resolve_links(drafts, &all, &mut content.given)?;
         content.entries = all.into_iter().map(|(entry, _)| entry).collect();
-        for (path, to, bytes) in &content.typed {
-            let described = content.given.description.take();
-            content.given.description = Some(creation.typed(described, path, to, *bytes)?);
-        }
+        content.take_types(creation)?;
         Ok(content)
     }
 
@@ -146,6 +147,24 @@ impl Containers {
         Ok(())
     }
 
+    fn read_group_description(
+        &self,
+        drafts: &SourceDirectory,
+        container: &Stat,
+        path: &str,
+        content: &mut DraftContent,
+    ) -> Result<()> {
+        let at = drafts.path.join(path);
+        let stat = self.store.stat(&at)?;
+        owned_as(container, Path::new(path), &stat)?;
+        let (description, charge) = self.read_description(&at)?;
+        let inner = split(path).0.to_owned();
+        content.given.inner.insert(inner, description);
+        content.charges.push(charge);
+        content.read.push((path.into(), stat));
+        Ok(())
+    }
+
     /// The `arrays.json` at a path, and what it is charged.
     pub(crate) fn read_description(&self, path: &Path) -> Result<(GivenDescription, Hold)> {
         let (text, _charged) = self.read_text(path, LONGEST_DESCRIPTION)?;
@@ -178,8 +197,8 @@ impl Containers {
         let stat = self.store.stat(&at)?;
         owned_as(container, Path::new(path), &stat)?;
         let (text, charge) = self.read_text(&at, LONGEST_DESCRIPTOR)?;
-        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        content.given.descriptors.insert(directory.to_owned(), text);
+        let directory = split(path).0.to_owned();
+        content.given.descriptors.insert(directory, text);
         content.charges.push(charge);
         content.read.push((path.into(), stat));
         Ok(())
@@ -276,6 +295,34 @@ fn resolved(link: &Path, target: &Path) -> Option<PathBuf> {
 }
 
 impl DraftContent {
+    /// The types that attributes give count before what is described. Those of arrays that a
+    /// BPCells container is made of are not given: they are looked at when it is made.
+    fn take_types(&mut self, creation: &dyn Creation) -> Result<()> {
+        if self.typed.is_empty() {
+            return Ok(());
+        }
+        let packed: BTreeSet<String> = match creation.has_links() {
+            true => self
+                .given
+                .packed_directories()?
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            false => BTreeSet::new(),
+        };
+        for (path, to, bytes) in &self.typed {
+            let member = packed_member(path);
+            if let Some((directory, name)) = member.filter(|(of, _)| packed.contains(*of)) {
+                let own = self.given.inner.entry(directory.to_owned()).or_default();
+                own.note_type(name, to, *bytes);
+                continue;
+            }
+            let described = self.given.description.take();
+            self.given.description = Some(creation.typed(described, path, to, *bytes)?);
+        }
+        Ok(())
+    }
+
     /// Of the container's files: no user may read it who could not read the empty one and every
     /// array, or write it who could not write the empty one and an array.
     pub(super) fn attributes(&self, now: &Stat) -> NewAttributes {

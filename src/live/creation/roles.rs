@@ -2,22 +2,29 @@
 //!
 //! It goes by the path, by what the format can have, and by what the container's description names:
 //! an array whose name begins with a dot is one only if it is named there, since programs use such
-//! names for files that are none. Used by [`super::content`] and [`super::carried`].
+//! names for files that are none. Of files that may make a directory a BPCells container the first
+//! bytes are looked at. Used by [`super::content`] and [`super::carried`].
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::container::creation::{Creation, DESCRIPTOR, GivenDescription};
+use crate::container::creation::{
+    Creation, DESCRIPTOR, GivenDescription, LONGEST_OF_DIRECTORY, VERSION, VERSION_HEAD,
+    describes_packed, is_packed_array, is_packed_version,
+};
 use crate::container::names::{OF_EVERY_CONTAINER, RESERVED};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::live::shown::entry_table::ARRAYS_JSON;
+use crate::memory::fallible;
 use crate::source::{FileKind, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DraftRole {
     /// The description of the container.
     Description,
+    /// The same of a BPCells container in a group, by itself.
+    GroupDescription,
     /// The text that makes its directory a Binsparse container.
     Descriptor,
     Array,
@@ -39,11 +46,20 @@ pub(super) struct DraftEntry {
     pub(super) kind: FileKind,
 }
 
+/// What the directory of an entry is: in that of a container some names are reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DraftDirectory {
+    Plain,
+    Container,
+    /// A BPCells container in a group.
+    Packed,
+}
+
 /// What a format can have, and what a description names.
 pub(super) struct DraftRules<'a> {
     creation: &'a dyn Creation,
+    description: Option<&'a GivenDescription>,
     arrays: HashSet<&'a str>,
-    containers: HashSet<&'a str>,
 }
 
 impl<'a> DraftRules<'a> {
@@ -53,12 +69,10 @@ impl<'a> DraftRules<'a> {
     ) -> DraftRules<'a> {
         let named = description.iter();
         let arrays = named.flat_map(|given| given.arrays.iter().map(|array| &*array.name));
-        let inner = description.iter();
-        let inner = inner.flat_map(|given| given.containers.keys().map(|path| &**path));
         DraftRules {
             creation,
+            description,
             arrays: arrays.collect(),
-            containers: inner.collect(),
         }
     }
 
@@ -93,28 +107,87 @@ impl<'a> DraftRules<'a> {
         store.list(&drafts.join(directory), &mut |name, kind| {
             names.push((name.to_owned(), kind));
         })?;
-        let described = |(name, kind): &(OsString, FileKind)| {
-            name == DESCRIPTOR && *kind == FileKind::File && self.creation.has_links()
-        };
-        let is_container = directory.as_os_str().is_empty()
-            || names.iter().any(described)
-            || directory
-                .to_str()
-                .is_some_and(|path| self.containers.contains(path));
+        let of = self.directory(store, (drafts, directory), &names)?;
         let judged = names.into_iter().map(|(name, kind)| {
             let path = directory.join(name);
-            let role = self.role(&path, kind, is_container);
+            let role = self.role(&path, kind, of);
             (DraftEntry { path, kind }, role)
         });
         Ok(judged.collect())
     }
 
-    /// `in_container`: it lies in the directory of a container, where some names are reserved.
-    fn role(&self, path: &Path, kind: FileKind, in_container: bool) -> DraftRole {
+    /// What a directory is with these entries.
+    fn directory(
+        &self,
+        store: &dyn Store,
+        (drafts, path): (&Path, &Path),
+        names: &[(OsString, FileKind)],
+    ) -> Result<DraftDirectory> {
+        let has_file = |name: &str| names.contains(&(name.into(), FileKind::File));
+        let has_groups = self.creation.has_links();
+        let said = |path: &str| {
+            let description = self.description?;
+            description
+                .containers
+                .get(path)
+                .map(|_| description.has_packed(path))
+        };
+        let said = path.to_str().and_then(said);
+        if path.as_os_str().is_empty() || has_groups && has_file(DESCRIPTOR) {
+            return Ok(DraftDirectory::Container);
+        }
+        Ok(match said {
+            Some(false) => DraftDirectory::Container,
+            Some(true) => DraftDirectory::Packed,
+            None if has_groups && self.is_packed(store, (drafts, path), names)? => {
+                DraftDirectory::Packed
+            }
+            None => DraftDirectory::Plain,
+        })
+    }
+
+    /// Whether it is a BPCells container by what lies in it.
+    fn is_packed(
+        &self,
+        store: &dyn Store,
+        (drafts, path): (&Path, &Path),
+        names: &[(OsString, FileKind)],
+    ) -> Result<bool> {
+        let files = names.iter().filter(|(_, kind)| *kind == FileKind::File);
+        let files: Vec<&str> = files.filter_map(|(name, _)| name.to_str()).collect();
+        if !files.iter().any(|name| is_packed_array(name)) {
+            return Ok(false);
+        }
+        let head = |name: &str, most: usize| {
+            let mut head = fallible::zeros(most as u64, "cannot read what a directory is")?;
+            let n = store.head(&drafts.join(path).join(name), &mut head)?;
+            head.truncate(n);
+            Ok::<_, Error>(head)
+        };
+        let version = path.join(VERSION);
+        // A text of this name may be an array like any other.
+        let is_array = version
+            .to_str()
+            .is_some_and(|path| self.arrays.contains(path));
+        if files.contains(&VERSION) && !is_array && is_packed_version(&head(VERSION, VERSION_HEAD)?)
+        {
+            return Ok(true);
+        }
+        Ok(files.contains(&ARRAYS_JSON)
+            && describes_packed(&head(ARRAYS_JSON, LONGEST_OF_DIRECTORY)?))
+    }
+
+    fn role(&self, path: &Path, kind: FileKind, of: DraftDirectory) -> DraftRole {
         let (creation, name) = (self.creation, path.file_name().unwrap_or_default());
         let in_root = path.parent() == Some(Path::new(""));
-        let reserved = in_container.then(|| self.reserved(name, kind, in_root));
-        if let Some(role) = reserved.flatten() {
+        let reserved = match of {
+            DraftDirectory::Plain => None,
+            _ => self.reserved(name, kind, in_root),
+        };
+        if name == ARRAYS_JSON && kind == FileKind::File && of == DraftDirectory::Packed {
+            return DraftRole::GroupDescription;
+        }
+        if let Some(role) = reserved {
             return role;
         }
         let is_dotted = name.as_encoded_bytes().starts_with(b".");

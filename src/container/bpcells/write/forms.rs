@@ -93,7 +93,7 @@ pub(super) fn arrays_of(variant: Variant) -> &'static [&'static str] {
 }
 
 /// Whether a container of any variant has an array of this name.
-pub(super) fn is_array(name: &str) -> bool {
+pub(crate) fn is_array(name: &str) -> bool {
     OF_MATRIX.contains(&name) || OF_FRAGMENTS.contains(&name)
 }
 
@@ -151,6 +151,15 @@ fn packed(variant: Variant, transform: Transform) -> ArrayForm {
         transform,
         generation: variant.generation,
     })
+}
+
+/// The file that holds most of an array, if it holds numbers.
+pub(crate) fn stored_first(variant: Variant, name: &str) -> Option<String> {
+    match form_of(variant, name)? {
+        ArrayForm::Packed(_) | ArrayForm::Lengths(_) => Some(format!("{name}_data")),
+        ArrayForm::Plain(_) | ArrayForm::Maxima => Some(name.to_owned()),
+        ArrayForm::Lines | ArrayForm::Word => None,
+    }
 }
 
 /// The number of a file.

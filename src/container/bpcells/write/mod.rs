@@ -8,7 +8,7 @@
 //!   [`plain_file`] and [`end_max`] tell them, each through a [`member_writer`], which tells
 //!   nothing of a file that stays as it is.
 //! - [`new_container`]: a directory that is not there yet; [`of_fields`]: one that is a group of an
-//!   HDF5 file.
+//!   HDF5 file; [`new_fields`]: a new one of that kind.
 //! - [`restate`]: what the container says of itself meanwhile.
 //!
 //! Assumes a container without faults, in files of its own; others are not offered for writing.
@@ -21,6 +21,7 @@ mod forms;
 mod member_writer;
 mod merged;
 mod new_container;
+mod new_fields;
 mod objection;
 mod of_fields;
 mod plain_file;
@@ -55,7 +56,9 @@ use crate::container::rewrite::{
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use forms::{ArrayForm, form_of};
+pub(crate) use forms::{is_array, stored_first};
 use merged::MergedContainer;
+pub(crate) use new_fields::{NewField, NewFieldContent, NewFields, is_stored_alone};
 use objection::Objection;
 pub(crate) use of_fields::{ELEMENTS_AT, ORDER, file_number, of_fields, take_order};
 use stored::StoredMembers;

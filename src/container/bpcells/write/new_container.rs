@@ -90,8 +90,8 @@ impl Creation for BpCells {
 
 /// A container that is not there yet.
 pub(super) struct NewDirectory {
-    files: MemberFiles,
-    changed: Vec<ChangedArray>,
+    pub(super) files: MemberFiles,
+    pub(super) changed: Vec<ChangedArray>,
 }
 
 impl NewDirectory {
@@ -140,6 +140,11 @@ impl NewDirectory {
             wrap,
         };
         Ok(NewDirectory { files, changed })
+    }
+
+    /// Along which dimension a matrix is stored.
+    pub(super) fn order(&self) -> &'static str {
+        self.files.order.name()
     }
 
     pub(super) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<()> {
@@ -234,7 +239,7 @@ fn ordered(order: &str) -> Result<StorageOrder> {
 }
 
 /// Whether an array that is described can be one of the variant, if that is known.
-fn accept(array: &GivenArray, variant: Option<Variant>) -> Result<()> {
+pub(super) fn accept(array: &GivenArray, variant: Option<Variant>) -> Result<()> {
     let name = &array.name;
     let refuse = |why: &str| Err(Error::Invalid(format!("arrays.json: {name} {why}")));
     let Some(variant) = variant else {

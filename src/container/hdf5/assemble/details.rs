@@ -350,6 +350,23 @@ fn spelled(spelling: &TypeSpelling) -> StoredType {
     })
 }
 
+/// Of an array that is packed into datasets: how one of these is stored.
+pub(in crate::container::hdf5) fn of_packed(dataset: &DatasetEntry) -> Result<ArrayDetails> {
+    let values = dataset.filters.iter().map(|filter| 4 * filter.values.len());
+    let room = DETAILS + values.sum::<usize>() as u64;
+    set_aside(room, "cannot show how a dataset is stored", || {
+        let chunks = match &dataset.layout {
+            StorageLayout::Chunked { chunk, .. } => chunk.clone(),
+            _ => Vec::new(),
+        };
+        ArrayDetails {
+            chunks,
+            filters: filters(dataset),
+            ..ArrayDetails::default()
+        }
+    })
+}
+
 fn filters(dataset: &DatasetEntry) -> Vec<FilterDetails> {
     let mut names = dataset.details.filters.iter();
     let filters = dataset.filters.iter().map(|filter| {

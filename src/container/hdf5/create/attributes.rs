@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use super::dataset::bytes_of;
 use super::maker::{IfRefused, Maker};
 use super::types::{self, of_value};
-use crate::container::binsparse;
 use crate::container::hdf5::made::{MadeAttribute, MadeValue, MakeStep};
 use crate::error::Result;
 
@@ -17,14 +16,14 @@ pub(super) struct GivenAttributes<'a> {
     pub(super) values: &'a Map<String, Value>,
     /// `attribute_types` of the description.
     pub(super) types: Option<&'a Value>,
-    /// The descriptor is made of another text.
-    pub(super) is_binsparse: bool,
+    /// This one is made of another text.
+    pub(super) except: Option<&'static str>,
 }
 
 impl GivenAttributes<'_> {
     pub(super) fn make(&self, maker: &mut Maker<'_>) -> Result<()> {
         for (attribute, value) in self.values {
-            if self.is_binsparse && attribute == binsparse::NAME {
+            if self.except.is_some_and(|except| attribute == except) {
                 continue;
             }
             let about = format!("{}: attribute {attribute}", shown(self.name));
@@ -70,8 +69,12 @@ fn len(value: &MadeValue) -> usize {
     }
 }
 
-/// The text of a Binsparse descriptor, in the type that is told of it if that has room for it.
-pub(super) fn descriptor(of: Vec<u8>, text: &str, told: Option<&Value>) -> MadeAttribute {
+/// The text that makes a group a container, in the type that is told of it if that has room for it.
+pub(super) fn container_text(
+    (of, name): (Vec<u8>, &str),
+    text: &str,
+    told: Option<&Value>,
+) -> MadeAttribute {
     let usual = (types::text(), None);
     let (element, dims) = told.and_then(|told| text_like(told, text)).unwrap_or(usual);
     let value = match dims {
@@ -80,7 +83,7 @@ pub(super) fn descriptor(of: Vec<u8>, text: &str, told: Option<&Value>) -> MadeA
     };
     MadeAttribute {
         of,
-        name: binsparse::NAME.into(),
+        name: name.into(),
         element: element.to_string(),
         dims: Some(dims.unwrap_or_default()),
         value: MadeValue::Shown(value.to_string()),

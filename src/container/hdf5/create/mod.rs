@@ -1,8 +1,8 @@
 //! New HDF5 and NetCDF-4 files: of raw arrays in groups, and of what an `arrays.json` says of them.
 //!
-//! First libhdf5 makes a file in a worker that has everything but the values ([`maker`], of what
+//! Arrays of BPCells containers become datasets first ([`packed_groups`]). Then libhdf5 makes a file in a worker that has everything but the values ([`maker`], of what
 //! [`objects`] tells): groups, types, datasets, attributes, scales, links, and strings of variable
-//! length, which it alone can store. Then that file, which is in memory, is told as one that has
+//! length, which it alone can store. Last that file, which is in memory, is told as one that has
 //! been written to is ([`filled`]): values are encoded by the daemon's threads through the filters
 //! of their datasets, and libhdf5 says where chunks go. What cannot be kept of a file that is copied
 //! is named. Assumes a description that is complete; it comes from a user and may say anything.
@@ -15,6 +15,7 @@ mod filled;
 mod maker;
 mod names;
 mod objects;
+mod packed_groups;
 mod storage;
 mod texts;
 mod types;
@@ -27,7 +28,7 @@ use crate::container::creation::{
     Creation, GivenContent, GivenDescription, GivenType, PackingRule,
 };
 use crate::container::rewrite::{MemberNumber, Recipe};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::budget::Budget;
 
 const FILE: MemberNumber = MemberNumber::ONLY;
@@ -69,8 +70,8 @@ macro_rules! made_as {
                 true
             }
 
-            fn accepts(&self, description: &GivenDescription) -> Result<()> {
-                accepts(description)
+            fn accepts(&self, _description: &GivenDescription) -> Result<()> {
+                Ok(())
             }
 
             fn typed(
@@ -111,19 +112,6 @@ fn needs_description(dtype: &str) -> bool {
     dtype == "str" || dtype.starts_with(['[', '{', '('])
 }
 
-/// BPCells groups are shown decoded, and are not encoded anew in HDF5.
-fn accepts(description: &GivenDescription) -> Result<()> {
-    let mut inner = description.containers.iter();
-    let bpcells = inner.find(|(_, format)| *format == crate::container::bpcells::NAME);
-    match bpcells {
-        Some((path, _)) => Err(Error::Invalid(format!(
-            "arrays.json: {path} is a BPCells group, which cannot be made in an HDF5 file; copy it to \
-             a directory that is named .bpcells"
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// Tells the file, and what of its content it does not keep.
 fn tell(
     kind: NewFileKind,
@@ -136,9 +124,6 @@ fn tell(
         write.put(FILE, 0, empty)?;
         write.set_len(FILE, empty.len() as u64)?;
         return Ok(Vec::new());
-    }
-    if let Some(description) = &content.description {
-        accepts(description)?;
     }
     let mut made = objects::make(kind, content, budget)?;
     let lost = std::mem::take(&mut made.lost);

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::attributes::{GivenAttributes, descriptor, shown};
+use super::attributes::{GivenAttributes, container_text, shown};
 use super::dataset::{self, ByPath, Committed};
 use super::dimensions::GivenDimensions;
 use super::maker::{IfRefused, Maker, Skeleton};
+use super::packed_groups::PackedGroups;
 use super::{NewFileKind, names, texts};
 use crate::array::Array;
 use crate::container::binsparse;
-use crate::container::creation::{GivenContent, GivenDescription};
+use crate::container::creation::{GivenContent, GivenDescription, VERSION};
 use crate::container::hdf5::made::{MadeFill, MakeStep, NewFileForm};
 use crate::container::hdf5::worker::EditSession;
 use crate::error::{Error, Result};
@@ -44,6 +45,8 @@ pub(super) fn make(
 ) -> Result<MadeFile> {
     let usual = GivenDescription::default();
     let description = content.description.as_ref().unwrap_or(&usual);
+    let packed = PackedGroups::of(content, budget)?;
+    let content = packed.as_ref().map_or(content, |packed| &packed.content);
     let kind = match description.more.contains_key("netcdf4") {
         true => NewFileKind::NetCdf4,
         false => kind,
@@ -54,11 +57,8 @@ pub(super) fn make(
         kind,
         content,
         description,
-        by_path: description
-            .arrays
-            .iter()
-            .map(|array| (&*array.name, array))
-            .collect(),
+        by_path: by_path(description, packed.as_ref()),
+        versions: packed.as_ref().map(|packed| &packed.versions),
         maker: Maker::new(session, budget),
         arrays: Vec::new(),
     };
@@ -77,6 +77,13 @@ pub(super) fn make(
         arrays: objects.arrays,
         lost,
     })
+}
+
+/// What is said of each array; of the datasets of BPCells containers, how these are.
+fn by_path<'a>(description: &'a GivenDescription, packed: Option<&'a PackedGroups>) -> ByPath<'a> {
+    let packed = packed.into_iter().flat_map(|packed| &packed.described);
+    let all = description.arrays.iter().chain(packed);
+    all.map(|array| (&*array.name, array)).collect()
 }
 
 fn form(kind: NewFileKind, description: &GivenDescription) -> NewFileForm {
@@ -111,6 +118,8 @@ struct Objects<'a> {
     content: &'a GivenContent,
     description: &'a GivenDescription,
     by_path: ByPath<'a>,
+    /// Of BPCells containers, by their paths.
+    versions: Option<&'a BTreeMap<String, String>>,
     maker: Maker<'a>,
     arrays: Vec<(u64, Arc<dyn Array>)>,
 }
@@ -237,9 +246,9 @@ impl<'a> Objects<'a> {
     }
 
     fn make_attributes(&mut self, links: &NewLinks<'_>) -> Result<()> {
-        // What is said of a Binsparse container is its descriptor's; its own is beside that.
+        // What is said of a container of another format follows from it; its own is beside that.
         let (of_file, none) = (&self.description.attributes, Map::new());
-        let of_file = match self.content.descriptors.contains_key("") {
+        let of_file = match self.container_attribute("").is_some() {
             true => self.own_attributes("").unwrap_or(&none),
             false => of_file,
         };
@@ -271,7 +280,17 @@ impl<'a> Objects<'a> {
                 self.attributes_of(name, values, told.get("attribute_types"))?;
             }
         }
-        self.make_descriptors()
+        self.make_descriptors()?;
+        self.make_versions()
+    }
+
+    /// The attribute that makes a group a container.
+    fn container_attribute(&self, group: &str) -> Option<&'static str> {
+        let is_packed = |versions: &BTreeMap<String, String>| versions.contains_key(group);
+        match self.content.descriptors.contains_key(group) {
+            true => Some(binsparse::NAME),
+            false => self.versions.is_some_and(is_packed).then_some(VERSION),
+        }
     }
 
     fn own_attributes(&self, group: &str) -> Option<&'a Map<String, Value>> {
@@ -299,7 +318,7 @@ impl<'a> Objects<'a> {
             path: &path,
             values,
             types,
-            is_binsparse: self.content.descriptors.contains_key(name),
+            except: self.container_attribute(name),
         };
         attributes.make(&mut self.maker)
     }
@@ -317,15 +336,33 @@ impl<'a> Objects<'a> {
             let text = std::str::from_utf8(text);
             let invalid = |_| Error::Invalid(format!("{group}: binsparse.json is no text"));
             let text = text.map_err(invalid)?;
-            let types = self.types_of(group);
-            let told = types.and_then(|types| types.get(binsparse::NAME));
-            let made = descriptor(self.stored(group)?, text, told);
             let about = format!("{}: the Binsparse descriptor", shown(group));
-            let step = MakeStep::Attribute(made);
-            self.maker
-                .add(step, (about, IfRefused::Ends), 2 * text.len())?;
+            self.make_container_text((group, binsparse::NAME), text, about)?;
         }
         Ok(())
+    }
+
+    /// What makes a group a BPCells container.
+    fn make_versions(&mut self) -> Result<()> {
+        for (group, version) in self.versions.into_iter().flatten() {
+            let about = format!("{}: the version of BPCells", shown(group));
+            self.make_container_text((group, VERSION), version, about)?;
+        }
+        Ok(())
+    }
+
+    fn make_container_text(
+        &mut self,
+        (group, name): (&str, &str),
+        text: &str,
+        about: String,
+    ) -> Result<()> {
+        let types = self.types_of(group);
+        let told = types.and_then(|types| types.get(name));
+        let made = container_text((self.stored(group)?, name), text, told);
+        let step = MakeStep::Attribute(made);
+        self.maker
+            .add(step, (about, IfRefused::Ends), 2 * text.len())
     }
 
     fn make_links(&mut self, links: &NewLinks<'_>) -> Result<()> {

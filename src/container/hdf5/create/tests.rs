@@ -1,5 +1,7 @@
 //! New files, looked at through the worker's index and as arrays.
 
+mod packed;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

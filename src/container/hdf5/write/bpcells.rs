@@ -4,7 +4,8 @@
 //! Only where every dataset holds just the numbers that BPCells writes. Texts are written where they
 //! are strings of variable length; the `version` is an attribute, and stays, for with another one
 //! the container would have other datasets. What is packed anew lies in memory until it is in its
-//! dataset. Used by [`super`].
+//! dataset. A new group is told in the same way ([`told_fields`]). Used by [`super`], and by
+//! `create`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,9 +14,11 @@ use std::sync::Arc;
 use super::dataset::WrittenDataset;
 use super::texts::{PlannedTexts, WrittenTexts};
 use super::told_field::ToldField;
+use crate::array::Array;
 use crate::container::bpcells::fields::Field;
-use crate::container::bpcells::write::{ORDER, file_number};
-use crate::container::inside::ContainerNumber;
+use crate::container::bpcells::write::{NewFieldContent, NewFields, ORDER, file_number};
+use crate::container::creation::VERSION;
+use crate::container::inside::{ContainerNumber, join};
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe, Rewrite};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
@@ -94,7 +97,7 @@ impl BpcellsRules {
         let mut told = ToldFields {
             budget,
             files: BTreeMap::new(),
-            texts: texts.collect::<Result<_>>()?,
+            as_shown: texts.collect::<Result<_>>()?,
         };
         let way = CommitWay::Replaced;
         self.directory.recipe(own, way, budget, &mut told)?;
@@ -116,12 +119,41 @@ impl BpcellsRules {
     }
 }
 
+/// What is told of the fields of a new container in a group, as arrays, by the names of the fields.
+pub(in crate::container::hdf5) fn told_fields(
+    new: &NewFields,
+    group: &str,
+    budget: &Arc<Budget>,
+) -> Result<BTreeMap<String, Arc<dyn Array>>> {
+    let mut told = ToldFields {
+        budget,
+        files: BTreeMap::new(),
+        as_shown: [file_number(VERSION)?].into(),
+    };
+    let (mut numbers, all) = (Vec::new(), new.all());
+    for field in all {
+        match field.content {
+            NewFieldContent::Told(number) => numbers.push((field.name, number)),
+            _ => drop(told.as_shown.insert(file_number(&field.name)?)),
+        }
+    }
+    new.tell(budget, &mut told)?;
+    let mut arrays = BTreeMap::new();
+    for (name, number) in numbers {
+        if let Some(field) = told.files.remove(&file_number(&name)?) {
+            let array = field.into_array(&join(group, &name), number)?;
+            arrays.insert(name, array);
+        }
+    }
+    Ok(arrays)
+}
+
 /// The files that are told.
 struct ToldFields<'a> {
     budget: &'a Arc<Budget>,
     files: BTreeMap<MemberNumber, ToldField>,
     /// What these are told to be is what they are shown as.
-    texts: BTreeSet<MemberNumber>,
+    as_shown: BTreeSet<MemberNumber>,
 }
 
 impl ToldFields<'_> {
@@ -136,21 +168,21 @@ impl ToldFields<'_> {
 
 impl Recipe for ToldFields<'_> {
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
-        if !self.texts.contains(&file) {
+        if !self.as_shown.contains(&file) {
             self.file(file)?.copy(from, to);
         }
         Ok(())
     }
 
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        match self.texts.contains(&file) {
+        match self.as_shown.contains(&file) {
             true => Ok(()),
             false => self.file(file)?.put(at, bytes),
         }
     }
 
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
-        if !self.texts.contains(&file) {
+        if !self.as_shown.contains(&file) {
             self.file(file)?.set_len(len);
         }
         Ok(())

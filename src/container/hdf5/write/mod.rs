@@ -48,7 +48,7 @@ use crate::memory::budget::Budget;
 use crate::source::Source;
 use ahead::WholeChunks;
 pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
-pub(super) use bpcells::{BpcellsRules, WrittenMember};
+pub(super) use bpcells::{BpcellsRules, WrittenMember, told_fields};
 pub(super) use dataset::WrittenDataset;
 use further_names::FurtherNames;
 pub(super) use offered::{WrittenGroup, offer};

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::{Array, Info, Order, Piece, direct_piece};
-use crate::container::bpcells::fields::Field;
+use crate::container::bpcells::fields::{Field, Number};
 use crate::container::bpcells::write::ELEMENTS_AT;
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::ChangedArray;
@@ -54,6 +54,13 @@ impl ToldField {
         self.len = len;
     }
 
+    /// The array that a dataset is made of which is not there yet.
+    pub(super) fn into_array(self, name: &str, number: Number) -> Result<Arc<dyn Array>> {
+        let nothing: Arc<dyn Field> = Arc::new(NoField(number));
+        let change = self.into_change(ContainerNumber::OUTERMOST, (name, &nothing))?;
+        Ok(change.shown)
+    }
+
     /// The array that it makes of a dataset.
     pub(super) fn into_change(
         self,
@@ -96,6 +103,31 @@ impl ToldField {
             visible: stored.min(len),
             ahead: None,
         })
+    }
+}
+
+/// A dataset that is not there yet.
+struct NoField(Number);
+
+impl Field for NoField {
+    fn number(&self) -> Number {
+        self.0
+    }
+
+    fn len(&self) -> u64 {
+        0
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        0
+    }
+
+    fn read(&self, _at: u64, _out: &mut [u8]) -> Result<()> {
+        Err(Error::Bug("a new dataset has nothing to copy from".into()))
+    }
+
+    fn locate(&self, fault: Fault, _range: Range<u64>) -> Fault {
+        fault
     }
 }
 

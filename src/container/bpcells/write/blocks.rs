@@ -216,7 +216,7 @@ fn of_blocks(batch: &Batch) -> impl Iterator<Item = &[Range<u64>]> {
 }
 
 /// Makes lengths of ends, modulo 2^32.
-fn subtract(ends: &mut [u8], starts: &[u8]) {
+pub(super) fn subtract(ends: &mut [u8], starts: &[u8]) {
     let starts = starts.as_chunks::<4>().0;
     for (end, start) in ends.as_chunks_mut::<4>().0.iter_mut().zip(starts) {
         let length = u32::from_le_bytes(*end).wrapping_sub(u32::from_le_bytes(*start));

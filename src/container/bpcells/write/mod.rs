@@ -8,7 +8,8 @@
 //!   [`plain_file`] and [`end_max`] tell them, each through a [`member_writer`], which tells
 //!   nothing of a file that stays as it is.
 //! - [`new_container`]: a directory that is not there yet; [`of_fields`]: one that is a group of an
-//!   HDF5 file; [`new_fields`]: a new one of that kind.
+//!   HDF5 file; [`new_fields`]: a new one of that kind,
+//!   whose packed words are encoded when they are read ([`packed_words`]).
 //! - [`restate`]: what the container says of itself meanwhile.
 //!
 //! Assumes a container without faults, in files of its own; others are not offered for writing.
@@ -24,6 +25,7 @@ mod new_container;
 mod new_fields;
 mod objection;
 mod of_fields;
+mod packed_words;
 mod plain_file;
 mod recipe;
 mod restate;

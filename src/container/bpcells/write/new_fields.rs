@@ -1,23 +1,25 @@
 //! A new container whose arrays will lie in fields that are no files: planned as a new directory,
 //! and told as one.
 //!
-//! What is stored as it is shown, and names, its keeper has already: of what is told only packed
-//! and computed fields concern him. The `version` is no field. Used by `container::hdf5`.
+//! What is stored as it is shown, and names, its keeper has already: of what is told only indices
+//! and computed fields concern him. Packed words, which may be many, are encoded once more when he
+//! reads them. The `version` is no field. Used by `container::hdf5`.
 
 use std::sync::Arc;
 
 use super::ORDER;
 use super::forms::{ArrayForm, arrays_of, form_of, is_array};
 use super::new_container::{NewDirectory, accept};
+use super::packed_words::{NewStream, PackedWords, ToldIndex};
 use crate::array::Array;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::packed::idx_offsets::WRAP;
 use crate::container::creation::GivenDescription;
 use crate::container::rewrite::Recipe;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 
-pub(crate) struct NewFields(NewDirectory);
+pub(crate) struct NewFields(pub(super) NewDirectory);
 
 /// A field that the container will have.
 pub(crate) struct NewField {
@@ -31,6 +33,8 @@ pub(crate) struct NewField {
 pub(crate) enum NewFieldContent {
     /// What is told of its file, without the header.
     Told(Number),
+    /// What an array is packed to.
+    Words,
     /// The array as it is shown.
     Shown(Number, Arc<dyn Array>),
     Lines(Arc<dyn Array>),
@@ -70,11 +74,7 @@ impl NewFields {
             of,
             content,
         };
-        let shown = || {
-            let mut changed = self.0.changed.iter();
-            let found = changed.find(|array| array.shown.name() == of);
-            found.map(|array| Arc::clone(&array.shown))
-        };
+        let shown = || self.shown(of).ok();
         match form_of(self.0.files.variant, of) {
             Some(ArrayForm::Plain(number)) => {
                 let shown = shown().map(|array| NewFieldContent::Shown(number, array));
@@ -85,11 +85,12 @@ impl NewFields {
             }
             Some(ArrayForm::Packed(stream) | ArrayForm::Lengths(stream)) => {
                 let part = |part| {
-                    let number = match part {
-                        "idx_offsets" => Number::U64,
-                        _ => Number::U32,
+                    let content = match part {
+                        "data" => NewFieldContent::Words,
+                        "idx_offsets" => NewFieldContent::Told(Number::U64),
+                        _ => NewFieldContent::Told(Number::U32),
                     };
-                    field(&format!("{of}_{part}"), NewFieldContent::Told(number))
+                    field(&format!("{of}_{part}"), content)
                 };
                 stream.parts().map(part).collect()
             }
@@ -107,6 +108,37 @@ impl NewFields {
             }
             Some(ArrayForm::Word) | None => Vec::new(),
         }
+    }
+
+    fn shown(&self, name: &str) -> Result<Arc<dyn Array>> {
+        let mut changed = self.0.changed.iter();
+        let found = changed.find(|array| array.shown.name() == name);
+        let none = || Error::Bug(format!("{name} is not there"));
+        found.map(|array| Arc::clone(&array.shown)).ok_or_else(none)
+    }
+
+    /// The words of a packed array, as an array of another name; of its index as it was told, and
+    /// of the offsets of that, if it has some.
+    pub(crate) fn words(
+        &self,
+        of: &str,
+        name: &str,
+        (idx, offsets): (Arc<dyn Array>, Option<Arc<dyn Array>>),
+    ) -> Result<Arc<dyn Array>> {
+        let values = self.shown(of)?;
+        let (form, less) = match form_of(self.0.files.variant, of) {
+            Some(ArrayForm::Packed(form)) => (form, None),
+            Some(ArrayForm::Lengths(form)) => (form, Some(self.shown("start")?)),
+            _ => return Err(Error::Bug(format!("{of} is not packed"))),
+        };
+        let stream = NewStream {
+            transform: form.transform,
+            len: values.info()?.bytes,
+            values,
+            less,
+        };
+        let index = ToldIndex::new(idx, offsets.as_deref(), self.0.files.wrap)?;
+        Ok(Arc::new(PackedWords::new(name, stream, index)?))
     }
 
     /// Tells the files that a directory would have; EINVAL if the arrays do not agree.

@@ -1,8 +1,8 @@
 //! BPCells containers in a new file: their arrays become the datasets that BPCells' own writer makes
 //! of them, and their `version` an attribute of the group.
 //!
-//! Which groups these are says [`crate::container::creation`]. What is packed lies in memory until
-//! it is in its dataset. Where nothing is said of chunks and filters they are those of BPCells' writer. Used by
+//! Which groups these are says [`crate::container::creation`]. Indices of what is packed lie in
+//! memory until the file is written. Where nothing is said of chunks and filters they are those of BPCells' writer. Used by
 //! [`super::objects`].
 
 use std::collections::BTreeMap;
@@ -93,9 +93,13 @@ impl PackedGroups {
         let mut arrays = described.arrays.iter();
         let settings = arrays.find(|array| array.name == field.of);
         let (array, new) = match field.content {
-            NewFieldContent::Told(number) => {
+            NewFieldContent::Told(_) | NewFieldContent::Words => {
                 let none = || Error::Bug(format!("{name} is not told"));
                 let array = told.ok_or_else(none)?;
+                let number = match field.content {
+                    NewFieldContent::Told(number) => number,
+                    _ => Number::U32,
+                };
                 let new = numbers(&name, number, &array.info()?, settings);
                 (array, new)
             }

@@ -97,7 +97,7 @@ impl BpcellsRules {
         let mut told = ToldFields {
             budget,
             files: BTreeMap::new(),
-            as_shown: texts.collect::<Result<_>>()?,
+            not_kept: texts.collect::<Result<_>>()?,
         };
         let way = CommitWay::Replaced;
         self.directory.recipe(own, way, budget, &mut told)?;
@@ -128,14 +128,20 @@ pub(in crate::container::hdf5) fn told_fields(
     let mut told = ToldFields {
         budget,
         files: BTreeMap::new(),
-        as_shown: [file_number(VERSION)?].into(),
+        not_kept: [file_number(VERSION)?].into(),
     };
-    let (mut numbers, all) = (Vec::new(), new.all());
-    for field in all {
+    let (mut numbers, mut packed) = (Vec::new(), Vec::new());
+    for field in new.all() {
+        let file = file_number(&field.name)?;
         match field.content {
-            NewFieldContent::Told(number) => numbers.push((field.name, number)),
-            _ => drop(told.as_shown.insert(file_number(&field.name)?)),
+            NewFieldContent::Told(number) => {
+                numbers.push((field.name, number));
+                continue;
+            }
+            NewFieldContent::Words => packed.push((field.of, field.name)),
+            _ => {}
         }
+        told.not_kept.insert(file);
     }
     new.tell(budget, &mut told)?;
     let mut arrays = BTreeMap::new();
@@ -145,6 +151,13 @@ pub(in crate::container::hdf5) fn told_fields(
             arrays.insert(name, array);
         }
     }
+    for (of, name) in packed {
+        let part = |part: &str| arrays.get(&format!("{of}_{part}")).map(Arc::clone);
+        let idx = part("idx").ok_or_else(|| Error::Bug(format!("{of} has no index")))?;
+        let index = (idx, part("idx_offsets"));
+        let words = new.words(of, &join(group, &name), index)?;
+        arrays.insert(name, words);
+    }
     Ok(arrays)
 }
 
@@ -152,8 +165,8 @@ pub(in crate::container::hdf5) fn told_fields(
 struct ToldFields<'a> {
     budget: &'a Arc<Budget>,
     files: BTreeMap<MemberNumber, ToldField>,
-    /// What these are told to be is what they are shown as.
-    as_shown: BTreeSet<MemberNumber>,
+    /// What is told of these is known anyway.
+    not_kept: BTreeSet<MemberNumber>,
 }
 
 impl ToldFields<'_> {
@@ -168,21 +181,21 @@ impl ToldFields<'_> {
 
 impl Recipe for ToldFields<'_> {
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
-        if !self.as_shown.contains(&file) {
+        if !self.not_kept.contains(&file) {
             self.file(file)?.copy(from, to);
         }
         Ok(())
     }
 
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        match self.as_shown.contains(&file) {
+        match self.not_kept.contains(&file) {
             true => Ok(()),
             false => self.file(file)?.put(at, bytes),
         }
     }
 
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
-        if !self.as_shown.contains(&file) {
+        if !self.not_kept.contains(&file) {
             self.file(file)?.set_len(len);
         }
         Ok(())

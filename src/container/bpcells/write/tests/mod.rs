@@ -6,6 +6,7 @@ mod edits;
 mod golden;
 mod lengths;
 mod rules;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,0 +1,221 @@
+//! The words of a packed array that is not there yet, encoded again whenever they are read.
+//!
+//! All words of a container may be more than memory holds, so only its indices are kept of what was
+//! told once: they say which chunks a word comes from, and each chunk is encoded by itself. Assumes
+//! that the values are read without decoding, and that they stay what they were: others are an
+//! error. Used by `new_fields`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::blocks::subtract;
+use super::spaces::CHUNK_BYTES;
+use crate::array::dtype::Dtype;
+use crate::array::{Array, Info, Order, Piece, direct_piece};
+use crate::codec::bp128::{self, Transform};
+use crate::error::{Error, Result};
+
+/// Chunks that are encoded at once, on the stack.
+const AT_ONCE: usize = 32;
+
+const VALUES: usize = AT_ONCE * CHUNK_BYTES as usize;
+
+/// What is packed.
+pub(super) struct NewStream {
+    pub(super) transform: Transform,
+    pub(super) values: Arc<dyn Array>,
+    /// Is subtracted.
+    pub(super) less: Option<Arc<dyn Array>>,
+    /// Bytes of the values.
+    pub(super) len: u64,
+}
+
+/// An index as it was told.
+pub(super) struct ToldIndex {
+    entries: Arc<dyn Array>,
+    /// Number of the first entry behind each wrap.
+    firsts: Vec<u64>,
+    wrap: u64,
+}
+
+pub(super) struct PackedWords {
+    name: String,
+    stream: NewStream,
+    index: ToldIndex,
+    words: u64,
+}
+
+/// Consecutive chunks, as they are encoded.
+struct EncodedRun {
+    /// Bytes before them.
+    start: u64,
+    len: usize,
+    words: [u8; VALUES],
+}
+
+impl ToldIndex {
+    /// Of an index and its offsets, if there are any, that begins again after so many words.
+    pub(super) fn new(
+        entries: Arc<dyn Array>,
+        offsets: Option<&dyn Array>,
+        wrap: u64,
+    ) -> Result<ToldIndex> {
+        let mut firsts = Vec::new();
+        if let Some(offsets) = offsets {
+            let numbers = offsets.info()?.bytes / 8;
+            // The first and the last are those of the index.
+            for number in 1..numbers.saturating_sub(1) {
+                let mut first = [0; 8];
+                offsets.read_direct(8 * number, &mut first)?;
+                firsts.push(u64::from_le_bytes(first));
+            }
+        }
+        Ok(ToldIndex {
+            entries,
+            firsts,
+            wrap,
+        })
+    }
+
+    /// Words before a chunk.
+    fn words(&self, chunk: u64) -> Result<u64> {
+        let mut entry = [0; 4];
+        self.entries
+            .read_direct(chunk.saturating_mul(4), &mut entry)?;
+        let wraps = self.firsts.partition_point(|first| *first <= chunk) as u64;
+        let behind = wraps.saturating_mul(self.wrap);
+        Ok(behind.saturating_add(u32::from_le_bytes(entry).into()))
+    }
+
+    /// The last of so many chunks that has no more than these words before it.
+    fn chunk_of(&self, word: u64, chunks: u64) -> Result<u64> {
+        let mut range = 0..chunks;
+        while range.end - range.start > 1 {
+            let middle = range.start + (range.end - range.start) / 2;
+            match self.words(middle)? <= word {
+                true => range.start = middle,
+                false => range.end = middle,
+            }
+        }
+        Ok(range.start)
+    }
+}
+
+impl PackedWords {
+    pub(super) fn new(name: &str, stream: NewStream, index: ToldIndex) -> Result<PackedWords> {
+        let words = index.words(stream.len.div_ceil(CHUNK_BYTES))?;
+        Ok(PackedWords {
+            name: name.to_owned(),
+            stream,
+            index,
+            words,
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.words.saturating_mul(4)
+    }
+
+    /// The chunk that a byte lies in, and some of those behind it, up to another byte.
+    fn encoded(&self, bytes: Range<u64>) -> Result<EncodedRun> {
+        let chunks = self.stream.len.div_ceil(CHUNK_BYTES);
+        let first = self.index.chunk_of(bytes.start / 4, chunks)?;
+        let start = self.index.words(first)?;
+        let mut ends = [0; AT_ONCE];
+        let mut count = 0;
+        for chunk in (first..chunks).take(AT_ONCE) {
+            let end = self.index.words(chunk + 1)?;
+            ends[count] = end.wrapping_sub(start) as u32;
+            count += 1;
+            if end.saturating_mul(4) >= bytes.end {
+                break;
+            }
+        }
+        let mut run = EncodedRun {
+            start: start.saturating_mul(4),
+            len: 0,
+            words: [0; VALUES],
+        };
+        let mut idx = [0; AT_ONCE + 1];
+        run.len = self.encode(first, &mut idx[..=count], &mut run.words)?;
+        match idx[1..=count] == ends[..count] {
+            true => Ok(run),
+            false => Err(self.changed()),
+        }
+    }
+
+    /// Encodes chunks from one on, as many as `idx` has ends for.
+    fn encode(&self, first: u64, idx: &mut [u32], words: &mut [u8]) -> Result<usize> {
+        let stream = &self.stream;
+        let at = first.saturating_mul(CHUNK_BYTES);
+        let count = idx.len().saturating_sub(1);
+        let room = (count * CHUNK_BYTES as usize).min(VALUES) as u64;
+        let len = stream.len.saturating_sub(at).min(room) as usize;
+        let mut values = [0; VALUES];
+        let values = &mut values[..len];
+        stream.values.read_direct(at, values)?;
+        if let Some(less) = &stream.less {
+            let mut starts = [0; VALUES];
+            let starts = &mut starts[..len];
+            less.read_direct(at, starts)?;
+            subtract(values, starts);
+        }
+        let mut starts = [0; AT_ONCE];
+        let starts = match stream.transform.has_starts() {
+            true => &mut starts[..count],
+            false => &mut [],
+        };
+        let encoded = bp128::encode(stream.transform, values, idx, starts, words);
+        encoded.map_err(|e| Error::Bug(format!("{}: cannot be encoded: {e}", self.name)))
+    }
+
+    fn changed(&self) -> Error {
+        let name = &self.name;
+        Error::Invalid(format!("{name}: its values changed while they were packed"))
+    }
+}
+
+impl Array for PackedWords {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(Info {
+            dtype: Dtype::U32,
+            shape: vec![self.words],
+            order: Order::C,
+            bytes: self.bytes(),
+            stored_bytes: self.bytes(),
+            blocks: 1,
+            codec: "none".into(),
+        })
+    }
+
+    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+        direct_piece(range.start..range.end.min(self.bytes()), out);
+        Ok(())
+    }
+
+    fn places_known(&self, _range: &Range<u64>) -> bool {
+        true
+    }
+
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let (mut at, mut out) = (at, out);
+        while !out.is_empty() {
+            let end = at.saturating_add(out.len() as u64);
+            let run = self.encoded(at..end)?;
+            let skip = usize::try_from(at.saturating_sub(run.start)).unwrap_or(usize::MAX);
+            let words = run.words.get(skip..run.len).unwrap_or_default();
+            let n = words.len().min(out.len());
+            if n == 0 {
+                return Err(self.changed());
+            }
+            let (now, later) = out.split_at_mut(n);
+            now.copy_from_slice(&words[..n]);
+            (at, out) = (at + n as u64, later);
+        }
+        Ok(())
+    }
+}

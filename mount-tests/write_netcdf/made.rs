@@ -5,18 +5,38 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use crate::harness::mounted::Mounted;
 use crate::harness::place::Place;
 use crate::harness::process::arrayfs;
 use crate::harness::python::script;
 use crate::harness::reads::{assert_content, xattr};
-use crate::harness::scratch_directory;
 use crate::harness::tools::{shell, tools};
+use crate::harness::{golden, scratch_directory};
 
-fn copies_say_the_same(copy: &str) {
+fn made() -> TempDir {
     let directory = scratch_directory();
-    let from = directory.path();
-    script("made_netcdf.py", [OsStr::new("make"), from.as_os_str()]).success();
+    let arguments = [OsStr::new("make"), directory.path().as_os_str()];
+    script("made_netcdf.py", arguments).success();
+    directory
+}
+
+/// Binsparse containers of every classic kind.
+fn sparse() -> TempDir {
+    let directory = scratch_directory();
+    for entry in std::fs::read_dir(golden("binsparse/sources")).unwrap() {
+        let (path, name) = entry
+            .map(|entry| (entry.path(), entry.file_name()))
+            .unwrap();
+        if name.to_str().is_some_and(|name| name.starts_with("cdf")) {
+            std::fs::copy(path, directory.path().join(name)).unwrap();
+        }
+    }
+    directory
+}
+
+fn copies_say_the_same(from: &Path, copy: &str) {
     let mounted = Mounted::new(from, &["ro"]);
     let place = Place::mounted(&["settle=600000"]);
     for entry in std::fs::read_dir(mounted.path()).unwrap() {
@@ -38,14 +58,53 @@ fn copies_say_the_same(copy: &str) {
 
 #[test]
 fn the_library_reads_the_same_of_copies() {
-    copies_say_the_same(r#"cp -r "$1" ."#);
+    copies_say_the_same(made().path(), r#"cp -r "$1" ."#);
 }
 
 #[test]
 fn the_library_reads_the_same_of_what_rsync_copies() {
     if tools(&["rsync"]) {
-        copies_say_the_same(r#"rsync -a "$1" ."#);
+        copies_say_the_same(made().path(), r#"rsync -a "$1" ."#);
     }
+}
+
+/// With their own attributes beside the descriptor, and what follows from it nowhere.
+#[test]
+fn the_library_reads_the_same_of_copies_of_binsparse_containers() {
+    copies_say_the_same(sparse().path(), r#"cp -r "$1" ."#);
+    copies_say_the_same(sparse().path(), r#"cp -a "$1" . 2>/dev/null || true"#);
+}
+
+/// Rules that `verify` would find broken keep it new.
+#[test]
+fn a_binsparse_container_stays_new_until_its_rules_hold() {
+    let source = sparse();
+    let mounted = Mounted::new(source.path(), &["ro"]);
+    let place = Place::mounted(&["settle=600000"]);
+    let (from, at) = (mounted.path().join("cdf5-csr.nc"), place.join("x.nc"));
+    shell(
+        place.path(),
+        r#"cp -r "$1" x.nc; printf '\377' | dd of=x.nc/indices_1 conv=notrunc status=none"#,
+        &[&from],
+    );
+    let _stays = File::open(&at).and_then(|directory| directory.sync_all());
+    let state = xattr(&at, "user.arrayfs.state").unwrap();
+    assert!(
+        state.contains("binsparse.json: ") && state.contains("indices_1"),
+        "{state}"
+    );
+    shell(
+        place.path(),
+        r#"cp "$1/indices_1" x.nc/; echo '{}' > x.nc/binsparse.json"#,
+        &[&from],
+    );
+    let _stays = File::open(&at).and_then(|directory| directory.sync_all());
+    let state = xattr(&at, "user.arrayfs.state").unwrap();
+    assert!(state.contains("binsparse.json: "), "{state}");
+    shell(place.path(), r#"cp "$1/binsparse.json" x.nc/"#, &[&from]);
+    place.wait_packed("x.nc");
+    assert_eq!(xattr(&at, "user.arrayfs.format").unwrap(), "binsparse");
+    arrayfs([Path::new("verify"), place.source()]).success();
 }
 
 #[test]

@@ -12,6 +12,9 @@ use super::swap;
 use crate::container::names;
 use crate::container::stored::{ArrayDetails, AttributeType, DimensionDetails, StoredType};
 
+/// What names the version of a file that is a container of another format.
+pub(super) const CLASSIC: &str = "classic";
+
 /// Longest text, and most numbers of a list, that are shown.
 const TEXT: usize = 1 << 20;
 const NUMBERS: usize = 65_536;

@@ -84,7 +84,8 @@ fn open(format: &'static str, request: &OpenRequest<'_>) -> Result<Container> {
     let source = request.store.open(request.path)?;
     let (header, _charged) = header::read(&*source, request.budget)?;
     let room = VARIABLE.saturating_mul(header.variables.len() as u64);
-    let room = room.saturating_add(describe::room(&header) + 4 * header.len);
+    // What a container of another format has itself is shown twice.
+    let room = room.saturating_add(2 * describe::room(&header) + 4 * header.len);
     set_aside(room, "cannot open a NetCDF file", || {
         assemble(format, &header, (&source, &request.left.own_lengths))
     })?
@@ -115,6 +116,11 @@ fn assemble(
     let others = header.attributes.iter();
     let others = others.filter(|a| a.name != binsparse::DESCRIPTOR.as_bytes());
     let (attributes, attribute_types) = describer.attributes(others);
+    if container.format == binsparse::NAME {
+        // The others follow from the descriptor.
+        container.describe("", attributes.clone());
+        container.file.classic = Some(header.version.name().to_owned());
+    }
     for (name, value) in attributes {
         container.attributes.entry(name).or_insert(value);
     }

@@ -192,6 +192,9 @@ pub struct FileDetails {
     pub external_links: BTreeMap<String, ExternalTarget>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netcdf4: Option<NetCdf4Details>,
+    /// Version of a classic NetCDF file that is a container of another format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classic: Option<String>,
     /// Bytes before the file proper.
     #[serde(skip_serializing_if = "is_zero")]
     pub user_block: u64,
@@ -291,11 +294,13 @@ impl FileDetails {
             .map(|(name, to)| of_text(name) + of_text(&to.file) + of_text(&to.path) + 3 * ENTRY);
         let properties = self.netcdf4.iter().flat_map(|own| &own.properties);
         let properties = properties.map(|text| of_text(text));
+        let version = self.classic.iter().map(|text| of_text(text) + ENTRY);
         size_of::<FileDetails>()
             + dimensions
                 .chain(links)
                 .chain(elsewhere)
                 .chain(properties)
+                .chain(version)
                 .sum::<usize>()
     }
 }

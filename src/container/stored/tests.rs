@@ -237,16 +237,19 @@ fn file() -> impl Strategy<Value = FileDetails> {
         btree_map(".*", ".*", 0..3),
         btree_map(".*", target, 0..3),
         option::of(netcdf4),
-        any::<u64>(),
+        (option::of(".*"), any::<u64>()),
     );
     fields.prop_map(
-        |(dimensions, hard_links, soft_links, external_links, netcdf4, user_block)| FileDetails {
-            dimensions,
-            hard_links,
-            soft_links,
-            external_links,
-            netcdf4,
-            user_block,
+        |(dimensions, hard_links, soft_links, external_links, netcdf4, (classic, user_block))| {
+            FileDetails {
+                dimensions,
+                hard_links,
+                soft_links,
+                external_links,
+                netcdf4,
+                classic,
+                user_block,
+            }
         },
     )
 }

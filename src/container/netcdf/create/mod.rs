@@ -1,13 +1,14 @@
 //! New NetCDF files: of the classic kinds if the description is of such a file, else NetCDF-4.
 //!
 //! [`plan`]: the file that described arrays make up, by [`dimensions`] and [`attributes`];
-//! [`encode`]: its header. One without anything in it is classic, whatever becomes of it: the least
+//! [`encode`]: its header; [`sparse`]: the rules of Binsparse. One without anything in it is classic, whatever becomes of it: the least
 //! that is a NetCDF file. Used by [`crate::container::creation`].
 
 mod attributes;
 mod dimensions;
 mod encode;
 mod plan;
+mod sparse;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::NetCdf;
+use super::describe::CLASSIC;
 use crate::container::creation::{
     Creation, GivenContent, GivenDescription, GivenType, PackingRule,
 };
@@ -91,6 +93,9 @@ impl Creation for NetCdf {
         }
         let descriptor = content.descriptors.get("").map(|text| &**text);
         let new = NewClassic::described(description, &content.arrays, descriptor)?;
+        if let Some(text) = descriptor {
+            new.check(text, budget)?;
+        }
         new.tell(budget, write)?;
         Ok(new.not_kept)
     }
@@ -100,8 +105,8 @@ fn is_empty(content: &GivenContent) -> bool {
     content.arrays.is_empty() && content.groups.is_empty() && content.descriptors.is_empty()
 }
 
-/// Whether a file is described that is not HDF5: by its format, or by the types of a classic file
-/// that is a Binsparse container.
+/// Whether a file is described that is not HDF5: by its format, or by what is said of a classic
+/// file that is a Binsparse container.
 fn is_classic(description: &GivenDescription) -> bool {
     let of_type = |value: &Value| value.as_str().is_some_and(|name| name.starts_with("NC_"));
     let mut types = description
@@ -109,5 +114,5 @@ fn is_classic(description: &GivenDescription) -> bool {
         .iter()
         .filter_map(|array| array.more.get("type"));
     let is_said = description.format.as_deref() == Some(NetCdf.name());
-    is_said || types.any(of_type)
+    is_said || description.more.contains_key(CLASSIC) || types.any(of_type)
 }

@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::super::describe::CLASSIC;
 use super::super::header::{Attribute, ClassicHeader, Variable};
 use super::super::kind::{ClassicVersion, ElementKind};
 use super::super::swap;
@@ -16,6 +17,7 @@ use super::super::write::fill_of;
 use super::attributes::{NewAttributeList, kind_named};
 use super::dimensions::NewDimensions;
 use super::encode;
+use super::sparse::NewMembers;
 use crate::array::Array;
 use crate::array::dtype::descr_of_name;
 use crate::container::binsparse;
@@ -69,7 +71,13 @@ impl NewClassic {
         descriptor: Option<&[u8]>,
     ) -> Result<NewClassic> {
         let types = description.more.get("attribute_types");
-        let own = NewAttributeList::described(&description.attributes, types, "the file");
+        // What is said of a Binsparse container is its descriptor's; its own is beside that.
+        let (of_file, none) = (&description.attributes, Map::new());
+        let of_file = match descriptor {
+            Some(_) => own_attributes(description).unwrap_or(&none),
+            None => of_file,
+        };
+        let own = NewAttributeList::described(of_file, types, "the file");
         let mut new = NewClassic {
             header: ClassicHeader {
                 version: ClassicVersion::One,
@@ -106,9 +114,33 @@ impl NewClassic {
         let records = records.map(|variable| variable.len / variable.run.max(1));
         new.header.records = Some(records.max().unwrap_or(dimensions.records_said));
         new.header.dimensions = dimensions.all;
-        let said = description.version.as_deref();
-        new.fit(said)?;
+        let classic = description.more.get(CLASSIC).and_then(Value::as_str);
+        new.fit(classic.or(description.version.as_deref()))?;
         Ok(new)
+    }
+
+    /// Whether the file is the container of Binsparse that a descriptor says; EINVAL if not.
+    pub(super) fn check(&self, descriptor: &[u8], budget: &Arc<Budget>) -> Result<()> {
+        let mut members = NewMembers::new();
+        for (variable, stored) in self.variables.iter().zip(&self.header.variables) {
+            let Some(array) = &variable.array else {
+                continue;
+            };
+            let (name, records) = (array.name(), self.header.records.unwrap_or(0));
+            let numbers = stored.dimensions.iter();
+            let lengths = numbers.filter_map(|number| self.header.dimensions.get(*number as usize));
+            let mut shape: Vec<u64> = lengths.map(|dimension| dimension.len).collect();
+            if let (true, Some(first)) = (variable.of_records, shape.first_mut()) {
+                *first = variable.len / variable.run.max(1);
+                if *first != records {
+                    return Err(Error::Invalid(format!(
+                        "{name} has {first} records, and the file {records}: fill would follow"
+                    )));
+                }
+            }
+            members.add(name, (variable.kind, &shape), array)?;
+        }
+        members.check(descriptor, budget)
     }
 
     fn add(
@@ -270,6 +302,11 @@ impl NewClassic {
             fill: &variable.fill[..element],
         })
     }
+}
+
+/// The attributes that a Binsparse container's file has itself, but for the descriptor.
+fn own_attributes(description: &GivenDescription) -> Option<&Map<String, Value>> {
+    description.more.get("groups")?.get("")?.as_object()
 }
 
 /// The kind of an array's elements, and its dimensions: text of fixed length has one more.

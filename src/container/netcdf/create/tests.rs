@@ -16,13 +16,23 @@ use crate::source::BytesSource;
 type Raw<'a> = (&'a str, Vec<u8>);
 
 fn made(arrays: &[Raw<'_>], description: &Value) -> Result<(Vec<u8>, Vec<String>)> {
+    made_with(arrays, description, None)
+}
+
+fn made_with(
+    arrays: &[Raw<'_>],
+    description: &Value,
+    descriptor: Option<&Value>,
+) -> Result<(Vec<u8>, Vec<String>)> {
     let raw = |(name, bytes): &Raw<'_>| {
         let source = Arc::new(BytesSource::new(bytes.clone()));
         Arc::new(RawArray::new(name, source)) as Arc<dyn Array>
     };
     let given = GivenDescription::parse(description.to_string().as_bytes())?;
     NetCdf.accepts(&given)?;
-    let content = GivenContent::of_arrays(arrays.iter().map(raw).collect(), Some(given));
+    let mut content = GivenContent::of_arrays(arrays.iter().map(raw).collect(), Some(given));
+    let descriptor = descriptor.map(|text| (String::new(), text.to_string().into_bytes()));
+    content.descriptors.extend(descriptor);
     let (budget, mut told) = (Budget::by_default(), ToldFiles::default());
     let not_kept = NetCdf.recipe(&content, Preferences::default(), &budget, &mut told)?;
     Ok((told.0.into_values().next().unwrap(), not_kept))
@@ -176,4 +186,84 @@ proptest! {
             prop_assert_eq!(&again[key], &said[key]);
         }
     }
+}
+
+/// A CSR matrix of two rows and three columns.
+fn sparse_arrays(indices: &[i32], pointers: &[i32]) -> Vec<Raw<'static>> {
+    let numbers = |numbers: &[i32]| numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    vec![
+        ("indices_1", numbers(indices)),
+        ("pointers_to_1", numbers(pointers)),
+        ("values", bytes(4 * indices.len())),
+    ]
+}
+
+fn sparse_description(count: usize) -> Value {
+    let array = |name: &str, dtype: &str, len: usize, dim: &str| json!({"name": name, "dtype": dtype, "shape": [len], "dims": [dim]});
+    json!({"classic": "CDF-2", "format": "binsparse", "version": "0.1", "arrays": [
+        array("indices_1", "int32", count, "n"), array("pointers_to_1", "int32", 3, "p"), array("values", "float32", count, "n")],
+        "attributes": {"format": "CSR", "title": "x", "data_types": {"values": "float32"}},
+        "groups": {"": {"title": "x"}}})
+}
+
+fn sparse_descriptor(count: usize) -> Value {
+    let types = json!({"indices_1": "int32", "pointers_to_1": "int32", "values": "float32"});
+    json!({"binsparse": {"version": "0.1", "format": "CSR", "shape": [2, 3],
+        "number_of_stored_values": count, "data_types": types}})
+}
+
+#[test]
+fn a_descriptor_makes_it_a_binsparse_container() {
+    let arrays = sparse_arrays(&[0, 2, 1], &[0, 2, 3]);
+    let made = made_with(&arrays, &sparse_description(3), Some(&sparse_descriptor(3)));
+    let (file, not_kept) = made.unwrap();
+    assert!(not_kept.is_empty(), "{not_kept:?}");
+    assert_eq!(&file[..4], b"CDF\x02");
+    let container = sound(&file);
+    assert_eq!(
+        (container.format, &*container.version),
+        ("binsparse", "0.1")
+    );
+    assert_eq!(container.described[""].len(), 1);
+    let text = String::from_utf8(arrays_json(&Arc::new(container)).unwrap()).unwrap();
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&told["classic"], &told["groups"][""]["title"]),
+        (&json!("CDF-2"), &json!("x"))
+    );
+}
+
+#[test]
+fn a_descriptor_whose_rules_are_broken_is_refused() {
+    let refused = |arrays: &[Raw<'_>], descriptor: &Value| {
+        let count = arrays[0].1.len() / 4;
+        let made = made_with(arrays, &sparse_description(count), Some(descriptor));
+        let Err(Error::Invalid(why)) = made else {
+            panic!("{descriptor} was made");
+        };
+        assert!(why.starts_with("binsparse.json"), "{why}");
+    };
+    let sound = sparse_descriptor(3);
+    refused(&sparse_arrays(&[0, 3, 1], &[0, 2, 3]), &sound);
+    refused(&sparse_arrays(&[2, 0, 1], &[0, 2, 3]), &sound);
+    refused(&sparse_arrays(&[0, 2, 1], &[0, 3, 2]), &sound);
+    refused(&sparse_arrays(&[0, 2, 1], &[1, 2, 3]), &sound);
+    let arrays = sparse_arrays(&[0, 2, 1], &[0, 2, 3]);
+    refused(&arrays, &sparse_descriptor(4));
+    refused(&arrays, &json!({}));
+    let mut typed = sound.clone();
+    typed["binsparse"]["data_types"]["values"] = "int32".into();
+    refused(&arrays, &typed);
+    let mut lacking = sound;
+    lacking["binsparse"]["format"] = "DCSR".into();
+    refused(&arrays, &lacking);
+    // Fill would follow where one has fewer records than another.
+    let mut records = sparse_description(3);
+    records["dimensions"] = json!({"n": {"length": 0, "unlimited": true}});
+    let more = json!({"name": "more", "dtype": "int8", "shape": [5], "dims": ["n"]});
+    records["arrays"].as_array_mut().unwrap().push(more);
+    let mut with_more = arrays;
+    with_more.push(("more", bytes(5)));
+    let made = made_with(&with_more, &records, Some(&sparse_descriptor(3)));
+    assert!(matches!(made, Err(Error::Invalid(why)) if why.contains("fill would follow")));
 }

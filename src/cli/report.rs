@@ -174,8 +174,8 @@ impl Report {
 pub(super) struct Subject<'a> {
     pub(super) report: &'a Report,
     path: PathBuf,
-    faults: Mutex<Told>,
-    not_shown: Mutex<Told>,
+    faults: Mutex<ListedFindings>,
+    not_shown: Mutex<ListedFindings>,
 }
 
 impl<'a> Subject<'a> {
@@ -231,21 +231,21 @@ impl Drop for Subject<'_> {
     }
 }
 
-fn told(of: &mut Mutex<Told>) -> &mut Told {
+fn told(of: &mut Mutex<ListedFindings>) -> &mut ListedFindings {
     of.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The findings of one kind that have been reported of a container.
 #[derive(Default)]
-struct Told {
-    arrays: HashMap<String, ToldOfArray>,
+struct ListedFindings {
+    arrays: HashMap<String, ListedOfArray>,
     listed: usize,
     /// Of arrays that have nothing listed.
     more: u64,
 }
 
 #[derive(Default)]
-struct ToldOfArray {
+struct ListedOfArray {
     lines: HashSet<String>,
     more: u64,
 }
@@ -257,7 +257,7 @@ enum Taken {
     Counted,
 }
 
-impl Told {
+impl ListedFindings {
     fn take(&mut self, array: String, line: &str) -> Taken {
         let full = self.listed >= LISTED_OF_CONTAINER;
         if full && !self.arrays.contains_key(&array) {
@@ -300,13 +300,13 @@ mod tests {
     use super::*;
     use crate::error::NotShown;
 
-    fn listed(told: &mut Told, array: &str, line: &str) -> bool {
+    fn listed(told: &mut ListedFindings, array: &str, line: &str) -> bool {
         matches!(told.take(array.into(), line), Taken::Listed)
     }
 
     #[test]
     fn of_a_very_bad_array_only_some_faults_are_listed() {
-        let mut told = Told::default();
+        let mut told = ListedFindings::default();
         let mut of_data = |number: usize| listed(&mut told, "data", &number.to_string());
         assert_eq!((0..1000).filter(|n| of_data(*n)).count(), LISTED_OF_ARRAY);
         // Met again, it is neither listed nor counted.
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn of_very_many_bad_arrays_only_some_are_remembered() {
-        let mut told = Told::default();
+        let mut told = ListedFindings::default();
         for array in 0..LISTED_OF_CONTAINER + 7 {
             told.take(array.to_string(), "bad");
         }

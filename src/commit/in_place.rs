@@ -14,9 +14,9 @@ use std::sync::Arc;
 use super::Commit;
 use super::FutureFile;
 use super::changed_file::ChangedFile;
+use super::covered::CoveredBytes;
 use super::redo::STEP;
 use super::target::CommitTarget;
-use super::told::ToldBytes;
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::source::{BytesSource, Source};
@@ -35,7 +35,7 @@ struct RedoFile {
     /// None: there is none.
     old: Option<Arc<dyn Source>>,
     patches: Vec<Patch>,
-    told: ToldBytes,
+    told: CoveredBytes,
 }
 
 impl<'a> RedoLog<'a> {
@@ -54,7 +54,7 @@ impl<'a> RedoLog<'a> {
             let told = RedoFile {
                 old: old.transpose()?,
                 patches: Vec::new(),
-                told: ToldBytes::default(),
+                told: CoveredBytes::default(),
             };
             self.told.insert(number, told);
         }
@@ -118,7 +118,7 @@ impl<'a> RedoLog<'a> {
 }
 
 impl CommitTarget for RedoLog<'_> {
-    fn told_as(&self) -> CommitWay {
+    fn recipe_way(&self) -> CommitWay {
         CommitWay::InPlace
     }
 

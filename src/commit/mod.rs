@@ -26,6 +26,7 @@
 pub mod added;
 mod beside_old;
 mod changed_file;
+mod covered;
 pub mod drafts;
 mod exchange;
 mod fingerprint;
@@ -46,7 +47,6 @@ mod sealed;
 mod target;
 pub mod through_log;
 pub mod tidy;
-mod told;
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};

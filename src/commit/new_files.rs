@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Spot;
-use super::told::ToldBytes;
+use super::covered::CoveredBytes;
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::disk::{Caller, Disk, DiskFile, Putting};
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ pub(super) struct NewFile {
     old: Option<Arc<dyn Source>>,
     /// It has had all bytes of the old one from the start.
     shares: bool,
-    told: ToldBytes,
+    told: CoveredBytes,
     /// The bytes that the disk has not begun to write.
     waiting: Range<u64>,
 }
@@ -119,7 +119,7 @@ impl NewFile {
             owner,
             old: None,
             shares: false,
-            told: ToldBytes::default(),
+            told: CoveredBytes::default(),
             waiting: 0..0,
         }
     }

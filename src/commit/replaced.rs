@@ -64,7 +64,7 @@ impl NewFiles<BesideOld<'_>> {
 }
 
 impl CommitTarget for NewFiles<BesideOld<'_>> {
-    fn told_as(&self) -> CommitWay {
+    fn recipe_way(&self) -> CommitWay {
         match self.maker.sharing {
             Sharing::Always => CommitWay::InPlace,
             Sharing::Never | Sharing::WhereItCan => CommitWay::Replaced,

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 pub(super) trait CommitTarget: Recipe {
     /// The way that the recipe is told for, and the way that the publisher is given.
-    fn told_as(&self) -> CommitWay;
+    fn recipe_way(&self) -> CommitWay;
     fn published_as(&self) -> CommitWay;
 
     /// The recipe is told. Returns the files that are going to be changed in place, as they will
@@ -58,7 +58,7 @@ impl Commit<'_> {
         publish: Publish<'_>,
     ) -> Result<bool> {
         let is_carried_out = Cell::new(false);
-        let told = self.tell(target.told_as(), target);
+        let told = self.tell(target.recipe_way(), target);
         let made = match told.and_then(|()| seal(target, publish)) {
             Err(e) if target.is_in_vain(&e) => {
                 log::debug!("{e}");

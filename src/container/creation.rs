@@ -139,7 +139,7 @@ pub fn empty_container(
     creation: &dyn Creation,
     budget: &Arc<Budget>,
 ) -> Result<BTreeMap<MemberNumber, Vec<u8>>> {
-    let mut told = ToldFiles::default();
+    let mut told = RecipeInMemory::default();
     creation.recipe(
         &GivenContent::default(),
         Preferences::default(),
@@ -151,9 +151,9 @@ pub fn empty_container(
 
 /// Files in memory, as they are told.
 #[derive(Default)]
-pub struct ToldFiles(pub BTreeMap<MemberNumber, Vec<u8>>);
+pub struct RecipeInMemory(pub BTreeMap<MemberNumber, Vec<u8>>);
 
-impl Recipe for ToldFiles {
+impl Recipe for RecipeInMemory {
     fn copy(&mut self, _file: MemberNumber, _from: Range<u64>, _to: u64) -> Result<()> {
         Err(Error::Bug(
             "a new container has nothing to copy from".into(),

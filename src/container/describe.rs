@@ -193,12 +193,12 @@ impl ArrayDescription {
 }
 
 /// What is told of arrays, types and groups, by their paths, until it has been told.
-struct Untold {
+struct DescribedParts {
     attributes: BTreeMap<String, Attributes>,
     details: BTreeMap<String, ArrayDetails>,
 }
 
-impl Untold {
+impl DescribedParts {
     fn take(&mut self, path: &str) -> (Attributes, ArrayDetails) {
         let attributes = self.attributes.remove(path);
         let details = self.details.remove(path);
@@ -216,7 +216,7 @@ fn describe_arrays<'a>(
     container: &'a Arc<Container>,
     info: &dyn Fn(&Located) -> Result<Info>,
 ) -> Result<Description<'a>> {
-    let mut untold = Untold {
+    let mut untold = DescribedParts {
         attributes: container.all_described(),
         details: container.all_details(),
     };
@@ -297,7 +297,7 @@ struct ListedArrays {
 fn list_arrays(
     container: &Arc<Container>,
     info: &dyn Fn(&Located) -> Result<Info>,
-    untold: &mut Untold,
+    untold: &mut DescribedParts,
 ) -> Result<ListedArrays> {
     let without_space = container.all_without_space();
     let (mut arrays, mut late) = (Vec::new(), Vec::new());

@@ -45,7 +45,7 @@ const NONE: ChunkEntry = ChunkEntry {
 /// Cheap to clone: the packed bytes are shared.
 #[derive(Clone)]
 pub(super) struct ChunkTable {
-    told: Arc<ToldChunks>,
+    told: Arc<ReceivedTable>,
     /// Chunks that have been stored elsewhere since, by number.
     moved: BTreeMap<u64, ChunkEntry>,
     /// Chunks that are stored.
@@ -55,7 +55,7 @@ pub(super) struct ChunkTable {
 }
 
 /// A table as it came.
-struct ToldChunks {
+struct ReceivedTable {
     /// Begins with something else, `skip` bytes of it.
     bytes: Vec<u8>,
     skip: usize,
@@ -69,14 +69,14 @@ const MOVED_MOST: usize = 4096;
 impl ChunkTable {
     /// The table that lies behind `skip` bytes, charged to `hold`.
     pub(super) fn received(bytes: Vec<u8>, skip: usize, hold: Hold) -> ChunkTable {
-        ChunkTable::told(ToldChunks {
+        ChunkTable::told(ReceivedTable {
             bytes,
             skip,
             hold: Some(hold),
         })
     }
 
-    fn told(told: ToldChunks) -> ChunkTable {
+    fn told(told: ReceivedTable) -> ChunkTable {
         ChunkTable {
             told: Arc::new(told),
             moved: BTreeMap::new(),
@@ -89,7 +89,7 @@ impl ChunkTable {
     pub(super) fn small(stored: &[ChunkEntry]) -> ChunkTable {
         let mut packer = ChunkPacker::default();
         stored.iter().for_each(|chunk| packer.push(*chunk));
-        ChunkTable::told(ToldChunks {
+        ChunkTable::told(ReceivedTable {
             bytes: packer.finish(),
             skip: 0,
             hold: None,

@@ -40,7 +40,7 @@ pub(super) struct Plan<'a> {
 impl Plan<'_> {
     pub(super) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<BatchCounts> {
         let mut memory = EncodeMemory::for_array(self, self.dirty.count(), budget)?;
-        let mut told = ToldFile {
+        let mut told = BloscpackWriter {
             plan: self,
             write,
             at: self.new.first,
@@ -85,7 +85,7 @@ impl Plan<'_> {
 }
 
 /// How far the file has been told.
-struct ToldFile<'a, 'w> {
+struct BloscpackWriter<'a, 'w> {
     plan: &'a Plan<'a>,
     write: &'w mut dyn Recipe,
     /// Where the next chunk begins.
@@ -93,7 +93,7 @@ struct ToldFile<'a, 'w> {
     entries: OffsetEntries,
 }
 
-impl ChunkWriter for ToldFile<'_, '_> {
+impl ChunkWriter for BloscpackWriter<'_, '_> {
     /// A chunk with its digest.
     fn put(&mut self, chunks: Range<u64>, batch: &EncodedBatch<'_>) -> Result<()> {
         self.entry(chunks.start, self.at)?;
@@ -135,7 +135,7 @@ impl ChunkWriter for ToldFile<'_, '_> {
     }
 }
 
-impl ToldFile<'_, '_> {
+impl BloscpackWriter<'_, '_> {
     fn entry(&mut self, number: u64, at: u64) -> Result<()> {
         if self.plan.file.header.has_offsets {
             let section = self.plan.new.offsets;

@@ -7,7 +7,9 @@ use serde_json::json;
 use super::*;
 use crate::array::uncached::read_all;
 use crate::container::bloscpack::{Bloscpack, open};
-use crate::container::creation::{Creation, GivenContent, GivenDescription, RawArray, ToldFiles};
+use crate::container::creation::{
+    Creation, GivenContent, GivenDescription, RawArray, RecipeInMemory,
+};
 use crate::container::rewrite::MemberNumber;
 use crate::container::{Container, Preferences};
 use crate::source::BytesSource;
@@ -26,7 +28,7 @@ fn created(plain: &[u8], codec: &str, chunk_size: usize) -> Vec<u8> {
     let given = json!({"format": "bloscpack", "arrays": [array], "attributes": attributes});
     let given = given.to_string();
     let given = GivenDescription::parse(given.as_bytes()).unwrap();
-    let mut told = ToldFiles::default();
+    let mut told = RecipeInMemory::default();
     let budget = Budget::by_default();
     let content = GivenContent::of_arrays(vec![raw(plain)], Some(given));
     Bloscpack

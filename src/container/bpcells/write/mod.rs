@@ -4,7 +4,7 @@
 //! - [`forms`]: how the arrays of each variant are stored.
 //! - [`merged`]: the container as it would be.
 //! - [`consistency`]: whether its arrays agree, as far as they have changed.
-//! - [`recipe`]: which files are concerned. [`stream`] (with [`blocks`] and [`told_stream`]),
+//! - [`recipe`]: which files are concerned. [`stream`] (with [`blocks`] and [`field_writer`]),
 //!   [`plain_file`] and [`end_max`] tell them, each through a [`member_writer`], which tells
 //!   nothing of a file that stays as it is.
 //! - [`new_container`]: a directory that is not there yet; [`of_fields`]: one that is a group of an
@@ -18,6 +18,7 @@ mod blocks;
 mod chromosomes;
 mod consistency;
 mod end_max;
+mod field_writer;
 mod forms;
 mod member_writer;
 mod merged;
@@ -35,7 +36,6 @@ mod stored_index;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod told_stream;
 
 use std::sync::Arc;
 

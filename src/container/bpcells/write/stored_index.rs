@@ -1,7 +1,7 @@
 //! The index of a stream as it is stored, read in the order of its entries.
 //!
 //! Runs of chunks that stay follow each other closely where much has changed, so a window of
-//! entries is read at once. Used by `told_stream`.
+//! entries is read at once. Used by `field_writer`.
 
 use crate::container::bpcells::packed::PackedStream;
 use crate::error::Result;

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
+use super::field_writer::FieldWriter;
 use super::forms::StreamForm;
 use super::merged::MergedArray;
 use super::spaces::{CHUNK_BYTES, CHUNKS};
-use super::told_stream::ToldStream;
 use crate::array::Array;
 use crate::array::chunking::EvenChunks;
 use crate::container::bpcells::packed::PackedStream;
@@ -72,7 +72,7 @@ impl StreamPlan<'_> {
         memory: &mut EncodeMemory,
         write: &mut dyn Recipe,
     ) -> Result<BatchCounts> {
-        let mut told = ToldStream::begin(self, write)?;
+        let mut told = FieldWriter::begin(self, write)?;
         let counts = write_chunks(self, memory, &mut told)?;
         log::debug!("{}: {counts:?}", self.name);
         told.end()?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::array::Array;
 use crate::array::uncached::read_all;
-use crate::container::creation::{RawArray, ToldFiles, empty_container};
+use crate::container::creation::{RawArray, RecipeInMemory, empty_container};
 use crate::container::{Container, Dialect, open_as};
 use crate::source::local::LocalStore;
 use crate::source::{BytesSource, Store};
@@ -22,7 +22,7 @@ fn made(arrays: &[Raw<'_>], description: Option<Value>, dialect: Dialect) -> Res
     };
     let given = description.map(|value| GivenDescription::parse(value.to_string().as_bytes()));
     let content = GivenContent::of_arrays(arrays.iter().map(raw).collect(), given.transpose()?);
-    let (budget, mut told) = (Budget::by_default(), ToldFiles::default());
+    let (budget, mut told) = (Budget::by_default(), RecipeInMemory::default());
     Daphne.recipe(&content, Preferences { dialect }, &budget, &mut told)?;
     Ok(told.0.into_values().next().unwrap_or_default())
 }

@@ -135,7 +135,7 @@ impl CellFile {
 }
 
 /// A file that is being told.
-struct ToldCells<'a, 'w> {
+struct CellWriter<'a, 'w> {
     file: &'a CellFile,
     changed: &'a [ChangedArray],
     budget: &'a Arc<Budget>,
@@ -146,7 +146,7 @@ struct ToldCells<'a, 'w> {
     rows: u64,
 }
 
-impl ToldCells<'_, '_> {
+impl CellWriter<'_, '_> {
     fn tell(mut self) -> Result<()> {
         let (file, old_rows) = (self.file, self.file.object.rows);
         let table = &file.body.cells.stored.table;
@@ -358,7 +358,7 @@ impl Rewrite for CellFile {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()> {
-        let told = ToldCells {
+        let told = CellWriter {
             file: self,
             changed,
             budget,

@@ -17,8 +17,8 @@ use crate::container::CommittedType;
 use crate::container::describe::value_room;
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::details::{
-    AttributeStorage, FillSpelling, FillWritten, MACHINERY, SpaceAllocated, ToldByValue,
-    TypeSpelling,
+    AttributeStorage, FillSpelling, FillWritten, MACHINERY, SpaceAllocated, TypeSpelling,
+    ValueFidelity,
 };
 use crate::container::hdf5::index::{
     AttributeEntry, DatasetEntry, Datatype, FileIndex, LinkEntry, LinkTarget, StorageLayout,
@@ -189,9 +189,9 @@ impl<'a> StoredNames<'a> {
     fn attribute(&self, stored: &AttributeStorage, places: &[ShownGroup]) -> AttributeType {
         let shape = stored.dims.clone().filter(|dims| !dims.is_empty());
         let (bytes, omitted) = match &stored.told {
-            ToldByValue::Exactly => (None, None),
-            ToldByValue::Not(bytes) => (Some(hexadecimal(bytes)), None),
-            ToldByValue::Never(why) => (None, Some(why.as_str().into())),
+            ValueFidelity::Exactly => (None, None),
+            ValueFidelity::Not(bytes) => (Some(hexadecimal(bytes)), None),
+            ValueFidelity::Never(why) => (None, Some(why.as_str().into())),
         };
         AttributeType {
             stored_type: self.type_of(&stored.spelled, places),
@@ -329,7 +329,7 @@ fn attributes_room(attributes: &[AttributeEntry]) -> u64 {
     let room = attributes.iter().map(|attribute| {
         let told = match &attribute.stored {
             Some(AttributeStorage {
-                told: ToldByValue::Not(bytes),
+                told: ValueFidelity::Not(bytes),
                 ..
             }) => 3 * bytes.len(),
             _ => 0,

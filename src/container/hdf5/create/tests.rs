@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::array::Array;
 use crate::array::nested::NestedBlocks;
-use crate::container::creation::{RawArray, ToldFiles};
+use crate::container::creation::{RawArray, RecipeInMemory};
 use crate::container::hdf5::dataset::{self, CarriedTables, OpenedDataset};
 use crate::container::hdf5::index::{DatasetEntry, FileIndex, LinkTarget, StorageLayout};
 use crate::container::hdf5::worker;
@@ -40,7 +40,7 @@ fn content(
 
 fn told(kind: NewFileKind, content: &GivenContent) -> Result<Vec<u8>> {
     let budget = Budget::new(256 << 20);
-    let mut files = ToldFiles::default();
+    let mut files = RecipeInMemory::default();
     tell(kind, content, &budget, &mut files)?;
     let bytes = files.0.remove(&FILE).unwrap();
     if let Some(directory) = std::env::var_os("ARRAYFS_KEEP_NEW") {

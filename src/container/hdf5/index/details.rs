@@ -85,12 +85,12 @@ pub(in crate::container::hdf5) struct AttributeStorage {
     pub(in crate::container::hdf5) spelled: TypeSpelling,
     /// None for one without space.
     pub(in crate::container::hdf5) dims: Option<Vec<u64>>,
-    pub(in crate::container::hdf5) told: ToldByValue,
+    pub(in crate::container::hdf5) told: ValueFidelity,
 }
 
 /// Whether the value that is shown of an attribute tells what is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) enum ToldByValue {
+pub(in crate::container::hdf5) enum ValueFidelity {
     Exactly,
     /// No; these are its elements as they are stored.
     Not(#[serde(deserialize_with = "bytes")] Vec<u8>),
@@ -122,9 +122,9 @@ impl OnHeap for DatasetDetails {
 impl OnHeap for AttributeStorage {
     fn on_heap(&self) -> u64 {
         let told = match &self.told {
-            ToldByValue::Exactly => 0,
-            ToldByValue::Not(bytes) => bytes.on_heap(),
-            ToldByValue::Never(why) => why.on_heap(),
+            ValueFidelity::Exactly => 0,
+            ValueFidelity::Not(bytes) => bytes.on_heap(),
+            ValueFidelity::Never(why) => why.on_heap(),
         };
         self.spelled.on_heap() + self.dims.on_heap() + told
     }

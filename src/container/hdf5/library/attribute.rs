@@ -19,7 +19,7 @@ use super::space::{count, dims};
 use super::spelling;
 use super::text::{self, Elements, ReadTexts, done};
 use super::types::{describe, is_plain};
-use crate::container::hdf5::index::details::{AttributeStorage, MACHINERY, ToldByValue};
+use crate::container::hdf5::index::details::{AttributeStorage, MACHINERY, ValueFidelity};
 use crate::container::hdf5::index::{AttributeEntry, AttributeValue};
 
 /// Elements of one attribute that is a list.
@@ -107,10 +107,10 @@ fn shown(
     opened: &OpenedAttribute,
     (element, space): (&Identifier, &Identifier),
     dims: Option<&[u64]>,
-) -> Outcome<(AttributeValue, ToldByValue)> {
+) -> Outcome<(AttributeValue, ValueFidelity)> {
     let Some(dims) = dims else {
         let null = AttributeValue::Json("null".into());
-        return Ok((null, ToldByValue::Exactly));
+        return Ok((null, ValueFidelity::Exactly));
     };
     let elements = count(dims).unwrap_or(u64::MAX);
     if elements > ELEMENTS_MOST {
@@ -130,10 +130,10 @@ fn shown(
     }
 }
 
-fn omitted(why: String) -> (AttributeValue, ToldByValue) {
+fn omitted(why: String) -> (AttributeValue, ValueFidelity) {
     (
         AttributeValue::Omitted(why.clone()),
-        ToldByValue::Never(why),
+        ValueFidelity::Never(why),
     )
 }
 
@@ -146,7 +146,7 @@ fn is_obvious(value: &AttributeValue, stored: &AttributeStorage) -> bool {
     let Some(dims) = &stored.dims else {
         return false;
     };
-    let is_plain = stored.told == ToldByValue::Exactly && stored.spelled.committed.is_none();
+    let is_plain = stored.told == ValueFidelity::Exactly && stored.spelled.committed.is_none();
     if !is_plain || dims[..] == [1] || dims.contains(&0) {
         return false;
     }
@@ -168,7 +168,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn strings(&self) -> Outcome<(AttributeValue, ToldByValue)> {
+    fn strings(&self) -> Outcome<(AttributeValue, ValueFidelity)> {
         let single = self.elements == 1 && self.dims.len() <= 1;
         let most = if single { TEXT_MOST } else { LIST_MOST };
         let read = text::read(self.opened, self.element, self.space, self.elements, most)?;
@@ -184,7 +184,7 @@ impl Reading<'_> {
         Ok((json(self.dims, values.collect()), told))
     }
 
-    fn others(&self) -> Outcome<(AttributeValue, ToldByValue)> {
+    fn others(&self) -> Outcome<(AttributeValue, ValueFidelity)> {
         // SAFETY: the handle is a datatype.
         let size = unsafe { H5Tget_size(self.element.id()) };
         let bytes = size.checked_mul(self.elements).filter(|n| *n <= LIST_MOST);
@@ -207,7 +207,7 @@ impl Reading<'_> {
         // SAFETY: they have just been read, or there are none.
         let made = unsafe { maker.values(of, &values.bytes, count, 1) };
         match made {
-            Ok(made) if maker.is_exact => Ok((json(self.dims, made), ToldByValue::Exactly)),
+            Ok(made) if maker.is_exact => Ok((json(self.dims, made), ValueFidelity::Exactly)),
             Ok(made) => Ok((json(self.dims, made), values.untold()?)),
             Err(NoJson::Omitted(why)) => Ok(omitted(why)),
             Err(NoJson::Refused(why)) => Err(why),
@@ -223,10 +223,10 @@ struct ReadValues<'a> {
 
 impl ReadValues<'_> {
     /// What is stored, where JSON does not tell it: only what does not lie elsewhere.
-    fn untold(&self) -> Outcome<ToldByValue> {
+    fn untold(&self) -> Outcome<ValueFidelity> {
         Ok(match is_plain(&describe(self.of.element)?) {
             true => text::untold(self.bytes.clone()),
-            false => ToldByValue::Never("values that JSON does not tell exactly".into()),
+            false => ValueFidelity::Never("values that JSON does not tell exactly".into()),
         })
     }
 }

@@ -10,7 +10,7 @@ use hdf5_sys::h5t::{H5T_str_t, H5Tget_size, H5Tget_strpad, H5Treclaim};
 
 use super::identifier::{Identifier, Outcome, check};
 use super::types::is_variable;
-use crate::container::hdf5::index::details::ToldByValue;
+use crate::container::hdf5::index::details::ValueFidelity;
 
 /// Values of string type that can be read: an attribute or a dataset.
 pub(super) trait Elements {
@@ -24,17 +24,17 @@ pub(super) trait Elements {
 /// Strings, and whether they tell what is stored.
 pub(super) struct ReadTexts {
     pub(super) texts: Vec<Vec<u8>>,
-    pub(super) told: ToldByValue,
+    pub(super) told: ValueFidelity,
 }
 
 /// Most bytes that are told beside a value that does not tell them.
 pub(super) const STORED_MOST: usize = 64 << 10;
 
 /// Bytes that their value does not tell.
-pub(super) fn untold(stored: Vec<u8>) -> ToldByValue {
+pub(super) fn untold(stored: Vec<u8>) -> ValueFidelity {
     match stored.len() {
-        0..=STORED_MOST => ToldByValue::Not(stored),
-        _ => ToldByValue::Never(format!(
+        0..=STORED_MOST => ValueFidelity::Not(stored),
+        _ => ValueFidelity::Never(format!(
             "more than {} KiB that JSON does not tell exactly",
             STORED_MOST >> 10
         )),
@@ -75,7 +75,7 @@ fn fixed(
     let texts = strings.clone().map(|s| unpadded(s, pad).to_vec()).collect();
     let is_told = strings.all(|s| tells(unpadded(s, pad), s, pad));
     let told = match is_told {
-        true => ToldByValue::Exactly,
+        true => ValueFidelity::Exactly,
         false => untold(stored),
     };
     Ok(Some(ReadTexts { texts, told }))
@@ -150,8 +150,8 @@ fn variable(
         strings.push(text.to_vec());
     }
     let told = match strings.iter().all(|text| std::str::from_utf8(text).is_ok()) {
-        true => ToldByValue::Exactly,
-        false => ToldByValue::Never("text that is not UTF-8".into()),
+        true => ValueFidelity::Exactly,
+        false => ValueFidelity::Never("text that is not UTF-8".into()),
     };
     Ok(Some(ReadTexts {
         texts: strings,

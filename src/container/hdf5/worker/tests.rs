@@ -12,7 +12,7 @@ use super::wire::Wanted;
 use super::*;
 use crate::container::hdf5::chunk_table::PackedChunks;
 use crate::container::hdf5::index::details::{
-    AttributeStorage, DatasetDetails, FillSpelling, ToldByValue, TypeSpelling,
+    AttributeStorage, DatasetDetails, FillSpelling, TypeSpelling, ValueFidelity,
 };
 use crate::container::hdf5::index::heap::{OnHeap, allocated};
 use crate::container::hdf5::index::{
@@ -260,7 +260,7 @@ fn long_index() -> FileIndex {
                 committed: Some(7),
             },
             dims: Some(vec![1, 2]),
-            told: ToldByValue::Not(vec![1; 9]),
+            told: ValueFidelity::Not(vec![1; 9]),
         }),
     };
     let members = (0..3).map(|number| DatatypeMember {

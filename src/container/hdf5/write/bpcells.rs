@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dataset::WrittenDataset;
+use super::field_changes::FieldChanges;
 use super::texts::{PlannedTexts, WrittenTexts};
-use super::told_field::ToldField;
 use crate::array::Array;
 use crate::container::bpcells::fields::Field;
 use crate::container::bpcells::write::{NewFieldContent, NewFields, ORDER, file_number};
@@ -94,7 +94,7 @@ impl BpcellsRules {
         budget: &Arc<Budget>,
     ) -> Result<Vec<(&WrittenDataset, ChangedArray)>> {
         let texts = self.texts.iter().map(|text| file_number(text.name()));
-        let mut told = ToldFields {
+        let mut told = FieldsRecipe {
             budget,
             files: BTreeMap::new(),
             not_kept: texts.collect::<Result<_>>()?,
@@ -125,7 +125,7 @@ pub(in crate::container::hdf5) fn told_fields(
     group: &str,
     budget: &Arc<Budget>,
 ) -> Result<BTreeMap<String, Arc<dyn Array>>> {
-    let mut told = ToldFields {
+    let mut told = FieldsRecipe {
         budget,
         files: BTreeMap::new(),
         not_kept: [file_number(VERSION)?].into(),
@@ -162,24 +162,24 @@ pub(in crate::container::hdf5) fn told_fields(
 }
 
 /// The files that are told.
-struct ToldFields<'a> {
+struct FieldsRecipe<'a> {
     budget: &'a Arc<Budget>,
-    files: BTreeMap<MemberNumber, ToldField>,
+    files: BTreeMap<MemberNumber, FieldChanges>,
     /// What is told of these is known anyway.
     not_kept: BTreeSet<MemberNumber>,
 }
 
-impl ToldFields<'_> {
-    fn file(&mut self, file: MemberNumber) -> Result<&mut ToldField> {
+impl FieldsRecipe<'_> {
+    fn file(&mut self, file: MemberNumber) -> Result<&mut FieldChanges> {
         if !self.files.contains_key(&file) {
-            self.files.insert(file, ToldField::new(self.budget)?);
+            self.files.insert(file, FieldChanges::new(self.budget)?);
         }
         let told = self.files.get_mut(&file);
         told.ok_or_else(|| Error::Bug("a file that is told has gone".into()))
     }
 }
 
-impl Recipe for ToldFields<'_> {
+impl Recipe for FieldsRecipe<'_> {
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
         if !self.not_kept.contains(&file) {
             self.file(file)?.copy(from, to);

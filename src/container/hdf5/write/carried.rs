@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Hdf5File;
 use super::dataset::WrittenDataset;
-use super::told::DoneEdit;
+use super::edit_recipe::DoneEdit;
 use crate::container::hdf5::CarriedStructure;
 use crate::container::rewrite::ChangedArray;
 

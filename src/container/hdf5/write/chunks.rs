@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dataset::WrittenDataset;
-use super::told::{PutTo, ToldEdit};
+use super::edit_recipe::{EditRecipe, PutTo};
 use crate::array::Array;
 use crate::array::BlockId;
 use crate::array::chunking::{ChunkId, Chunking};
@@ -117,7 +117,7 @@ impl ChunkedPlace {
         &self,
         dataset: &WrittenDataset,
         dims: &[u64],
-        told: &mut ToldEdit<'_, '_>,
+        told: &mut EditRecipe<'_, '_>,
     ) -> Result<()> {
         let Some(chunked) = dataset.array.chunked() else {
             return Ok(());
@@ -164,7 +164,7 @@ impl ChunkedPlace {
         &self,
         dataset: &WrittenDataset,
         change: &ChangedArray,
-        (budget, told): (&Arc<Budget>, &mut ToldEdit<'_, '_>),
+        (budget, told): (&Arc<Budget>, &mut EditRecipe<'_, '_>),
     ) -> Result<()> {
         let plan = ChangedChunks::new(dataset, self, change)?;
         if plan.dirty.is_empty() {
@@ -462,7 +462,7 @@ impl Chunking for GridChunks {
 /// Puts chunks where they go.
 struct ChunkTeller<'a, 'f, 'w> {
     plan: &'a ChangedChunks<'a>,
-    told: &'a mut ToldEdit<'f, 'w>,
+    told: &'a mut EditRecipe<'f, 'w>,
 }
 
 impl ChunkWriter for ChunkTeller<'_, '_, '_> {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::chunks::ChunkedPlace;
-use super::told::ToldEdit;
+use super::edit_recipe::EditRecipe;
 use super::values;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
@@ -215,7 +215,7 @@ impl WrittenDataset {
     }
 
     /// Has the dataset get the dimensions of a length.
-    pub(super) fn set_extent(&self, len: u64, told: &mut ToldEdit<'_, '_>) -> Result<()> {
+    pub(super) fn set_extent(&self, len: u64, told: &mut EditRecipe<'_, '_>) -> Result<()> {
         let dims = self.dims_at(len);
         if dims == self.dims {
             return Ok(());
@@ -232,7 +232,7 @@ impl WrittenDataset {
         &self,
         change: &ChangedArray,
         budget: &Arc<Budget>,
-        told: &mut ToldEdit<'_, '_>,
+        told: &mut EditRecipe<'_, '_>,
     ) -> Result<()> {
         match &self.place {
             WrittenPlace::Contiguous { address } => {

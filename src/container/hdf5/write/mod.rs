@@ -1,10 +1,10 @@
 //! Changing HDF5 files: values of datasets, and their lengths where the format lets them change.
 //!
 //! The way of a commit: [`offered`] says what can be written of a file, [`dataset`] what may become
-//! of a dataset, [`chunks`] and [`values`] encode what has changed, and [`told`] puts it into the
+//! of a dataset, [`chunks`] and [`values`] encode what has changed, and [`edit_recipe`] puts it into the
 //! file. Texts of variable length the library stores itself ([`texts`]). libhdf5 decides, in a worker, where
 //! chunks go and what its structures say then (`worker::session`); it writes nothing itself. What
-//! comes of it is checked before it is told: [`told`] knows where new bytes may lie ([`room`]), and
+//! comes of it is checked before it is told: [`edit_recipe`] knows where new bytes may lie ([`room`]), and
 //! [`unchanged`] has the file be looked at again with the patches over it. Arrays of a group that
 //! have to agree with each other wait until they do, and attributes follow from them ([`rules`]: of
 //! Binsparse [`sparse`], and of [`anndata`]). Assumes a file without faults and without bytes behind
@@ -16,6 +16,8 @@ mod bpcells;
 mod carried;
 mod chunks;
 mod dataset;
+mod edit_recipe;
+mod field_changes;
 mod further_names;
 mod heap_cost;
 mod offered;
@@ -25,8 +27,6 @@ mod rules;
 mod sparse;
 mod texts;
 mod texts_unchanged;
-mod told;
-mod told_field;
 mod unchanged;
 mod values;
 
@@ -50,6 +50,7 @@ use ahead::WholeChunks;
 pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
 pub(super) use bpcells::{BpcellsRules, WrittenMember, told_fields};
 pub(super) use dataset::WrittenDataset;
+use edit_recipe::EditRecipe;
 use further_names::FurtherNames;
 pub(super) use offered::{WrittenGroup, offer};
 use rules::ChangedAttribute;
@@ -57,7 +58,6 @@ pub(super) use rules::GroupRules;
 use sparse::NewDescriptor;
 pub(super) use sparse::SparseRules;
 pub(super) use texts::WrittenTexts;
-use told::ToldEdit;
 use unchanged::ExpectedChanges;
 
 struct Hdf5File {
@@ -86,7 +86,7 @@ pub(super) fn tell_new(
             return Err(Error::Invalid(why));
         }
     }
-    let mut told = ToldEdit::of_new((source, answer, budget), write)?;
+    let mut told = EditRecipe::of_new((source, answer, budget), write)?;
     for (dataset, change) in &changes {
         let put = dataset.put(change, budget, &mut told);
         put.map_err(|e| e.of_array("", dataset.name()))?;
@@ -406,7 +406,7 @@ impl Rewrite for Hdf5File {
         }
         let offered = self.left.free_room.offered(self.source.len());
         let of = (&self.source, &*self.answer, budget);
-        let mut told = ToldEdit::new(of, (way, write), offered)?;
+        let mut told = EditRecipe::new(of, (way, write), offered)?;
         for (dataset, change) in &changes {
             dataset.set_extent(change.len, &mut told)?;
         }

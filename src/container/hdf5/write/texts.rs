@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
+use super::edit_recipe::EditRecipe;
 use super::heap_cost::WrittenCost;
-use super::told::ToldEdit;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
 use crate::container::hdf5::dataset::product;
@@ -266,7 +266,7 @@ impl PlannedTexts<'_> {
     }
 
     /// Has the library put what has changed.
-    pub(super) fn put(&self, budget: &Arc<Budget>, told: &mut ToldEdit<'_, '_>) -> Result<()> {
+    pub(super) fn put(&self, budget: &Arc<Budget>, told: &mut EditRecipe<'_, '_>) -> Result<()> {
         let (token, count) = (self.texts.token, self.texts.count());
         // What is cut off would keep its room.
         let mut first = self.lines;

@@ -4,7 +4,7 @@
 //! types, and of each dataset its type, layout, filters and place; dimensions and stored bytes of
 //! those that change may differ, and the attributes that follow from them are what they should be.
 //! No patch may lie over stored data that stay, and texts read as they should
-//! ([`super::texts_unchanged`]). Used by [`super::told`].
+//! ([`super::texts_unchanged`]). Used by [`super::edit_recipe`].
 
 use std::collections::HashMap;
 use std::ops::Range;

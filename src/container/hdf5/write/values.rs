@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dataset::WrittenDataset;
-use super::told::ToldEdit;
+use super::edit_recipe::EditRecipe;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
 use crate::container::chunked_write::memory::spaces_in_turn;
 use crate::container::hdf5::edit::{EditReply, EditStep};
@@ -124,7 +124,7 @@ pub(super) fn put_contiguous(
     dataset: &WrittenDataset,
     address: Option<u64>,
     change: &ChangedArray,
-    (budget, told): (&Arc<Budget>, &mut ToldEdit<'_, '_>),
+    (budget, told): (&Arc<Budget>, &mut EditRecipe<'_, '_>),
 ) -> Result<()> {
     let mut dirty = dirty(dataset, change);
     if dirty.is_empty() {
@@ -150,7 +150,7 @@ pub(super) fn put_contiguous(
     })
 }
 
-fn allocate(dataset: &WrittenDataset, told: &mut ToldEdit<'_, '_>) -> Result<u64> {
+fn allocate(dataset: &WrittenDataset, told: &mut EditRecipe<'_, '_>) -> Result<u64> {
     let token = dataset.token;
     match told.step(&EditStep::Allocate { token })? {
         EditReply::Places(places) if places.len() == 1 => Ok(places[0]),
@@ -161,7 +161,7 @@ fn allocate(dataset: &WrittenDataset, told: &mut ToldEdit<'_, '_>) -> Result<u64
 pub(super) fn put_compact(
     dataset: &WrittenDataset,
     change: &ChangedArray,
-    (budget, told): (&Arc<Budget>, &mut ToldEdit<'_, '_>),
+    (budget, told): (&Arc<Budget>, &mut EditRecipe<'_, '_>),
 ) -> Result<()> {
     // A dataset without elements has none.
     let before = dataset.array.compact().unwrap_or_default();

@@ -9,7 +9,7 @@ use super::*;
 use crate::array::Array;
 use crate::array::uncached::read_all;
 use crate::container::Container;
-use crate::container::creation::{RawArray, ToldFiles, empty_container};
+use crate::container::creation::{RawArray, RecipeInMemory, empty_container};
 use crate::container::describe::arrays_json;
 use crate::source::BytesSource;
 
@@ -33,7 +33,7 @@ fn made_with(
     let mut content = GivenContent::of_arrays(arrays.iter().map(raw).collect(), Some(given));
     let descriptor = descriptor.map(|text| (String::new(), text.to_string().into_bytes()));
     content.descriptors.extend(descriptor);
-    let (budget, mut told) = (Budget::by_default(), ToldFiles::default());
+    let (budget, mut told) = (Budget::by_default(), RecipeInMemory::default());
     let not_kept = NetCdf.recipe(&content, Preferences::default(), &budget, &mut told)?;
     Ok((told.0.into_values().next().unwrap(), not_kept))
 }

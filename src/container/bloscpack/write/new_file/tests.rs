@@ -7,14 +7,14 @@ use crate::array::Info;
 use crate::array::uncached::read_all;
 use crate::container::Container;
 use crate::container::bloscpack::open;
-use crate::container::creation::{ToldFiles, empty_container};
+use crate::container::creation::{RecipeInMemory, empty_container};
 
 fn told(plain: &[u8], description: Option<Value>) -> Result<Vec<u8>> {
     let source = Arc::new(BytesSource::new(plain.to_vec()));
     let arrays: Vec<Arc<dyn Array>> = vec![Arc::new(RawArray::new(ARRAY, source))];
     let given = description.map(|value| GivenDescription::parse(value.to_string().as_bytes()));
     let given = given.transpose()?;
-    let mut told = ToldFiles::default();
+    let mut told = RecipeInMemory::default();
     let content = GivenContent::of_arrays(arrays, given);
     let budget = Budget::by_default();
     Bloscpack.recipe(&content, Preferences::default(), &budget, &mut told)?;
@@ -188,7 +188,7 @@ fn chunks_of_zeros_are_encoded_once() {
         ARRAY,
         Arc::new(BytesSource::new(bytes.clone())),
     ));
-    let mut told = ToldFiles::default();
+    let mut told = RecipeInMemory::default();
     let counts = FileSettings::usual()
         .tell(data, len, &Budget::by_default(), &mut told)
         .unwrap();

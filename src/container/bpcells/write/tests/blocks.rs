@@ -69,7 +69,7 @@ fn blocks_that_were_encoded_ahead_are_taken() {
     ahead.blocks.insert(2, vec![1; 5000]);
     let ahead = Arc::new(ahead);
     changed.ahead = Some(Arc::clone(&ahead) as _);
-    let mut told = ToldFiles::over(&files);
+    let mut told = RecipeInMemory::over(&files);
     container
         .recipe(&[changed], CommitWay::Replaced, &budget(), &mut told)
         .unwrap();
@@ -132,7 +132,7 @@ fn little_memory_is_enough() {
         container.consistency(&changed, &budget).unwrap(),
         Consistency::Now
     );
-    let mut told = ToldFiles::over(&files);
+    let mut told = RecipeInMemory::over(&files);
     container
         .recipe(&changed, CommitWay::InPlace, &budget, &mut told)
         .unwrap();
@@ -154,7 +154,7 @@ fn scattered_changes_copy_what_is_between() {
     let changed = changes(&old, &new);
     let amount = container.amount(&changed).unwrap();
     assert!(amount.changed < amount.stored / 20, "{amount:?}");
-    let mut told = ToldFiles::over(&files);
+    let mut told = RecipeInMemory::over(&files);
     container
         .recipe(&changed, CommitWay::Replaced, &budget(), &mut told)
         .unwrap();
@@ -190,7 +190,7 @@ fn blocks_of_zeros_are_encoded_once() {
         let plan = recipe::stream(&merged, array, None, form, true).unwrap();
         let needs = plan.needs(1).unwrap();
         let mut memory = spaces::encode_memory(needs, 9, &budget()).unwrap();
-        let mut told = ToldFiles::over(&files);
+        let mut told = RecipeInMemory::over(&files);
         let counts = plan.tell(&mut memory, &mut told).unwrap();
         // Five blocks, the last of which is shorter.
         let encoded = 2 + ones as u64;

@@ -219,7 +219,7 @@ fn becomes(old: &Model, new: &Model, visible: usize, way: CommitWay, wrap: u64) 
     let judged = container.consistency(&changed, &budget()).unwrap();
     assert_eq!(judged, Consistency::Now);
     container.amount(&changed).unwrap();
-    let mut told = ToldFiles::over(&files);
+    let mut told = RecipeInMemory::over(&files);
     container
         .recipe(&changed, way, &budget(), &mut told)
         .unwrap();
@@ -319,12 +319,12 @@ fn what_is_written_as_it_was_is_not_told() {
             Consistency::Now,
             "{version}"
         );
-        let mut told = ToldFiles::over(&files);
+        let mut told = RecipeInMemory::over(&files);
         container
             .recipe(&all, CommitWay::Replaced, &budget(), &mut told)
             .unwrap();
         assert_eq!(told.files(), Files::new(), "{version}");
-        let mut told = ToldFiles::over(&files);
+        let mut told = RecipeInMemory::over(&files);
         container
             .recipe(&[], CommitWay::Replaced, &budget(), &mut told)
             .unwrap();
@@ -338,7 +338,7 @@ fn only_what_is_concerned_is_told() {
         let files = created(model, WRAP).unwrap();
         let container = stored(model, &files, WRAP);
         let changed = changes(model, &with(model, edits));
-        let mut told = ToldFiles::over(&files);
+        let mut told = RecipeInMemory::over(&files);
         container
             .recipe(&changed, CommitWay::Replaced, &budget(), &mut told)
             .unwrap();
@@ -382,7 +382,7 @@ fn a_stray_tail_is_dropped_by_who_writes_the_file() {
     let mut val = m["val"].clone();
     val[0] = 9;
     let new = with(&m, &[("val", val)]);
-    let mut told = ToldFiles::over(&files);
+    let mut told = RecipeInMemory::over(&files);
     container
         .recipe(
             &changes(&m, &new),

@@ -52,7 +52,7 @@ fn model_of(container: &Container) -> Model {
 
 fn made(arrays: &[Arc<dyn Array>], description: Option<&GivenDescription>) -> Result<Files> {
     let nothing = Files::new();
-    let mut told = ToldFiles::over(&nothing);
+    let mut told = RecipeInMemory::over(&nothing);
     let content = GivenContent::of_arrays(arrays.to_vec(), description.cloned());
     let preferences = Preferences::default();
     Creation::recipe(&BpCells, &content, preferences, &budget(), &mut told)?;
@@ -111,7 +111,7 @@ fn what_is_changed_opens_as_what_it_was_changed_to() {
         let changed = changes(&old, &new);
         let judged = rewrite.consistency(&changed, &budget()).unwrap();
         assert_eq!(judged, Consistency::Now, "{}", path.display());
-        let mut told = ToldFiles::over(&files);
+        let mut told = RecipeInMemory::over(&files);
         rewrite
             .recipe(&changed, CommitWay::Replaced, &budget(), &mut told)
             .unwrap();

@@ -51,7 +51,7 @@ proptest! {
         let budget = budget();
         let _ = container.consistency(&changed, &budget);
         let _ = container.amount(&changed);
-        let mut nowhere = ToldFiles::over(&files);
+        let mut nowhere = RecipeInMemory::over(&files);
         let _ = container.recipe(&changed, CommitWay::Replaced, &budget, &mut nowhere);
         for name in names {
             let info = container.info(ArrayAddress::outermost(name), len).unwrap();

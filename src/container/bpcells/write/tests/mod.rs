@@ -93,14 +93,14 @@ struct ToldFile {
 }
 
 /// Carries out a recipe in memory.
-struct ToldFiles<'a> {
+struct RecipeInMemory<'a> {
     old: &'a Files,
     new: BTreeMap<u32, ToldFile>,
 }
 
-impl<'a> ToldFiles<'a> {
+impl<'a> RecipeInMemory<'a> {
     fn over(old: &'a Files) -> Self {
-        ToldFiles {
+        RecipeInMemory {
             old,
             new: BTreeMap::new(),
         }
@@ -137,7 +137,7 @@ impl<'a> ToldFiles<'a> {
     }
 }
 
-impl Recipe for ToldFiles<'_> {
+impl Recipe for RecipeInMemory<'_> {
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()> {
         let old = self.old.get(MEMBERS[file.0 as usize]);
         let bytes = old.and_then(|old| old.get(from.start as usize..from.end as usize));
@@ -163,7 +163,7 @@ impl Recipe for ToldFiles<'_> {
 fn created(model: &Model, wrap: u64) -> Result<Files> {
     let arrays: Vec<_> = model.iter().map(|(name, bytes)| raw(name, bytes)).collect();
     let nothing = Files::new();
-    let mut told = ToldFiles::over(&nothing);
+    let mut told = RecipeInMemory::over(&nothing);
     NewDirectory::given(&arrays, None, wrap)?.tell(&budget(), &mut told)?;
     Ok(told.files())
 }

@@ -52,7 +52,7 @@ pub(super) struct DoneEdit {
     pub(super) moved: HashMap<u64, Vec<ChunkEntry>>,
 }
 
-pub(super) struct ToldEdit<'f, 'w> {
+pub(super) struct EditRecipe<'f, 'w> {
     source: &'f Arc<dyn Source>,
     /// The structure of the file.
     answer: &'f IndexAnswer,
@@ -76,18 +76,18 @@ pub(super) struct ToldEdit<'f, 'w> {
     is_new: bool,
 }
 
-impl<'f, 'w> ToldEdit<'f, 'w> {
+impl<'f, 'w> EditRecipe<'f, 'w> {
     pub(super) fn new(
         (source, answer, budget): (&'f Arc<dyn Source>, &'f IndexAnswer, &'f Arc<Budget>),
         (way, write): (CommitWay, &'w mut dyn Recipe),
         offered: Vec<(u64, u64)>,
-    ) -> Result<ToldEdit<'f, 'w>> {
+    ) -> Result<EditRecipe<'f, 'w>> {
         if way == CommitWay::InPlace {
             write.keep_rest(FILE)?;
         }
         let mut room = Intervals::default();
         offered.iter().for_each(|(at, len)| room.add(*at..at + len));
-        Ok(ToldEdit {
+        Ok(EditRecipe {
             source,
             answer,
             moved: HashMap::new(),
@@ -109,10 +109,10 @@ impl<'f, 'w> ToldEdit<'f, 'w> {
     pub(super) fn of_new(
         file: (&'f Arc<dyn Source>, &'f IndexAnswer, &'f Arc<Budget>),
         write: &'w mut dyn Recipe,
-    ) -> Result<ToldEdit<'f, 'w>> {
-        Ok(ToldEdit {
+    ) -> Result<EditRecipe<'f, 'w>> {
+        Ok(EditRecipe {
             is_new: true,
-            ..ToldEdit::new(file, (CommitWay::Replaced, write), Vec::new())?
+            ..EditRecipe::new(file, (CommitWay::Replaced, write), Vec::new())?
         })
     }
 

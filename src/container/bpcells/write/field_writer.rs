@@ -19,7 +19,7 @@ use crate::container::chunked_write::{ChunkWriter, EncodedBatch};
 use crate::container::rewrite::Recipe;
 use crate::error::{Error, Result};
 
-pub(super) struct ToldStream<'a, 'w> {
+pub(super) struct FieldWriter<'a, 'w> {
     plan: &'a StreamPlan<'a>,
     write: &'w mut dyn Recipe,
     data: MemberWriter,
@@ -41,7 +41,7 @@ struct KeptRun {
     low: u32,
 }
 
-impl ChunkWriter for ToldStream<'_, '_> {
+impl ChunkWriter for FieldWriter<'_, '_> {
     fn put(&mut self, chunks: Range<u64>, batch: &EncodedBatch<'_>) -> Result<()> {
         let in_all = batch.chunks as usize;
         let encoded = EncodedChunks::of(batch.bytes, in_all, self.starts.is_some());
@@ -76,17 +76,17 @@ impl ChunkWriter for ToldStream<'_, '_> {
     }
 }
 
-impl<'a, 'w> ToldStream<'a, 'w> {
+impl<'a, 'w> FieldWriter<'a, 'w> {
     pub(super) fn begin(
         plan: &'a StreamPlan<'a>,
         write: &'w mut dyn Recipe,
-    ) -> Result<ToldStream<'a, 'w>> {
+    ) -> Result<FieldWriter<'a, 'w>> {
         let part = |part: &'static str| {
             let file = member(&format!("{}_{part}", plan.name))?;
             MemberWriter::new(file, plan.source(part))
         };
         let has_starts = plan.has_starts();
-        let mut told = ToldStream {
+        let mut told = FieldWriter {
             plan,
             write,
             data: part("data")?,

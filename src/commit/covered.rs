@@ -11,13 +11,13 @@ use crate::container::rewrite::MemberNumber;
 use crate::error::{Error, Result};
 
 #[derive(Debug, Default)]
-pub(super) struct ToldBytes {
+pub(super) struct CoveredBytes {
     /// Ends by starts; none touch.
     ranges: BTreeMap<u64, u64>,
     len: Option<u64>,
 }
 
-impl ToldBytes {
+impl CoveredBytes {
     pub(super) fn add(&mut self, range: Range<u64>) {
         let (mut start, mut end) = (range.start, range.end);
         if start >= end {
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn every_byte_is_told_in_any_order() {
-        let mut told = ToldBytes::default();
+        let mut told = CoveredBytes::default();
         for range in [40..60, 0..10, 60..64, 9..20, 30..40, 5..6, 7..7] {
             told.add(range);
         }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_need_not_be_told() {
-        let mut told = ToldBytes::default();
+        let mut told = CoveredBytes::default();
         told.keep(100);
         told.add(20..30);
         assert_eq!(told.check(FILE).unwrap(), 100);

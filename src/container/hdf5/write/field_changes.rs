@@ -16,21 +16,21 @@ use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
 
 /// What is told of one file, by where it lies.
-pub(super) struct ToldField {
-    parts: BTreeMap<u64, ToldPart>,
+pub(super) struct FieldChanges {
+    parts: BTreeMap<u64, FieldPart>,
     len: u64,
     hold: Hold,
 }
 
-enum ToldPart {
+enum FieldPart {
     Put(Vec<u8>),
     /// From there, so many.
     Copied(u64, u64),
 }
 
-impl ToldField {
-    pub(super) fn new(budget: &Arc<Budget>) -> Result<ToldField> {
-        Ok(ToldField {
+impl FieldChanges {
+    pub(super) fn new(budget: &Arc<Budget>) -> Result<FieldChanges> {
+        Ok(FieldChanges {
             parts: BTreeMap::new(),
             len: 0,
             hold: budget.keep(0)?,
@@ -40,13 +40,13 @@ impl ToldField {
     pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self.hold.keep_more(bytes.len() as u64)?;
         let bytes = fallible::copy(bytes, "cannot write a container")?;
-        self.parts.insert(at, ToldPart::Put(bytes));
+        self.parts.insert(at, FieldPart::Put(bytes));
         Ok(())
     }
 
     pub(super) fn copy(&mut self, from: Range<u64>, to: u64) {
         let len = from.end.saturating_sub(from.start);
-        self.parts.insert(to, ToldPart::Copied(from.start, len));
+        self.parts.insert(to, FieldPart::Copied(from.start, len));
     }
 
     /// Of the file, its header too.
@@ -73,9 +73,9 @@ impl ToldField {
         let stored = field.len().saturating_mul(number.width());
         let ranges = self.parts.iter().filter_map(|(at, part)| {
             let end = match part {
-                ToldPart::Put(bytes) => at.saturating_add(bytes.len() as u64),
-                ToldPart::Copied(from, _) if from == at => return None,
-                ToldPart::Copied(_, len) => at.saturating_add(*len),
+                FieldPart::Put(bytes) => at.saturating_add(bytes.len() as u64),
+                FieldPart::Copied(from, _) if from == at => return None,
+                FieldPart::Copied(_, len) => at.saturating_add(*len),
             };
             let elements = |at: u64| at.saturating_sub(ELEMENTS_AT).min(len);
             Some(elements(*at)..elements(end)).filter(|range| !range.is_empty())
@@ -92,7 +92,7 @@ impl ToldField {
         };
         Ok(ChangedArray {
             container,
-            shown: Arc::new(ToldArray {
+            shown: Arc::new(FieldArray {
                 name: name.to_owned(),
                 info,
                 field: Arc::clone(field),
@@ -132,14 +132,14 @@ impl Field for NoField {
 }
 
 /// The dataset as it is going to be.
-struct ToldArray {
+struct FieldArray {
     name: String,
     info: Info,
     field: Arc<dyn Field>,
-    told: ToldField,
+    told: FieldChanges,
 }
 
-impl ToldArray {
+impl FieldArray {
     /// Fills the beginning of `out` with what lies at a place in the file; says how much.
     fn fill(&self, at: u64, out: &mut [u8]) -> Result<usize> {
         let nothing = || Fault::new("nothing is told of it").array(&self.name);
@@ -151,25 +151,25 @@ impl ToldArray {
             .ok_or_else(nothing)?;
         let skip = at - start;
         let (bytes, len) = match part {
-            ToldPart::Put(bytes) => (Some(bytes), bytes.len() as u64),
-            ToldPart::Copied(_, len) => (None, *len),
+            FieldPart::Put(bytes) => (Some(bytes), bytes.len() as u64),
+            FieldPart::Copied(_, len) => (None, *len),
         };
         let n = len.saturating_sub(skip).min(out.len() as u64) as usize;
         let out = &mut out[..n];
         match (part, bytes) {
             _ if n == 0 => return Err(nothing().into()),
             (_, Some(bytes)) => out.copy_from_slice(&bytes[skip as usize..][..n]),
-            (ToldPart::Copied(from, _), _) => {
+            (FieldPart::Copied(from, _), _) => {
                 let from = from.saturating_add(skip);
                 self.field.read(from.saturating_sub(ELEMENTS_AT), out)?;
             }
-            (ToldPart::Put(_), None) => return Err(nothing().into()),
+            (FieldPart::Put(_), None) => return Err(nothing().into()),
         }
         Ok(n)
     }
 }
 
-impl Array for ToldArray {
+impl Array for FieldArray {
     fn name(&self) -> &str {
         &self.name
     }

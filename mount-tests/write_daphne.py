@@ -138,24 +138,26 @@ class Frame:
 
 
 def read_spec(raw):
-    """The arrays of a file of the specification's form, every cell of which is in one block."""
+    """The arrays and labels of a file of the specification's form, every cell of which is in one block."""
     version, kind, rows, columns = struct.unpack_from("<BBQQ", raw)
     assert version == 1
     spec, at = oracle_daphne.SPEC, 18
     count = columns if kind == FRAME else 1
     types = [spec[code] for code in raw[at:at + count]]
     at += count
+    labels = []
     if kind == FRAME:
         for _ in range(columns):
-            at += 2 + struct.unpack_from("<H", raw, at)[0]
+            end = at + 2 + struct.unpack_from("<H", raw, at)[0]
+            labels.append(raw[at + 2:end])
+            at = end
         cells = [np.zeros(rows, dtype) for dtype in types]
     else:
         cells = [np.zeros(rows, types[0]) for _ in range(columns)]
     seen, stored = np.zeros((rows, columns), int), np.zeros((rows, columns), bool)
-    blocks = 0
     while at < len(raw):
         row, column, height, width, block_kind = struct.unpack_from("<QQIIB", raw, at)
-        at, blocks = at + 25, blocks + 1
+        at += 25
         assert row + height <= rows and column + width <= columns
         seen[row:row + height, column:column + width] += 1
         if block_kind == 0:
@@ -193,7 +195,7 @@ def read_spec(raw):
             target[row + r] = convert(np.frombuffer(value, dtype), target.dtype)[0]
             stored[row + r, column + c] = True
     assert (seen == 1).all(), "blocks overlap, or leave cells out"
-    return kind, cells, stored, blocks
+    return kind, cells, stored, labels
 
 
 def convert(values, dtype):
@@ -205,6 +207,25 @@ def convert(values, dtype):
     return converted
 
 
+def shown_name(number, label, labels):
+    if label in (b".", b".."):
+        name = "%2E" * len(label)
+    else:
+        name = ""
+        for c in label.decode("utf8", "surrogateescape"):
+            byte = ord(c) - 0xDC00 if 0xDC80 <= ord(c) <= 0xDCFF else ord(c)
+            is_plain = c not in "/%~" and byte == ord(c) and byte >= 32 and byte != 127
+            name += c if is_plain else f"%{byte:02X}"
+    kept = name
+    while len(kept.encode()) > 200:
+        kept = kept[:-1]
+    is_cut = kept != name
+    return f"{kept}~{number}" if not label or labels.count(label) > 1 or is_cut else name
+
+
+LABELS = [b"a", b"b", b"c", b"d", b"", b".", b"..", b"x/y", b"100%", b"\xff\xfe", b"~0", "größe".encode(), b"y" * 300]
+
+
 class Spec:
     """A file in the specification's form: any tiling of blocks of any type."""
 
@@ -214,8 +235,39 @@ class Spec:
         write(random, path, self.expect)
 
     def expect(self, name, values):
-        if name != "labels":
+        if name == "labels":
+            self.labels = values.tobytes().split(b"\n")[:-1]
+        else:
             self.arrays[name] = values.copy()
+
+    def relabel(self, random, mounted):
+        """Other labels, while a column is written: it goes by its position."""
+        at = int(random.integers(len(self.labels)))
+        column = list(self.arrays.values())[at]
+        labels = [LABELS[n] for n in random.integers(0, len(LABELS), len(self.labels))]
+        text, path = b"".join(label + b"\n" for label in labels), mounted / "labels"
+        with open(mounted / list(self.arrays)[at], "r+b") as file:
+            for half in range(2):
+                start, end = len(column) * half // 2, len(column) * (half + 1) // 2
+                column[start:end] = random.integers(0, 100, end - start).astype(column.dtype)
+                file.write(column[start:end].tobytes())
+                if half == 0:
+                    self.put_labels(int(random.integers(3)), path, text)
+        self.labels = labels
+        names = [shown_name(n, label, labels) for n, label in enumerate(labels)]
+        self.arrays = {f"columns/{name}": values for name, values in zip(names, self.arrays.values())}
+
+    def put_labels(self, how, path, text):
+        if how == 0:
+            path.write_bytes(text)
+        elif how == 1:
+            new = path.parent.parent / "new labels"
+            new.write_bytes(text)
+            os.replace(new, path)
+        else:
+            with open(path, "r+b") as file:
+                file.write(text)
+                file.truncate()
 
     def put(self, random, mounted, name, start, end):
         """Other bits for some elements."""
@@ -236,6 +288,8 @@ class Spec:
 
     def step(self, random, mounted):
         what = int(random.integers(4))
+        if self.kind == FRAME and self.labels and what == 0:
+            return self.relabel(random, mounted)
         if what < 2 or self.kind == CSR and what == 2:
             return self.some(random, mounted)
         if self.kind == CSR:
@@ -267,11 +321,15 @@ class Spec:
                 self.arrays[name][rows:] = 0
 
     def check(self, mounted):
-        kind, cells, stored, _ = read_spec(self.path.read_bytes())
+        kind, cells, stored, labels = read_spec(self.path.read_bytes())
         if kind == DENSE:
             rows = len(self.arrays["values"])
             found = {"values": np.stack(cells, axis=1) if cells else np.zeros((rows, 0))}
         elif kind == FRAME:
+            assert labels == self.labels, f"{self.path} {labels}"
+            assert (mounted / "labels").read_bytes() == b"".join(label + b"\n" for label in labels)
+            names = [f"columns/{name}" for name in os.listdir(mounted / "columns")]
+            assert sorted(names) == sorted(self.arrays), f"{self.path} {names}"
             found = dict(zip(self.arrays, cells))
         else:
             counts = stored.sum(axis=1)

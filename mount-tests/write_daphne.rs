@@ -4,6 +4,7 @@
 //! `write_daphne.py` makes the files and holds them against a model; here are the rules that a
 //! random session does not meet.
 
+mod labels;
 mod made;
 
 use std::fs::OpenOptions;

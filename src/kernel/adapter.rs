@@ -189,7 +189,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let (name, newname) = (name.to_owned(), newname.to_owned());
-        self.serve_done(reply, move |tree| {
+        self.serve_about([parent, newparent], reply, move |tree| {
             let how = renaming(flags).ok_or(Error::Unsuitable)?;
             tree.rename((id(parent), &name), (id(newparent), &newname), how)
         });
@@ -296,7 +296,7 @@ impl Filesystem for Adapter {
     ) {
         // Of ordinary files everything has been written through. Not "unknown": then the kernel
         // would never again write out what mappings have changed before a close returns.
-        self.serve_once(ino, reply, move |tree| tree.close(handle(fh)));
+        self.serve_once([ino; 2], reply, move |tree| tree.close(handle(fh)));
     }
 
     fn fsync(
@@ -307,7 +307,7 @@ impl Filesystem for Adapter {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_about(ino, reply, move |tree| {
+        self.serve_about([ino; 2], reply, move |tree| {
             tree.sync(id(ino), handle(fh), datasync)
         });
     }
@@ -320,7 +320,7 @@ impl Filesystem for Adapter {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_about(ino, reply, move |tree| {
+        self.serve_about([ino; 2], reply, move |tree| {
             tree.sync_directory(id(ino), datasync)
         });
     }
@@ -470,7 +470,7 @@ impl Filesystem for Adapter {
         let (name, Some(value)) = (name.to_owned(), owned(value)) else {
             return reply.error(Errno::ENOMEM);
         };
-        self.serve_about(ino, reply, move |tree| {
+        self.serve_about([ino; 2], reply, move |tree| {
             let how = xattr_setting(flags).ok_or(Error::Unsuitable)?;
             tree.set_xattr(id(ino), &name, &value, how)
         });

@@ -112,22 +112,22 @@ impl Adapter {
     /// failure might find nothing left to do.
     pub(super) fn serve_once(
         &self,
-        ino: INodeNo,
+        about: [INodeNo; 2],
         reply: ReplyEmpty,
         work: impl FnOnce(&Tree) -> Result<()> + Send + 'static,
     ) {
-        self.serve(move |serving| serving.done_about(ino, reply, work));
+        self.serve(move |serving| serving.done_about(about, reply, work));
     }
 
     /// The same, again if something has been moved meanwhile.
     pub(super) fn serve_about(
         &self,
-        ino: INodeNo,
+        about: [INodeNo; 2],
         reply: ReplyEmpty,
         work: impl Fn(&Tree) -> Result<()> + Send + 'static,
     ) {
         let work = move |tree: &Tree| tree.retry(|| work(tree));
-        self.serve(move |serving| serving.done_about(ino, reply, work));
+        self.serve(move |serving| serving.done_about(about, reply, work));
     }
 
     pub(super) fn serve_done(

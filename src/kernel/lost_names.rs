@@ -31,14 +31,15 @@ impl NameDropping {
         Ok(NameDropping(queue))
     }
 
-    /// Answers a request about an inode when all names have gone that are lost by now.
+    /// Answers a request about some inodes when all names have gone that are lost by now.
     pub(super) fn answer_after(
         &self,
         tree: &Tree,
-        inode: INodeNo,
+        about: &[INodeNo],
         answer: impl FnOnce() + Send + 'static,
     ) {
-        if !tree.has_lost_names() || tree.may_lose_names(InodeId(inode.0)) {
+        let may_hold = |inode: &INodeNo| tree.may_lose_names(InodeId(inode.0));
+        if !tree.has_lost_names() || about.iter().any(may_hold) {
             return answer();
         }
         if let Err(e) = self.0.send(Box::new(answer)) {

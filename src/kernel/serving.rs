@@ -121,7 +121,7 @@ impl Serving {
         let ok = |reply: ReplyAttr, attr: Attr| {
             let stale = self.stale(&attr);
             let answer = move || reply.attr(&TTL, &file_attr(&attr));
-            self.lost_names.answer_after(&self.tree, ino, answer);
+            self.lost_names.answer_after(&self.tree, &[ino], answer);
             self.answer_after(stale, || {});
         };
         self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
@@ -138,10 +138,10 @@ impl Serving {
             .answer_after_outdated(&self.tree, move || say(reply, outcome));
     }
 
-    /// The same of a request about an inode that may commit.
+    /// The same of a request about these inodes that may commit.
     pub(super) fn done_about(
         self: &Arc<Self>,
-        ino: INodeNo,
+        about: [INodeNo; 2],
         reply: ReplyEmpty,
         work: impl FnOnce(&Tree) -> Result<()>,
     ) {
@@ -149,7 +149,9 @@ impl Serving {
         let serving = Arc::clone(self);
         self.stale_files.answer_after_outdated(&self.tree, move || {
             let answer = move || say(reply, outcome);
-            serving.lost_names.answer_after(&serving.tree, ino, answer);
+            serving
+                .lost_names
+                .answer_after(&serving.tree, &about, answer);
         });
     }
 

@@ -8,6 +8,7 @@ mod later;
 mod made;
 mod refused;
 mod remembered;
+mod renamed;
 mod replaced;
 mod retyped;
 mod waiting;

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::plain::classic;
 use crate::error::Result;
 use crate::source::FileKind;
-use crate::tree::{PageCache, Tree};
+use crate::tree::{InodeId, PageCache, Tree};
 
 /// A kind of container, by the paths that it has in the tree.
 pub(super) struct Subject {
@@ -53,6 +53,12 @@ pub(super) const DENSE: Subject = Subject {
 /// A sparse one.
 pub(super) const ROWS: Subject = Subject {
     arrays: &["x.dbdf/values", "x.dbdf/col_idxs", "x.dbdf/row_offsets"],
+    ..DENSE
+};
+
+/// A frame of DAPHNE's, whose columns are found by their positions: their names change.
+pub(super) const FRAME: Subject = Subject {
+    arrays: &["x.dbdf/labels", "x.dbdf/columns/*0", "x.dbdf/columns/*1"],
     ..DENSE
 };
 
@@ -114,8 +120,20 @@ pub(super) fn joined(arrays: &[Vec<u8>]) -> Vec<u8> {
     each.collect::<Vec<_>>().concat()
 }
 
+/// The inode of an array: `*0` is the first that `arrays.json` names.
+pub(super) fn inode(tree: &Tree, path: &str) -> Result<InodeId> {
+    let Some((directory, position)) = path.rsplit_once('*') else {
+        return tree.inode(path);
+    };
+    let container = directory.split_once('/').unwrap().0;
+    let json = read(tree, &format!("{container}/arrays.json"))?;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let name = &json["arrays"][position.parse::<usize>().unwrap()]["name"];
+    tree.inode(&format!("{container}/{}", name.as_str().unwrap()))
+}
+
 fn read(tree: &Tree, path: &str) -> Result<Vec<u8>> {
-    let open = tree.open(tree.inode(path)?)?;
+    let open = tree.open(inode(tree, path)?)?;
     let read = |bytes: Result<&[u8]>| bytes.map(<[u8]>::to_vec);
     let content = tree.read(open.handle, 0, 1 << 20, PageCache::Used, read);
     tree.release(open.handle);

@@ -121,7 +121,7 @@ fn what_makes_no_labels_stays_staged() {
         .open(at.join("labels"))
         .unwrap();
     labels.write_all(b"one\ntwo").unwrap();
-    let closed = rustix_close(labels);
+    let closed = close(labels);
     assert_eq!(closed, Some(libc::EINVAL));
     assert!(
         state(&at).contains("the last line has no end"),
@@ -146,7 +146,7 @@ fn what_makes_no_labels_stays_staged() {
 }
 
 /// What close(2) says.
-fn rustix_close(file: std::fs::File) -> Option<i32> {
+fn close(file: std::fs::File) -> Option<i32> {
     use std::os::fd::IntoRawFd;
     // SAFETY: the descriptor is this one's alone.
     let closed = unsafe { libc::close(file.into_raw_fd()) };
@@ -194,7 +194,7 @@ fn golden_frames_come_back_with_their_labels() {
         changed += 1;
     }
     assert!(changed > 15, "{changed} frames");
-    mounted.end();
+    drop(mounted);
     arrayfs([Path::new("verify"), source.path()]).success();
 }
 

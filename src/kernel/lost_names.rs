@@ -31,17 +31,14 @@ impl NameDropping {
         Ok(NameDropping(queue))
     }
 
-    /// Answers a request about some inodes when all names have gone that are lost by now.
-    pub(super) fn answer_after(
-        &self,
-        tree: &Tree,
-        about: &[INodeNo],
-        answer: impl FnOnce() + Send + 'static,
-    ) {
+    /// Whether the answer to a request about some inodes waits for names that are lost by now.
+    pub(super) fn is_waited_for(tree: &Tree, about: &[INodeNo]) -> bool {
         let may_hold = |inode: &INodeNo| tree.may_lose_names(InodeId(inode.0));
-        if !tree.has_lost_names() || about.iter().any(may_hold) {
-            return answer();
-        }
+        tree.has_lost_names() && !about.iter().any(may_hold)
+    }
+
+    /// Answers when they have gone.
+    pub(super) fn answer_after(&self, answer: impl FnOnce() + Send + 'static) {
         if let Err(e) = self.0.send(Box::new(answer)) {
             // The thread has died, by a bug.
             (e.0)();

@@ -121,7 +121,10 @@ impl Serving {
         let ok = |reply: ReplyAttr, attr: Attr| {
             let stale = self.stale(&attr);
             let answer = move || reply.attr(&TTL, &file_attr(&attr));
-            self.lost_names.answer_after(&self.tree, &[ino], answer);
+            match NameDropping::is_waited_for(&self.tree, &[ino]) {
+                true => self.lost_names.answer_after(answer),
+                false => answer(),
+            }
             self.answer_after(stale, || {});
         };
         self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
@@ -146,13 +149,13 @@ impl Serving {
         work: impl FnOnce(&Tree) -> Result<()>,
     ) {
         let outcome = self.outcome(|| work(&self.tree));
+        let waits = NameDropping::is_waited_for(&self.tree, &about);
         let serving = Arc::clone(self);
-        self.stale_files.answer_after_outdated(&self.tree, move || {
-            let answer = move || say(reply, outcome);
-            serving
-                .lost_names
-                .answer_after(&serving.tree, &about, answer);
-        });
+        self.stale_files
+            .answer_after_outdated(&self.tree, move || match waits {
+                true => serving.lost_names.answer_after(move || say(reply, outcome)),
+                false => say(reply, outcome),
+            });
     }
 
     /// Says how many bytes were written to an open file. `past_cache`: where past the page cache.

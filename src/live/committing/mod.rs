@@ -214,8 +214,7 @@ impl Containers {
         let mut publisher = CommitPublisher::new(self, version, container);
         let outcome = with_own_lengths(version, &commit, || commit.carry_out(&mut publisher))?;
         if let (CommitOutcome::Published, Some(found)) = (&outcome, &publisher.found) {
-            let renamed = publisher.renamed.as_deref();
-            self.end_commit(version, container, (found, renamed))?;
+            self.end_commit(version, container, found)?;
             // As long as there is a log it knows the files by their times.
             if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
                 && let Err(e) =

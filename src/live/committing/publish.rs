@@ -50,8 +50,6 @@ pub(crate) struct CommitPublisher<'a> {
     outdated: OutdatedBlocks<'a>,
     /// The files when they were shown: a later change by another process is no part of the commit.
     pub(crate) found: Option<MemberStats>,
-    /// The container before, if entries had other names.
-    pub(crate) renamed: Option<Arc<OpenContainer>>,
 }
 
 impl<'a> CommitPublisher<'a> {
@@ -67,7 +65,6 @@ impl<'a> CommitPublisher<'a> {
             ahead: None,
             outdated: OutdatedBlocks { containers, of },
             found: None,
-            renamed: None,
         }
     }
 }
@@ -85,7 +82,10 @@ impl Publisher for CommitPublisher<'_> {
         let shown = containers.publish(self.version, Some(self.container), (way, ahead), step)?;
         self.outdated.of.push(shown.outdated);
         self.found = Some(shown.found);
-        self.renamed = Some(before).filter(|before| self.container.base().renames(before));
+        let now = self.container.base();
+        if now.renames(&before) {
+            containers.forget_names(self.version, (&before, &now));
+        }
         Ok(())
     }
 }
@@ -190,6 +190,21 @@ impl Containers {
         version.staged.show(&self.cache)
     }
 
+    /// The names that entries have lost to others lead elsewhere now, whatever becomes of the rest
+    /// of the commit.
+    fn forget_names(
+        &self,
+        version: &ContainerVersion,
+        (before, now): (&OpenContainer, &OpenContainer),
+    ) {
+        let name = |entry: EntryIndex| {
+            let (before, now) = (before.name(entry).ok()?, now.name(entry).ok()?);
+            (now != before).then(|| now.clone())
+        };
+        let names = Forget::Names(version.id, &name);
+        self.places.forget(version.container, names);
+    }
+
     /// Frees the decoded blocks of the files before: much work, if there are many.
     pub(crate) fn forget_blocks(&self, of: VersionId) {
         let cache = Arc::clone(&self.cache);
@@ -204,12 +219,12 @@ impl Containers {
     }
 
     /// The layer that was committed goes, and so do the kernel's pages of files that follow from
-    /// arrays, and names that lead elsewhere now.
+    /// arrays.
     pub(crate) fn end_commit(
         &self,
         version: &Arc<ContainerVersion>,
         container: &StagedContainer,
-        (found, renamed): (&MemberStats, Option<&OpenContainer>),
+        found: &MemberStats,
     ) -> Result<()> {
         let base = container.base();
         let lens = container.stored_lens()?;
@@ -226,14 +241,6 @@ impl Containers {
         };
         let stale = Forget::Stale(version.id, &stale);
         self.places.forget(version.container, stale);
-        if let Some(before) = renamed {
-            let name = |entry: EntryIndex| {
-                let (now, before) = (base.name(entry).ok()?, before.name(entry).ok()?);
-                (now != before).then(|| now.clone())
-            };
-            let names = Forget::Names(version.id, &name);
-            self.places.forget(version.container, names);
-        }
         Ok(())
     }
 }

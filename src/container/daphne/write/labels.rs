@@ -31,6 +31,8 @@ pub(super) struct WrittenLabels {
     /// Where the first label's length is stored.
     pub(super) at: u64,
     pub(super) columns: u64,
+    /// Metadata beside the file may say them, too.
+    pub(super) has_sidecar: bool,
 }
 
 /// What was found in a text.
@@ -64,6 +66,10 @@ impl WrittenLabels {
     }
 
     pub(super) fn permits(&self, change: Change) -> Result<()> {
+        if self.has_sidecar && !matches!(change, Change::Write { len: 0, .. }) {
+            let what = "the metadata beside the file may say them, too";
+            return Err(Error::Invalid(format!("{}: {what}", self.name())));
+        }
         let end = match change {
             Change::Write { offset, len } => offset.saturating_add(len),
             Change::SetLen(len) | Change::Truncate(len) => len,

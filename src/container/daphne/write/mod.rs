@@ -83,6 +83,7 @@ pub(super) fn rewrite_of(
                 lines: Arc::clone(lines),
                 at: *at,
                 columns: file.header.cols,
+                has_sidecar,
             }),
             ShownLabels::Made(_) => None,
         }),

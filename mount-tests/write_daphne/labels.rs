@@ -41,6 +41,15 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+/// Threads end by it, also if the test fails.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Whoever opens a column by its name after its label was written gets the column that has it,
 /// whatever others have looked up meanwhile; an open one stays what it is.
 #[test]
@@ -68,6 +77,7 @@ fn a_name_leads_to_the_column_that_has_it() {
                 }
             });
         }
+        let _ending = Ending(&ends);
         for round in 0..100u8 {
             let names = if round % 2 == 0 {
                 ["b", "a"]
@@ -99,7 +109,6 @@ fn a_name_leads_to_the_column_that_has_it() {
             first.read_exact_at(&mut byte, 0).unwrap();
             assert_eq!(byte, [value], "round {round}");
         }
-        ends.store(true, Ordering::Relaxed);
     });
 }
 

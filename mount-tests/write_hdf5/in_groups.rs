@@ -127,6 +127,20 @@ fn a_killed_daemon_loses_none_of_them() {
     assert_content(&group.join("notes"), &numbers(&[1, 2]));
 }
 
+#[test]
+fn unmounting_tells_where_an_array_is_there_again() {
+    let place = with_groups();
+    remove_file(place.join("x.h5/g/deep/rows")).unwrap();
+    let (mounted, source) = place.into_parts();
+    let told = arrayfs(["umount".as_ref(), mounted.path().as_os_str()]);
+    mounted.assert_ends();
+    let path = source.path().join("x.h5/g/deep/rows");
+    assert!(
+        told.stderr.contains(&format!("{}", path.display())),
+        "{told:?}"
+    );
+}
+
 /// In a file that this mount has made, files in groups become arrays, but for those whose names
 /// begin with a dot.
 #[test]

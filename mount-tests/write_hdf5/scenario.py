@@ -5,6 +5,9 @@
     scenario.py virtual PATH            `virtual`, which is put together from another file, and `fixed`, also `again`
     scenario.py names PATH              `rows` of 4 by 3 numbers by four names, and arrays of a Binsparse matrix by others
     scenario.py one PATH NAME...        all of these names lead to one dataset
+    scenario.py listed PATH             `t` of 50 texts, and a list of free room that has a chunk of `big`, row n of which is n + 1
+    scenario.py big_rows PATH           `big` is that
+    scenario.py filled PATH             texts `t` whose fill value is a text, and texts `empty` whose fill value is none
     scenario.py notes PATH              a dataset `g/deep/notes` of two numbers comes to it
     scenario.py marked PATH             the same, marked as being written by a program that has gone
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, none of them written
@@ -91,6 +94,39 @@ def names(path):
 def one(path, *names):
     with objects.opened(path) as file:
         assert len({h5py.h5o.get_info(file[name].id).addr for name in names}) == 1
+
+
+def listed(path):
+    lists = dict(fs_strategy="fsm", fs_persist=True, fs_threshold=1)
+    with h5py.File(path, "w", **lists) as file:
+        words = [f"v{n}" for n in range(50)]
+        file.create_dataset("t", data=words, dtype=h5py.string_dtype(), chunks=(8,), maxshape=(None,))
+        big = file.create_dataset("big", (300, 1024), "<i4", chunks=(1, 1024))
+        big[:] = np.arange(1, 301)[:, None]
+        file.create_dataset("filler", data=np.zeros(20000, "<i4"))
+        free, chunk = file["filler"].id.get_offset() + 4096, big.id.get_chunk_info(7)
+        at, size = chunk.byte_offset, chunk.size
+    with h5py.File(path, "r+") as file:
+        del file["filler"]
+    with open(path, "r+b") as file:
+        content = bytearray(file.read())
+        content[free:free + size] = content[at:at + size]
+        content = content.replace(at.to_bytes(8, "little"), free.to_bytes(8, "little"))
+        file.seek(0)
+        file.write(content)
+    big_rows(path)
+
+
+def big_rows(path):
+    with h5py.File(path, "r") as file:
+        assert (file["big"][()] == np.arange(1, 301)[:, None]).all()
+
+
+def filled(path):
+    with h5py.File(path, "w") as file:
+        form = dict(dtype=h5py.string_dtype(), chunks=(4,), maxshape=(None,))
+        file.create_dataset("t", (6,), fillvalue="NA", **form)[1] = "one"
+        file.create_dataset("empty", (6,), fillvalue="", **form)[1] = "one"
 
 
 def notes(path):

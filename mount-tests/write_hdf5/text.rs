@@ -1,6 +1,6 @@
 //! Text of variable length: which lines a dataset takes, and what becomes of the others.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use super::{assert_staged, commit, errno, state, write_at};
@@ -236,4 +236,32 @@ fn a_dataframe_waits_for_its_columns_of_text() {
     write("kind/categories", b"u\nv\nw\n");
     assert_lines(&place, "text/word", "a\nb\nc\n");
     assert_lines(&place, "text/kind/categories", "u\nv\nw\n");
+}
+
+/// A list of free room in the file may lie: libhdf5 believes it.
+#[test]
+fn nothing_is_put_where_chunks_of_others_lie() {
+    let place = Place::mounted(&[]);
+    let path = place.stored("x.h5");
+    script("write_hdf5/scenario.py", [Path::new("listed"), &path]).success();
+    let text = place.join("x.h5/t");
+    for round in 0..6 {
+        let line = |n| format!("a fairly long line of text {round} {n}\n");
+        std::fs::write(&text, (0..500).map(line).collect::<String>()).unwrap();
+    }
+    commit(&place);
+    assert!(state(&place).contains("would change other stored data"));
+    script("write_hdf5/scenario.py", [Path::new("big_rows"), &path]).success();
+}
+
+/// What was never written is shown as empty, whatever it is filled with: so it cannot be written.
+#[test]
+fn text_with_a_fill_value_is_only_read() {
+    let place = Place::mounted(&[]);
+    let path = place.stored("x.h5");
+    script("write_hdf5/scenario.py", [Path::new("filled"), &path]).success();
+    let mode = |name: &str| place.join("x.h5").join(name).metadata().unwrap().mode() & 0o222;
+    assert_eq!((mode("t"), mode("empty")), (0, 0o200));
+    std::fs::write(place.join("x.h5/empty"), "a\nb\n").unwrap();
+    assert_lines(&place, "empty", "a\nb\n");
 }

@@ -9,12 +9,11 @@ use serde_json::json;
 use super::dense::DenseView;
 use super::dense::check::CellCheck;
 use super::header::{FileHead, ObjectKind};
-use super::labels::LABELS;
 use super::value::ValueType;
 use super::write::{self, WrittenBody};
 use super::{NAME, VERSION};
 use crate::array::Array;
-use crate::container::{Check, Container, Text};
+use crate::container::{Check, Container};
 
 /// A file that obeys one of the two forms.
 pub(super) struct DescribedFile {
@@ -33,7 +32,7 @@ pub(super) enum ShownLabels {
     /// As the file says them, from this place of it on.
     Stored { lines: Arc<dyn Array>, at: u64 },
     /// The file says none.
-    Made(Arc<Vec<u8>>),
+    Made(Arc<dyn Array>),
 }
 
 impl DescribedFile {
@@ -82,14 +81,11 @@ impl DescribedFile {
         }
         container.arrays = self.arrays;
         container.checks = self.checks;
-        match self.labels {
-            Some(ShownLabels::Stored { lines, .. }) => container.lines.push(lines),
-            Some(ShownLabels::Made(content)) => container.texts.push(Text {
-                name: LABELS.into(),
-                content,
-            }),
-            None => {}
-        }
+        container
+            .lines
+            .extend(self.labels.map(|labels| match labels {
+                ShownLabels::Stored { lines, .. } | ShownLabels::Made(lines) => lines,
+            }));
         container.rewrite = rewrite;
         container
     }

@@ -18,6 +18,11 @@ impl OpenContainer {
         self.entries.group_path(index)
     }
 
+    /// Where an array lies in the container's directory. All entries are looked at.
+    pub(crate) fn path_of(&self, array: EntryIndex) -> Option<PathBuf> {
+        self.entries.path_of(array)
+    }
+
     /// The container whose own directory the entry is.
     pub(crate) fn part_at(&self, index: EntryIndex) -> Option<ContainerNumber> {
         self.entries.part_of(index)

@@ -328,6 +328,21 @@ impl EntryTable {
         }
     }
 
+    /// Where an entry lies in the container's directory. All entries are looked at.
+    pub(crate) fn path_of(&self, index: EntryIndex) -> Option<PathBuf> {
+        let name = &self.entry(index).ok()?.name;
+        let all = self.entries.iter().enumerate();
+        let mut above = all.filter_map(|(at, entry)| match &entry.content {
+            EntryContent::Directory(directory) => {
+                let mut children = directory.children.0.iter();
+                children.find(|(_, child)| *child == index)?;
+                self.group_path(EntryIndex(u32::try_from(at).ok()?))
+            }
+            _ => None,
+        });
+        above.next().map(|above| above.join(name))
+    }
+
     /// The container whose own directory this is.
     pub(crate) fn part_of(&self, index: EntryIndex) -> Option<ContainerNumber> {
         match &self.entry(index).ok()?.content {

@@ -297,9 +297,12 @@ impl OpenContainer {
     /// Under how many names an array is shown; one that was opened before they were removed counts
     /// as one.
     fn names_of(&self, number: ArrayNumber) -> u32 {
-        let names = self.entries.names().entries(number).iter();
-        let shown = names.filter(|entry| !self.tombstones.contains(**entry));
-        u32::try_from(shown.count()).unwrap_or(u32::MAX).max(1)
+        let names = self.entries.names();
+        let (all, first) = (names.entries(number), names.entries(number).first());
+        let is_one = |entry: EntryIndex| Some(&names.file(entry)) == first;
+        let removed = self.tombstones.count(is_one);
+        let shown = all.len().saturating_sub(removed);
+        u32::try_from(shown).unwrap_or(u32::MAX).max(1)
     }
 
     /// Whether an entry is an array that can be written: everything else follows from arrays, or is

@@ -29,6 +29,15 @@ impl Tombstones {
         self.any.store(true, Ordering::Release);
     }
 
+    /// How many of them are such entries.
+    pub(crate) fn count(&self, is_such: impl Fn(EntryIndex) -> bool) -> usize {
+        if !self.any.load(Ordering::Acquire) {
+            return 0;
+        }
+        let entries = self.entries();
+        entries.iter().filter(|entry| is_such(**entry)).count()
+    }
+
     /// All of them.
     pub(crate) fn all(&self) -> Vec<EntryIndex> {
         self.entries().iter().copied().collect()

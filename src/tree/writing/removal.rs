@@ -106,7 +106,7 @@ impl Tree {
             };
             let removed = version.tombstones.all().into_iter();
             let removed = removed.filter(|entry| opened.array_at(*entry).is_some());
-            let names = removed.filter_map(|entry| opened.name(entry).ok().cloned());
+            let names = removed.filter_map(|entry| opened.path_of(entry));
             arrays.extend(names.map(|name| self.store.display(&path.join(name))));
         }
         arrays.sort();

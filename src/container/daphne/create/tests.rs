@@ -50,10 +50,7 @@ fn dialect(container: &Container) -> &str {
 }
 
 fn labels(container: &Container) -> Vec<u8> {
-    match container.lines.first() {
-        Some(lines) => read_all(&**lines).unwrap(),
-        None => container.texts[0].content.to_vec(),
-    }
+    read_all(&*container.lines[0]).unwrap()
 }
 
 fn numbers(of: &[u64]) -> Vec<u8> {

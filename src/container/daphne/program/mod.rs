@@ -20,6 +20,7 @@ use super::csr;
 use super::csr::read::CsrMatrix;
 use super::describe::{DescribedFile, ShownLabels, rows_times};
 use super::header::{FileHead, ObjectKind};
+use super::labels::MadeLabels;
 use super::value::ValueType;
 use super::write::{PlainBody, PlainLayout, WrittenBody};
 use crate::array::Array;
@@ -266,10 +267,9 @@ fn frame(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
         }));
         first += value.size() as u64;
     }
-    let label = |number| format!("col_{number}\n");
-    let labels: String = (0..types.list.len()).map(label).collect();
+    let labels = MadeLabels::new(types.list.len());
     let mut file = DescribedFile::new(header, "daphne", arrays);
-    file.labels = Some(ShownLabels::Made(labels.into_bytes().into()));
+    file.labels = Some(ShownLabels::Made(Arc::new(labels)));
     let layout = PlainLayout::Frame {
         begin: body,
         record,

@@ -1,7 +1,7 @@
 //! Files as the DAPHNE program writes them, and how the two forms are told apart.
 
 use super::encoder::*;
-use crate::array::uncached::read;
+use crate::array::uncached::{read, read_all};
 use crate::container::Container;
 
 /// A matrix of the program: both codes, one block over everything.
@@ -116,6 +116,6 @@ fn a_frame_is_records_without_labels() {
     assert_eq!(all(&container, "columns/col_0"), [0, 1, 2]);
     let floats: Vec<u8> = (0..3u8).flat_map(|n| f32::from(n).to_le_bytes()).collect();
     assert_eq!(all(&container, "columns/col_1"), floats);
-    assert_eq!(&*container.texts[0].content, b"col_0\ncol_1\n");
+    assert_eq!(read_all(&*container.lines[0]).unwrap(), b"col_0\ncol_1\n");
     assert!(verify(&container).is_empty());
 }

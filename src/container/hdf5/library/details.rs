@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_uint};
 use std::ptr;
 
+use hdf5_sys::h5::H5free_memory;
 use hdf5_sys::h5d::{H5D_alloc_time_t, H5D_fill_time_t, H5D_fill_value_t, H5D_layout_t};
 use hdf5_sys::h5p::{
     H5Pfill_value_defined, H5Pget_alloc_time, H5Pget_fill_time, H5Pget_fill_value, H5Pget_filter2,
@@ -94,6 +95,9 @@ impl DatasetParts<'_> {
             H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED => {}
             _ => return Ok(FillSpelling::Default),
         }
+        if *self.described == Datatype::VariableString && self.is_filled_with_nothing()? {
+            return Ok(FillSpelling::Default);
+        }
         // SAFETY: the handle is a datatype.
         let size = unsafe { H5Tget_size(self.element.id()) };
         if !is_plain(self.described) || size > FILL_MOST {
@@ -117,6 +121,20 @@ impl DatasetParts<'_> {
             shown: shown.to_string(),
             stored: (!maker.is_exact).then_some(fill),
         })
+    }
+
+    /// Whether the fill value of texts is the empty one, as the NetCDF library has it: what was never
+    /// written is read as that in any case.
+    fn is_filled_with_nothing(&self) -> Outcome<bool> {
+        let mut text: *mut c_char = ptr::null_mut();
+        let (list, at) = (self.properties.id(), (&raw mut text).cast());
+        // SAFETY: there is room for the pointer that an element of this type is.
+        check(unsafe { H5Pget_fill_value(list, self.element.id(), at) })?;
+        // SAFETY: a text that is not null ends with a NUL.
+        let is_nothing = text.is_null() || unsafe { *text } == 0;
+        // SAFETY: the library has made it, and nobody else has it; it takes null, too.
+        check(unsafe { H5free_memory(text.cast()) })?;
+        Ok(is_nothing)
     }
 
     fn fill_time(&self) -> Outcome<FillWritten> {

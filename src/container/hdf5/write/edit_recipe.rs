@@ -245,6 +245,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
                 expected,
                 put: &all,
                 unexplained: &blank,
+                took_room: self.is_managed || expected.has_texts(),
                 freed: &self.freed,
                 budget: self.budget,
             };

@@ -14,6 +14,7 @@ use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
 use crate::container::hdf5::dataset::product;
 use crate::container::hdf5::edit::{EditStep, OWN_FILTERS};
+use crate::container::hdf5::index::details::FillSpelling;
 use crate::container::hdf5::index::{
     DatasetEntry, Datatype, StorageLayout, TEXT_MOST as COMPACT_MOST, UNLIMITED,
 };
@@ -90,6 +91,12 @@ impl WrittenTexts {
         }
         let mut filters = dataset.filters.iter();
         if !filters.all(|filter| OWN_FILTERS.contains(&filter.id)) {
+            return None;
+        }
+        // Elements that were never written would get it, and are shown as empty.
+        let fill = &dataset.details.fill;
+        if matches!(fill, FillSpelling::Value { shown, .. } if !["null", "\"\""].contains(&&**shown))
+        {
             return None;
         }
         let place = match &dataset.layout {

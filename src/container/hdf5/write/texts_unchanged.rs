@@ -19,7 +19,7 @@ use crate::container::hdf5::index::{DatasetEntry, Datatype, FileIndex, StorageLa
 use crate::container::hdf5::strings::Strings;
 use crate::container::hdf5::text_lines::LineReader;
 use crate::container::hdf5::worker;
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
 
@@ -150,8 +150,11 @@ fn check_other(
         return Ok(());
     };
     let is_changed = |at: u64| changed.contains(&(at..at.saturating_add(1)));
-    // What cannot be read now has nothing to lose.
-    let lies_there = old.lies_in(&is_changed).unwrap_or(false);
+    let lies_there = match old.lies_in(&is_changed) {
+        // What cannot be read now has nothing to lose.
+        Err(Error::Fault(_)) => false,
+        other => other?,
+    };
     let readable = |strings: &Strings| strings.info().map(|info| info.bytes);
     let (true, Ok(bytes)) = (lies_there, readable(&old)) else {
         return Ok(());

@@ -50,6 +50,12 @@ impl<'a> ExpectedChanges<'a> {
     }
 }
 
+impl ExpectedChanges<'_> {
+    pub(super) fn has_texts(&self) -> bool {
+        !self.texts.is_empty()
+    }
+}
+
 pub(super) struct UnchangedCheck<'a> {
     /// The file, and its structure.
     pub(super) before: (&'a Arc<dyn Source>, &'a IndexAnswer),
@@ -58,6 +64,9 @@ pub(super) struct UnchangedCheck<'a> {
     pub(super) put: &'a Intervals,
     /// The part of it that nothing is known of.
     pub(super) unexplained: &'a Intervals,
+    /// Whether the library has taken room for values where a list in the file says that there is
+    /// some, or where it lay free itself: nothing is known of such places.
+    pub(super) took_room: bool,
     /// Where chunks were that are stored elsewhere now, or not at all.
     pub(super) freed: &'a Intervals,
     pub(super) budget: &'a Arc<Budget>,
@@ -89,7 +98,7 @@ impl UnchangedCheck<'_> {
     fn check_stored(&self, dataset: &DatasetEntry, changes: bool) -> Result<()> {
         let mut stored = stored(dataset);
         if let StorageLayout::Chunked { table: None, .. } = dataset.layout
-            && self.unexplained.iter().next().is_some()
+            && (self.took_room || self.unexplained.iter().next().is_some())
         {
             let chunks = worker::chunks(&**self.before.0, dataset.token, self.budget)?;
             let chunks = chunks.checked(u64::MAX)?;

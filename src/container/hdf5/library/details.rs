@@ -1,6 +1,6 @@
 //! What `arrays.json` says of a dataset and no reader of its elements needs. Used by `dataset`.
 
-use std::ffi::{c_char, c_uint};
+use std::ffi::{CStr, c_char, c_uint};
 use std::ptr;
 
 use hdf5_sys::h5::H5free_memory;
@@ -95,8 +95,8 @@ impl DatasetParts<'_> {
             H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED => {}
             _ => return Ok(FillSpelling::Default),
         }
-        if *self.described == Datatype::VariableString && self.is_filled_with_nothing()? {
-            return Ok(FillSpelling::Default);
+        if *self.described == Datatype::VariableString {
+            return self.text_fill();
         }
         // SAFETY: the handle is a datatype.
         let size = unsafe { H5Tget_size(self.element.id()) };
@@ -123,18 +123,30 @@ impl DatasetParts<'_> {
         })
     }
 
-    /// Whether the fill value of texts is the empty one, as the NetCDF library has it: what was never
-    /// written is read as that in any case.
-    fn is_filled_with_nothing(&self) -> Outcome<bool> {
+    /// Of texts of variable length; the NetCDF library gives them the empty one.
+    fn text_fill(&self) -> Outcome<FillSpelling> {
         let mut text: *mut c_char = ptr::null_mut();
         let (list, at) = (self.properties.id(), (&raw mut text).cast());
         // SAFETY: there is room for the pointer that an element of this type is.
         check(unsafe { H5Pget_fill_value(list, self.element.id(), at) })?;
-        // SAFETY: a text that is not null ends with a NUL.
-        let is_nothing = text.is_null() || unsafe { *text } == 0;
+        let told = match text.is_null() {
+            true => Some(String::new()),
+            // SAFETY: a text of the library ends with a NUL.
+            false => unsafe { CStr::from_ptr(text) }
+                .to_str()
+                .ok()
+                .filter(|text| text.len() <= FILL_MOST)
+                .map(str::to_owned),
+        };
         // SAFETY: the library has made it, and nobody else has it; it takes null, too.
         check(unsafe { H5free_memory(text.cast()) })?;
-        Ok(is_nothing)
+        Ok(match told {
+            Some(text) => FillSpelling::Value {
+                shown: serde_json::Value::from(text).to_string(),
+                stored: None,
+            },
+            None => not_shown("a text that is too long, or no UTF-8"),
+        })
     }
 
     fn fill_time(&self) -> Outcome<FillWritten> {

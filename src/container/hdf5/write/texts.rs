@@ -95,8 +95,7 @@ impl WrittenTexts {
         }
         // Elements that were never written would get it, and are shown as empty.
         let fill = &dataset.details.fill;
-        if matches!(fill, FillSpelling::Value { shown, .. } if !["null", "\"\""].contains(&&**shown))
-        {
+        if matches!(fill, FillSpelling::Value { shown, .. } if shown != "\"\"") {
             return None;
         }
         let place = match &dataset.layout {

@@ -4,6 +4,7 @@
 pub mod depth;
 pub mod judge;
 pub mod known;
+pub mod left;
 pub mod mounted;
 pub mod place;
 pub mod places;

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::left::unmount_at_the_end;
 use super::process::{ARRAYFS, arrayfs, has_ended, run};
 use super::{PATIENCE, scratch_directory, wait_until};
 
@@ -73,6 +74,7 @@ impl Mounted {
 
     /// Takes over a mount that somebody else made.
     pub fn adopt(mountpoint: &Path) -> Self {
+        unmount_at_the_end(mountpoint);
         let mountpoint = mountpoint.to_owned();
         let mut mounted = Mounted {
             mountpoint,

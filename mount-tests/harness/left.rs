@@ -1,0 +1,35 @@
+//! Mounts that a test program leaves when it is killed (`timeout`, Ctrl-C), for then nothing of it
+//! is dropped.
+//!
+//! A process in a group of its own, which a signal to the program's group does not reach, waits for
+//! the program's end and unmounts what is left. Used by [`super::mounted`].
+
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Reads mountpoints, a line each, until nobody writes any more.
+const UNMOUNT: &str = r#"
+all='|'
+while IFS= read -r path; do all="$all$path|"; done
+while read -r _ _ _ _ path _; do
+    case $all in *"|$path|"*) umount -l "$path" || fusermount3 -uz "$path" ;; esac
+done </proc/self/mountinfo"#;
+
+/// Sees to it that a mount does not outlive the test program.
+pub fn unmount_at_the_end(mountpoint: &Path) {
+    static KNOWN: OnceLock<Mutex<ChildStdin>> = OnceLock::new();
+    let known = KNOWN.get_or_init(|| {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", UNMOUNT]).process_group(0);
+        let shell = shell.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut started = shell.stdin(Stdio::piped()).spawn().unwrap();
+        Mutex::new(started.stdin.take().unwrap())
+    });
+    let line = [mountpoint.as_os_str().as_bytes(), b"\n"].concat();
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    known.write_all(&line).unwrap();
+}

@@ -107,6 +107,7 @@ fn files_lie_in_groups_as_in_the_container() {
 fn a_killed_daemon_loses_none_of_them() {
     let place = with_groups();
     write(place.join("x.h5/g/deep/notes"), b"notes").unwrap();
+    write(place.join("x.h5/late"), b"late").unwrap();
     let (mounted, source) = place.into_parts();
     send(mounted.daemon(), Signal::KILL);
     wait_until("it has ended", || has_ended(mounted.daemon()));
@@ -118,6 +119,12 @@ fn a_killed_daemon_loses_none_of_them() {
     // An array that comes later wins.
     let outside = source.path().join("x.h5");
     script("write_hdf5/scenario.py", [Path::new("notes"), &outside]).success();
+    // A file has the name of a group, and nobody may rename it.
+    let mounted = Mounted::new(source.path(), &["ro"]);
+    assert_eq!(names(&mounted.join("x.h5/late")), ["rows"]);
+    let nothing = File::open(mounted.join("x.h5/late/nothing"));
+    assert_eq!(errno(nothing), Some(libc::ENOENT));
+    drop(mounted);
     let place = Place::over(source, &[]);
     let group = place.join("x.h5/g/deep");
     wait_until("the file makes way", || {
@@ -125,6 +132,7 @@ fn a_killed_daemon_loses_none_of_them() {
     });
     assert_content(&group.join("notes~0"), b"notes");
     assert_content(&group.join("notes"), &numbers(&[1, 2]));
+    assert_content(&place.join("x.h5/late~0"), b"late");
 }
 
 #[test]

@@ -8,7 +8,7 @@
     scenario.py listed PATH             `t` of 50 texts, and a list of free room that has a chunk of `big`, row n of which is n + 1
     scenario.py big_rows PATH           `big` is that
     scenario.py filled PATH             texts `t` whose fill value is a text, and texts `empty` whose fill value is none
-    scenario.py notes PATH              a dataset `g/deep/notes` of two numbers comes to it
+    scenario.py notes PATH              datasets `g/deep/notes` and `late/rows` of two numbers come to it
     scenario.py marked PATH             the same, marked as being written by a program that has gone
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, none of them written
     scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
@@ -132,6 +132,7 @@ def filled(path):
 def notes(path):
     with h5py.File(path, "r+") as file:
         file["g/deep/notes"] = np.array([1, 2], "<i4")
+        file["late/rows"] = np.array([1, 2], "<i4")
 
 
 def marked(path):

@@ -2,11 +2,12 @@
 //! container.
 //!
 //! They lie as they are in a hidden directory beside the container, those of a group in directories
-//! of that name in it. It is found by the container's name, and believed as one of [`drafts`](super::drafts) is. Recovery of drafts and
-//! logs never looks at it. When the container gets another name, so does that directory: two steps,
-//! between which a crash may come. So before the first one a hidden link beside the new name says
-//! which directory follows which container, and it is removed after the second one. Used by `tree`,
-//! and by the commands that list what another process has left behind.
+//! of that name in it. It is found by the container's name, and believed as one of
+//! [`drafts`](super::drafts) is. Recovery of drafts and logs never looks at it. When the container
+//! gets another name, so does that directory: two steps, between which a crash may come. So before
+//! the first one a hidden link beside the new name says which directory follows which container,
+//! and it is removed after the second one. Used by `tree`, and by the commands that list what
+//! another process has left behind.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

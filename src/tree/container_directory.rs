@@ -93,7 +93,7 @@ impl Tree {
         Ok(names.fold(own, |path, name| path.join(name)))
     }
 
-    /// The same, if there is such a place.
+    /// The same, if there is such a place: a file may have the name of a group that came later.
     pub(super) fn found_beside(&self, directory: &ContainerDirectory) -> Result<Option<PathBuf>> {
         let path = match self.beside(directory) {
             Err(e) if e.is_not_found() => return Ok(None),
@@ -101,7 +101,7 @@ impl Tree {
         };
         match self.store.stat(&path) {
             Err(e) if e.is_not_found() => Ok(None),
-            other => other.map(|_| Some(path)),
+            other => Ok((other?.kind == FileKind::Directory).then_some(path)),
         }
     }
 
@@ -109,8 +109,8 @@ impl Tree {
     pub(super) fn enter_beside(&self, link: Dirent) -> Result<Attr> {
         match self.container_directory(link.parent)? {
             Some(directory) if directory.shows_beside(&link.name) => {
-                let above = self.beside(&directory)?;
-                self.enter_source(link, &above)
+                let above = self.found_beside(&directory)?;
+                self.enter_source(link, &above.ok_or(Error::NotFound)?)
             }
             _ => Err(Error::NotFound),
         }

@@ -1,5 +1,5 @@
-//! What a container that is there already could be made of: its arrays as they are shown, its groups,
-//! links and descriptors, and its own `arrays.json`.
+//! What a container that is there already could be made of: its arrays as they are shown, its
+//! groups, links and descriptors, and its own `arrays.json`.
 //!
 //! A recipe that reads the arrays holds its memory already, so they are decoded below the cache.
 //! Used by `live::creation`, when files have been put into a container after it was packed.

@@ -3,8 +3,8 @@
 //!
 //! Every group belongs to a draft: the file itself, or the innermost Binsparse or BPCells container
 //! around it. Names within a draft are paths from its own group. [`role`] finds out what a group
-//! is, [`attributes`] and [`details`] say what `arrays.json` tells beside arrays, [`missing`] what is
-//! none; [`anndata`] and [`binsparse_group`] find the rules that arrays of a group have to keep.
+//! is, [`attributes`] and [`details`] say what `arrays.json` tells beside arrays, [`missing`] what
+//! is none; [`anndata`] and [`binsparse_group`] find the rules that arrays of a group have to keep.
 
 mod anndata;
 mod attributes;

@@ -154,15 +154,26 @@ impl Containers {
         path: &str,
         content: &mut DraftContent,
     ) -> Result<()> {
-        let at = drafts.path.join(path);
-        let stat = self.store.stat(&at)?;
-        owned_as(container, Path::new(path), &stat)?;
+        let (at, stat) = self.own_draft(drafts, container, path)?;
         let (description, charge) = self.read_description(&at)?;
         let inner = split(path).0.to_owned();
         content.given.inner.insert(inner, description);
         content.charges.push(charge);
         content.read.push((path.into(), stat));
         Ok(())
+    }
+
+    /// Where a draft lies, which must be its container's owner's.
+    fn own_draft(
+        &self,
+        drafts: &SourceDirectory,
+        container: &Stat,
+        path: &str,
+    ) -> Result<(PathBuf, Stat)> {
+        let at = drafts.path.join(path);
+        let stat = self.store.stat(&at)?;
+        owned_as(container, Path::new(path), &stat)?;
+        Ok((at, stat))
     }
 
     /// The `arrays.json` at a path, and what it is charged.
@@ -193,9 +204,7 @@ impl Containers {
         path: &str,
         content: &mut DraftContent,
     ) -> Result<()> {
-        let at = drafts.path.join(path);
-        let stat = self.store.stat(&at)?;
-        owned_as(container, Path::new(path), &stat)?;
+        let (at, stat) = self.own_draft(drafts, container, path)?;
         let (text, charge) = self.read_text(&at, LONGEST_DESCRIPTOR)?;
         let directory = split(path).0.to_owned();
         content.given.descriptors.insert(directory, text);
@@ -211,9 +220,7 @@ impl Containers {
         path: &str,
         content: &mut DraftContent,
     ) -> Result<()> {
-        let at = drafts.path.join(path);
-        let stat = self.store.stat(&at)?;
-        owned_as(container, Path::new(path), &stat)?;
+        let (at, stat) = self.own_draft(drafts, container, path)?;
         let source = self.store.open(&at)?;
         if source.identity().id != stat.identity.id {
             return Err(self.changed(&at));

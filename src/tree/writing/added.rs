@@ -1,9 +1,9 @@
 //! Files in the directory of a container that are no part of it.
 //!
 //! In a container that is a directory they lie where they are shown. Beside one that is a file they
-//! lie in a hidden directory, those of its groups in directories named like these, made when something
-//! is put into them and removed when nothing is left; it goes where the container goes through the
-//! mount. Used by [`super`]; what reads them is `tree::container_directory`.
+//! lie in a hidden directory, those of its groups in directories named like these, made when
+//! something is put into them and removed when nothing is left; it goes where the container goes
+//! through the mount. Used by [`super`]; what reads them is `tree::container_directory`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,16 +1,16 @@
-//! BPCells containers in a new file: their arrays become the datasets that BPCells' own writer makes
-//! of them, and their `version` an attribute of the group.
+//! BPCells containers in a new file: their arrays become the datasets that BPCells' own writer
+//! makes of them, and their `version` an attribute of the group.
 //!
 //! Which groups these are says [`crate::container::creation`]. Indices of what is packed lie in
-//! memory until the file is written. Where nothing is said of chunks and filters they are those of BPCells' writer. Used by
-//! [`super::objects`].
+//! memory until the file is written. Where nothing is said of chunks and filters they are those of
+//! BPCells' writer. Used by [`super::objects`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::array::direct::DirectArray;
+use crate::array::partly_replaced::PartlyReplaced;
 use crate::array::{Array, Info};
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::write::{NewField, NewFieldContent, NewFields, is_stored_alone};
@@ -105,11 +105,11 @@ impl PackedGroups {
             }
             NewFieldContent::Shown(number, array) => {
                 let new = numbers(&name, number, &array.info()?, settings);
-                (renamed(&name, array)?, new)
+                (renamed(&name, array), new)
             }
             NewFieldContent::Lines(array) => {
                 let lines = text_lines::count(&*array, array.info()?.bytes, budget)?;
-                (renamed(&name, array)?, texts(&name, lines))
+                (renamed(&name, array), texts(&name, lines))
             }
             NewFieldContent::Word(word) => {
                 let line = BytesSource::new(format!("{word}\n").into_bytes());
@@ -136,7 +136,7 @@ fn own_arrays(path: &str, content: &GivenContent) -> Result<Vec<Arc<dyn Array>>>
             _ => {}
         }
         if let Some((_, name)) = packed_member(array.name()).filter(|(of, _)| *of == path) {
-            own.push(renamed(name, Arc::clone(array))?);
+            own.push(renamed(name, Arc::clone(array)));
         }
     }
     Ok(own)
@@ -210,10 +210,8 @@ fn texts(name: &str, lines: u64) -> GivenArray {
     }
 }
 
-fn renamed(name: &str, array: Arc<dyn Array>) -> Result<Arc<dyn Array>> {
-    let info = array.info()?;
-    let read = move |at: u64, out: &mut [u8]| array.read_direct(at, out);
-    Ok(Arc::new(DirectArray::new(name.to_owned(), info, read)))
+fn renamed(name: &str, array: Arc<dyn Array>) -> Arc<dyn Array> {
+    Arc::new(PartlyReplaced::new(array).with_name(name.to_owned()))
 }
 
 /// Why something cannot be, with the group that it is said of.

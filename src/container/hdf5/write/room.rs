@@ -1,4 +1,5 @@
-//! Sets of places in a file, as ranges that are added and taken away. Pure. Used by [`super::edit_recipe`].
+//! Sets of places in a file, as ranges that are added and taken away. Pure. Used by
+//! [`super::edit_recipe`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;

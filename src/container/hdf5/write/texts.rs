@@ -2,9 +2,9 @@
 //!
 //! Nobody but libhdf5 stores these: values that are others than before go to it, in order, and it
 //! puts them where those before them were, or behind the end of the file. It keeps what it writes
-//! in memory, so what it would come to is reckoned up before ([`super::heap_cost`]). Values that have line
-//! feeds of their own are more lines than values: these are refused, for nobody could tell which
-//! line is which. Used by [`super`].
+//! in memory, so what it would come to is reckoned up before ([`super::heap_cost`]). Values that
+//! have line feeds of their own are more lines than values: these are refused, for nobody could
+//! tell which line is which. Used by [`super`].
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! A look at a file as it would be: whatever was not to be changed must be as it was.
 //!
-//! The whole structure is read anew, through the patches, and compared with that of the opening: groups, links, attributes,
-//! types, and of each dataset its type, layout, filters and place; dimensions and stored bytes of
-//! those that change may differ, and the attributes that follow from them are what they should be.
-//! No patch may lie over stored data that stay, and texts read as they should
-//! ([`super::texts_unchanged`]). Used by [`super::edit_recipe`].
+//! The whole structure is read anew, through the patches, and compared with that of the opening:
+//! groups, links, attributes, types, and of each dataset its type, layout, filters and place;
+//! dimensions and stored bytes of those that change may differ, and the attributes that follow from
+//! them are what they should be. No patch may lie over stored data that stay, and texts read as
+//! they should ([`super::texts_unchanged`]). Used by [`super::edit_recipe`].
 
 use std::collections::HashMap;
 use std::ops::Range;

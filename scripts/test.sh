@@ -135,17 +135,14 @@ else
     say "no clippy here: lints are not checked"
 fi
 
-# cargo-deny looks only at Cargo.lock and deny.toml, which change rarely, except for advisories, whose database is
-# downloaded. It takes longer to build than arrayfs, so only scripts/nightly.sh installs it.
+# cargo-deny looks only at Cargo.lock and deny.toml, which change rarely, and takes longer to build than arrayfs. So only
+# scripts/nightly.sh installs it, and looks at advisories, whose database is downloaded.
 dependencies() {
     command -v cargo-deny >/dev/null || {
         say "no cargo-deny here: licences and sources are not checked (scripts/nightly.sh installs it)"
         return 0
     }
     check dependencies cargo deny --log-level error check bans licenses sources
-    say "advisories: cargo deny check advisories"
-    timeout 60 cargo deny --log-level error check advisories </dev/null >"$scratch/advisories.log" 2>&1 ||
-        say "advisories: not good, or the database cannot be reached; not counted (see cargo deny check advisories)"
 }
 
 # Whatever takes minutes, or mounts nothing.

@@ -178,7 +178,8 @@ def shown(path, name):
 
 def one(path, kind):
     """feeds: values with line feeds; fixed: three of a fixed extent; grows: three, up to five; lzf: a filter
-    that libhdf5 lacks; table: two dimensions; shared: an array that stands under two names; frame: a dataframe."""
+    that libhdf5 lacks; table: two dimensions; shared: an array that stands under two names; number: 20,000 in
+    chunks; single: 300,000 in one chunk; frame: a dataframe."""
     with h5py.File(path, "w") as file:
         if kind == "frame":
             frame = pandas.DataFrame({"word": pandas.array(["a", "b"], dtype=object), "kind": pandas.Categorical(["u", "v"])}, index=["x", "y"])
@@ -195,6 +196,7 @@ def one(path, kind):
             table=([["a", "b"]], {}),
             shared=(["a", "b", "c"], free),
             number=([str(n) for n in range(20_000)], dict(maxshape=(None,), chunks=(1000,), compression="gzip")),
+            single=([str(n) for n in range(300_000)], dict(maxshape=(None,), chunks=(300_000,), compression="gzip")),
         )
         data, more = of[kind]
         file.create_dataset("text", data=data, dtype=UTF8, **more)

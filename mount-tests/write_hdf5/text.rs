@@ -186,6 +186,17 @@ fn many_lines_become_values() {
     assert_lines(&place, "text", &longer);
 }
 
+/// Each call of libhdf5 encodes the whole chunk that it touches.
+#[test]
+fn lines_here_and_there_in_one_chunk_are_committed_together() {
+    let place = with_text("single");
+    let changed = |n: u32| format!("{}{n}\n", if n % 2 == 1 { "other " } else { "" });
+    let lines: String = (0..300_000).map(changed).collect();
+    write(&place, &lines);
+    assert_lines(&place, "text", &lines);
+    assert!(std::fs::metadata(place.stored("x.h5")).unwrap().len() < 32 << 20);
+}
+
 /// What was there before gives its room back.
 #[test]
 fn a_file_does_not_grow_with_every_other_text() {
@@ -254,7 +265,7 @@ fn nothing_is_put_where_chunks_of_others_lie() {
     script("write_hdf5/scenario.py", [Path::new("big_rows"), &path]).success();
 }
 
-/// What was never written is shown as empty, whatever it is filled with: so it cannot be written.
+/// Elements of chunks that come to be would get it, one by one: so it cannot be written.
 #[test]
 fn text_with_a_fill_value_is_only_read() {
     let place = Place::mounted(&[]);
@@ -262,6 +273,8 @@ fn text_with_a_fill_value_is_only_read() {
     script("write_hdf5/scenario.py", [Path::new("filled"), &path]).success();
     let mode = |name: &str| place.join("x.h5").join(name).metadata().unwrap().mode() & 0o222;
     assert_eq!((mode("t"), mode("empty")), (0, 0o200));
+    // Its second chunk was never written.
+    assert_lines(&place, "t", "NA\none\nNA\nNA\nNA\nNA\n");
     std::fs::write(place.join("x.h5/empty"), "a\nb\n").unwrap();
     assert_lines(&place, "empty", "a\nb\n");
 }

@@ -14,9 +14,22 @@ use rustix::io::Errno;
 use crate::error::Result;
 use crate::source::{Source, on_descriptor};
 
+/// A lock that has gone by the time that its holder is looked for is tried for again, so often.
+const TRIES: usize = 3;
+
 /// Keeps other programs from what it was taken against.
 pub struct ProgramLock {
-    _file: Option<OwnedFd>,
+    file: Option<OwnedFd>,
+}
+
+impl Drop for ProgramLock {
+    /// Closing is not enough: a process that is being started has all descriptors until it becomes
+    /// another program, and the lock with them.
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
+    }
 }
 
 /// Takes the lock of a file, or says who has it. `alone`: against readers, too.
@@ -38,24 +51,29 @@ fn take_as(
         open(path, flags, Mode::empty())
     });
     let Ok(Ok(file)) = opened else {
-        return Ok(Ok(ProgramLock { _file: None }));
+        return Ok(Ok(ProgramLock { file: None }));
     };
     let operation = match alone {
         true => FlockOperation::NonBlockingLockExclusive,
         false => FlockOperation::NonBlockingLockShared,
     };
-    match flock(&file, operation) {
-        Err(Errno::AGAIN) => match &holders(&file)[..] {
-            [] => Ok(Err("another program has the file open".into())),
-            all => match all.iter().find(|pid| **pid != own) {
-                Some(pid) => Ok(Err(format!("{} has the file open", named(*pid)))),
-                None => Ok(Ok(ProgramLock { _file: None })),
+    for _ in 0..TRIES {
+        match flock(&file, operation) {
+            Err(Errno::AGAIN) => match &holders(&file)[..] {
+                [] => {}
+                all => {
+                    return Ok(match all.iter().find(|pid| **pid != own) {
+                        Some(pid) => Err(format!("{} has the file open", named(*pid))),
+                        None => Ok(ProgramLock { file: None }),
+                    });
+                }
             },
-        },
-        // File systems without locks.
-        Err(_) => Ok(Ok(ProgramLock { _file: None })),
-        Ok(()) => Ok(Ok(ProgramLock { _file: Some(file) })),
+            // File systems without locks.
+            Err(_) => return Ok(Ok(ProgramLock { file: None })),
+            Ok(()) => return Ok(Ok(ProgramLock { file: Some(file) })),
+        }
     }
+    Ok(Err("another program has the file open".into()))
 }
 
 /// The processes that have locked a file, as the system tells them.
@@ -108,6 +126,20 @@ mod tests {
         assert!(take(&*source, true).unwrap().is_ok());
         drop(program);
         assert!(free(true));
+    }
+
+    /// As a process has it that is being started at this moment.
+    #[test]
+    fn a_lock_goes_although_its_descriptor_has_been_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("f"), "x").unwrap();
+        let store = LocalStore::open(dir.path(), dir.path()).unwrap();
+        let source = store.open(Path::new("f")).unwrap();
+        let taken = take_as(0, &*source, true).unwrap().ok().unwrap();
+        let _copied = taken.file.as_ref().unwrap().try_clone().unwrap();
+        assert!(take_as(0, &*source, false).unwrap().is_err());
+        drop(taken);
+        assert!(take_as(0, &*source, true).unwrap().is_ok());
     }
 
     #[test]

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use super::chunk_table::ChunkTable;
 use super::element::Element;
+use super::index::details::{FillSpelling, FillWritten};
 use super::index::{self, Datatype, FileIndex, StorageLayout, VirtualLayout};
 use super::strings::compact::CompactStrings;
 use super::strings::heap::Heap;
@@ -130,14 +131,31 @@ pub(super) fn strings(
 ) -> Result<std::result::Result<(Strings, Option<Error>), String>> {
     let heap = Heap::new(Arc::clone(source), index)?;
     let element = strings::element(&heap)?;
-    let elements = DatasetArray::new(name, source, index, dataset, element, tables)?;
+    let fill = fill_text(dataset);
+    let filled = index::DatasetEntry {
+        fill: strings::filling(&heap, &fill),
+        ..dataset.clone()
+    };
+    let elements = DatasetArray::new(name, source, index, &filled, element, tables)?;
     let trouble = elements.trouble();
     // What is not read cannot be counted, so there is no size to describe.
     if let Some(Error::NotShown(not)) = &trouble {
         return Ok(Err(not.why.clone()));
     }
-    let strings = Strings::new(name, heap, nested.array(Arc::new(elements)))?;
+    let strings = Strings::new(name, heap, fill, nested.array(Arc::new(elements)))?;
     Ok(Ok((strings, trouble)))
+}
+
+/// The fill value of strings of variable length.
+fn fill_text(dataset: &index::DatasetEntry) -> Vec<u8> {
+    let details = &dataset.details;
+    match &details.fill {
+        FillSpelling::Value { shown, .. } if details.fill_time != FillWritten::Never => {
+            let text = serde_json::from_str::<String>(shown);
+            text.map(String::into_bytes).unwrap_or_default()
+        }
+        FillSpelling::Value { .. } | FillSpelling::Default | FillSpelling::Undefined => Vec::new(),
+    }
 }
 
 /// Why it is not known where a virtual dataset ends, if it is not.

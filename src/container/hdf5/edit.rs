@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::made::MakeStep;
+use super::made::{MakeStep, TextRun};
 
 /// The numbers of the filters that the library has by itself, but szip, which is not built in.
 pub(super) const OWN_FILTERS: [u32; 5] = [1, 2, 3, 5, 6];
@@ -28,11 +28,10 @@ pub(super) enum EditStep {
     Allocate { token: u64 },
     /// All elements of a compact dataset, as they are stored.
     Compact { token: u64, bytes: Vec<u8> },
-    /// Elements of a dataset of strings of variable length, from the one of number `first` on: each
-    /// ends with a NUL.
+    /// Elements of a dataset of strings of variable length: each ends with a NUL.
     Texts {
         token: u64,
-        first: u64,
+        runs: Vec<TextRun>,
         texts: Vec<u8>,
     },
     /// An attribute of a group or dataset gets another value, in the type and space that it has.

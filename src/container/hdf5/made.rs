@@ -49,13 +49,19 @@ pub(super) enum MakeStep {
         path: Vec<u8>,
         to: Vec<u8>,
     },
-    /// Elements of a dataset of strings of variable length, from the one of number `first` on: each
-    /// ends with a NUL.
+    /// Elements of a dataset of strings of variable length: each ends with a NUL.
     Texts {
         path: Vec<u8>,
-        first: u64,
+        runs: Vec<TextRun>,
         texts: Vec<u8>,
     },
+}
+
+/// Elements that follow each other, counted in C order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TextRun {
+    pub(super) first: u64,
+    pub(super) count: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,8 +2,10 @@
 //!
 //! The elements are an array of their own, which the machinery of `dataset` reads; each points into
 //! the global heap. Values are shown as long as they are stored: what follows a NUL within is not
-//! cut. The shown size takes one pass over the elements, made when it is first asked for; blocks
-//! are cut by number of strings and by bytes. Used by `dataset`.
+//! cut. What was never written shows the fill value, which lies nowhere on the heap: the machinery
+//! fills in an element that libhdf5 never stores ([`filling`]). The shown size takes one pass over
+//! the elements, made when it is first asked for; blocks are cut by number of strings and by bytes.
+//! Used by `dataset`.
 
 pub(super) mod compact;
 pub(super) mod heap;
@@ -43,9 +45,16 @@ const MOST: u64 = 1 << 34;
 /// ones.
 const ALWAYS: u64 = 1 << 27;
 
+/// What stands for the address of a collection in references to the fill value.
+const FILL: u64 = u64::MAX;
+
 pub(super) struct Strings {
     name: String,
     heap: Heap,
+    /// Shown where nothing was ever written.
+    fill: Vec<u8>,
+    /// The element that stands for it.
+    filling: Option<Vec<u8>>,
     elements: NestedArray,
     count: u64,
     layout: OnceLock<TextBlocks>,
@@ -91,9 +100,25 @@ pub(super) fn element(heap: &Heap) -> Result<Element> {
     Element::of(&Datatype::Opaque { size }).map_err(|reason| Fault::new(reason).into())
 }
 
+/// The element that stands for a value that was never written: as long as the fill value, at no
+/// address, as object 0, which is no value's. None where the empty string does.
+pub(super) fn filling(heap: &Heap, fill: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::try_from(fill.len()).ok().filter(|n| *n > 0)?;
+    let mut element = vec![0xff; heap.element_size()];
+    element[..4].copy_from_slice(&length.to_le_bytes());
+    let object = element.len() - 4;
+    element[object..].fill(0);
+    Some(element)
+}
+
 impl Strings {
-    /// `elements`: an array of [`element`]s.
-    pub(super) fn new(name: &str, heap: Heap, elements: NestedArray) -> Result<Strings> {
+    /// `elements`: an array of [`element`]s, which are [`filling`] where nothing was written.
+    pub(super) fn new(
+        name: &str,
+        heap: Heap,
+        fill: Vec<u8>,
+        elements: NestedArray,
+    ) -> Result<Strings> {
         let count = elements.array().info()?.bytes / heap.element_size() as u64;
         // Two bytes each is less than the densest compression leaves of different strings.
         let most = ALWAYS.max(heap.source_len().saturating_mul(2)).min(MOST);
@@ -106,7 +131,9 @@ impl Strings {
         }
         Ok(Strings {
             name: name.to_owned(),
+            filling: filling(&heap, &fill),
             heap,
+            fill,
             elements,
             count,
             layout: OnceLock::new(),
@@ -152,18 +179,30 @@ impl Strings {
             let raw = &mut raw[..count as usize * size];
             self.elements.read(at * size as u64, raw)?;
             for element in raw.chunks_exact(size) {
-                visit(self.heap.reference(element))?;
+                visit(self.reference(element))?;
             }
             at += count;
         }
         Ok(())
     }
 
+    fn reference(&self, element: &[u8]) -> Reference {
+        match self.filling.as_deref() == Some(element) {
+            true => Reference {
+                length: self.fill.len() as u32,
+                collection: FILL,
+                object: 0,
+            },
+            false => self.heap.reference(element),
+        }
+    }
+
     /// Whether a value lies in a collection of the heap that begins at such a place.
     pub(super) fn lies_in(&self, is_one: &dyn Fn(u64) -> bool) -> Result<bool> {
         let mut found = false;
         self.each_reference(&mut |reference| {
-            found = found || reference.length > 0 && is_one(reference.collection);
+            let is_stored = reference.length > 0 && reference.collection != FILL;
+            found = found || is_stored && is_one(reference.collection);
             Ok(())
         })?;
         Ok(found)
@@ -176,7 +215,7 @@ impl Strings {
         self.elements.read(first * size as u64, raw)?;
         let mut to = 0;
         for (element, wanted) in raw.chunks_exact(size).zip(&mut *wanted) {
-            let reference = self.heap.reference(element);
+            let reference = self.reference(element);
             let length = u64::from(reference.length);
             // An empty string may be nowhere.
             *wanted = match length {
@@ -203,8 +242,21 @@ impl Strings {
         }
         wanted.sort_unstable();
         for group in wanted.chunk_by_mut(|a, b| a[0] == b[0]) {
-            if group.iter().any(|[.., length]| *length > 0) {
+            if group.first().is_some_and(|wanted| wanted[0] == FILL) && !self.fill.is_empty() {
+                self.fill_in(group, out)?;
+            } else if group.iter().any(|[.., length]| *length > 0) {
                 self.heap.copy(group, out, window)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_in(&self, wanted: &[Wanted], out: &mut [u8]) -> Result<()> {
+        for [_, _, to, length] in wanted {
+            let end = to.saturating_add(*length) as usize;
+            match out.get_mut(*to as usize..end) {
+                Some(out) if out.len() == self.fill.len() => out.copy_from_slice(&self.fill),
+                _ => return Err(Fault::new("an element leads nowhere").into()),
             }
         }
         Ok(())

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::array::Array;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
 use crate::container::chunked_write::memory::at_once;
+use crate::container::hdf5::made::TextRun;
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::{Budget, Hold};
@@ -179,14 +180,13 @@ pub(super) fn objection(name: &str, line: &Line) -> Option<String> {
 }
 
 /// Hands over values: the number of the first, and each with a NUL behind it.
-type Send<'s> = dyn FnMut(u64, Vec<u8>) -> Result<()> + 's;
+type Send<'s> = dyn FnMut(Vec<TextRun>, Vec<u8>) -> Result<()> + 's;
 
-/// Values that are handed over together: those that follow each other.
+/// Values that are handed over together, wherever they lie: each call of the library has its price.
 pub(super) struct TextBatch<'a, 's> {
     name: &'a str,
     send: &'a mut Send<'s>,
-    first: u64,
-    count: u64,
+    runs: Vec<TextRun>,
     texts: Vec<u8>,
 }
 
@@ -196,19 +196,15 @@ impl<'a, 's> TextBatch<'a, 's> {
         TextBatch {
             name,
             send,
-            first: 0,
-            count: 0,
+            runs: Vec::new(),
             texts: Vec::new(),
         }
     }
 
-    /// The value of this number.
+    /// The value of this number, which is higher than those before.
     pub(super) fn put(&mut self, number: u64, line: &Line) -> Result<()> {
-        if self.texts.len() >= BATCH || number != self.first.saturating_add(self.count) {
+        if self.texts.len() + size_of_val(&*self.runs) >= BATCH {
             self.flush()?;
-        }
-        if self.count == 0 {
-            self.first = number;
         }
         let text = match (objection(self.name, line), line.text()) {
             (None, Some(text)) => text,
@@ -218,16 +214,24 @@ impl<'a, 's> TextBatch<'a, 's> {
         reserved.map_err(|_| no_memory("cannot write text"))?;
         self.texts.extend_from_slice(text);
         self.texts.push(0);
-        self.count += 1;
+        match self.runs.last_mut() {
+            Some(run) if run.first.saturating_add(run.count) == number => run.count += 1,
+            _ => self.runs.push(TextRun {
+                first: number,
+                count: 1,
+            }),
+        }
         Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
-        if self.count == 0 {
+        if self.runs.is_empty() {
             return Ok(());
         }
-        self.count = 0;
-        (self.send)(self.first, std::mem::take(&mut self.texts))
+        (self.send)(
+            std::mem::take(&mut self.runs),
+            std::mem::take(&mut self.texts),
+        )
     }
 
     pub(super) fn end(mut self) -> Result<()> {
@@ -265,12 +269,13 @@ mod tests {
     }
 
     #[test]
-    fn values_that_follow_each_other_go_together() {
+    fn values_go_together_wherever_they_lie() {
         let budget = Budget::new(1 << 30);
         let mut line = Line::new(&budget).unwrap();
         let mut sent = Vec::new();
-        let mut send = |first, texts| {
-            sent.push((first, texts));
+        let mut send = |runs: Vec<TextRun>, texts| {
+            let runs = runs.iter().map(|run| (run.first, run.count));
+            sent.push((runs.collect::<Vec<_>>(), texts));
             Ok(())
         };
         let mut batch = TextBatch::new("x", &mut send);
@@ -282,6 +287,6 @@ mod tests {
         line.add(b"\0").unwrap();
         assert!(batch.put(6, &line).is_err());
         batch.end().unwrap();
-        assert_eq!(sent, [(1, b"v1\0v2\0".to_vec()), (5, b"v5\0".to_vec())]);
+        assert_eq!(sent, [(vec![(1, 2), (5, 1)], b"v1\0v2\0v5\0".to_vec())]);
     }
 }

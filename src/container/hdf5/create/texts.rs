@@ -33,10 +33,10 @@ pub(super) fn put(
         let why = format!("{name} has {lines} lines for {elements} texts");
         return Err(Error::Invalid(why));
     }
-    let mut send = |first, texts: Vec<u8>| {
+    let mut send = |runs, texts: Vec<u8>| {
         let bytes = texts.len();
         let path = dataset.path.clone();
-        let step = MakeStep::Texts { path, first, texts };
+        let step = MakeStep::Texts { path, runs, texts };
         maker.add(step, (name.to_owned(), IfRefused::Ends), bytes)
     };
     let mut batch = TextBatch::new(name, &mut send);

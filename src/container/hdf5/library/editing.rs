@@ -87,12 +87,8 @@ impl FileEdit {
             EditStep::Chunks { token, chunks } => self.place_chunks(token, &chunks),
             EditStep::Allocate { token } => self.allocate(token),
             EditStep::Compact { token, bytes } => self.put_compact(token, &bytes),
-            EditStep::Texts {
-                token,
-                first,
-                texts,
-            } => {
-                let put = self.put_texts(TextsOf::Token(token), first, &texts);
+            EditStep::Texts { token, runs, texts } => {
+                let put = self.put_texts(TextsOf::Token(token), &runs, &texts);
                 put.map(|()| EditReply::Done)
             }
             EditStep::Attribute {

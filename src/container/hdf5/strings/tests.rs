@@ -8,6 +8,7 @@ use crate::array::nested::NestedBlocks;
 use crate::array::uncached::read_all;
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::dataset::{OpenedDataset, open_with};
+use crate::container::hdf5::index::details::{DatasetDetails, FillSpelling, FillWritten};
 use crate::container::hdf5::index::{self, StorageLayout};
 use crate::container::hdf5::sample::empty_index;
 use crate::container::hdf5::strings::heap::tests::collection;
@@ -29,6 +30,15 @@ fn element(length: u32, address: u64, object: u32) -> Vec<u8> {
 
 /// A contiguous dataset of these elements behind `heap`.
 fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array>> {
+    open_filled(heap, elements, dims, DatasetDetails::default())
+}
+
+fn open_filled(
+    heap: &[u8],
+    elements: &[Vec<u8>],
+    dims: &[u64],
+    details: DatasetDetails,
+) -> Result<Arc<dyn Array>> {
     let mut file = vec![0; HEAP as usize];
     file.extend_from_slice(heap);
     let address = file.len() as u64;
@@ -39,14 +49,14 @@ fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array
         element: Datatype::VariableString,
         dims: Some(dims.to_vec()),
         layout: StorageLayout::Contiguous {
-            address: Some(address),
+            address: (!elements.is_empty()).then_some(address),
         },
         filters: vec![],
         fill: None,
         attributes: vec![],
         stored_bytes: 16 * elements.len() as u64,
         text: None,
-        details: Default::default(),
+        details,
     };
     let nested = NestedBlocks::new(&Budget::by_default());
     match open_with(
@@ -80,6 +90,32 @@ fn values_are_lines() {
     assert_eq!((info.shape, info.order), (vec![2, 3], Order::C));
     assert_eq!((info.dtype, info.stored_bytes), (Dtype::Text, 96));
     assert_eq!(read_all(&*array).unwrap(), b"three\none\n\nzw\0ei\n\none\n");
+}
+
+#[test]
+fn what_was_never_written_shows_the_fill_value() {
+    let filled = |fill_time| DatasetDetails {
+        fill: FillSpelling::Value {
+            shown: "\"N/A\"".into(),
+            stored: None,
+        },
+        fill_time,
+        ..DatasetDetails::default()
+    };
+    let shown = |elements: &[Vec<u8>], details| {
+        read_all(&*open_filled(&collection(&[(1, b"one")]), elements, &[2], details).unwrap())
+    };
+    let always = || filled(FillWritten::WhereDefined);
+    assert_eq!(shown(&[], always()).unwrap(), b"N/A\nN/A\n");
+    assert_eq!(shown(&[], filled(FillWritten::Never)).unwrap(), b"\n\n");
+    // What is stored as empty is empty.
+    let stored = [element(3, HEAP, 1), element(0, 0, 0)];
+    assert_eq!(shown(&stored, always()).unwrap(), b"one\n\n");
+    // A file may say by itself what stands for the fill value, and nothing that leads nowhere.
+    let odd = [element(3, HEAP, 1), element(3, u64::MAX, 0)];
+    assert_eq!(shown(&odd, always()).unwrap(), b"one\nN/A\n");
+    let nowhere = [element(3, HEAP, 1), element(9, u64::MAX - 1, 0)];
+    assert!(shown(&nowhere, always()).is_err());
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::container::hdf5::index::details::FillSpelling;
 use crate::container::hdf5::index::{
     DatasetEntry, Datatype, StorageLayout, TEXT_MOST as COMPACT_MOST, UNLIMITED,
 };
+use crate::container::hdf5::made::TextRun;
 use crate::container::hdf5::text_lines::{self, Line, LineReader, MOST, TextBatch};
 use crate::container::rewrite::{Change, ChangedArray, Consistency};
 use crate::error::{Error, Result};
@@ -93,7 +94,8 @@ impl WrittenTexts {
         if !filters.all(|filter| OWN_FILTERS.contains(&filter.id)) {
             return None;
         }
-        // Elements that were never written would get it, and are shown as empty.
+        // Chunks that come to be would have it in every element that is not written: on the heap,
+        // where nobody has reckoned it up.
         let fill = &dataset.details.fill;
         if matches!(fill, FillSpelling::Value { shown, .. } if shown != "\"\"") {
             return None;
@@ -278,24 +280,17 @@ impl PlannedTexts<'_> {
         let mut first = self.lines;
         while first < count {
             let n = EMPTIED.min(count - first);
+            let runs = vec![TextRun { first, count: n }];
             let texts = vec![0; n as usize];
-            told.step(&EditStep::Texts {
-                token,
-                first,
-                texts,
-            })?;
+            told.step(&EditStep::Texts { token, runs, texts })?;
             first += n;
         }
         if self.lines != count {
             let dims = self.dims();
             told.step(&EditStep::Extent { token, dims })?;
         }
-        let mut send = |first, texts| {
-            let step = EditStep::Texts {
-                token,
-                first,
-                texts,
-            };
+        let mut send = |runs, texts| {
+            let step = EditStep::Texts { token, runs, texts };
             told.step(&step).map(drop)
         };
         let mut batch = TextBatch::new(self.texts.name(), &mut send);

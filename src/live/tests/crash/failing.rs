@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::examine::{examine, sound};
 use super::image::Image;
+use super::session::{Done, Session};
 use super::{
     Run, datasets, frames, if_sampled, judge, matrices, on_all_processors, plain, runs, runs_of,
 };
@@ -34,9 +35,10 @@ fn fail(run: &Run, code: i32, call: usize) -> Result<Went, String> {
     // The power goes now.
     let image = Image::load(session.directory.path());
     let allowed = done.allowed(&session.first, done.bounds(usize::MAX));
-    let recovered = examine(run.subject, &image, run.way);
-    let recovered = recovered.map_err(|e| format!("after a crash: {e}"))?;
-    judge(&recovered, &[&allowed], &session).map_err(|e| format!("after a crash: {e}"))?;
+    let after_a_crash =
+        |e: String| format!("after a crash: {e}\n{}", describe(&session, &done, &image));
+    let recovered = examine(run.subject, &image, run.way).map_err(after_a_crash)?;
+    judge(&recovered, &[&allowed], &session).map_err(after_a_crash)?;
     // Or it does not, and a commit on request succeeds.
     let stays = session.tree.containers().commit_all(InUse::Ignored);
     if !stays.is_empty() {
@@ -60,6 +62,19 @@ fn fail(run: &Run, code: i32, call: usize) -> Result<Went, String> {
     }
 }
 
+/// The disk, what was asked of it, and what was answered.
+fn describe(session: &Session, done: &Done, image: &Image) -> String {
+    let mut text = format!("told: {:?}\n", done.errors);
+    for (name, file) in &image.files {
+        text += &format!("{name:?}: {} bytes, {:?}\n", file.len, file.mtime);
+    }
+    for change in session.disk.changes() {
+        text.extend(format!("{change:?}").chars().take(200));
+        text.push('\n');
+    }
+    text
+}
+
 /// What came of all calls of a run.
 #[derive(Default)]
 struct Outcome {
@@ -70,7 +85,7 @@ struct Outcome {
 
 /// Of calls, one in so many fails. How many of the failures are reported depends on which.
 fn one_in() -> usize {
-    if_sampled(6)
+    if_sampled(16)
 }
 
 fn fail_all(run: &Run) -> Outcome {

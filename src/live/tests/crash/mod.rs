@@ -55,6 +55,11 @@ fn one_in() -> usize {
     if_sampled(40)
 }
 
+/// Of what crashes leave of a recovery, one in so many: there is much of it for each state.
+fn one_in_of_recoveries() -> usize {
+    if_sampled(10)
+}
+
 /// `sample`, unless all is tried.
 fn if_sampled(sample: usize) -> usize {
     match std::env::var_os(WHOLE) {
@@ -259,7 +264,7 @@ impl Run {
             done.errors
         );
         let mut states = states(&session.before, &changes, |at| done.bounds(at));
-        self.sample(&mut states);
+        self.sample(&mut states, one_in());
         let bounds: BTreeSet<(usize, usize)> = states
             .iter()
             .flat_map(|state| state.bounds.iter().copied())
@@ -304,13 +309,13 @@ impl Run {
         tally
     }
 
-    /// Others of each scenario.
-    fn sample<T>(&self, of: &mut Vec<T>) {
+    /// Keeps one in so many, others of each scenario.
+    fn sample<T>(&self, of: &mut Vec<T>, one_in: usize) {
         let hash = crc32fast::hash(self.name().as_bytes()) as usize;
-        let mut number = hash.wrapping_add(run_seed()) % one_in();
+        let mut number = hash.wrapping_add(run_seed()) % one_in;
         of.retain(|_| {
             number += 1;
-            number.is_multiple_of(one_in())
+            number.is_multiple_of(one_in)
         });
     }
 
@@ -328,6 +333,7 @@ impl Run {
             let judged = (again.image.clone(), first.shown.clone());
             tally.judged.insert(judged)
         });
+        self.sample(&mut states, one_in_of_recoveries());
         let allowed = BTreeSet::from([first.shown.clone()]);
         let found = on_all_processors(states.len(), |number| {
             let image = &states[number].image;

@@ -60,8 +60,8 @@ impl FileEdit {
             MakeStep::References => self.list_references()?,
             MakeStep::HardLink { path, to } => self.link_hard(&path, &to)?,
             MakeStep::SoftLink { path, to } => self.link_soft(&path, &to)?,
-            MakeStep::Texts { path, first, texts } => {
-                self.put_texts(TextsOf::Path(path), first, &texts)?;
+            MakeStep::Texts { path, runs, texts } => {
+                self.put_texts(TextsOf::Path(path), &runs, &texts)?;
             }
         }
         Ok(0)

@@ -11,6 +11,7 @@ use crate::container::hdf5::library::identifier::{Identifier, Outcome, check};
 use crate::container::hdf5::library::space::dims;
 use crate::container::hdf5::library::types::is_variable;
 use crate::container::hdf5::library::walk;
+use crate::container::hdf5::made::TextRun;
 
 /// The dataset that texts are put into.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,9 +22,9 @@ pub(super) enum TextsOf {
 }
 
 impl FileEdit {
-    /// Puts texts, each with a NUL behind it, from an element on. The dataset stays open for the
-    /// next ones: chunks that are written in parts are encoded once.
-    pub(super) fn put_texts(&mut self, of: TextsOf, first: u64, texts: &[u8]) -> Outcome<()> {
+    /// Puts texts, each with a NUL behind it, where these runs of elements lie. The dataset stays
+    /// open for the next ones: chunks that are written in parts are encoded once.
+    pub(super) fn put_texts(&mut self, of: TextsOf, runs: &[TextRun], texts: &[u8]) -> Outcome<()> {
         if self.texts.as_ref().is_none_or(|(open, _)| *open != of) {
             let dataset = match &of {
                 TextsOf::Path(path) => self.object(path)?,
@@ -48,7 +49,7 @@ impl FileEdit {
         // SAFETY: as above.
         let there = Identifier::new(unsafe { H5Dget_space(dataset.id()) })?;
         let here = space(Some(&[at.len() as u64]), None)?;
-        select(&there, first, at.len())?;
+        select(&there, runs, at.len())?;
         // SAFETY: the pointers lead to as many NUL-terminated texts as are selected, which live
         // through the call.
         check(unsafe {
@@ -65,15 +66,21 @@ impl FileEdit {
     }
 }
 
-/// Selects so many elements in C order, from the one of number `first` on.
-fn select(space: &Identifier, first: u64, elements: usize) -> Outcome<()> {
+/// Selects the elements of these runs, which must be so many.
+fn select(space: &Identifier, runs: &[TextRun], elements: usize) -> Outcome<()> {
     let dims = dims(space)?.ok_or("the dataset has no elements")?;
+    let all = runs
+        .iter()
+        .try_fold(0u64, |sum, run| sum.checked_add(run.count));
+    if all != Some(elements as u64) {
+        return Err(format!("{elements} texts for {all:?} elements"));
+    }
     let (id, set) = (space.id(), H5S_seloper_t::H5S_SELECT_SET);
     if dims.is_empty() {
         return Ok(());
     }
-    if dims.len() == 1 {
-        let (first, elements) = ([first], [elements as u64]);
+    if let ([_], [run]) = (&*dims, runs) {
+        let (first, elements) = ([run.first], [run.count]);
         let none = std::ptr::null();
         // SAFETY: the space has one dimension, as the lists have.
         let selected =
@@ -81,7 +88,10 @@ fn select(space: &Identifier, first: u64, elements: usize) -> Outcome<()> {
         return check(selected).map(drop);
     }
     let mut places = vec![0u64; elements.saturating_mul(dims.len())];
-    for (number, place) in (first..).zip(places.chunks_exact_mut(dims.len())) {
+    let numbers = runs
+        .iter()
+        .flat_map(|run| (run.first..).take(run.count as usize));
+    for (number, place) in numbers.zip(places.chunks_exact_mut(dims.len())) {
         let mut rest = number;
         for (at, dim) in place.iter_mut().zip(&dims).rev() {
             (*at, rest) = (rest % (*dim).max(1), rest / (*dim).max(1));

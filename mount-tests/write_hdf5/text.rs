@@ -273,8 +273,8 @@ fn text_with_a_fill_value_is_only_read() {
     script("write_hdf5/scenario.py", [Path::new("filled"), &path]).success();
     let mode = |name: &str| place.join("x.h5").join(name).metadata().unwrap().mode() & 0o222;
     assert_eq!((mode("t"), mode("empty")), (0, 0o200));
-    // Its second chunk was never written.
-    assert_lines(&place, "t", "NA\none\nNA\nNA\nNA\nNA\n");
+    // Its second chunk was never written: libhdf5 reads that in a file that it may write alone.
+    assert_content(&place.join("x.h5/t"), b"NA\none\nNA\nNA\nNA\nNA\n");
     std::fs::write(place.join("x.h5/empty"), "a\nb\n").unwrap();
     assert_lines(&place, "empty", "a\nb\n");
 }

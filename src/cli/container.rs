@@ -331,7 +331,7 @@ fn tell_orphans(root: &Root, mut names: Vec<OsString>, visit: &mut dyn FnMut(Fou
 impl FoundContainer {
     pub(super) fn open(&self, budget: &Arc<Budget>) -> Result<Arc<Container>, Error> {
         let opened = open_through(&self.recognised, &self.store, &self.path, budget);
-        opened.map(Arc::new)
+        opened.map(|(container, _)| Arc::new(container))
     }
 
     pub(super) fn shown(&self) -> PathBuf {

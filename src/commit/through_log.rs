@@ -22,15 +22,15 @@ use crate::source::Store;
 use crate::source::passing::Passing;
 use crate::stage::{Layer, LogState, LoggedArray, Overlay, StagedArray};
 
-/// Opens a container as its log shows it.
+/// Opens a container as its log shows it, and says whether the log has something staged.
 pub fn open_through(
     recognised: &Recognised,
     store: &Arc<dyn Store>,
     path: &Path,
     budget: &Arc<Budget>,
-) -> Result<Container> {
+) -> Result<(Container, bool)> {
     let Some(left) = own_log(recognised, store, path).map(Arc::new) else {
-        return recognised.open(store, path, budget);
+        return Ok((recognised.open(store, path, budget)?, false));
     };
     // The bytes by which the container is recognised may be half changed.
     let recognised = &Recognised {
@@ -41,14 +41,14 @@ pub fn open_through(
     let mut container = recognised.open(&through, path, budget)?;
     let layers = left.layers();
     if layers.is_empty() {
-        return Ok(container);
+        return Ok((container, false));
     }
     let changed = Overlaid::new(&left.state, layers).lay_over(&mut container)?;
     // The arrays are shown all the same.
     if let Err(e) = restate(&mut container, &changed, budget) {
         log::warn!("{}: {e}", store.display(path).display());
     }
-    Ok(container)
+    Ok((container, true))
 }
 
 /// The log that is the container's; others are reported.

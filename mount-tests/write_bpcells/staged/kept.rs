@@ -185,6 +185,8 @@ fn a_mount_that_writes_nothing_reads_through_the_log() {
     let mounted = Mounted::new(source.path(), &["ro"]);
     for (name, half) in &halves {
         half.now.assert_shown(&mounted.join(name));
+        let told = state(&mounted.join(name));
+        assert!(told.starts_with("staged: "), "{name}: {told}");
     }
     drop(mounted);
     for ((name, _), before) in halves.iter().zip(before) {

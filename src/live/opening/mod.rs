@@ -235,10 +235,12 @@ fn open_unchanged(
     settled: bool,
 ) -> Result<OpenContainer> {
     let pinned = pinned(store, version, path, at_path);
-    let container = match settled {
-        true => version.recognised.open(&pinned, path, budget)?,
-        false => open_through(&version.recognised, &pinned, path, budget)?,
+    let recognised = &version.recognised;
+    let (container, is_staged) = match settled {
+        true => (recognised.open(&pinned, path, budget)?, false),
+        false => open_through(recognised, &pinned, path, budget)?,
     };
+    version.staged.note_read_through(is_staged);
     let opened = OpenContainer::new(version, path, container, &**store, budget);
     let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(path)))?;
     if identity != version.identity() {

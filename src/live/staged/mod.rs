@@ -51,6 +51,8 @@ pub(crate) struct Staged {
     pub(crate) replacements: Arc<Replacements>,
     /// A log that was left behind and is not recovered.
     unsettled: Mutex<Option<Unsettled>>,
+    /// Whether something is staged in a log that the container is read through.
+    read_through: AtomicBool,
     /// Why the staged changes were not committed, when that was tried last.
     why: Mutex<Option<String>>,
     last_commit: Mutex<Option<LastCommit>>,
@@ -288,6 +290,11 @@ impl Staged {
         *lock(&self.unsettled) = Some(unsettled);
     }
 
+    /// The container has been opened as its log shows it.
+    pub(crate) fn note_read_through(&self, is_staged: bool) {
+        self.read_through.store(is_staged, Ordering::Relaxed);
+    }
+
     /// Whether nothing can be staged before a log is recovered.
     pub(crate) fn keeps_out(&self) -> bool {
         let log = self.unsettled_log();
@@ -319,6 +326,7 @@ impl Staged {
     /// The log that was in the way has gone.
     pub(crate) fn forget_unsettled(&self) {
         *lock(&self.unsettled) = None;
+        self.note_read_through(false);
     }
 
     /// For the attribute of the container: none if nothing is staged.
@@ -327,11 +335,16 @@ impl Staged {
         if let Some(unsettled) = unsettled.filter(|found| found.log != UnsettledLog::Foreign) {
             return Some(format!("staged: {}", unsettled.why));
         }
-        self.now().filter(|now| !now.stage.is_clean())?;
-        Some(match self.why() {
-            Some(why) => format!("staged: {why}"),
-            None => "staged: it is being written".to_owned(),
-        })
+        match self.now().filter(|now| !now.stage.is_clean()) {
+            Some(_) => Some(match self.why() {
+                Some(why) => format!("staged: {why}"),
+                None => "staged: it is being written".to_owned(),
+            }),
+            None => {
+                let is_read = self.read_through.load(Ordering::Relaxed) && self.now().is_none();
+                is_read.then(|| "staged: its log is read, and left as it is".to_owned())
+            }
+        }
     }
 
     pub(crate) fn note_why(&self, why: Option<String>) {

@@ -93,25 +93,23 @@ fn fields<const B: usize, const PAIR: usize>(src: &[u8]) -> __m256i {
     if B == 0 {
         return _mm256_setzero_si256();
     }
+    // Without `map`: of the 512 pairs it would be half of all code that the compiler has to optimise.
     let bit = [2 * PAIR * B, (2 * PAIR + 1) * B];
-    let word = bit.map(|bit| bit / 32);
-    let shift = bit.map(|bit| bit % 32);
-    let crosses = shift.map(|shift| shift + B > 32);
+    let word = [bit[0] / 32, bit[1] / 32];
+    let shift = [(bit[0] % 32) as u32, (bit[1] % 32) as u32];
+    let end = [bit[0] % 32 + B, bit[1] % 32 + B];
     let mask = _mm256_set1_epi32(((1u32 << B) - 1).cast_signed());
-    let low = _mm256_srlv_epi32(
-        load_words(src, word),
-        halves(shift.map(|shift| shift as u32)),
-    );
+    let low = _mm256_srlv_epi32(load_words(src, word), halves(shift));
     // Of a field that does not cross, any word will do: its bits are shifted beyond the mask.
-    let next = match crosses {
-        [false, false] => return _mm256_and_si256(low, mask),
-        [true, false] => [word[0] + 1; 2],
-        [false, true] => [word[1] + 1; 2],
-        [true, true] => word.map(|word| word + 1),
+    let next = match (end[0] > 32, end[1] > 32) {
+        (false, false) => return _mm256_and_si256(low, mask),
+        (true, false) => [word[0] + 1; 2],
+        (false, true) => [word[1] + 1; 2],
+        (true, true) => [word[0] + 1, word[1] + 1],
     };
     let high = _mm256_sllv_epi32(
         load_words(src, next),
-        halves(shift.map(|shift| 32 - shift as u32)),
+        halves([32 - shift[0], 32 - shift[1]]),
     );
     _mm256_and_si256(_mm256_or_si256(low, high), mask)
 }
@@ -170,7 +168,7 @@ fn undo_zigzag(x: __m256i) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn halves([low, high]: [u32; 2]) -> __m256i {
-    let [low, high] = [low, high].map(u32::cast_signed);
+    let (low, high) = (low.cast_signed(), high.cast_signed());
     _mm256_set_m128i(_mm_set1_epi32(high), _mm_set1_epi32(low))
 }
 

@@ -3,7 +3,7 @@
 #
 #     scripts/test.sh [--quick]
 #
-# --quick: format, lints, the library, and the mounted tests that take seconds. Of what takes long a sample is
+# --quick: format, lints, the library, and most mounted tests that take no seconds. Of what takes long a sample is
 # tried; scripts/nightly.sh tries all of it. Works without a terminal and without input. A larger golden corpus
 # beside the checkout is used, if there is one. Exit status: 0 when everything passed.
 set -euo pipefail
@@ -145,9 +145,12 @@ dependencies() {
     check dependencies cargo deny --log-level error check bans licenses sources
 }
 
-# Whatever takes minutes, or mounts nothing.
+# Other programs, random sessions, kills, copies of all that there is, many of anything: most of what takes seconds.
 slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fsx round_trip orders:: little_memory
-    everything_else_is_as_it_was)
+    everything_else_is_as_it_was many:: many_lines every_other_text blosc_chunks write_hdf5::sparse::
+    write_hdf5::groups:: write_hdf5::made:: write_hdf5::names:: write_hdf5::room:: write_hdf5::held::
+    write_bpcells::made:: write_bpcells::staged:: write_bpcells::turned:: write_daphne::made:: rsync
+    write_bpcells::beside:: write_hdf5::text::other_programs life_cycle::umount)
 
 # Writes always, never mounts, or looks at processes and at what is not written: whether a run mounts read-only
 # cannot matter to these.

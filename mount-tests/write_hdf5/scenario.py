@@ -8,6 +8,8 @@
     scenario.py listed PATH             `t` of 50 texts, and a list of free room that has a chunk of `big`, row n of which is n + 1
     scenario.py big_rows PATH           `big` is that
     scenario.py filled PATH             texts `t` whose fill value is a text, and texts `empty` whose fill value is none
+    scenario.py composed PATH           texts `t` whose fill value is a text, `alike` and `other` over them, with that fill value and
+                                        another, and `within` over texts in an object header
     scenario.py notes PATH              datasets `g/deep/notes` and `late/rows` of two numbers come to it
     scenario.py marked PATH             the same, marked as being written by a program that has gone
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, none of them written
@@ -127,6 +129,20 @@ def filled(path):
         form = dict(dtype=h5py.string_dtype(), chunks=(4,), maxshape=(None,))
         file.create_dataset("t", (6,), fillvalue="NA", **form)[1] = "one"
         file.create_dataset("empty", (6,), fillvalue="", **form)[1] = "one"
+
+
+def composed(path):
+    with h5py.File(path, "w") as file:
+        text = h5py.string_dtype()
+        file.create_dataset("t", (6,), dtype=text, chunks=(4,), fillvalue="NA")[1] = "one"
+        compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        compact.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((6,))
+        h5py.h5d.create(file.id, b"compact", h5py.h5t.py_create(text, logical=True), space, compact)
+        for name, of, fill in [("alike", "t", "NA"), ("other", "t", "-"), ("within", "compact", "")]:
+            layout = h5py.VirtualLayout((8,), text)
+            layout[:6] = h5py.VirtualSource(".", of, (6,))
+            file.create_virtual_dataset(name, layout, fillvalue=fill)
 
 
 def notes(path):

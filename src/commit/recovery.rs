@@ -99,6 +99,14 @@ impl Leftover {
         self.recovery_state == RecoveryState::Stale && self.state.pending().is_none()
     }
 
+    /// Whether a commit has begun that is still to be brought to its end.
+    pub(super) fn is_half_done(&self) -> bool {
+        matches!(
+            self.recovery_state,
+            RecoveryState::Sealed | RecoveryState::PartlyPublished
+        )
+    }
+
     /// Why it stays, if it is of another version.
     pub fn as_stale(&self, spot: &LogSpot) -> Error {
         stale(spot, self)

@@ -41,7 +41,7 @@ pub fn open_through(
     let mut container = recognised.open(&through, path, budget)?;
     let layers = left.layers();
     if layers.is_empty() {
-        return Ok((container, false));
+        return Ok((container, left.is_half_done()));
     }
     let changed = Overlaid::new(&left.state, layers).lay_over(&mut container)?;
     // The arrays are shown all the same.

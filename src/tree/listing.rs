@@ -221,9 +221,18 @@ impl Tree {
         container: &LiveContainer,
         after: Cookie,
     ) -> Result<ListingStep> {
-        let version = self.live.current(inode.into(), container)?;
+        let mut version = self.live.current(inode.into(), container)?;
         if container.new.is_new() {
-            return self.list_drafts(inode, after);
+            match self.list_drafts(inode, after) {
+                // It has been packed meanwhile: what was put into it is in the container now.
+                Err(e) if e.is_not_found() => {
+                    version = self.live.current(inode.into(), container)?;
+                    if container.new.is_new() {
+                        return Err(e);
+                    }
+                }
+                listed => return listed,
+            }
         }
         match self.listed_beside(inode)? {
             Some(beside) => self.list_beside(inode, beside, after),

@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 use super::chunk_table::ChunkTable;
 use super::element::Element;
-use super::index::details::{FillSpelling, FillWritten};
 use super::index::{self, Datatype, FileIndex, StorageLayout, VirtualLayout};
 use super::strings::compact::CompactStrings;
 use super::strings::heap::Heap;
@@ -110,6 +109,7 @@ pub(super) fn open_with(
         Ok(element) => element,
         Err(reason) => return Ok(OpenedDataset::NotShown(reason)),
     };
+    let element = (element, dataset.fill.as_deref());
     let array = Arc::new(DatasetArray::new(
         name, source, index, dataset, element, tables,
     )?);
@@ -131,31 +131,17 @@ pub(super) fn strings(
 ) -> Result<std::result::Result<(Strings, Option<Error>), String>> {
     let heap = Heap::new(Arc::clone(source), index)?;
     let element = strings::element(&heap)?;
-    let fill = fill_text(dataset);
-    let filled = index::DatasetEntry {
-        fill: strings::filling(&heap, &fill),
-        ..dataset.clone()
-    };
-    let elements = DatasetArray::new(name, source, index, &filled, element, tables)?;
+    let fill = strings::filling(heap.element_size(), dataset.fill.as_deref());
+    let element = (element, fill.as_deref());
+    let elements = DatasetArray::new(name, source, index, dataset, element, tables)?;
     let trouble = elements.trouble();
     // What is not read cannot be counted, so there is no size to describe.
     if let Some(Error::NotShown(not)) = &trouble {
         return Ok(Err(not.why.clone()));
     }
+    let fill = dataset.fill.clone().unwrap_or_default();
     let strings = Strings::new(name, heap, fill, nested.array(Arc::new(elements)))?;
     Ok(Ok((strings, trouble)))
-}
-
-/// The fill value of strings of variable length.
-fn fill_text(dataset: &index::DatasetEntry) -> Vec<u8> {
-    let details = &dataset.details;
-    match &details.fill {
-        FillSpelling::Value { shown, .. } if details.fill_time != FillWritten::Never => {
-            let text = serde_json::from_str::<String>(shown);
-            text.map(String::into_bytes).unwrap_or_default()
-        }
-        FillSpelling::Value { .. } | FillSpelling::Default | FillSpelling::Undefined => Vec::new(),
-    }
 }
 
 /// Why it is not known where a virtual dataset ends, if it is not.
@@ -195,12 +181,13 @@ enum Storage {
 }
 
 impl DatasetArray {
+    /// `fill`: the element that what was never written is; none: zeros.
     fn new(
         name: &str,
         source: &Arc<dyn Source>,
         index: &FileIndex,
         dataset: &index::DatasetEntry,
-        element: Element,
+        (element, fill): (Element, Option<&[u8]>),
         tables: ChunkTables,
     ) -> Result<DatasetArray> {
         let dims = dataset.dims.clone().unwrap_or_else(|| vec![0]);
@@ -210,7 +197,7 @@ impl DatasetArray {
         let shape = [&dims[..], &element.dims].concat();
         let storage = match bytes {
             0 => Storage::Unchunked(Unchunked::empty(&dataset.layout)),
-            _ => storage(source, index, dataset, &dims, element, tables)?,
+            _ => storage(source, index, dataset, &dims, (element, fill), tables)?,
         };
         Ok(DatasetArray {
             name: name.to_owned(),
@@ -317,7 +304,7 @@ fn storage(
     index: &FileIndex,
     dataset: &index::DatasetEntry,
     dims: &[u64],
-    element: Element,
+    (element, fill): (Element, Option<&[u8]>),
     tables: ChunkTables,
 ) -> Result<Storage> {
     let unreadable = match &dataset.layout {
@@ -333,6 +320,7 @@ fn storage(
                 index,
                 tables: &tables,
                 element: &element,
+                fill,
             };
             let bytes = size(dims, element.shown)?;
             return virtual_storage(
@@ -345,12 +333,12 @@ fn storage(
             return Err(Error::Bug("strings were taken for other elements".into()));
         }
         StorageLayout::Chunked { .. } => {
-            let fill = Fill::new(dataset.fill.as_deref(), &element)?;
+            let fill = Fill::new(fill, &element)?;
             let chunked = Chunked::new(source, dataset, dims, element, fill, tables)?;
             return Ok(Storage::Chunked(Box::new(chunked)));
         }
         StorageLayout::Compact(_) | StorageLayout::Contiguous { .. } => {
-            let fill = Fill::new(dataset.fill.as_deref(), &element)?;
+            let fill = Fill::new(fill, &element)?;
             let stored = size(dims, element.stored)?;
             return Ok(Storage::Unchunked(Unchunked::new(
                 source,

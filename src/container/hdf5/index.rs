@@ -162,6 +162,7 @@ pub(super) struct DatasetEntry {
     /// In the order in which they were applied on writing.
     pub(super) filters: Vec<FilterEntry>,
     /// In the stored type; none: zeros.
+    /// Of strings of variable length the text, if it is not empty.
     pub(super) fill: Option<Vec<u8>>,
     #[serde(deserialize_with = "list")]
     pub(super) attributes: Vec<AttributeEntry>,

@@ -102,12 +102,12 @@ pub(super) fn element(heap: &Heap) -> Result<Element> {
 
 /// The element that stands for a value that was never written: as long as the fill value, at no
 /// address, as object 0, which is no value's. None where the empty string does.
-pub(super) fn filling(heap: &Heap, fill: &[u8]) -> Option<Vec<u8>> {
-    let length = u32::try_from(fill.len()).ok().filter(|n| *n > 0)?;
-    let mut element = vec![0xff; heap.element_size()];
-    element[..4].copy_from_slice(&length.to_le_bytes());
-    let object = element.len() - 4;
-    element[object..].fill(0);
+pub(super) fn filling(element_size: usize, fill: Option<&[u8]>) -> Option<Vec<u8>> {
+    let length = u32::try_from(fill?.len()).ok().filter(|n| *n > 0)?;
+    let mut element = vec![0xff; element_size];
+    let object = element_size.checked_sub(4)?;
+    element.get_mut(..4)?.copy_from_slice(&length.to_le_bytes());
+    element.get_mut(object..)?.fill(0);
     Some(element)
 }
 
@@ -131,7 +131,7 @@ impl Strings {
         }
         Ok(Strings {
             name: name.to_owned(),
-            filling: filling(&heap, &fill),
+            filling: filling(heap.element_size(), Some(&fill)),
             heap,
             fill,
             elements,
@@ -323,7 +323,7 @@ impl Array for Strings {
     }
 
     fn weight(&self) -> u64 {
-        self.elements.array().weight() + 512
+        self.elements.array().weight() + 512 + self.fill.len() as u64
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {

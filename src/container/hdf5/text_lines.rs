@@ -26,8 +26,9 @@ pub(super) const MOST: u64 = 256 << 20;
 /// Longest line that is kept.
 pub(super) const LINE_MOST: u64 = 64 << 20;
 
-/// Bytes of texts that are handed over at once, about.
-const BATCH: usize = 192 << 10;
+/// Bytes of texts, and of where they go, that are handed over at once, about: a chunk of which lines
+/// change here and there is decoded and encoded for each batch.
+const BATCH: usize = 1 << 20;
 
 /// A line without its end.
 pub(super) struct Line {
@@ -179,7 +180,7 @@ pub(super) fn objection(name: &str, line: &Line) -> Option<String> {
     }
 }
 
-/// Hands over values: the number of the first, and each with a NUL behind it.
+/// Hands over values: where they go, and each with a NUL behind it.
 type Send<'s> = dyn FnMut(Vec<TextRun>, Vec<u8>) -> Result<()> + 's;
 
 /// Values that are handed over together, wherever they lie: each call of the library has its price.

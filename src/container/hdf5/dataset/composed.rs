@@ -16,7 +16,9 @@ use super::{ChunkTables, DatasetArray};
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
 use crate::array::{Array, BlockId, Piece};
 use crate::container::hdf5::element::Element;
-use crate::container::hdf5::index::{self, FileIndex, LinkTarget, StorageLayout, VirtualLayout};
+use crate::container::hdf5::index::{
+    self, Datatype, FileIndex, LinkTarget, StorageLayout, VirtualLayout,
+};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::{Scratch, no_memory};
 use crate::source::Source;
@@ -51,6 +53,8 @@ pub(super) struct Opening<'a> {
     pub(super) index: &'a FileIndex,
     pub(super) tables: &'a ChunkTables,
     pub(super) element: &'a Element,
+    /// What no part covers.
+    pub(super) fill: Option<&'a [u8]>,
 }
 
 impl Composed {
@@ -97,7 +101,7 @@ impl Composed {
         let block = (BLOCK / element).max(1) * element;
         Ok(Composed {
             mappings,
-            fill: Fill::new(dataset.fill.as_deref(), opening.element)?,
+            fill: Fill::new(opening.fill, opening.element)?,
             element,
             block,
             bytes,
@@ -261,7 +265,18 @@ impl Opening<'_> {
         if stored.element != over.element {
             return Err(not_put_together("a part has another type"));
         }
-        let (element, tables) = (self.element.clone(), Arc::clone(self.tables));
+        if matches!(stored.layout, StorageLayout::Texts(_)) {
+            return Err(not_put_together("a part lies in its object header"));
+        }
+        // One element stands for the fill value of all texts of an array.
+        let fill = match stored.element == Datatype::VariableString {
+            true if stored.fill != over.fill => {
+                return Err(not_put_together("a part has another fill value"));
+            }
+            true => self.fill,
+            false => stored.fill.as_deref(),
+        };
+        let (element, tables) = ((self.element.clone(), fill), Arc::clone(self.tables));
         let dataset = DatasetArray::new("", self.source, self.index, stored, element, tables)?;
         Ok(Arc::new(dataset))
     }

@@ -99,6 +99,14 @@ impl LibraryDataset {
                 None
             }
             true => Some(self.fill(size)?),
+            false if element == Datatype::VariableString => match self.text_fill()? {
+                Some(fill) if fill.len() > FILL_MOST => {
+                    layout =
+                        StorageLayout::Unknown(format!("a fill value of {} bytes", fill.len()));
+                    None
+                }
+                fill => fill,
+            },
             false => None,
         };
         let parts = DatasetParts {
@@ -347,6 +355,22 @@ impl LibraryDataset {
         if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED || !is_plain(element) {
             return Ok(false);
         }
+        self.shows_fill()
+    }
+
+    /// What was never written of strings of variable length, if it is not empty.
+    fn text_fill(&self) -> Outcome<Option<Vec<u8>>> {
+        let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED;
+        // SAFETY: the handle is a dataset creation property list.
+        check(unsafe { H5Pfill_value_defined(self.properties.id(), &mut defined) })?;
+        if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED || !self.shows_fill()? {
+            return Ok(None);
+        }
+        let fill = text::fill(&self.properties, &self.element)?;
+        Ok(Some(fill).filter(|fill| !fill.is_empty()))
+    }
+
+    fn shows_fill(&self) -> Outcome<bool> {
         let mut time = H5D_fill_time_t::H5D_FILL_TIME_IFSET;
         // SAFETY: the handle is a dataset creation property list.
         check(unsafe { H5Pget_fill_time(self.properties.id(), &mut time) })?;

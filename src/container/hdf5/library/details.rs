@@ -1,9 +1,8 @@
 //! What `arrays.json` says of a dataset and no reader of its elements needs. Used by `dataset`.
 
-use std::ffi::{CStr, c_char, c_uint};
+use std::ffi::{c_char, c_uint};
 use std::ptr;
 
-use hdf5_sys::h5::H5free_memory;
 use hdf5_sys::h5d::{H5D_alloc_time_t, H5D_fill_time_t, H5D_fill_value_t, H5D_layout_t};
 use hdf5_sys::h5p::{
     H5Pfill_value_defined, H5Pget_alloc_time, H5Pget_fill_time, H5Pget_fill_value, H5Pget_filter2,
@@ -16,6 +15,7 @@ use super::identifier::{Identifier, Outcome, check};
 use super::json::{JsonMaker, NoJson};
 use super::space::largest;
 use super::spelling;
+use super::text;
 use super::types::is_plain;
 use crate::container::hdf5::index::Datatype;
 use crate::container::hdf5::index::details::{
@@ -123,24 +123,11 @@ impl DatasetParts<'_> {
         })
     }
 
-    /// Of texts of variable length; the NetCDF library gives them the empty one.
+    /// Of texts of variable length.
     fn text_fill(&self) -> Outcome<FillSpelling> {
-        let mut text: *mut c_char = ptr::null_mut();
-        let (list, at) = (self.properties.id(), (&raw mut text).cast());
-        // SAFETY: there is room for the pointer that an element of this type is.
-        check(unsafe { H5Pget_fill_value(list, self.element.id(), at) })?;
-        let told = match text.is_null() {
-            true => Some(String::new()),
-            // SAFETY: a text of the library ends with a NUL.
-            false => unsafe { CStr::from_ptr(text) }
-                .to_str()
-                .ok()
-                .filter(|text| text.len() <= FILL_MOST)
-                .map(str::to_owned),
-        };
-        // SAFETY: the library has made it, and nobody else has it; it takes null, too.
-        check(unsafe { H5free_memory(text.cast()) })?;
-        Ok(match told {
+        let text = text::fill(self.properties, self.element)?;
+        let told = String::from_utf8(text).ok();
+        Ok(match told.filter(|text| text.len() <= FILL_MOST) {
             Some(text) => FillSpelling::Value {
                 shown: serde_json::Value::from(text).to_string(),
                 stored: None,

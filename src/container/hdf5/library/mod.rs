@@ -44,8 +44,8 @@ use hdf5_sys::h5f::{
 use hdf5_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_info3};
 use hdf5_sys::h5p::{
     H5P_CLS_FILE_ACCESS, H5P_CLS_FILE_CREATE, H5Pcreate, H5Pget_file_space_strategy, H5Pget_sizes,
-    H5Pget_userblock, H5Pset_attr_creation_order, H5Pset_cache, H5Pset_fclose_degree,
-    H5Pset_file_locking, H5Pset_libver_bounds, H5Pset_link_creation_order,
+    H5Pget_userblock, H5Pset_attr_creation_order, H5Pset_fclose_degree, H5Pset_file_locking,
+    H5Pset_libver_bounds, H5Pset_link_creation_order,
 };
 use hdf5_sys::h5pl::H5PLset_loading_state;
 
@@ -97,9 +97,6 @@ impl LibraryFile {
         let driven = DrivenFile::shared(bytes);
         let _lock = hdf5_sys::LOCK.lock();
         let (access, offer) = (access()?, Offer::new(&driven)?);
-        if purpose != OpenedFor::Reading {
-            keep_chunks(&access)?;
-        }
         let name = offer.name().as_ptr();
         let file = match purpose {
             // SAFETY: the name is NUL-terminated, the handle is a file access property list.
@@ -209,15 +206,6 @@ fn access() -> Outcome<Identifier> {
     // SAFETY: as above.
     check(unsafe { H5Pset_fclose_degree(list.id(), strong) })?;
     Ok(list)
-}
-
-/// Has chunks that the library encodes itself, those of texts, stay decoded between two calls: each
-/// call would decode and encode all that it touches again.
-fn keep_chunks(access: &Identifier) -> Outcome<()> {
-    const BYTES: usize = 32 << 20;
-    // The library's own numbers; the first one says nothing any more.
-    // SAFETY: the handle is a file access property list.
-    check(unsafe { H5Pset_cache(access.id(), 0, 521, BYTES, 0.75) }).map(drop)
 }
 
 /// How a new file is made: of this form, which its list for access is told, too.

@@ -5,7 +5,8 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
-use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::h5::H5free_memory;
+use hdf5_sys::h5p::{H5P_DEFAULT, H5Pget_fill_value};
 use hdf5_sys::h5t::{H5T_str_t, H5Tget_size, H5Tget_strpad, H5Treclaim};
 
 use super::identifier::{Identifier, Outcome, check};
@@ -99,6 +100,23 @@ pub(super) fn unpadded(stored: &[u8], pad: H5T_str_t) -> &[u8] {
         return text.trim_ascii_end();
     }
     text
+}
+
+/// The fill value of a dataset of strings of variable length, by its list of properties.
+pub(super) fn fill(properties: &Identifier, element: &Identifier) -> Outcome<Vec<u8>> {
+    let mut text: *mut c_char = ptr::null_mut();
+    let at = (&raw mut text).cast();
+    // SAFETY: there is room for the pointer that an element of this type is.
+    check(unsafe { H5Pget_fill_value(properties.id(), element.id(), at) })?;
+    // The NetCDF library gives them the empty one, by no pointer.
+    let fill = match text.is_null() {
+        true => Vec::new(),
+        // SAFETY: a text of the library ends with a NUL.
+        false => unsafe { CStr::from_ptr(text) }.to_bytes().to_vec(),
+    };
+    // SAFETY: the library has made it, and nobody else has it; it takes null, too.
+    check(unsafe { H5free_memory(text.cast()) })?;
+    Ok(fill)
 }
 
 /// Strings that libhdf5 allocates while it reads; given back when dropped.

@@ -8,7 +8,6 @@ use crate::array::nested::NestedBlocks;
 use crate::array::uncached::read_all;
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::dataset::{OpenedDataset, open_with};
-use crate::container::hdf5::index::details::{DatasetDetails, FillSpelling, FillWritten};
 use crate::container::hdf5::index::{self, StorageLayout};
 use crate::container::hdf5::sample::empty_index;
 use crate::container::hdf5::strings::heap::tests::collection;
@@ -30,14 +29,14 @@ fn element(length: u32, address: u64, object: u32) -> Vec<u8> {
 
 /// A contiguous dataset of these elements behind `heap`.
 fn open(heap: &[u8], elements: &[Vec<u8>], dims: &[u64]) -> Result<Arc<dyn Array>> {
-    open_filled(heap, elements, dims, DatasetDetails::default())
+    open_filled(heap, elements, dims, None)
 }
 
 fn open_filled(
     heap: &[u8],
     elements: &[Vec<u8>],
     dims: &[u64],
-    details: DatasetDetails,
+    fill: Option<&[u8]>,
 ) -> Result<Arc<dyn Array>> {
     let mut file = vec![0; HEAP as usize];
     file.extend_from_slice(heap);
@@ -52,11 +51,11 @@ fn open_filled(
             address: (!elements.is_empty()).then_some(address),
         },
         filters: vec![],
-        fill: None,
+        fill: fill.map(<[u8]>::to_vec),
         attributes: vec![],
         stored_bytes: 16 * elements.len() as u64,
         text: None,
-        details,
+        details: Default::default(),
     };
     let nested = NestedBlocks::new(&Budget::by_default());
     match open_with(
@@ -94,28 +93,21 @@ fn values_are_lines() {
 
 #[test]
 fn what_was_never_written_shows_the_fill_value() {
-    let filled = |fill_time| DatasetDetails {
-        fill: FillSpelling::Value {
-            shown: "\"N/A\"".into(),
-            stored: None,
-        },
-        fill_time,
-        ..DatasetDetails::default()
+    let shown = |elements: &[Vec<u8>], fill: Option<&[u8]>| {
+        read_all(&*open_filled(&collection(&[(1, b"one")]), elements, &[2], fill).unwrap())
     };
-    let shown = |elements: &[Vec<u8>], details| {
-        read_all(&*open_filled(&collection(&[(1, b"one")]), elements, &[2], details).unwrap())
-    };
-    let always = || filled(FillWritten::WhereDefined);
-    assert_eq!(shown(&[], always()).unwrap(), b"N/A\nN/A\n");
-    assert_eq!(shown(&[], filled(FillWritten::Never)).unwrap(), b"\n\n");
+    let filled: Option<&[u8]> = Some(b"N/A");
+    assert_eq!(shown(&[], filled).unwrap(), b"N/A\nN/A\n");
+    assert_eq!(shown(&[], Some(b"caf\xe9")).unwrap(), b"caf\xe9\ncaf\xe9\n");
+    assert_eq!(shown(&[], None).unwrap(), b"\n\n");
     // What is stored as empty is empty.
     let stored = [element(3, HEAP, 1), element(0, 0, 0)];
-    assert_eq!(shown(&stored, always()).unwrap(), b"one\n\n");
+    assert_eq!(shown(&stored, filled).unwrap(), b"one\n\n");
     // A file may say by itself what stands for the fill value, and nothing that leads nowhere.
     let odd = [element(3, HEAP, 1), element(3, u64::MAX, 0)];
-    assert_eq!(shown(&odd, always()).unwrap(), b"one\nN/A\n");
+    assert_eq!(shown(&odd, filled).unwrap(), b"one\nN/A\n");
     let nowhere = [element(3, HEAP, 1), element(9, u64::MAX - 1, 0)];
-    assert!(shown(&nowhere, always()).is_err());
+    assert!(shown(&nowhere, filled).is_err());
 }
 
 #[test]

@@ -335,19 +335,19 @@ impl Rewrite for Hdf5File {
                 return Ok(Consistency::NotYet(why));
             }
         }
-        match texts::judge(self.changed_texts(changed), budget)? {
+        let of_bpcells = self.changed_bpcells(changed);
+        for (_, rules, own) in &of_bpcells {
+            match rules.directory.consistency(own, budget)? {
+                Consistency::Now => {}
+                objection => return Ok(objection),
+            }
+        }
+        // All of them are written by one edit, which has one limit.
+        let packed = of_bpcells.iter();
+        let packed = packed.flat_map(|(_, rules, own)| rules.changed_texts(own));
+        match texts::judge(self.changed_texts(changed).chain(packed), budget)? {
             Consistency::Now => {}
             objection => return Ok(objection),
-        }
-        for (_, rules, own) in self.changed_bpcells(changed) {
-            match rules.directory.consistency(&own, budget)? {
-                Consistency::Now => {}
-                objection => return Ok(objection),
-            }
-            match texts::judge(rules.changed_texts(&own), budget)? {
-                Consistency::Now => {}
-                objection => return Ok(objection),
-            }
         }
         for (group, changes) in self.by_group(&self.names.by_each(changed)) {
             for rules in group.rules() {

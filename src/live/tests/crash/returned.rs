@@ -77,7 +77,7 @@ fn check(run: &Run, way: Preference) -> (usize, Vec<String>) {
         let (changes, again) = (second.disk.changes(), second.done.lock().unwrap());
         assert!(again.errors.is_empty(), "{:?}", again.errors);
         let mut states = states(&image, &changes, |at| again.bounds(at));
-        run.sample(&mut states, one_in());
+        run.sample(&mut states, (one_in(), run_seed()));
         let judged = on_all_processors(states.len(), |number| {
             let state = &states[number];
             let allowed = |bounds: &(usize, usize)| again.allowed(&second.first, *bounds);

@@ -69,6 +69,27 @@ fn cat_appends_slices() {
     assert_eq!(rows["shape"], serde_json::json!([7, 3]));
 }
 
+/// Chunks at the edge that no filter takes are as long as chunks are, or libhdf5 reads none of them.
+#[test]
+fn edges_without_filters_grow_and_shrink() {
+    let place = Place::mounted(&[]);
+    let path = place.stored("x.h5");
+    script("write_hdf5/scenario.py", [Path::new("edges"), &path]).success();
+    let mut expected: Vec<i32> = (0..25).collect();
+    for round in 0..8 {
+        let more: Vec<i32> = (0..1 + round % 5).map(|n| 100 * round + n).collect();
+        let raw = raw(&place, &more);
+        shell(place.path(), "cat \"$1\" >> x.h5/rows", &[&raw]);
+        expected.extend(more);
+        let shape = format!("[{}]", expected.len());
+        assert_array(&place, "rows", &shape, &numbers(&expected));
+    }
+    let file = OpenOptions::new().write(true).open(at(&place, "rows"));
+    file.unwrap().set_len(4 * 33).unwrap();
+    expected.truncate(33);
+    assert_array(&place, "rows", "[33]", &numbers(&expected));
+}
+
 #[test]
 fn a_part_of_a_slice_waits_for_the_rest() {
     let place = with_file(&[]);

@@ -10,6 +10,7 @@
     scenario.py filled PATH             texts `t` whose fill value is a text, and texts `empty` whose fill value is none
     scenario.py composed PATH           texts `t` whose fill value is a text, `alike` and `other` over them, with that fill value and
                                         another, and `within` over texts in an object header
+    scenario.py edges PATH              `rows` of 25 numbers in chunks of 10, with gzip, of which no filter takes the last one
     scenario.py notes PATH              datasets `g/deep/notes` and `late/rows` of two numbers come to it
     scenario.py marked PATH             the same, marked as being written by a program that has gone
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, none of them written
@@ -140,9 +141,23 @@ def composed(path):
         space = h5py.h5s.create_simple((6,))
         h5py.h5d.create(file.id, b"compact", h5py.h5t.py_create(text, logical=True), space, compact)
         for name, of, fill in [("alike", "t", "NA"), ("other", "t", "-"), ("within", "compact", "")]:
-            layout = h5py.VirtualLayout((8,), text)
-            layout[:6] = h5py.VirtualSource(".", of, (6,))
-            file.create_virtual_dataset(name, layout, fillvalue=fill)
+            virtual = h5p.create(h5p.DATASET_CREATE)
+            whole, there = h5s.create_simple((8,)), h5s.create_simple((6,))
+            whole.select_hyperslab((0,), (6,))
+            virtual.set_virtual(whole, b".", of.encode(), there)
+            virtual.set_fill_value(np.array(fill, text))
+            h5py.h5d.create(file.id, name.encode(), h5t.py_create(text, logical=True), h5s.create_simple((8,)), virtual)
+
+
+def edges(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        properties = h5p.create(h5p.DATASET_CREATE)
+        properties.set_chunk((10,))
+        properties.set_deflate(1)
+        elements.done(elements.LIB.H5Pset_chunk_opts(properties.id, 2))
+        space = h5s.create_simple((25,), (h5s.UNLIMITED,))
+        rows = h5py.h5d.create(file.id, b"rows", h5t.STD_I32LE, space, properties)
+        h5py.Dataset(rows)[:] = np.arange(25)
 
 
 def notes(path):

@@ -482,6 +482,8 @@ impl ChunkWriter for ChunkTeller<'_, '_, '_> {
             remask: false,
         };
         let padding = self.plan.place.padding.filter(|_| self.plan.changes_few());
+        // What no filter is to decode is as long as chunks are: libhdf5 reads no other.
+        let padding = padding.filter(|_| !self.plan.is_plain(chunk.number));
         let to = PutTo {
             pads: padding.is_some_and(|bit| chunk.mask & bit == 0),
             token: self.plan.dataset.token,

@@ -324,9 +324,10 @@ fn under_another_name_it_is_packed_before() {
         "mkdir x.dbdf; printf x > x.dbdf/values; mv x.dbdf y",
         &[],
     );
-    assert!(place.join("y").is_file() && !drafts_of(&place.stored("y")).exists());
-    shell(place.path(), "mv y y.dbdf", &[]);
+    assert!(!drafts_of(&place.stored("y")).exists());
     // What the kernel has looked up under a name holds for a second.
+    wait_until("it is shown as a file", || place.join("y").is_file());
+    shell(place.path(), "mv y y.dbdf", &[]);
     let values = place.join("y.dbdf/values");
     wait_until("it is shown as a container", || values.is_file());
     assert_content(&values, b"x");

@@ -29,7 +29,7 @@ use crate::daemon::source_lock::{self, Refusal, SourceLock};
 use crate::disk::Disk;
 use crate::disk::local::LocalDisk;
 use crate::error::{Error, plain};
-use crate::live::unmounted::settle;
+use crate::live::unmounted::recover_and_commit;
 use crate::memory::budget::Budget;
 use crate::memory::limit::default_limit;
 
@@ -52,16 +52,16 @@ enum LeftoverChanges {
 }
 
 /// What is done to what a mount has left of a container.
-type Settle = fn(&StagedThing) -> Result<(), Failure>;
+type StageAction = fn(&StagedThing) -> Result<(), Failure>;
 
 pub(super) fn run(command: &StageCommand, preferences: Preferences) -> CommandResult {
-    let (path, settle): (_, Option<Settle>) = match command {
+    let (path, action): (_, Option<StageAction>) = match command {
         StageCommand::Ls { path, .. } => (path, None),
         StageCommand::Commit { path } => (path, Some(commit)),
         StageCommand::Discard { path } => (path, Some(throw_away)),
     };
     if let Some(place) = InMount::written_at(path)?.filter(|place| place.mounted.writable) {
-        return served::run(command, &place, preferences, settle);
+        return served::run(command, &place, preferences, action);
     }
     match command {
         StageCommand::Ls { json, path } => list(path, preferences, *json),
@@ -228,19 +228,19 @@ fn each(
     path: &Path,
     preferences: Preferences,
     done: &str,
-    settle: fn(&StagedThing) -> Result<(), Failure>,
+    action: fn(&StagedThing) -> Result<(), Failure>,
 ) -> CommandResult {
     let search = find(path, preferences)?;
     search.errors.iter().for_each(output::complain);
     let mut failed = !search.errors.is_empty();
-    let mut settled = Vec::new();
+    let mut acted_on = Vec::new();
     for found in staged(search.containers, search.orphans) {
         let done = found.map_err(Failure::from).and_then(|found| {
-            settle(&found)?;
+            action(&found)?;
             Ok(found.shown())
         });
         match done {
-            Ok(path) => settled.push(path),
+            Ok(path) => acted_on.push(path),
             Err(failure) => {
                 output::complain(&failure.message);
                 failed = true;
@@ -248,11 +248,11 @@ fn each(
         }
     }
     output::print(|out| {
-        if settled.is_empty() && !failed {
+        if acted_on.is_empty() && !failed {
             writeln!(out, "nothing staged")?;
         }
-        let mut settled = settled.iter();
-        settled.try_for_each(|path| writeln!(out, "{}: {done}", output::path_text(path)))
+        let mut acted_on = acted_on.iter();
+        acted_on.try_for_each(|path| writeln!(out, "{}: {done}", output::path_text(path)))
     })?;
     match failed {
         true => Err(Failure::silent()),
@@ -304,18 +304,18 @@ fn commit_container(found: &StagedContainerFile) -> Result<(), Failure> {
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));
     let container = &found.container;
     let cache = BlockCache::new(default_limit());
-    let settled = settle(store, disk, &container.path, &container.recognised, cache)?;
-    if let Some(why) = settled.stays {
+    let outcome = recover_and_commit(store, disk, &container.path, &container.recognised, cache)?;
+    if let Some(why) = outcome.stays {
         return Err(Failure::new(why));
     }
-    match (settled.log, &found.left) {
+    match (outcome.log, &found.left) {
         // It is another log that stays.
         (Err(_), LeftoverChanges::Log(left)) if !is_there(found, left)? => Ok(()),
-        (settled, _) => Ok(settled?),
+        (log, _) => Ok(log?),
     }
 }
 
-/// Whether the log has not been settled.
+/// Whether the log is still there.
 fn is_there(found: &StagedContainerFile, left: &Leftover) -> Result<bool, Error> {
     let container = &found.container;
     let logs = logs_at(&container.recognised, &*container.store, &container.path)?;

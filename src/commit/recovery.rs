@@ -3,7 +3,7 @@
 //!
 //! A log names the container that it belongs to by size and time. The file as it is now says how
 //! far an unfinished commit got: `look` compares, and changes nothing. A writable mount and
-//! `arrayfs stage commit` then recover from it ([`settle`]); everything else reads through it
+//! `arrayfs stage commit` then recover from it ([`recover`]); everything else reads through it
 //! ([`Leftover::layers`], [`Leftover::source`]). A log that does not fit is never applied. Used by
 //! `tree` and by the commands.
 
@@ -186,7 +186,7 @@ impl Leftover {
 /// Carries out what the log of a container asks for. Returns the stage of the changes that are
 /// still staged then; none if there are none. A log that does not fit is an error, and is kept;
 /// unless `fits` says that it does, although it is of another version.
-pub fn settle(
+pub fn recover(
     (place, spot): (Arc<dyn LogPlace>, &LogSpot),
     left: &Leftover,
     memory: &Arc<StageMemory>,

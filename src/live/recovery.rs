@@ -11,12 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::committing::Effort;
-use super::staged::{Staged, StagedContainer, Unsettled, UnsettledLog};
+use super::staged::{Staged, StagedContainer, Unrecovered, UnrecoveredLog};
 use super::version::ContainerVersion;
 use super::{ContainerId, Containers, LiveContainer, refused};
 use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
-use crate::commit::recovery::{Leftover, clear, settle};
+use crate::commit::recovery::{Leftover, clear, recover};
 use crate::container::Recognised;
 use crate::container::logged::{ByLoggedName, is_called};
 use crate::error::{Error, Result};
@@ -24,10 +24,10 @@ use crate::stage::{LogPlace, LogSpot, LogState, LoggedArray, Stage, StageMemory}
 
 /// The outcome of recovering from the logs of a container.
 #[derive(Default)]
-pub(crate) struct Settled {
+pub(crate) struct Recovered {
     /// The stage of changes that are still staged.
     stage: Option<Arc<Stage>>,
-    unsettled: Option<Unsettled>,
+    unrecovered: Option<Unrecovered>,
 }
 
 /// What becomes of changes of another version of a container.
@@ -43,61 +43,61 @@ pub enum StaleLogs {
 /// Why changes of another version stay.
 const DOES_NOT_FIT: &str = "another process has changed the container, whose arrays are not as long as those that were written: what is staged cannot be applied to it; `arrayfs stage discard` gives it up";
 
-impl Settled {
-    pub(crate) fn failed(why: Error) -> Settled {
-        Settled::but(why, UnsettledLog::Pending)
+impl Recovered {
+    pub(crate) fn failed(why: Error) -> Recovered {
+        Recovered::but(why, UnrecoveredLog::Pending)
     }
 
     /// By the version before, which another process has changed: while this mount has something
     /// staged of it, nothing is staged of the next one.
-    pub(crate) fn left_by(old: &Staged, path: &Path, cache: &Arc<BlockCache>) -> Settled {
+    pub(crate) fn left_by(old: &Staged, path: &Path, cache: &Arc<BlockCache>) -> Recovered {
         // Changes that were taken back need no log any more.
         if let Some(now) = old.now()
             && let Err(e) = old.try_tidy(&now, cache)
         {
             log::warn!("{e}");
         }
-        Settled {
+        Recovered {
             stage: None,
-            unsettled: old.leaves(path),
+            unrecovered: old.leaves(path),
         }
     }
 
-    fn but(why: Error, log: UnsettledLog) -> Settled {
-        Settled {
+    fn but(why: Error, log: UnrecoveredLog) -> Recovered {
+        Recovered {
             stage: None,
-            unsettled: Some(Unsettled { why, log }),
+            unrecovered: Some(Unrecovered { why, log }),
         }
     }
 
     fn keeps_out(&self) -> bool {
-        let log = self.unsettled.as_ref().map(|unsettled| unsettled.log);
-        log == Some(UnsettledLog::Pending)
+        let log = self.unrecovered.as_ref().map(|unrecovered| unrecovered.log);
+        log == Some(UnrecoveredLog::Pending)
     }
 }
 
 impl Containers {
     /// Recovers from the logs of a container, if there are any.
-    pub(crate) fn settle(
+    pub(crate) fn recover_logs(
         &self,
         id: ContainerId,
         recognised: &Recognised,
         path: &Path,
-    ) -> Result<Settled> {
+    ) -> Result<Recovered> {
         let stale = self.settings.stale;
-        self.settle_taking((id, recognised, path), stale)
+        self.recover_logs_with((id, recognised, path), stale)
     }
 
-    fn settle_taking(
+    fn recover_logs_with(
         &self,
         (id, recognised, path): (ContainerId, &Recognised, &Path),
         stale: StaleLogs,
-    ) -> Result<Settled> {
+    ) -> Result<Recovered> {
         let Some(memory) = self.stage_memory.as_ref() else {
-            return Ok(Settled::default());
+            return Ok(Recovered::default());
         };
         if !recognised.format.is_changed() {
-            return Ok(Settled::default());
+            return Ok(Recovered::default());
         }
         let place = self.log_place(id, recognised)?;
         let spot = place.spot()?;
@@ -105,15 +105,15 @@ impl Containers {
         let mut beside = None;
         for other in others {
             beside = beside.or(Some(match other {
-                LogBeside::Foreign(why) => (why, UnsettledLog::Foreign),
+                LogBeside::Foreign(why) => (why, UnrecoveredLog::Foreign),
                 LogBeside::Unreadable(why) if own.as_ref().is_none_or(Leftover::is_stale) => {
-                    return Ok(Settled::failed(why));
+                    return Ok(Recovered::failed(why));
                 }
-                LogBeside::Unreadable(why) => (why, UnsettledLog::Old),
-                LogBeside::Leftover(left) => (left.as_stale(&spot), UnsettledLog::Old),
+                LogBeside::Unreadable(why) => (why, UnrecoveredLog::Old),
+                LogBeside::Leftover(left) => (left.as_stale(&spot), UnrecoveredLog::Old),
             }));
         }
-        let settled = match own {
+        let recovered = match own {
             Some(left) => {
                 let fits = |state: &LogState| match stale {
                     StaleLogs::Applied => self.fits(recognised, path, state),
@@ -121,12 +121,12 @@ impl Containers {
                 };
                 recover_own((place, &spot), &left, memory, fits)?
             }
-            None => clear(&spot).map(|()| Settled::default())?,
+            None => clear(&spot).map(|()| Recovered::default())?,
         };
-        let beside = beside.map(|(why, log)| Unsettled { why, log });
-        Ok(Settled {
-            unsettled: settled.unsettled.or(beside),
-            ..settled
+        let beside = beside.map(|(why, log)| Unrecovered { why, log });
+        Ok(Recovered {
+            unrecovered: recovered.unrecovered.or(beside),
+            ..recovered
         })
     }
 
@@ -209,9 +209,9 @@ impl Containers {
         staged.stage.hand_over()?;
         old.staged.forget_stage();
         self.forget_staged(old);
-        let left = self.settle_taking((id, &recognised, &path), StaleLogs::Applied);
+        let left = self.recover_logs_with((id, &recognised, &path), StaleLogs::Applied);
         let next = self.versions.create(id, recognised, &found);
-        self.resume(&next, left.unwrap_or_else(Settled::failed));
+        self.resume(&next, left.unwrap_or_else(Recovered::failed));
         known.version = Some(Arc::clone(&next));
         self.retire(&current, &path);
         self.remember_staged(&next);
@@ -221,17 +221,17 @@ impl Containers {
     /// Looks into a container for a log that was left beside it. An error says why the log is kept.
     pub(crate) fn commit_left(&self, id: ContainerId, container: &LiveContainer) -> Result<()> {
         let version = self.current(id, container)?;
-        match version.staged.unsettled() {
-            Some(unsettled) => Err(unsettled.why),
+        match version.staged.unrecovered() {
+            Some(unrecovered) => Err(unrecovered.why),
             None => Ok(()),
         }
     }
 
     /// Has a version that is not shown yet begin with the stage of a daemon before.
-    pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Settled) {
-        if let Some(unsettled) = left.unsettled {
-            log::warn!("{}", unsettled.why);
-            version.staged.note_unsettled(unsettled);
+    pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Recovered) {
+        if let Some(unrecovered) = left.unrecovered {
+            log::warn!("{}", unrecovered.why);
+            version.staged.note_unrecovered(unrecovered);
         }
         let Some(stage) = left.stage else { return };
         // Arrays are as long as they were when they were written to, whatever the file says.
@@ -243,8 +243,8 @@ impl Containers {
         });
         if let Err(why) = begun {
             log::warn!("{why}");
-            let log = UnsettledLog::Pending;
-            version.staged.note_unsettled(Unsettled { why, log });
+            let log = UnrecoveredLog::Pending;
+            version.staged.note_unrecovered(Unrecovered { why, log });
             // It may have been opened as if there was no log.
             self.versions.open.close(version);
         }
@@ -273,8 +273,8 @@ impl Containers {
         if !known.shows(version) {
             return Err(self.changed(&path));
         }
-        let left = self.settle(version.container, &version.recognised, &path);
-        let left = left.unwrap_or_else(Settled::failed);
+        let left = self.recover_logs(version.container, &version.recognised, &path);
+        let left = left.unwrap_or_else(Recovered::failed);
         if !left.keeps_out() {
             let found = version.recognised.stat(&*self.store, &path)?;
             let recognised = version.recognised.clone();
@@ -298,14 +298,14 @@ fn recover_own(
     left: &Leftover,
     memory: &Arc<StageMemory>,
     fits: impl FnOnce(&LogState) -> Result<bool>,
-) -> Result<Settled> {
-    match settle((place, spot), left, memory, fits) {
-        Ok(stage) => Ok(Settled {
+) -> Result<Recovered> {
+    match recover((place, spot), left, memory, fits) {
+        Ok(stage) => Ok(Recovered {
             stage,
-            unsettled: None,
+            unrecovered: None,
         }),
         Err(why @ Error::Fault(_)) if left.is_only_old() => {
-            Ok(Settled::but(why, UnsettledLog::Old))
+            Ok(Recovered::but(why, UnrecoveredLog::Old))
         }
         Err(why) => Err(why),
     }

@@ -94,7 +94,7 @@ impl Places for OnlyPlace {
 }
 
 /// The outcome for changes that were staged of a container.
-pub struct Settlement {
+pub struct UnmountedOutcome {
     /// Why a log that lay beside it has not been recovered.
     pub log: Result<()>,
     /// Why something stays staged.
@@ -102,13 +102,13 @@ pub struct Settlement {
 }
 
 /// Recovers and commits the stage of the container at `path`.
-pub fn settle(
+pub fn recover_and_commit(
     store: Arc<dyn Store>,
     disk: Arc<dyn Disk>,
     path: &Path,
     recognised: &Recognised,
     cache: Arc<BlockCache>,
-) -> Result<Settlement> {
+) -> Result<UnmountedOutcome> {
     let stat = store.stat(path)?;
     let container = Arc::new(LiveContainer::new(stat.kind, recognised.clone()));
     let place = Arc::new(OnlyPlace {
@@ -126,7 +126,7 @@ pub fn settle(
     let left = containers.commit_all(InUse::Ignored).into_iter().next();
     // It knows its place, and that knows it.
     container.known().version = None;
-    Ok(Settlement {
+    Ok(UnmountedOutcome {
         log,
         stays: left.map(|(path, why)| format!("{}: stays staged: {why}", path.display())),
     })

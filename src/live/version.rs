@@ -14,7 +14,7 @@ use super::opening::{OpenVersions, VersionOpening};
 use super::owner::Owner;
 use super::places::Forget;
 use super::recognition::recognise;
-use super::recovery::Settled;
+use super::recovery::Recovered;
 use super::shown::tombstones::Tombstones;
 use super::staged::Staged;
 use super::{ContainerId, Containers};
@@ -139,10 +139,10 @@ impl Containers {
         let left = match known.version {
             None => self
                 .resume_drafts(id, container, &recognised, &path)
-                .and_then(|()| self.settle(id, &recognised, &path))
-                .unwrap_or_else(Settled::failed),
+                .and_then(|()| self.recover_logs(id, &recognised, &path))
+                .unwrap_or_else(Recovered::failed),
             // Its staged changes are kept, in a log that this one does not touch.
-            Some(ref old) => Settled::left_by(&old.staged, &path, &self.cache),
+            Some(ref old) => Recovered::left_by(&old.staged, &path, &self.cache),
         };
         // The recovery may have changed it.
         let found = recognised.stat(&*self.store, &path)?;

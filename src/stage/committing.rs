@@ -169,13 +169,13 @@ impl Stage {
         for (LoggedArray { len: own, .. }, &len) in log.arrays.iter_mut().zip(lens) {
             *own = len;
         }
-        let settled = match in_log {
+        let shortened = match in_log {
             false => log.remove(frozen.number(), alone),
             true => log.put_committed(frozen.number()),
         };
         drop(log);
         self.announce();
-        settled
+        shortened
     }
 
     /// The container has arrays of these lengths: those that follow from others may have another

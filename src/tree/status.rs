@@ -46,7 +46,7 @@ impl Tree {
             let container = version.staged.now()?;
             let path = self.inodes.path(inode.into()).unwrap_or_default();
             let (log, log_bytes) = container.stage.logged().unzip();
-            let beside = version.staged.unsettled();
+            let beside = version.staged.unrecovered();
             Some(json!({
                 "path": self.store.display(&path).to_string_lossy(),
                 "inside": self.text_of_place(&path),

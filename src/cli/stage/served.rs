@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{
-    FoundContainer, LeftoverChanges, OrphanLog, Search, Settle, StagedThing, find, staged,
+    FoundContainer, LeftoverChanges, OrphanLog, Search, StageAction, StagedThing, find, staged,
 };
 use crate::cli::args::StageCommand;
 use crate::cli::in_mount::{InMount, StagedThere};
@@ -24,12 +24,12 @@ pub(super) fn run(
     command: &StageCommand,
     place: &InMount,
     preferences: Preferences,
-    settle: Option<Settle>,
+    action: Option<StageAction>,
 ) -> CommandResult {
     match command {
         StageCommand::Ls { json, .. } => list(place, preferences, *json),
-        StageCommand::Commit { .. } => each(place, preferences, (APPLY, "committed"), settle),
-        StageCommand::Discard { .. } => each(place, preferences, (DISCARD, "discarded"), settle),
+        StageCommand::Commit { .. } => each(place, preferences, (APPLY, "committed"), action),
+        StageCommand::Discard { .. } => each(place, preferences, (DISCARD, "discarded"), action),
     }
 }
 
@@ -137,7 +137,7 @@ fn each(
     place: &InMount,
     preferences: Preferences,
     (request, done): (&str, &str),
-    settle: Option<Settle>,
+    action: Option<StageAction>,
 ) -> CommandResult {
     let Search {
         containers,
@@ -158,7 +158,7 @@ fn each(
         output::complain(format!("{}: stays staged: {why}", path.display()));
     }
     let is_left = |there: &&StagedThere| !after.iter().any(|left| left.inside == there.inside);
-    let mut settled: Vec<PathBuf> = before
+    let mut acted_on: Vec<PathBuf> = before
         .iter()
         .filter(is_left)
         .map(|there| place.spelled(&there.inside))
@@ -166,46 +166,46 @@ fn each(
     for left in others(containers, orphans, place, &before) {
         match left
             .map_err(Failure::from)
-            .and_then(|left| settle_alone(&left, settle))
+            .and_then(|left| act_alone(&left, action))
         {
-            Ok(path) => settled.extend(path),
+            Ok(path) => acted_on.extend(path),
             Err(failure) => {
                 output::complain(&failure.message);
                 failed = true;
             }
         }
     }
-    output::print(|out| tell(out, &settled, done, failed))?;
+    output::print(|out| tell(out, &acted_on, done, failed))?;
     match failed {
         true => Err(Failure::silent()),
         false => Ok(()),
     }
 }
 
-/// Settles what the daemon leaves alone, as without a mount. What is new is the daemon's, as long
+/// Acts on what the daemon leaves alone, as without a mount. What is new is the daemon's, as long
 /// as it serves.
-fn settle_alone(left: &StagedThing, settle: Option<Settle>) -> Result<Option<PathBuf>, Failure> {
+fn act_alone(left: &StagedThing, action: Option<StageAction>) -> Result<Option<PathBuf>, Failure> {
     let is_new = match left {
         StagedThing::Container(found) => matches!(found.left, LeftoverChanges::Drafts(_)),
         StagedThing::Orphan(_) => false,
     };
-    match settle.filter(|_| !is_new) {
-        Some(settle) => settle(left).map(|()| Some(left.shown())),
+    match action.filter(|_| !is_new) {
+        Some(action) => action(left).map(|()| Some(left.shown())),
         None => Ok(None),
     }
 }
 
 fn tell(
     out: &mut impl Write,
-    settled: &[PathBuf],
+    acted_on: &[PathBuf],
     done: &str,
     failed: bool,
 ) -> std::io::Result<()> {
-    if settled.is_empty() && !failed {
+    if acted_on.is_empty() && !failed {
         writeln!(out, "nothing staged")?;
     }
     let line = |path: &Path| format!("{}: {done}", output::path_text(path));
-    settled
+    acted_on
         .iter()
         .try_for_each(|path| writeln!(out, "{}", line(path)))
 }

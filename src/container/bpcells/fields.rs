@@ -122,10 +122,10 @@ impl dyn Field {
 
 /// Passes errors of the storage on, which concern everything, and leaves faults, which concern one
 /// array. All arrays are needed: one that is not shown is a fault.
-pub(crate) fn settle<T>(result: Result<T>) -> Result<Result<T>> {
+pub(crate) fn faults_apart<T>(result: Result<T>) -> Result<Result<T>> {
     match result.map_err(Error::needed) {
         Err(error) if !matches!(error, Error::Fault(_)) => Err(error),
-        settled => Ok(settled),
+        apart => Ok(apart),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::check::{all_below, bounds_runs, count, rule};
-use super::fields::{Field, Fields, Number, settle};
+use super::fields::{Field, Fields, Number, faults_apart};
 use super::packed::ends::Ends;
 use super::packed::{PackedArray, PackedStream};
 use super::plain::PlainArray;
@@ -25,9 +25,9 @@ pub(super) const MOST_POINTERS: u64 = 1 << 22;
 
 /// Adds everything that fragments of this version have.
 pub(super) fn open(fields: &dyn Fields, version: Variant, container: &mut Container) -> Result<()> {
-    let pointers = settle(open_pointers(fields, version))?;
+    let pointers = faults_apart(open_pointers(fields, version))?;
     let total = match &pointers {
-        Ok(pointers) => settle(pointers.largest())?.ok(),
+        Ok(pointers) => faults_apart(pointers.largest())?.ok(),
         Err(_) => None,
     };
     let streams = FragmentArrays::open(fields, version, total)?;
@@ -104,7 +104,7 @@ impl FragmentArrays {
         };
         let shown = |name, stream| Arc::new(PackedArray::new(name, stream)) as Arc<dyn Array>;
         let cell = stream("cell", Transform::Plain).map(|cell| shown("cell", Arc::new(cell)));
-        let start = settle(stream("start", Transform::Delta).map(Arc::new))?;
+        let start = faults_apart(stream("start", Transform::Delta).map(Arc::new))?;
         let end = match &start {
             Ok(start) => stream("end", Transform::Plain)
                 .map(|lengths| Arc::new(Ends::new(lengths, start.clone())) as Arc<dyn Array>),

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::check::{all_below, count, count_is_one_of, rule};
-use super::fields::{Fields, Number, settle};
+use super::fields::{Fields, Number, faults_apart};
 use super::packed::{PackedArray, PackedStream};
 use super::plain::PlainArray;
 use super::pointers::{PointerRule, Pointers};
@@ -85,9 +85,9 @@ pub(super) fn open(
     let order = storage_order(fields, container)?;
     let (shape, shape_array) = shape(fields)?;
     let (major, _) = shape.major_minor(order);
-    let pointers = settle(open_pointers(fields, version, major))?;
+    let pointers = faults_apart(open_pointers(fields, version, major))?;
     let nnz = match &pointers {
-        Ok(pointers) => settle(entries(pointers))?.ok(),
+        Ok(pointers) => faults_apart(entries(pointers))?.ok(),
         Err(_) => None,
     };
     container.add("val", open_values(fields, version, values, nnz))?;
@@ -122,7 +122,7 @@ fn storage_order(fields: &dyn Fields, container: &mut Container) -> Result<Optio
 
 /// The array and its two values.
 fn shape(fields: &dyn Fields) -> Result<(Shape, Result<Arc<dyn Array>>)> {
-    let opened = settle(fields.field("shape", Number::U32).and_then(|field| {
+    let opened = faults_apart(fields.field("shape", Number::U32).and_then(|field| {
         field.require(2)?;
         let read = |index| field.read_unsigned(index).map(|n| Some(n as u32));
         let shape = Shape {

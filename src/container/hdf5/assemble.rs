@@ -106,7 +106,7 @@ pub(super) fn container(
         assembly.add_group((number, group), &mut drafts, &places, &mut file)?;
     }
     anndata::add_rules(index, &places, &mut drafts);
-    let further_names = assembly.names.settle(&mut drafts);
+    let further_names = assembly.names.assign(&mut drafts);
     if let Some(draft) = drafts.first_mut() {
         draft.container.file = file;
         draft.container.further_names = further_names;

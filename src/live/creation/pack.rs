@@ -132,15 +132,15 @@ impl Containers {
         loop {
             let (seen, times) = (new.changes(), new.times_used(id));
             let may_wait = self.places.is_in_use(id) && !new.has_waited(id, times);
-            let settled = self.pack_if_quiet(id, in_use, Duration::ZERO);
-            if !may_wait || !settled.as_ref().is_err_and(is_busy) {
-                return settled;
+            let packed = self.pack_if_quiet(id, in_use, Duration::ZERO);
+            if !may_wait || !packed.as_ref().is_err_and(is_busy) {
+                return packed;
             }
             match until.checked_duration_since(Instant::now()) {
                 Some(left) => new.wait(seen, Some(left)),
                 None => {
                     new.note_wait(id, times);
-                    return settled;
+                    return packed;
                 }
             }
         }
@@ -169,11 +169,11 @@ impl Containers {
         let times = used.map_or(0, |used| used.times);
         let is_quiet = || !self.places.is_in_use(id) && self.new.times_used(id) == times;
         let may = || self.new.has_time() && (in_use == InUse::Ignored || is_quiet());
-        let settled = self.retry(|| match container.new.is_new() {
+        let packed = self.retry(|| match container.new.is_new() {
             true => self.pack(id, container, &may),
             false => self.take_added(id, container, &may),
         });
-        match &settled {
+        match &packed {
             Ok(PackOutcome::Packed) => self.watch_no_more(id),
             Ok(PackOutcome::Empty) => {
                 self.new
@@ -195,7 +195,7 @@ impl Containers {
             // It has been used meanwhile, and is tried again when it is quiet.
             Err(_) => {}
         }
-        settled
+        packed
     }
 
     /// Packing that is not done by then is given up: what would be packed stays new.
@@ -355,7 +355,7 @@ impl Containers {
         Some(match self.pack_now(id, InUse::Spared) {
             Err(e) if is_busy(&e) => self.sync_drafts(id),
             Ok(PackOutcome::Empty | PackOutcome::Unfilled(_)) => self.sync_drafts(id),
-            settled => settled.map(drop),
+            packed => packed.map(drop),
         })
     }
 

@@ -168,9 +168,9 @@ impl Containers {
                 }
                 // A log that could not be recovered is read through, as a mount without writing
                 // does.
-                let settled = self.disk.is_some() && !version.staged.keeps_out();
+                let recovered = self.disk.is_some() && !version.staged.keeps_out();
                 let at = (&*path, self.at_path(version));
-                let opened = open_unchanged(version, at, &self.store, budget, settled);
+                let opened = open_unchanged(version, at, &self.store, budget, recovered);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
                 let container = opened.outermost()?;
@@ -225,18 +225,18 @@ impl Containers {
 }
 
 /// Opens a container and makes sure that it is the version: the sources were opened one after
-/// another, so it is looked at again afterwards. `settled`: whether its log has been recovered, and
-/// belongs to this mount's stage; else it is read through.
+/// another, so it is looked at again afterwards. `recovered`: whether its log has been recovered,
+/// and belongs to this mount's stage; else it is read through.
 fn open_unchanged(
     version: &ContainerVersion,
     (path, at_path): (&Path, AtPath),
     store: &Arc<dyn Store>,
     budget: &Arc<Budget>,
-    settled: bool,
+    recovered: bool,
 ) -> Result<OpenContainer> {
     let pinned = pinned(store, version, path, at_path);
     let recognised = &version.recognised;
-    let (container, is_staged) = match settled {
+    let (container, is_staged) = match recovered {
         true => (recognised.open(&pinned, path, budget)?, false),
         false => open_through(recognised, &pinned, path, budget)?,
     };

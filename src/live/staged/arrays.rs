@@ -108,11 +108,11 @@ impl Containers {
     /// The stage of a container.
     pub(crate) fn stage_of(&self, version: &Arc<ContainerVersion>) -> Result<Arc<StagedContainer>> {
         // Its log is in nobody's way, and in ours.
-        if let Some(unsettled) = version.staged.unsettled()
+        if let Some(unrecovered) = version.staged.unrecovered()
             && version.staged.keeps_out()
         {
             let cause = std::io::Error::from_raw_os_error(libc::EACCES);
-            return Err(Error::io(unsettled.why.to_string(), cause));
+            return Err(Error::io(unrecovered.why.to_string(), cause));
         }
         let container = version.staged.begun(&self.cache, || {
             let path = self.places.path(version.container)?;

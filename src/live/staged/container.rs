@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::{Unsettled, UnsettledLog, lock};
+use super::{Unrecovered, UnrecoveredLog, lock};
 use crate::array::partly_replaced::{CachedBlocks, PartlyReplaced};
 use crate::array::read::CachedArray;
 use crate::array::{Array, Info};
@@ -176,10 +176,10 @@ impl StagedContainer {
         self.stored.told(e)
     }
 
-    pub(super) fn half_done(&self) -> Option<Unsettled> {
+    pub(super) fn half_done(&self) -> Option<Unrecovered> {
         let why = self.stored.half_changed().cloned()?;
-        let log = UnsettledLog::Pending;
-        Some(Unsettled { why, log })
+        let log = UnrecoveredLog::Pending;
+        Some(Unrecovered { why, log })
     }
 
     /// The stored container is this one now. If entries of it have other names than before, no

@@ -33,7 +33,7 @@ impl Containers {
         self.forget_staged(version);
         // It may have been in the way of a version that another process has made since.
         if let Some(shown) = &self.places.container(id)?.known().version {
-            shown.staged.forget_unsettled();
+            shown.staged.forget_unrecovered();
         }
         let all = |_| Stale::Pages(None);
         self.places.forget(id, Forget::Stale(version.id, &all));

@@ -50,7 +50,7 @@ pub(crate) struct Staged {
     commits: AtomicU64,
     pub(crate) replacements: Arc<Replacements>,
     /// A log that was left behind and is not recovered.
-    unsettled: Mutex<Option<Unsettled>>,
+    unrecovered: Mutex<Option<Unrecovered>>,
     /// Whether something is staged in a log that the container is read through.
     read_through: AtomicBool,
     /// Why the staged changes were not committed, when that was tried last.
@@ -73,13 +73,13 @@ impl Drop for CommittedAside<'_> {
 
 /// A log beside a container that has not been recovered.
 #[derive(Clone)]
-pub(crate) struct Unsettled {
+pub(crate) struct Unrecovered {
     pub(crate) why: Error,
-    pub(crate) log: UnsettledLog,
+    pub(crate) log: UnrecoveredLog,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnsettledLog {
+pub(crate) enum UnrecoveredLog {
     /// It may be the container's, which is read through it, and not written before it is recovered.
     Pending,
     /// Of the version before, which was changed while this mount had something staged of it:
@@ -268,26 +268,26 @@ impl Staged {
     }
 
     /// What the next version finds beside the container: a log of this one, which is kept.
-    pub(crate) fn leaves(&self, path: &Path) -> Option<Unsettled> {
+    pub(crate) fn leaves(&self, path: &Path) -> Option<Unrecovered> {
         let is_staged = self.now().is_some_and(|now| !now.stage.is_clean());
         let old = || {
             let what = "somebody else has changed the container; what is staged of it is kept in its log, and `arrayfs stage` settles that";
-            Unsettled {
+            Unrecovered {
                 why: Error::from(Fault::new(what).container(path)),
-                log: UnsettledLog::Held,
+                log: UnrecoveredLog::Held,
             }
         };
         let half_done = || self.now().and_then(|now| now.half_done());
-        let found = self.unsettled().or_else(half_done);
+        let found = self.unrecovered().or_else(half_done);
         found.or_else(|| is_staged.then(old))
     }
 
-    pub(crate) fn unsettled(&self) -> Option<Unsettled> {
-        lock(&self.unsettled).clone()
+    pub(crate) fn unrecovered(&self) -> Option<Unrecovered> {
+        lock(&self.unrecovered).clone()
     }
 
-    pub(crate) fn note_unsettled(&self, unsettled: Unsettled) {
-        *lock(&self.unsettled) = Some(unsettled);
+    pub(crate) fn note_unrecovered(&self, unrecovered: Unrecovered) {
+        *lock(&self.unrecovered) = Some(unrecovered);
     }
 
     /// The container has been opened as its log shows it.
@@ -297,26 +297,27 @@ impl Staged {
 
     /// Whether nothing can be staged before a log is recovered.
     pub(crate) fn keeps_out(&self) -> bool {
-        let log = self.unsettled_log();
-        matches!(log, Some(UnsettledLog::Pending | UnsettledLog::Held))
+        let log = self.unrecovered_log();
+        matches!(log, Some(UnrecoveredLog::Pending | UnrecoveredLog::Held))
     }
 
     /// Whether recovery is to be tried again.
     pub(crate) fn is_pending(&self) -> bool {
-        self.unsettled_log() == Some(UnsettledLog::Pending)
+        self.unrecovered_log() == Some(UnrecoveredLog::Pending)
     }
 
-    fn unsettled_log(&self) -> Option<UnsettledLog> {
-        let unsettled = lock(&self.unsettled);
-        unsettled.as_ref().map(|unsettled| unsettled.log)
+    fn unrecovered_log(&self) -> Option<UnrecoveredLog> {
+        let unrecovered = lock(&self.unrecovered);
+        unrecovered.as_ref().map(|unrecovered| unrecovered.log)
     }
 
     /// Why a log of the container, which goes by its name, would be left behind if it got another
     /// one. Changes that are in memory alone go with it.
     pub(crate) fn keeps_place(&self) -> Option<String> {
-        let unsettled = self.unsettled();
-        if let Some(unsettled) = unsettled.filter(|found| found.log != UnsettledLog::Foreign) {
-            return Some(unsettled.why.to_string());
+        let unrecovered = self.unrecovered();
+        if let Some(unrecovered) = unrecovered.filter(|found| found.log != UnrecoveredLog::Foreign)
+        {
+            return Some(unrecovered.why.to_string());
         }
         self.now().filter(|now| now.stage.has_log())?;
         let why = self.why();
@@ -324,16 +325,17 @@ impl Staged {
     }
 
     /// The log that was in the way has gone.
-    pub(crate) fn forget_unsettled(&self) {
-        *lock(&self.unsettled) = None;
+    pub(crate) fn forget_unrecovered(&self) {
+        *lock(&self.unrecovered) = None;
         self.note_read_through(false);
     }
 
     /// For the attribute of the container: none if nothing is staged.
     pub(crate) fn state(&self) -> Option<String> {
-        let unsettled = self.unsettled();
-        if let Some(unsettled) = unsettled.filter(|found| found.log != UnsettledLog::Foreign) {
-            return Some(format!("staged: {}", unsettled.why));
+        let unrecovered = self.unrecovered();
+        if let Some(unrecovered) = unrecovered.filter(|found| found.log != UnrecoveredLog::Foreign)
+        {
+            return Some(format!("staged: {}", unrecovered.why));
         }
         match self.now().filter(|now| !now.stage.is_clean()) {
             Some(_) => Some(match self.why() {

@@ -40,7 +40,7 @@ pub(crate) struct OldPages {
 impl Replacements {
     /// Begins when no other thread replaces the array.
     pub(crate) fn begin(self: &Arc<Self>, array: StagedArray) -> Replacement {
-        let mut arrays = self.settled(array);
+        let mut arrays = self.when_ended(array);
         arrays.entry(array.0).or_default().under_way = true;
         Replacement {
             of: Arc::clone(self),
@@ -50,19 +50,19 @@ impl Replacements {
 
     /// Whether a mapping's writes are of content that has been replaced.
     pub(crate) fn is_of_the_old(&self, array: StagedArray) -> bool {
-        let arrays = self.settled(array);
+        let arrays = self.when_ended(array);
         arrays
             .get(&array.0)
             .is_some_and(|array| array.old_pages > 0)
     }
 
     /// The lock, as soon as the array is not being replaced.
-    fn settled(&self, array: StagedArray) -> MutexGuard<'_, HashMap<u32, ReplacedState>> {
+    fn when_ended(&self, array: StagedArray) -> MutexGuard<'_, HashMap<u32, ReplacedState>> {
         let under_way = |arrays: &mut HashMap<u32, ReplacedState>| {
             arrays.get(&array.0).is_some_and(|array| array.under_way)
         };
-        let settled = self.ended.wait_while(self.lock(), under_way);
-        settled.unwrap_or_else(PoisonError::into_inner)
+        let arrays = self.ended.wait_while(self.lock(), under_way);
+        arrays.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change(&self, array: u32, change: impl FnOnce(&mut ReplacedState)) {

@@ -30,7 +30,7 @@ pub(crate) struct LocalSource {
     fd: OwnedFd,
     opened: Stat,
     /// Whether every change from now on shows in the identity.
-    settled: AtomicBool,
+    is_past_tick: AtomicBool,
     path: PathBuf,
 }
 
@@ -56,7 +56,7 @@ impl LocalSource {
         }
         Ok(LocalSource {
             fd,
-            settled: AtomicBool::new(!is_of_this_tick(found.identity.mtime, now)),
+            is_past_tick: AtomicBool::new(!is_of_this_tick(found.identity.mtime, now)),
             opened: found,
             path,
         })
@@ -73,15 +73,15 @@ impl LocalSource {
     /// File systems stamp changes with a clock that ticks coarsely: a file changed twice within a
     /// tick keeps its identity if it gets its size back. So a file of this very tick is read after
     /// the tick.
-    fn settle(&self) -> Result<()> {
-        if self.settled.load(Ordering::Acquire) {
+    fn wait_out_tick(&self) -> Result<()> {
+        if self.is_past_tick.load(Ordering::Acquire) {
             return Ok(());
         }
         while is_of_this_tick(self.identity().mtime, now()) {
             std::thread::sleep(TICK);
         }
         self.check_unchanged()?;
-        self.settled.store(true, Ordering::Release);
+        self.is_past_tick.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -118,7 +118,7 @@ impl Source for LocalSource {
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        self.settle()?;
+        self.wait_out_tick()?;
         for range in ranges.iter_mut() {
             let n = read_full(&self.fd, range.offset, range.buf).map_err(|e| self.failed(e))?;
             if n < range.buf.len() {

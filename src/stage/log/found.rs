@@ -348,7 +348,7 @@ impl LogState {
     }
 
     /// Makes layers of the changes logged.
-    pub(super) fn settle(&mut self) -> Result<()> {
+    pub(super) fn build_layers(&mut self) -> Result<()> {
         self.check_sealed()?;
         for said in self.redo.values_mut() {
             *said = last_said(std::mem::take(said));

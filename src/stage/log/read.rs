@@ -142,7 +142,7 @@ fn fold(source: Arc<dyn Source>, of: &LogOf<'_>, name: &OsStr) -> Result<FoundLo
     }
     records.check_end()?;
     state.end_at(records.at, records.sequence.unwrap_or(0));
-    state.settle()?;
+    state.build_layers()?;
     Ok(FoundLog::Held(Box::new(state)))
 }
 

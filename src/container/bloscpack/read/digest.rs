@@ -101,7 +101,7 @@ impl DigestCheck<'_> {
     pub(super) fn of_whole(self, chunk: &FoundChunk, both: &[u8]) -> Result<()> {
         let stored = both.len().saturating_sub(self.digests.len());
         let (whole, digest) = both.split_at(stored);
-        self.settle(chunk, self.digests.checksum.digest(whole), digest)
+        self.compare(chunk, self.digests.checksum.digest(whole), digest)
     }
 
     /// Checks a chunk by reading it piece by piece, each as long as `buf`.
@@ -115,7 +115,7 @@ impl DigestCheck<'_> {
         let mut digest = [0; 64];
         let digest = &mut digest[..self.digests.len()];
         source.fetch_one(chunk.stored().end, digest)?;
-        self.settle(chunk, found, digest)
+        self.compare(chunk, found, digest)
     }
 
     fn hash(&self, source: &dyn Source, bytes: Range<u64>, buf: &mut [u8]) -> Result<Digest> {
@@ -130,7 +130,7 @@ impl DigestCheck<'_> {
         Ok(hasher.finish())
     }
 
-    fn settle(&self, chunk: &FoundChunk, found: Digest, digest: &[u8]) -> Result<()> {
+    fn compare(&self, chunk: &FoundChunk, found: Digest, digest: &[u8]) -> Result<()> {
         let mut seen = self.digests.lock();
         if found.as_bytes() == digest {
             seen.set_good(self.number);

@@ -45,7 +45,7 @@ impl DatasetNames {
 
     /// Gives each dataset of several names to the draft in which the first of them lies, and says
     /// which are its further ones; by paths from the root.
-    pub(super) fn settle(&self, drafts: &mut [Draft]) -> BTreeMap<String, String> {
+    pub(super) fn assign(&self, drafts: &mut [Draft]) -> BTreeMap<String, String> {
         let mut found: BTreeMap<u32, Vec<(String, usize, NamedDataset)>> = BTreeMap::new();
         for (at, draft) in drafts.iter_mut().enumerate() {
             for named in std::mem::take(&mut draft.named) {

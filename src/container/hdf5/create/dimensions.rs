@@ -104,7 +104,7 @@ impl GivenDimensions {
             }
             dimensions.variables.push(variable);
         }
-        dimensions.settle(content);
+        dimensions.name_scales(content);
         dimensions
     }
 
@@ -157,7 +157,7 @@ impl GivenDimensions {
 
     /// In NetCDF-4 the variable of a dimension's name is its scale; elsewhere names that lead to no
     /// scale are labels.
-    fn settle(&mut self, content: &GivenContent) {
+    fn name_scales(&mut self, content: &GivenContent) {
         let is_array = |name: &String| content.arrays.iter().any(|array| array.name() == *name);
         if self.kind == NewFileKind::NetCdf4 {
             for variable in &mut self.variables {

@@ -88,7 +88,7 @@ impl<'a> IndexReader<'a> {
             SOUND => Ok(self.index()?),
             _ => Err(self.item()?),
         };
-        self.settle()?;
+        self.charge_rest()?;
         match self.rest {
             [] => Ok(answer),
             _ => Err(NoIndex::Unreadable),
@@ -156,12 +156,12 @@ impl<'a> IndexReader<'a> {
         self.built = self.built.saturating_add(bytes);
         match self.built - self.charged.bytes() < STEP {
             true => Ok(()),
-            false => self.settle(),
+            false => self.charge_rest(),
         }
     }
 
     /// Charges what is not charged yet.
-    fn settle(&mut self) -> std::result::Result<(), NoIndex> {
+    fn charge_rest(&mut self) -> std::result::Result<(), NoIndex> {
         let charged = self.charged.bytes();
         let more = self.charged.keep_more(self.built - charged);
         more.map_err(|_| NoIndex::Refused(self.budget.no_room(self.all() - charged)))

@@ -205,8 +205,8 @@ fn compare(
             if after.dims.as_ref() != Some(dims) {
                 return Err(format!("dimensions {:?} instead of {dims:?}", after.dims));
             }
-            settle(&mut before);
-            settle(&mut after);
+            forget_values(&mut before);
+            forget_values(&mut after);
             before.dims.clone_from(&after.dims);
         }
         if before != after {
@@ -234,7 +234,7 @@ fn what_differs(old: &FileIndex, new: &FileIndex) -> String {
 }
 
 /// Takes away what a change of its values may change.
-fn settle(dataset: &mut DatasetEntry) {
+fn forget_values(dataset: &mut DatasetEntry) {
     dataset.stored_bytes = 0;
     match &mut dataset.layout {
         StorageLayout::Chunked { table, applied, .. } => (*table, *applied) = (None, 0),

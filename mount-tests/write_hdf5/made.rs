@@ -308,3 +308,68 @@ fn nothing_of_others_is_lost_when_files_come_later() {
     drop(locked);
     wait_until("the lock is seen to be gone", || put("locked.h5"));
 }
+
+/// Rules that `verify` would find broken keep it new, unless it is a copy of one that breaks them.
+#[test]
+fn a_binsparse_group_stays_new_until_its_rules_hold() {
+    let mounted = Mounted::new(&golden("binsparse/sources"), &["ro"]);
+    let place = Place::mounted(&["settle=600000"]);
+    let from = mounted.path().join("attr-fixed-exact.h5");
+    let fill = |at: &Path, rest: &str| {
+        let copy = r#"mkdir -p "$2"; cp -r "$1"/* "$2"
+                      printf '\377' | dd of="$2/indices_1" conv=notrunc status=none"#;
+        shell(place.path(), &format!("{copy}; {rest}"), &[&from, at]);
+    };
+    for at in ["x.h5", "y.h5/deep"] {
+        let (container, at) = (place.join(&at[..4]), place.join(at));
+        fill(&at, r#"rm "$2/arrays.json""#);
+        let stays = |why: &str| {
+            let _ = File::open(&container).and_then(|directory| directory.sync_all());
+            let state = xattr(&container, "user.arrayfs.state").unwrap();
+            assert!(
+                state.contains("binsparse.json: ") && state.contains(why),
+                "{state}"
+            );
+        };
+        stays("indices_1");
+        let no_descriptor = r#"cp "$1/indices_1" "$2"; echo '{}' > "$2/binsparse.json""#;
+        shell(place.path(), no_descriptor, &[&from, &at]);
+        stays("the descriptor has no object");
+        let descriptor = r#"cp "$1/binsparse.json" "$2""#;
+        shell(place.path(), descriptor, &[&from, &at]);
+        place.wait_packed(container.file_name().unwrap().to_str().unwrap());
+        assert_eq!(xattr(&at, "user.arrayfs.format").unwrap(), "binsparse");
+    }
+    arrayfs([Path::new("verify"), place.source()]).success();
+    for at in ["copy.h5", "copies.h5/deep", "copies.nc/deep"] {
+        let container = at.split('/').next().unwrap();
+        fill(&place.join(at), "");
+        place.wait_packed(container);
+        let state = xattr(&place.join(container), "user.arrayfs.state").unwrap();
+        assert!(
+            state.starts_with("clean: not kept: ") && state.contains("indices_1"),
+            "{state}"
+        );
+    }
+}
+
+/// A descriptor declares the types of its arrays.
+#[test]
+fn arrays_of_a_binsparse_group_have_the_types_that_it_declares() {
+    let mounted = Mounted::new(&golden("binsparse/sources"), &["ro"]);
+    let place = Place::mounted(&["settle=600000"]);
+    let from = mounted.path().join("attr-fixed-exact.h5");
+    for name in ["x.h5", "x.nc"] {
+        let at = place.join(name).join("m");
+        let copy = r#"mkdir -p "$2" && cp "$1"/*_1 "$1"/values "$1/binsparse.json" "$2""#;
+        shell(place.path(), copy, &[&from, &at]);
+        place.wait_packed(name);
+        for array in ["indices_1", "pointers_to_1", "values"] {
+            let dtype = |path: &Path| xattr(&path.join(array), "user.arrayfs.dtype").unwrap();
+            assert_eq!(dtype(&at), dtype(&from), "{array}");
+            assert_content(&at.join(array), &std::fs::read(from.join(array)).unwrap());
+        }
+        assert_eq!(xattr(&at, "user.arrayfs.format").unwrap(), "binsparse");
+    }
+    arrayfs([Path::new("verify"), place.source()]).success();
+}

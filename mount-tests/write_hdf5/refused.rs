@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{assert_array, assert_staged, errno, numbers, state, with_file, write_at};
+use super::{assert_array, assert_staged, commit, errno, numbers, state, with_file, write_at};
 use crate::harness::place::Place;
 use crate::harness::process::arrayfs;
 use crate::harness::python::script;
@@ -140,4 +140,40 @@ fn a_file_that_goes_on_behind_its_end_is_only_read() {
     bytes.extend([1; 70]);
     std::fs::write(&path, bytes).unwrap();
     assert_only_read(&place);
+}
+
+/// A file may say that a chunk lies in something else: at worst it loses itself, and no header.
+#[test]
+fn a_chunk_that_lies_in_something_else_costs_no_other_dataset_its_header() {
+    for options in [&["commit=replace"], &["commit=inplace"]] {
+        let made = |place: &Place, lies_in: &str| {
+            let path = place.stored("x.h5");
+            let made: [&Path; 3] = ["inside".as_ref(), &path, lies_in.as_ref()];
+            script("write_hdf5/scenario.py", made).success();
+            path
+        };
+        let place = Place::mounted(options);
+        let path = made(&place, "header");
+        let before = std::fs::read(&path).unwrap();
+        let _ = write_at(&place.join("x.h5/rows"), &numbers(&[-1, -2]), 64);
+        commit(&place);
+        assert_staged(&place, "the header of an object", &before);
+        let whole = [Path::new("beside_is_whole"), &path];
+        script("write_hdf5/scenario.py", whole).success();
+        for lies_in in ["chunk", "first"] {
+            let place = Place::mounted(options);
+            let path = made(&place, lies_in);
+            // Both chunks of one place cannot be had.
+            let both: Vec<i32> = (0..64).rev().collect();
+            let _ = write_at(&place.join("x.h5/rows"), &numbers(&both), 0);
+            commit(&place);
+            if lies_in == "first" {
+                assert!(state(&place).contains("two parts of the file have one place"));
+                let whole = [Path::new("beside_is_whole"), &path];
+                script("write_hdf5/scenario.py", whole).success();
+            }
+            let shown = std::fs::read(place.join("x.h5/rows")).unwrap();
+            assert_eq!(shown, numbers(&both), "{lies_in}");
+        }
+    }
 }

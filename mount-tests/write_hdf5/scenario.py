@@ -7,6 +7,8 @@
     scenario.py one PATH NAME...        all of these names lead to one dataset
     scenario.py listed PATH             `t` of 50 texts, and a list of free room that has a chunk of `big`, row n of which is n + 1
     scenario.py big_rows PATH           `big` is that
+    scenario.py inside PATH WHERE       the second chunk of `rows` lies in the `header` of `beside`, in a `chunk` of that, or in the `first` of its own
+    scenario.py beside_is_whole PATH    `beside` is what it was
     scenario.py filled PATH             texts `t` whose fill value is a text, and texts `empty` whose fill value is none
     scenario.py composed PATH           texts `t` whose fill value is a text, `alike` and `other` over them, with that fill value and
                                         another, and `within` over texts in an object header
@@ -123,6 +125,29 @@ def listed(path):
 def big_rows(path):
     with h5py.File(path, "r") as file:
         assert (file["big"][()] == np.arange(1, 301)[:, None]).all()
+
+
+def inside(path, where):
+    with h5py.File(path, "w") as file:
+        rows = file.create_dataset("rows", data=np.arange(64, dtype="<i4"), chunks=(16,))
+        beside = file.create_dataset("beside", data=np.arange(100, 164, dtype="<i4"), chunks=(16,))
+        beside.attrs["unit"] = "metre" * 20
+        place = dict(header=h5py.h5o.get_info(beside.id).addr, chunk=beside.id.get_chunk_info(2).byte_offset,
+                     first=rows.id.get_chunk_info(0).byte_offset)
+        second = rows.id.get_chunk_info(1).byte_offset
+    with open(path, "r+b") as file:
+        content = file.read()
+        address = second.to_bytes(8, "little")
+        assert content.count(address) == 1
+        file.seek(0)
+        file.write(content.replace(address, place[where].to_bytes(8, "little")))
+    beside_is_whole(path)
+
+
+def beside_is_whole(path):
+    with h5py.File(path, "r") as file:
+        beside = file["beside"]
+        assert (beside[()] == np.arange(100, 164)).all() and beside.attrs["unit"] == "metre" * 20
 
 
 def filled(path):

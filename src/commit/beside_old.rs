@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use super::exchange::Swap;
 use super::fingerprint::fingerprint;
+use super::future_file::{FutureContent, FutureFile};
 use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden, short};
 use super::{Commit, SHARED_FROM, SeenFile, Spot, beside};
 use crate::container::rewrite::MemberNumber;
 use crate::disk::reopened::{Hooks, ReopenedFile};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Target, XattrSetting};
 use crate::error::{Error, Result};
-use crate::source::{FileId, Source, Stat, Timestamp};
+use crate::source::{FileId, Source, Stat, Timestamp, open_same};
 use crate::stage::log::NewFileRecord;
 use crate::stage::new_name;
 
@@ -227,6 +228,23 @@ impl NewFiles<BesideOld<'_>> {
             })
         };
         self.each().map(swap).collect()
+    }
+
+    /// The new files, to be read before they take their places. They are opened anew, since a
+    /// reader has no business with a descriptor that can be written.
+    pub(super) fn future(&self) -> Result<Vec<FutureFile>> {
+        let commit = self.maker.commit;
+        let future = |(new, known): (&NewFile, &Replaced)| {
+            let now = new.file.source().stat()?.identity;
+            let source = open_same(&**commit.store, &beside(commit.spot, &known.new_name), &now)?;
+            Ok(FutureFile {
+                name: known.seen.name.clone(),
+                len: now.size,
+                mtime: Some(now.mtime),
+                content: FutureContent::New(source),
+            })
+        };
+        self.each().map(future).collect()
     }
 
     /// For the log: which files are about to take their places.

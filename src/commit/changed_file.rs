@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::beside_old::{remove_rights, set_mode};
+use super::future_file::{FutureContent, Redo};
 use super::new_files::create_hidden;
 use super::redo::put_patches;
 use super::sealed::{Sealing, seal};
@@ -107,11 +108,13 @@ impl ChangedFile {
     pub(super) fn future(&self, log: LogBytes) -> FutureFile {
         FutureFile {
             name: self.seen.name.clone(),
-            is_made: self.is_made(),
-            patches: Arc::clone(&self.patches),
             len: self.len,
             mtime: self.mtime,
-            log,
+            content: FutureContent::Redo(Redo {
+                is_made: self.is_made(),
+                patches: Arc::clone(&self.patches),
+                log,
+            }),
         }
     }
 

@@ -1,9 +1,9 @@
-//! A file of a container as a commit in place will have made it, read through the log that holds
-//! its redo records.
+//! A file of a container as a commit will have made it.
 //!
-//! Used by [`super::recovery`] where nothing may be written, and the file itself may be changed in
-//! part; and by `live` when it publishes a commit, to open the container before its files are
-//! changed.
+//! In place it is read through the log that holds its redo records; a new file is there already,
+//! under its hidden name. Used by [`super::recovery`] where nothing may be written, and the file
+//! itself may be changed in part; and by `live` when it publishes a commit, to open the container
+//! before it becomes visible.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -12,56 +12,78 @@ use crate::error::{Fault, Result};
 use crate::source::{BytesSource, Fetch, FileIdentity, Source, Stat, Timestamp};
 use crate::stage::log::{LogBytes, Patch};
 
-/// One file as a commit in place will have made it.
+/// One file as a commit will have made it.
 #[derive(Clone)]
 pub struct FutureFile {
     /// Beside the container's others.
     pub name: OsString,
-    /// There is none of this name yet.
-    pub is_made: bool,
-    /// The patches that are put into it: in order, none of which overlap.
-    pub(super) patches: Arc<[Patch]>,
     pub len: u64,
     /// The time of modification that it gets, if that is known.
     pub mtime: Option<Timestamp>,
+    pub(super) content: FutureContent,
+}
+
+#[derive(Clone)]
+pub(super) enum FutureContent {
+    /// Changed where it lies.
+    Redo(Redo),
+    /// Another file gets its name.
+    New(Arc<dyn Source>),
+}
+
+/// What becomes of a file in place.
+#[derive(Clone)]
+pub(super) struct Redo {
+    /// There is none of this name yet.
+    pub(super) is_made: bool,
+    /// The patches that are put into it: in order, none of which overlap.
+    pub(super) patches: Arc<[Patch]>,
     pub(super) log: LogBytes,
 }
 
 impl FutureFile {
     /// Whether a file is what this was going to be, as far as its identity says.
     pub fn is(&self, identity: &FileIdentity) -> bool {
-        identity.size == self.len && self.mtime.is_none_or(|mtime| mtime == identity.mtime)
+        let is_file = match &self.content {
+            FutureContent::Redo(_) => true,
+            FutureContent::New(new) => new.identity().id == identity.id,
+        };
+        let mtime = self.mtime.is_none_or(|mtime| mtime == identity.mtime);
+        is_file && identity.size == self.len && mtime
     }
 
     /// The file as it is going to be. `stored`: the result of opening it as it is.
     pub fn over(&self, stored: Result<Arc<dyn Source>>) -> Result<Arc<dyn Source>> {
+        let redo = match &self.content {
+            FutureContent::New(new) => return Ok(Arc::clone(new)),
+            FutureContent::Redo(redo) => redo.clone(),
+        };
         let stored = match stored {
-            Err(e) if self.is_made && e.is_not_found() => Arc::new(BytesSource::new(Vec::new())),
+            Err(e) if redo.is_made && e.is_not_found() => Arc::new(BytesSource::new(Vec::new())),
             stored => stored?,
         };
-        Ok(Arc::new(Patched {
-            stored,
-            file: self.clone(),
-        }))
+        let len = self.len;
+        Ok(Arc::new(Patched { stored, len, redo }))
     }
 }
 
 struct Patched {
     stored: Arc<dyn Source>,
-    file: FutureFile,
+    len: u64,
+    redo: Redo,
 }
 
 impl Patched {
     fn fill(&self, at: u64, buf: &mut [u8]) -> Result<()> {
         let end = at.saturating_add(buf.len() as u64);
-        if end > self.file.len {
+        if end > self.len {
             let fault = Fault::new("a range beyond the end of the file").bytes(at..end);
-            return Err(fault.expected(self.file.len).into());
+            return Err(fault.expected(self.len).into());
         }
         let there = self.stored.len().clamp(at, end) - at;
         self.stored.fetch_one(at, &mut buf[..there as usize])?;
         buf[there as usize..].fill(0);
-        let patches = &self.file.patches;
+        let patches = &self.redo.patches;
         let first = patches.partition_point(|patch| patch.range().end <= at);
         for patch in &patches[first..] {
             let range = patch.range();
@@ -71,7 +93,7 @@ impl Patched {
             }
             let out = &mut buf[(from - at) as usize..(to - at) as usize];
             let logged = patch.logged.start + (from - range.start);
-            self.file.log.read(logged, out)?;
+            self.redo.log.read(logged, out)?;
         }
         Ok(())
     }
@@ -79,7 +101,7 @@ impl Patched {
 
 impl Source for Patched {
     fn len(&self) -> u64 {
-        self.file.len
+        self.len
     }
 
     fn identity(&self) -> FileIdentity {
@@ -96,7 +118,7 @@ impl Source for Patched {
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let n = self.file.len.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let n = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
         self.fill(offset, &mut buf[..n]).map(|()| n)
     }
 }

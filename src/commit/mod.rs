@@ -15,8 +15,8 @@
 //! - [`recovery`]: completing or undoing a commit that did not come to its end, by the log that it
 //!   left behind; [`recovery_state`] finds out how far it got, with [`fingerprint`]s;
 //!   [`found_logs`]: which logs there are; [`through_log`]: reading without recovering.
-//!   [`future_file`]: a file as a commit in place is about to make it. [`program_lock`]: other
-//!   programs that have a file open.
+//!   [`future_file`]: a file as a commit is about to make it. [`program_lock`]: other programs that
+//!   have a file open.
 //!
 //! A commit is of the stage's frozen layer; writing goes on above it meanwhile. The caller chooses
 //! the moment at which the result is published ([`Publisher`]): when no thread compares the
@@ -180,8 +180,8 @@ pub type AtSpot<'a> = &'a dyn Fn(&mut dyn FnMut(&Spot) -> Result<()>) -> Result<
 pub type Publish<'a> = &'a mut dyn Publisher;
 
 pub trait Publisher {
-    /// Before a commit in place is sealed: these files are about to be changed, and their new
-    /// content can be read from the log. After an error nothing is changed.
+    /// Before a commit is sealed: these files are about to be changed or replaced, and their new
+    /// content can be read. After an error nothing is changed.
     fn look_ahead(&mut self, files: &[FutureFile]) -> Result<()>;
 
     /// Has `step` change the files, and shows the result.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::Spot;
 use super::exchange::{Exchange, Swap};
 use super::found_logs::LogBeside;
-use super::future_file::FutureFile;
+use super::future_file::{FutureContent, FutureFile, Redo};
 pub use super::recovery_state::RecoveryState;
 use super::recovery_state::{NameHolder, hidden_path_of, holder, name_of, path_of, recovery_state};
 use super::redo::{redo, sync_done};
@@ -169,11 +169,13 @@ impl Leftover {
             (RecoveryState::Sealed, Some(of), _) => {
                 let future = FutureFile {
                     name: name.into(),
-                    is_made: self.state.base().file(name).is_none(),
-                    patches: self.state.patches_of(of).into(),
                     len: self.state.file_length(of),
                     mtime: None,
-                    log: self.state.bytes(),
+                    content: FutureContent::Redo(Redo {
+                        is_made: self.state.base().file(name).is_none(),
+                        patches: self.state.patches_of(of).into(),
+                        log: self.state.bytes(),
+                    }),
                 };
                 future.over(stored)
             }

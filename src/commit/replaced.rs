@@ -6,11 +6,11 @@
 
 use std::cell::Cell;
 
-use super::Commit;
 use super::beside_old::{BesideOld, Sharing, is_copied, is_given};
 use super::exchange::{Exchange, sync_names};
 use super::new_files::NewFiles;
 use super::target::CommitTarget;
+use super::{Commit, FutureFile};
 use crate::container::rewrite::CommitWay;
 use crate::disk::Target;
 use crate::error::{Error, Result};
@@ -75,9 +75,14 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
         CommitWay::Replaced
     }
 
-    fn seal(&mut self) -> Result<()> {
+    fn prepare(&mut self) -> Result<Vec<FutureFile>> {
         self.finish()?;
         self.maker.are_whole.set(true);
+        let read = self.future();
+        Ok(read.inspect_err(|e| log::debug!("{e}")).unwrap_or_default())
+    }
+
+    fn seal(&mut self) -> Result<()> {
         let commit = self.maker.commit;
         if self.is_empty() {
             return Ok(());

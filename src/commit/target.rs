@@ -16,11 +16,9 @@ pub(super) trait CommitTarget: Recipe {
     fn recipe_way(&self) -> CommitWay;
     fn published_as(&self) -> CommitWay;
 
-    /// The recipe is told. Returns the files that are going to be changed in place, as they will
-    /// be.
-    fn prepare(&mut self) -> Result<Vec<FutureFile>> {
-        Ok(Vec::new())
-    }
+    /// The recipe is told. Returns the files that are going to be changed or replaced, as they will
+    /// be; none if they cannot be read before.
+    fn prepare(&mut self) -> Result<Vec<FutureFile>>;
 
     /// When this returns the recipe is on the disk, and the log says for good what is about to
     /// happen.
@@ -98,7 +96,7 @@ impl Commit<'_> {
     }
 }
 
-/// The result of a commit in place is seen before there is no way back.
+/// The result of a commit is looked at before there is no way back.
 fn seal(target: &mut impl CommitTarget, publish: &mut dyn Publisher) -> Result<()> {
     let files = target.prepare()?;
     if !files.is_empty() {

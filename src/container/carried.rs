@@ -1,8 +1,8 @@
 //! What a commit knows of the container that it is about to make, for the opening of that.
 //!
 //! A container whose structure is costly to find out need not be looked into again: its format has
-//! told what will change. It is handed over once, to the opening that comes before a commit in place
-//! is carried out, through the log that has all of it; any other opening looks for itself. Used by
+//! told what will change. It is handed over once, to the opening that comes before a commit becomes
+//! visible, through the log or of the new files; any other opening looks for itself. Used by
 //! `hdf5`; kept by `live`.
 
 use std::any::Any;

@@ -86,7 +86,7 @@ impl Recognised {
         self.open_by((store, path), budget, false)
     }
 
-    /// The same of a container that a commit has just told, and that is read through its log.
+    /// The same of a container that a commit has just told, read before it is visible.
     pub fn open_as_told(
         &self,
         store: &Arc<dyn Store>,

@@ -1,7 +1,7 @@
 //! A file that is read as it is going to be, and then as it is.
 //!
 //! What is planned by it holds for both: they are the same bytes. Used by `live`, which opens a
-//! container before its files are changed in place.
+//! container before a commit makes its files visible.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;

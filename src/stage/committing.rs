@@ -169,13 +169,13 @@ impl Stage {
         for (LoggedArray { len: own, .. }, &len) in log.arrays.iter_mut().zip(lens) {
             *own = len;
         }
-        let shortened = match in_log {
+        let noted = match in_log {
             false => log.remove(frozen.number(), alone),
             true => log.put_committed(frozen.number()),
         };
         drop(log);
         self.announce();
-        shortened
+        noted
     }
 
     /// The container has arrays of these lengths: those that follow from others may have another

@@ -48,6 +48,14 @@ impl Type {
         self.base
     }
 
+    /// A type that elements can be stored as, by NumPy's name.
+    pub(super) fn stored(&self) -> &'static str {
+        match self.base {
+            "bint8" => "int8",
+            base => base,
+        }
+    }
+
     /// Whether it can number something.
     pub(super) fn is_index(&self) -> bool {
         !self.iso && !self.complex && self.base.contains("int") && self.base != "bint8"

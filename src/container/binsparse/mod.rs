@@ -10,13 +10,15 @@
 //! What describes: [`descriptor`] reads the JSON ([`json`], [`declared`] types, [`triangle`]
 //! structures), [`levels`] turns formats into levels, from which all rules follow. What checks:
 //! [`lengths`] the arrays when a container is opened, [`check`] their elements. [`follow`] says what
-//! becomes of a descriptor whose arrays change, and [`text`] lets it be written. What recognises and
+//! becomes of a descriptor whose arrays change, [`given`] checks arrays that are none of a file yet, and
+//! [`text`] lets a descriptor be written. What recognises and
 //! reads is the format around it: `container::hdf5` and `container::netcdf` use this one.
 
 mod check;
 mod declared;
 mod descriptor;
 mod follow;
+mod given;
 mod json;
 mod lengths;
 mod levels;
@@ -25,6 +27,7 @@ mod sample;
 mod text;
 mod triangle;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -35,6 +38,7 @@ use crate::container::describe::value_room;
 use crate::error::{Error, Fault, Result};
 use crate::memory::set_aside;
 use descriptor::Descriptor;
+pub(crate) use given::GivenMembers;
 pub(crate) use json::{LONGEST, ends_early};
 pub(crate) use text::DescriptorText;
 
@@ -97,6 +101,19 @@ pub(crate) fn followed(text: &[u8], members: &[Member]) -> Result<Option<Vec<u8>
             None => Ok(None),
         },
     )?
+}
+
+/// The types that a descriptor declares, by the names of arrays and as NumPy names them.
+pub(crate) fn declared_types(text: &[u8]) -> Result<BTreeMap<String, &'static str>> {
+    set_aside(value_room(text), "cannot read a descriptor", || {
+        let types = descriptor::parse(text).0.and_then(|parsed| parsed.types);
+        let Some(types) = types else {
+            return BTreeMap::new();
+        };
+        let names = types.0.keys();
+        let typed = names.filter_map(|name| Some((name.clone(), types.get(name)?.ok()?.stored())));
+        typed.collect()
+    })
 }
 
 /// Rules for compressed rows or columns that are no container of their own: pointers rise from 0 to

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::description::GivenDescription;
+use super::description::{GivenArray, GivenDescription};
 use super::packed_directory::VERSION;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
@@ -48,6 +48,39 @@ impl GivenContent {
             description,
             ..GivenContent::default()
         }
+    }
+
+    /// What groups of Binsparse containers say by themselves becomes a part of the description.
+    pub fn take_groups(&mut self) {
+        let is_sparse = |path: &String| self.descriptors.contains_key(path);
+        let (groups, inner) = std::mem::take(&mut self.inner)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(path, _)| is_sparse(path));
+        self.inner = inner.into_iter().collect();
+        if !groups.is_empty() {
+            self.description.get_or_insert_default().take_groups(groups);
+        }
+    }
+
+    /// Arrays of Binsparse containers of which nothing else is said have the types that the
+    /// descriptors declare.
+    pub fn describe_by_descriptors(&mut self) -> Result<()> {
+        let mut declared = HashMap::new();
+        for (group, text) in &self.descriptors {
+            declared.insert(&**group, binsparse::declared_types(text)?);
+        }
+        let mut said = Vec::new();
+        for array in &self.arrays {
+            let (group, name) = array.name().rsplit_once('/').unwrap_or(("", array.name()));
+            if let Some(dtype) = declared.get(group).and_then(|types| types.get(name)) {
+                let bytes = array.info()?.bytes;
+                said.extend(GivenArray::of_type(array.name(), dtype, bytes));
+            }
+        }
+        if !said.is_empty() {
+            self.description.get_or_insert_default().add(said);
+        }
+        Ok(())
     }
 
     /// Why it is not all that its descriptions name; none if it is.

@@ -5,14 +5,16 @@
 //! text may be long, so its reader charges what it takes ([`GivenDescription::room`]). Used by
 //! `live` and by every [`super::Creation`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::array::Order;
 use crate::array::dtype::{Dtype, descr_of_name};
+use crate::container::binsparse;
 use crate::container::describe::value_room;
+use crate::container::inside::join;
 use crate::error::{Error, Result};
 use crate::memory::set_aside;
 
@@ -174,7 +176,60 @@ impl GivenDescription {
     }
 }
 
+/// What of an array says nothing of the file around it.
+const OF_ARRAY_ALONE: [&str; 4] = ["maxshape", "chunks", "filters", "layout"];
+
+impl GivenDescription {
+    /// Whether a group is described as a Binsparse container, or the whole, by an empty path.
+    pub fn has_sparse(&self, path: &str) -> bool {
+        let format = match path {
+            "" => self.format.as_ref(),
+            path => self.containers.get(path),
+        };
+        format.is_some_and(|format| format == binsparse::NAME)
+    }
+
+    /// Takes what groups, by their paths, say of their arrays by themselves, as far as nothing is
+    /// said of these yet. Names of arrays are from the group; all other names, of dimensions and
+    /// types, were the other file's.
+    pub fn take_groups(&mut self, groups: Vec<(String, GivenDescription)>) {
+        let mut all = Vec::new();
+        for (path, group) in groups {
+            if let Some(format) = group.format {
+                self.containers.entry(path.clone()).or_insert(format);
+            }
+            all.extend(group.arrays.into_iter().map(|mut array| {
+                array.name = join(&path, &array.name);
+                array.more.retain(|key, value| match &**key {
+                    "type" => value.as_str().is_some_and(|name| name.starts_with("H5T_")),
+                    key => OF_ARRAY_ALONE.contains(&key),
+                });
+                array
+            }));
+        }
+        self.add(all);
+    }
+
+    /// Adds arrays of which nothing is said yet.
+    pub fn add(&mut self, arrays: Vec<GivenArray>) {
+        let known: HashSet<&str> = self.arrays.iter().map(|array| &*array.name).collect();
+        let is_new = |array: &GivenArray| !known.contains(&*array.name);
+        let new: Vec<GivenArray> = arrays.into_iter().filter(is_new).collect();
+        self.arrays.extend(new);
+    }
+}
+
 impl GivenArray {
+    /// So many bytes of a type, in one dimension; none if they are no whole number of elements.
+    pub fn of_type(name: &str, dtype: &str, bytes: u64) -> Option<GivenArray> {
+        let mut array = GivenArray::of_bytes(name, bytes);
+        let to = GivenType {
+            dtype: Some(dtype.to_owned()),
+            shape: None,
+        };
+        array.set_type(&to, bytes).ok().map(|()| array)
+    }
+
     fn set_type(&mut self, to: &GivenType, bytes: u64) -> Result<()> {
         let refuse = |why: String| Err(Error::Invalid(format!("{}: {why}", self.name)));
         let dtype = to.dtype.as_deref().unwrap_or(&self.dtype);

@@ -69,13 +69,13 @@ impl Containers {
             log::warn!("{}: cannot be renamed: {why}", path.display());
             Err(refused("rename", path, libc::EBUSY))
         };
-        let can_be_recovered = staged.unrecovered().is_none() && staged.why().is_none();
+        let may_be_committed = staged.unrecovered().is_none() && staged.why().is_none();
         match (committed, staged.keeps_place()) {
             (_, None) => Ok(()),
             (Err(Error::Invalid(why)), _) => busy(&why),
             (Err(e), _) => Err(e),
             // A program has written since: the caller, which moves the container, looks again.
-            (Ok(()), Some(_)) if can_be_recovered => Ok(()),
+            (Ok(()), Some(_)) if may_be_committed => Ok(()),
             (Ok(()), Some(why)) => busy(&why),
         }
     }

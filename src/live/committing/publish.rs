@@ -45,7 +45,7 @@ pub(crate) struct Published {
 pub(crate) struct CommitPublisher<'a> {
     version: &'a Arc<ContainerVersion>,
     container: &'a StagedContainer,
-    /// The container as a commit in place is about to make it.
+    /// The container as the commit is about to make it.
     ahead: Option<OpenedAhead>,
     outdated: OutdatedBlocks<'a>,
     /// The files when they were shown: a later change by another process is no part of the commit.
@@ -116,7 +116,7 @@ impl Containers {
             }),
             CommitWay::Replaced => stored.while_publishing(|| {
                 step()?;
-                self.adopt(version, None, |opened| {
+                self.adopt(version, ahead.as_ref(), |opened| {
                     let show = || self.show_committed(version, container, Arc::clone(&opened));
                     // Handles of an array that gets another content show the old file, and then
                     // all at once the new one; and nobody asks by names that arrays have lost.

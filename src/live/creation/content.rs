@@ -83,7 +83,9 @@ impl Containers {
         }
         self.resolve_links(drafts, &all, &mut content.given)?;
         content.entries = all.into_iter().map(|(entry, _)| entry).collect();
+        content.given.take_groups();
         content.take_types(creation)?;
+        content.given.describe_by_descriptors()?;
         Ok(content)
     }
 
@@ -156,8 +158,8 @@ impl Containers {
     ) -> Result<()> {
         let (at, stat) = self.own_draft(drafts, container, path)?;
         let (description, charge) = self.read_description(&at)?;
-        let inner = split(path).0.to_owned();
-        content.given.inner.insert(inner, description);
+        let group = split(path).0.to_owned();
+        content.given.inner.insert(group, description);
         content.charges.push(charge);
         content.read.push((path.into(), stat));
         Ok(())

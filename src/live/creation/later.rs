@@ -117,7 +117,7 @@ impl Containers {
             return Ok(());
         };
         let added = &SourceDirectory::new(added, added_id);
-        if !may() || !has_no_log(version) {
+        if !may() || !has_nothing_staged(version) {
             return Err(refused("pack", path, libc::EBUSY));
         }
         let format = container.known().recognised.format;
@@ -177,7 +177,7 @@ impl Containers {
             .identity()
             .file()
             .is_some_and(|file| file == now.identity);
-        if !may() || !has_no_log(version) || !is_shown || !matches!(still, Ok(true)) {
+        if !may() || !has_nothing_staged(version) || !is_shown || !matches!(still, Ok(true)) {
             new.discard();
             // A change by another process counts as a use, too.
             self.new.used(remaking.id);
@@ -280,7 +280,7 @@ impl DraftContent {
 }
 
 /// Whether nothing is staged of it.
-fn has_no_log(version: &ContainerVersion) -> bool {
+fn has_nothing_staged(version: &ContainerVersion) -> bool {
     let staged = &version.staged;
     staged.unrecovered().is_none() && staged.now().is_none_or(|now| now.stage.is_gone())
 }

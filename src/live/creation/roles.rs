@@ -23,7 +23,7 @@ use crate::source::{FileKind, Store};
 pub(super) enum DraftRole {
     /// The description of the container.
     Description,
-    /// The same of a BPCells container in a group, by itself.
+    /// The same of a BPCells or Binsparse container in a group, by itself.
     GroupDescription,
     /// The text that makes its directory a Binsparse container.
     Descriptor,
@@ -184,7 +184,9 @@ impl<'a> DraftRules<'a> {
             DraftDirectory::Plain => None,
             _ => self.reserved(name, kind, in_root),
         };
-        if name == ARRAYS_JSON && kind == FileKind::File && of == DraftDirectory::Packed {
+        let is_group = of == DraftDirectory::Packed
+            || of == DraftDirectory::Container && !in_root && creation.has_links();
+        if name == ARRAYS_JSON && kind == FileKind::File && is_group {
             return DraftRole::GroupDescription;
         }
         if let Some(role) = reserved {

@@ -1,13 +1,13 @@
-//! Opening a container as a commit in place is about to make it.
+//! Opening a container as a commit is about to make it.
 //!
 //! Readers wait while the files are changed, and not for the container to be opened again: that has
-//! been done before, through the log. Faults that the commit would make are found before anything
+//! been done before, through the log, or from the new files. Faults that the commit would make are found before anything
 //! is changed, too: a container with faults is not made. Used by `committing::publish`.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::pinned::pinned;
+use super::pinned::{files_at, pinned};
 use crate::cache::VersionId;
 use crate::commit::FutureFile;
 use crate::error::{Error, Result};
@@ -15,16 +15,23 @@ use crate::live::Containers;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::staged::lock;
 use crate::live::version::ContainerVersion;
-use crate::source::Store;
 use crate::source::passing::Passing;
 use crate::source::switched::SwitchedSource;
+use crate::source::{FileIdentity, Identity, Store};
 
 /// A container as it is going to be.
 pub(crate) struct OpenedAhead {
     opened: Arc<OpenContainer>,
     blocks: VersionId,
+    /// The container before.
+    before: Identity,
     /// Its files that are changed.
     files: Arc<FutureFiles>,
+}
+
+/// In the order of [`files_at`].
+fn all_of(identity: &Identity) -> impl Iterator<Item = Option<FileIdentity>> {
+    std::iter::once(identity.file()).chain(identity.companions())
 }
 
 type FutureFiles = Mutex<Vec<(FutureFile, Arc<SwitchedSource>)>>;
@@ -37,13 +44,14 @@ impl OpenedAhead {
 }
 
 impl Containers {
-    /// Opens a container of which these files are about to be changed.
+    /// Opens a container of which these files are about to be changed or replaced.
     pub(crate) fn open_ahead(
         &self,
         version: &ContainerVersion,
         files: &[FutureFile],
     ) -> Result<OpenedAhead> {
         let path = self.places.path(version.container)?;
+        let before = version.identity();
         let (ahead, budget) = (Arc::<FutureFiles>::default(), self.cache.budget());
         let store = self.future_store(version, &path, (files, &ahead))?;
         let container = version.recognised.open_as_told(&store, &path, budget)?;
@@ -58,6 +66,7 @@ impl Containers {
         Ok(OpenedAhead {
             opened: Arc::new(opened),
             blocks,
+            before,
             files: ahead,
         })
     }
@@ -87,6 +96,20 @@ impl Containers {
         })))
     }
 
+    /// Whether a file is another one than when the container was opened ahead, and none that the
+    /// commit has changed.
+    fn others_changed(&self, version: &ContainerVersion, path: &Path, ahead: &OpenedAhead) -> bool {
+        let changed = lock(&ahead.files);
+        let is_changed = |of: &Path| {
+            let name = of.file_name();
+            changed.iter().any(|(file, _)| Some(&*file.name) == name)
+        };
+        let now = version.identity();
+        files_at(&version.recognised, path)
+            .zip(all_of(&ahead.before).zip(all_of(&now)))
+            .any(|(path, (before, now))| before != now && !is_changed(&path))
+    }
+
     /// The container that was opened ahead is the version now: its files have become as foreseen.
     pub(crate) fn open_as_ahead(
         &self,
@@ -97,6 +120,9 @@ impl Containers {
         let first = version.recognised.first_file(path);
         let (directory, _) = first.ok_or(Error::Unsuitable)?;
         let store = pinned(&self.store, version, path, self.at_path(version));
+        if self.others_changed(version, path, ahead) {
+            return self.reopen_version(version, path);
+        }
         for (file, source) in &*lock(&ahead.files) {
             let now = store.open(&directory.join(&file.name))?;
             // Another process may have changed it at the very same time.

@@ -53,7 +53,7 @@ pub(crate) fn pinned(
 }
 
 /// The file that a container is, and its companions.
-fn files_at<'a>(
+pub(super) fn files_at<'a>(
     recognised: &Recognised,
     path: &'a Path,
 ) -> impl Iterator<Item = PathBuf> + use<'a> {

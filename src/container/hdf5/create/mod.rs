@@ -1,6 +1,7 @@
 //! New HDF5 and NetCDF-4 files: of raw arrays in groups, and of what an `arrays.json` says of them.
 //!
-//! Arrays of BPCells containers become datasets first ([`packed_groups`]). Then libhdf5 makes a
+//! Arrays of BPCells containers become datasets first ([`packed_groups`]); groups with a Binsparse
+//! descriptor have to be what it says ([`sparse`]). Then libhdf5 makes a
 //! file in a worker that has everything but the values ([`maker`], of what [`objects`] tells):
 //! groups, types, datasets, attributes, scales, links, and strings of variable length, which it
 //! alone can store. Last that file, which is in memory, is told as one that has been written to is
@@ -17,6 +18,7 @@ mod maker;
 mod names;
 mod objects;
 mod packed_groups;
+mod sparse;
 mod storage;
 mod texts;
 mod types;

@@ -11,7 +11,7 @@ use super::dataset::{self, ByPath, Committed};
 use super::dimensions::GivenDimensions;
 use super::maker::{IfRefused, Maker, Skeleton};
 use super::packed_groups::PackedGroups;
-use super::{NewFileKind, names, texts};
+use super::{NewFileKind, names, sparse, texts};
 use crate::array::Array;
 use crate::container::binsparse;
 use crate::container::creation::{GivenContent, GivenDescription, VERSION};
@@ -51,17 +51,20 @@ pub(super) fn make(
         true => NewFileKind::NetCdf4,
         false => kind,
     };
+    let by_path = by_path(description, packed.as_ref());
+    let broken = sparse::check(content, description, &by_path, budget)?;
     let nothing = BytesSource::new(Vec::new());
     let session = EditSession::create(form(kind, description), &nothing, budget)?;
     let mut objects = Objects {
         kind,
         content,
         description,
-        by_path: by_path(description, packed.as_ref()),
+        by_path,
         versions: packed.as_ref().map(|packed| &packed.versions),
         maker: Maker::new(session, budget),
         arrays: Vec::new(),
     };
+    broken.into_iter().for_each(|what| objects.maker.lose(what));
     objects.make_groups()?;
     let dimensions = GivenDimensions::of(kind, content, description, &objects.by_path);
     dimensions.make_alone(&mut objects.maker)?;

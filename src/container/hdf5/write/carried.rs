@@ -1,4 +1,4 @@
-//! What the opening after a commit in place need not find out: the file's structure, and its tables
+//! What the opening after a commit need not find out: the file's structure, and its tables
 //! of chunks, with what the commit changes of them. Used by [`super`].
 
 use std::sync::Arc;

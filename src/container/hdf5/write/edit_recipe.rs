@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::headers::ObjectHeaders;
 use super::patched::PatchedSource;
 use super::room::Intervals;
 use super::unchanged::{ExpectedChanges, UnchangedCheck};
@@ -52,10 +53,19 @@ pub(super) struct DoneEdit {
     pub(super) moved: HashMap<u64, Vec<ChunkEntry>>,
 }
 
+/// The file as it is.
+pub(super) struct EditedFile<'f> {
+    pub(super) source: &'f Arc<dyn Source>,
+    pub(super) answer: &'f IndexAnswer,
+    pub(super) headers: &'f ObjectHeaders,
+    pub(super) budget: &'f Arc<Budget>,
+}
+
 pub(super) struct EditRecipe<'f, 'w> {
     source: &'f Arc<dyn Source>,
     /// The structure of the file.
     answer: &'f IndexAnswer,
+    headers: &'f ObjectHeaders,
     moved: HashMap<u64, Vec<ChunkEntry>>,
     budget: &'f Arc<Budget>,
     way: CommitWay,
@@ -78,7 +88,12 @@ pub(super) struct EditRecipe<'f, 'w> {
 
 impl<'f, 'w> EditRecipe<'f, 'w> {
     pub(super) fn new(
-        (source, answer, budget): (&'f Arc<dyn Source>, &'f IndexAnswer, &'f Arc<Budget>),
+        EditedFile {
+            source,
+            answer,
+            headers,
+            budget,
+        }: EditedFile<'f>,
         (way, write): (CommitWay, &'w mut dyn Recipe),
         offered: Vec<(u64, u64)>,
     ) -> Result<EditRecipe<'f, 'w>> {
@@ -90,6 +105,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
         Ok(EditRecipe {
             source,
             answer,
+            headers,
             moved: HashMap::new(),
             budget,
             way,
@@ -107,7 +123,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
 
     /// Of a file that has had no values.
     pub(super) fn of_new(
-        file: (&'f Arc<dyn Source>, &'f IndexAnswer, &'f Arc<Budget>),
+        file: EditedFile<'f>,
         write: &'w mut dyn Recipe,
     ) -> Result<EditRecipe<'f, 'w>> {
         Ok(EditRecipe {
@@ -153,8 +169,14 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             .add(chunk.address..chunk.address.saturating_add(chunk.size));
     }
 
-    /// Puts bytes to a place that is theirs.
-    pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+    /// Puts values to a place that is theirs.
+    pub(super) fn put_values(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.headers
+            .check(&(at..at.saturating_add(bytes.len() as u64)))?;
+        self.put(at, bytes)
+    }
+
+    fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         let range = at..at.saturating_add(bytes.len() as u64);
         if self.put.overlapping(&range).is_some() {
             let fault = Fault::new("two parts of the file have one place");
@@ -205,12 +227,12 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
 
     /// Puts bytes, and zeros behind them up to a length.
     fn put_padded(&mut self, at: u64, len: u64, bytes: &[u8]) -> Result<()> {
-        self.put(at, bytes)?;
+        self.put_values(at, bytes)?;
         let end = at.saturating_add(len);
         let mut from = at.saturating_add(bytes.len() as u64);
         while from < end {
             let n = (end - from).min(ZEROS as u64);
-            self.put(from, &[0; ZEROS][..n as usize])?;
+            self.put_values(from, &[0; ZEROS][..n as usize])?;
             from += n;
         }
         Ok(())

@@ -20,6 +20,7 @@ mod dataset;
 mod edit_recipe;
 mod field_changes;
 mod further_names;
+mod headers;
 mod heap_cost;
 mod offered;
 mod patched;
@@ -51,8 +52,9 @@ use ahead::WholeChunks;
 pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
 pub(super) use bpcells::{BpcellsRules, WrittenMember, told_fields};
 pub(super) use dataset::WrittenDataset;
-use edit_recipe::EditRecipe;
+use edit_recipe::{EditRecipe, EditedFile};
 use further_names::FurtherNames;
+use headers::ObjectHeaders;
 pub(super) use offered::{WrittenGroup, offer};
 use rules::ChangedAttribute;
 pub(super) use rules::GroupRules;
@@ -65,6 +67,7 @@ struct Hdf5File {
     source: Arc<dyn Source>,
     /// The structure of the file as it was opened.
     answer: Arc<IndexAnswer>,
+    headers: ObjectHeaders,
     groups: HashMap<ContainerNumber, WrittenGroup>,
     names: FurtherNames,
     /// What the next opening is to know.
@@ -87,7 +90,15 @@ pub(super) fn tell_new(
             return Err(Error::Invalid(why));
         }
     }
-    let mut told = EditRecipe::of_new((source, answer, budget), write)?;
+    // It has been made here, and its chunks are where they were put.
+    let headers = ObjectHeaders::default();
+    let file = EditedFile {
+        source,
+        answer,
+        headers: &headers,
+        budget,
+    };
+    let mut told = EditRecipe::of_new(file, write)?;
     for (dataset, change) in &changes {
         let put = dataset.put(change, budget, &mut told);
         put.map_err(|e| e.of_array("", dataset.name()))?;
@@ -406,8 +417,13 @@ impl Rewrite for Hdf5File {
             planned.push(texts.planned(change, budget)?);
         }
         let offered = self.left.free_room.offered(self.source.len());
-        let of = (&self.source, &*self.answer, budget);
-        let mut told = EditRecipe::new(of, (way, write), offered)?;
+        let file = EditedFile {
+            source: &self.source,
+            answer: &self.answer,
+            headers: &self.headers,
+            budget,
+        };
+        let mut told = EditRecipe::new(file, (way, write), offered)?;
         for (dataset, change) in &changes {
             dataset.set_extent(change.len, &mut told)?;
         }
@@ -424,11 +440,8 @@ impl Rewrite for Hdf5File {
         }
         let expected = ExpectedChanges::new(&changes, &planned, &attributes);
         let done = told.finish(&expected)?;
-        // A new file is looked at when it is there.
-        if way == CommitWay::InPlace {
-            let next = self.next_structure(&changes, &done);
-            self.left.carried.set(Some(Arc::new(next)));
-        }
+        let next = self.next_structure(&changes, &done);
+        self.left.carried.set(Some(Arc::new(next)));
         let next = self.next_room.lock();
         *next.unwrap_or_else(PoisonError::into_inner) = done.room;
         Ok(())

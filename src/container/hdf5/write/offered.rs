@@ -8,6 +8,7 @@ use super::Hdf5File;
 use super::bpcells::BpcellsRules;
 use super::dataset::WrittenDataset;
 use super::further_names::FurtherNames;
+use super::headers::ObjectHeaders;
 use super::rules::GroupRules;
 use super::sparse::SparseRules;
 use super::texts::WrittenTexts;
@@ -86,6 +87,7 @@ pub(in crate::container::hdf5) fn offer(
     container.rewrite = Some(Arc::new(Hdf5File {
         source: Arc::clone(source),
         answer: Arc::clone(answer),
+        headers: ObjectHeaders::of(index),
         groups,
         names,
         left: Arc::clone(request.left),

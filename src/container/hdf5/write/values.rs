@@ -146,7 +146,7 @@ pub(super) fn put_contiguous(
         }
     };
     Stretches::new(dataset, change).each(&dirty, budget, &before, &mut |at, bytes| {
-        told.put(start.saturating_add(at), bytes)
+        told.put_values(start.saturating_add(at), bytes)
     })
 }
 

@@ -1,15 +1,13 @@
 //! New NetCDF files: of the classic kinds if the description is of such a file, else NetCDF-4.
 //!
 //! [`plan`]: the file that described arrays make up, by [`dimensions`] and [`attributes`];
-//! [`encode`]: its header; [`sparse`]: the rules of Binsparse. One without anything in it is
-//! classic, whatever becomes of it: the least that is a NetCDF file. Used by
-//! [`crate::container::creation`].
+//! [`encode`]: its header. One without anything in it is classic, whatever becomes of it: the least
+//! that is a NetCDF file. Used by [`crate::container::creation`].
 
 mod attributes;
 mod dimensions;
 mod encode;
 mod plan;
-mod sparse;
 #[cfg(test)]
 mod tests;
 

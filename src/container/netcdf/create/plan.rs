@@ -17,10 +17,9 @@ use super::super::write::fill_of;
 use super::attributes::{NewAttributeList, kind_named};
 use super::dimensions::NewDimensions;
 use super::encode;
-use super::sparse::NewMembers;
-use crate::array::Array;
 use crate::array::dtype::descr_of_name;
-use crate::container::binsparse;
+use crate::array::{Array, Info, Order};
+use crate::container::binsparse::{self, GivenMembers};
 use crate::container::creation::{GivenArray, GivenDescription};
 use crate::container::names;
 use crate::container::numbers::Numbers;
@@ -121,7 +120,7 @@ impl NewClassic {
 
     /// Whether the file is the container of Binsparse that a descriptor says; EINVAL if not.
     pub(super) fn check(&self, descriptor: &[u8], budget: &Arc<Budget>) -> Result<()> {
-        let mut members = NewMembers::new();
+        let mut members = GivenMembers::default();
         for (variable, stored) in self.variables.iter().zip(&self.header.variables) {
             let Some(array) = &variable.array else {
                 continue;
@@ -138,7 +137,13 @@ impl NewClassic {
                     )));
                 }
             }
-            members.add(name, (variable.kind, &shape), array)?;
+            let info = Info {
+                dtype: variable.kind.dtype(),
+                shape,
+                order: Order::C,
+                ..array.info()?
+            };
+            members.add(name, info, array);
         }
         members.check(descriptor, budget)
     }

@@ -21,6 +21,7 @@ both_ways![
     other_handles_see_what_is_written,
     inodes_and_handles_go_on_across_commits,
     derived_files_follow_at_their_next_open,
+    the_size_of_a_derived_file_follows_at_once,
     the_time_of_modification_is_that_of_the_last_write,
     a_reader_never_sees_older_bytes_while_somebody_commits,
     the_second_close_of_a_handle_that_was_written_meanwhile_commits,
@@ -34,12 +35,39 @@ fn open(path: &Path) -> File {
     options.read(true).write(true).open(path).unwrap()
 }
 
+/// By its name, without a handle.
+fn cut(path: &Path, len: i64) {
+    let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
+    // SAFETY: the path ends with a NUL.
+    assert_eq!(unsafe { libc::truncate(path.as_ptr(), len) }, 0);
+}
+
 fn whole(file: &File) -> Vec<u8> {
     let mut found = Vec::new();
     let mut reader = file;
     reader.seek(SeekFrom::Start(0)).unwrap();
     reader.read_to_end(&mut found).unwrap();
     found
+}
+
+/// Before the first write the kernel believes what it has been told of it.
+fn the_size_of_a_derived_file_follows_at_once(place: &Place) {
+    for round in 0..20 {
+        let name = format!("x{round}.blp");
+        container(place, &name, &[7; 4000]);
+        let (data, view) = (
+            place.join(&name).join("data"),
+            place.join(&name).join("views/data.npy"),
+        );
+        let size = || view.metadata().unwrap().len();
+        assert_eq!(size(), 4000 + 128);
+        // Half of them by name alone.
+        match round % 2 == 0 {
+            true => open(&data).write_all_at(&[8; 100], 4000).unwrap(),
+            false => cut(&data, 4100),
+        }
+        assert_eq!(size(), 4100 + 128, "{round}");
+    }
 }
 
 fn other_handles_see_what_is_written(place: &Place) {

@@ -120,6 +120,7 @@ impl Serving {
     ) {
         let ok = |reply: ReplyAttr, attr: Attr| {
             let stale = self.stale(&attr);
+            self.drop_following();
             let answer = move || reply.attr(&TTL, &file_attr(&attr));
             match NameDropping::is_waited_for(&self.tree, &[ino]) {
                 true => self.lost_names.answer_after(answer),
@@ -236,6 +237,7 @@ impl Serving {
             if open.size_is_old {
                 self.stale_files.drop_attributes(ino);
             }
+            self.drop_following();
             let reply = match &self.passthrough {
                 Some(passthrough) if open.ordinary && !self.options.direct_io => {
                     let may_begin = !writes && !open.set_id;
@@ -250,6 +252,12 @@ impl Serving {
             }
         };
         self.answer(reply, || self.steadily(work), ok, ReplyOpen::error);
+    }
+
+    /// The kernel asks for attributes that follow from an array which is written from now on.
+    fn drop_following(&self) {
+        let forget = |inode: InodeId| self.stale_files.drop_attributes(INodeNo(inode.0));
+        self.tree.take_following(forget);
     }
 
     /// With `-o direct_io` all is written so, and the kernel drops pages of mappings by itself.

@@ -27,7 +27,7 @@ pub struct Attr {
     pub stale: Option<StalePages>,
     /// An array that has been opened for writing: to be written in large pieces.
     pub is_written: bool,
-    /// It follows from arrays that may be written at any moment: the kernel is to ask each time.
+    /// It follows from arrays that are written: the kernel is to ask each time.
     pub follows: bool,
 }
 

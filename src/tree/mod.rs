@@ -13,6 +13,7 @@ mod attr;
 mod by_name;
 mod container_directory;
 mod entries;
+mod following;
 mod half_removed;
 mod inode;
 mod listing;
@@ -62,6 +63,7 @@ pub use writing::{COMES_BACK, Hole};
 
 use absorbed::AbsorbedFiles;
 use arrival::node_of;
+use following::Following;
 use half_removed::HalfRemoved;
 use inode::{Dirent, Inodes};
 use listing::is_shown;
@@ -112,6 +114,7 @@ pub struct Tree {
     lost_names: Arc<LostNames>,
     absorbed: AbsorbedFiles,
     half_removed: HalfRemoved,
+    following: Following,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
     settings: Settings,
@@ -186,11 +189,17 @@ impl Tree {
             absorbed: AbsorbedFiles::default(),
             places,
             half_removed: HalfRemoved::default(),
+            following: Following::default(),
             cache,
             workers,
             settings,
         };
         Ok((tree, receiver))
+    }
+
+    /// Gives away the entries whose attributes the kernel is to forget before it gets an answer.
+    pub fn take_following(&self, each: impl FnMut(InodeId)) {
+        self.following.drain(each);
     }
 
     /// Finds `name` in a directory and counts one look-up of the inode it returns.

@@ -65,10 +65,10 @@ impl Containers {
         if self.disk.is_some() && stat.kind == FileKind::File && !opened.is_written(entry) {
             stat.owner.mode &= !WRITABLE;
         }
-        stat.follows = self.disk.is_some() && opened.derived(entry).is_some();
         let Some(container) = version.staged.now() else {
             return Ok(stat);
         };
+        stat.follows = opened.derived(entry).is_some();
         if let Some(written) = container.stage.last_write() {
             let owner = &mut stat.owner;
             (owner.mtime, owner.ctime) = (owner.mtime.max(written), owner.ctime.max(written));

@@ -23,7 +23,11 @@ impl Tree {
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<Open> {
+        let is_first = version.staged.now().is_none();
         let opened = self.live.open_entry_for_writing(version, entry)?;
+        if is_first {
+            self.following.add(self.known_entries(version));
+        }
         Ok(Open {
             handle: self.open_files.insert(inode, OpenFile::Entry(opened)),
             keep_cache: !self.outdated.has(inode),
@@ -48,8 +52,21 @@ impl Tree {
         match writers.next() {
             Some(writer) if len == 0 => self.live.empty_open(writer),
             Some(writer) => self.live.truncate_open(writer, len),
-            None => self.live.set_array_len(version, entry, len),
+            None => {
+                let is_first = version.staged.now().is_none();
+                self.live.set_array_len(version, entry, len)?;
+                if is_first {
+                    self.following.add(self.known_entries(version));
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// The entries of a version that the kernel knows.
+    fn known_entries(&self, version: &ContainerVersion) -> Vec<InodeId> {
+        let entries = self.inodes.of_version(version.id).into_iter();
+        entries.map(|(inode, _)| inode).collect()
     }
 
     /// A file has become the content of an array. If that was its last name, what programs write

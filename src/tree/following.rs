@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use super::InodeId;
 
 #[derive(Default)]
-pub(super) struct Following(Mutex<Vec<InodeId>>);
+pub(super) struct FollowingEntries(Mutex<Vec<InodeId>>);
 
-impl Following {
+impl FollowingEntries {
     pub(super) fn add(&self, entries: Vec<InodeId>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend(entries);

@@ -63,7 +63,7 @@ pub use writing::{COMES_BACK, Hole};
 
 use absorbed::AbsorbedFiles;
 use arrival::node_of;
-use following::Following;
+use following::FollowingEntries;
 use half_removed::HalfRemoved;
 use inode::{Dirent, Inodes};
 use listing::is_shown;
@@ -114,7 +114,7 @@ pub struct Tree {
     lost_names: Arc<LostNames>,
     absorbed: AbsorbedFiles,
     half_removed: HalfRemoved,
-    following: Following,
+    following: FollowingEntries,
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
     settings: Settings,
@@ -189,7 +189,7 @@ impl Tree {
             absorbed: AbsorbedFiles::default(),
             places,
             half_removed: HalfRemoved::default(),
-            following: Following::default(),
+            following: FollowingEntries::default(),
             cache,
             workers,
             settings,

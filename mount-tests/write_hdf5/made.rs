@@ -312,7 +312,7 @@ fn nothing_of_others_is_lost_when_files_come_later() {
 /// Rules that `verify` would find broken keep it new, unless it is a copy of one that breaks them.
 #[test]
 fn a_binsparse_group_stays_new_until_its_rules_hold() {
-    let mounted = Mounted::new(&golden("binsparse/sources"), &["ro"]);
+    let mounted = Mounted::new(golden("binsparse/sources"), &["ro"]);
     let place = Place::mounted(&["settle=600000"]);
     let from = mounted.path().join("attr-fixed-exact.h5");
     let fill = |at: &Path, rest: &str| {
@@ -356,7 +356,7 @@ fn a_binsparse_group_stays_new_until_its_rules_hold() {
 /// A descriptor declares the types of its arrays.
 #[test]
 fn arrays_of_a_binsparse_group_have_the_types_that_it_declares() {
-    let mounted = Mounted::new(&golden("binsparse/sources"), &["ro"]);
+    let mounted = Mounted::new(golden("binsparse/sources"), &["ro"]);
     let place = Place::mounted(&["settle=600000"]);
     let from = mounted.path().join("attr-fixed-exact.h5");
     for name in ["x.h5", "x.nc"] {

@@ -16,8 +16,8 @@ use crate::memory::budget::Budget;
 /// What lies in groups, by the paths of these: name, and array.
 type ByGroup<'a> = HashMap<&'a str, Vec<(&'a str, &'a Arc<dyn Array>)>>;
 
-/// EINVAL with the first rule that a group breaks. One that is described as a Binsparse container is
-/// a copy of one, and kept as it was: the rules that it breaks are returned.
+/// EINVAL with the first rule that a group breaks. One that is described as a Binsparse container
+/// is a copy of one, and kept as it was: the rules that it breaks are returned.
 pub(super) fn check(
     content: &GivenContent,
     description: &GivenDescription,

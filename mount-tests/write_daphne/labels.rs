@@ -104,7 +104,14 @@ fn a_name_leads_to_the_column_that_has_it() {
             let expected = [value, 200 - round];
             let labels = names.map(str::as_bytes);
             std::fs::File::open(&at).unwrap().sync_all().unwrap();
-            assert_content(&stored, &frame(&labels, &expected));
+            let (content, wanted) = (std::fs::read(&stored).unwrap(), frame(&labels, &expected));
+            let by_name = names.map(|name| std::fs::read(at.join("columns").join(name)));
+            let by_name = by_name.map(Result::unwrap);
+            assert_eq!(
+                content, wanted,
+                "round {round}, {names:?}, now {by_name:?}, mapped {}",
+                mapped[0]
+            );
             let mut byte = [0];
             first.read_exact_at(&mut byte, 0).unwrap();
             assert_eq!(byte, [value], "round {round}");

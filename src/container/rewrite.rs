@@ -181,6 +181,12 @@ pub trait Rewrite: Send + Sync {
         false
     }
 
+    /// Whether entries of the container go by what an array says: programs use the new names as soon
+    /// as it is closed, so that its commit is not put off.
+    fn names_entries(&self, _array: ArrayAddress<'_>) -> bool {
+        false
+    }
+
     /// How the container gets another type for an array, whose bytes stay as they are; none if it
     /// has that type. EINVAL if it does not fit, or the format has no place to say it.
     fn retyped(

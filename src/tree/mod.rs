@@ -43,7 +43,6 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::live::recognition::recognise;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::version::ContainerVersion;
 use crate::live::{ContainerSettings, Containers};
 use crate::source::{FileKind, Source, Space, Store, on_descriptor};
 
@@ -221,32 +220,16 @@ impl Tree {
                     None => self.enter_beside(link),
                 }
             }
-            Node::Entry(version, entry) => self.lookup_in_group(version, *entry, link),
+            Node::Entry(version, entry) => {
+                self.live.check_current(version)?;
+                let opened = self.live.open_version(version)?;
+                match opened.find(*entry, name) {
+                    Some(child) => self.enter(version, &opened, child, link),
+                    None => self.enter_beside(link),
+                }
+            }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
             Node::Unseen(_) => Err(self.unseen(parent)),
-        }
-    }
-
-    /// A commit may give the name to another entry meanwhile. It then has the kernel drop the names
-    /// that it finds: those that were entered before.
-    fn lookup_in_group(
-        &self,
-        version: &Arc<ContainerVersion>,
-        group: EntryIndex,
-        link: Dirent,
-    ) -> Result<Attr> {
-        self.live.check_current(version)?;
-        loop {
-            let opened = self.live.open_version(version)?;
-            let Some(child) = opened.find(group, &link.name) else {
-                return self.enter_beside(link);
-            };
-            let found = self.enter(version, &opened, child, link.clone())?;
-            let now = self.live.open_version(version)?;
-            if now.find(group, &link.name) == Some(child) {
-                return Ok(found);
-            }
-            self.forget(found.inode, 1);
         }
     }
 

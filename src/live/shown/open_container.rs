@@ -329,6 +329,14 @@ impl OpenContainer {
         rewrite.follows(located.address())
     }
 
+    /// Whether entries go by what an array says.
+    pub(crate) fn names_entries(&self, number: ArrayNumber) -> bool {
+        let (Some(rewrite), Ok(located)) = (self.rewrite(), self.array(number)) else {
+            return false;
+        };
+        rewrite.names_entries(located.address())
+    }
+
     /// The array that an entry is.
     pub(crate) fn array_at(&self, index: EntryIndex) -> Option<ArrayNumber> {
         match self.entries.entry(index).ok()?.content {

@@ -107,6 +107,14 @@ impl StagedContainer {
         known
     }
 
+    /// Whether entries are going to have other names when what is staged is committed.
+    pub(crate) fn renames_entries(&self) -> bool {
+        let (base, layers) = (self.base(), self.stage.layers());
+        let has_changed = |array| layers.iter().any(|layer| !layer.leaves(array));
+        let mut arrays = self.arrays().into_iter();
+        arrays.any(|(number, array)| base.names_entries(number) && has_changed(array))
+    }
+
     /// How long the arrays that the stage knows are stored, in their order there.
     pub(crate) fn stored_lens(&self) -> Result<Vec<u64>> {
         let (base, arrays) = (self.base(), lock(&self.arrays).numbers.clone());

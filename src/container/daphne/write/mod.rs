@@ -280,6 +280,10 @@ macro_rules! of_object {
             self.object.info(array.name, len)
         }
 
+        fn names_entries(&self, array: ArrayAddress<'_>) -> bool {
+            self.object.labels_at(array.name).is_some()
+        }
+
         fn restate(
             &self,
             _container: ContainerNumber,

@@ -61,9 +61,13 @@ fn tree(source: &Path, pacing: Pacing) -> (Tree, Arc<Failure>) {
     (tree, failure)
 }
 
-/// Writes and closes.
 fn write(tree: &Tree, at: u64, bytes: &[u8]) -> Result<()> {
-    let (inode, handle) = tree.written(DATA, false)?;
+    write_into(tree, DATA, at, bytes)
+}
+
+/// Writes and closes.
+fn write_into(tree: &Tree, path: &str, at: u64, bytes: &[u8]) -> Result<()> {
+    let (inode, handle) = tree.written(path, false)?;
     let n = tree.write(inode, handle, at, bytes, Putting::default(), NOBODY)?;
     assert_eq!(n, bytes.len());
     let closed = tree.close(handle);
@@ -243,6 +247,39 @@ fn containers_whose_commits_are_slow_rest() {
     tree.containers().commit_all_due(Later::PutOff);
     assert_eq!(state(&tree), "clean");
     assert!(content(&tree) == shown && stored(source.path()) != before);
+}
+
+/// A frame of one row in the specification's form, with two columns of a byte.
+fn frame(labels: [u8; 2], values: [u8; 2]) -> Vec<u8> {
+    let mut out = vec![1, 3];
+    out.extend([1_u64, 2].map(u64::to_le_bytes).concat());
+    out.extend([1; 2]);
+    out.extend(labels.map(|label| [1, 0, label]).concat());
+    out.extend([0; 16]);
+    out.extend([1_u32, 2].map(u32::to_le_bytes).concat());
+    out.extend([1, 1]);
+    out.extend(values);
+    out
+}
+
+/// A program that has written labels opens a column by its new name next.
+#[test]
+fn new_names_of_columns_are_not_put_off() {
+    let source = ground();
+    let file = source.path().join("x.dbdf");
+    std::fs::write(&file, frame(*b"ab", [1, 2])).unwrap();
+    let (tree, _) = tree(source.path(), resting(Duration::from_secs(3600)));
+    let stored = || std::fs::read(&file).unwrap();
+    write_into(&tree, "x.dbdf/columns/a", 0, &[3]).unwrap();
+    assert_eq!(stored(), frame(*b"ab", [3, 2]));
+    write_into(&tree, "x.dbdf/columns/a", 0, &[4]).unwrap();
+    assert_eq!(stored(), frame(*b"ab", [3, 2]), "it does not rest");
+    write_into(&tree, "x.dbdf/labels", 0, b"b\na\n").unwrap();
+    assert_eq!(stored(), frame(*b"ba", [4, 2]));
+    write_into(&tree, "x.dbdf/columns/b", 0, &[5]).unwrap();
+    assert_eq!(stored(), frame(*b"ba", [4, 2]), "it does not rest");
+    assert!(tree.containers().commit_all(InUse::Ignored).is_empty());
+    assert_eq!(stored(), frame(*b"ba", [5, 2]));
 }
 
 #[test]

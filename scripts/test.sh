@@ -159,9 +159,6 @@ writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:
 any_mode=(blosc_chunks:: killed_daemon:: worker:: many:: umount_says_that umount_tells_of where_memory_is_refused
     metadata_that_inflate)
 
-# They wait for daemons, disks and other programs: twice as many as there are cores keep these busy.
-threads=--test-threads=$((2 * $(nproc)))
-
 [ "$quick" ] || dependencies
 # All at once keeps every core busy.
 say "building what is tested"
@@ -170,11 +167,11 @@ cargo test --release --locked --no-run --lib --bins --test mount-tests </dev/nul
 export PATH=$PWD/target/release:$PATH
 run_tests "unit tests" --lib --bins --
 if [ "$quick" ]; then
-    run_tests "mounted tests that take seconds" --test mount-tests -- "$threads" "${slow[@]/#/--skip=}"
+    run_tests "mounted tests that take seconds" --test mount-tests -- "${slow[@]/#/--skip=}"
 else
-    run_tests "mounted tests" --test mount-tests -- "$threads"
+    run_tests "mounted tests" --test mount-tests --
     ARRAYFS_TEST_MODE=ro run_tests "mounted tests, read-only" --test mount-tests -- \
-        "$threads" "${writes[@]/#/--skip=}" "${any_mode[@]/#/--skip=}"
+        "${writes[@]/#/--skip=}" "${any_mode[@]/#/--skip=}"
     check "README session" "$ARRAYFS_PYTHON" scripts/readme_session.py
     if [ -f ../shared/tools/check_golden.py ] && [ -d ../shared/golden ]; then
         say "golden corpus beside the checkout"

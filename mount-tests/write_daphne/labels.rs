@@ -3,6 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::fd::IntoRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +90,10 @@ fn a_name_leads_to_the_column_that_has_it() {
                 .open(at.join("labels"))
                 .unwrap();
             writeln!(labels, "{}\n{}", names[0], names[1]).unwrap();
-            drop(labels);
+            // SAFETY: the descriptor is this handle's own, and nothing else closes it.
+            let closed = unsafe { libc::close(labels.into_raw_fd()) };
+            assert_eq!(closed, 0, "{}", std::io::Error::last_os_error());
+            let after = state(&at);
             for (name, value) in [(names[0], round), (names[1], 200 - round)] {
                 let path = at.join("columns").join(name);
                 let column = OpenOptions::new().write(true).open(path).unwrap();
@@ -109,7 +113,7 @@ fn a_name_leads_to_the_column_that_has_it() {
             let by_name = by_name.map(Result::unwrap);
             assert_eq!(
                 content, wanted,
-                "round {round}, {names:?}, now {by_name:?}, mapped {}",
+                "round {round}, {names:?}, now {by_name:?}, mapped {}, {after}",
                 mapped[0]
             );
             let mut byte = [0];

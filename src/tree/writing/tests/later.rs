@@ -282,6 +282,23 @@ fn new_names_of_columns_are_not_put_off() {
     assert_eq!(stored(), frame(*b"ba", [5, 2]));
 }
 
+/// A child that is forked while a program writes labels closes them first.
+#[test]
+fn labels_are_committed_by_every_close() {
+    let source = ground();
+    let file = source.path().join("x.dbdf");
+    std::fs::write(&file, frame(*b"ab", [1, 2])).unwrap();
+    let (tree, _) = tree(source.path(), limited(CommitLimits::default()));
+    let (inode, handle) = tree.written("x.dbdf/labels", false).unwrap();
+    for (at, label, labels) in [(0, b"c", *b"cb"), (2, b"d", *b"cd")] {
+        let written = tree.write(inode, handle, at, label, Putting::default(), NOBODY);
+        assert_eq!(written.unwrap(), 1);
+        tree.close(handle).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), frame(labels, [1, 2]));
+    }
+    tree.release(handle);
+}
+
 #[test]
 fn a_rest_ends_when_the_directory_is_synced_or_unmounted() {
     let ends: [fn(&Tree); 2] = [

@@ -181,8 +181,8 @@ pub trait Rewrite: Send + Sync {
         false
     }
 
-    /// Whether entries of the container go by what an array says: programs use the new names as soon
-    /// as it is closed, so that its commit is not put off.
+    /// Whether entries of the container go by what an array says: its closes commit, so that
+    /// programs find the new names.
     fn names_entries(&self, _array: ArrayAddress<'_>) -> bool {
         false
     }

@@ -30,6 +30,7 @@ mod tests;
 pub use tables::TableCharge;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use super::block::FreedMemory;
 use super::{allocator, no_memory};
@@ -39,6 +40,9 @@ use overdraft::Overdrawer;
 /// What opened containers may keep whatever `cache=` says: the index of a file with some 20,000
 /// datasets, and what is made of it.
 pub const KEPT_LEAST: u64 = 24 << 20;
+
+/// How often a thread that waits for memory asks the lenders again.
+const LENDERS_ASKED: Duration = Duration::from_millis(2);
 
 pub struct Budget {
     limit: u64,
@@ -86,7 +90,7 @@ pub trait Reclaim: Send + Sync {
     /// Charged bytes that giving up everything would free, at once or when its users let go.
     fn reclaimable(&self) -> u64;
 
-    /// Gives up a part, the least useful one; false if there is none.
+    /// Gives up a part, the least useful one; false if there is none, or it would have to wait.
     fn give_up(&self) -> bool;
 
     /// Gives up something that may have kept bytes ([`Budget::keep`]); false if there is none.
@@ -396,12 +400,16 @@ impl Turn<'_> {
         self.budget.lock().changes
     }
 
-    /// Waits until something has changed since [`Turn::changes`] was asked.
+    /// Waits until something has changed since [`Turn::changes`] was asked, or a moment: a lender
+    /// that could give nothing because another thread held its lock says nothing when that is free.
     fn wait(&self, seen: u64) {
-        let mut account = self.budget.lock();
-        while account.changes == seen {
-            account = wait(&self.budget.changed, account);
-        }
+        let account = self.budget.lock();
+        let is_same = |account: &mut Account| account.changes == seen;
+        let waited = self
+            .budget
+            .changed
+            .wait_timeout_while(account, LENDERS_ASKED, is_same);
+        drop(waited);
     }
 }
 

@@ -77,7 +77,6 @@ impl Stage {
             false => Ok(()),
         };
         drop(log);
-        self.announce();
         said
     }
 
@@ -174,7 +173,6 @@ impl Stage {
             true => log.put_committed(frozen.number()),
         };
         drop(log);
-        self.announce();
         noted
     }
 
@@ -251,7 +249,6 @@ impl Stage {
     pub fn sync_log(&self) -> Result<()> {
         let _alone = self.alone();
         let synced = self.sync_written();
-        self.announce();
         synced
     }
 
@@ -306,7 +303,6 @@ impl Stage {
         log.provisional.clear();
         let removed = log.remove(number - 1, alone);
         drop(log);
-        self.announce();
         removed
     }
 }

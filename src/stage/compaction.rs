@@ -44,7 +44,6 @@ impl Stage {
             log.short_until = log.writer.as_ref().map_or(0, LogWriter::end) * 2;
         }
         drop(log);
-        self.announce();
     }
 }
 

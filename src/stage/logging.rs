@@ -2,7 +2,6 @@
 //! none to write to.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use super::StagedArray;
@@ -26,7 +25,6 @@ impl Stage {
             Ok(())
         });
         drop(alone);
-        self.announce();
         self.compact();
         synced
     }
@@ -36,7 +34,6 @@ impl Stage {
         let alone = self.alone();
         let logged = self.log_everything().map(drop);
         drop(alone);
-        self.announce();
         self.compact();
         logged
     }
@@ -158,7 +155,6 @@ impl Stage {
             Ok(())
         });
         drop(log);
-        self.announce();
         self.compact();
         written
     }
@@ -348,15 +344,11 @@ impl Lender for Stage {
             },
         };
         let Ok(mut log) = self.log.try_lock() else {
-            self.wanted.store(true, Ordering::Release);
             return false;
         };
         let layers: Vec<Arc<Layer>> = match self.layers.try_read() {
             Ok(layers) => layers.list().collect(),
-            Err(_) => {
-                self.wanted.store(true, Ordering::Release);
-                return false;
-            }
+            Err(_) => return false,
         };
         if layers.iter().all(|layer| layer.bytes_held() == 0) {
             return false;

@@ -101,6 +101,7 @@ impl StageMemory {
         self.used.load(Ordering::Relaxed)
     }
 
+    #[cfg(test)]
     pub(super) fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }

@@ -40,8 +40,6 @@ pub struct Stage {
     has_log: Arc<AtomicBool>,
     /// Whether a commit was begun that could neither be carried out nor taken back.
     pub(super) half_done: AtomicBool,
-    /// A thread wanted memory and met a lock: it is woken when the lock is free.
-    pub(super) wanted: AtomicBool,
 }
 
 /// No other thread waits for the disk, or removes the log, until this is dropped.
@@ -140,7 +138,6 @@ impl Stage {
             changes: AtomicU64::new(1),
             time_set: AtomicBool::new(false),
             half_done: AtomicBool::new(false),
-            wanted: AtomicBool::new(false),
         });
         let lender = Arc::downgrade(&stage);
         let lender: std::sync::Weak<dyn Lender> = lender;
@@ -243,7 +240,6 @@ impl Stage {
             Written::Done => Written::Done,
         };
         drop(layers);
-        self.announce();
         match written {
             Written::Done => Ok(()),
             // No memory; or others have used the new slab meanwhile.
@@ -272,7 +268,6 @@ impl Stage {
             self.charge_intervals(&layers.active)?;
             layers.active.put_zeros(array, range)?;
             drop(layers);
-            self.announce();
             self.was_written();
         }
         Ok(())
@@ -288,7 +283,6 @@ impl Stage {
         let log = self.lock_log();
         let set = self.read_layers().active.set_len(array, len);
         drop(log);
-        self.announce();
         set.inspect(|()| self.was_written())
     }
 
@@ -394,13 +388,6 @@ impl Stage {
         let log = self.lock_log();
         let writer = log.writer.as_ref()?;
         Some((writer.name().to_owned(), writer.end()))
-    }
-
-    /// To be called when a lock is free again that giving memory back needs.
-    pub(super) fn announce(&self) {
-        if self.wanted.swap(false, Ordering::AcqRel) {
-            self.memory.budget().announce();
-        }
     }
 
     /// The container's owner is another one by now: a log has to be his to be believed.

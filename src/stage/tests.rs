@@ -5,6 +5,7 @@ mod compaction;
 mod content;
 mod failing;
 mod forged;
+mod lender;
 mod sample;
 mod zeros;
 

@@ -188,7 +188,8 @@ impl Places for TreePlaces {
         match what {
             Forget::Entries(version) => {
                 self.listing_cache.forget(id.into());
-                self.invalidate(id.into(), None);
+                // A program that has synced its directory is shown its times next.
+                self.outdated.add(id.into(), None);
                 for (inode, links) in version
                     .into_iter()
                     .flat_map(|of| self.inodes.of_version(of))

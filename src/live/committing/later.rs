@@ -18,20 +18,21 @@ use crate::live::version::ContainerVersion;
 
 impl Containers {
     /// A file of a container is closed through which something was written. New names of entries
-    /// are never put off: who opens one next would be given the entry that had it before.
+    /// are not put off: a program that opens one next would be given the entry that had it before.
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         let (staged, pacing) = (&version.staged, &self.settings.pacing);
         let has_changed = staged.now().filter(|now| !now.stage.is_clean());
-        let put_off =
-            has_changed.filter(|changed| staged.rests(pacing) && !changed.renames_entries());
-        match put_off {
-            Some(container) => {
-                let why = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
-                let due = Instant::now() + pacing.quiet;
-                self.commit_later(version, &container, (Later::PutOff, due), why)
-            }
-            None => self.commit(version, Effort::Usual),
+        let Some(container) = has_changed.filter(|_| staged.rests(pacing)) else {
+            return self.commit(version, Effort::Usual);
+        };
+        if container.renames_entries() {
+            // They may be such that they stay staged.
+            container.stage.log_all()?;
+            return self.commit(version, Effort::Usual);
         }
+        let why = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
+        let due = Instant::now() + pacing.quiet;
+        self.commit_later(version, &container, (Later::PutOff, due), why)
     }
 
     /// Leaves a commit to the thread that makes it, at this moment.

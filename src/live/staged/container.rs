@@ -109,10 +109,14 @@ impl StagedContainer {
 
     /// Whether entries are going to have other names when what is staged is committed.
     pub(crate) fn renames_entries(&self) -> bool {
-        let (base, layers) = (self.base(), self.stage.layers());
-        let has_changed = |array| layers.iter().any(|layer| !layer.leaves(array));
         let mut arrays = self.arrays().into_iter();
-        arrays.any(|(number, array)| base.names_entries(number) && has_changed(array))
+        arrays.any(|(number, _)| self.renames_by(number))
+    }
+
+    /// Whether they are by what is staged of this array.
+    pub(crate) fn renames_by(&self, number: ArrayNumber) -> bool {
+        let has_changed = |array| self.stage.layers().iter().any(|layer| !layer.leaves(array));
+        self.base().names_entries(number) && self.staged(number).is_some_and(has_changed)
     }
 
     /// How long the arrays that the stage knows are stored, in their order there.

@@ -1,7 +1,8 @@
 //! An array that is open for writing.
 //!
 //! A handle has one: bytes written through it go to the stage of its container, and its first close
-//! after that commits. Used by [`super::arrays`].
+//! after that commits; of an array by which entries are named, every close. Used by
+//! [`super::arrays`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

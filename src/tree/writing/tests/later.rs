@@ -83,7 +83,11 @@ fn sync(tree: &Tree) -> Result<()> {
 }
 
 fn content(tree: &Tree) -> Vec<u8> {
-    let open = tree.open(tree.inode(DATA).unwrap()).unwrap();
+    content_of(tree, DATA)
+}
+
+fn content_of(tree: &Tree, path: &str) -> Vec<u8> {
+    let open = tree.open(tree.inode(path).unwrap()).unwrap();
     let read = |bytes: Result<&[u8]>| bytes.unwrap().to_vec();
     let content = tree.read(open.handle, 0, 1 << 20, PageCache::Used, read);
     tree.release(open.handle);
@@ -103,6 +107,10 @@ fn stored(source: &Path) -> Vec<u8> {
 
 /// What the next mount shows if the daemon is killed now.
 fn after_a_kill(source: &Path) -> Vec<u8> {
+    content(&mounted_after_a_kill(source).1)
+}
+
+fn mounted_after_a_kill(source: &Path) -> (tempfile::TempDir, Tree) {
     let copy = tempfile::tempdir().unwrap();
     let status = std::process::Command::new("cp")
         .args([
@@ -112,7 +120,8 @@ fn after_a_kill(source: &Path) -> Vec<u8> {
         ])
         .status();
     assert!(status.unwrap().success());
-    content(&tree(copy.path(), Pacing::default()).0)
+    let (tree, _) = tree(copy.path(), Pacing::default());
+    (copy, tree)
 }
 
 #[test]
@@ -297,6 +306,52 @@ fn labels_are_committed_by_every_close() {
         assert_eq!(std::fs::read(&file).unwrap(), frame(labels, [1, 2]));
     }
     tree.release(handle);
+}
+
+/// What is closed in a file whose commits rest is in the log, also beside such labels.
+#[test]
+fn labels_that_stay_staged_keep_nothing_out_of_the_log() {
+    for labels in [&b"a\nb\nc\n"[..], b""] {
+        let source = ground();
+        let file = source.path().join("x.dbdf");
+        std::fs::write(&file, frame(*b"ab", [1, 2])).unwrap();
+        let (tree, _) = tree(source.path(), resting(Duration::from_secs(3600)));
+        write_into(&tree, "x.dbdf/columns/a", 0, &[3]).unwrap();
+        let (inode, handle) = tree.written("x.dbdf/labels", true).unwrap();
+        if !labels.is_empty() {
+            let written = tree.write(inode, handle, 0, labels, Putting::default(), NOBODY);
+            assert_eq!(written.unwrap(), labels.len());
+        }
+        tree.close(handle).unwrap();
+        let (_kept, next) = mounted_after_a_kill(source.path());
+        assert_eq!(content_of(&next, "x.dbdf/labels"), labels);
+        tree.release(handle);
+        write_into(&tree, "x.dbdf/columns/b", 0, &[4]).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), frame(*b"ab", [3, 2]));
+        let (_kept, next) = mounted_after_a_kill(source.path());
+        assert_eq!(content_of(&next, "x.dbdf/columns/b"), [4]);
+        assert_eq!(content_of(&next, "x.dbdf/labels"), labels);
+    }
+}
+
+/// The last line has no end.
+#[test]
+fn unfit_labels_are_no_matter_of_other_handles() {
+    let source = ground();
+    let file = source.path().join("x.dbdf");
+    std::fs::write(&file, frame(*b"ab", [1, 2])).unwrap();
+    let (tree, _) = tree(source.path(), limited(CommitLimits::default()));
+    let (_, column) = tree.written("x.dbdf/columns/b", false).unwrap();
+    let (inode, labels) = tree.written("x.dbdf/labels", true).unwrap();
+    let written = tree.write(inode, labels, 0, b"b\na", Putting::default(), NOBODY);
+    assert_eq!(written.unwrap(), 3);
+    for _ in 0..2 {
+        tree.close(column).unwrap();
+        let closed = tree.close(labels);
+        assert!(matches!(closed, Err(Error::Invalid(_))), "{closed:?}");
+    }
+    tree.release(column);
+    tree.release(labels);
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! them. There are four ways to have some:
 //!
 //! - [`Budget::reserve`] waits for memory that is not free: for a thread that holds none, since one
-//!   that waits while it keeps memory from others could wait for ever. [`Budget::try_reserve`] does
+//!   that waits while it keeps memory from others could wait for ever. If none comes free for long
+//!   it goes beyond the limit. [`Budget::try_reserve`] does
 //!   not wait.
 //! - [`Budget::keep`] charges at once, for tables and indices that stay: its caller may hold
 //!   memory. The bytes in use may pass the limit until others let go; those kept never pass half of
@@ -30,7 +31,7 @@ mod tests;
 pub use tables::TableCharge;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::block::FreedMemory;
 use super::{allocator, no_memory};
@@ -44,8 +45,12 @@ pub const KEPT_LEAST: u64 = 24 << 20;
 /// How often a thread that waits for memory asks the lenders again.
 const LENDERS_ASKED: Duration = Duration::from_millis(2);
 
+/// So long nothing is given back, and a thread that waits for memory goes on without.
+const STALLED: Duration = Duration::from_secs(5);
+
 pub struct Budget {
     limit: u64,
+    stalled: Duration,
     /// The most that is kept.
     kept_most: u64,
     account: Mutex<Account>,
@@ -126,11 +131,23 @@ impl Budget {
         Budget::keeping(limit, 0)
     }
 
+    /// One of which no thread waits for memory that nobody gives back.
+    #[cfg(test)]
+    pub fn impatient(limit: u64) -> Arc<Self> {
+        let budget = Budget::with(limit, 0, Duration::ZERO);
+        Arc::new(budget)
+    }
+
     /// One of `limit` bytes, of which `kept_least` may be kept although it is more than half of
     /// them.
     pub fn keeping(limit: u64, kept_least: u64) -> Arc<Self> {
-        Arc::new(Budget {
+        Arc::new(Budget::with(limit, kept_least, STALLED))
+    }
+
+    fn with(limit: u64, kept_least: u64, stalled: Duration) -> Budget {
+        Budget {
             limit,
+            stalled,
             kept_most: kept_least.max(limit / 2),
             account: Mutex::default(),
             changed: Condvar::new(),
@@ -139,7 +156,7 @@ impl Budget {
             lenders: RwLock::default(),
             closing: Mutex::default(),
             freed: FreedMemory::new(limit),
-        })
+        }
     }
 
     pub fn limit(&self) -> u64 {
@@ -188,13 +205,36 @@ impl Budget {
             return hold;
         }
         let turn = self.queue();
+        let (mut last, mut since) = (turn.changes(), Instant::now());
         loop {
             let seen = turn.changes();
             if let Some(hold) = self.try_as(bytes, Some(&turn)) {
                 return hold;
             }
+            if std::mem::replace(&mut last, seen) != seen {
+                since = Instant::now();
+            } else if since.elapsed() > self.stalled {
+                return self.reserve_beyond(bytes);
+            }
             turn.wait(seen);
         }
+    }
+
+    /// The same past the limit: who holds the rest can give none of it back (there is no room for a
+    /// log on the disk, say), and may be waiting for the calling thread.
+    fn reserve_beyond(self: &Arc<Self>, bytes: u64) -> Hold {
+        let mut account = self.lock();
+        let bytes = self.at_most(&account, bytes);
+        account.used = account.used.saturating_add(bytes);
+        let (used, limit) = (account.used >> 10, self.limit >> 10);
+        drop(account);
+        log::warn!("no memory was given back for long: {used} KiB are used, of cache={limit}K");
+        self.hold(bytes, false)
+    }
+
+    /// What a thread gets that wants so much.
+    fn at_most(&self, account: &Account, bytes: u64) -> u64 {
+        bytes.min(self.limit - account.stays().min(self.half()))
     }
 
     /// The same if it is free or can be reclaimed; nothing is reclaimed if that would not suffice.
@@ -226,7 +266,7 @@ impl Budget {
         if turn.is_none() && account.first != account.next {
             return Charged::OthersFirst;
         }
-        let bytes = bytes.min(self.limit - account.stays().min(self.half()));
+        let bytes = self.at_most(&account, bytes);
         let free = self.limit.saturating_sub(account.against(self.half()));
         if bytes > free {
             return Charged::Short(bytes - free);

@@ -212,6 +212,15 @@ impl AheadBlocks {
         self.closed = true;
     }
 
+    /// The last of them: no more is begun.
+    pub(super) fn take_last(&mut self) -> AheadBlocks {
+        let closed = AheadBlocks {
+            closed: true,
+            ..AheadBlocks::default()
+        };
+        std::mem::replace(self, closed)
+    }
+
     /// As if nothing had been begun.
     pub(super) fn clear(&mut self) {
         *self = AheadBlocks::default();

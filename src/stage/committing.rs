@@ -169,10 +169,11 @@ impl Stage {
             *own = len;
         }
         let noted = match in_log {
-            false => log.remove(frozen.number(), alone),
-            true => log.put_committed(frozen.number()),
+            false => log.remove(committed, alone),
+            true => log.put_committed(committed),
         };
         drop(log);
+        frozen.uncharge();
         noted
     }
 
@@ -287,7 +288,7 @@ impl Stage {
             return Ok(());
         }
         let number = layers.active.number() + 1;
-        *layers = StageLayers {
+        let new = StageLayers {
             active: Arc::new(Layer::new(
                 number,
                 &lens,
@@ -295,6 +296,7 @@ impl Stage {
             )),
             frozen: None,
         };
+        let old = std::mem::replace(&mut *layers, new);
         show(&layers.list().collect::<Vec<_>>());
         drop(layers);
         self.has_changed();
@@ -303,6 +305,7 @@ impl Stage {
         log.provisional.clear();
         let removed = log.remove(number - 1, alone);
         drop(log);
+        old.list().for_each(|layer| layer.uncharge());
         removed
     }
 }

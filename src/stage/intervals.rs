@@ -93,6 +93,10 @@ impl IntervalCharge {
 
 impl Drop for IntervalCharge {
     fn drop(&mut self) {
+        // One that has joined another is dropped under the lock of its layer.
+        if self.bytes == 0 {
+            return;
+        }
         let intervals = &self.memory.intervals;
         intervals.used.fetch_sub(self.bytes, Ordering::Relaxed);
         intervals.table.remove(self.bytes);

@@ -319,6 +319,7 @@ impl Layer {
         }
         let (missing, room) = (state.missing(array, &range)?, state.slabs.room());
         if missing > room {
+            state.slabs.drop_unused();
             return Ok(Written::Needs {
                 more: missing,
                 held: state.slabs.bytes(),

@@ -58,7 +58,8 @@ pub(super) struct StageSlab {
     filled: usize,
     /// Bytes of it that are shown.
     live: u64,
-    _charge: Charge,
+    /// None once the layer is no part of a stage.
+    charge: Option<SlabCharge>,
 }
 
 enum SlabMemory {
@@ -66,7 +67,7 @@ enum SlabMemory {
     Mapped(MmapMut),
 }
 
-struct Charge {
+pub(super) struct SlabCharge {
     _hold: Hold,
     bytes: u64,
     memory: Arc<StageMemory>,
@@ -159,13 +160,13 @@ impl StageMemory {
     }
 
     /// For what has been claimed. `hold`: if it has been taken from the budget before.
-    fn charge(self: &Arc<Self>, bytes: u64, hold: Option<Hold>) -> Option<Charge> {
+    fn charge(self: &Arc<Self>, bytes: u64, hold: Option<Hold>) -> Option<SlabCharge> {
         let Some(hold) = hold.or_else(|| self.budget.try_reserve(bytes)) else {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
             return None;
         };
         let memory = Arc::clone(self);
-        Some(Charge {
+        Some(SlabCharge {
             _hold: hold,
             bytes,
             memory,
@@ -218,12 +219,12 @@ impl SlabMemory {
 }
 
 impl StageSlab {
-    fn new(memory: SlabMemory, charge: Charge) -> StageSlab {
+    fn new(memory: SlabMemory, charge: SlabCharge) -> StageSlab {
         StageSlab {
             memory,
             filled: 0,
             live: 0,
-            _charge: charge,
+            charge: Some(charge),
         }
     }
 
@@ -232,7 +233,7 @@ impl StageSlab {
     }
 }
 
-impl Drop for Charge {
+impl Drop for SlabCharge {
     fn drop(&mut self) {
         let before = self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
         // There are no writes any more.
@@ -312,6 +313,17 @@ impl Slabs {
             slab.live = slab.live.saturating_sub(len);
             self.drop_if_dead(Some(place.slab()));
         }
+    }
+
+    /// The one that is appended to goes if nothing was.
+    pub(super) fn drop_unused(&mut self) {
+        self.drop_if_dead(self.current);
+    }
+
+    /// Their memory is not charged any more.
+    pub(super) fn uncharge(&mut self) -> Vec<SlabCharge> {
+        let slabs = self.by_number.values_mut();
+        slabs.filter_map(|slab| slab.charge.take()).collect()
     }
 
     fn drop_if_dead(&mut self, number: Option<u64>) {

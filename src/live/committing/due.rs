@@ -66,13 +66,37 @@ impl LastCommit {
 
 #[derive(Default)]
 pub(crate) struct DueCommits {
-    list: Mutex<HashMap<(Later, ContainerId), Due>>,
+    list: Mutex<DueList>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct DueList {
+    due: HashMap<(Later, ContainerId), Due>,
+    /// Those whose commits the threads are making.
+    under_way: Vec<ContainerId>,
 }
 
 struct Due {
     version: Arc<ContainerVersion>,
     at: Instant,
+}
+
+/// A container that is to be committed now: it is under way until this is dropped.
+pub(crate) struct DueCommit<'a> {
+    pub(crate) version: Arc<ContainerVersion>,
+    of: &'a DueCommits,
+}
+
+impl Drop for DueCommit<'_> {
+    fn drop(&mut self) {
+        let under_way = &mut self.of.lock().under_way;
+        let at = under_way
+            .iter()
+            .position(|id| *id == self.version.container);
+        at.map(|at| under_way.swap_remove(at));
+        self.of.changed.notify_all();
+    }
 }
 
 impl DueCommits {
@@ -82,29 +106,30 @@ impl DueCommits {
             version: Arc::clone(version),
             at,
         };
-        self.lock().insert((why, version.container), due);
+        self.lock().due.insert((why, version.container), due);
         self.changed.notify_all();
     }
 
     /// Takes it off the list: the caller makes it. Says whether it was on the list.
     pub(crate) fn take(&self, why: Later, container: ContainerId) -> bool {
-        self.lock().remove(&(why, container)).is_some()
+        self.lock().due.remove(&(why, container)).is_some()
     }
 
     /// One that is due by now.
     #[cfg(test)]
     pub(crate) fn take_due(&self, why: Later) -> Option<Arc<ContainerVersion>> {
-        take_due(&mut self.lock(), why)
+        self.lock().take_due(why)
     }
 
     /// The same, as soon as there is one.
-    pub(crate) fn wait(&self, why: Later) -> Arc<ContainerVersion> {
+    pub(crate) fn wait(&self, why: Later) -> DueCommit<'_> {
         let mut list = self.lock();
         loop {
-            if let Some(version) = take_due(&mut list, why) {
-                return version;
+            if let Some(version) = list.take_due(why) {
+                list.under_way.push(version.container);
+                return DueCommit { version, of: self };
             }
-            let due = list.iter().filter(|((of, _), _)| *of == why);
+            let due = list.due.iter().filter(|((of, _), _)| *of == why);
             let next = due.map(|(_, due)| due.at).min();
             list = match next.map(|next| next.saturating_duration_since(Instant::now())) {
                 Some(left) => {
@@ -119,17 +144,22 @@ impl DueCommits {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Later, ContainerId), Due>> {
+    /// Returns when no thread is making one of this container.
+    pub(crate) fn wait_for(&self, container: ContainerId) {
+        let is_under_way = |list: &mut DueList| list.under_way.contains(&container);
+        drop(self.changed.wait_while(self.lock(), is_under_way));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, DueList> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn take_due(
-    list: &mut HashMap<(Later, ContainerId), Due>,
-    why: Later,
-) -> Option<Arc<ContainerVersion>> {
-    let now = Instant::now();
-    let mut due = list.iter();
-    let (&key, _) = due.find(|((of, _), due)| *of == why && due.at <= now)?;
-    list.remove(&key).map(|due| due.version)
+impl DueList {
+    fn take_due(&mut self, why: Later) -> Option<Arc<ContainerVersion>> {
+        let now = Instant::now();
+        let mut due = self.due.iter();
+        let (&key, _) = due.find(|((of, _), due)| *of == why && due.at <= now)?;
+        self.due.remove(&key).map(|due| due.version)
+    }
 }

@@ -49,20 +49,25 @@ impl Containers {
         Ok(())
     }
 
-    /// Makes the commit that has been put off, if one has been.
-    pub(crate) fn commit_put_off(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        match self.due.take(Later::PutOff, version.container) {
-            true => self.retry(|| self.commit(version, Effort::Usual)),
-            false => Ok(()),
+    /// Returns when what was closed is committed, if it can be: makes a commit that has been left to
+    /// a thread, and waits for one that a thread, or the close of another process, is making.
+    pub(crate) fn commit_closed(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+        let id = version.container;
+        let left = [Later::PutOff, Later::Large].map(|later| self.due.take(later, id));
+        if left.contains(&true) {
+            return self.retry(|| self.commit(version, Effort::All));
         }
+        self.due.wait_for(id);
+        drop(version.staged.lock_commit());
+        Ok(())
     }
 
     /// Makes commits when they are due. Does not return.
     pub(crate) fn commit_when_due(&self, later: Later) {
         loop {
-            let version = self.due.wait(later);
+            let due = self.due.wait(later);
             // A panic must not cost the thread; the hook has reported it.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.commit_due(&version, later)));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.commit_due(&due.version, later)));
         }
     }
 

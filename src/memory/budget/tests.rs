@@ -211,6 +211,21 @@ fn a_waiter_for_all_there_is_goes_on_when_some_of_it_is_kept() {
     assert_eq!(budget.used(), 0);
 }
 
+/// What others hold may be waiting for the thread that waits.
+#[test]
+fn what_is_never_given_back_is_not_waited_for_for_ever() {
+    let budget = Budget::impatient(100);
+    let held = budget.reserve(100);
+    let beyond = budget.reserve(70);
+    assert_eq!((beyond.bytes(), budget.used()), (70, 170));
+    assert!(budget.try_reserve(1).is_none());
+    drop(beyond);
+    assert!(budget.try_reserve(1).is_none());
+    drop(held);
+    assert_eq!((budget.used(), budget.waiting()), (0, 0));
+    assert!(budget.try_reserve(100).is_some());
+}
+
 #[test]
 fn one_thread_at_a_time_overdraws_and_may_do_so_again() {
     let budget = Budget::new(100);

@@ -1,5 +1,5 @@
-//! The memory of the intervals of a [`Layer`], and the charge for it. Used by
-//! [`super::super::Stage`], before it writes.
+//! What the memory of a [`Layer`] is charged: of its intervals, before it is written to, and all of
+//! it, when it is no part of its stage any more. Used by [`super::super::Stage`].
 
 use super::super::intervals::{CHUNK, EXTENT, FREE, IntervalCharge, RANGE};
 use super::{ArrayChanges, Layer, LayerState};
@@ -19,6 +19,18 @@ impl Layer {
 
     pub(in crate::stage) fn add_charge(&self, more: IntervalCharge) {
         self.write_state().add_charge(more);
+    }
+
+    /// It is no part of a stage any more, which cannot give its memory back: only readers that began
+    /// before have it, until they end. They may wait for just that memory, so it is charged no
+    /// more.
+    pub(in crate::stage) fn uncharge(&self) {
+        let mut state = self.write_state();
+        let (slabs, intervals) = (state.slabs.uncharge(), state.charge.take());
+        let ahead = state.arrays.iter_mut().map(|array| array.ahead.take_last());
+        let ahead: Vec<_> = ahead.collect();
+        drop(state);
+        drop((slabs, intervals, ahead));
     }
 }
 

@@ -57,3 +57,46 @@ fn memory_comes_back_from_a_stage_whose_locks_were_held_when_it_was_asked() {
         });
     }
 }
+
+/// A reader that began before has the layer, and may be waiting for memory.
+#[test]
+fn what_is_committed_is_not_charged_whoever_reads_it_still() {
+    type End = fn(&Stage, &Container);
+    let ends: [End; 2] = [
+        |stage, container| {
+            let lens = container.lens();
+            stage.freeze(&mut to_nobody).unwrap();
+            let base = container.base.clone();
+            let ended = stage.committed(&stage.alone_in_place(), base, &lens, &mut to_nobody);
+            ended.unwrap();
+        },
+        |stage, _| stage.throw_away().unwrap(),
+    ];
+    for end in ends {
+        let container = Container::new();
+        let stage = container.stage(1 << 20);
+        let budget = Arc::clone(stage.memory.budget());
+        stage.write(StagedArray(0), 0, &[7; 100 << 10]).unwrap();
+        let read = stage.layers();
+        end(&stage, &container);
+        assert_eq!((budget.used(), stage.memory.used()), (0, 0));
+        let mut bytes = [0; 10];
+        read[0].read(StagedArray(0), 5000, &mut bytes).unwrap();
+        assert_eq!(bytes, [7; 10]);
+    }
+}
+
+/// Making room for a write takes away what it would have changed in memory: then the room does not
+/// suffice.
+#[test]
+fn a_slab_that_is_not_used_goes_back() {
+    let container = Container::new();
+    let stage = container.stage(64 << 10);
+    let budget = Arc::clone(stage.memory.budget());
+    stage.write(StagedArray(0), 0, &[1; 16 << 10]).unwrap();
+    let _others = budget.reserve(48 << 10);
+    stage.write(StagedArray(0), 0, &[2; 20 << 10]).unwrap();
+    assert_eq!((stage.bytes_held(), stage.memory.used()), (0, 0));
+    let shown = container.read(0, &stage.layers());
+    assert_eq!(shown[..20 << 10], [2; 20 << 10]);
+}

@@ -241,7 +241,7 @@ impl Tree {
         };
         // The names of a container's arrays are never dirty, what is staged of it is.
         if let Some(version) = version {
-            self.live.commit_put_off(&version)?;
+            self.live.commit_closed(&version)?;
             self.live.sync_staged(&version)?;
         }
         let directory = match self.container_directory(inode) {

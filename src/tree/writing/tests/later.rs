@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{NOBODY, ground};
@@ -373,6 +374,35 @@ fn a_rest_ends_when_the_directory_is_synced_or_unmounted() {
         end(&tree);
         assert_eq!(state(&tree), "clean");
     }
+}
+
+/// It commits itself what a thread has not begun, and waits for a commit that was.
+#[test]
+fn a_synced_directory_is_committed_whoever_does_it() {
+    let source = ground();
+    let (written, encoded) = (1000, u64::MAX);
+    let (tree, _) = tree(source.path(), limited(CommitLimits { written, encoded }));
+    let noise: Vec<u8> = (0..20_000u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    write(&tree, 3, &noise).unwrap();
+    assert!(state(&tree).contains("in the background"));
+    let (_, version) = tree.containers().all_staged().pop().unwrap();
+    let directory = tree.inode("one.blp").unwrap();
+    tree.sync_directory(directory, false).unwrap();
+    assert_eq!(state(&tree), "clean");
+    let has_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let under_way = version.staged.lock_commit();
+        let synced = scope.spawn(|| {
+            tree.sync_directory(directory, false).unwrap();
+            has_ended.load(Ordering::Relaxed)
+        });
+        (0..1000).for_each(|_| std::thread::yield_now());
+        has_ended.store(true, Ordering::Relaxed);
+        drop(under_way);
+        assert!(synced.join().unwrap(), "it was not waited for");
+    });
 }
 
 /// A handle is released some time after close(2) has returned.

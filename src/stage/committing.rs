@@ -249,8 +249,7 @@ impl Stage {
     /// Returns when all appended records are on the disk; staged bytes need not be.
     pub fn sync_log(&self) -> Result<()> {
         let _alone = self.alone();
-        let synced = self.sync_written();
-        synced
+        self.sync_written()
     }
 
     /// Forgets everything that is staged. [`Stage::sync_log`] waits until the log says so.

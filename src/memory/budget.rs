@@ -6,8 +6,7 @@
 //!
 //! - [`Budget::reserve`] waits for memory that is not free: for a thread that holds none, since one
 //!   that waits while it keeps memory from others could wait for ever. If none comes free for long
-//!   it goes beyond the limit. [`Budget::try_reserve`] does
-//!   not wait.
+//!   it goes beyond the limit. [`Budget::try_reserve`] does not wait.
 //! - [`Budget::keep`] charges at once, for tables and indices that stay: its caller may hold
 //!   memory. The bytes in use may pass the limit until others let go; those kept never pass half of
 //!   it, or what [`Budget::keeping`] allows whatever the limit is. What is kept beyond half is
@@ -45,11 +44,12 @@ pub const KEPT_LEAST: u64 = 24 << 20;
 /// How often a thread that waits for memory asks the lenders again.
 const LENDERS_ASKED: Duration = Duration::from_millis(2);
 
-/// So long nothing is given back, and a thread that waits for memory goes on without.
+/// A thread that waits for memory goes beyond the limit when nothing was given back for so long.
 const STALLED: Duration = Duration::from_secs(5);
 
 pub struct Budget {
     limit: u64,
+    /// [`STALLED`], but in tests.
     stalled: Duration,
     /// The most that is kept.
     kept_most: u64,

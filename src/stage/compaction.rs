@@ -43,7 +43,6 @@ impl Stage {
             log::debug!("the log of a stage cannot be written anew: {e}");
             log.short_until = log.writer.as_ref().map_or(0, LogWriter::end) * 2;
         }
-        drop(log);
     }
 }
 
